@@ -5,7 +5,7 @@
 A grid runs in one `forebay run --pfs-model`, so that all its runs see one emulated file system. Each run has a
 directory of its own, below /dev/shm. What is measured goes to build/grids/NAME.runs.jsonl as it comes; begun
 again, a grid goes on there. When all is there, bench/grids/NAME.jsonl is written, and beside it the record of a
-default run, NAME.record. docs/benchmarks.md says what is in them.
+default run, NAME.record. docs/development/benchmarks.md says what is in them.
 """
 
 import contextlib

@@ -71,7 +71,7 @@ def grid_gain(path: pathlib.Path) -> float:
 
 
 def outcome(name: str, study: str, gain: float) -> Outcome:
-    """From the text of a study file with one place (docs/tune.md)."""
+    """From the text of a study file with one place (docs/explanation/tuner.md)."""
     lines = [json.loads(line) for line in study.splitlines()[1:]]
     runs = [msgspec.convert(line["run"], Run) for line in lines if "run" in line]
     verdict = msgspec.convert([line["verdict"]["verdict"] for line in lines if "verdict" in line][-1], Verdict)

@@ -65,9 +65,12 @@ static void free_comm(MPI_Comm *comm) {
     MPI_Comm_free(comm);
 }
 
+/* A prefix is the name of a file system, as ROMIO takes it ("ufs:"). */
 static char *target_of(const struct replay_thread *self, int64_t prefix, int64_t path) {
   char *before = reader_text(&self->reader, prefix), *text = reader_text(&self->reader, path);
   char *target = options_target(self->rank->options, text), *name = NULL;
+  if (strchr(before, '/') != NULL)
+    before[0] = '\0';
   if (target == NULL || asprintf(&name, "%s%s", before, target) < 0)
     abort(); /* every path of the trace was looked at before the first call */
   free(before);

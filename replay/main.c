@@ -1,4 +1,5 @@
-/* forebay-replay: issues the I/O of a traced program again, without the program (docs/trace.md). */
+/* forebay-replay: issues the I/O of a traced program again, without the program
+ * (docs/reference/trace.md). */
 #include "issue.h"
 #include "options.h"
 #include "plan.h"

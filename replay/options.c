@@ -89,6 +89,20 @@ static char *concatenate(const char *first, const char *second) {
   return text;
 }
 
+/* True if ".." leads out of the directory that the path begins in. */
+static bool leads_out(const char *path) {
+  int depth = 0;
+  while (*path != '\0' && depth >= 0) {
+    path += strspn(path, "/");
+    size_t length = strcspn(path, "/");
+    bool is_parent = length == 2 && strncmp(path, "..", 2) == 0;
+    bool is_itself = length == 0 || (length == 1 && *path == '.');
+    depth += is_parent ? -1 : !is_itself;
+    path += length;
+  }
+  return depth < 0;
+}
+
 char *options_target(const struct options *options, const char *path) {
   for (int i = 0; i < options->map_count; i++) {
     size_t length = strlen(options->old[i]);
@@ -96,9 +110,9 @@ char *options_target(const struct options *options, const char *path) {
       length--;
     if (strncmp(path, options->old[i], length) == 0 &&
         (path[length] == '/' || path[length] == '\0'))
-      return concatenate(options->replacement[i], path + length);
+      return leads_out(path + length) ? NULL : concatenate(options->replacement[i], path + length);
   }
   if (options->directory != NULL)
-    return concatenate(options->directory, path);
+    return leads_out(path) ? NULL : concatenate(options->directory, path);
   return options->in_place ? concatenate(path, "") : NULL;
 }

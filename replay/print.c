@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { UNREADABLE_MAX = 16 };
 
 static const char *const names[] = {
     "open",          "close", "set_view",    "set_size", "preallocate", "get_size", "set_info",
@@ -31,14 +34,21 @@ static void print_data_name(const struct traced_call *call) {
                                         : "");
 }
 
+/* Control characters would act on the terminal. */
+static void print_escaped(const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    if (text[i] == '\n')
+      fputs("\\n", stdout);
+    else if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
+      printf("\\x%02x", (unsigned)text[i]);
+    else
+      putchar(text[i]);
+}
+
 static void print_text(const struct reader *reader, int64_t number) {
   char *text = reader_text(reader, number);
   putchar('"');
-  for (const char *at = text; *at != '\0'; at++)
-    if (*at == '\n')
-      fputs("\\n", stdout);
-    else
-      putchar(*at);
+  print_escaped(text, strlen(text));
   putchar('"');
   free(text);
 }
@@ -58,7 +68,8 @@ static void print_type(struct piece piece) {
   printf("%s", combiner < TRACE_COMBINERS ? combiners[combiner] : "?");
   if (combiner == TRACE_NAMED) {
     printf(" size=%llu", (unsigned long long)fields_take(&fields));
-    printf(" %.*s", (int)(fields.end - fields.at), (const char *)fields.at);
+    putchar(' ');
+    print_escaped((const char *)fields.at, (size_t)(fields.end - fields.at));
     return;
   }
   print_list(&fields, " ints=");
@@ -74,8 +85,17 @@ static void print_group(const struct reader *reader, int64_t number) {
 }
 
 static void print_info(struct piece piece) {
-  for (size_t i = 0; i < piece.length; i++)
-    putchar(piece.bytes[i] == '\n' ? ' ' : piece.bytes[i]);
+  const char *line = (const char *)piece.bytes, *end = line + piece.length;
+  while (line < end) {
+    const char *next = memchr(line, '\n', (size_t)(end - line));
+    size_t length = (size_t)((next != NULL ? next : end) - line);
+    print_escaped(line, length);
+    line += length;
+    if (next != NULL) {
+      putchar(' ');
+      line++;
+    }
+  }
 }
 
 /* Those that came since the last call. */
@@ -189,6 +209,16 @@ static void print_call(const struct reader *reader, const struct traced_call *ca
   putchar('\n');
 }
 
+static void print_header(const struct header *header) {
+  fputs("# ", stdout);
+  print_escaped(header->program, strlen(header->program));
+  fputs(", ", stdout);
+  print_escaped(header->mpi, strlen(header->mpi));
+  printf(", %lld ranks, ", (long long)header->ranks);
+  print_escaped(header->host, strlen(header->host));
+  putchar('\n');
+}
+
 static bool print_rank(struct reader *reader) {
   size_t printed[TRACE_DEFINITIONS] = {0};
   struct traced_call call;
@@ -208,20 +238,22 @@ static bool print_rank(struct reader *reader) {
 
 bool print_trace(const char *directory) {
   bool is_good = true;
-  int64_t ranks = 1;
-  for (int rank = 0; rank < ranks; rank++) {
+  int64_t ranks = 1, unreadable = 0;
+  for (int rank = 0; rank < ranks && unreadable < UNREADABLE_MAX; rank++) {
     struct reader reader;
     if (reader_open(&reader, directory, rank)) {
       if (rank == 0)
-        printf("# %s, %s, %lld ranks, %s\n", reader.header.program, reader.header.mpi,
-               (long long)reader.header.ranks, reader.header.host);
+        print_header(&reader.header);
       ranks = reader.header.ranks;
       is_good = print_rank(&reader) && is_good;
     } else {
       fprintf(stderr, "forebay-replay: %s\n", reader.problem);
       is_good = false;
+      unreadable++;
     }
     reader_close(&reader);
   }
+  if (unreadable == UNREADABLE_MAX)
+    fprintf(stderr, "forebay-replay: the traces of further ranks were not tried\n");
   return is_good && fflush(stdout) == 0;
 }

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GROUP_RANKS_MAX = 1 << 24 };
+enum { RANKS_MAX = 1 << 24, THREADS_MAX = 1 << 16 };
 
 bool is_data(int tag) { return tag >= TRACE_DATA; }
 
@@ -60,6 +60,8 @@ static bool enter_block(struct reader *reader) {
   uint32_t length = little(head), checksum = little(head + 4);
   if (length > left - TRACE_BLOCK_HEAD_BYTES)
     return complain(reader, "the trace is cut off");
+  if (length == 0)
+    return complain(reader, "the trace is damaged");
   if (trace_checksum(head + TRACE_BLOCK_HEAD_BYTES, length) != checksum)
     return complain(reader, "the trace is damaged");
   reader->at += TRACE_BLOCK_HEAD_BYTES;
@@ -99,13 +101,20 @@ static bool read_header(struct reader *reader) {
   take_string(&fields, header->program, sizeof header->program);
   take_string(&fields, header->host, sizeof header->host);
   reader->at = reader->block_end;
-  return !fields.is_bad || complain(reader, "the header is damaged");
+  bool is_good = !fields.is_bad && header->ranks > 0 && header->ranks <= RANKS_MAX;
+  return is_good || complain(reader, "the header is damaged");
 }
 
+/* Does not wait at a fifo that has the name of a trace. */
 static bool map_file(struct reader *reader) {
   struct stat now;
-  int descriptor = raw_open(reader->path, O_RDONLY | O_CLOEXEC);
+  int descriptor = raw_open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   bool is_found = descriptor >= 0 && fstat(descriptor, &now) == 0;
+  if (is_found && !S_ISREG(now.st_mode)) {
+    close(descriptor);
+    snprintf(reader->problem, sizeof reader->problem, "%s: this is no regular file", reader->path);
+    return false;
+  }
   if (is_found && now.st_size > 0) {
     reader->length = (size_t)now.st_size;
     reader->bytes = mmap(NULL, reader->length, PROT_READ, MAP_PRIVATE, descriptor, 0);
@@ -131,6 +140,8 @@ bool reader_open(struct reader *reader, const char *directory, int rank) {
   }
   if (!map_file(reader) || !read_header(reader))
     return false;
+  if (reader->header.rank != rank)
+    return complain(reader, "the trace is of another rank");
   reader_rewind(reader);
   return true;
 }
@@ -182,7 +193,8 @@ static void take_trailer(struct reader *reader, struct fields *fields) {
 static int64_t take_number(struct fields *fields) { return (int64_t)fields_take(fields) - 1; }
 
 static int take_head(struct reader *reader, struct fields *fields, struct traced_call *call) {
-  int flags = fields->at < fields->end ? *fields->at++ : 0;
+  fields->is_bad |= fields->at >= fields->end;
+  int flags = fields->is_bad ? 0 : *fields->at++;
   if (flags & TRACE_OTHER_THREAD)
     reader->last_thread = (int64_t)fields_take(fields);
   if (flags & TRACE_OVERLAP)
@@ -193,6 +205,8 @@ static int take_head(struct reader *reader, struct fields *fields, struct traced
   call->start = reader->last_end + fields_take_signed(fields);
   call->end = reader->last_end = call->start + (int64_t)fields_take(fields);
   call->index = reader->index;
+  if (call->thread < 0 || call->thread >= THREADS_MAX || call->overlap < 0)
+    fields->is_bad = true;
   reader->index += !trace_is_of_mpi(call->tag);
   return flags;
 }
@@ -393,7 +407,7 @@ int reader_group(const struct reader *reader, int64_t number, int **ranks) {
     return -1;
   for (struct fields fields = fields_of(piece); fields.at < fields.end && !fields.is_bad;) {
     int64_t first = end + fields_take_signed(&fields), length = (int64_t)fields_take(&fields);
-    if (length > GROUP_RANKS_MAX - count)
+    if (length < 0 || length > RANKS_MAX - count)
       return -1;
     *ranks = memory_grown(*ranks, &room, (size_t)(count + length), sizeof **ranks);
     for (int64_t i = 0; i < length; i++)

@@ -1,4 +1,4 @@
-/* One rank's trace, read from its begin to its end (docs/trace.md). */
+/* One rank's trace, read from its begin to its end (docs/reference/trace.md). */
 #ifndef FOREBAY_REPLAY_READER_H
 #define FOREBAY_REPLAY_READER_H
 

@@ -74,7 +74,8 @@ static void check(struct wanted *file, const struct options *options, char *prob
   bool was_absent = file->first_unix_ns != INT64_MAX && file->bytes < 0;
   file->target = options_target(options, file->path);
   if (file->target == NULL) {
-    complain(problem, file->path, "no --map or --directory says where this file is to be");
+    complain(problem, file->path,
+             "no --map or --directory says where this file is to be, or \"..\" leads out of it");
     return;
   }
   if (!options->in_place && is_same_file(file->path, file->target))

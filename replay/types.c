@@ -99,7 +99,9 @@ static bool take_count(struct fields *fields, int *count) {
          value <= (uint64_t)(fields->end - fields->at); /* a byte each at least */
 }
 
-static bool take_contents(struct types *types, struct fields *fields, struct contents *contents) {
+/* Parts are defined before what they are parts of. */
+static bool take_contents(struct types *types, int64_t number, struct fields *fields,
+                          struct contents *contents) {
   int64_t before = 0;
   if (!take_count(fields, &contents->int_count))
     return false;
@@ -120,7 +122,7 @@ static bool take_contents(struct types *types, struct fields *fields, struct con
   before = 0;
   for (int i = 0; i < contents->type_count; i++) {
     before += fields_take_signed(fields);
-    const struct built *part = types_get(types, before);
+    const struct built *part = before < number ? types_get(types, before) : NULL;
     if (part == NULL)
       return false;
     contents->types[i] = part->type;
@@ -140,6 +142,37 @@ static int build_darray(int *ints, MPI_Datatype of, MPI_Datatype *type) {
   }
   return MPI_Type_create_darray(ints[0], ints[1], n, sizes, how, arguments, grid, order_of(grid[n]),
                                 of, type);
+}
+
+/* The integers, addresses and types that MPI_Type_get_contents gives for a combiner, with the first
+ * integer as the count where there is one. */
+static bool has_contents_of(int combiner, const struct contents *contents) {
+  int64_t n = contents->int_count > 0 ? contents->ints[0] : 0, dimensions = 0;
+  if (combiner == TRACE_DARRAY && contents->int_count > 2)
+    dimensions = contents->ints[2];
+  const struct {
+    int64_t ints, addresses, types;
+  } wanted[TRACE_COMBINERS] = {
+      [TRACE_DUP] = {0, 0, 1},
+      [TRACE_CONTIGUOUS] = {1, 0, 1},
+      [TRACE_VECTOR] = {3, 0, 1},
+      [TRACE_HVECTOR] = {2, 1, 1},
+      [TRACE_INDEXED] = {1 + 2 * n, 0, 1},
+      [TRACE_HINDEXED] = {1 + n, n, 1},
+      [TRACE_INDEXED_BLOCK] = {2 + n, 0, 1},
+      [TRACE_HINDEXED_BLOCK] = {2, n, 1},
+      [TRACE_STRUCT] = {1 + n, n, n},
+      [TRACE_SUBARRAY] = {2 + 3 * n, 0, 1},
+      [TRACE_DARRAY] = {4 + 4 * dimensions, 0, 1},
+      [TRACE_F90_REAL] = {2, 0, 0},
+      [TRACE_F90_COMPLEX] = {2, 0, 0},
+      [TRACE_F90_INTEGER] = {1, 0, 0},
+      [TRACE_RESIZED] = {0, 2, 1},
+  };
+  return n >= 0 && dimensions >= 0 && combiner >= 0 && combiner < TRACE_COMBINERS &&
+         contents->int_count == wanted[combiner].ints &&
+         contents->address_count == wanted[combiner].addresses &&
+         contents->type_count == wanted[combiner].types;
 }
 
 static int build_derived(int combiner, struct contents *contents, MPI_Datatype *type) {
@@ -192,7 +225,8 @@ static bool build(struct types *types, int64_t number, struct built *built) {
   int combiner = (int)fields_take(&fields);
   if (combiner == TRACE_NAMED)
     return build_named(&fields, built);
-  bool is_good = take_contents(types, &fields, &contents) &&
+  bool is_good = take_contents(types, number, &fields, &contents) &&
+                 has_contents_of(combiner, &contents) &&
                  build_derived(combiner, &contents, &built->type) == MPI_SUCCESS;
   built->is_predefined = combiner >= TRACE_F90_REAL && combiner <= TRACE_F90_INTEGER;
   free(contents.ints);
@@ -202,7 +236,7 @@ static bool build(struct types *types, int64_t number, struct built *built) {
 }
 
 const struct built *types_get(struct types *types, int64_t number) {
-  if (number < 0)
+  if (number < 0 || (size_t)number >= types->reader->definitions[TRACE_TYPE].count)
     return NULL;
   types->items = memory_grown(types->items, &types->room, (size_t)number + 1, sizeof *types->items);
   if (types->items[number].is_built)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 CIRCLE_FILES_MAX = 3
-#: A folder of mpi/ uses only itself and those before it (docs/mpi.md).
+#: A folder of mpi/ uses only itself and those before it (docs/reference/mpi.md).
 FOLDERS = ["include", "base", "settings", "record", "trace", "report", "hooks"]
 
 

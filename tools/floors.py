@@ -1,4 +1,4 @@
-"""Checks the order of crates, and of a crate's folders, and draws the picture in docs/ARCHITECTURE.md.
+"""Checks the order of crates, and of a crate's folders, and draws the picture in docs/development/architecture.md.
 
 A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to the lowest.
 
@@ -13,8 +13,15 @@ import sys
 import networkx
 from circles import Crate
 
-PAGE = pathlib.Path("docs/ARCHITECTURE.md")
-BEGIN, END = "```mermaid\n", "```\n"
+PAGE = pathlib.Path("docs/development/architecture.md")
+BEGIN, END = "```{graphviz}\n", "```\n"
+#: Legible on white and on black.
+STYLE = """:caption: The crates; an arrow leads from a crate to one that it uses
+
+digraph crates {
+  bgcolor=transparent; color="#808080"; fontcolor="#808080"; fontname="sans-serif"; fontsize=10; labeljust=l
+  node [shape=box, style="filled,rounded", color="#2f6f9f", fontcolor=white, fontname="sans-serif", fontsize=11]
+  edge [color="#808080", arrowsize=0.6]"""
 
 
 def packages_of_workspace() -> list[dict]:
@@ -65,18 +72,18 @@ def wrong_imports(package: dict) -> list[str]:
 
 
 def picture(floors: dict[str, int], graph: networkx.DiGraph) -> str:
-    """A Mermaid flowchart: one box per floor, top floor first; arrows lead to used crates."""
+    """A picture for Graphviz: one frame per floor, top floor first; arrows lead to used crates."""
 
     def short(name: str) -> str:
         return name.removeprefix("forebay-")
 
-    lines = ["flowchart TB"]
+    lines = [STYLE]
     for floor in sorted(set(floors.values()), reverse=True):
-        members = "; ".join(sorted(short(name) for name in floors if floors[name] == floor))
-        lines.append(f'  subgraph floor{floor}["floor {floor}"]\n    direction LR\n    {members}\n  end')
+        members = "; ".join(f'"{short(name)}"' for name in sorted(floors) if floors[name] == floor)
+        lines.append(f'  subgraph cluster_{floor} {{ label="floor {floor}"; rank=same; {members} }}')
     arrows = networkx.transitive_reduction(graph).edges
-    lines += sorted(f"  {short(name)} --> {short(below)}" for name, below in arrows)
-    return "\n".join(lines) + "\n"
+    lines += sorted(f'  "{short(name)}" -> "{short(below)}"' for name, below in arrows)
+    return "\n".join([*lines, "}"]) + "\n"
 
 
 def main(is_drawing: bool) -> int:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what a make target needs and this machine lacks; what it cannot install, it names.
-# Usage: tools/needs.sh build|test|bench|check
+# Usage: tools/needs.sh build|test|bench|check|install
 set -euo pipefail
 
 packages=()
@@ -65,12 +65,16 @@ test | bench)
     need e2fsprogs has_daemon mkfs.ext2
     need chromium command -v chromium
     ;;
+install)
+    need python3-venv tools/install_python.sh
+    ;;
 check)
     need clang-format command -v clang-format
     need shellcheck command -v shellcheck
+    need graphviz command -v dot
     ;;
 *)
-    echo "usage: $0 build|test|bench|check" >&2
+    echo "usage: $0 build|test|bench|check|install" >&2
     exit 2
     ;;
 esac

@@ -1,4 +1,4 @@
-//! Gives the library its name, so that programs find it by that and not by the path it was linked from.
+//! Sets the soname, so that programs find the library by its name and not by the path at link time.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libdatawarp.so");

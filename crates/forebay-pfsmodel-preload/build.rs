@@ -1,9 +1,9 @@
-//! Links the unwinder into the library, so that the programs it is loaded into need no libgcc_s.
+//! Links the unwinder statically, so that programs with this preload need no libgcc_s.
 //!
-//! rustc asks the linker for `-lgcc_s` by name, and `-static-libgcc` does not change that. A linker script of
-//! that name, found first, names the static unwinder instead. Where the compiler has none, nothing is changed
-//! and the library needs libgcc_s, which is no error.
-// A build script runs on the developer's machine, not in a job; forebay-host is no part of it.
+//! rustc asks the linker for `-lgcc_s` by name, and `-static-libgcc` does not change that. A linker
+//! script with that name comes first in the search and selects the static unwinder. If the compiler
+//! has none, the library needs libgcc_s, which is no error.
+// A build script runs on the developer's machine, not in a job, and cannot use forebay-host.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::Path;

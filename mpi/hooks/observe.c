@@ -6,6 +6,7 @@
 #include "base/reentrancy.h"
 #include "record/call.h"
 #include "record/descriptors.h"
+#include "record/failed_write.h"
 #include "record/file_table.h"
 #include "record/observation.h"
 #include "record/positions.h"
@@ -13,6 +14,7 @@
 #include "trace/trace.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,6 +106,8 @@ static int64_t place_after_the_last(const struct file *file, enum direction dire
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
   if (in_critical_section())
     return;
+  if (transfer.moved < 0 && transfer.direction == WRITING)
+    failed_write_note(file, "write", errno);
   struct call *call = current_call_on(file);
   file_lock(file);
   if (transfer.offset < 0)
@@ -176,6 +180,12 @@ static void note_opener(struct file *file, const void *caller) {
            slash != NULL ? slash + 1 : object.dli_fname);
 }
 
+/* A file that is created has no failed write either; its name may have had one before. */
+static void forget_if_emptied(const struct file *file, const struct opening *opening) {
+  if ((opening->flags & (O_TRUNC | O_EXCL)) != 0)
+    failed_write_forget(file);
+}
+
 static void open_in_call(struct file *file, const struct opening *opening) {
   if (opening->descriptor < 0)
     return;
@@ -192,6 +202,7 @@ static void open_in_call(struct file *file, const struct opening *opening) {
   file_unlock(file);
   descriptors_set(opening->descriptor, is_ours ? file : NULL);
   if (is_ours) {
+    forget_if_emptied(file, opening);
     position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
     trace_system_open(file, opening);
   }
@@ -215,6 +226,7 @@ static struct file *record_of(const struct opening *opening, struct stat *status
 }
 
 static void open_directly(const struct opening *opening) {
+  int error = errno;
   double end_s = clock_s();
   struct stat status;
   if (path_is_of_mpi(opening->caller))
@@ -239,7 +251,10 @@ static void open_directly(const struct opening *opening) {
     span_note(&file->moments.opened, opening->start_s, 0);
   }
   file_unlock(file);
+  if (!is_open && (opening->flags & O_CREAT) != 0)
+    failed_write_note(file, "open", error);
   if (is_open) {
+    forget_if_emptied(file, opening);
     descriptors_set(opening->descriptor, file);
     position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
   }

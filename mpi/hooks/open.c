@@ -5,6 +5,7 @@
 #include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
+#include "record/failed_write.h"
 #include "record/file_table.h"
 #include "record/observation.h"
 #include "trace/trace.h"
@@ -96,6 +97,8 @@ int close(int descriptor) {
     return REAL(close)(descriptor);
   double start_s = clock_s();
   int code = REAL(close)(descriptor);
+  if (code != 0)
+    WITH_ERRNO_KEPT(failed_write_note(file, "close", errno));
   WITH_ERRNO_KEPT(observe_closed(file, start_s, clock_s()));
   return code;
 }

@@ -6,6 +6,7 @@
 #include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
+#include "record/failed_write.h"
 #include "record/positions.h"
 
 #include <aio.h>
@@ -40,8 +41,12 @@ static struct transfer what(enum direction direction, off_t offset, size_t asked
 #define DATA_HOOK(NAME, DIRECTION, PARAMETERS, ARGUMENTS, ASKED, OFFSET)                           \
   ssize_t NAME PARAMETERS {                                                                        \
     struct file *file = find(descriptor);                                                          \
-    if (file == NULL)                                                                              \
-      return REAL(NAME) ARGUMENTS;                                                                 \
+    if (file == NULL) {                                                                            \
+      ssize_t moved = REAL(NAME) ARGUMENTS;                                                        \
+      if (DIRECTION == WRITING && moved < 0)                                                       \
+        WITH_ERRNO_KEPT(failed_write_note_descriptor(descriptor, errno));                          \
+      return moved;                                                                                \
+    }                                                                                              \
     double start_s = clock_s();                                                                    \
     ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
@@ -195,6 +200,8 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
       return REAL(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     RESULT result = REAL(NAME) ARGUMENTS;                                                          \
+    if (WHAT == SYNC && (intptr_t)result == -1)                                                    \
+      WITH_ERRNO_KEPT(failed_write_note(file, #NAME, errno));                                      \
     WITH_ERRNO_KEPT(observe_other(file, WHAT, ARGUMENT, clock_s() - start_s));                     \
     return result;                                                                                 \
   }

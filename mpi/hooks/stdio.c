@@ -5,6 +5,7 @@
 #include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
+#include "record/failed_write.h"
 #include "record/observation.h"
 #include "record/positions.h"
 #include "record/single_byte_io.h"
@@ -53,6 +54,8 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
   struct file *file = find(stream, &descriptor);                                                   \
   double start_s = file != NULL ? clock_s() : 0;                                                   \
   RESULT result = CALL;                                                                            \
+  if (file != NULL && DIRECTION == WRITING && ferror_unlocked(stream))                             \
+    WITH_ERRNO_KEPT(failed_write_note(file, "write", errno));                                      \
   if (file != NULL)                                                                                \
     WITH_ERRNO_KEPT(note(file, descriptor, DIRECTION, MOVED, start_s));                            \
   return result;
@@ -276,6 +279,8 @@ int fflush(FILE *stream) {
   struct file *file = stream != NULL ? find(stream, &descriptor) : NULL;
   double start_s = file != NULL ? clock_s() : 0;
   int code = REAL(fflush)(stream);
+  if (file != NULL && code != 0)
+    WITH_ERRNO_KEPT(failed_write_note(file, "fflush", errno));
   if (file != NULL)
     WITH_ERRNO_KEPT(observe_other(file, SYNC, 1, clock_s() - start_s));
   return code;
@@ -329,6 +334,8 @@ int fclose(FILE *stream) {
     return REAL(fclose)(stream);
   double start_s = clock_s();
   int code = REAL(fclose)(stream);
+  if (code != 0)
+    WITH_ERRNO_KEPT(failed_write_note(file, "fclose", errno));
   WITH_ERRNO_KEPT(observe_closed(file, start_s, clock_s()));
   return code;
 }

@@ -1,4 +1,5 @@
-/* The bytes of a trace, as drawn in docs/trace.md: what writes them and what reads them share this.
+/* The bytes of a trace, as drawn in docs/reference/trace.md: what writes them and what reads them
+ * share this.
  */
 #ifndef FOREBAY_MPI_TRACE_FORMAT_H
 #define FOREBAY_MPI_TRACE_FORMAT_H

@@ -23,7 +23,8 @@ struct file {
   pthread_mutex_t lock; /* guards all that follows but path and layer */
   char *path;           /* absolute */
   enum layer layer;
-  int bound;  /* atomic: descriptors that belong to it */
+  int bound;             /* atomic: descriptors that belong to it */
+  bool has_failed_write; /* atomic: see failed_write.h */
   char *name; /* LAYER_MPIIO: as the program gave it last, without a prefix like "ufs:" */
   struct counters counters;
   struct seconds seconds;

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "base/real_call.h"
 #include "base/reentrancy.h"
+#include "record/failed_write.h"
 #include "record/file_table.h"
 #include "record/observation.h"
 #include "record/single_byte_io.h"
@@ -46,8 +47,10 @@ __attribute__((constructor)) static void begin(void) {
     snprintf(directory, sizeof directory, "%s", secure_getenv(PROFILE_VARIABLE));
   if (directory[0] != '/')
     directory[0] = '\0';
-  if (directory[0] != '\0')
+  if (directory[0] != '\0') {
     path_keep_out(directory);
+    failed_write_begin(directory);
+  }
   const char *of_emulation = secure_getenv("FOREBAY_PFS_STATE");
   if (of_emulation != NULL && of_emulation[0] == '/')
     path_keep_out(arena_copy(of_emulation));

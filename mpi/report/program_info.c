@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-  REPORT_FORMAT = 2,           /* "forebay_mpi": docs/profiles.md */
+  REPORT_FORMAT = 2,           /* "forebay_mpi": docs/explanation/profiles.md */
   ARGUMENTS_BYTES_MAX = 16384, /* of the command line; what is longer is cut */
   HOST_BYTES_MAX = 256,
 };

@@ -10,8 +10,8 @@ struct program_header {
   const char *trace, *mpi; /* NULL: none */
 };
 
-/* Adds the members of a report that name the program and say how it ran (docs/profiles.md), without
- * the braces around them. Does without malloc. */
+/* Adds the members of a report that name the program and say how it ran
+ * (docs/explanation/profiles.md), without the braces around them. Does without malloc. */
 void program_header_json(const struct program_header *header, struct text *out);
 
 #endif

@@ -9,7 +9,7 @@
  * writes the requested reports. */
 void report_make(double wall_s);
 
-/* The job as JSON; docs/mpi.md has the fields. */
+/* The job as JSON; docs/reference/mpi.md has the fields. */
 void report_json(const struct job *job, double wall_s, struct text *out);
 
 /* The members of that JSON that describe the files, without the braces around them. */

@@ -80,7 +80,7 @@ static void add_block(const struct merged_file *file, enum direction direction, 
   snprintf(label, sizeof label, "ave %s gap size", word->verb);
   add_known(out, label, traffic->gaps > 0,
             traffic->gaps > 0 ? traffic->gap_bytes / traffic->gaps : 0);
-  text_add(out, "| See Forebay's docs/mpi.md for explanations.\n%s", line);
+  text_add(out, "| See Forebay's docs/reference/mpi.md for explanations.\n%s", line);
 }
 
 static bool has_calls(const struct traffic *traffic) {

@@ -1,6 +1,6 @@
 /* The record of this program as one step of a job: DIR/step-MS-PID.json, where DIR is what
  * FOREBAY_PROFILE names, MS the start in milliseconds since 1970 and PID the process of rank 0.
- * It is there, unfinished, from MPI_Init on; docs/profiles.md has the fields. */
+ * It is there, unfinished, from MPI_Init on; docs/explanation/profiles.md has the fields. */
 #ifndef FOREBAY_MPI_STEP_RECORD_H
 #define FOREBAY_MPI_STEP_RECORD_H
 

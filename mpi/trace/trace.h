@@ -1,5 +1,5 @@
 /* The trace: every call to MPI-IO, and every system call on those files, in a file for each rank,
- * enough to issue them again without the program (docs/trace.md).
+ * enough to issue them again without the program (docs/reference/trace.md).
  *
  * All hooks are called after the call that they record, outside of its measured time. Without a
  * trace, or where the call was not the outermost, they return at once. */

@@ -10,7 +10,7 @@ def test_what_programs_deferred_is_staged_out_before_the_end(asking):
     done = asking.job.run(*SOON)
     account = json.loads(done.stdout)
     assert (done.returncode, account["job_status"]) == (124, 124), done.stderr
-    assert "7 B in 1 files" in account["deadline"]["warnings"][-1] and account["deadline"]["ended_job"]
+    assert "7 B in 1 file" in account["deadline"]["warnings"][-1] and account["deadline"]["ended_job"]
     assert (asking.pfs / "f").read_text() == "result\n" and account["not_safe"] is None
     asking.job.leaves_nothing()
 

@@ -1,11 +1,21 @@
 """`forebay.stage`: the same from Python."""
 
+import os
 import subprocess
 import sys
 
 from support.capi import PATHS
 from support.job import DW
 
+OUTSIDE = """
+from forebay import stage
+try:
+    stage.stage_out("a", "b")
+except stage.NotInJobError as error:
+    assert isinstance(error, OSError) and "forebay run JOB.sh" in error.hint and "forebay run JOB.sh" in str(error)
+else:
+    raise SystemExit("nothing was raised")
+"""
 PROGRAM = """
 import errno, os
 from pathlib import Path
@@ -80,3 +90,10 @@ def test_importing_it_is_light():
     check = f"import sys, forebay.stage; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_python_outside_of_a_job_gets_an_exception_that_says_what_to_do(build):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY")}
+    environment["LD_LIBRARY_PATH"] = str(build / "lib")
+    done = subprocess.run([sys.executable, "-c", OUTSIDE], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What C programs ask of the burst buffer while their job runs, and what becomes of it (docs/libdatawarp.md)."""
+"""What C programs ask of the burst buffer while their job runs, and what becomes of it (docs/reference/libdatawarp.md)."""
 
 import errno
 import json

@@ -170,7 +170,7 @@ def test_stopped_it_ends_what_runs_and_names_what_was_not_begun(watched):
         (["data", "--on-close", "=true"], 2, "a pattern is empty"),
         (["data", "--on-close", "/x=true"], 2, "below the burst buffer"),
         (["data"], 2, "--on-close"),
-        (["data", "--on-close", "*=true", "--at-most", "0"], 2, "--at-most"),
+        (["data", "--on-close", "*=true", "--jobs", "0"], 2, "--jobs"),
         (["nowhere", "--on-close", "*=true"], 1, "cannot find nowhere"),
         (["data", "--on-close", "*=true", "--log", "nowhere/log"], 1, "nowhere/log"),
     ],
@@ -233,7 +233,15 @@ def test_only_the_pictures_are_staged_out_while_the_simulation_goes_on(plotted):
     assert done.returncode == 0, done.stderr
     assert sorted(os.listdir(plotted.pfs)) == ["step-1.nc.png", "step-2.nc.png"]
     account = json.loads(done.stdout)
-    assert account["on_close"] == {"closed": 2, "done": 2, "failed": 0, "superseded": 0, "not_run": 0, "failures": []}
+    assert account["on_close"] == {
+        "closed": 2,
+        "done": 2,
+        "failed": 0,
+        "superseded": 0,
+        "not_run": 0,
+        "failures": [],
+        "unmatched": [],
+    }
     plotted.leaves_nothing()
 
 

@@ -296,7 +296,7 @@ def test_bad_input(top, capfd):
         Watch(top).on_close("a=b")
     for watch, part in (
         (Watch(top / "no"), "cannot find"),
-        (Watch(top, at_most=0), "--at-most"),
+        (Watch(top, at_most=0), "--jobs"),
         (Watch(top, log=top / "no" / "log"), "no/log"),
         (Watch(top), "--on-close"),
     ):

@@ -1,6 +1,7 @@
 """`make install PREFIX=...` without root; the installed command finds its parts."""
 
 import errno
+import json
 import os
 import pathlib
 import re
@@ -11,6 +12,26 @@ import sysconfig
 import pytest
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def doctor(prefix: pathlib.Path) -> dict[str, dict]:
+    """What `forebay doctor` finds, by name."""
+    done = subprocess.run([prefix / "bin" / "forebay", "doctor", "--json"], capture_output=True, text=True)
+    return {one["id"]: one for one in json.loads(done.stdout)}
+
+
+def check_helpers(prefix: pathlib.Path) -> None:
+    """Each user can run the Python side, whoever installed it; what cannot be run is no `ok`."""
+    if os.geteuid() == 0:
+        python = (prefix / "lib" / "forebay" / "python" / "bin" / "python3").resolve()
+        assert all(os.stat(above).st_mode & 0o005 == 0o005 for above in python.parents), python
+    assert doctor(prefix)["reports"]["state"] == "ok"
+    program = (prefix / "bin" / "forebay-py").resolve()
+    content = program.read_text()
+    program.write_text("#!/no/such/python\n" + content.split("\n", 1)[1])
+    broken = doctor(prefix)["reports"]
+    assert broken["state"] == "missing" and "No such file" in broken["found"], broken
+    program.write_text(content)
 
 
 def test_what_is_installed_works_from_there(build, tmp_path):
@@ -30,6 +51,7 @@ def test_what_is_installed_works_from_there(build, tmp_path):
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     assert "emulated: lustre-small" in done.stderr
     compile_against(prefix, tmp_path)
+    check_helpers(prefix)
     pages = prefix / "share" / "man" / "man1"
     assert sorted(page.name for page in pages.iterdir()) == [
         "forebay-clean.1",

@@ -1,10 +1,10 @@
-"""docs/SEMANTICS.md names a test for each promise: each of these tests and files exists."""
+"""docs/development/promises.md names a test for each promise: each of these tests and files exists."""
 
 import pathlib
 import re
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-PROMISES = (PROJECT / "docs" / "SEMANTICS.md").read_text()
+PROMISES = (PROJECT / "docs" / "development" / "promises.md").read_text()
 
 
 def test_every_test_that_a_promise_names_exists():

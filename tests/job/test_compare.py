@@ -162,7 +162,9 @@ def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
     assert list((job.directory / "out").iterdir()) == [] and list(job.temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "hint"), [("nosuch.toml", "forebay machines"), ("job.sh", "docs/pfs-model.md")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("nosuch.toml", "forebay machines"), ("job.sh", "docs/explanation/emulation.md")]
+)
 def test_a_machine_file_that_cannot_be_read_is_told_with_a_remedy(job, name, hint):
     job.script("touch ran", DW)
     done = compare(job, "--pfs-model", name)

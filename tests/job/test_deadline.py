@@ -106,7 +106,7 @@ def test_a_job_is_ended_for_its_stage_out_and_says_so(job):
     account = json.loads(done.stdout)
     assert (done.returncode, account["job_status"], account["exit_code"]) == (124, 124, 124), done.stderr
     assert account["deadline"]["ended_job"] and account["not_safe"] is None
-    assert "the job is ended now, so that 2 B in 1 files can be staged out" in account["deadline"]["warnings"][-1]
+    assert "the job is ended now, so that 2 B in 1 file can be staged out" in account["deadline"]["warnings"][-1]
     assert (job.directory / "results" / "x").exists()
     job.leaves_nothing()
 
@@ -126,10 +126,10 @@ def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
         and source.endswith("out/tab\\x09here")
         and target.endswith("results/tab\\x09here")
     )
-    assert f"not safe: {account['not_safe']['first'][0]}" in done.stderr
+    assert "not safe: " + account["not_safe"]["first"][0].replace("\t", "\\t") in done.stderr
     (shown,) = json.loads(job.command("status", "--json").stdout)
     assert (shown["not_safe_files"], shown["not_safe_list"]) == (1, account["not_safe"]["list"])
-    assert f"1 files are on {shown['host']} only" in job.command("status").stderr
+    assert f"on {shown['host']} only: 1 file, named in" in job.command("status").stderr
     (job.directory / "results" / strange).rmdir()
     assert job.command("clean").returncode == 0
     assert (job.directory / "results" / strange).read_text() == "yy\n"
@@ -172,7 +172,7 @@ def test_files_only_drained_are_reported_when_not_safe(job, late):
     done = job.run(*SOON, *(["--spectral"] if late else ["--drain", f"*:to={pfs}"]))
     account = json.loads(done.stdout)
     assert (done.returncode, account["job_status"]) == (122, 124), done.stderr
-    assert account["deadline"]["ended_job"] and "2 B in 1 files" in account["deadline"]["warnings"][-1]
+    assert account["deadline"]["ended_job"] and "2 B in 1 file" in account["deadline"]["warnings"][-1]
     size, target, why = listed(account)["x"]
     assert (size, target) == (2, str(pfs / "x")) and "a directory stands at its place" in why
 

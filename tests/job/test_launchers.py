@@ -1,5 +1,6 @@
 """The launchers in a script start local ranks where there is no scheduler."""
 
+import os
 import time
 
 import pytest
@@ -278,3 +279,20 @@ def test_rank_killed_by_signal_fails_the_job_and_written_data_is_staged_out(job,
     assert sorted(path.name for path in (job.directory / "results").iterdir()) == ["0", "1"]
     assert not (job.directory / "not-reached").exists()
     job.leaves_nothing()
+
+
+@pytest.mark.parametrize("launch", ["srun", "mpiexec", "mpirun -np 4800", "srun -n 4800"])
+def test_thousands_of_local_ranks_are_refused_with_a_hint(job, launch):
+    job.script(f"{launch} touch ran")
+    text = (job.directory / "job.sh").read_text()
+    (job.directory / "job.sh").write_text(text.replace("--ntasks=2", "--nodes=150 --ntasks-per-node=32"))
+    done = job.run()
+    assert done.returncode == 127 and "4800 ranks on the" in done.stderr, done.stderr
+    assert "FOREBAY_RANKS_MAX=4800" in done.stderr and not (job.directory / "ran").exists()
+
+
+def test_ranks_beyond_a_multiple_of_the_processors_are_a_warning(job):
+    number = 4 * os.cpu_count() + 1
+    job.script(f"mpiexec -n {number} true")
+    done = job.run()
+    assert done.returncode == 0 and f"warning: {number} ranks share the" in done.stderr, done.stderr

@@ -100,9 +100,9 @@ def test_results_that_were_never_written_are_an_error_and_nothing_is_deleted(job
 
 def test_one_stage_out_that_fails_does_not_stop_the_others(job):
     job.script(
-        "mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/y",
+        "mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/y; mkdir -p taken/y/z",
         DW,
-        "#DW stage_out type=file source=$DW_JOB_STRIPED/y destination=/proc/no/such",
+        "#DW stage_out type=file source=$DW_JOB_STRIPED/y destination=%d/taken/",
         STAGE_OUT,
     )
     done = job.run()

@@ -95,7 +95,7 @@ def test_a_dry_run_names_spectrals_directories_where_they_count(job):
         ((DW, STAGE_IN), "job.sh: line 4: stage_in: the source"),
         ((DW.replace("64MiB", "1MiX"),), "capacity=1MiX is no size"),
         (("#SBATCH -D /no/such",), "/no/such"),
-        ((DW, "#DW stage_in type=list source=%d/list"), "cannot read"),
+        ((DW, "#DW stage_in type=list source=%d/list"), "cannot open"),
         ((DW, "#DW stage_in type=file source=%d/large destination=$DW_JOB_STRIPED/"), "stage-in needs 65.00 MiB"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A series: many runs in one allocation, staged in once, told on standard input (docs/tune.md)."""
+"""A series: many runs in one allocation, staged in once, told on standard input (docs/explanation/tuner.md)."""
 
 import json
 import os

@@ -32,8 +32,8 @@ def test_files_that_no_line_names_are_counted_and_the_largest_named(job):
     )
     done = job.run("--json")
     assert done.returncode == 0, done.stderr
-    assert "warning: 2 files, 2.93 KiB, that the job wrote are named by no stage_out line" in done.stderr
-    assert "were deleted with the allocation; the largest: striped/deep/large (2.93 KiB)" in done.stderr
+    assert "warning: written by the job and named by no stage_out line: 2 files, 2.93 KiB; " in done.stderr
+    assert "deleted with the allocation; the largest: striped/deep/large (2.93 KiB)" in done.stderr
     unnamed = json.loads(done.stdout)["unnamed"]
     assert unnamed == {"files": 2, "bytes": 3002, "largest": [["striped/deep/large", 3000], ["striped/b", 2]]}
 
@@ -54,11 +54,26 @@ def test_line_with_a_typo_keeps_the_results_and_says_what_is_there(job):
     job.script('cd "$DW_JOB_STRIPED"; echo result > result.dat', DW, STAGE_OUT.format("results.dat"))
     done = job.run()
     assert done.returncode == 123 and "the largest: striped/result.dat (7 B)" in done.stderr, done.stderr
-    assert "are kept with the allocation" in done.stderr and "--to DIR" in done.stderr
+    assert "kept with the allocation" in done.stderr and "--to DIR" in done.stderr
+    assert "on this machine only: 7 B; " in done.stderr, done.stderr
     (allocation,) = job.allocations()
     id = allocation.name.rsplit("-", 1)[1]
+    again = job.command("clean", id)
+    assert again.returncode == 123 and f"forebay clean {id} --to DIR" in again.stderr, again.stderr
     assert job.command("clean", id, "--to", "rescued").returncode == 0
     assert (job.directory / "rescued" / "striped" / "result.dat").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_discard_tells_also_of_files_that_no_line_names(job):
+    job.script('cd "$DW_JOB_STRIPED"; echo result > result.dat', DW, STAGE_OUT.format("results.dat"))
+    assert job.run().returncode == 123
+    (allocation,) = job.allocations()
+    id = allocation.name.rsplit("-", 1)[1]
+    done = job.command("clean", id, "--discard", "--json")
+    assert f"job {id}: removed, and with it 1 file, 7 B\n" in done.stderr
+    shown = json.loads(done.stdout)
+    assert (shown["deleted_files"], shown["deleted_bytes"]) == (1, 7)
     job.leaves_nothing()
 
 
@@ -86,7 +101,7 @@ def test_discard_says_what_it_deletes_and_asks_at_a_terminal(job):
     (allocation,) = job.allocations()
     id = allocation.name.rsplit("-", 1)[1]
     status, said = at_a_terminal(job, "n\n", "clean", id, "--discard")
-    assert status == 1 and "deletes 1 files, 7 B" in said and "nothing was deleted" in said, said
+    assert status == 1 and "deletes 1 file, 7 B" in said and "nothing was deleted" in said, said
     assert (allocation / "striped" / "result.dat").exists()
     status, said = at_a_terminal(job, "y\n", "clean", id, "--discard")
     assert status == 0, said
@@ -96,3 +111,24 @@ def test_discard_says_what_it_deletes_and_asks_at_a_terminal(job):
     status, said = at_a_terminal(job, "", "clean", allocation.name.rsplit("-", 1)[1], "--discard", "--yes")
     assert status == 0 and "[y/N]" not in said, said
     job.leaves_nothing()
+
+
+@pytest.mark.parametrize("store", ["directory", "memory"])
+@pytest.mark.parametrize("named", ["deep/result.dat", "striped/deep/result.dat", "{data}/striped/deep/result.dat"])
+def test_stage_out_of_a_job_rescues_a_file_by_hand(job, store, named):
+    if store == "memory":
+        job.in_memory()
+    job.script(
+        'cd "$DW_JOB_STRIPED"; mkdir deep; echo result > deep/result.dat; echo "$PWD"', DW, STAGE_OUT.format("typo")
+    )
+    ran = job.run()
+    assert ran.returncode == 123
+    id = job.record()["id"]
+    data = ran.stdout.strip().removesuffix("/striped")
+    done = job.command("stage", "out", "--job", id, named.format(data=data), "rescued/")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "rescued" / "result.dat").read_text() == "result\n"
+    refused = job.command("stage", "out", "--job", id, "../../x", "rescued/")
+    assert refused.returncode == 1 and "is not in the allocation of job" in refused.stderr
+    assert "there is no job 1" in job.command("stage", "out", "--job", "1", "x", "rescued/").stderr
+    assert job.command("clean", id, "--discard").returncode == 0

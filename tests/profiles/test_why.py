@@ -78,6 +78,21 @@ def test_ended_by_a_signal(why, tmp_path, status, name):
     assert ("memory ran out" in said) == (status - 128 == signal.SIGKILL)
 
 
+def test_job_that_forebay_ended_before_the_deadline_is_told_as_such(why, tmp_path):
+    deadline = {"end_unix_s": 1.8e9, "told_by": "--deadline", "signalled": None, "ended_job": True}
+    record_data.record(tmp_path, record_data.job_json(outcome=ended(124, 122, deadline=deadline)))
+    said = why()
+    assert "was ended by Forebay after 30 s, before the end that --deadline tells" in said, said
+    assert "time limit" not in said and "signal" not in said
+
+
+def test_signal_that_the_deadline_sent_is_named_with_its_reason(why, tmp_path):
+    deadline = {"end_unix_s": 1.8e9, "told_by": "--deadline", "signalled": 1, "ended_job": False}
+    record_data.record(tmp_path, record_data.job_json(outcome=ended(128 + signal.SIGUSR1, deadline=deadline)))
+    said = why()
+    assert "SIGUSR1" in said and "does not handle it" in said and "signal 10" not in said, said
+
+
 def test_a_status_beyond_all_signals_is_none(why, tmp_path):
     record_data.record(tmp_path, record_data.job_json(outcome=ended(255)))
     assert "ended with status 255." in why() and "signal" not in why()

@@ -32,7 +32,7 @@ def test_both_orders_count_alike_and_one_sees_the_delays(job, openmpi, build, or
     assert file["write"]["system_bytes"] == emulated["bytes_written"] == DUMPS * DUMP_BYTES
     assert (file["stripe_count"], file["stripe_bytes"]) == (1, 1 << 20), "the layout of the emulated file"
     if order == "ours-first":
-        assert file["seconds"]["sum"]["write"]["data"] >= DUMPS * DUMP_BYTES / TARGET_BYTES_PER_S
+        assert file["seconds"]["sum"]["write"]["data"] >= 0.9 * DUMPS * DUMP_BYTES / TARGET_BYTES_PER_S
         assert "LD_PRELOAD" not in done.stderr
     else:
         assert "the emulation stands before this library in LD_PRELOAD" in done.stderr

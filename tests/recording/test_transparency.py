@@ -25,7 +25,7 @@ BOX = """\
 |   read-modify-write bytes = 0
 |   number of write gaps    = 6
 |   ave write gap size      = 1000
-| See Forebay's docs/mpi.md for explanations.
+| See Forebay's docs/reference/mpi.md for explanations.
 +--------------------------------------------------------+
 +--------------------------------------------------------+
 | MPIIO read access patterns for {path}
@@ -41,7 +41,7 @@ BOX = """\
 |   ave system read size    = 1000
 |   number of read gaps     = 0
 |   ave read gap size       = NA
-| See Forebay's docs/mpi.md for explanations.
+| See Forebay's docs/reference/mpi.md for explanations.
 +--------------------------------------------------------+
 """
 

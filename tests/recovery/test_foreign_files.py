@@ -163,3 +163,28 @@ def test_foreign_file_in_a_record_of_io_hangs_no_report(job, name, kind):
         done = answer(job, *words)
         assert "Traceback" not in done.stderr, done.stderr
     assert answer(job, "run", *job.where, "job.sh").returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
+def test_foreign_study_is_an_error_and_makes_no_command_hang(job, kind):
+    job.script("true")
+    (job.directory / "job.tune").mkdir()
+    put(job.directory / "job.tune" / "study.jsonl", kind)
+    for words in (("tune", "--budget", "1", "job.sh"), ("report", "job.tune")):
+        done = answer(job, *words)
+        assert done.returncode == 1 and "error: " in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "truncated", "text"])
+def test_foreign_darshan_log_is_an_error_and_makes_no_command_hang(job, kind):
+    put(job.directory / "ada.darshan", kind)
+    done = answer(job, "report", "ada.darshan")
+    assert done.returncode == 1 and "ada.darshan" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_list_that_is_no_file_is_an_error_before_the_job(job, kind):
+    put(job.directory / "list", kind)
+    job.script("touch ran", DW, "#DW stage_in type=list source=%d/list")
+    done = answer(job, "run", *job.where, "job.sh")
+    assert done.returncode == 125 and "list" in done.stderr, done.stderr

@@ -62,7 +62,7 @@ def test_after_kill_9_run_and_status_name_the_leftover_and_clean_drains_it(any_s
     data = pathlib.Path(shown["data"])
     assert (data / "striped" / "out" / "x").read_text() == "result\n"
     job.script("true")
-    assert f"job {shown['job_id']} (job.sh) was killed or left data behind" in job.run().stderr
+    assert f"job {shown['job_id']} (job.sh) was killed before its end" in job.run().stderr
     assert shown["job_id"] in job.command("status").stdout
     done = job.command("clean")
     assert done.returncode == 0, done.stderr
@@ -98,8 +98,8 @@ def test_discard_deletes_without_staging_out(any_store):
 
 def test_what_cannot_be_drained_stays(any_store):
     job = any_store
-    (job.directory / "results").write_text("a file is in the way")
     shown = killed_while_it_runs(job)
+    (job.directory / "results").write_text("a file is in the way")
     when_the_job_has_ended(job)
     done = job.command("clean")
     assert done.returncode == 123 and "nothing was removed" in done.stderr and shown["data"] in done.stderr
@@ -538,5 +538,49 @@ def test_journal_in_the_allocation_is_found_and_discard_lists_what_it_drops(smal
     assert cleaned.returncode == 0, cleaned.stderr
     told = json.loads(cleaned.stdout)
     assert (told["removed"], told["discarded_files"], told["discarded_bytes"]) == (True, 1, 6)
-    assert "1 files, 6 B, that had not arrived" in cleaned.stderr
+    assert "; not arrived: 1 file, 6 B" in cleaned.stderr
     job.leaves_nothing()
+
+
+def test_job_that_was_not_killed_is_not_called_killed(job):
+    job.script("true", DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/nothere destination=%d/result")
+    assert job.run().returncode == 123
+    id = job.record()["id"]
+    job.script("true")
+    said = job.run().stderr
+    assert f"job {id} (job.sh) has data that did not arrive" in said and "killed" not in said
+    assert job.command("clean", id, "--discard").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_results_do_not_go_to_a_file_system_that_only_the_view_still_has(job):
+    job.in_memory()
+    target = job.directory / "target"
+    target.mkdir()
+    mounted = ["mount", "--make-private", "-t", "tmpfs", "tmpfs", target]
+    subprocess.run(mounted, check=True)
+    try:
+        job.script(
+            'echo result > "$DW_JOB_STRIPED/a"; touch reached; exec sleep 300',
+            DW,
+            "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=%d/target/a",
+        )
+        process = job.start()
+        wait_until(lambda: (job.directory / "reached").exists())
+        process.kill()
+        process.wait()
+        id = job.record()["id"]
+        subprocess.run(["umount", target], check=True)
+        subprocess.run(mounted, check=True)
+        done = job.command("clean", id, "--kill")
+        if done.returncode == 0:  # the unmounting has reached the view
+            assert (target / "a").read_text() == "result\n"
+        else:
+            assert "was unmounted since the job began" in done.stderr, done.stderr
+            rescued = job.command("stage", "out", "--job", id, "a", "target/")
+            assert rescued.returncode == 0, rescued.stderr
+            assert (target / "a").read_text() == "result\n"
+            assert job.command("clean", id, "--discard").returncode == 0
+        assert job.keepers() == [] and job.allocations() == []
+    finally:
+        subprocess.run(["umount", target], check=True)

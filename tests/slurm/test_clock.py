@@ -43,7 +43,7 @@ def test_the_final_stage_out_begins_in_time_and_everything_arrives(users):
     assert users.wait(job) == "FAILED"
     assert users.shown(job)["ExitCode"] == "124:0"
     complained = users.complained()
-    assert "are not safe yet: stage-out takes about 3 seconds" in complained
+    assert "not safe yet: stage-out takes about 3 seconds" in complained
     assert "the job is ended now, so that 2.86 MiB in 3 files can be staged out" in complained
     assert "CANCELLED" not in complained and "TIME LIMIT" not in complained
     assert users.arrived() == ["1", "2", "3"]

@@ -80,7 +80,7 @@ def test_gather_at_the_end_of_a_batch_script(users):
     rows = [line.split() for line in (users.directory / "table").read_text().splitlines()]
     assert [row[0] for row in rows] == ["NODE", "n3", "n4"]
     assert [row[-1] for row in rows[1:]] == ["0", "1"]
-    assert "n4: 1 files did not arrive; nothing was removed there" in users.complained()
+    assert "n4: 1 file did not arrive; nothing was removed there" in users.complained()
     assert len(users.left()) > 0 and users.status("n3")[0]["host"] == "n4"
     (users.results / "rank1").rmdir()
     users.run("forebay", "gather")

@@ -280,7 +280,7 @@ def test_a_jobs_stage_out_that_failed_is_told_of_and_gone_on_with(job):
     assert (shown["missing_files"], shown["missing_bytes"], shown["undrained"]) == (1, 2, True)
     ((path, reason),) = shown["failures"]
     assert path.endswith("/out/b") and "a directory stands at its place" in reason
-    assert "1 files, 2 B missing" in job.command("status").stdout
+    assert "1 file, 2 B missing" in job.command("status").stdout
     (job.directory / "results" / "b").rmdir()
     arrived = (job.directory / "results" / "a").stat()
     done = job.command("stage", "retry", shown["job_id"])

@@ -208,7 +208,7 @@ def test_a_record_of_an_older_version_is_understood(job):
     id = killed_in_its_stage_out(job, "--stage-verify", "end")
     (path,) = job.state.glob("*.json")
     record = json.loads(path.read_text())
-    assert record.pop("staging") == {"verify": "end", "bytes_per_s_max": 128 << 10}
+    assert record.pop("staging") == {"verify": "end", "bytes_per_s_max": 128 << 10, "accept_failed_writes": False}
     path.write_text(json.dumps(record))
     done, read_again = reading_again(job, "clean", id)
     assert (done.returncode, read_again) == (0, 0), done.stderr

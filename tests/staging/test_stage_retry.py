@@ -114,27 +114,24 @@ def test_a_directory_that_we_did_not_make_is_not_opened(user):
     assert list((user.directory / "out" / "closed").iterdir()) == []
 
 
-# The first thread is that of the command itself; then one looks through the source, one compares, and one hears `cancel`.
-@pytest.mark.parametrize("more, needed", [("", [2, 4]), ("+", [2, 3, 4])])
-def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more, needed):
-    told, number = [], 2
+# The first thread takes the signals.
+@pytest.mark.parametrize("more", ["", "+"])
+def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more):
+    number = 1
     while True:
         strace = ("-e", f"inject=clone,clone3:error=EAGAIN:when={number}{more}")
         calls, done = traced_calls(job, "clone,clone3", "stage", "out", "in", "out", strace=strace)
-        if done.returncode != 0:
+        if number == 1:
             assert done.returncode == 1, done.stderr
-            refused(done, "no thread can be started to stage", "hint: end some of your processes")
-            told.append(number)
+            refused(done, "cannot start a thread", "hint: end some of your processes")
         else:
-            assert seen(job.directory / "out") == seen(tree)
-        for one in kept(job):
-            assert stage(job, "retry", one["id"]).returncode == 0
-        assert parts(job) == []
+            assert done.returncode == 0 and seen(job.directory / "out") == seen(tree), (number, done.stderr)
+        assert kept(job) == [] and parts(job) == []
         shutil.rmtree(job.directory / "out", ignore_errors=True)
-        if not any("INJECTED" in call for call in calls) or (number > max(needed) + 1 and not EVERY_POINT):
+        if not any("INJECTED" in call for call in calls) or (number > 6 and not EVERY_POINT):
             break
         number += 1
-    assert told == needed and number > max(needed) + 1
+    assert number > 6
 
 
 def test_where_the_target_has_vanished_no_note_is_made_of_each_file(job, tree):

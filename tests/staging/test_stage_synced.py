@@ -238,6 +238,8 @@ def test_a_half_file_that_is_not_what_was_copied_is_copied_again(job, source, ki
 def test_partial_files_from_before_a_restart_are_copied_again(job, source, kind):
     id = killed_between_its_sync_and_its_name(job, kind, "--verify", "off")
     with sqlite3.connect(job.state / "stagings" / f"{id}.journal") as journal:
+        # As a journal of the version before, whose rows have no checksums.
+        journal.executescript("PRAGMA user_version = 2; DROP TRIGGER meta_changed")
         journal.execute("UPDATE meta SET value = 'another ' || value WHERE name = 'pieces'")
     assert stage(job, "retry", id).returncode == 0
     assert files_seen(job.directory / "out") == files_seen(source) and parts(job) == []

@@ -1,4 +1,4 @@
-"""Stands in for `forebay __series`: its lines and records (docs/tune.md), with times of a made-up machine.
+"""Stands in for `forebay __series`: its lines and records (docs/explanation/tuner.md), with times of a made-up machine.
 
 Scripts are really run, but their MPI program only says how it was launched. Nothing is staged, mounted or measured.
 """
@@ -97,7 +97,7 @@ class Launch:
 
 
 def hints_for(name: str, text: str) -> dict[str, str]:
-    """Those of the first pattern that matches, as docs/mpi.md has it."""
+    """Those of the first pattern that matches, as docs/reference/mpi.md has it."""
     for rule in re.sub("#[^#]*#", "list", text).split(","):
         pattern, *hints = rule.split(":")
         if fnmatch.fnmatch(name, pattern):

@@ -128,7 +128,7 @@ class Job:
     def leaves_nothing(self) -> None:
         assert self.keepers() == []
         assert self.allocations() == []
-        assert self.left() == []
+        assert self.left() == [], self.left()
 
     def left(self) -> list[pathlib.Path]:
         """Temporary files, and what of the state is no profile."""

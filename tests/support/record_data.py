@@ -1,4 +1,4 @@
-"""Records as docs/profiles.md describes them, written file by file; and profiles of the logs in `logs/`."""
+"""Records as docs/explanation/profiles.md describes them, written file by file; and profiles of the logs in `logs/`."""
 
 import functools
 import json

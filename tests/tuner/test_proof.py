@@ -1,13 +1,22 @@
 """What is said of the whole job's run time, from the pairs of runs that decided on I/O time."""
 
+import msgspec
 import numpy as np
 import pytest
 
+from forebay.report.tuning.sentences import told_pairing
 from forebay.tune.model import Pairing, Verdict
 from forebay.tune.decide.job_time_gain import job_pairing, with_job_time
 from support.plans import run
 
 TUNED = {"cb_nodes": "4"}
+
+
+def test_one_pair_has_no_interval_in_words():
+    one = Pairing(pairs=1, ratio=2.0, low=1.5, high=2.5, confidence=0.9, default_s=2.0, tuned_s=1.0)
+    assert one.interval is None and "1.50" not in told_pairing(one) and "1 pair" in told_pairing(one)
+    two = msgspec.structs.replace(one, pairs=2)
+    assert two.interval == "1.50 to 2.50" and "1.50 to 2.50" in told_pairing(two)
 
 
 def pairs(default_s, tuned_s, io_s=(2.5, 1.1)):

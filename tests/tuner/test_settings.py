@@ -12,7 +12,7 @@ from forebay.tune.settings.lustre import mounted_as
 from forebay.tune.settings.striping_hints import stripe_counts, units
 
 KIB, MIB = 1 << 10, 1 << 20
-DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_each_setting_stands_in_the_document_and_has_a_source():

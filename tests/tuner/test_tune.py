@@ -5,6 +5,8 @@ import stat
 
 import pytest
 
+from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
+from forebay.tune.decide import eligibility
 from support.tuner import DW, EMULATED
 
 BOTH_PLACES = {"out": "${DW_JOB_STRIPED:-$PWD/}", "directive": DW}
@@ -146,3 +148,13 @@ def test_tune_run_beside_others_is_made_again_where_no_processor_is_idle(tuned, 
         assert runs[3].reason == "others had 60 % of the processors"
         assert runs[4].configuration == runs[3].configuration
     assert all(run.foreign_cpu == 0.1 for run in runs[:3])
+
+
+def test_burst_buffer_of_an_earlier_job_is_not_outside_of_the_jobs_directory(tmp_path):
+    """A dry run leaves the profile of the default; the next call has a burst buffer of another name."""
+    path = "/mnt/forebay/1795476034261/striped/out"
+    file = File(path=path, layers={"posix": Layer(read=Traffic(), write=Traffic(bytes=1))})
+    profile = Profile(source="forebay", path="x", job=Job(), programs=[Program(files=[file], uses_mpi=True)])
+    variables = {"DW_JOB_STRIPED": "/mnt/forebay/1795476999999/striped/"}
+    assert eligibility.warnings(profile, tmp_path, variables) == []
+    assert eligibility.warnings(profile, tmp_path, {"DW_JOB_STRIPED": "/other/1795476999999/striped/"}) != []

@@ -2,8 +2,8 @@
  * datawarp.h: what a program of a job can ask of its burst buffer while it runs.
  *
  * Forebay's own, with the functions and meanings that are publicly described for DataWarp. Link
- * with -ldatawarp. docs/libdatawarp.md of Forebay says what each function does, and what each error
- * means.
+ * with -ldatawarp. docs/reference/libdatawarp.md of Forebay says what each function does, and what
+ * each error means.
  *
  * - Each int function returns 0, or a negative error number of errno.h; dw_read_failed_stage()
  * differs.

@@ -1,4 +1,4 @@
-//! The listing of files that could not be staged.
+//! Lists files that could not be staged.
 
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +9,7 @@ use forebay_requests::{Answer, Name, Question};
 use crate::query::{name, query_job};
 use crate::{status, value};
 
-/// What `dw_failed_stage_t` means: what is left of the listing, the next one last.
+/// The content of `dw_failed_stage_t`: the remaining entries in reverse order.
 pub struct Listing(Vec<(Name, i32)>);
 
 /// See `datawarp.h`.
@@ -22,20 +22,20 @@ pub unsafe extern "C" fn dw_open_failed_stage(
         if handle.is_null() {
             return Err(-libc::EINVAL);
         }
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires a valid argument.
         let below = unsafe { name(instance) }?;
         let Answer::Failures(mut failures) = query_job(&Question::Failures(below.clone()), &below)?
         else {
             return Err(-libc::EIO);
         };
         failures.reverse();
-        // SAFETY: not NULL, and the header says that it points to a handle.
+        // SAFETY: not NULL, and the header requires a pointer to a handle.
         unsafe { *handle = Box::into_raw(Box::new(Listing(failures))) };
         Ok(())
     })
 }
 
-/// See `datawarp.h`. A path that does not fit into `size` bytes is left for the next call: `ERANGE`.
+/// See `datawarp.h`. If `size` is too small, returns `ERANGE` and keeps the path for the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dw_read_failed_stage(
     handle: *mut Listing,
@@ -44,7 +44,7 @@ pub unsafe extern "C" fn dw_read_failed_stage(
     ret_errno: *mut c_int,
 ) -> c_int {
     let read = value(|| {
-        // SAFETY: what `dw_open_failed_stage` gave and `dw_close_failed_stage` did not take yet, or NULL.
+        // SAFETY: NULL, or a handle from `dw_open_failed_stage` that is not closed.
         let listing = unsafe { handle.as_mut() }.ok_or(-libc::EINVAL)?;
         if path.is_null() || ret_errno.is_null() {
             return Err(-libc::EINVAL);
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn dw_read_failed_stage(
         if length >= size {
             return Err(-libc::ERANGE);
         }
-        // SAFETY: the path and its zero fit into `size` bytes, which the caller says are his.
+        // SAFETY: the path and its zero fit into the caller's buffer of `size` bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), path, bytes.len());
             *path.add(bytes.len()) = 0;
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn dw_close_failed_stage(handle: *mut Listing) -> c_int {
         if handle.is_null() {
             return Err(-libc::EINVAL);
         }
-        // SAFETY: what `dw_open_failed_stage` gave, for the last time.
+        // SAFETY: a handle from `dw_open_failed_stage`, used for the last time.
         drop(unsafe { Box::from_raw(handle) });
         Ok(())
     })

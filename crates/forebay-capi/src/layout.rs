@@ -1,4 +1,4 @@
-//! Where data are, and the instance as a whole.
+//! The placement of data, and calls for the whole instance.
 
 use std::ffi::{CString, c_char, c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use forebay_requests::{Answer, Name, Question};
 use crate::query::{errno, name, path, query_job};
 use crate::{Refused, status, value};
 
-/// All servers that there are: the node itself.
+/// The number of servers: only the node itself.
 const WIDTH: c_int = 1;
 const FIRST: c_int = 0;
 
-/// Stripe size in bytes, and may the layout be set?
+/// The stripe size in bytes, and whether the layout can be set.
 fn layout(about: &Name) -> Refused<(c_int, bool)> {
     match query_job(&Question::Layout(about.clone()), about)? {
         Answer::Layout { stripe_bytes, may_be_set } => {
@@ -49,14 +49,14 @@ pub unsafe extern "C" fn dw_get_stripe_configuration(
         }
         let (bytes, _) = layout(&opened(fd)?)?;
         for (into, value) in into.into_iter().zip([bytes, WIDTH, FIRST]) {
-            // SAFETY: not NULL, and the header says that it points to an int.
+            // SAFETY: not NULL, and the header requires a pointer to an int.
             unsafe { *into = value };
         }
         Ok(())
     })
 }
 
-/// See `datawarp.h`. Only what holds anyhow can be set: there is one server.
+/// See `datawarp.h`. Accepts only the existing values, because there is one server.
 #[unsafe(no_mangle)]
 pub extern "C" fn dw_set_stripe_configuration(
     fd: c_int,
@@ -72,18 +72,18 @@ pub extern "C" fn dw_set_stripe_configuration(
     })
 }
 
-/// See `datawarp.h`. There is one metadata server, so every key leads to the root itself.
+/// See `datawarp.h`. There is one metadata server, so each key returns the root.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dw_get_mds_path(root: *const c_char, _key: u64) -> *mut c_char {
     let path = value(|| {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires a valid argument.
         let root = unsafe { path(root) }?;
         layout(&Name::from(root.as_path()))?;
         let text = CString::new(root.as_os_str().as_bytes()).map_err(|_| -libc::EINVAL)?;
         allocated(&text)
     });
     path.unwrap_or_else(|refused| {
-        // SAFETY: the place of this thread's errno.
+        // SAFETY: the address of this thread's errno.
         unsafe { *libc::__errno_location() = -refused };
         std::ptr::null_mut()
     })
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn dw_get_mds_path(root: *const c_char, _key: u64) -> *mut
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dw_set_stage_concurrency(instance: *const c_char, most: c_uint) -> c_int {
     status(|| {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires a valid argument.
         let instance = unsafe { name(instance) }?;
         query_job(&Question::Concurrency(instance.clone(), most), &instance).map(drop)
     })
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn dw_get_accounting_data_json(
     ecode: *mut c_int,
 ) -> *mut c_char {
     let text = value(|| {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires a valid argument.
         let instance = unsafe { name(instance) }?;
         let Answer::Accounting(text) =
             query_job(&Question::Accounting(instance.clone()), &instance)?
@@ -116,14 +116,14 @@ pub unsafe extern "C" fn dw_get_accounting_data_json(
         allocated(&CString::new(text).map_err(|_| -libc::EIO)?)
     });
     if !ecode.is_null() {
-        // SAFETY: not NULL, and the header says that it points to an int.
+        // SAFETY: not NULL, and the header requires a pointer to an int.
         unsafe { *ecode = text.err().unwrap_or(0) };
     }
     text.unwrap_or(std::ptr::null_mut())
 }
 
-/// See `datawarp.h`. It is for files of a cache, of which there are none: what is open has no other copy
-/// that it could be waited for.
+/// See `datawarp.h`. The function is for files in a cache. Forebay has no cache, so there is no
+/// copy to wait for.
 #[unsafe(no_mangle)]
 pub extern "C" fn dw_wait_sync_complete(fd: c_int) -> c_int {
     status(|| {
@@ -132,9 +132,9 @@ pub extern "C" fn dw_wait_sync_complete(fd: c_int) -> c_int {
     })
 }
 
-/// A copy that the caller frees with free(3).
+/// A copy of the text that the caller frees with free(3).
 fn allocated(text: &CString) -> Refused<*mut c_char> {
-    // SAFETY: a string with a zero at its end.
+    // SAFETY: the text is zero-terminated.
     let copy = unsafe { libc::strdup(text.as_ptr()) };
     match copy.is_null() {
         true => Err(-libc::ENOMEM),

@@ -1,4 +1,4 @@
-//! From what C gives to a question, and from the answer to what C gets.
+//! Converts C arguments to requests and answers to C results.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -10,18 +10,18 @@ use forebay_requests::{Answer, Name, Question, SOCKET_VARIABLE};
 
 use crate::Refused;
 
-/// Entries of the longest list: one without its NULL is found out before long.
+/// The maximum length of a list, to detect lists without a final NULL.
 const LIST_MAX: usize = 1 << 20;
 
-/// The path as bytes, absolute as seen by this process now.
+/// The path, resolved against the current directory if it is relative.
 ///
 /// # Errors
-/// `EINVAL` for NULL, `ENOENT` for nothing.
+/// `EINVAL` for NULL, `ENOENT` for an empty path.
 pub(crate) unsafe fn path(text: *const c_char) -> Refused<PathBuf> {
     if text.is_null() {
         return Err(-libc::EINVAL);
     }
-    // SAFETY: the caller of the C function gives a string with a zero at its end.
+    // SAFETY: the caller of the C function passes a zero-terminated string.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     if bytes.is_empty() {
         return Err(-libc::ENOENT);
@@ -29,23 +29,23 @@ pub(crate) unsafe fn path(text: *const c_char) -> Refused<PathBuf> {
     std::path::absolute(Path::new(OsStr::from_bytes(bytes))).map_err(|error| errno(&error))
 }
 
-/// The same, for a question.
+/// The same, as part of a request.
 pub(crate) unsafe fn name(text: *const c_char) -> Refused<Name> {
-    // SAFETY: as for `path`.
+    // SAFETY: guaranteed by the caller, as for `path`.
     unsafe { path(text) }.map(|path| Name::from(path.as_path()))
 }
 
-/// A list that ends with NULL.
+/// The names of a list that ends with NULL.
 ///
 /// # Errors
-/// `EINVAL` for NULL and for a list of nothing, `E2BIG` for one that has no end.
+/// `EINVAL` for NULL and for an empty list, `E2BIG` for a list that is too long.
 pub(crate) unsafe fn names(list: *const *const c_char) -> Refused<Vec<Name>> {
     if list.is_null() {
         return Err(-libc::EINVAL);
     }
     let mut names = Vec::new();
     for index in 0..LIST_MAX {
-        // SAFETY: the caller gives an array with NULL at its end, which was not met yet.
+        // SAFETY: the caller passes an array with NULL at its end, which is not reached yet.
         let text = unsafe { *list.add(index) };
         if text.is_null() {
             return match names.is_empty() {
@@ -53,17 +53,17 @@ pub(crate) unsafe fn names(list: *const *const c_char) -> Refused<Vec<Name>> {
                 false => Ok(names),
             };
         }
-        // SAFETY: and each of its entries is a string.
+        // SAFETY: each entry before the end is a zero-terminated string.
         names.push(unsafe { name(text) }?);
     }
     Err(-libc::E2BIG)
 }
 
-/// Queries the job. `about`: the path that decides the error outside of a job.
+/// Queries the job. The path `about` determines the error outside a job.
 ///
 /// # Errors
-/// What the job refuses. Outside of a job no path is in a burst buffer: `ENOENT` where nothing is there, else
-/// `EINVAL`. `ENOTCONN` if the job's `forebay run` is gone.
+/// The error of the job. Outside a job no path is in a burst buffer: `ENOENT` for a missing path,
+/// otherwise `EINVAL`. `ENOTCONN` if the job's `forebay run` has ended.
 pub(crate) fn query_job(question: &Question, about: &Name) -> Refused<Answer> {
     static SOCKET: OnceLock<Option<PathBuf>> = OnceLock::new();
     let named = || std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
@@ -78,14 +78,14 @@ pub(crate) fn query_job(question: &Question, about: &Name) -> Refused<Answer> {
         Ok(Answer::Refused(number)) => Err(-number),
         Ok(answer) => Ok(answer),
         Err(error) => Err(match error.source.raw_os_error() {
-            // For want of descriptors or memory a later call may succeed.
+            // Without descriptors or memory, a later call may succeed.
             Some(number @ (libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EACCES)) => -number,
             _ => -libc::ENOTCONN,
         }),
     }
 }
 
-/// The negative number of an error.
+/// The negative errno of an error.
 pub(crate) fn errno(error: &std::io::Error) -> c_int {
     -error.raw_os_error().unwrap_or(libc::EIO)
 }

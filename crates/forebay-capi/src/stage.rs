@@ -1,4 +1,4 @@
-//! To stage, to query, to wait, to terminate.
+//! Functions that stage, query, wait and terminate.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -7,25 +7,25 @@ use forebay_requests::{Action, Answer, Name, Question, Shape};
 use crate::query::{name, names, query_job};
 use crate::{Refused, status};
 
-/// Values of `enum dw_stage_type`, which may come as any number.
+/// Values of `enum dw_stage_type`. A C caller may pass any number.
 const IMMEDIATE: c_uint = 0;
 const AT_JOB_END: c_uint = 1;
 const REVOKE: c_uint = 2;
 const ACTIVATE: c_uint = 3;
 
-/// One path, or all that a list names.
+/// One path, or all paths of a list.
 unsafe fn given(shape: Shape, path: *const c_char) -> Refused<Vec<Name>> {
     match shape {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires a valid list.
         Shape::List => unsafe { names(path.cast()) },
-        // SAFETY: likewise.
+        // SAFETY: the header requires a valid path.
         Shape::File | Shape::Directory => unsafe { name(path) }.map(|name| vec![name]),
     }
 }
 
 unsafe fn stage_in(shape: Shape, inner: *const c_char, outer: *const c_char) -> c_int {
     status(|| {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires valid arguments.
         let (inner, outer) = unsafe { (name(inner)?, given(shape, outer)?) };
         let about = inner.clone();
         let question = Question::StageIn { shape, inner, outer };
@@ -46,11 +46,11 @@ unsafe fn stage_out(
         _ => return -libc::EINVAL,
     };
     if let Some(action) = action {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires valid arguments.
         return status(|| unsafe { about(action, shape, inner) }.map(drop));
     }
     status(|| {
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires valid arguments.
         let (inner, outer) = unsafe { (given(shape, inner)?, name(outer)?) };
         let about = inner[0].clone();
         let question = Question::StageOut { shape, at_job_end: when == AT_JOB_END, inner, outer };
@@ -59,7 +59,7 @@ unsafe fn stage_out(
 }
 
 unsafe fn about(action: Action, shape: Shape, inner: *const c_char) -> Refused<Answer> {
-    // SAFETY: the header says what is to be given.
+    // SAFETY: the header requires valid arguments.
     let inner = unsafe { given(shape, inner) }?;
     let about = inner[0].clone();
     let question = Question::About { action, shape, inner };
@@ -71,26 +71,26 @@ unsafe fn query(shape: Shape, inner: *const c_char, into: [*mut c_int; 4]) -> c_
         if into.iter().any(|count| count.is_null()) {
             return Err(-libc::EINVAL);
         }
-        // SAFETY: the header says what is to be given.
+        // SAFETY: the header requires valid arguments.
         let Answer::Counts(counts) = unsafe { about(Action::Query, shape, inner) }? else {
             return Err(-libc::EIO);
         };
         let counts = [counts.complete, counts.pending, counts.deferred, counts.failed];
         for (count, into) in counts.into_iter().zip(into) {
-            // SAFETY: not NULL, and the header says that it points to an int.
+            // SAFETY: not NULL, and the header requires a pointer to an int.
             unsafe { *into = c_int::try_from(count).unwrap_or(c_int::MAX) };
         }
         Ok(())
     })
 }
 
-/// Functions of the header that differ in their shape only.
+/// Functions of the header that differ only in their shape.
 macro_rules! functions {
     ($shape:expr, $stage_in:ident, $stage_out:ident, $query:ident, $wait:ident, $terminate:ident, $in:ty, $path:ty) => {
         #[doc = "See `datawarp.h`."]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $stage_in(inner: *const c_char, outer: $in) -> c_int {
-            // SAFETY: the header says what is to be given.
+            // SAFETY: the header requires valid arguments.
             unsafe { stage_in($shape, inner, outer.cast()) }
         }
 
@@ -101,7 +101,7 @@ macro_rules! functions {
             outer: *const c_char,
             when: c_uint,
         ) -> c_int {
-            // SAFETY: the header says what is to be given.
+            // SAFETY: the header requires valid arguments.
             unsafe { stage_out($shape, inner.cast(), outer, when) }
         }
 
@@ -114,21 +114,21 @@ macro_rules! functions {
             deferred: *mut c_int,
             failed: *mut c_int,
         ) -> c_int {
-            // SAFETY: the header says what is to be given.
+            // SAFETY: the header requires valid arguments.
             unsafe { query($shape, inner.cast(), [complete, pending, deferred, failed]) }
         }
 
         #[doc = "See `datawarp.h`."]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $wait(inner: $path) -> c_int {
-            // SAFETY: the header says what is to be given.
+            // SAFETY: the header requires valid arguments.
             status(|| unsafe { about(Action::Wait, $shape, inner.cast()) }.map(drop))
         }
 
         #[doc = "See `datawarp.h`."]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $terminate(inner: $path) -> c_int {
-            // SAFETY: the header says what is to be given.
+            // SAFETY: the header requires valid arguments.
             status(|| unsafe { about(Action::Terminate, $shape, inner.cast()) }.map(drop))
         }
     };

@@ -23,8 +23,8 @@ use crate::status::StatusArguments;
 const EXIT_CODES: &str = "\
 Exit codes of run:
   the job's own, if it was started (128 + N if signal N ended it)
-  122  the job was ended because its time was up, and not all of its data were staged out
-  123  the job succeeded, but not all of its data were staged out
+  122  the job was ended because its time was up, and not all of its results were staged out
+  123  the job succeeded, but not all of its results were staged out
   124  the job was ended at its time limit
   125  the job was not started: script, allocation or stage-in failed
   2    the command line is wrong";
@@ -39,56 +39,56 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run a job script with its #DW directives obeyed
+    /// Run a job script and carry out its #DW directives
     #[command(
         after_help = "Example:\n  forebay run --dry-run job.sh\n  forebay run --store /nvme/me job.sh"
     )]
     Run(Box<RunArguments>),
-    /// Show jobs that run, and what killed ones have left
+    /// List running jobs, leftovers of killed jobs, and persistent allocations
     #[command(after_help = "Example:\n  forebay status")]
     Status(StatusArguments),
-    /// In a job: tell what is drained, or wait until all is that was closed by now
+    /// Within a job: show how far the drain is, or wait for it
     #[command(after_help = "Example:\n  forebay drain wait\n\n\
-        Exit codes of drain:\n  1  something did not arrive, or nothing of the job is drained")]
+        Exit codes of drain:\n  1  a file could not be copied, or the job drains nothing")]
     Drain(DrainArguments),
-    /// Run a command for each file of a directory tree as soon as its last writer has closed it
+    /// Run a command for each file of a directory tree as soon as its last writer closes it
     #[command(
-        after_help = "Example:\n  forebay watch out --on-close '*.nc=python3 plot.py {}' --at-most 2\n\n\
+        after_help = "Example:\n  forebay watch out --on-close '*.nc=python3 plot.py {}' --jobs 2\n\n\
         Exit codes of watch:\n  1  a command failed\n  128 + N  signal N ended it"
     )]
     Watch(WatchArguments),
-    /// Stage out what killed jobs have left, and remove it
+    /// Stage out the results of killed jobs, and remove their leftovers
     #[command(
         after_help = "Example:\n  forebay clean\n  forebay clean --discard 1763761234567\n\n\
-        Exit codes of clean:\n  123  not all data arrived; nothing of that job was removed"
+        Exit codes of clean:\n  123  some files were not copied; nothing of that job was removed"
     )]
     Clean(CleanArguments),
-    /// Make, list and destroy allocations that outlive their jobs
+    /// Create, list and destroy allocations that outlive their jobs
     #[command(
         after_help = "Example:\n  forebay persistent create proj1 --capacity 10GiB --store /nvme/me\n  \
         forebay persistent list\n  forebay persistent destroy proj1\n\n\
         A job uses it with #DW persistentdw name=proj1, as $DW_PERSISTENT_STRIPED_proj1."
     )]
     Persistent(PersistentArguments),
-    /// Copy files into or out of a burst buffer, so that nothing is lost on the way
+    /// Copy files into or out of a burst buffer; an interrupted copy can be resumed
     #[command(
         after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
         forebay stage retry 1763761234567\n\n\
-        Exit codes of stage:\n  123  not everything has arrived; forebay stage retry goes on"
+        Exit codes of stage:\n  123  some files were not copied; forebay stage retry continues"
     )]
     Stage(StageArguments),
-    /// Stage out what the nodes of jobs still hold, through srun
+    /// Stage out what other nodes of jobs still hold, through srun
     #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7\n\n\
-        Exit codes of gather:\n  1    a node could not be reached\n  123  not all data arrived")]
+        Exit codes of gather:\n  1    a node could not be reached\n  123  some files were not copied")]
     Gather(GatherArguments),
-    /// Run a job script on the file system and on the burst buffer, and tell what it gained
+    /// Run a job script with and without its burst buffer, and compare the times
     #[command(
         after_help = "Example:\n  forebay compare --pfs-model lustre-small --repeat 3 job.sh\n\n\
-        The time an application sees in I/O is taken from the line of JSON with the key \"io_s\" that\n\
-        it prints, as Forebay's own kernels do; of other programs from the record of their calls."
+        The I/O time comes from the record of the program's calls. If a program prints a line of JSON\n\
+        with the key \"io_s\", as Forebay's kernels do, the time comes from there."
     )]
     Compare(CompareArguments),
-    /// Record what a command and the programs it starts do with their files
+    /// Record the I/O of a command and of the programs that it starts
     #[command(
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
@@ -98,19 +98,19 @@ pub enum Verb {
         124  the command was ended at its time limit\n  126  it could not be started\n  127  it was not found"
     )]
     Profile(ProfileArguments),
-    /// Find faster settings for a job script, and write it anew
+    /// Find faster I/O settings for a job, and write a script with them
     #[command(disable_help_flag = true)]
     Tune {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         words: Vec<OsString>,
     },
-    /// Show where the time of a job's I/O went, or compare several jobs
+    /// Show where a job spent its I/O time, or compare several jobs
     #[command(disable_help_flag = true)]
     Report {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         words: Vec<OsString>,
     },
-    /// Tell what a job waited for or why it failed, and the next step
+    /// Explain in one paragraph why a job was slow or failed, and the next step
     #[command(disable_help_flag = true)]
     Why {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -121,11 +121,11 @@ pub enum Verb {
         after_help = "Example:\n  forebay machines\n  forebay run --pfs-model lustre-small job.sh"
     )]
     Machines(MachinesArguments),
-    /// Look at this machine: what Forebay finds, what it means for jobs, and what to do about it
+    /// Check this machine: what Forebay finds, what it means for jobs, and what to change
     #[command(after_help = "Example:\n  forebay doctor --store /nvme/me\n\n\
         Exit codes of doctor:\n  1  no job can run here\n  2  the command line is wrong")]
     Doctor(DoctorArguments),
-    /// Run what standard input says in one allocation (docs/tune.md)
+    /// Run what standard input says in one allocation (docs/explanation/tuner.md)
     #[command(name = "__series", hide = true)]
     Series(JobArguments),
     /// Write the manual pages into a directory

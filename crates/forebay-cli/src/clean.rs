@@ -1,10 +1,11 @@
 //! `forebay clean`.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_directive::AccessMode;
+use forebay_host::messages::counted;
 use forebay_host::process::{SignalGuard, command};
 use forebay_host::{files, system};
 use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
@@ -14,7 +15,8 @@ use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
 use forebay_staging::Staged;
 use forebay_terminal::{
-    Progress, print_error, print_failures, print_json, print_status, print_warning,
+    Progress, print_error, print_failures, print_incomplete, print_json, print_status,
+    print_warning,
 };
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -25,23 +27,23 @@ use crate::status::warn_of_unreadable;
 
 #[derive(Debug, Args)]
 pub struct CleanArguments {
-    /// Jobs to clean [default: all that left something on this machine, except what was kept or stages
+    /// Jobs to clean [default: all with leftovers on this machine, except jobs that were kept on request or stage
     /// nothing out]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
     /// Delete without staging out
     #[arg(long)]
     pub discard: bool,
-    /// Do not ask before --discard deletes; without a terminal nothing is asked
+    /// Do not ask before --discard deletes; without a terminal Forebay never asks
     #[arg(long, requires = "discard")]
     pub yes: bool,
     /// End processes of the job that are still alive
     #[arg(long)]
     pub kill: bool,
-    /// Replace also destinations that others have changed since the job began
+    /// Also replace destinations that have changed since the job began
     #[arg(long)]
     pub overwrite_newer: bool,
-    /// Copy all files of the job's allocation to DIR/striped and DIR/private, in place of its stage-out; replaces nothing
+    /// Copy all files of the allocation to DIR/striped and DIR/private instead of staging out; replaces no file
     #[arg(long, value_name = "DIR", requires = "jobs", conflicts_with = "discard")]
     pub to: Option<PathBuf>,
     #[command(flatten)]
@@ -58,6 +60,9 @@ struct Cleaned<'a> {
     /// True if the job and its leftovers were removed.
     removed: bool,
     stage_out: Option<&'a Staged>,
+    /// The files that were deleted with the allocation.
+    deleted_files: Option<u64>,
+    deleted_bytes: Option<u64>,
     /// Pending and failed files of a stage-out that were removed nevertheless.
     discarded_files: Option<u64>,
     discarded_bytes: Option<u64>,
@@ -116,18 +121,25 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 /// Says what would be deleted, and asks the user at the terminal.
 fn confirms(chosen: &[RecordFile]) -> bool {
     for recorded in chosen {
-        let data = recorded.data().unwrap_or_default();
-        let namespaces =
-            [AccessMode::Striped, AccessMode::Private].map(|mode| data.join(mode.directory()));
-        let sizes = namespaces.iter().map(|namespace| files::tree_size(namespace));
-        let (files, bytes) = sizes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let (id, bytes, data) = (&recorded.record.id, HumanBytes(bytes), data.display());
-        print_warning(&format!("job {id}: deletes {files} files, {bytes}, in {data}"));
+        let Number { files, bytes } = held(recorded);
+        let (id, files, bytes) = (&recorded.record.id, counted(files, "file"), HumanBytes(bytes));
+        let data = forebay_host::files::printable(&recorded.data().unwrap_or_default());
+        print_warning(&format!("job {id}: deletes {files}, {bytes}, in {data}"));
     }
     print_status("delete them? [y/N]");
     let mut answer = String::new();
     let answered = std::io::stdin().read_line(&mut answer).is_ok();
     answered && matches!(answer.trim(), "y" | "Y" | "yes")
+}
+
+/// The files in the job's namespaces.
+fn held(recorded: &RecordFile) -> Number {
+    let data = recorded.data().unwrap_or_default();
+    let namespaces =
+        [AccessMode::Striped, AccessMode::Private].map(|mode| data.join(mode.directory()));
+    let sizes = namespaces.iter().map(|namespace| files::tree_size(namespace));
+    let (files, bytes) = sizes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    Number { files, bytes }
 }
 
 /// The named jobs; without names, all jobs with leftovers that may be removed.
@@ -213,6 +225,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());
     let missing = begun.flatten().map(|(account, _)| account.counts.missing());
     let missing = missing.filter(|missing| missing.files > 0);
+    let held = how.discard.then(|| held(&recorded)).filter(|held| held.files > 0);
     let caught = SignalGuard::listen().map_err(recovery::Error::from);
     let cleaned =
         caught.and_then(|caught| recovery::clean(recorded, &how, caught, &Progress::default()));
@@ -227,44 +240,59 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
             print_error(&message, error.hint().as_deref(), 1)
         }
         (None, 0) => {
-            let discarded = missing.map_or_else(String::new, |Number { files, bytes }| {
-                let bytes = HumanBytes(bytes);
-                format!(", and with it {files} files, {bytes}, that had not arrived")
-            });
-            print_status(&format!("job {id}: removed{discarded}"));
-            0
+            let told = |number: Number| {
+                format!("{}, {}", counted(number.files, "file"), HumanBytes(number.bytes))
+            };
+            let deleted =
+                held.map_or_else(String::new, |held| format!(", and with it {}", told(held)));
+            let lost =
+                missing.map_or_else(String::new, |lost| format!("; not arrived: {}", told(lost)));
+            print_incomplete(staged);
+            print_status(&format!("job {id}: removed{deleted}{lost}"));
+            if staged.is_some_and(Staged::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
         }
         (None, _) => {
             print_failures(staged);
-            let place = data_lie_in.map_or_else(String::new, |path| path.display().to_string());
             let message = format!("job {id}: not everything arrived; nothing was removed");
-            let is_kept = |failure: &Failure| failure.errno == Some(ALREADY_EXISTS);
-            let how = if staged.is_some_and(|staged| staged.failures.iter().any(is_kept)) {
-                format!(
-                    "copy them elsewhere with forebay clean {id} --to DIR, or replace newer files with \
-                     forebay clean {id} --overwrite-newer"
-                )
-            } else {
-                format!("correct the cause and run forebay clean {id} again")
-            };
-            let hint = format!(
-                "the data are in {place}; {how}; or give up what did not arrive: forebay clean {id} --discard \
-                 deletes it with the allocation"
-            );
+            let hint = hint_after_failures(&id, &data_lie_in.unwrap_or_default(), staged);
             print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
         }
     };
     if !arguments.json {
         return code;
     }
-    let missing = missing.filter(|_| code == 0);
+    let missing = missing.filter(|_| error.is_none() && failures == 0);
+    let held = held.filter(|_| error.is_none() && failures == 0);
     let shown = Cleaned {
         job_id: &id,
-        removed: code == 0,
+        removed: error.is_none() && failures == 0,
+        deleted_files: held.map(|held| held.files),
+        deleted_bytes: held.map(|held| held.bytes),
         discarded_files: missing.map(|missing| missing.files),
         discarded_bytes: missing.map(|missing| missing.bytes),
         stage_out: staged,
         error: error.map(ToString::to_string),
     };
     print_json(&shown, code)
+}
+
+/// How to rescue what did not arrive.
+fn hint_after_failures(id: &str, place: &Path, staged: Option<&Staged>) -> String {
+    let is_kept = |failure: &Failure| failure.errno == Some(ALREADY_EXISTS);
+    let how = if staged.is_some_and(|staged| staged.failures.iter().any(is_kept)) {
+        format!(
+            "copy them elsewhere with forebay clean {id} --to DIR, or replace newer files with forebay clean {id} \
+             --overwrite-newer"
+        )
+    } else {
+        format!(
+            "correct the cause and run forebay clean {id} again, or copy all files elsewhere with forebay clean {id} \
+             --to DIR"
+        )
+    };
+    format!(
+        "the data are in {}; {how}; or give up the missing files: forebay clean {id} --discard deletes them with the \
+         allocation",
+        forebay_host::files::printable(place)
+    )
 }

@@ -31,14 +31,14 @@ pub struct CompareArguments {
     pub script: PathBuf,
     #[command(flatten)]
     pub space: SpaceArguments,
-    /// How often each way is run; the table shows medians
+    /// Number of runs with and without the burst buffer; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
-    /// Leave out the runs on the real file system (only with --pfs-model)
+    /// Skip the runs on the real file system (only with --pfs-model)
     #[arg(long, requires = "pfs_model")]
     pub no_real: bool,
-    /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
-    /// MPICH_MPIIO_HINTS either, unless the script preloads libforebay_mpi itself
+    /// Do not record the I/O of the job's programs. MPICH_MPIIO_HINTS then has no effect, unless the script preloads
+    /// libforebay_mpi itself
     #[arg(long)]
     pub no_profile: bool,
     /// Print JSON instead of the table
@@ -109,7 +109,7 @@ fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
         script: JobScript::read(&arguments.script).map_err(forebay_job::Error::from)?,
         scratch: std::env::temp_dir()
             .join(format!("forebay-compare-{}", clock::unix_milliseconds())),
-        events: SignalGuard::listen()?.watch(None),
+        events: SignalGuard::listen()?.watch(None)?,
         bar: ProgressBar::new(runs)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
     };

@@ -15,14 +15,14 @@ pub struct DrainArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum DrainVerb {
-    /// Tell how far it is
+    /// Show the progress
     #[command(after_help = "Example:\n  forebay drain status --json")]
     Status {
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Wait until everything that is closed by now has been copied, and tell
+    /// Wait until all files that are closed now are copied, then show the progress
     #[command(after_help = "Example:\n  forebay drain wait")]
     Wait {
         /// Print one JSON object
@@ -51,7 +51,7 @@ pub fn drain(arguments: &DrainArguments) -> i32 {
 fn leaving_out(status: &DrainStatus) -> String {
     let counts = [
         (status.waiting, "waiting"),
-        (status.superseded, "written anew or removed before"),
+        (status.superseded, "overwritten or removed before"),
         (status.skipped, "older than the newest"),
         (status.not_staged, "not drained, since no stage_out line takes them"),
     ];

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 
 use clap::Args;
 use comfy_table::{Table, presets};
+use forebay_host::messages::counted;
 use forebay_host::process::command;
 use forebay_host::system;
 use forebay_job::STAGE_OUT_INCOMPLETE;
@@ -26,13 +27,13 @@ const AT_ONCE: usize = 32;
 
 #[derive(Debug, Args)]
 pub struct GatherArguments {
-    /// Only what these nodes hold [default: all that hold something]
+    /// Nodes to gather from [default: all nodes that hold results]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub nodes: Vec<String>,
-    /// How nodes are reached where there is no srun: COMMAND NODE WORDS runs the words there, for example 'ssh -q'
+    /// Remote shell where srun is not available, for example 'ssh -q'; Forebay runs COMMAND NODE WORDS
     #[arg(long, value_name = "COMMAND", value_parser = RemoteShell::parse)]
     pub rsh: Option<RemoteShell>,
-    /// Print a JSON list, an object for each node
+    /// Print a JSON list with an object for each node
     #[arg(long)]
     pub json: bool,
 }
@@ -151,9 +152,10 @@ fn complain(gathered: &Gathered) -> i32 {
     }
     if failures > 0 {
         print_error_line(&format!(
-            "{node}: {failures} files did not arrive; nothing was removed there"
+            "{node}: {} did not arrive; nothing was removed there",
+            counted(failures as u64, "file")
         ));
-        print_hint("mend the cause and run forebay gather again");
+        print_hint("fix the cause and run forebay gather again");
         return STAGE_OUT_INCOMPLETE;
     }
     for id in &gathered.unknown {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use forebay_host::files::real_path;
 use forebay_host::process::{EventSender, SignalGuard};
+use forebay_host::threads;
 use forebay_onclose::{
     Callbacks, CommandOptions, CommandSummary, Error, FINISH, Handler, OnClose, READY, STOP,
 };
@@ -18,22 +19,22 @@ use forebay_terminal::{
 
 #[derive(Debug, Args)]
 pub struct WatchArguments {
-    /// Directories to watch, with all below them
+    /// Directories to watch, including subdirectories
     #[arg(required = true, value_name = "DIR")]
     pub directories: Vec<PathBuf>,
-    /// The command, run by sh; {} in it is the file; may be repeated
+    /// Command for files that match PATTERN, run by sh; {} is the file; may be repeated
     #[arg(long, required = true, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse)]
     pub on_close: Vec<OnClose>,
-    /// So many commands at a time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Maximum number of commands at a time
+    #[arg(long = "jobs", alias = "at-most", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub at_most: u32,
-    /// Run a command that failed so often again
+    /// Number of times to repeat a failed command
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub retries: u32,
     /// Write the commands' output to FILE [default: standard error]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Print one JSON object on what happened
+    /// Print one JSON object about the commands
     #[arg(long)]
     pub json: bool,
     /// Started by forebay run
@@ -53,13 +54,13 @@ impl WatchArguments {
 
 #[derive(Debug, Args)]
 pub struct RunHandlingArguments {
-    /// So many of these commands at a time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), requires = "on_close")]
+    /// Maximum number of --on-close commands at a time
+    #[arg(long = "on-close-jobs", alias = "on-close-at-most", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), requires = "on_close")]
     pub on_close_at_most: u32,
-    /// Run one that failed so often again
+    /// Number of times to repeat a failed --on-close command
     #[arg(long, value_name = "K", default_value_t = 0, requires = "on_close")]
     pub on_close_retries: u32,
-    /// Write their output to FILE [default: standard error]
+    /// Write the output of --on-close commands to FILE [default: standard error]
     #[arg(long, value_name = "FILE", requires = "on_close")]
     pub on_close_log: Option<PathBuf>,
 }
@@ -100,11 +101,11 @@ fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), E
         log: log.unwrap_or(arguments.log.clone()),
         callbacks: arguments.calls.then(|| Arc::new(Callbacks::new(print_call))),
     };
-    let events = caught.watch(None);
+    let events = caught.watch(None)?;
     let finish = Arc::new(AtomicBool::new(false));
     if arguments.is_started() {
         let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.callbacks.clone());
-        std::thread::spawn(move || read_control_lines(&finish, &bell, calls.as_deref()));
+        threads::spawn(move || read_control_lines(&finish, &bell, calls.as_deref()))?;
     }
     let handler = Handler::new(&arguments.on_close, &roots, &how, &print_warning);
     let ready = || {
@@ -172,6 +173,9 @@ pub fn to_args(on_close: &[OnClose], handling: &RunHandlingArguments) -> Vec<OsS
 pub fn print_summary(handled: &CommandSummary, what: &str) {
     let CommandSummary { done, failed, .. } = handled;
     print_status(&format!("on close: {done} {what} succeeded, {failed} failed"));
+    for pattern in &handled.unmatched {
+        print_warning(&format!("on close: no file that was closed matched {pattern}"));
+    }
     for (path, version, reason) in handled.failures.iter().take(SHOWN) {
         print_error_line(&format!("on close: {path}, version {version}: {reason}"));
     }

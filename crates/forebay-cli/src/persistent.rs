@@ -22,7 +22,7 @@ pub struct PersistentArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum PersistentVerb {
-    /// Make a persistent allocation
+    /// Create a persistent allocation
     #[command(
         after_help = "Example:\n  forebay persistent create proj1 --capacity 10GiB --store /nvme/me\n  \
         forebay persistent create proj1 --capacity 1TiB --group climate --mode 0770 --expires 30d"
@@ -34,17 +34,17 @@ pub enum PersistentVerb {
     /// Show one persistent allocation and the jobs that use it
     #[command(after_help = "Example:\n  forebay persistent show proj1")]
     Show {
-        /// Its name
+        /// Name of the allocation
         name: String,
         #[command(flatten)]
         found: FoundArguments,
     },
-    /// Destroy a persistent allocation with all that is in it
+    /// Destroy a persistent allocation and all its files
     #[command(after_help = "Example:\n  forebay persistent destroy proj1")]
     Destroy {
-        /// Its name
+        /// Name of the allocation
         name: String,
-        /// Delete what killed jobs were to stage out, too
+        /// Also delete files that killed jobs have not staged out
         #[arg(long)]
         hurry: bool,
         #[command(flatten)]
@@ -54,7 +54,7 @@ pub enum PersistentVerb {
 
 #[derive(Debug, Args)]
 pub struct FoundArguments {
-    /// The store to look in [default: $FOREBAY_STORE, local NVMe, /dev/shm, and where you have made some]
+    /// Store to search [default: $FOREBAY_STORE, local NVMe, /dev/shm, and stores that you have used]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
     /// Print JSON
@@ -64,27 +64,27 @@ pub struct FoundArguments {
 
 #[derive(Debug, Args)]
 pub struct CreateArguments {
-    /// Its name: a letter, then letters, digits, dots, _ and -
+    /// Name: a letter, then letters, digits, dots, _ and -
     pub name: String,
-    /// Least size, for example 10GiB
+    /// Minimum size, for example 10GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: u64,
-    /// Do not make one with less capacity
+    /// Fail if less capacity is available
     #[arg(long)]
     pub strict_capacity: bool,
-    /// The directory it is made in [default: $FOREBAY_STORE, else local NVMe, else /dev/shm]
+    /// Directory for the allocation [default: $FOREBAY_STORE, else local NVMe, else /dev/shm]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
-    /// How the nodes of a job see it
+    /// How the nodes of a job see the allocation
     #[arg(long, value_name = "MODE", default_value = "striped", value_parser = ["striped"])]
     pub access_mode: String,
-    /// The group it is given to
+    /// Group of the allocation
     #[arg(long, value_name = "GROUP")]
     pub group: Option<String>,
-    /// Who may use it, in octal digits: 0700 its owner alone, 0770 the group too
+    /// Access mode in octal: 0700 for the owner, 0770 for the group as well
     #[arg(long, value_name = "MODE", default_value = "0700", value_parser = mode)]
     pub mode: u32,
-    /// After this time no job may begin to use it, for example 30d; nothing deletes it
+    /// Refuse new jobs after this time, for example 30d; the allocation is not deleted
     #[arg(long, value_name = "TIME", value_parser = expiry)]
     pub expires: Option<u64>,
     /// Print JSON

@@ -16,23 +16,23 @@ use crate::parsers::time;
 pub struct ProfileArguments {
     #[command(subcommand)]
     pub verb: Option<ProfileVerb>,
-    /// The command, behind --
+    /// The command, after --
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub command: Vec<OsString>,
-    /// Record each I/O call too
+    /// Also record each I/O call
     #[arg(long)]
     pub trace: bool,
-    /// End the command after TIME: minutes, h:m:s, d-h:m:s; 0: no limit
+    /// Time limit: minutes, h:m:s or d-h:m:s; 0 is no limit
     #[arg(short, long, value_name = "TIME", value_parser = time)]
     pub time: Option<Duration>,
-    /// Print one JSON object on what happened; the command's own output goes to standard error
+    /// Print one JSON object about the run; the command's own output goes to standard error
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum ProfileVerb {
-    /// Write what was recorded about a job as a Darshan log
+    /// Write the record of a job as a Darshan log
     #[command(disable_help_flag = true)]
     Export {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]

@@ -36,5 +36,11 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         python.env("FOREBAY_MACHINES", machines);
     }
     let error = replace_by(python);
-    print_error(&error.to_string(), Some("run make build, or make install"), CANNOT_START)
+    let hint = match error.source.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "its Python may not be run by this user: an installation for all users is made by make install as root"
+        }
+        _ => "run make build, or make install",
+    };
+    print_error(&error.to_string(), Some(hint), CANNOT_START)
 }

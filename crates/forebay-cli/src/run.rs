@@ -1,8 +1,9 @@
 //! `forebay run`.
 
+use forebay_host::messages::counted;
 use forebay_terminal::{
     CliError, Progress, observers, print_error_line, print_failures, print_hint, print_json,
-    print_status, print_warning,
+    print_status, print_warning, print_write_failures,
 };
 use std::path::PathBuf;
 
@@ -24,44 +25,44 @@ use crate::{on_close, preview, profile, status};
 
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    #[command(flatten)]
-    pub job: JobArguments,
-    #[command(flatten)]
-    pub deadline: DeadlineArguments,
-    /// Keep the allocation at the end
+    /// Keep the allocation after the job
     #[arg(long)]
     pub keep: bool,
-    /// Say what would happen, with sizes; do nothing
+    /// Show what would happen, with sizes; change nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Write the job's standard output to FILE
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Stage out each file that matches as soon as it is closed, while the job computes; WHAT is
-    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
-    #[arg(long, value_name = "WHAT", value_parser = DrainSpec::parse, conflicts_with = "no_burst_buffer")]
-    pub drain: Vec<DrainSpec>,
-    /// The same, for all files below $PERSIST_DIR to $PFS_DIR, as Spectral does it on Summit
-    #[arg(long, conflicts_with = "no_burst_buffer")]
-    pub spectral: bool,
-    /// Run COMMAND in the job for each file in the burst buffer that matches, as soon as its last writer has
-    /// closed it; {} in it is the file; may be repeated
-    #[arg(long, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse, conflicts_with = "no_burst_buffer")]
-    pub on_close: Vec<OnClose>,
-    #[command(flatten)]
-    pub staging: JobStagingArguments,
-    #[command(flatten)]
-    pub handling: RunHandlingArguments,
-    /// Do not record what the job's programs do with their files. Open MPI and MPICH then get no
-    /// MPICH_MPIIO_HINTS either, unless the script preloads libforebay_mpi itself
-    #[arg(long)]
-    pub no_profile: bool,
-    /// Record each of their I/O calls too
-    #[arg(long, conflicts_with = "no_profile")]
-    pub trace: bool,
-    /// Print one JSON object on what happened; the job's own output goes to standard error
+    /// Print one JSON object about the run; the job's own output goes to standard error
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub job: JobArguments,
+    #[command(flatten, next_help_heading = "Time limit")]
+    pub deadline: DeadlineArguments,
+    /// Copy each matching file out as soon as it is closed, while the job runs; WHAT is
+    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
+    #[arg(help_heading = "While the job runs", long, value_name = "WHAT", value_parser = DrainSpec::parse, conflicts_with = "no_burst_buffer")]
+    pub drain: Vec<DrainSpec>,
+    /// Drain all files below $PERSIST_DIR to $PFS_DIR, as Spectral does on Summit
+    #[arg(help_heading = "While the job runs", long, conflicts_with = "no_burst_buffer")]
+    pub spectral: bool,
+    /// Run COMMAND for each matching file in the burst buffer as soon as its last writer closes it; {} is the file;
+    /// may be repeated
+    #[arg(help_heading = "While the job runs", long, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse, conflicts_with = "no_burst_buffer")]
+    pub on_close: Vec<OnClose>,
+    #[command(flatten, next_help_heading = "While the job runs")]
+    pub handling: RunHandlingArguments,
+    #[command(flatten, next_help_heading = "Staging")]
+    pub staging: JobStagingArguments,
+    /// Do not record the I/O of the job's programs. MPICH_MPIIO_HINTS then has no effect, unless the script preloads
+    /// libforebay_mpi itself
+    #[arg(help_heading = "Recording", long)]
+    pub no_profile: bool,
+    /// Also record each I/O call
+    #[arg(help_heading = "Recording", long, conflicts_with = "no_profile")]
+    pub trace: bool,
 }
 
 /// The JSON object of `forebay run --json`.
@@ -159,8 +160,9 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     unnamed.into_iter().for_each(|unnamed| print_unnamed(unnamed, outcome));
     if let Some(kept) = &outcome.kept {
         print_failures(outcome.stage_out.as_ref());
-        outcome.not_safe.iter().for_each(print_unsaved);
-        let kept = kept.display();
+        let kept_bytes = unnamed.map_or(0, |unnamed| unnamed.bytes);
+        outcome.not_safe.iter().for_each(|not_safe| print_unsaved(not_safe, kept_bytes));
+        let kept = forebay_host::files::printable(kept);
         let id = &outcome.run_id;
         let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
             ("nothing was deleted", "stages out what is missing, with --discard it gives that up")
@@ -179,9 +181,11 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
         let (read, written) = (requested.files_in, requested.files_out);
         let left = requested.left_to_stage_out;
         print_status(&format!(
-            "staged for the job's programs: {read} files in, {written} out; {left} were left for its end"
+            "staged for the job's programs: {} in, {written} out; {left} were left for its end",
+            counted(read, "file")
         ));
     }
+    print_write_failures(outcome);
     if let Some(directory) = &outcome.profile {
         profile::print_record(directory, outcome.job_s, "job", outcome.exit_code);
     }
@@ -197,28 +201,29 @@ fn print_unnamed(unnamed: &UnnamedFiles, outcome: &Outcome) {
     let UnnamedFiles { files, bytes, largest } = unnamed;
     let largest: Vec<_> =
         largest.iter().map(|(path, bytes)| format!("{path} ({})", HumanBytes(*bytes))).collect();
-    let fate = if outcome.kept.is_some() { "are kept" } else { "were deleted" };
+    let fate = if outcome.kept.is_some() { "kept" } else { "deleted" };
     let text = format!(
-        "{files} files, {}, that the job wrote are named by no stage_out line and {fate} with the allocation; the \
-         largest: {}",
+        "written by the job and named by no stage_out line: {}, {}; {fate} with the allocation; the largest: {}",
+        counted(*files, "file"),
         HumanBytes(*bytes),
         largest.join(", ")
     );
     if outcome.stage_out.is_some() { print_warning(&text) } else { print_status(&text) }
 }
 
-/// Prints files that exist only on this machine.
-fn print_unsaved(not_safe: &UnsavedFiles) {
+/// Prints files that exist only on this machine; so many other bytes do, too.
+fn print_unsaved(not_safe: &UnsavedFiles, other_bytes: u64) {
     for path in &not_safe.first {
-        print_error_line(&format!("not safe: {}", path.display()));
+        print_error_line(&format!("not safe: {}", forebay_host::files::printable(path)));
     }
     let more = not_safe.files - not_safe.first.len() as u64;
     if more > 0 {
-        print_error_line(&format!("not safe: and {more} more files"));
+        print_error_line(&format!("not safe: and {}", counted(more, "more file")));
     }
-    let (files, bytes, list) =
-        (not_safe.files, HumanBytes(not_safe.bytes), not_safe.list.display());
+    let files = counted(not_safe.files, "file");
+    let bytes = HumanBytes(not_safe.bytes + other_bytes);
+    let list = forebay_host::files::printable(&not_safe.list);
     print_hint(&format!(
-        "{bytes} are on this machine only; {list} names all {files} files and what is wrong with them"
+        "on this machine only: {bytes}; {list} says of {files} why it did not arrive"
     ));
 }

@@ -1,4 +1,4 @@
-//! `forebay __series`: many runs in one allocation, requested on standard input (docs/tune.md).
+//! `forebay __series`: many runs in one allocation, requested on standard input (docs/explanation/tuner.md).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use forebay_host::process::EventSender;
+use forebay_host::threads;
 use forebay_job::{Error, Output, Ran, Ready, Run, RunTarget};
 use forebay_profile::Recording;
 use forebay_terminal::{CliError, Progress, observers, print_json};
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::job_setup::JobSetup;
 use crate::options::job::JobArguments;
 
-const HINT: &str = "docs/tune.md describes the requests of a series";
+const HINT: &str = "docs/explanation/tuner.md describes the requests of a series";
 
 /// One line of standard input.
 #[derive(Deserialize)]
@@ -109,10 +110,10 @@ impl Lines<'_> {
 }
 
 impl forebay_job::RunSource for Lines<'_> {
-    fn listen(&mut self, bell: EventSender) {
+    fn listen(&mut self, bell: EventSender) -> forebay_host::Result<()> {
         let (sender, receiver) = mpsc::channel();
         self.heard = Some((receiver, bell.clone()));
-        std::thread::spawn(move || {
+        threads::spawn(move || {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
                 if sender.send(line).is_err() {
@@ -121,7 +122,8 @@ impl forebay_job::RunSource for Lines<'_> {
                 bell.ring();
             }
             bell.disconnect();
-        });
+        })?;
+        Ok(())
     }
 
     fn ready(&mut self, what: &Ready) {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
+use forebay_host::messages::counted;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, system};
 use forebay_job::STAGE_OUT_INCOMPLETE;
@@ -22,7 +23,7 @@ use forebay_terminal::{
 use indicatif::HumanBytes;
 
 pub use arguments::StageArguments;
-use arguments::{List, MoveArguments, Retry, StageVerb, Which};
+use arguments::{List, MoveArguments, OutArguments, Retry, StageVerb, Which};
 use job_staging::{End, POLL_INTERVAL};
 use selection::{Selection, journal_vanished, not_found, open_by_id, select};
 use store::{StagingRecord, StagingRequest, StagingStatus, with_id};
@@ -35,7 +36,7 @@ const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn stage(arguments: &StageArguments) -> i32 {
     let (done, as_json) = match &arguments.verb {
         StageVerb::In(how) => (start(how, false), how.json),
-        StageVerb::Out(how) => (start(how, true), how.json),
+        StageVerb::Out(how) => (start_out(how), how.what.json),
         StageVerb::Status(which) => (status(which), which.json),
         StageVerb::Wait(which) => (wait(which), which.json),
         StageVerb::Cancel(one) => (cancel(&one.id, one.json), one.json),
@@ -52,6 +53,14 @@ pub fn stage(arguments: &StageArguments) -> i32 {
     }
 }
 
+fn start_out(arguments: &OutArguments) -> Result<i32, CliError> {
+    let mut what = arguments.what.clone();
+    if let Some((job, source)) = arguments.job.as_ref().zip(what.source.as_ref()) {
+        what.source = Some(job_staging::path_in(job, source)?);
+    }
+    start(&what, true)
+}
+
 fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
     let transfers = transfer_list::transfers(arguments)?;
     let named = |path: Option<&PathBuf>| {
@@ -66,7 +75,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
         began_unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
     };
     // Signals are caught before anything exists that a signal could leave behind.
-    let events = SignalGuard::listen()?.watch(None);
+    let events = SignalGuard::listen()?.watch(None)?;
     let stops = events.stops();
     let (staging, running) = StagingRecord::begin(request, &transfers)?;
     let progress = Progress::default();
@@ -122,7 +131,7 @@ fn finish(
     let options = staging.request.options(&id, keep_changed);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
     let seconds = staging.began.elapsed().as_secs_f64();
-    let staged = Staged::new(&moved, staging.journal.notes()?, seconds);
+    let staged = Staged::new(&moved, &staging.journal, seconds);
     progress.staged(direction, &staged);
     let shown = staging.shown(if as_json { usize::MAX >> 1 } else { FAILURES_SHOWN })?;
     let is_complete = moved.counts.is_complete();
@@ -139,7 +148,7 @@ fn finish(
         } else if missing_files == 0 {
             format!("{why}not everything could be staged")
         } else {
-            format!("{why}{missing_files} files of {bytes} have not arrived")
+            format!("{why}not arrived: {}, {bytes}", counted(missing_files, "file"))
         };
         let mend = if moved.is_stopped { "go on with it" } else { "mend the cause, then" };
         let hint = format!("{mend}: forebay stage retry {id}");
@@ -204,7 +213,7 @@ fn start_in_background(
 
 fn carry_out_in_background(id: &str, changed: bool, newer: bool) -> Result<i32, CliError> {
     process::leave_session();
-    let events = SignalGuard::listen()?.watch(None);
+    let events = SignalGuard::listen()?.watch(None)?;
     let stops = events.stops();
     let staging = open_by_id(id)?;
     let keep_changed = staging.request.keep_changed(newer).filter(|_| changed || newer);
@@ -320,8 +329,9 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, CliError> {
     let text = match shown.state {
         "done" => format!("staging {id} was done already"),
         _ => format!(
-            "staging {id} is stopped: {} files have arrived, {} have not; forebay stage retry {id} goes on",
-            shown.placed_files, shown.missing_files
+            "staging {id} is stopped: {} arrived, {} did not; forebay stage retry {id} goes on",
+            counted(shown.placed_files, "file"),
+            shown.missing_files
         ),
     };
     print_status(&text);
@@ -371,11 +381,9 @@ fn forget(id: &str, as_json: bool) -> Result<i32, CliError> {
     if as_json {
         return Ok(print_json(&shown, 0));
     }
-    let (arrived, missing) = (shown.placed_files, shown.missing_files);
+    let (arrived, missing) = (counted(shown.placed_files, "file"), shown.missing_files);
     print_notes(&shown);
-    print_status(&format!(
-        "staging {id} is forgotten: {arrived} files have arrived, {missing} have not"
-    ));
+    print_status(&format!("staging {id} is forgotten: {arrived} arrived, {missing} did not"));
     Ok(0)
 }
 
@@ -394,7 +402,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
         return Ok(crate::clean::one(id, retry.overwrite_newer, retry.json));
     }
     let staging = open_by_id(id)?;
-    let events = SignalGuard::listen()?.watch(None);
+    let events = SignalGuard::listen()?.watch(None)?;
     let stops = events.stops();
     // A plan that is made again may have a later version of what this staging has copied.
     let newer_only = staging.journal.plans_again()?;

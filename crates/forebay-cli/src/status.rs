@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::clock;
+use forebay_host::messages::counted;
 use forebay_record::{Phase, Records, records};
 use forebay_recovery::{self as recovery, JobReport, JobState, report};
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
@@ -71,8 +72,10 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     for job in &shown {
         if let (Some(files), Some(list)) = (job.unsaved_count, &job.unsaved_list) {
             print_warning(&format!(
-                "job {}: {files} files are on {} only: {list}",
-                job.job_id, job.host
+                "job {}: on {} only: {}, named in {list}",
+                job.job_id,
+                job.host,
+                counted(files, "file")
             ));
         }
     }
@@ -112,8 +115,8 @@ fn state(job: &JobReport) -> String {
     let mut text = job.state.to_owned();
     if job.undrained && job.state != "running" {
         text.push_str(", undrained");
-        if let (Some(files), Some(bytes)) = (job.missing_files, job.missing_bytes) {
-            text.push_str(&format!(": {files} files, {} missing", HumanBytes(bytes)));
+        if let (Some(files @ 1..), Some(bytes)) = (job.missing_files, job.missing_bytes) {
+            text.push_str(&format!(": {}, {} missing", counted(files, "file"), HumanBytes(bytes)));
         }
     }
     if !job.processes.is_empty() {
@@ -141,7 +144,11 @@ pub fn warn_of_leftovers() {
         let kept_on_purpose = record.phase == Phase::Kept && !recorded.needs_stage_out();
         match recovery::state(&recorded) {
             Ok(JobState::Left { .. }) if !kept_on_purpose => print_warning(&format!(
-                "job {id} ({script}) was killed or left data behind: see forebay status, forebay clean {id}"
+                "job {id} ({script}) {}: see forebay status, forebay clean {id}",
+                match record.phase {
+                    Phase::Kept => "has data that did not arrive at their destinations",
+                    _ => "was killed before its end",
+                }
             )),
             Ok(JobState::Lost) => print_warning(&format!(
                 "the memory of job {id} ({script}) is gone, and what it held: forebay clean {id} removes the rest"

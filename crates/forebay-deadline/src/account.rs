@@ -1,24 +1,24 @@
-//! What was done about the end of a job.
+//! The report on the deadline of a job.
 
 use serde::Serialize;
 
 use crate::rate::RateSource;
 
-/// What became of the time, as `--json` shows it.
+/// The report on the deadline, as `--json` shows it.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeadlineAccount {
     /// When the scheduler ends the job, in seconds since 1970.
     pub end_unix_s: f64,
-    /// Who says so.
+    /// The source of this time.
     pub told_by: &'static str,
-    /// Speed of stage-out that was reckoned with.
+    /// The rate of stage-out used in the calculation.
     pub drain_bytes_per_s: f64,
-    /// How it is known.
+    /// The source of this rate.
     pub drain_rate_from: RateSource,
-    /// What was said of the time left.
+    /// The warnings about the remaining time.
     pub warnings: Vec<String>,
-    /// Processes that got the signal; none if it was not sent.
+    /// The number of processes that got the signal; none if it was not sent.
     pub signalled: Option<usize>,
-    /// The job was ended so that stage-out had time.
+    /// Whether Forebay ended the job to leave time for stage-out.
     pub ended_job: bool,
 }

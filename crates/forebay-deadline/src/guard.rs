@@ -1,4 +1,4 @@
-//! The guard of a job: decides when the job gets its signal and when it is ended.
+//! Decides when to signal and when to end a job.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use forebay_host::clock;
 use forebay_host::messages::Messages;
+use forebay_host::messages::counted;
 use forebay_host::process::{EventSender, Events};
 use forebay_scheduler::EndTime;
 use indicatif::{HumanBytes, HumanDuration};
@@ -17,40 +18,40 @@ use crate::options::DeadlineOptions;
 use crate::policy::{Action, History, Parameters, Snapshot, decide};
 use crate::rate::{self, Measurements, Rate, RateSource};
 
-/// Kept free before the end: a part of the time there is, and no more than so much.
+/// The time kept free before the end: a share of the time left, up to a maximum.
 const MARGIN_SHARE: f64 = 0.05;
 const MARGIN_S_MAX: f64 = 60.0;
-/// How often a job that stages nothing out is looked at, whether it has asked for it meanwhile.
+/// The interval of checks whether a job has requested stage-out.
 const ASKED_LOOK: Duration = Duration::from_secs(1);
-/// Longer than any job: a thousand years.
+/// Longer than any job: 1000 years.
 const NEVER_S: f64 = 1000.0 * 365.0 * 86_400.0;
 
-/// What the thread that looks wants of the one that waits.
+/// A request from the watching thread to the waiting thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PendingAction {
     Signal(i32),
     End,
 }
 
-/// Watches over a job that stages out, or whose programs may ask for it.
+/// Watches the end of a job that stages out, or whose programs may request it.
 pub struct Guard<'a> {
     work: Box<dyn OpenWork + 'a>,
     messages: &'a dyn Messages,
     options: &'a DeadlineOptions,
     measurements: Measurements,
-    /// Time a job has between SIGTERM and SIGKILL.
+    /// The time between SIGTERM and SIGKILL.
     grace: Duration,
-    /// The end that the user says.
+    /// The end from the user's options.
     given: Option<EndTime>,
-    /// Not set: nobody was asked yet. None: the job has no end, or it cannot be known.
+    /// Unset before the first query. None if the job has no end or its end is unknown.
     known_end: OnceLock<Option<KnownEnd>>,
     pending: Mutex<Option<PendingAction>>,
     history: Mutex<History>,
 }
 
-/// What there is to do where the end is known.
+/// The state for a known end.
 struct KnownEnd {
-    /// With the speed that was known then.
+    /// The parameters, with the rate at that time.
     terms: Parameters,
     rate_source: RateSource,
     end: Mutex<EndTime>,
@@ -58,7 +59,7 @@ struct KnownEnd {
 }
 
 impl<'a> Guard<'a> {
-    /// None if the job cannot have an end that anybody could know.
+    /// None if no source can provide the end of the job.
     pub fn new(
         options: &'a DeadlineOptions,
         under_scheduler: bool,
@@ -82,21 +83,21 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Asks for the end of a job of which something is to be staged out. Where its programs will first have to
-    /// ask for that, nobody is troubled yet.
+    /// Queries the end of a job with stage-out. Does nothing if programs of the job must request
+    /// stage-out first.
     pub fn begin(&self) {
         if self.work.is_asked_for() {
             self.known_end(&|| true);
         }
     }
 
-    /// Is the job's end known, or to be reckoned with since nobody was asked yet?
+    /// Whether the end is known, or is still to be queried.
     pub fn is_active(&self) -> bool {
         let known_end = self.known_end.get();
         known_end.map_or_else(|| self.work.is_asked_for(), Option::is_some)
     }
 
-    /// Learns the end if nobody was asked yet; none if there is none.
+    /// Queries the end at the first call. None if there is no end.
     fn known_end(&self, go_on: &dyn Fn() -> bool) -> Option<&KnownEnd> {
         if let Some(known_end) = self.known_end.get() {
             return known_end.as_ref();
@@ -106,7 +107,7 @@ impl<'a> Guard<'a> {
             None => find_end(self.messages, go_on),
         };
         if end.is_none() && !go_on() {
-            return None; // it was not waited for
+            return None; // the query was interrupted
         }
         let known = || end.map(|end| self.schedule_for(end));
         self.known_end.get_or_init(known).as_ref()
@@ -143,8 +144,8 @@ impl<'a> Guard<'a> {
         KnownEnd { terms, rate_source: source, end: Mutex::new(end), account: Mutex::new(account) }
     }
 
-    /// Looks until the job has ended (`stop` is closed then), and rings when the one who waits for it has
-    /// something to do. A job that has ended waits for one call to a file system at most.
+    /// Watches until the job ends, which closes `stop`, and rings `bell` for each pending action.
+    /// After the job's end, it waits only for a file-system call already in progress.
     pub fn watch(&self, stop: &Receiver<()>, bell: &EventSender) {
         let is_over =
             |after: Duration| !matches!(stop.recv_timeout(after), Err(RecvTimeoutError::Timeout));
@@ -176,7 +177,7 @@ impl<'a> Guard<'a> {
                     self.warn(known_end, &now, &terms);
                     0.0
                 }
-                // The limit may have been extended meanwhile.
+                // The time limit may have changed meanwhile.
                 Action::Signal | Action::End if self.refresh_end(known_end, &go_on) => 0.0,
                 Action::Signal | Action::End if !go_on() => return,
                 Action::Signal => {
@@ -197,13 +198,13 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Its script has ended: what runs still gets no signal before the end.
+    /// Reports the end of the script: no signal is sent to the remaining processes.
     pub fn script_has_ended(&self) {
         self.history.lock().signalled = true;
         self.pending.lock().take_if(|wanted| *wanted != PendingAction::End);
     }
 
-    /// What is reckoned with now, as far as the job's own drain shows it.
+    /// The current parameters, with the rate of the job's own drain.
     fn terms(&self, known_end: &KnownEnd) -> Parameters {
         let first =
             Rate { bytes_per_s: known_end.terms.bytes_per_s, source: known_end.rate_source };
@@ -221,7 +222,7 @@ impl<'a> Guard<'a> {
         Parameters { bytes_per_s: rate.bytes_per_s, ..known_end.terms }
     }
 
-    /// Applies the pending action; true if the job is to be ended.
+    /// Applies the pending action. Returns true if the job must end.
     ///
     /// # Errors
     /// If /proc cannot be read.
@@ -256,18 +257,18 @@ impl<'a> Guard<'a> {
         self.known_end.get().and_then(Option::as_ref)
     }
 
-    /// How it went; none if no end was known.
+    /// The report; none if no end was known.
     pub fn account(&self) -> Option<DeadlineAccount> {
         self.known().map(|known_end| known_end.account.lock().clone())
     }
 
-    /// Was the job ended so that stage-out has time?
+    /// Whether Forebay ended the job to leave time for stage-out.
     pub fn has_ended_job(&self) -> bool {
         self.known().is_some_and(|known_end| known_end.account.lock().ended_job)
     }
 
-    /// Is so little time left that a stage-out which begins now may be cut short? Where nobody was asked yet,
-    /// it may be. `open`: files and bytes of that stage-out.
+    /// Whether the end may cut off a stage-out that starts now. True before the first query. `open`
+    /// returns the files and bytes of that stage-out.
     pub fn is_near(&self, open: impl FnOnce() -> (u64, u64)) -> bool {
         let Some(known_end) = self.known() else {
             return self.known_end.get().is_none();
@@ -282,7 +283,7 @@ impl<'a> Guard<'a> {
         bell.ring();
     }
 
-    /// What is the case now; none if it was not to go on. `last_error` is the last error that was reported.
+    /// The current snapshot; none if interrupted. `last_error` is the last reported error.
     fn measure(
         &self,
         known_end: &KnownEnd,
@@ -308,16 +309,16 @@ impl<'a> Guard<'a> {
         })
     }
 
-    /// Asks the scheduler again.
+    /// Queries the scheduler again. Returns true if the end has changed.
     fn refresh_end(&self, known_end: &KnownEnd, go_on: &dyn Fn() -> bool) -> bool {
         if self.given.is_some() {
             return false;
         }
-        // What cannot be known now is as it was.
+        // After a failed query, keep the known end.
         let Ok(end) = EndTime::query(go_on) else {
             return false;
         };
-        // No limit any more is a limit that never comes.
+        // Without a time limit, use an end that never comes.
         let end = end.unwrap_or_else(|| EndTime::after(NEVER_S, "the scheduler"));
         let moved_s = end.left_s() - known_end.left_s();
         if moved_s.abs() < end.resolution_s {
@@ -331,20 +332,25 @@ impl<'a> Guard<'a> {
     }
 
     fn warn(&self, known_end: &KnownEnd, now: &Snapshot, terms: &Parameters) {
-        let (files, needed_s) = (now.files, now.needed_s(terms));
-        self.warning(known_end, format!(
-            "{} in {files} files are not safe yet: stage-out takes about {}, and the job ends in {}",
-            HumanBytes(now.bytes),
-            seconds(needed_s),
-            seconds(now.left_s)
-        ));
+        let verb = if now.files == 1 { "is" } else { "are" };
+        let files = format!("{} {verb}", counted(now.files, "file"));
+        let needed_s = now.needed_s(terms);
+        self.warning(
+            known_end,
+            format!(
+                "{} in {files} not safe yet: stage-out takes about {}, and the job ends in {}",
+                HumanBytes(now.bytes),
+                seconds(needed_s),
+                seconds(now.left_s)
+            ),
+        );
     }
 
     fn warn_ending_now(&self, known_end: &KnownEnd, now: &Snapshot, terms: &Parameters) {
-        let (files, needed_s) = (now.files, now.needed_s(terms));
+        let (files, needed_s) = (counted(now.files, "file"), now.needed_s(terms));
         let fits = if needed_s > now.left_s { ": not all of it will fit" } else { "" };
         self.warning(known_end, format!(
-            "the job is ended now, so that {} in {files} files can be staged out: about {} of the {} that are \
+            "the job is ended now, so that {} in {files} can be staged out: about {} of the {} that are \
              left{fits}",
             HumanBytes(now.bytes),
             seconds(needed_s),
@@ -364,7 +370,7 @@ impl KnownEnd {
     }
 }
 
-/// None also if it was not to go on.
+/// None if there is no end, it is unknown, or the query is interrupted.
 fn find_end(messages: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<EndTime> {
     if let Some(end) = EndTime::from_environment() {
         return Some(end);

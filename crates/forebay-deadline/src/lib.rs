@@ -1,5 +1,5 @@
-//! Ends or signals a job inside a scheduler's job so that the final stage-out begins while there is time for it
-//! (docs/clock.md). A thread that the caller starts measures what is not at its destination yet; arithmetic alone
+//! Signals or ends a job of a scheduler early enough for its final stage-out (docs/how-to/time-limit.md). The
+//! caller's thread measures the data that are not at their destination yet, and only arithmetic
 //! decides. Never copies data.
 
 mod account;

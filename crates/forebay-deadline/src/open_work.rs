@@ -1,22 +1,22 @@
-//! What a job still has to stage out, as the guard asks for it.
+//! The interface for the data that a job still has to stage out.
 
-/// What is not at its destination yet.
+/// Data not at their destination yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Files.
+    /// The number of files.
     pub files: u64,
-    /// Their bytes.
+    /// The bytes of these files.
     pub bytes: u64,
-    /// Why not all could be looked at.
+    /// Why some of the files could not be checked.
     pub error: Option<String>,
 }
 
-/// Work that is open when the job ends.
+/// The work that remains at the end of a job.
 pub trait OpenWork: Sync {
-    /// May something be staged out, as far as is known now?
+    /// Whether there may be data to stage out, as far as is known.
     fn is_asked_for(&self) -> bool;
-    /// What would have to be staged out now, as long as it is to go on. Only names, sizes and times are looked at.
+    /// The data to stage out now. Reads only file status. Stops if `go_on` returns false.
     fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding;
-    /// Bytes per second that the job's own drain copies, if known.
+    /// The rate of the job's own drain in bytes per second, if known.
     fn bytes_per_s(&self) -> Option<f64>;
 }

@@ -1,33 +1,33 @@
-//! What the user says about the end of the job.
+//! The user's options about the end of the job.
 
 use std::time::Duration;
 
-/// What the user says about the end of the job.
+/// The user's options about the end of the job.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeadlineOptions {
-    /// The end is so far from now, whatever a scheduler says.
+    /// The time until the end. Overrides the scheduler.
     pub end_after: Option<Duration>,
-    /// Speed of stage-out in bytes per second, instead of what was measured.
+    /// The rate of stage-out in bytes per second. Overrides measurements.
     pub drain_bytes_per_s: Option<u64>,
-    /// Time that is kept free before the end.
+    /// The time to keep free before the end.
     pub margin: Option<Duration>,
-    /// What the job's processes get before the job is ended.
+    /// The signal to send before Forebay ends the job.
     pub signal: Option<SignalBefore>,
 }
 
-/// A signal so long before the job is ended.
+/// A signal, and its time before the end of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalBefore {
-    /// Its number.
+    /// The number of the signal.
     pub signal: i32,
-    /// How long before.
+    /// The time before the end.
     pub before: Duration,
 }
 
-/// A signal and a time before, as for `sbatch --signal`: `USR1@120`, `10@60`, `SIGTERM`.
+/// Parses a signal and a time, as for `sbatch --signal`: `USR1@120`, `10@60`, `SIGTERM`.
 ///
 /// # Errors
-/// What should be written.
+/// A description of the expected format.
 pub fn parse_signal(text: &str) -> Result<SignalBefore, String> {
     const DEFAULT_S: u64 = 60; // Slurm's
     let (name, seconds) = text.split_once('@').unwrap_or((text, ""));

@@ -1,43 +1,43 @@
-//! What is to be done about the time that is left: arithmetic alone.
+//! Decides the next action from the time left. Only arithmetic.
 
-/// What is the case. Times in seconds.
+/// The current situation. Times are in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Snapshot {
-    /// Until the scheduler ends the job.
+    /// The time until the scheduler ends the job.
     pub(crate) left_s: f64,
-    /// Files to be staged out that are not at their destination.
+    /// Files to stage out that are not at their destination.
     pub(crate) files: u64,
-    /// Their bytes.
+    /// The bytes of these files.
     pub(crate) bytes: u64,
-    /// What it takes to find these out.
+    /// The time of the measurement itself.
     pub(crate) look_s: f64,
 }
 
-/// What it is to be reckoned with.
+/// The parameters of the calculation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameters {
-    /// Speed of stage-out.
+    /// The rate of stage-out.
     pub(crate) bytes_per_s: f64,
-    /// Kept free before the end.
+    /// The time to keep free before the end.
     pub(crate) margin_s: f64,
-    /// What the job's processes may need to end.
+    /// The time that processes of the job may need to end.
     pub(crate) grace_s: f64,
-    /// How long before the job is ended its processes get a signal; none if they get none.
+    /// The time of the signal before the end of the job; none for no signal.
     pub(crate) signal_s: Option<f64>,
 }
 
-/// What was done already.
+/// The actions so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct History {
-    /// Bytes that were not safe at the last warning; 0 before the first.
+    /// Outstanding bytes at the last warning; 0 before the first warning.
     pub(crate) warned_bytes: u64,
-    /// The processes got their signal.
+    /// Whether the signal was sent.
     pub(crate) signalled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Action {
-    /// Look again after this time in seconds.
+    /// Measure again after this time in seconds.
     GoOn(f64),
     /// Warn the user about the remaining time.
     Warn,
@@ -47,15 +47,15 @@ pub(crate) enum Action {
     End,
 }
 
-/// What one more file costs besides its bytes: it is made, synced and renamed.
+/// The fixed time for each file, to create, sync and rename it.
 const FILE_S: f64 = 0.005;
-/// Looks are taken at least and at most so often.
+/// The minimum and maximum interval between measurements.
 const LOOK_S: (f64, f64) = (1.0, 10.0);
-/// Looks take at most one part in so many of the time.
+/// Measurements take at most this fraction (one part in 50) of the time.
 const LOOK_SHARE: f64 = 50.0;
 
 impl Snapshot {
-    /// What stage-out would take.
+    /// The time that stage-out needs.
     pub(crate) fn needed_s(&self, terms: &Parameters) -> f64 {
         #[allow(clippy::cast_precision_loss)]
         let (bytes, files) = (self.bytes as f64, self.files as f64);
@@ -66,13 +66,13 @@ impl Snapshot {
         self.needed_s(terms) + terms.margin_s + terms.grace_s
     }
 
-    /// Would half of the time left be taken?
+    /// Whether stage-out needs at least half of the time left.
     pub(crate) fn is_near(&self, terms: &Parameters) -> bool {
         self.reserved_s(terms) >= self.left_s / 2.0
     }
 }
 
-/// What is to be done now.
+/// Decides the next action.
 pub(crate) fn decide(now: &Snapshot, terms: &Parameters, said: &History) -> Action {
     let spare_s = now.left_s - now.reserved_s(terms);
     let is_safe = now.files == 0;
@@ -89,7 +89,7 @@ pub(crate) fn decide(now: &Snapshot, terms: &Parameters, said: &History) -> Acti
     }
     let (least_s, most_s) = LOOK_S;
     let often_s = (spare_s / 4.0).clamp(least_s, most_s);
-    // Nothing that is to be done at its time waits for a look that is put off because looks are slow.
+    // A longer interval because of slow measurements must not delay an action.
     let next_s = spare_s - to_signal.unwrap_or(0.0);
     Action::GoOn(often_s.max(now.look_s * LOOK_SHARE).min(next_s.max(least_s)))
 }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_signal_comes_once_its_time_before_the_job_is_ended() {
         let terms = Parameters { signal_s: Some(120.0), ..TERMS };
-        // 50 s of copying: ended when 80 s are left.
+        // 50 s of copying: the job ends when 80 s are left.
         let fifty = 50_000_000;
         let warned = History { warned_bytes: fifty, ..History::default() };
         let signalled = History { signalled: true, ..warned };
@@ -163,7 +163,7 @@ mod tests {
         let after = decide(&at(200.0, fifty), &terms, &signalled);
         assert!(matches!(after, Action::GoOn(_)));
         assert_eq!(decide(&at(80.0, fifty), &terms, &signalled), Action::End);
-        // Also where all is safe by then: a last checkpoint may be wanted all the same.
+        // Also without outstanding data: the user may want a last checkpoint.
         assert_eq!(fresh(at(150.0, 0), terms), Action::Signal);
     }
 

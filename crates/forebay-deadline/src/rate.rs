@@ -1,60 +1,60 @@
-//! How fast stage-out goes.
+//! Estimates the rate of stage-out.
 
 use serde::Serialize;
 
-/// What is known of the speed of staging.
+/// Measurements of staging.
 #[derive(Debug, Clone, Copy)]
 pub struct Measurements {
     /// Bytes and seconds of this job's stage-in.
     pub stage_in: Option<(u64, f64)>,
-    /// Asks for bytes and seconds of earlier stage-outs, the newest first.
+    /// Returns bytes and seconds of earlier stage-outs, newest first.
     pub earlier: fn() -> Vec<(u64, f64)>,
-    /// Stage-out writes no more than this.
+    /// The maximum rate of stage-out.
     pub bytes_per_s_max: Option<u64>,
 }
 
-/// A speed, and how it is known.
+/// A rate and its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rate {
     pub(crate) bytes_per_s: f64,
     pub(crate) source: RateSource,
 }
 
-/// Where nothing was measured: what one node gets from a busy parallel file system.
+/// The default without measurements: a typical rate of one node on a busy parallel file system.
 const DEFAULT_BYTES_PER_S: f64 = 100e6;
-/// A smaller sample is ignored.
+/// Smaller samples are ignored.
 const MIN_SAMPLE_BYTES: u64 = 16 << 20;
-/// Writing and syncing is taken to be so many times slower than reading.
+/// The assumed ratio of stage-out to stage-in rates: writing and syncing is slower than reading.
 const OUT_PER_IN: f64 = 0.5;
 
-/// How the speed is known.
+/// The source of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateSource {
     /// `--drain-rate`.
     Given,
-    /// `--stage-rate`, of which no stage-out is faster.
+    /// `--stage-rate`, which limits stage-out.
     StageRate,
-    /// What this job's own drain does, since it is slower than the others say.
+    /// The job's own drain, if it is slower than the other rates.
     OwnDrain,
-    /// The slowest of the last stage-outs on record.
+    /// The slowest of the recent stage-outs on record.
     EarlierStageOut,
-    /// Half of what this job's stage-in did.
+    /// Half of the rate of this job's stage-in.
     StageIn,
-    /// Nowhere.
+    /// The default.
     Assumed,
 }
 
 impl Rate {
-    /// The slower of the two, whatever the user gave.
+    /// The slower of the two, even if the user set the rate.
     pub(crate) fn at_most(self, limit: Option<u64>) -> Self {
         #[allow(clippy::cast_precision_loss)]
         let limit = limit.map(|limit| limit.max(1) as f64);
         self.or_slower(limit, RateSource::StageRate)
     }
 
-    /// The slower of the two, unless the user gave it. A drain yields to the job, so that its speed may let the
-    /// job end too early, but not too late.
+    /// The slower of the two, unless the user set the rate. A drain yields to the job, so its rate
+    /// may end the job too early, but never too late.
     pub(crate) fn or_drain(self, drain_bytes_per_s: Option<f64>) -> Self {
         let drain = drain_bytes_per_s.filter(|_| self.source != RateSource::Given);
         self.or_slower(drain, RateSource::OwnDrain)
@@ -68,7 +68,7 @@ impl Rate {
     }
 }
 
-/// What stage-out is reckoned with when the end becomes known.
+/// The rate to use when the end becomes known.
 pub(crate) fn rate(given: Option<u64>, measurements: &Measurements) -> Rate {
     let known = |bytes_per_s, source| Rate { bytes_per_s, source };
     #[allow(clippy::cast_precision_loss)]

@@ -1,11 +1,11 @@
-//! Reads the access modes of an allocation.
+//! Parses the access modes of an allocation.
 
 use crate::problem::Finding;
 use crate::rules::{MODES, MODIFIERS, Value, Word, key_names};
 use crate::token::Token;
 use crate::{AccessMode, values};
 
-/// The modes that a value names, and what is to be said of it.
+/// The access modes in a value, and the problems found in it.
 pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
     let mut modes = Vec::new();
     let mut named: Vec<&str> = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
     (modes, findings)
 }
 
-/// One mode with its modifiers.
+/// Parses one mode with its modifiers.
 fn read_mode(part: &Token, findings: &mut Vec<Finding>) -> Result<&'static Word, Finding> {
     let (name, inside) = match part.text.split_once('(') {
         None => (part.text.as_str(), None),

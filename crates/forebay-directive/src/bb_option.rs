@@ -1,4 +1,4 @@
-//! The text of sbatch's option `--bb`.
+//! Parses the text of sbatch's option `--bb`.
 
 use crate::Symbols;
 use crate::lines::{Found, Line, read as read_lines};
@@ -8,13 +8,13 @@ use crate::token::{SourceByte, Token, option_words};
 const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
                     value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";
 
-/// The directive lines that a text given as `--bb` means.
+/// Converts the text of `--bb` to directive lines.
 ///
-/// `capacity=1G access=striped type=scratch pool=P swap=N`, with blanks or commas between, becomes
-/// `#DW jobdw ...` and `#DW swap NGiB`; a text that begins with `#` holds directives already.
+/// `capacity=1G access=striped type=scratch pool=P swap=N`, separated by blanks or commas, becomes
+/// `#DW jobdw ...` and `#DW swap NGiB`. Text that begins with `#` already holds directives.
 ///
 /// # Errors
-/// Every word that has no place there; places are those of the text.
+/// All invalid words, with their positions in the text.
 pub fn directives_of_bb(text: &str) -> Result<String, Vec<Problem>> {
     if holds_directives(text) {
         return Ok(text.to_owned());
@@ -27,7 +27,7 @@ pub fn directives_of_bb(text: &str) -> Result<String, Vec<Problem>> {
     }
 }
 
-/// What the option asks for, with the places of its own text. Symbols are replaced in directives.
+/// Parses the option. Positions refer to its text. Replaces symbols in directives.
 pub(crate) fn read(text: &str, symbols: &Symbols) -> Found {
     if holds_directives(text) { read_lines(text, Origin::Option, symbols) } else { of_words(text) }
 }
@@ -37,7 +37,7 @@ fn holds_directives(text: &str) -> bool {
     first.is_some_and(|line| line.starts_with('#'))
 }
 
-/// A directive as Slurm writes it.
+/// Formats a directive as Slurm does.
 fn written(line: &Line) -> String {
     let is_swap = line.words.first().is_some_and(|word| word.text == "swap");
     let mut text = line.prefix.to_owned();
@@ -93,7 +93,7 @@ fn leftover(word: &Token) -> Problem {
     Problem::new(word.start, format!("--bb does not know \"{text}\""), HINT)
 }
 
-/// The bytes of all lines, with a blank between lines. No symbols: none of the values has any.
+/// The bytes of all lines, with a blank between lines. Values of the option have no symbols.
 fn bytes(text: &str) -> Vec<SourceByte> {
     let mut bytes = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! DataWarp or NNF: two dialects that begin with the same three characters.
+//! Distinguishes DataWarp and NNF, two dialects with the same prefix.
 
 use crate::VariableStyle;
 use crate::lines::Line;
@@ -32,8 +32,8 @@ impl Dialect {
     }
 }
 
-/// The dialect of each line. One that could be either is taken as the script's first clear one,
-/// or as DataWarp's.
+/// The dialect of each line. Ambiguous lines get the dialect of the first unambiguous line, or else
+/// DataWarp.
 pub(crate) fn of_lines(lines: &[Line]) -> (Vec<Dialect>, Option<Problem>) {
     let clear: Vec<_> = lines.iter().map(of_line).collect();
     let first = clear.iter().flatten().next().copied();
@@ -63,7 +63,7 @@ fn mixed(lines: &[Line], clear: &[Option<Dialect>]) -> Option<Problem> {
     ))
 }
 
-/// How lines of NNF's dialect name namespaces.
+/// How lines of the NNF dialect name namespaces.
 pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> VariableStyle {
     let of_nnf = lines.iter().zip(dialects);
     let mut of_nnf = of_nnf.filter(|(_, dialect)| **dialect == Dialect::Nnf);
@@ -73,7 +73,7 @@ pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> VariableSty
     VariableStyle::Nnf { job: name.map(|(_, name)| name.text) }
 }
 
-/// The dialect of a line, if it is known.
+/// The dialect of a line; none if the line is ambiguous.
 fn of_line(line: &Line) -> Option<Dialect> {
     let command = line.words.first()?.text.as_str();
     let (datawarp, nnf) = match (Dialect::DataWarp.command(command), Dialect::Nnf.command(command))
@@ -84,7 +84,7 @@ fn of_line(line: &Line) -> Option<Dialect> {
         (None, None) => return None,
     };
     let pairs: Vec<_> = line.words.iter().filter_map(|word| word.pair()).collect();
-    // The type says it all; otherwise one key of DataWarp's outweighs any of NNF's.
+    // The type decides. Otherwise a single DataWarp key outweighs all NNF keys.
     let by_type = pairs.iter().filter(|(key, _)| *key == "type");
     let told = |(key, value): &(&str, Token)| match (
         allows(datawarp, key, &value.text),
@@ -102,14 +102,14 @@ fn of_line(line: &Line) -> Option<Dialect> {
     by_keys.or_else(|| by_prefix(line, datawarp, nnf))
 }
 
-/// Where both have the same single key, the prefix is all that says them apart. (A create_persistent has
-/// more keys: one that is written with the wrong prefix is a slip.)
+/// If both dialects have the same single key, the prefix decides. A create_persistent has more
+/// keys, so its wrong prefix is an error.
 fn by_prefix(line: &Line, datawarp: &Command, nnf: &Command) -> Option<Dialect> {
     let alone = datawarp.keys.len() == 1 && line.words.len() == 2;
     (alone && datawarp.prefix != nnf.prefix && line.prefix == nnf.prefix).then_some(Dialect::Nnf)
 }
 
-/// Does the command know this key and, where they are listed, this word?
+/// Whether the command accepts this key and, for keys with a list of words, this word.
 fn allows(command: &Command, key: &str, value: &str) -> bool {
     command.key(key).is_some_and(|key| match key.value {
         Value::Words(words) => words.iter().any(|word| word.name == value),

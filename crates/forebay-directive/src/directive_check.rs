@@ -1,4 +1,4 @@
-//! The words of one directive, checked against its rules.
+//! Checks the words of one directive against its rules.
 
 use crate::dialect::Dialect;
 use crate::lines::Line;
@@ -7,14 +7,14 @@ use crate::rules::{Command, FOREIGN, Key, Requirement, Value, key_names};
 use crate::token::Token;
 use crate::{access, values};
 
-/// A directive whose command is known, and what is to be said of the rest.
+/// A directive with a known command, and the problems found in it.
 #[derive(Debug)]
 pub(crate) struct Directive {
     pub(crate) command: &'static Command,
     pub(crate) dialect: Dialect,
     pub(crate) start: Position,
     pub(crate) findings: Vec<Finding>,
-    /// The words without a value.
+    /// Words without a value.
     pub(crate) flags: Vec<&'static str>,
     values: Vec<(String, Token)>,
 }
@@ -29,7 +29,7 @@ impl Directive {
         self.value("type").is_some_and(|value| value.text == name)
     }
 
-    /// The warnings, or as an error the problems that are wrong, else those that are refused.
+    /// The warnings. If there are errors, returns the wrong directives, or else the refused ones.
     pub(crate) fn warnings_or_problems(
         findings: Vec<Finding>,
     ) -> Result<Vec<Problem>, Vec<Problem>> {
@@ -43,10 +43,10 @@ impl Directive {
     }
 }
 
-/// Checks one line against the table of rules of a dialect.
+/// Checks one line against the rules of a dialect.
 ///
 /// # Errors
-/// If its command is none.
+/// If the command is unknown.
 pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<Directive, Problem> {
     let Some((word, arguments)) = line.words.split_first() else {
         return Err(Problem::new(
@@ -99,7 +99,7 @@ fn find_command(word: &Token, line: &Line, dialect: Dialect) -> Result<&'static 
 }
 
 impl Directive {
-    /// Takes one word behind the command.
+    /// Parses one word after the command.
     fn take(&mut self, word: &Token) -> Vec<Finding> {
         let command = self.command;
         let Some((name, value)) = word.pair() else {
@@ -109,7 +109,7 @@ impl Directive {
             let message = format!("unknown key \"{name}\"");
             return vec![Finding::error(word.start, message, knows(command))];
         };
-        // A key that means many keeps the name that is written.
+        // A key with a wildcard keeps the name as written.
         let name = if key.name.ends_with('*') { name } else { key.name };
         if self.value(name).is_some() {
             let message = format!("{name} is given twice");
@@ -123,13 +123,13 @@ impl Directive {
         } else {
             check_value(name, key, &value)
         };
-        // Nothing more is to be said of what is quoted.
+        // Quoted values get no further checks.
         let value = if quoted { value.part(0..0) } else { value };
         self.values.push((name.to_owned(), value));
         findings
     }
 
-    /// Takes a word without `=`.
+    /// Parses a word without `=`.
     fn take_alone(&mut self, word: &Token) -> Vec<Finding> {
         let command = self.command;
         if let Some(flag) = command.flags.iter().find(|flag| **flag == word.text) {
@@ -157,7 +157,7 @@ impl Directive {
             .collect()
     }
 
-    /// Is there what must be, and nothing that must not?
+    /// Checks for missing and for forbidden keys.
     fn check_needs(&mut self) {
         let command = self.command;
         let needed = |what: String| Finding::error(self.start, what, for_example(command));
@@ -191,7 +191,7 @@ impl Directive {
     }
 }
 
-/// Everything that is to be said of a key's value.
+/// All problems with the value of a key.
 fn check_value(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     let mut findings = values::check(name, key, value);
     if matches!(key.value, Value::AccessModes) && !value.text.is_empty() {

@@ -1,21 +1,21 @@
-//! What follows the header, where nobody reads directives.
+//! Finds directives after the header, which have no effect.
 
 use crate::problem::{Origin, Position, Problem};
 use crate::token::prefix_of;
 
-/// A directive that has no effect where it is.
+/// A directive without effect.
 #[derive(Debug)]
 pub(crate) struct IgnoredDirective {
     pub(crate) problem: Problem,
-    /// It asks for data to be staged, which the job would miss.
+    /// Whether it requests staging: the job would miss the data.
     pub(crate) is_staging: bool,
 }
 
-/// Directives after the header, which Slurm takes for comments; but not those in a here-document, which is another
-/// script's text.
+/// Directives after the header, which are comments for Slurm. Skips here-documents, which may hold
+/// other scripts.
 pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<IgnoredDirective> {
     let mut problems = Vec::new();
-    let mut here_document: Option<String> = None; // its last line, while we are in one
+    let mut here_document: Option<String> = None; // the end line of the current here-document
     for (index, line) in script.lines().enumerate().skip(header_lines) {
         if let Some(terminator) = &here_document {
             if line.trim_start_matches('\t') == *terminator {
@@ -39,10 +39,10 @@ fn is_staging(line: &str, prefix: &str) -> bool {
     command.is_some_and(|word| ["stage_in", "stage_out", "copy_in", "copy_out"].contains(&word))
 }
 
-/// The line that ends the here-document which begins in a line.
+/// The end line of the here-document that starts in this line.
 fn here_document_in(line: &str) -> Option<String> {
     let (before, behind) = line.split_once("<<")?;
-    // A shift in arithmetic, or a comment.
+    // An arithmetic shift or a comment.
     if before.contains("((") || before.trim_start().starts_with('#') {
         return None;
     }

@@ -1,6 +1,6 @@
-//! Parses the burst-buffer directives of a job script, DataWarp's as Slurm reads them (docs/directives.md), into a
-//! [`Request`], or every [`Problem`] with position and remedy. `lines` finds the directives, `dialect` their rules,
-//! `directive_check` and `values` check them, `request` combines them. Never opens a file or reads the environment.
+//! Parses burst-buffer directives of a job script as Slurm does (docs/reference/directives.md) into a
+//! [`Request`] or a list of all [`Problem`]s with positions and remedies. Never opens a file or
+//! reads the environment.
 
 mod access;
 mod bb_option;

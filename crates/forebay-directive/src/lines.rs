@@ -1,24 +1,24 @@
-//! The header block of a script, and the directive lines in it.
+//! Reads the header block of a script, and the directive lines in it.
 
 use crate::ignored_directives::{IgnoredDirective, directives_after_header};
 use crate::problem::{Origin, Position, Problem};
 use crate::rules::COMMANDS;
 use crate::token::{SourceByte, Token, prefix_of, words};
 
-/// Values of the `%` symbols that Slurm replaces in directives before a back end sees them.
+/// Values of the `%` symbols that Slurm replaces in directives.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// `%j`: job id.
+    /// `%j`: job ID.
     pub job_id: String,
-    /// `%A`: id of the array's master job; empty for a job that is no array, where `%A` is `%j`.
+    /// `%A`: ID of the array's master job; empty without an array, where `%A` is `%j`.
     pub array_job_id: String,
-    /// `%a`: array task id, whose last digit is `%b`; empty for a job that is no array.
+    /// `%a`: array task ID, whose last digit is `%b`; empty without an array.
     pub array_task: String,
     /// `%x`: job name.
     pub job_name: String,
     /// `%u`: user name.
     pub user: String,
-    /// `%d`: directory in which the job works.
+    /// `%d`: working directory of the job.
     pub directory: String,
 }
 
@@ -38,14 +38,14 @@ impl Symbols {
     }
 }
 
-/// The task id modulo 10.
+/// The task ID modulo 10; empty if it is not a number.
 fn last_digit(number: &str) -> &str {
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
     let start = number.len().saturating_sub(1);
     if is_number { &number[start..] } else { "" }
 }
 
-/// One directive after continuation lines were joined and symbols replaced.
+/// One directive, with continuation lines joined and symbols replaced.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// `#DW` or `#BB`.
@@ -54,18 +54,18 @@ pub(crate) struct Line {
     pub(crate) words: Vec<Token>,
 }
 
-/// What was found in one text.
+/// The result for one text.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) lines: Vec<Line>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
-    /// Lines after the header, which have no effect.
+    /// Directives after the header, which have no effect.
     pub(crate) after_header: Vec<IgnoredDirective>,
 }
 
-/// Reads the directive lines of the header block, which ends at the first line that does not begin
-/// with `#`. Empty lines do not end it; a line of blanks does (Slurm's own rule).
+/// Reads directive lines of the header block, which ends at the first line that does not begin with
+/// `#`. Empty lines do not end it, but lines of blanks do (Slurm's rule).
 pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
     let mut header = Header { origin, symbols, found: Found::default(), open: None };
     let mut header_lines = 0;
@@ -91,12 +91,12 @@ fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Probl
     Some(Problem::new(place, format!("\"{line}\" is no directive"), hint))
 }
 
-/// The header as far as it was read.
+/// The state while the header is read.
 struct Header<'a> {
     origin: Origin,
     symbols: &'a Symbols,
     found: Found,
-    /// A line that ended in a backslash and waits for the next one.
+    /// A line with a final backslash, which the next line continues.
     open: Option<Open>,
 }
 
@@ -107,7 +107,7 @@ struct Open {
 }
 
 impl Header<'_> {
-    /// Takes one line; false if the header has ended before it.
+    /// Reads one line. Returns false if the header ends before it.
     fn take(&mut self, line: &str, number: usize) -> bool {
         if line.is_empty() {
             return true;
@@ -135,7 +135,7 @@ impl Header<'_> {
         true
     }
 
-    /// Adds the text behind a prefix; the line is whole unless it ends in a backslash.
+    /// Adds the text after a prefix. The line is complete unless it ends in a backslash.
     fn append(&mut self, mut open: Open, body: &str, place: Position, skipped: usize) {
         let (body, continues) = match body.strip_suffix('\\') {
             Some(body) if !body.ends_with('\\') => (body, true),
@@ -171,7 +171,7 @@ impl Header<'_> {
         ));
     }
 
-    /// The header has ended.
+    /// Ends the header.
     fn close(&mut self, line: usize) {
         if let Some(open) = self.open.take() {
             let place = Position { origin: self.origin, line, column: 1 };
@@ -180,9 +180,9 @@ impl Header<'_> {
     }
 }
 
-/// Is this the second line of a directive, without its prefix? `open` says whether the line before was a
-/// directive's (or such a one) and ended in a backslash; it is brought up to date. Whoever reads the header
-/// for something else goes on behind such a line too.
+/// Whether a line continues a directive without its prefix. `open` holds whether the previous line
+/// of a directive ended in a backslash; the function updates it. The header continues after such a
+/// line.
 pub fn is_bare_continuation(line: &str, open: &mut bool) -> bool {
     let is_bare = *open && prefix_of(line).is_none() && looks_like_arguments(line);
     if !line.is_empty() {
@@ -192,7 +192,7 @@ pub fn is_bare_continuation(line: &str, open: &mut bool) -> bool {
     is_bare
 }
 
-/// Does a line without prefix, behind a backslash, hold nothing but arguments?
+/// Whether a continuation line without prefix holds only arguments.
 fn looks_like_arguments(line: &str) -> bool {
     let is_key = |key: &str| {
         key.starts_with(|c: char| c.is_ascii_lowercase())

@@ -1,10 +1,10 @@
-//! The two ends of a stage, each proved to be where it says.
+//! Checks the source and the destination of a stage.
 
 use crate::VariableStyle;
 use crate::problem::Finding;
 use crate::token::Token;
 
-/// The place of a path.
+/// The location of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// In the burst buffer.
@@ -13,15 +13,15 @@ pub(crate) enum Side {
     Outer,
 }
 
-/// How a path of the parallel file system is written in a directive.
+/// How to write a path of the parallel file system in a directive.
 pub(crate) const IN_DIRECTIVES: &str = "directives are not expanded by a shell: write the whole \
      path; %d is the directory the job works in, %u the user, %j the job id";
-/// The same in a list of files.
+/// How to write it in a list of files.
 pub(crate) const IN_LISTS: &str = "lists are not expanded: write the whole path";
 
-/// The path that a token names, proved to are on a side, and the persistent allocation that it begins
-/// with, if any. The label is what precedes the path in messages; the hint says how a path of the
-/// parallel file system is written.
+/// Checks that a token is a path on this side. Returns the path, and the persistent allocation it
+/// begins with, if any. Messages contain `label` before the path, and `hint` for paths of the
+/// parallel file system.
 pub(crate) fn check(
     side: Side,
     token: &Token,
@@ -35,8 +35,8 @@ pub(crate) fn check(
     }
 }
 
-/// The namespace that a path begins with (none: the job's own), and the part behind it without leading
-/// slash, proved to stay inside.
+/// The namespace of a path (none for the job's own) and the rest without leading slash. Checks that
+/// the path stays inside.
 fn inner(
     token: &Token,
     label: &str,
@@ -68,7 +68,7 @@ fn inner(
     Ok((persistent, rest.trim_start_matches('/').to_owned()))
 }
 
-/// An absolute path on the parallel file system.
+/// Checks for an absolute path on the parallel file system.
 pub(crate) fn outer(token: &Token, label: &str, hint: &str) -> Result<String, Finding> {
     let wrong = |what: &str, hint: &str| {
         let message = format!("{label}{} {what}", token.text);
@@ -89,7 +89,7 @@ pub(crate) fn outer(token: &Token, label: &str, hint: &str) -> Result<String, Fi
     Ok(token.text.clone())
 }
 
-/// What a shell would take for a pattern: `*`, `?`, `[...]` or `{a,b}`.
+/// The part that a shell would treat as a pattern: `*`, `?`, `[...]` or `{a,b}`.
 pub(crate) fn pattern_in(path: &str) -> Option<&str> {
     if let Some(at) = path.find(['*', '?']) {
         return Some(&path[at..=at]);
@@ -104,13 +104,13 @@ pub(crate) fn pattern_in(path: &str) -> Option<&str> {
     between('[', ']').or_else(|| braces.filter(|text| text.contains([',', '.'])))
 }
 
-/// The variable at the beginning of a path, and what follows it.
+/// The variable at the start of a path, and the rest.
 fn variable(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('$')?;
     if let Some(braced) = text.strip_prefix('{') {
         return braced.split_once('}');
     }
-    // No shell reads a directive, so the name of an allocation may have what a variable's cannot.
+    // No shell reads directives, so allocation names may contain `-` and `.`.
     let in_name = text.starts_with("DW_");
     let is_part =
         |c: char| c.is_ascii_alphanumeric() || c == '_' || (in_name && matches!(c, '-' | '.'));

@@ -1,4 +1,4 @@
-//! Allocations that outlive their job: what a script makes, uses and destroys.
+//! The persistent allocations that a script creates, uses and destroys.
 
 use crate::dialect::Dialect;
 use crate::directive_check::Directive;
@@ -11,7 +11,7 @@ use crate::{AccessMode, Request, Stage, VariableStyle, access, parse_size};
 pub struct PersistentDw {
     /// The allocation's name.
     pub name: String,
-    /// The directive is of the NNF dialect, whose jobs know it by another variable.
+    /// Whether the directive is of the NNF dialect, which uses another variable.
     pub of_nnf: bool,
     /// The position of the directive.
     pub place: Position,
@@ -22,7 +22,7 @@ pub struct PersistentDw {
 pub struct CreatePersistent {
     /// The allocation's name.
     pub name: String,
-    /// Least size, as asked.
+    /// The requested minimum size.
     pub capacity_bytes: u64,
     /// `pool=`.
     pub pool: Option<String>,
@@ -35,15 +35,15 @@ pub struct CreatePersistent {
 pub struct DestroyPersistent {
     /// The allocation's name.
     pub name: String,
-    /// Delete what a killed job was to stage out.
+    /// Delete data that a killed job should have staged out.
     pub hurry: bool,
     /// The position of the directive.
     pub place: Position,
 }
 
 impl PersistentDw {
-    /// The variables that name its namespace to the job: with the name as it is and, where that is no name
-    /// of a variable to a shell, with `_` for each `-` and `.`.
+    /// The variables for its namespace. If the name is not valid in a shell, there is a second
+    /// variable with `_` instead of `-` and `.`.
     pub fn variables(&self) -> Vec<String> {
         let shell_name = shell_name(&self.name);
         let mut names = vec![VariableStyle::DataWarp.of_persistent(&self.name)];
@@ -57,7 +57,7 @@ impl PersistentDw {
     }
 }
 
-/// Takes what a directive in which nothing is wrong asks for.
+/// Adds a valid directive to the request.
 pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Vec<Problem>> {
     let Some(name) = directive.value("name").map(|token| token.text.clone()) else {
         return Ok(());
@@ -100,7 +100,7 @@ pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Ve
     Ok(())
 }
 
-/// Rules over all directives together.
+/// Checks rules across all directives.
 pub(crate) fn whole(request: &Request) -> Vec<Problem> {
     let used = request.persistent.iter();
     let used = used.map(|one| (one.name.as_str(), one.place, "used"));
@@ -112,7 +112,7 @@ pub(crate) fn whole(request: &Request) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (index, (name, place, what)) in all.iter().enumerate() {
         let clash = all[..index].iter().find(|(other, _, before)| {
-            // One that the script makes it may use.
+            // A script may use an allocation that it creates.
             other == name && (*before, *what) != ("used", "made")
         });
         if let Some((_, other, before)) = clash {
@@ -128,7 +128,7 @@ pub(crate) fn whole(request: &Request) -> Vec<Problem> {
     problems
 }
 
-/// Two names that are one in a shell.
+/// Finds two names that are equal in a shell.
 fn alike(used: &[PersistentDw]) -> Option<Problem> {
     let mut pairs = used.iter().enumerate().flat_map(|(index, late)| {
         let early = used[..index].iter();
@@ -147,7 +147,7 @@ fn alike(used: &[PersistentDw]) -> Option<Problem> {
     Some(Problem::new(late.place, message, hint))
 }
 
-/// A stage in an allocation that the job does not use.
+/// Finds a stage in an allocation that the job does not use.
 fn unknown(stage: &Stage, used: &[PersistentDw]) -> Option<Problem> {
     let written = stage.persistent.as_deref()?;
     if used.iter().any(|one| matches_variable(&one.name, written)) {

@@ -1,17 +1,17 @@
-//! What is wrong with a text, how severe it is, and where.
+//! Problems in a text, with their severity and position.
 
 use serde::{Deserialize, Serialize};
 
 use crate::rules::Support;
 
-/// Which text a [`Position`] is in.
+/// The text of a [`Position`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Origin {
-    /// What was given as `--bb`.
+    /// The text of `--bb`.
     Option,
     /// The script.
     Script,
-    /// A list of files, which the caller names.
+    /// A list of files, named by the caller.
     List,
 }
 
@@ -27,7 +27,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Without its column.
+    /// The position without its column.
     pub fn on_line(&self) -> String {
         let text = match self.origin {
             Origin::Option => "--bb, ",
@@ -46,15 +46,15 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// Something that stops the job from being started or, as a warning, that the user should know.
+/// An error that prevents the start of the job, or a warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct Problem {
     /// Its position.
     pub place: Position,
-    /// What is wrong, with the offending text.
+    /// What is wrong, including the text concerned.
     pub message: String,
-    /// What to write instead.
+    /// The correct form.
     pub hint: String,
 }
 
@@ -68,8 +68,8 @@ impl Problem {
     }
 }
 
-/// How a [`Problem`] weighs. What is wrong is said first; what is right but not carried out is
-/// refused only when nothing is wrong.
+/// The severity of a [`Problem`]. Valid but unsupported directives are refused only if no directive
+/// is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weight {
     Wrong,
@@ -93,7 +93,7 @@ impl Finding {
         Self { weight: Weight::Wrong, problem: Problem::new(place, message, hint) }
     }
 
-    /// What the table says of something that is written rightly: `what` names it.
+    /// The finding for a valid item named `what`, by its support.
     pub(crate) fn of_support(support: Support, place: Position, what: &str) -> Option<Self> {
         let (weight, message, hint) = match support {
             Support::Yes => return None,

@@ -1,4 +1,4 @@
-//! What a script asks for as a whole.
+//! Combines the directives of a script into one request.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,31 +11,31 @@ use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw}
 use crate::problem::{Finding, Origin, Position, Problem, Weight};
 use crate::{AccessMode, Symbols, VariableStyle, access, bb_option, dialect, lines, parse_size};
 
-/// Everything that the directives of one script ask for.
+/// The request of one script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// The job's own allocation.
     pub job: Option<JobDw>,
     /// Persistent allocations that the job uses, each once, in the order of the script.
     pub persistent: Vec<PersistentDw>,
-    /// Those that are made before the job.
+    /// Allocations to create before the job.
     pub create: Vec<CreatePersistent>,
-    /// Those that are destroyed before the job.
+    /// Allocations to destroy before the job.
     pub destroy: Vec<DestroyPersistent>,
-    /// What is brought in before the job starts, in the order of the script.
+    /// Stages before the job starts, in the order of the script.
     pub stage_in: Vec<Stage>,
-    /// What is carried out after the job has ended, in the order of the script.
+    /// Stages after the job ends, in the order of the script.
     pub stage_out: Vec<Stage>,
-    /// What the user should know although the job can be started.
+    /// Warnings for the user. The job can start.
     pub warnings: Vec<Problem>,
 }
 
 /// `#DW jobdw`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobDw {
-    /// The namespaces, at least one, each once.
+    /// The namespaces, at least one, without duplicates.
     pub access: Vec<AccessMode>,
-    /// Least size of the allocation, as asked; each directive asks for one.
+    /// The requested minimum size. All directives have one.
     pub capacity_bytes: Option<u64>,
     /// `pool=`.
     pub pool: Option<String>,
@@ -46,7 +46,7 @@ pub struct JobDw {
 }
 
 impl JobDw {
-    /// The variable that names a namespace to the job.
+    /// The variable with the path of a namespace.
     pub fn variable(&self, mode: AccessMode) -> String {
         match mode {
             AccessMode::Striped => self.naming.of_job(),
@@ -55,7 +55,7 @@ impl JobDw {
     }
 }
 
-/// Into the burst buffer or out of it.
+/// The direction of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// `stage_in`, `copy_in`: before the job.
@@ -65,7 +65,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Where source and destination are.
+    /// The locations of source and destination.
     pub(crate) fn sides(self) -> (Side, Side) {
         match self {
             Self::In => (Side::Outer, Side::Inner),
@@ -74,35 +74,35 @@ impl Direction {
     }
 }
 
-/// What kind of thing a stage moves.
+/// The type of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StageKind {
     /// One file.
     File,
-    /// What is in a directory, recursively.
+    /// The content of a directory, recursively.
     Directory,
     /// The files that a list names: see [`crate::stages_of_list`].
     List,
-    /// One file, or a directory that goes into the destination under its own name: whichever the source is
-    /// when it is staged.
+    /// One file, or a directory that keeps its name in the destination. The type of the source
+    /// during the stage decides.
     Path,
 }
 
 /// `#DW stage_in`, `stage_out`, `copy_in` or `copy_out`, or a line of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// What it moves.
+    /// What it stages.
     pub kind: StageKind,
-    /// The persistent allocation that holds it, as the path names it
-    /// ([`crate::matches_variable`]); none for the job's own, and for a list.
+    /// The persistent allocation, as the path names it ([`crate::matches_variable`]). None for the
+    /// job's own allocation, and for a list.
     #[serde(default)]
     pub persistent: Option<String>,
-    /// Path below the namespace's root, without leading slash; empty for the root itself, and for
-    /// a list. A trailing slash is kept: it says "into this directory".
+    /// Path relative to the namespace, without leading slash. Empty for the namespace itself and
+    /// for a list. A trailing slash is kept: it means "into this directory".
     pub inner_path: String,
-    /// Absolute path on the parallel file system; that of the list itself for a list.
+    /// Absolute path on the parallel file system: for a list, the path of the list.
     pub pfs_path: String,
-    /// How the script, and a list of it, names its namespaces.
+    /// How the script and its lists name namespaces.
     #[serde(default)]
     pub naming: VariableStyle,
     /// The position of the directive, or of the line of the list.
@@ -110,7 +110,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// The word of its directive.
+    /// The command of its directive.
     pub fn command(&self, direction: Direction) -> &'static str {
         match (&self.naming, direction) {
             (VariableStyle::DataWarp, Direction::In) => "stage_in",
@@ -121,20 +121,20 @@ impl Stage {
     }
 }
 
-/// Reads a script's directives.
+/// Parses the directives of a script.
 ///
 /// # Errors
-/// Every problem of the script at once, in the order of the lines.
+/// All problems of the script, in the order of the lines.
 pub fn parse(script: &str, symbols: &Symbols) -> Result<Request, Vec<Problem>> {
     parse_with_option(script, "", symbols)
 }
 
-/// Reads what was given as `--bb` (sbatch's option, or the text of the file of `--bbf`), then the
-/// script's directives. Symbols are replaced in both. What is in the option is marked
-/// [`Origin::Option`], so that line numbers are those of the text the user wrote.
+/// Parses the text of `--bb` (or of the file of `--bbf`), then the directives of the script.
+/// Replaces symbols in both. Positions in the option have [`Origin::Option`], with line numbers in
+/// its text.
 ///
 /// # Errors
-/// Every problem at once: those of the option, then those of the script in the order of the lines.
+/// All problems: those of the option, then those of the script in the order of the lines.
 pub fn parse_with_option(
     script: &str,
     option: &str,
@@ -145,7 +145,7 @@ pub fn parse_with_option(
     found.lines.extend(of_script.lines);
     found.problems.extend(of_script.problems);
     found.warnings.extend(of_script.warnings);
-    // Staging without the allocation that the header asks for would lose data; the rest is what Slurm ignores, too.
+    // Without this staging the job would lose data. Slurm ignores the other directives, too.
     let has_allocation =
         found.lines.iter().any(|line| line.words.first().is_some_and(|word| word.text == "jobdw"));
     for IgnoredDirective { problem, is_staging } in of_script.after_header {
@@ -163,7 +163,7 @@ pub fn parse_with_option(
     for (line, dialect) in found.lines.iter().zip(dialects) {
         let taken = check(line, dialect).map_err(|problem| vec![problem]);
         let taken = taken.and_then(|mut directive| {
-            // A line that could not be read may have been the one that is missed.
+            // An unreadable line may be the missing one.
             let alone = (!broken).then(|| unmatched(&directive, &found.lines));
             directive.findings.extend(alone.flatten());
             let naming = match dialect {
@@ -186,7 +186,7 @@ pub fn parse_with_option(
     if problems.is_empty() { Ok(request) } else { Err(problems) }
 }
 
-/// A command that makes sense only with another one.
+/// The problem of a command that requires another one, which is missing.
 fn unmatched(directive: &Directive, lines: &[Line]) -> Option<Finding> {
     let fellow = directive.command.beside?;
     let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == fellow);
@@ -198,11 +198,11 @@ fn unmatched(directive: &Directive, lines: &[Line]) -> Option<Finding> {
     Some(Finding::error(directive.start, message, hint))
 }
 
-/// Rules over all directives together.
+/// Checks rules across all directives.
 fn whole(request: &Request) -> Option<Problem> {
     let stages = request.stage_in.iter().chain(&request.stage_out);
     let in_list = |stage: &&Stage| stage.kind == StageKind::List && !request.persistent.is_empty();
-    // The lines of a list may all be of persistent allocations.
+    // All lines of a list may use persistent allocations.
     let mut own = stages.filter(|stage| stage.persistent.is_none() && !in_list(stage));
     let first = own.next()?;
     let Some(job) = &request.job else {
@@ -231,7 +231,7 @@ fn example_of_jobdw(naming: &VariableStyle) -> &'static str {
     command.map_or("#DW jobdw", |command| command.example)
 }
 
-/// Takes what a directive asks for, and gives its warnings.
+/// Adds a directive to the request, and returns its warnings.
 fn add(
     request: &mut Request,
     mut directive: Directive,
@@ -254,7 +254,7 @@ fn add(
     Ok(warnings)
 }
 
-/// Takes the allocation of a directive in which nothing is wrong.
+/// Adds the allocation of a valid directive.
 fn add_job(
     request: &mut Request,
     directive: &Directive,
@@ -263,7 +263,7 @@ fn add_job(
     let Some(capacity) = directive.value("capacity") else {
         return Ok(());
     };
-    // NNF has no modes: what its jobs share is one namespace.
+    // NNF has no modes: its jobs share one namespace.
     let access = directive.value("access_mode");
     let access = access.map_or_else(|| vec![AccessMode::Striped], |modes| access::read(modes).0);
     if let Some(first) = &request.job {
@@ -283,7 +283,7 @@ fn add_job(
     Ok(())
 }
 
-/// The stage of a directive; what is wrong with its two ends goes to the findings.
+/// The stage of a directive. Problems with its paths are added to `findings`.
 fn stage(
     directive: &Directive,
     direction: Direction,
@@ -336,13 +336,13 @@ fn stage(
     })
 }
 
-/// Has a directory that is written so a name to go under? If not, its contents are meant.
+/// Whether the path ends in a name for the directory. Otherwise it means the directory's content.
 fn ends_in_a_name(path: &str) -> bool {
     let last = path.rsplit('/').next();
     !matches!(last, None | Some("" | "." | ".."))
 }
 
-/// One end of a stage, if it is given and is on its side: as [`paths::check`].
+/// One path of a stage, if it is given and valid, as from [`paths::check`].
 fn end(
     directive: &Directive,
     key: &str,

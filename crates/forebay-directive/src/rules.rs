@@ -1,119 +1,118 @@
-//! The directives and their keys as data: one table serves the parser, its messages and the
-//! documentation.
+//! The table of directives and keys, for the parser, its messages and the documentation.
 
 mod nnf;
 
 pub use nnf::NNF_COMMANDS;
 
-/// How far Forebay goes with something that is written rightly.
+/// How Forebay supports a valid item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Support {
-    /// Carried out.
+    /// Supported.
     Yes,
-    /// Accepted with a warning, with the reason why it changes nothing.
+    /// Accepted with a warning: no effect, for this reason.
     NoEffect(&'static str),
-    /// Not carried out.
+    /// Not supported.
     Refused {
         /// The reason.
         why: &'static str,
-        /// What to write.
+        /// What to write instead.
         instead: &'static str,
     },
 }
 
-/// A word that a value may be.
+/// A word that is valid as a value.
 #[derive(Debug, Clone, Copy)]
 pub struct Word {
-    /// As written.
+    /// The word.
     pub name: &'static str,
-    /// Is it carried out?
+    /// Whether it is supported.
     pub support: Support,
 }
 
-/// What a key's value must look like.
+/// The format of a value.
 #[derive(Debug, Clone, Copy)]
 pub enum Value {
     /// A size, see [`crate::parse_size`].
     Size,
-    /// A size; a bare number counts GiB.
+    /// A size. A number without unit counts GiB.
     SizeInGib,
-    /// Two sizes with a colon between.
+    /// Two sizes separated by a colon.
     SizePair,
     /// A whole number above zero.
     Count,
     /// One of these words.
     Words(&'static [Word]),
-    /// Some of these words, with commas between.
+    /// Several of these words, separated by commas.
     WordList(&'static [Word]),
     /// `yes` or `no`, or the key alone.
     Switch,
     /// Access modes with their modifiers: [`MODES`] and [`MODIFIERS`].
     AccessModes,
     /// Name of a persistent allocation: a letter, then letters, digits, `_`, `-` and `.`; at most
-    /// [`crate::NAME_BYTES_MAX`] of them.
+    /// [`crate::NAME_BYTES_MAX`] bytes.
     Name,
     /// Any text without blanks.
     Text,
     /// An absolute path on the parallel file system.
     OuterPath,
-    /// A path, judged with its fellow: one of a stage's two ends is in the burst buffer.
+    /// A path of a stage. Either source or destination must be in the burst buffer.
     StagePath,
-    /// The same in NNF's dialect.
+    /// The same in the NNF dialect.
     NnfPath,
-    /// NNF's names: `[a-z][a-z0-9-]+`.
+    /// A name of NNF: `[a-z][a-z0-9-]+`.
     NnfId,
-    /// NNF's sizes: digits and a unit, `KiB` to `TiB` or `KB` to `TB`.
+    /// A size of NNF: digits and a unit, `KiB` to `TiB` or `KB` to `TB`.
     NnfSize,
 }
 
-/// When a key is given.
+/// Whether a key is required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {
-    /// Or not.
+    /// Never required.
     Optional,
-    /// Always.
+    /// Always required.
     Required,
-    /// Always, except with this `type=`.
+    /// Required unless `type=` has this value.
     RequiredUnless(&'static str),
-    /// Always with this `type=`, never with another.
+    /// Required if `type=` has this value, otherwise forbidden.
     RequiredWith(&'static str),
-    /// Or not with this `type=`, never with another.
+    /// Optional if `type=` has this value, otherwise forbidden.
     OptionalWith(&'static str),
 }
 
 /// One key of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
-    /// As written before `=`. One that ends in `*` means all that begin so.
+    /// The name before `=`. A final `*` matches any suffix.
     pub name: &'static str,
-    /// Another spelling of it.
+    /// An alternative name.
     pub alias: Option<&'static str>,
-    /// Must it be given?
+    /// Whether it is required.
     pub need: Requirement,
-    /// Shape of the value.
+    /// Format of the value.
     pub value: Value,
-    /// Does it do anything?
+    /// Whether it has an effect.
     pub support: Support,
 }
 
 /// One directive command.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
-    /// The word behind the prefix.
+    /// The word after the prefix.
     pub name: &'static str,
     /// `#DW` or `#BB`.
     pub prefix: &'static str,
-    /// Is it carried out?
+    /// Whether it is supported.
     pub support: Support,
-    /// What follows it without `key=`; required.
+    /// A required value without `key=`.
     pub positional: Option<Key>,
     /// Its keys.
     pub keys: &'static [Key],
-    /// Words that may be alone.
+    /// Words without a value.
     pub flags: &'static [&'static str],
-    /// The command without which it makes no sense.
+    /// Another command that it requires.
     pub beside: Option<&'static str>,
-    /// A line that is right, shown in hints.
+    /// A valid line, for hints.
     pub example: &'static str,
 }
 
@@ -137,7 +136,7 @@ impl Key {
         self
     }
 
-    /// Is this how the key is written?
+    /// Whether this is a name of the key.
     pub fn is_written(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {
             Some(stem) => name.len() > stem.len() && name.starts_with(stem),
@@ -170,13 +169,13 @@ impl Command {
         self
     }
 
-    /// The key that is written so.
+    /// The key with this name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.is_written(name))
     }
 }
 
-/// The keys as they are written.
+/// The names of the keys, for messages.
 pub(crate) fn key_names(keys: &[Key]) -> String {
     let names: Vec<_> = keys.iter().map(|key| format!("{}=", key.name)).collect();
     names.join(" ")
@@ -210,7 +209,7 @@ pub const MODES: &[Word] = &[
     ),
 ];
 
-/// What may be in parentheses behind an access mode.
+/// The modifiers in parentheses after an access mode.
 pub const MODIFIERS: &[Key] = &[
     Key::new("MFS", Requirement::Optional, Value::Size)
         .no_effect("the size of a file is not limited"),
@@ -260,7 +259,7 @@ const JOBDW_KEYS: &[Key] = &[
     Key::new("sync_on_close", Requirement::OptionalWith("cache"), YES_NO),
 ];
 
-/// Every command that is known (DataWarp, as Slurm's burst_buffer plugin documents it).
+/// All known commands of DataWarp, as in the documentation of Slurm's burst_buffer plugin.
 pub const COMMANDS: &[Command] = &[
     Command::new("jobdw", JOBDW_KEYS, "#DW jobdw type=scratch access_mode=striped capacity=10GiB"),
     Command::new(
@@ -302,7 +301,7 @@ pub const COMMANDS: &[Command] = &[
     .controllers(),
 ];
 
-/// Commands of others that come up in scripts, each with what to do about it.
+/// Commands of other systems, each with a hint.
 pub const FOREIGN: &[(&str, &str)] = &[
     ("tier_in", TIER),
     ("tier_out", TIER),

@@ -1,15 +1,15 @@
-//! Sizes as Slurm writes them.
+//! Parses sizes in Slurm's format.
 
-/// Why a text is no size.
+/// The reason why a text is not a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SizeError {
-    /// It does not begin with a digit.
+    /// It does not start with a digit.
     #[error("it does not begin with a number")]
     NoNumber,
-    /// What follows the number is no unit.
+    /// The unit is unknown.
     #[error("its unit is not one of K, M, G, T, P, KiB, MiB, GiB, TiB, PiB, KB, MB, GB, TB, PB")]
     Unit,
-    /// A count of nodes, which needs a pool of nodes.
+    /// It is a number of nodes, which needs a pool of nodes.
     #[error("it counts nodes, which only a pool can give")]
     Nodes,
     /// Zero bytes.
@@ -20,11 +20,11 @@ pub enum SizeError {
     TooLarge,
 }
 
-/// Bytes of a size such as `2TiB`, `1000GB`, `3.5TB`, `600G` or `4096`.
+/// Parses a size such as `2TiB`, `1000GB`, `3.5TB`, `600G` or `4096` to bytes.
 ///
-/// Rules: a number without unit is bytes; `K M G T P` and `KiB ...` are powers of 1024, `KB ...`
-/// powers of 1000, in either case of letters (Slurm, `bb_get_size_num`). Decimals are ours: Slurm
-/// reads `3.5TB` as 3 bytes. The result is rounded up to a whole byte.
+/// A number without unit means bytes. `K M G T P` and `KiB ...` are powers of 1024, `KB ...` powers
+/// of 1000. Case does not matter (Slurm, `bb_get_size_num`). Unlike Slurm, which reads `3.5TB` as 3
+/// bytes, Forebay supports decimals. The result is rounded up to a byte.
 ///
 /// # Errors
 /// See [`SizeError`].

@@ -1,18 +1,18 @@
-//! Lists of files to stage: one pair of paths in a line.
+//! Parses lists of files to stage, with a pair of paths in each line.
 
 use crate::problem::{Finding, Origin, Position, Problem};
 use crate::token::{SourceByte, Token};
 use crate::{Direction, Stage, StageKind, VariableStyle, paths};
 
-/// The file stages of a list that `type=list` names.
+/// The stages of a list that `type=list` names.
 ///
-/// Each line holds source and destination with blanks between; one of the two begins with
-/// a variable as the script names its namespaces, the other is absolute, as in a directive. Empty lines do not
-/// count, and a word that begins with `#` makes the rest of its line a comment. Names with blanks are quoted as
-/// in a shell (`'...'`, `"..."`, `\`), which DataWarp cannot.
+/// Each line holds a source and a destination, separated by blanks. As in a directive, one begins
+/// with a variable of a namespace, and the other is absolute. Empty lines and comments, which begin
+/// with a word `#...`, are skipped. Names with blanks are quoted as in a shell (`'...'`, `"..."`,
+/// `\`), unlike in DataWarp.
 ///
 /// # Errors
-/// Every problem at once, in the order of the lines; places are those of the list.
+/// All problems, in the order of the lines, with positions in the list.
 pub fn stages_of_list(
     text: &str,
     direction: Direction,
@@ -65,11 +65,11 @@ fn stage(
     }))
 }
 
-/// What a byte is part of.
+/// The quoting state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quote {
     None,
-    /// The next byte is taken as it is; then it goes on as before.
+    /// The next byte is literal. After it, the previous state continues.
     Escaped {
         in_double: bool,
     },
@@ -77,7 +77,7 @@ enum Quote {
     Double,
 }
 
-/// The words of one line, quotes removed.
+/// The words of one line, without quotes.
 fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
     let mut words = Vec::new();
     let mut word: Option<(Position, Vec<SourceByte>)> = None;
@@ -107,7 +107,7 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
     Ok(words)
 }
 
-/// The state behind a byte and, if the byte belongs to the word, whether it is taken literally.
+/// The state after a byte. For a byte of the word, also whether it is literal.
 fn step(quote: Quote, value: u8) -> (Quote, Option<bool>) {
     match (quote, value) {
         (Quote::Escaped { in_double: true }, _) => (Quote::Double, Some(true)),

@@ -1,4 +1,4 @@
-//! Pieces of text that remember where each of their bytes stood.
+//! Words of directives that keep the position of each byte.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::problem::Position;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SourceByte {
     pub(crate) value: u8,
-    /// It came out of a `%` symbol or was quoted: it separates nothing and begins no variable.
+    /// From a `%` symbol or quoted: it neither separates words nor starts a variable.
     pub(crate) literal: bool,
     pub(crate) place: Position,
 }
@@ -37,29 +37,29 @@ impl Token {
         }
     }
 
-    /// A word that is not in the text, with a position.
+    /// A token for a word that is not in the text, with a position.
     pub(crate) fn made(text: &str, place: Position) -> Self {
         let byte = |value| SourceByte { value, literal: false, place };
         Self::new(&text.bytes().map(byte).collect::<Vec<_>>(), place)
     }
 
-    /// Part of the token; the range is between ASCII characters.
+    /// Part of the token. The range must end at ASCII characters.
     pub(crate) fn part(&self, range: Range<usize>) -> Self {
         Self::new(&self.bytes[range], self.start)
     }
 
-    /// Key and value of `key=value`.
+    /// The key and the value of `key=value`.
     pub(crate) fn pair(&self) -> Option<(&str, Self)> {
         let (key, _) = self.text.split_once('=')?;
         Some((key, self.part(key.len() + 1..self.bytes.len())))
     }
 
-    /// A `$` was written in it; one that a symbol brought in does not count.
+    /// Whether it contains a `$` as written, not from a symbol.
     pub(crate) fn has_variable(&self) -> bool {
         self.bytes.iter().any(|byte| byte.value == b'$' && !byte.literal)
     }
 
-    /// The parts between commas outside of parentheses; empty ones too.
+    /// The parts between commas outside parentheses, including empty parts.
     pub(crate) fn split_at_commas(&self) -> Vec<Self> {
         split(&self.bytes, |byte| byte.value == b',')
             .into_iter()
@@ -68,7 +68,7 @@ impl Token {
     }
 }
 
-/// Cuts a line at blanks into words.
+/// Splits a line into words at blanks.
 pub(crate) fn words(bytes: &[SourceByte]) -> Vec<Token> {
     bytes
         .split(SourceByte::is_blank)
@@ -76,7 +76,7 @@ pub(crate) fn words(bytes: &[SourceByte]) -> Vec<Token> {
         .collect()
 }
 
-/// Cuts a line at blanks and at commas outside parentheses, as `--bb` does.
+/// Splits a line at blanks, and at commas outside parentheses, as `--bb` does.
 pub(crate) fn option_words(bytes: &[SourceByte]) -> Vec<Token> {
     split(bytes, |byte| byte.value == b',' || byte.is_blank())
         .into_iter()
@@ -97,7 +97,7 @@ fn split(bytes: &[SourceByte], separates: impl Fn(&SourceByte) -> bool) -> Vec<&
     bytes.split(cut).collect()
 }
 
-/// The directive prefix in the first three columns. What follows may touch it, as in `#DWjobdw`.
+/// The directive prefix of a line. Text may follow without a blank, as in `#DWjobdw`.
 pub(crate) fn prefix_of(line: &str) -> Option<&'static str> {
     ["#DW", "#BB"].into_iter().find(|prefix| line.starts_with(prefix))
 }

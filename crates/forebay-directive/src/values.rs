@@ -1,12 +1,12 @@
-//! Values checked against the shape that the table of rules names.
+//! Checks values against the formats in the table of rules.
 
 use crate::problem::{Finding, Position};
 use crate::rules::{Key, Support, Value, Word};
 use crate::token::Token;
 use crate::{parse_size, paths};
 
-/// What is to be said of a key's value, except of the access modes in it: what is wrong with it, or
-/// how far it is supported. The name is how messages call the key.
+/// The problems with a key's value, and the limits of its support. Does not check access modes.
+/// `name` is the name of the key in messages.
 pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     if value.text.is_empty() {
         return vec![no_value(name, key, value.start)];
@@ -35,7 +35,7 @@ pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     findings
 }
 
-/// A key without a value that needs a value.
+/// The problem of a missing value.
 pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
     let example = match key.value {
         Value::Words(words) | Value::WordList(words) => alternatives(words),
@@ -48,7 +48,7 @@ pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
     Finding::error(place, format!("{name}= has no value"), format!("write {name}={example}"))
 }
 
-/// What is wrong with a text, and one that is right.
+/// The problem with a text, and a valid example.
 pub(crate) fn value_error(value: Value, text: &str) -> Option<(String, &'static str)> {
     let size = |text: &str| parse_size(text).err().map(|e| format!("is no size: {e}"));
     let unless = |good: bool, what: &str| (!good).then(|| what.to_owned());
@@ -101,7 +101,7 @@ fn one_of(label: &str, words: &[Word], value: &Token) -> Option<Finding> {
     }
 }
 
-/// The words that are carried out.
+/// The supported words.
 fn alternatives(words: &[Word]) -> String {
     let good = words.iter().filter(|word| word.support == Support::Yes);
     let names: Vec<_> = good.map(|word| word.name).collect();
@@ -112,12 +112,12 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Longest name of a persistent allocation, in bytes: it becomes part of the names of a directory and
-/// of a variable.
+/// The maximum length of a persistent allocation's name, in bytes. It becomes part of the names of
+/// a directory and of a variable.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// What is wrong with a text as the name of a persistent allocation, if anything is: the end of a
-/// sentence that begins with the text.
+/// The problem with the name of a persistent allocation, if any. The result continues a sentence
+/// that begins with the name.
 pub fn name_error(text: &str) -> Option<String> {
     let begins = text.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');

@@ -1,5 +1,5 @@
-//! The variables of namespaces that the text of a script expands. Reads the text alone, by lines: it neither runs the
-//! script nor knows what is set. A script that tests a variable, or sets it, is taken to know that it may be unset.
+//! Finds variables of namespaces that a script expands. Reads the text by lines, and never runs it.
+//! A script that tests or sets a variable is assumed to handle unset values.
 
 use std::collections::BTreeSet;
 
@@ -10,25 +10,25 @@ const PREFIXES: [&str; 2] = ["DW_JOB_", "DW_PERSISTENT_"];
 /// The first expansion of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariableUse {
-    /// `DW_JOB_STRIPED`, for example.
+    /// The name, such as `DW_JOB_STRIPED`.
     pub name: String,
-    /// Where it is expanded.
+    /// The position of the expansion.
     pub place: Position,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mention {
-    /// Its value is used; an unset variable is an empty text to a shell.
+    /// The script uses its value, which is empty if the variable is unset.
     Expanded,
-    /// Its value is used, or a default.
+    /// The script uses its value or a default.
     WithDefault,
     /// The script sets or tests it.
     Handled,
-    /// A name only.
+    /// Only the name occurs.
     Named,
 }
 
-/// Variables that a script expands without a default, each once, unless an earlier line sets or tests them.
+/// Variables expanded without a default, each once, unless an earlier line sets or tests them.
 pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
     let mut found: Vec<VariableUse> = Vec::new();
     let mut handled = BTreeSet::new();
@@ -52,7 +52,7 @@ pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
     found
 }
 
-/// The line up to a `#` that begins a word outside of quotes.
+/// The line up to a comment: a `#` outside quotes that begins a word.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut escaped, mut word_begins) = (None, false, true);
     for (at, c) in line.char_indices() {
@@ -72,7 +72,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Names of namespaces' variables, with their offsets.
+/// Names of variables of namespaces, with their offsets.
 fn names(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let starts =
@@ -107,7 +107,7 @@ fn mention(before: &str, after: &str) -> Mention {
     if begins_word && is_set { Mention::Handled } else { Mention::Named }
 }
 
-/// `${NAME...`: bash(1), Parameter Expansion.
+/// Classifies `${NAME...`: bash(1), Parameter Expansion.
 fn braced(before: &str, after: &str) -> Mention {
     let operator = after.strip_prefix(':').unwrap_or(after);
     match operator.chars().next() {
@@ -118,7 +118,7 @@ fn braced(before: &str, after: &str) -> Mention {
     }
 }
 
-/// `[ -n "$NAME" ]` and the like tell a shell whether it is set. `before` ends where the expansion begins.
+/// Recognizes tests such as `[ -n "$NAME" ]`. `before` ends where the expansion begins.
 fn expanded_or_tested(before: &str) -> Mention {
     let word = before.trim_end_matches(['"', 'x', 'X', '_']);
     let mut words = word.split_whitespace().rev().peekable();

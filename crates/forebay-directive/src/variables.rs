@@ -1,25 +1,25 @@
-//! The namespaces of a job, and how paths name them.
+//! The namespaces of a job and their variables.
 
 use serde::{Deserialize, Serialize};
 
-/// Begins the variable of a persistent allocation; its name follows.
+/// The prefix of variables of persistent allocations, before the name.
 const PERSISTENT: &str = "DW_PERSISTENT_STRIPED_";
 /// The same in NNF's dialect.
 const PERSISTENT_OF_NNF: &str = "DW_PERSISTENT_";
-/// And that of the job's own.
+/// The prefix of the variable of the job's own allocation.
 const JOB_OF_NNF: &str = "DW_JOB_";
 
-/// How the job's processes see the allocation.
+/// How processes of the job access the allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AccessMode {
     /// One namespace, shared by all nodes of the job: `$DW_JOB_STRIPED`.
     Striped,
-    /// A namespace of its own for each node: `$DW_JOB_PRIVATE`.
+    /// A separate namespace for each node: `$DW_JOB_PRIVATE`.
     Private,
 }
 
 impl AccessMode {
-    /// The environment variable that carries the mount point.
+    /// The environment variable with the path of the namespace.
     pub fn variable(self) -> &'static str {
         match self {
             Self::Striped => "DW_JOB_STRIPED",
@@ -27,7 +27,7 @@ impl AccessMode {
         }
     }
 
-    /// Name of the namespace's directory within the allocation.
+    /// The name of the namespace's directory in the allocation.
     pub fn directory(self) -> &'static str {
         match self {
             Self::Striped => "striped",
@@ -36,7 +36,7 @@ impl AccessMode {
     }
 }
 
-/// The variables that paths begin with, in the dialect of their script.
+/// The naming of variables in paths, by the dialect of the script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariableStyle {
     /// `$DW_JOB_STRIPED`, `$DW_PERSISTENT_STRIPED_NAME`.
@@ -66,7 +66,7 @@ impl VariableStyle {
         }
     }
 
-    /// Is this the variable of the job's own striped namespace?
+    /// Whether this is the variable of the job's own striped namespace.
     pub(crate) fn is_job(&self, variable: &str) -> bool {
         match self {
             Self::DataWarp => variable == AccessMode::Striped.variable(),
@@ -78,18 +78,18 @@ impl VariableStyle {
         }
     }
 
-    /// What a variable has behind the beginning of those of persistent allocations.
+    /// The part of a variable after the prefix of persistent allocations.
     pub(crate) fn persistent<'a>(&self, variable: &'a str) -> Option<&'a str> {
         match self {
             Self::DataWarp => variable.strip_prefix(PERSISTENT),
-            // NNF has no capitals in names: that would be a variable of DataWarp's.
+            // NNF names have no capitals. Such a variable is one of DataWarp.
             Self::Nnf { .. } => variable
                 .strip_prefix(PERSISTENT_OF_NNF)
                 .filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase())),
         }
     }
 
-    /// How a path in the burst buffer begins.
+    /// The start of a path in the burst buffer, for messages.
     pub(crate) fn hint(&self) -> String {
         let job = match self {
             Self::Nnf { job: None } => "$DW_JOB_NAME/ of a #DW jobdw line".to_owned(),
@@ -103,8 +103,8 @@ impl VariableStyle {
     }
 }
 
-/// Is the allocation meant where a path has `written` behind `$DW_PERSISTENT_STRIPED_`? It may be the name
-/// as it is, or as a shell can have it.
+/// Whether `written`, the rest of a variable after its prefix, names this allocation, either
+/// exactly or in the form for shells.
 pub fn matches_variable(name: &str, written: &str) -> bool {
     name == written || shell_name(name) == written
 }

@@ -1,6 +1,6 @@
-//! Random texts: nothing panics, every position is within its text, and what a request names is
-//! at that position. `PROPTEST_CASES=1000000 cargo test -p forebay-directive --test properties`
-//! is a long run.
+//! Tests random texts: no panic, all positions within the text, and all names of a request at their
+//! positions. For a long run: `PROPTEST_CASES=1000000 cargo test -p forebay-directive --test
+//! properties`.
 
 #![allow(clippy::expect_used)] // helpers of tests
 
@@ -12,7 +12,7 @@ use forebay_directive::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Pieces that mean something, glued in any order.
+/// Meaningful pieces, to combine in any order.
 const PIECES: &[&str] = &[
     "#DW",
     "#BB",
@@ -106,7 +106,7 @@ const PIECES: &[&str] = &[
     "destroy_persistent",
 ];
 
-/// Lines that are right, or nearly.
+/// Valid or almost valid lines.
 const LINES: &[&str] = &[
     "#DW jobdw type=scratch access_mode=striped capacity=1GiB",
     "#DW jobdw type=scratch access_mode=striped,private(MFC=3) capacity=1GiB max_mds=yes",
@@ -144,14 +144,14 @@ fn word() -> impl Strategy<Value = String> {
     select(pieces)
 }
 
-/// Pieces, with now and then a right line or any character.
+/// Pieces, with some valid lines and random characters.
 fn script() -> impl Strategy<Value = String> {
     let line = select(LINES).prop_map(|line| format!("\n{line}\n"));
     let piece = prop_oneof![20 => word(), 3 => line, 1 => any::<char>().prop_map(String::from)];
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// A right header in which bytes were struck out or put in.
+/// A valid header with some bytes removed or inserted.
 fn nearly_right() -> impl Strategy<Value = String> {
     let header = prop::collection::vec(select(LINES), 1..6).prop_map(|lines| lines.join("\n"));
     let edits = prop::collection::vec((any::<prop::sample::Index>(), word(), 0..3usize), 0..4);
@@ -172,7 +172,7 @@ fn bytes_as_text() -> impl Strategy<Value = String> {
         .prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Lines of a list for one direction, most of them right.
+/// Lines of a list for one direction, most of them valid.
 fn list() -> impl Strategy<Value = (String, Direction)> {
     let outer = select(&["/g/in.dat", "'/g/my run'", "/g/a\\ b", "/g/../h"][..]);
     let inner =
@@ -204,10 +204,10 @@ fn direction(is_in: bool) -> Direction {
     if is_in { Direction::In } else { Direction::Out }
 }
 
-/// So many cases as the environment says, or 256.
+/// The number of cases from the environment, or 256.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig {
-        failure_persistence: None, // what is found becomes a named test
+        failure_persistence: None, // failures become named tests
         ..ProptestConfig::default()
     };
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -220,7 +220,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![2 => script(), 2 => nearly_right(), 1 => bytes_as_text()]
 }
 
-/// A position is on a byte of its text, right after a line, or on the line after the last one.
+/// Asserts that a position is in its text, after a line's end, or on the line after the text.
 fn assert_within(place: Position, text: &str) {
     let lines: Vec<&str> = text.lines().collect();
     assert!(place.line >= 1 && place.line <= lines.len() + 1, "{place:?}");
@@ -286,7 +286,7 @@ proptest! {
         }
     }
 
-    /// A `--bb` option means the same as the directives it is short for.
+    /// A `--bb` option means the same as its directives.
     #[test]
     fn written_out_options_mean_the_same(
         words in prop::collection::vec(select(&[
@@ -330,7 +330,7 @@ proptest! {
         }
     }
 
-    /// Any name can be written in a list if it is quoted.
+    /// A list accepts any quoted name.
     #[test]
     fn quoted_names_come_back_as_they_are(name in "[^\r\n]{1,20}") {
         let quoted = name.replace('\'', "'\\''");

@@ -1,22 +1,22 @@
-//! Single lines and what becomes of them. The valid ones are the shapes that DataWarp's public
-//! documentation and site talks show.
+//! Single lines with expected results. The valid lines follow DataWarp's public documentation and
+//! talks of sites.
 
 use forebay_directive::{Request, Symbols, parse};
 
-/// What becomes of a script.
+/// The expected result for a script.
 enum Outcome {
-    /// The job can be started.
+    /// The job can start.
     Good,
-    /// Nothing is asked for: no directive.
+    /// No directive, so an empty request.
     Nothing,
-    /// It is right, but not carried out; the problem, from the column on.
+    /// Valid but not supported: the start of the problem.
     Refused(&'static str),
-    /// It is wrong; the problem, from the column on.
+    /// Invalid: the start of the problem.
     Wrong(&'static str),
 }
 use Outcome::{Good, Nothing, Refused, Wrong};
 
-/// Each line is tested alone.
+/// Lines tested alone.
 const ALONE: &[(&str, Outcome)] = &[
     ("#DW jobdw type=scratch access_mode=striped capacity=1TiB", Good),
     ("#DW jobdw capacity=100GB access_mode=striped,private type=scratch pool=wlm_pool", Good),
@@ -195,7 +195,7 @@ const ALONE: &[(&str, Outcome)] = &[
     ("#SBATCH --bb=x", Nothing),
 ];
 
-/// Each line is tested after the line of an allocation.
+/// Lines tested after the line of an allocation.
 const BESIDE_JOBDW: &[(&str, Outcome)] = &[
     (
         "#DW stage_in type=file source=\"/g/a\" destination=$DW_JOB_STRIPED/",

@@ -1,23 +1,24 @@
-//! What one look at the machine found, and how a program is asked within its time.
+//! Results of checks, and programs run with a time limit.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use forebay_host::process::{Captured, run_captured};
+use forebay_host::process::{Captured, command, run_captured};
 use serde::Serialize;
 
-/// What one program may take to answer. A scheduler whose controller is gone takes for ever.
+/// The time limit of a program. Scheduler commands hang if the controller is gone.
 pub const PROBE_TIME_MS_MAX: u64 = 2_000;
 
-/// How well it is with one thing.
+/// The state of a checked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it should be, or not needed.
+    /// Good, or not needed.
     Ok,
-    /// There, but something about it costs.
+    /// Usable with a disadvantage.
     Warn,
-    /// Not there.
+    /// Not available.
     Missing,
 }
 
@@ -30,7 +31,7 @@ impl State {
         }
     }
 
-    /// Colour on a terminal (SGR); the word alone says all.
+    /// The colour on a terminal (SGR). The word alone is sufficient.
     pub fn colour(self) -> u8 {
         match self {
             Self::Ok => 32,
@@ -40,15 +41,15 @@ impl State {
     }
 }
 
-/// What was found of one thing.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub id: &'static str,
     pub state: State,
     pub found: String,
-    /// What it means for Forebay.
+    /// The consequence for Forebay.
     pub consequence: String,
-    /// What to do about it; `None` where all is well.
+    /// The remedy; `None` if there is no problem.
     pub remedy: Option<String>,
 }
 
@@ -79,7 +80,19 @@ impl Diagnosis {
     }
 }
 
-/// Runs a program within its time; `Err` says in words why there is no answer.
+/// Runs a program with one argument, as it will be run. Returns its path, or what is wrong with it.
+pub fn run_helper(path: &Path, argument: &str) -> Result<String, String> {
+    let shown = path.display();
+    let mut helper = command(path);
+    helper.arg(argument);
+    match run_probe(helper) {
+        Ok(answer) if answer.success => Ok(shown.to_string()),
+        Ok(_) => Err(format!("{shown} {argument} fails")),
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
+}
+
+/// Runs a program with a time limit. `Err` explains why there is no answer.
 pub fn run_probe(command: Command) -> Result<Captured, String> {
     match run_captured(command, Duration::from_millis(PROBE_TIME_MS_MAX), &|| true) {
         Ok(Some(answer)) => Ok(answer),

@@ -1,4 +1,4 @@
-//! `forebay doctor`: one look at a machine, and what it means for jobs there.
+//! `forebay doctor`: examines a machine and explains the results for jobs.
 
 mod diagnosis;
 mod node;
@@ -18,31 +18,32 @@ use forebay_terminal::{print_json, print_stdout};
 pub use node::probe_namespace;
 
 use diagnosis::{Diagnosis, Finding, PROBE_TIME_MS_MAX, State};
+use forebay_host::threads;
 use forebay_store::site_store;
 
 /// The options of `forebay doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
-    /// The store to look at [default: the one a job would get]
+    /// Store to check [default: the store that a job would use]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
-    /// Print a JSON list of what was found
+    /// Print the findings as a JSON list
     #[arg(long)]
     pub json: bool,
 }
 
-/// What one finding may take: it asks one program at most, and may look at paths that hang.
+/// The time limit of a finding: it runs at most one program and may access paths that hang.
 const FINDING_TIME_MS_MAX: u64 = 2 * PROBE_TIME_MS_MAX;
-/// Lines are broken here, wherever they go.
+/// The maximum line length, also without a terminal.
 const LINE_COLUMNS_MAX: u16 = 100;
-/// Exit code where no job can run.
+/// Exit code if no job can run.
 const UNUSABLE: i32 = 1;
 
-/// A question to the machine. The paths are the stores that the user and the site name.
+/// A check of the machine. Its argument holds the stores of the user and the site.
 type Question = fn(&Stores) -> Diagnosis;
 type Stores = [Option<PathBuf>; 2];
 
-/// All questions, in the order of the list.
+/// All checks, in the order of the list.
 const QUESTIONS: [(&str, Question); 17] = [
     ("store", |[named, site]| storage::store(named.as_deref(), site.as_deref())),
     ("user_namespaces", |_| node::user_namespaces()),
@@ -63,7 +64,7 @@ const QUESTIONS: [(&str, Question); 17] = [
     ("reports", |_| recording::reports()),
 ];
 
-/// Prints what was found; returns the exit code.
+/// Prints the findings. Returns the exit code.
 #[must_use]
 pub fn doctor(arguments: &DoctorArguments) -> i32 {
     let findings = look(&[arguments.store.clone(), site_store()]);
@@ -81,15 +82,22 @@ pub fn doctor(arguments: &DoctorArguments) -> i32 {
     print_stdout(&text, exit_code)
 }
 
-/// Asks all questions at once; none may hold up the others.
+/// Runs all checks in parallel, so that a slow one does not delay the others.
 fn look(stores: &Stores) -> Vec<Finding> {
     let time_max = Duration::from_millis(FINDING_TIME_MS_MAX);
     let deadline = forebay_host::clock::now() + time_max;
     let asked = QUESTIONS.map(|(id, question)| {
         let (sender, receiver) = mpsc::channel();
-        let stores = stores.clone();
-        // Nobody listens any more if the time was up.
-        std::thread::spawn(move || sender.send(question(&stores)).ok());
+        // After the time limit there is no receiver.
+        let asked = {
+            let stores = stores.clone();
+            threads::spawn(move || sender.send(question(&stores)).ok())
+        };
+        // Without a thread, this one asks.
+        let receiver = match asked {
+            Ok(_) => receiver,
+            Err(_) => answered(question(stores)),
+        };
         (id, receiver)
     });
     let answers = asked.into_iter().map(|(id, receiver)| {
@@ -105,7 +113,14 @@ fn look(stores: &Stores) -> Vec<Finding> {
     answers.collect()
 }
 
-/// State, name, and what there is to say, in three columns.
+/// A receiver of this answer.
+fn answered(diagnosis: Diagnosis) -> mpsc::Receiver<Diagnosis> {
+    let (sender, receiver) = mpsc::channel();
+    sender.send(diagnosis).ok(); // we hold the receiver
+    receiver
+}
+
+/// Formats state, name and text in three columns.
 fn list(findings: &[Finding]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -119,7 +134,7 @@ fn list(findings: &[Finding]) -> String {
         }
         table.add_row([finding.state.word(), &finding.id.replace('_', " "), &said]);
     }
-    // The table puts a blank on either side of each cell.
+    // The table adds a blank on either side of each cell.
     let lines = table.lines().map(|line| {
         let line = line.trim_end();
         line.strip_prefix(' ').unwrap_or(line).to_owned()
@@ -142,7 +157,7 @@ fn summary(store: Option<&Finding>, mpi: Option<&Finding>) -> String {
     format!("A job here uses {}; {ranks}.", found(store))
 }
 
-/// Colours the words at the begin of lines.
+/// Colours the state at the start of lines.
 fn colour(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let states = [State::Ok, State::Warn, State::Missing];

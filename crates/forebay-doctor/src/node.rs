@@ -1,4 +1,4 @@
-//! What the kernel of this node allows, and its memory.
+//! Checks the permissions of the kernel and the memory of this node.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use forebay_store::SHARED_MEMORY;
 use forebay_terminal::print_stdout;
 use indicatif::HumanBytes;
 
-use super::diagnosis::{Diagnosis, run_probe};
+use super::diagnosis::{Diagnosis, run_helper, run_probe};
 
-/// Below this a store in memory is of little use.
+/// The minimum for a useful store in memory.
 const MEMORY_BYTES_MIN: u64 = 1 << 30;
 const DISK_INSTEAD: &str = "take a store on a local disk: --store DIR";
 
-/// Settings that keep ordinary users from user namespaces: the setting, its value then, the remedy.
+/// Settings that forbid user namespaces for ordinary users: the setting, the forbidding value, the remedy.
 const FORBIDDING: [(&str, &str, &str); 3] = [
     ("user/max_user_namespaces", "0", "as root: sysctl user.max_user_namespaces=10000"),
     ("kernel/unprivileged_userns_clone", "0", "as root: sysctl kernel.unprivileged_userns_clone=1"),
@@ -25,7 +25,7 @@ const FORBIDDING: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Really tries, in a process of its own.
+/// Tries to mount a private tmpfs, in a separate process.
 fn mount_memory_privately(huge: bool) -> Result<(), String> {
     let program = system::this_program().map_err(|error| error.to_string())?;
     let mut same = forebay_host::process::command(program);
@@ -104,10 +104,10 @@ pub fn fuse() -> Diagnosis {
     let mounter = system::find_other_program("fusermount3");
     let consequence = "jobs on one node do not need it";
     match (device, mounter) {
-        (Ok(()), Some(mounter)) => {
-            let found = format!("/dev/fuse opens; {}", mounter.display());
-            Diagnosis::ok(found, consequence)
-        }
+        (Ok(()), Some(mounter)) => match run_helper(&mounter, "--version") {
+            Ok(found) => Diagnosis::ok(format!("/dev/fuse opens; {found}"), consequence),
+            Err(found) => Diagnosis::warn(found, consequence, "to have it: apt-get install fuse3"),
+        },
         (Ok(()), None) => Diagnosis::missing(
             "no fusermount3 in PATH",
             consequence,
@@ -192,7 +192,7 @@ pub fn shared_memory() -> Diagnosis {
     Diagnosis::ok(text, consequence)
 }
 
-/// The hidden verb behind [`mount_memory_privately`].
+/// The hidden verb that [`mount_memory_privately`] runs.
 pub fn probe_namespace(huge: bool) -> i32 {
     match namespace::try_memory(huge) {
         Ok(()) => 0,

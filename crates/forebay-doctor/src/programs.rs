@@ -1,14 +1,14 @@
-//! Programs that a job needs, and what they say of themselves.
+//! Checks programs that a job needs, by their own output.
 
 use forebay_host::process::command;
 use forebay_host::system::find_other_program;
 use forebay_profile::MpiFamily;
 use forebay_scheduler::SHIMS_VARIABLE;
 
-use super::diagnosis::{Diagnosis, run_probe};
+use super::diagnosis::{Diagnosis, run_helper, run_probe};
 use forebay_terminal::preload_library;
 
-/// What `scontrol show config` says that matters here.
+/// The relevant settings of `scontrol show config`.
 const SLURM_SETTINGS: [&str; 5] =
     ["SLURM_VERSION", "BurstBufferType", "SelectType", "ProctrackType", "TaskPlugin"];
 
@@ -52,7 +52,10 @@ pub fn mpi() -> Diagnosis {
 
 pub fn mpi_compiler() -> Diagnosis {
     match find_other_program("mpicc") {
-        Some(path) => Diagnosis::ok(path.display().to_string(), "builds Forebay's kernels"),
+        Some(path) => match run_helper(&path, "--version") {
+            Ok(found) => Diagnosis::ok(found, "builds Forebay's kernels"),
+            Err(found) => Diagnosis::warn(found, "Forebay's kernels cannot be built", LOAD_MPI),
+        },
         None => Diagnosis::missing(
             "no mpicc in PATH",
             "Forebay's kernels cannot be built; programs that exist run all the same",
@@ -61,7 +64,7 @@ pub fn mpi_compiler() -> Diagnosis {
     }
 }
 
-/// The first word that looks like 4.1.4.
+/// The first word of the form 4.1.4.
 fn version(said: &str) -> Option<&str> {
     said.split_whitespace().map(|word| word.trim_end_matches(',')).find(|word| {
         let mut parts = word.split('.');
@@ -103,7 +106,7 @@ pub fn mpi_io() -> Diagnosis {
     }
 }
 
-/// From `ompi_info --parsable`, lines as `mca:io:ompio:version:...`.
+/// The components in `ompi_info --parsable`, from lines such as `mca:io:ompio:version:...`.
 fn components(said: &str) -> Vec<&str> {
     let names = said.lines().filter_map(|line| line.strip_prefix("mca:io:")?.split(':').next());
     let mut names: Vec<_> = names.filter(|name| *name != "base").collect();
@@ -112,7 +115,7 @@ fn components(said: &str) -> Vec<&str> {
     names
 }
 
-/// The job of a real Slurm that this runs in; `forebay run` sets the same variable without one.
+/// The id of a real Slurm job. Without Slurm, `forebay run` sets the same variable.
 pub fn slurm_job() -> Option<String> {
     let by_forebay = std::env::var_os(SHIMS_VARIABLE).is_some();
     std::env::var("SLURM_JOB_ID").ok().filter(|_| !by_forebay)
@@ -168,7 +171,7 @@ pub fn slurm() -> Diagnosis {
     )
 }
 
-/// From `scontrol show config`, lines as `SelectType              = select/cons_tres`.
+/// A setting of `scontrol show config`, from lines such as `SelectType              = select/cons_tres`.
 fn slurm_setting<'a>(said: &'a str, name: &str) -> Option<&'a str> {
     let mut values = said.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;

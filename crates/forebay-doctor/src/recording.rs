@@ -1,9 +1,9 @@
-//! What records a job's I/O, and what shows it.
+//! Checks the libraries that record a job's I/O and the program that shows the records.
 
 use forebay_profile::usage;
 use indicatif::HumanBytes;
 
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Diagnosis, run_helper};
 use forebay_terminal::{observers, python_program};
 
 const BUILD: &str = "run make build, or make install";
@@ -39,15 +39,20 @@ pub fn recording() -> Diagnosis {
 }
 
 pub fn reports() -> Diagnosis {
-    match python_program() {
-        Some(path) => Diagnosis::ok(
-            path.display().to_string(),
-            "forebay report, why and profile export show what was recorded",
-        ),
-        None => Diagnosis::missing(
-            "forebay-py is neither beside forebay nor in PATH",
-            "jobs are recorded, but forebay report, why and profile export do not work",
-            BUILD,
+    let consequence =
+        "jobs are recorded, but forebay report, why, tune and profile export do not work";
+    let Some(path) = python_program() else {
+        let found = "forebay-py is neither beside forebay nor in PATH";
+        return Diagnosis::missing(found, consequence, BUILD);
+    };
+    match run_helper(&path, "--help") {
+        Ok(found) => {
+            Diagnosis::ok(found, "forebay report, why and profile export show what was recorded")
+        }
+        Err(found) => Diagnosis::missing(
+            found,
+            consequence,
+            "install again with a Python that all users can run: make install PREFIX=DIR",
         ),
     }
 }

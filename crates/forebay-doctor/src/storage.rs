@@ -1,4 +1,4 @@
-//! Where data would lie.
+//! Checks the storage for allocations.
 
 use std::path::Path;
 
@@ -7,9 +7,9 @@ use forebay_host::{disks, probe, system};
 use forebay_store::Store;
 use indicatif::HumanBytes;
 
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Diagnosis, run_helper};
 
-/// Types of file systems that lie across a network, as the kernel names them.
+/// Types of network file systems, as the kernel names them.
 const NETWORK: [&str; 24] = [
     "9p",
     "afs",
@@ -36,10 +36,10 @@ const NETWORK: [&str; 24] = [
     "virtiofs",
     "wekafs",
 ];
-/// Mounts named one by one.
+/// The number of mounts that the text names.
 const MOUNTS_SHOWN_MAX: usize = 8;
 
-/// The store a job would get.
+/// The store that a job would use.
 pub fn store(named: Option<&Path>, site: Option<&Path>) -> Diagnosis {
     match usable(named, site) {
         Ok((found, consequence)) => Diagnosis::ok(found, consequence),
@@ -133,10 +133,14 @@ pub fn lfs() -> Diagnosis {
     let mounts = mounts::mounts().unwrap_or_default();
     let has_lustre = mounts.iter().any(|mount| mount.fs_type == "lustre");
     match (system::find_other_program("lfs"), has_lustre) {
-        (Some(path), true) => Diagnosis::ok(
-            path.display().to_string(),
-            "scripts set and show how their files are striped",
-        ),
+        (Some(path), true) => match run_helper(&path, "--version") {
+            Ok(found) => Diagnosis::ok(found, "scripts set and show how their files are striped"),
+            Err(found) => Diagnosis::warn(
+                found,
+                "scripts cannot set how their files are striped",
+                "install Lustre's client tools again",
+            ),
+        },
         (Some(path), false) => {
             Diagnosis::ok(path.display().to_string(), "not needed: no Lustre is mounted")
         }

@@ -1,5 +1,5 @@
-//! Drivers: each turns facts of a job and a node into a plan. Assumes nothing of the machine, so that it is
-//! tested without one. Never carries a plan out: `Runner` does.
+//! Drivers: each turns the facts of a job and a node into a plan. Assumes no access to the machine,
+//! so tests need none. Never carries a plan out: `Runner` does.
 
 use std::path::{Path, PathBuf};
 
@@ -11,53 +11,53 @@ use crate::options::StoreUsed;
 use crate::path_map::PathMap;
 use crate::place::Place;
 
-/// Where the job sees an allocation in memory. It is in the view only, so that nobody can remove it
-/// from outside, and no job that clears its directory for temporary files comes near it.
+/// The parent directory of an allocation in memory, as the job sees it. It exists only in the view, so
+/// other processes cannot remove it. Jobs that clear their directory for temporary files do not touch it.
 pub const MOUNTED_BELOW: &str = "/mnt/forebay";
 
-/// What a driver knows of a job.
+/// The facts of a job.
 #[derive(Debug)]
 pub struct JobFacts<'a> {
     /// Id of the job.
     pub id: &'a str,
-    /// Namespaces of its allocation.
+    /// Namespaces of the allocation.
     pub access: &'a [AccessMode],
-    /// Where it sees the private namespace too.
+    /// The second path of the private namespace.
     pub node_local: Option<&'a Path>,
-    /// Directories that it sees under other paths.
+    /// Directories that the job sees under other paths.
     pub maps: &'a [PathMap],
 }
 
-/// What a driver knows of the node: the store and the size that were chosen there.
+/// The facts of a node: the store and the size chosen there.
 #[derive(Debug, Clone)]
 pub struct NodeFacts {
-    /// Where allocations are made.
+    /// The store of the allocation.
     pub store: Store,
-    /// What the allocation gets.
+    /// The size of the allocation.
     pub used: StoreUsed,
 }
 
-/// What a job gets. The allocation is made first, then the view with its mounts, in their order.
+/// The plan for a job. Forebay creates the allocation first, then the view with its mounts, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// None where the job asks for none.
+    /// The allocation; none if the job requests none.
     pub allocation: Option<PlannedAllocation>,
-    /// None: the job needs no view.
+    /// The mounts; empty if the job needs no view.
     pub mounts: Vec<Mount>,
 }
 
-/// An allocation that is to be made.
+/// An allocation to create.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlannedAllocation {
-    /// Where it will be.
+    /// The place of the allocation.
     pub place: Place,
-    /// The store's directory in which it is made; none: a mount of the plan makes it.
+    /// The store's directory that contains it; none: a mount of the plan creates it.
     pub store: Option<PathBuf>,
-    /// Directories in it, one for each namespace.
+    /// The directories in it, one for each namespace.
     pub namespaces: Vec<&'static str>,
 }
 
-/// Makes a plan.
+/// Creates a plan.
 pub type Driver = fn(&JobFacts, &NodeFacts) -> Plan;
 
 /// The driver of a store.
@@ -68,7 +68,7 @@ pub fn driver_of(store: &Store) -> Driver {
     }
 }
 
-/// A directory of the job's own in the store's.
+/// A directory for the job in the directory of the store.
 fn own_directory(job: &JobFacts, node: &NodeFacts) -> Plan {
     let Store::Directory { path: store, .. } = &node.store else {
         return without_allocation(job);
@@ -79,7 +79,7 @@ fn own_directory(job: &JobFacts, node: &NodeFacts) -> Plan {
     Plan { allocation: Some(planned), mounts }
 }
 
-/// A memory file system that exists in the job's view only.
+/// A memory file system in the job's view.
 fn private_memory(job: &JobFacts, node: &NodeFacts) -> Plan {
     let root = Path::new(MOUNTED_BELOW).join(job.id);
     let huge = node.store == Store::Memory { huge: true };
@@ -90,7 +90,7 @@ fn private_memory(job: &JobFacts, node: &NodeFacts) -> Plan {
     Plan { allocation: Some(planned), mounts }
 }
 
-/// For a job that asks for no allocation: what it sees under other paths.
+/// The plan for a job without allocation: its maps.
 pub fn without_allocation(job: &JobFacts) -> Plan {
     Plan { allocation: None, mounts: shown_directories(job, None) }
 }

@@ -1,45 +1,45 @@
-//! Why a job cannot have its allocation or its view, with the remedy.
+//! Errors of allocations and views, with their remedies.
 
 use std::path::PathBuf;
 
 use indicatif::HumanBytes;
 
-/// Why a job cannot have its allocation or its view.
+/// Why a job gets no allocation or no view.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// The operating system refused.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
     /// The store refused.
     #[error(transparent)]
     Store(#[from] forebay_store::Error),
-    /// What is to be staged in is larger than the allocation.
+    /// The files to stage in are larger than the allocation.
     #[error("stage-in needs {}, the allocation in {store} has {}", HumanBytes(*needed_bytes), HumanBytes(*capacity_bytes))]
     DoesNotFit {
-        /// Bytes of all files to be staged in.
+        /// Bytes of all files to stage in.
         needed_bytes: u64,
-        /// What the allocation holds.
+        /// Capacity of the allocation.
         capacity_bytes: u64,
-        /// Where.
+        /// The store.
         store: String,
     },
-    /// There is less than asked for, and the user wants all or nothing.
+    /// The store has less than requested, and the user requires the full capacity.
     #[error("{} are asked for, and the store {store} can give {}", HumanBytes(*asked_bytes), HumanBytes(*usable_bytes))]
     LessThanAsked {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked_bytes: u64,
-        /// Bytes to be had.
+        /// Available bytes.
         usable_bytes: u64,
-        /// Where.
+        /// The store.
         store: String,
     },
-    /// Something needs a private view of the file system, and there shall be none.
+    /// A request needs a private view of the file system, but the view is disabled.
     #[error("this needs a private view of the file system: {0}")]
     NoView(String),
-    /// Only directories can be shown.
+    /// `--map` names a file, but works only with directories.
     #[error("--map: {} is no directory", .0.display())]
     MapOfFile(PathBuf),
-    /// It would take a directory that is in use.
+    /// The path of a map does not exist and cannot be added in the view.
     #[error("--map {}: it does not exist: {error}", at.display())]
     MapTargetUnusable {
         /// The path in the script.
@@ -47,15 +47,15 @@ pub enum Error {
         /// Why it cannot be added.
         error: forebay_host::Error,
     },
-    /// The job could not go on behind it.
+    /// A map would hide a directory that the job needs.
     #[error("--map {}: it would hide {}, which the job needs", at.display(), hidden.display())]
     MapHides {
         /// The path in the script.
         at: PathBuf,
-        /// What is below it.
+        /// The hidden directory.
         hidden: PathBuf,
     },
-    /// The machine does not allow a private view of the file system.
+    /// The system does not allow a private view of the file system.
     #[error("no private view of the file system: {0}")]
     View(forebay_host::Error),
 }

@@ -1,5 +1,5 @@
-//! Where a job's allocation goes, and the view of the file system in which the job sees it.
-//! Tells a ledger of each step before it is taken. Never starts a thread, and never copies data.
+//! Creates the allocation of a job and the view of the file system in which the job sees it.
+//! Records each step in a ledger before taking it. Never starts a thread, and never copies data.
 
 mod driver;
 mod error;

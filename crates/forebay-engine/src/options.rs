@@ -1,4 +1,4 @@
-//! What the user and the site say about the store, and the store and size that follow.
+//! The store options of the user and the site, and the choice of store and size.
 
 use std::path::Path;
 
@@ -14,42 +14,42 @@ use crate::driver::NodeFacts;
 use crate::error::Error;
 use crate::path_map::PathMap;
 
-/// What a Summit node had in local NVMe: wanted at most where a script asks for "the" local storage.
+/// The NVMe capacity of a Summit node: the limit for scripts that request "the" local storage.
 const NODE_LOCAL_BYTES: u64 = 1_600_000_000_000;
 
-/// Memory that the allocations of other jobs may still take, in bytes, asked only where it matters.
+/// Memory in bytes that the allocations of other jobs may still use. Called only if it matters.
 pub type ReservedBytes<'a> = &'a dyn Fn() -> forebay_host::Result<u64>;
 
-/// Receives messages, and hears of the allocation.
+/// Receives messages and the result of the allocation.
 pub trait AllocationProgress: Messages {
-    /// The allocation was made.
+    /// The allocation was created.
     fn allocated(&self, used: &StoreUsed);
 }
 
-/// What the user and the site say about where allocations are.
+/// The store options of the user and the site.
 #[derive(Debug, Clone, Default)]
 pub struct StoreOptions<'a> {
     /// `--store`.
     pub store: Option<&'a Path>,
-    /// The site's setting.
+    /// The setting of the site.
     pub site_store: Option<&'a Path>,
     /// Without a burst buffer: the directory on the file system that holds the allocation.
     pub pfs_directory: Option<&'a Path>,
     /// Instead of the script's capacity, in bytes.
     pub capacity_bytes: Option<u64>,
-    /// Refuse to start with less than was asked for.
+    /// Refuse to start with less than the requested capacity.
     pub strict_capacity: bool,
-    /// Why there shall be no private view; none if there may be one.
+    /// Why a private view is disabled; none if it is allowed.
     pub no_view: Option<&'a str>,
-    /// Directories shown under other paths.
+    /// Directories to show under other paths.
     pub maps: &'a [PathMap],
 }
 
 impl StoreOptions<'_> {
-    /// Can these directories be shown?
+    /// Checks that the maps can be shown.
     ///
     /// # Errors
-    /// If one is a file, or cannot be added.
+    /// If a path is a file or cannot be added.
     pub fn check_maps(&self) -> Result<(), Error> {
         for (index, map) in self.maps.iter().enumerate() {
             for path in [&map.path, &map.directory] {
@@ -62,7 +62,7 @@ impl StoreOptions<'_> {
             let shown = PathMap::behind(before, &map.path);
             let within_another = before.iter().any(|other| map.path.starts_with(&other.path));
             let can_be = if within_another {
-                files::status(&shown).map(drop) // nothing is made in what is shown
+                files::status(&shown).map(drop) // nothing is created in a shown directory
             } else {
                 namespace::check_addition(&map.path)
             };
@@ -71,12 +71,12 @@ impl StoreOptions<'_> {
         Ok(())
     }
 
-    /// Chooses the store and the size of an allocation. `reserved_bytes`: memory that the allocations of other
-    /// jobs may still take.
+    /// Chooses the store and the size of an allocation. `reserved_bytes` is memory that the
+    /// allocations of other jobs may still use.
     ///
     /// # Errors
-    /// If the store cannot be used, has no room next to the application, or has less than was asked and
-    /// that is not to be.
+    /// If the store cannot be used, has no space besides the application's, or has less than
+    /// requested with `--strict-capacity`.
     pub fn choose(
         &self,
         asked: &JobDw,
@@ -106,7 +106,7 @@ impl StoreOptions<'_> {
         }
     }
 
-    /// Memory that is not the job's alone, where there can be no private view.
+    /// Uses shared memory if a private view is impossible.
     pub(crate) fn shared_memory(
         &self,
         asked: &JobDw,
@@ -162,29 +162,29 @@ impl StoreOptions<'_> {
     }
 }
 
-/// Where the allocation lay.
+/// The store of an allocation.
 #[derive(Debug, Clone, Serialize)]
 pub struct StoreUsed {
     /// The store's directory, or `memory`, or `memory:huge`.
     pub store: String,
-    /// Held in memory?
+    /// Whether it is in memory.
     pub in_memory: bool,
-    /// Is the capacity a hard limit?
+    /// Whether the capacity is a hard limit.
     pub enforced: bool,
-    /// Capacity given.
+    /// Capacity of the allocation.
     pub capacity_bytes: u64,
-    /// Capacity asked for; none by a script that wants the node's own storage as it is.
+    /// Requested capacity; none for scripts that accept the local storage of the node as it is.
     pub asked_bytes: Option<u64>,
 }
 
 impl StoreUsed {
-    /// The capacity asked for, in words.
+    /// The requested capacity, as text.
     pub fn asked(&self) -> String {
         let asked = self.asked_bytes.map(HumanBytes);
         asked.map_or("no size".to_owned(), |asked| asked.to_string())
     }
 
-    /// Checks that so much can be staged in.
+    /// Checks that this many bytes can be staged in.
     ///
     /// # Errors
     /// If the capacity is less.

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 pub struct PathMap {
     /// The path in the script.
     pub path: PathBuf,
-    /// The directory that is there.
+    /// The directory shown there.
     pub directory: PathBuf,
 }
 
 impl PathMap {
-    /// What a job finds under a path, seen from outside of its view.
+    /// The path outside the view of a path in the job.
     pub fn behind(maps: &[Self], path: &Path) -> PathBuf {
-        // A later one covers an earlier one.
+        // A later map hides an earlier one.
         let shown = maps.iter().rev().find_map(|map| {
             let rest = path.strip_prefix(&map.path).ok()?;
             Some(map.directory.join(rest))

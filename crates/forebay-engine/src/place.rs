@@ -1,4 +1,4 @@
-//! Where an allocation is, and the ledger that learns it before it is made.
+//! The place of an allocation, and the ledger that records it before the allocation is created.
 
 use std::path::PathBuf;
 
@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::StoreUsed;
 
-/// What is about to exist, or no longer exists.
+/// A change to record before or after it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// The allocation is created in this place next.
     Allocation(Place),
-    /// This process holds the job's view; it goes on once the step is recorded.
+    /// This process holds the job's view; it continues once the step is recorded.
     Keeper(Identity),
-    /// The process that held the view was ended.
+    /// The process that held the view has ended.
     KeeperEnded,
 }
 
-/// Records the steps of a job, so that whatever becomes of this process, another one can undo them.
+/// Records the steps of a job, so that another process can undo them if this one is killed.
 pub trait Ledger {
-    /// Records a step; it is on disk when this returns.
+    /// Records a step. It is on disk when this returns.
     ///
     /// # Errors
-    /// If it cannot be written; the step is not taken then.
+    /// If it cannot be written; then the step is not taken.
     fn about_to(&mut self, step: Step) -> forebay_host::Result<()>;
 }
 
-/// The place of the allocation.
+/// The place of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its own directory.
+    /// The directory of the allocation.
     pub root: PathBuf,
-    /// A memory file system of its own, which the keeper holds.
+    /// Whether it is a separate memory file system, which the keeper holds.
     pub mounted: bool,
-    /// Bytes given.
+    /// Capacity in bytes.
     pub capacity_bytes: u64,
 }
 
-/// The job's allocation and what is known of it.
+/// The allocation of a job.
 #[derive(Debug)]
 pub struct JobAllocation {
-    /// Where it is.
+    /// The allocation itself.
     pub allocation: Allocation,
     /// Its store and size.
     pub used: StoreUsed,

@@ -1,4 +1,4 @@
-//! Chooses the store of a job's allocation, and has the driver's plan carried out.
+//! Chooses the store of a job's allocation and carries out the plan of its driver.
 
 use std::path::{Path, PathBuf};
 
@@ -12,42 +12,42 @@ use crate::options::{AllocationProgress, ReservedBytes, StoreOptions, StoreUsed}
 use crate::place::{JobAllocation, Ledger};
 use crate::runner::Runner;
 
-/// What a job has.
+/// The allocation and the view of a job.
 #[derive(Debug, Default)]
 pub struct Provisioned {
-    /// Holds the view.
+    /// The process that holds the view.
     pub keeper: Option<Keeper>,
     /// The allocation.
     pub allocation: Option<JobAllocation>,
 }
 
-/// Who provisions a job, and with what.
+/// Provisions a job.
 pub struct Provisioner<'a> {
-    /// What the user and the site say.
+    /// The options of the user and the site.
     pub options: &'a StoreOptions<'a>,
     /// Id of the job.
     pub id: &'a str,
-    /// Where a view is built: no such directory exists yet.
+    /// The directory for building the view. It does not exist yet.
     pub scratch: PathBuf,
-    /// What the job needs besides its allocation, which no map may hide.
+    /// Paths that the job needs besides its allocation. No map may hide them.
     pub needed: Vec<PathBuf>,
-    /// Persistent allocations that the job uses, likewise.
+    /// Persistent allocations of the job. No map may hide them.
     pub persistent: Vec<PathBuf>,
-    /// Memory that the allocations of other jobs may still take.
+    /// Memory that the allocations of other jobs may still use.
     pub reserved_bytes: ReservedBytes<'a>,
     /// Receives messages.
     pub progress: &'a dyn AllocationProgress,
-    /// The allocation asked for.
+    /// The requested allocation.
     pub asked: Option<&'a JobDw>,
-    /// Where the job wants to see the private namespace too.
+    /// The second path of the private namespace.
     pub node_local: Option<PathBuf>,
 }
 
 impl Provisioner<'_> {
-    /// Makes the allocation and the view, and enters it. The ledger knows at every moment what must be removed.
+    /// Creates the allocation and the view, and enters it. The ledger always records what must be removed.
     ///
     /// # Errors
-    /// If the job cannot have them; what was made is removed then, or is in the ledger.
+    /// If either is impossible. What was created is then removed or in the ledger.
     pub fn provision(&self, ledger: &mut dyn Ledger) -> Result<Provisioned, Error> {
         self.check()?;
         let job = self.job_facts();
@@ -62,7 +62,7 @@ impl Provisioner<'_> {
         };
         let store = node.store.clone();
         match carry_out(node, ledger) {
-            // Only what memory itself needs: without it there is another way.
+            // If only the memory store needs the view, shared memory can replace it.
             Err(Error::View(error))
                 if !self.needs_view() && matches!(store, Store::Memory { .. }) =>
             {
@@ -119,7 +119,7 @@ impl Provisioner<'_> {
         }
     }
 
-    /// What the user asks for and cannot have is said before anything is made.
+    /// Reports impossible requests before anything is created.
     fn check(&self) -> Result<(), Error> {
         self.options.check_maps()?;
         match self.options.no_view {

@@ -1,5 +1,5 @@
-//! Carries plans out on this node. Assumes a process without threads, since it enters the view. Never makes
-//! anything that the ledger does not know.
+//! Carries out plans on this node. Assumes a process without threads, because it enters the view.
+//! Never creates anything that the ledger does not record.
 
 use std::path::{Path, PathBuf};
 
@@ -13,24 +13,24 @@ use crate::error::Error;
 use crate::path_map::PathMap;
 use crate::place::{Ledger, Step};
 
-/// What carries out a plan.
+/// Carries out plans.
 pub(crate) struct Runner<'a> {
     /// Id of the job.
     pub(crate) id: &'a str,
-    /// Where a view is built: no such directory exists yet.
+    /// The directory for building the view. It does not exist yet.
     pub(crate) scratch: &'a Path,
-    /// What no map may hide.
+    /// Paths that no map may hide.
     pub(crate) needed: Vec<&'a Path>,
     pub(crate) maps: &'a [PathMap],
     pub(crate) messages: &'a dyn Messages,
 }
 
 impl Runner<'_> {
-    /// Makes the allocation and the view, and enters the view. The ledger knows at every moment what must be
-    /// removed. `allocated` is called between the two.
+    /// Creates the allocation and the view, and enters the view. Calls `allocated` between the two.
+    /// The ledger always records what must be removed.
     ///
     /// # Errors
-    /// If one of them cannot be made; what was made is removed then, or is in the ledger.
+    /// If either is impossible. What was created is then removed or in the ledger.
     pub(crate) fn carry_out(
         &self,
         plan: &Plan,
@@ -44,7 +44,7 @@ impl Runner<'_> {
         match self.view(&plan.mounts, allocation.as_ref(), ledger) {
             Ok(keeper) => Ok((allocation, keeper)),
             Err(error) => {
-                // One in memory goes with its view.
+                // An allocation in memory is removed with its view.
                 if let Some(allocation) = allocation.filter(|one| !one.is_mounted()) {
                     allocation.free()?;
                 }
@@ -104,7 +104,7 @@ impl Runner<'_> {
         Ok(Some(keeper))
     }
 
-    /// What the job needs itself must not vanish behind what it is shown.
+    /// Refuses maps that hide paths that the job needs.
     fn check_map_hides_nothing(&self, root: Option<&Path>) -> Result<(), Error> {
         let program = system::program_directory()?;
         let needed = self.needed.iter().copied();

@@ -1,14 +1,6 @@
-//! Reports files in a directory tree that their last writer has closed.
-//!
-//! inotify says that *somebody* who wrote has closed a file. Whether he was the last one, a read lease
-//! tells: the kernel grants none while anybody has the file open for writing, be it through a duplicated
-//! or inherited descriptor or through a shared mapping. The lease is given back at once. Under it all
-//! close events of the file's earlier writers are in the queue already, so they are dropped there, and
-//! each version is reported once: a version is what the last writer leaves when he closes, whether he
-//! changed anything or not.
-//!
-//! Not told of as it happens, but by [`WatchHandle::finish`]: a truncation by path and a new hard link, which
-//! nobody closes.
+//! Reports files in directory trees after their last writer closes them, each version once. A
+//! version is the content after the last close, whether the writer changed it or not. Reports a
+//! truncation by path or a new hard link only on [`WatchHandle::finish`]: neither causes an event.
 
 mod kernel;
 
@@ -25,36 +17,36 @@ use kernel::{Look, Raw};
 
 pub use kernel::is_closed;
 
-/// The kernel queues the event just before it takes the writer off the file: then the lease is tried again
-/// after this time, and after twice that.
+/// The kernel queues the close event just before it detaches the writer. Retries of the lease wait
+/// for this time, then twice this time, and so on.
 const FIRST_RETRY: Duration = Duration::from_millis(1);
-/// So often. Who still has the file open then has really got it open, and will close it.
+/// The number of retries. After them, a writer has the file open, and its close causes an event.
 const TRIES: u32 = 7;
 
 /// A version of a file that its last writer has closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Closed {
-    /// The file, below a directory that is watched.
+    /// The file, in a watched directory tree.
     pub path: PathBuf,
-    /// 1 for the first version under this name since the watch began, then 2, and so on.
+    /// Starts at 1 for each name when the watch begins, and counts up.
     pub version: u64,
-    /// As it was found closed.
+    /// The status at the time of the check.
     pub status: Status,
 }
 
 /// An event of a watch.
 #[derive(Debug)]
 pub enum CloseEvent {
-    /// A version is there.
+    /// A new version of a file is closed.
     Closed(Closed),
-    /// Every file that was closed before [`WatchHandle::ask`] returned this number has been reported.
+    /// The watcher has reported all files closed before the request with this ticket.
     Drained(u64),
-    /// A new directory cannot be watched, or a file cannot be read: what is closed there is reported only at the
-    /// end.
+    /// The watcher cannot watch a new directory or read a file. It reports files closed there only
+    /// at the end.
     Unseen(Error),
-    /// The file system gives us no lease on this file: from here on an event alone counts there. CloseEvent once.
+    /// The file system grants no lease: close events alone count there. Reported once.
     NoLease(Error),
-    /// [`WatchHandle::finish`] or [`WatchHandle::stop`] was called, or the watched directories were removed.
+    /// [`WatchHandle::finish`] or [`WatchHandle::stop`] ended the watch, or no directory is left.
     End,
 }
 
@@ -67,14 +59,14 @@ pub struct CloseWatcher {
     directories: HashMap<i32, PathBuf>,
     seen: HashMap<PathBuf, Seen>,
     pending: Pending,
-    /// Somebody had these open for writing when we looked.
+    /// Files that had a writer at the last check.
     held: HashMap<PathBuf, Held>,
     troubles: Vec<CloseEvent>,
     no_lease_told: bool,
     looked_through_at_the_end: bool,
 }
 
-/// By which other threads speak to whoever waits in [`CloseWatcher::wait`].
+/// Controls a watch from other threads, and wakes [`CloseWatcher::wait`].
 #[derive(Clone)]
 pub struct WatchHandle(Arc<Rung>);
 
@@ -98,7 +90,7 @@ struct Held {
     again: Option<Instant>,
 }
 
-/// Paths to be looked at, in the order of their last event.
+/// Paths to check, in the order of their last event.
 #[derive(Default)]
 struct Pending {
     next: u64,
@@ -129,23 +121,23 @@ impl Pending {
 }
 
 impl WatchHandle {
-    /// Requests [`CloseEvent::Drained`] once every file that is closed by now has been reported.
+    /// Requests [`CloseEvent::Drained`] after the report of all files that are closed now.
     ///
     /// # Errors
-    /// Never, but for a kernel that takes no event.
+    /// If the kernel refuses the write to the eventfd.
     pub fn request_ticket(&self) -> Result<u64> {
         let ticket = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
         kernel::ring(&self.0.event)?;
         Ok(ticket)
     }
 
-    /// Ends the watch after everything has been reported, also what only a scan of the trees finds.
+    /// Reports all remaining files, including those that only a scan finds, and ends the watch.
     pub fn finish(&self) -> Result<()> {
         self.0.end.fetch_max(FINISH, Ordering::SeqCst);
         kernel::ring(&self.0.event)
     }
 
-    /// Ends the watch at once.
+    /// Ends the watch immediately.
     pub fn stop(&self) -> Result<()> {
         self.0.end.fetch_max(STOP, Ordering::SeqCst);
         kernel::ring(&self.0.event)
@@ -153,10 +145,10 @@ impl WatchHandle {
 }
 
 impl CloseWatcher {
-    /// Watches these directories and all below them. The files that are there now are known.
+    /// Watches these directory trees. Does not report files that exist now, unless they change.
     ///
     /// # Errors
-    /// If one of them cannot be watched; ENOSPC and EMFILE are limits of fs.inotify.
+    /// If a directory cannot be watched. ENOSPC and EMFILE mean limits of fs.inotify.
     pub fn watch(roots: &[&Path]) -> Result<Self> {
         let bell = WatchHandle(Arc::new(Rung {
             event: kernel::event()?,
@@ -191,12 +183,12 @@ impl CloseWatcher {
         Ok(closes)
     }
 
-    /// For other threads.
+    /// Returns a handle for other threads.
     pub fn bell(&self) -> WatchHandle {
         self.bell.clone()
     }
 
-    /// Waits for what comes next.
+    /// Waits for the next event.
     pub fn wait(&mut self) -> Result<CloseEvent> {
         loop {
             let rung = &self.bell.0;
@@ -238,7 +230,9 @@ impl CloseWatcher {
         }
     }
 
-    /// Has the last writer gone?
+    /// Checks whether a writer has the file open, and reports a new version if not. inotify reports
+    /// the close of any writer. Only a read lease shows whether it was the last one. The kernel
+    /// grants none while a descriptor or a shared mapping can write to the file.
     fn look(&mut self, path: PathBuf) -> Result<Option<CloseEvent>> {
         let status = match kernel::look(&path) {
             Look::Gone => {
@@ -263,7 +257,7 @@ impl CloseWatcher {
                 status
             }
             Look::Closed(lease) => {
-                // The events of its earlier writers are all in the queue now, and mean this version.
+                // The close events of earlier writers are now in the queue, for this version.
                 let events = kernel::read(&self.inotify);
                 let status = lease.status;
                 drop(lease);
@@ -280,7 +274,7 @@ impl CloseWatcher {
         Ok(Some(CloseEvent::Closed(Closed { path, version, status })))
     }
 
-    /// It is looked at again, unless that was tried often enough: returns whether it is.
+    /// Schedules a retry. Returns false if all retries are used.
     fn hold(&mut self, path: PathBuf) -> bool {
         let held = self.held.entry(path).or_insert(Held { tries: 0, again: None });
         held.again = (held.tries < TRIES).then(|| clock::now() + FIRST_RETRY * (1 << held.tries));
@@ -288,7 +282,7 @@ impl CloseWatcher {
         held.again.is_some()
     }
 
-    /// Returns when the next one is due.
+    /// Queues the files that are due for a retry. Returns the time of the next retry.
     fn retry_what_is_due(&mut self) -> Option<Instant> {
         let now = clock::now();
         let mut first: Option<Instant> = None;
@@ -339,7 +333,7 @@ impl CloseWatcher {
             return;
         };
         if told != Some(&path) {
-            self.held.remove(&path); // the tries begin again
+            self.held.remove(&path); // start the retries from the beginning
             self.pending.add(path);
         }
     }
@@ -350,8 +344,8 @@ impl CloseWatcher {
         }
     }
 
-    /// Watches a directory and all below it, and has files looked at that are not as they were seen.
-    /// Watched first and listed then, so that nothing falls between; what has gone meanwhile is no harm.
+    /// Watches a directory tree, and queues files that differ from their last known status. Watches
+    /// each directory before listing it, to miss no file. Ignores names that disappear meanwhile.
     fn scan(&mut self, top: &Path) {
         let mut open = vec![top.to_owned()];
         let mut done = HashSet::new();

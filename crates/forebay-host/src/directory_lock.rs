@@ -1,4 +1,4 @@
-//! Locks of directories that several processes use.
+//! Locks directories that several processes use.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -10,16 +10,16 @@ use rustix::io::Errno;
 use crate::filesystem::is_single_machine_file;
 use crate::{Result, on};
 
-/// How a directory is locked.
+/// The mode of a directory lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// Others may share it.
+    /// Other processes can hold shared locks at the same time.
     Shared,
-    /// Nobody else has it.
+    /// No other process can hold a lock.
     Exclusive,
 }
 
-/// A directory that is locked until this is dropped or we end, however we end.
+/// The lock of a directory. Dropping it or the end of the process releases the lock.
 #[derive(Debug)]
 pub struct DirectoryLock {
     directory: File,
@@ -27,7 +27,7 @@ pub struct DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Locks a directory; none if another lock excludes this one. Where the file system has no locks, nothing is locked.
+    /// Locks a directory, if the file system has locks; none if another lock conflicts.
     pub fn take(directory: &Path, mode: LockMode) -> Result<Option<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(directory, flags, rustix::fs::Mode::empty());
@@ -38,7 +38,7 @@ impl DirectoryLock {
         };
         let is_locked = match rustix::fs::flock(&file, operation) {
             Err(Errno::WOULDBLOCK) => return Ok(None),
-            // NFS locks only what is open to write, which no directory is.
+            // NFS locks only files that are open for writing. Directories never are.
             Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP | Errno::BADF) => false,
             locked => on(locked, "lock", directory).map(|()| true)?,
         };
@@ -46,12 +46,12 @@ impl DirectoryLock {
         Ok(Some(Self { directory: file, is_cluster_wide: is_locked && is_single_machine }))
     }
 
-    /// Does everybody who can use the directory see this lock, whatever machine he is on?
+    /// Whether all users of the directory see this lock, on any machine.
     pub fn is_cluster_wide(&self) -> bool {
         self.is_cluster_wide
     }
 
-    /// Is this still the directory of that name, not one that was put in its place?
+    /// Whether `directory` still names the locked directory, and not a replacement.
     pub fn is_at(&self, directory: &Path) -> bool {
         let number = |found: &std::fs::Metadata| (found.dev(), found.ino());
         let (ours, there) = (self.directory.metadata(), std::fs::symlink_metadata(directory));
@@ -85,6 +85,6 @@ mod tests {
         };
         let in_memory = tempfile::tempdir_in("/dev/shm").expect("tempdir");
         assert!(is_cluster_wide(in_memory.path()));
-        assert!(!is_cluster_wide(Path::new("/proc"))); // as any that is not known
+        assert!(!is_cluster_wide(Path::new("/proc"))); // an unknown type of file system
     }
 }

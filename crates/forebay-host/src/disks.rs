@@ -1,4 +1,4 @@
-//! Fast disks of this node.
+//! Finds fast local disks of this node.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
@@ -8,39 +8,39 @@ use procfs_core::process::MountInfo;
 
 use crate::{Result, files, filesystem, mounts, probe, users};
 
-/// A directory on an NVMe disk of this node in which this user may write.
+/// A writable directory on a local NVMe disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NvmeDirectory {
-    /// Where the file system is mounted.
+    /// The mount point of the file system.
     pub mount_point: PathBuf,
-    /// The user's own directory there, else the mount point itself.
+    /// The user's own directory on it, or else the mount point.
     pub directory: PathBuf,
-    /// Its type: ext4, xfs.
+    /// The type of the file system, such as ext4 or xfs.
     pub file_system: String,
-    /// The device as it was mounted.
+    /// The mounted device.
     pub device: String,
-    /// What an ordinary user may still write.
+    /// Free space for ordinary users.
     pub available_bytes: u64,
 }
 
-/// What is on or below these belongs to the system or to the users' homes.
+/// Directories of the system and home directories. Disks mounted in them are not used.
 const SYSTEM_PLACES: [&str; 12] = [
     "/efi", "/etc", "/home", "/nix", "/opt", "/root", "/run", "/snap", "/srv", "/sys", "/usr",
     "/var",
 ];
 
-/// Device mapper and RAID devices may be stacked.
+/// The maximum depth of stacked device mapper and RAID devices.
 const STACK_DEPTH_MAX: u32 = 8;
 
-/// Directories on file systems that lie wholly on local NVMe and are not also the system's; most
-/// free space first. What has no block device of its own (Btrfs, ZFS, overlays) is not found.
+/// Writable directories on local NVMe disks that the system does not use, most free space first.
+/// Does not find file systems without their own block device (Btrfs, ZFS, overlays).
 pub fn nvme_directories() -> Result<Vec<NvmeDirectory>> {
     let user = users::user_name();
     Ok(find(&mounts::mounts()?, Path::new("/sys"), &user))
 }
 
 fn find(mounts: &[MountInfo], sysfs: &Path, user: &str) -> Vec<NvmeDirectory> {
-    // A disk mounted twice counts once, and if one of the places is the system's, not at all.
+    // A disk mounted twice counts once. A disk with a mount for the system does not count.
     let mut seen: HashSet<&str> = mounts
         .iter()
         .filter(|mount| is_system_place(&mount.mount_point))
@@ -63,7 +63,7 @@ fn is_system_place(point: &Path) -> bool {
     text == "/" || text.starts_with("/boot") || SYSTEM_PLACES.iter().any(|p| point.starts_with(p))
 }
 
-/// Does this block device (its directory in sysfs) lie on local NVMe alone?
+/// Whether this block device (a directory in sysfs) uses local NVMe disks only.
 fn is_nvme(device: &Path, depth: u32) -> bool {
     let Ok(device) = files::real_path(device) else {
         return false;
@@ -80,8 +80,8 @@ fn is_nvme(device: &Path, depth: u32) -> bool {
     name.starts_with("nvme") && is_local(&device.join("device"))
 }
 
-/// NVMe may also be reached over a network. The device behind a disk is its controller, or, where
-/// it may have several, the subsystem with one link for each.
+/// Whether no network connects the disk. `device` is the controller of the disk or, with several
+/// paths, the subsystem with one link for each controller.
 fn is_local(device: &Path) -> bool {
     let remote = |controller: &Path| {
         let transport = files::read_to_string(&controller.join("transport")).unwrap_or_default();
@@ -91,7 +91,7 @@ fn is_local(device: &Path) -> bool {
     !remote(device) && !parts.iter().any(|part| remote(&device.join(part)))
 }
 
-/// The directory of this user on a mounted file system, if there is one to write in.
+/// The user's directory on a mounted file system; none if nothing there is writable.
 fn usable(mount: &MountInfo, user: &str) -> Option<NvmeDirectory> {
     let point = &mount.mount_point;
     let is_ours = |path: &PathBuf| {
@@ -117,7 +117,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A sysfs and mount points, all below one scratch directory.
+    /// A mock sysfs and mount points in a scratch directory.
     struct Machine {
         scratch: tempfile::TempDir,
         mountinfo: String,
@@ -132,7 +132,7 @@ mod tests {
             self.scratch.path().join("sys")
         }
 
-        /// A directory of devices/, with a file in it for each of these names.
+        /// Creates a directory in devices/ with these files.
         fn device(&self, path: &str, number: &str, files: &[(&str, &str)]) {
             let directory = self.sysfs().join("devices").join(path);
             fs::create_dir_all(&directory).expect("mkdir");
@@ -158,7 +158,7 @@ mod tests {
 
         fn mount(&mut self, number: &str, point: &str) -> PathBuf {
             let system = Path::new(point).is_absolute();
-            let place = self.scratch.path().join(point); // an absolute path stays itself
+            let place = self.scratch.path().join(point); // join keeps an absolute path as it is
             if !system {
                 fs::create_dir_all(&place).expect("mkdir");
             }

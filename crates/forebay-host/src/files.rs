@@ -1,4 +1,4 @@
-//! Files and directories. Where a function takes an open file and a path, the path only names the file in errors.
+//! Handles files and directories. `path` next to an open file only names the file in errors.
 
 mod attributes;
 mod create;
@@ -7,6 +7,7 @@ mod directory;
 mod errors;
 mod json;
 mod lock;
+mod printable;
 mod read;
 mod remove;
 mod rename;
@@ -27,9 +28,10 @@ pub use directory::Directory;
 pub use errors::{is_full, is_loop, is_over_quota, with_path};
 pub use json::{read_json, to_json, write_json};
 pub use lock::{lock, lock_or_create};
+pub use printable::{printable, printable_text};
 pub use read::{
-    data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_record,
-    read_to_string,
+    data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_plain,
+    read_record, read_to_string,
 };
 pub use remove::{empty_directory, remove_empty, remove_file, remove_if_present, remove_tree};
 pub use rename::{rename, rename_directory_noreplace};

@@ -1,4 +1,4 @@
-//! What kind of file system holds a path, and how much room it has. Numbers of types are those of statfs(2).
+//! Finds the type and the free space of file systems. Types are numbers as in statfs(2).
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -10,14 +10,14 @@ use libc::{
 
 use crate::{Result, files, mounts, on};
 
-// Of linux/magic.h and the file systems' own headers; libc has no names for them.
+// From linux/magic.h and headers of the file systems; libc does not define them.
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 const ZFS_SUPER_MAGIC: i64 = 0x2fc1_2fc1;
 const BCACHEFS_SUPER_MAGIC: i64 = 0xca45_1a4e;
 const LUSTRE_SUPER_MAGIC: i64 = 0x0bd0_0bd0;
 
-/// File systems that one machine alone mounts. Others may be mounted by several machines, and may hide a lock from
-/// all but one (Lustre with `localflock`, NFS with `local_lock`), which cannot be queried.
+/// File systems that only one machine mounts. On others, a lock may be invisible to other machines
+/// (Lustre with `localflock`, NFS with `local_lock`), and no query shows that.
 const SINGLE_MACHINE: [i64; 9] = [
     EXT4_SUPER_MAGIC,
     XFS_SUPER_MAGIC,
@@ -30,18 +30,31 @@ const SINGLE_MACHINE: [i64; 9] = [
     BCACHEFS_SUPER_MAGIC,
 ];
 
+/// File systems that show the state of the kernel, and store nothing.
+const KERNEL_STATE: [i64; 9] = [
+    libc::PROC_SUPER_MAGIC,
+    libc::SYSFS_MAGIC,
+    libc::CGROUP_SUPER_MAGIC,
+    libc::CGROUP2_SUPER_MAGIC,
+    libc::DEBUGFS_MAGIC,
+    libc::TRACEFS_MAGIC,
+    libc::SECURITYFS_MAGIC,
+    libc::BPF_FS_MAGIC,
+    libc::DEVPTS_SUPER_MAGIC,
+];
+
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// What an ordinary user may still write, in bytes.
+    /// Free space for ordinary users, in bytes.
     pub available_bytes: u64,
-    /// All of it, in bytes.
+    /// The total size, in bytes.
     pub total_bytes: u64,
-    /// Files that an ordinary user may still make; none where only bytes are limited.
+    /// The number of files that an ordinary user can still create; none if there is no limit.
     pub available_files: Option<u64>,
 }
 
-/// Space of the file system that holds `path`.
+/// The space of the file system that holds `path`.
 pub fn space(path: &Path) -> Result<Space> {
     let found = on(rustix::fs::statvfs(path), "measure the space of", path)?;
     Ok(Space {
@@ -51,24 +64,44 @@ pub fn space(path: &Path) -> Result<Space> {
     })
 }
 
+/// Blocks that a full file system may still have: some keep a few for their own records.
+const BLOCKS_LEFT_IF_FULL: u64 = 16;
+
+/// Is the file system that holds `path` full for this user: are there no blocks or no inodes left?
+pub fn is_full(path: &Path) -> Result<bool> {
+    let found = on(rustix::fs::statvfs(path), "measure the space of", path)?;
+    let is_root = rustix::process::geteuid().is_root();
+    let (blocks, inodes) = match is_root {
+        true => (found.f_bfree, found.f_ffree),
+        false => (found.f_bavail, found.f_favail),
+    };
+    let is_limited = found.f_blocks > BLOCKS_LEFT_IF_FULL;
+    Ok(is_limited && blocks < BLOCKS_LEFT_IF_FULL || found.f_files > 0 && inodes == 0)
+}
+
+/// Is `path` in a file system that only shows the kernel's state (proc, sysfs, cgroup and the like)?
+pub fn is_of_kernel(path: &Path) -> Result<bool> {
+    Ok(KERNEL_STATE.contains(&type_of_path(path)?))
+}
+
 /// Is `path` in memory (tmpfs or ramfs)?
 pub fn is_in_memory(path: &Path) -> Result<bool> {
     Ok([TMPFS_MAGIC, RAMFS_MAGIC].contains(&type_of_path(path)?))
 }
 
-/// Is `path` on a file system that this machine alone mounts, so that its processes share memory and locks there?
+/// Whether only this machine mounts the file system of `path`, so that all its users share locks.
 pub fn is_single_machine(path: &Path) -> bool {
     type_of_path(path).is_ok_and(|kind| SINGLE_MACHINE.contains(&kind))
 }
 
-/// As [`is_single_machine`], for an open file or directory; `path` only names it in errors.
+/// As [`is_single_machine`], for an open file. `path` only names it in errors.
 pub fn is_single_machine_file(file: impl AsFd, path: &Path) -> Result<bool> {
     let found = rustix::fs::fstatfs(file);
     let found = on(found, "ask for the file system of", path)?;
     Ok(SINGLE_MACHINE.contains(&type_of(found)))
 }
 
-/// Is a path that exists on Lustre?
+/// Whether an existing path is on Lustre.
 pub fn is_lustre(path: &Path) -> bool {
     type_of_path(path).is_ok_and(|kind| kind == LUSTRE_SUPER_MAGIC)
 }
@@ -77,15 +110,15 @@ fn type_of_path(path: &Path) -> Result<i64> {
     on(rustix::fs::statfs(path), "ask for the file system of", path).map(type_of)
 }
 
-#[allow(clippy::unnecessary_cast)] // its type differs between machines
+#[allow(clippy::unnecessary_cast)] // its type differs between architectures
 fn type_of(found: rustix::fs::StatFs) -> i64 {
     found.f_type as i64
 }
 
-/// Type and mount point of the file system that holds the current directory, as `ext4 on /home`.
+/// The type and mount point of the current directory's file system, such as `ext4 on /home`.
 pub fn file_system_here() -> Result<String> {
     let here = files::real_path(Path::new("."))?;
-    // The last of the longest mount points wins: a later mount covers an earlier one.
+    // For equal lengths the last one counts: a later mount covers an earlier one.
     let mounts = mounts::mounts()?.into_iter();
     let found = mounts
         .filter(|mount| here.starts_with(&mount.mount_point))

@@ -1,6 +1,6 @@
-//! Calls of the operating system: only this crate touches files, processes, signals and the clock.
-//! Unless it says more, a function fails as the system call does that it makes; the error names operation and path.
-#![allow(clippy::disallowed_methods)] // this is the room in which they are allowed
+//! Wraps the operating system: only this crate uses files, processes, signals and the clock. Unless
+//! documented otherwise, functions return the error of their system call, with operation and path.
+#![allow(clippy::disallowed_methods)] // other crates must not use them
 
 pub mod clock;
 pub mod close_watch;
@@ -19,54 +19,60 @@ pub mod process;
 pub mod socket;
 pub mod state;
 pub mod system;
+pub mod threads;
 pub mod users;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An operation of the machine that failed.
+/// A failed operation of the operating system.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} {}: {source}", path.display())]
+#[error("cannot {operation} {}: {source}", files::printable(path))]
 pub struct Error {
-    /// What was tried, as a verb: "read", "create directory".
+    /// The operation, as a verb: "read", "create directory".
     pub operation: &'static str,
-    /// On what.
+    /// The path it used.
     pub path: PathBuf,
-    /// The system's answer.
+    /// The error of the system call.
     pub source: io::Error,
 }
 
 impl Error {
-    /// Was it that the thing does not exist?
+    /// Whether the path does not exist.
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Was it that the thing does not exist, or that a parent is not a directory?
+    /// Whether the path does not exist or a parent is not a directory.
     pub fn is_absent(&self) -> bool {
         self.is_not_found() || self.source.kind() == io::ErrorKind::NotADirectory
     }
 
-    /// Was it that we may not?
+    /// Whether the permission is missing.
     pub fn is_denied(&self) -> bool {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
 
-    /// What to do about it, where the error alone says it.
+    /// A remedy, if the error alone shows one.
     pub fn hint(&self) -> Option<&'static str> {
-        self.is_not_found().then_some("check the path")
+        match self.operation {
+            threads::START => Some(
+                "end some of your processes, or raise the limit of their number: ulimit -u, pids.max of the cgroup",
+            ),
+            _ => self.is_not_found().then_some("check the path"),
+        }
     }
 
-    /// Was it that something of that name exists?
+    /// Whether the path exists already.
     pub fn already_exists(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists
     }
 }
 
-/// Result of an operation of the machine.
+/// The result of an operation of the operating system.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Turns an `io::Error` into an [`Error`] that names operation and path.
+/// Adds operation and path to an `io::Error`.
 pub(crate) fn on<T>(
     result: std::result::Result<T, impl Into<io::Error>>,
     operation: &'static str,

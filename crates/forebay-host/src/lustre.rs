@@ -1,5 +1,5 @@
-//! Lustre, as its command `lfs` answers for it: the real one, or the one that is emulated for this process and
-//! its children.
+//! Queries Lustre with the command `lfs`: the installed one, or the one that Forebay emulates for
+//! this process and its children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,23 +12,23 @@ use rustix::fs::Mode;
 use crate::process::{command, run_captured};
 use crate::{Error, Result, system};
 
-/// The variable in which the emulation is handed on (`docs/pfs-model.md`).
+/// The variable that passes the emulation on to children (`docs/explanation/emulation.md`).
 const EMULATION: &str = "FOREBAY_PFS_STATE";
 const LFS: &str = "lfs";
-/// A server that is asked for longer is not worth to be waited for.
+/// The time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Is a Lustre emulated for this process? Which directories it covers, `lfs` knows.
+/// Whether Forebay emulates Lustre for this process. `lfs` knows the emulated directories.
 pub fn is_emulated() -> bool {
     std::env::var_os(EMULATION).is_some_and(|state| !state.is_empty())
 }
 
-/// What `lfs` prints when it is called with these words; what it complains of is not told. The stand-in, which
-/// is this program under that name, where Lustre is emulated; otherwise the first one in `PATH`. What it makes is
-/// open to us alone.
+/// Runs `lfs` with these arguments and returns its standard output; drops its standard error. Runs
+/// this program as `lfs` if Lustre is emulated, otherwise the first `lfs` in `PATH`. Files that it
+/// creates are accessible only to this user.
 ///
 /// # Errors
-/// If there is none, it cannot be started, it does not answer within 10 s, or is not to go on.
+/// If `lfs` is missing, does not start, does not answer within 10 s, or `go_on` returns false.
 pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
     let missing =
         |kind: io::ErrorKind| Error { operation: "ask", path: LFS.into(), source: kind.into() };
@@ -46,7 +46,7 @@ pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
     Ok(captured.output)
 }
 
-/// What this command makes is open to its owner alone.
+/// Makes files that the command creates accessible only to their owner.
 fn with_private_umask(command: &mut Command) {
     let close = || {
         rustix::process::umask(Mode::RWXG | Mode::RWXO);

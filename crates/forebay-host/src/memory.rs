@@ -1,6 +1,6 @@
-//! How much memory there is: of the machine, and of the memory cgroup this process is in (a job of
-//! a scheduler, a container). What is written to a tmpfs counts against both, and a process that
-//! goes beyond its cgroup's limit is killed without an error.
+//! Finds the memory of the machine and the limit of the memory cgroup of this process (a
+//! scheduler's job, a container). Files in a tmpfs count against both. The kernel kills processes
+//! that exceed the limit of their cgroup.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,31 +9,31 @@ use procfs_core::{FromRead, ProcessCGroup, ProcessCGroups};
 
 use crate::{Result, files, mounts, on};
 
-/// Memory of the machine and of the cgroup.
+/// The memory of the machine and of the cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// What could be taken without swapping (`MemAvailable`).
+    /// Memory available without swapping (`MemAvailable`).
     pub available_bytes: u64,
-    /// All of it (`MemTotal`).
+    /// The total memory (`MemTotal`).
     pub total_bytes: u64,
-    /// The limit that is reached first, if there is any below the machine's memory.
+    /// The cgroup limit with the least memory left; none if no limit is below the total memory.
     pub cgroup: Option<CgroupLimit>,
 }
 
 /// The limit of a memory cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupLimit {
-    /// The group's directory.
+    /// The directory of the cgroup.
     pub path: PathBuf,
-    /// What all its processes may use together.
+    /// The maximum memory of all its processes.
     pub limit_bytes: u64,
-    /// What is left: the limit less what is used, where cached files that can be dropped are not
-    /// counted as used. Files in a tmpfs cannot be dropped.
+    /// The limit minus the memory used. Cached files that the kernel can drop do not count as used.
+    /// Files in a tmpfs do.
     pub free_bytes: u64,
 }
 
-/// Files that describe a group, of the first and of the second version of cgroups. Versions differ
-/// in names only; the numbers include all groups below.
+/// File names and statistics of cgroup version 1 or 2. Only the names differ. The numbers include
+/// all child groups.
 struct Version {
     limit: &'static str,
     usage: &'static str,
@@ -51,10 +51,10 @@ const V2: Version = Version {
     droppable: ["active_file", "inactive_file"],
 };
 
-/// The memory there is for this process.
+/// The memory available to this process.
 ///
 /// # Errors
-/// If /proc is not mounted or older than Linux 3.14.
+/// If /proc is not mounted, or the kernel is older than Linux 3.14.
 pub fn memory() -> Result<Memory> {
     let path = Path::new("/proc/meminfo");
     let text = files::read_to_string(path)?;
@@ -63,7 +63,7 @@ pub fn memory() -> Result<Memory> {
         on(field_bytes(&text, name).ok_or_else(missing), "read", path)
     };
     let total_bytes = bytes("MemTotal")?;
-    // A kernel without cgroups has no such file.
+    // A kernel without cgroups does not have this file.
     let groups = files::read_lossy(Path::new("/proc/self/cgroup")).unwrap_or_default();
     Ok(Memory {
         available_bytes: bytes("MemAvailable")?,
@@ -72,8 +72,7 @@ pub fn memory() -> Result<Memory> {
     })
 }
 
-/// A field of /proc/meminfo. Only what is asked for need be there: kernels and containers differ in
-/// the rest.
+/// A field of /proc/meminfo. The other fields differ between kernels and containers.
 fn field_bytes(text: &str, name: &str) -> Option<u64> {
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     let (_, value) = fields.find(|(field, _)| *field == name)?;
@@ -81,7 +80,7 @@ fn field_bytes(text: &str, name: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The limit with the least left, from the text of /proc/self/cgroup.
+/// The limit with the least memory left. `groups` is the text of /proc/self/cgroup.
 fn tightest(groups: &str, mounts: &[MountInfo], total_bytes: u64) -> Option<CgroupLimit> {
     let groups = ProcessCGroups::from_read(groups.as_bytes()).ok()?;
     let directories =
@@ -93,7 +92,7 @@ fn tightest(groups: &str, mounts: &[MountInfo], total_bytes: u64) -> Option<Cgro
         .min_by_key(|found| found.free_bytes)
 }
 
-/// How a hierarchy limits memory, if it is one that does.
+/// The version of a hierarchy that limits memory; none for other hierarchies.
 fn version(group: &ProcessCGroup) -> Option<&'static Version> {
     match group.hierarchy {
         0 => Some(&V2),
@@ -102,7 +101,7 @@ fn version(group: &ProcessCGroup) -> Option<&'static Version> {
     }
 }
 
-/// The group's directory and all those above it that are mounted.
+/// The group's directory and its ancestors up to the mount point.
 fn directories(group: &ProcessCGroup, mounts: &[MountInfo]) -> Vec<PathBuf> {
     let holds = |mount: &&MountInfo| match group.hierarchy {
         0 => mount.fs_type == "cgroup2",
@@ -118,9 +117,9 @@ fn directories(group: &ProcessCGroup, mounts: &[MountInfo]) -> Vec<PathBuf> {
     mounts.iter().filter(holds).find_map(below_mount).unwrap_or_default()
 }
 
-/// The group's path below the directory of the hierarchy that a mount shows, which in a container
-/// is seldom the hierarchy's root. Where a mount shows something above what a cgroup namespace lets
-/// us see (`/..`), only that its limits hold for us too is known.
+/// The group's path below the root of a mount. In a container, that root is rarely the root of the
+/// hierarchy. A mount may show a group above the cgroup namespace (`/..`): then only the limits of
+/// that group are known to apply.
 fn below_root<'a>(group: &'a Path, root: &Path) -> Option<&'a Path> {
     let above = |part| matches!(part, Component::RootDir | Component::ParentDir);
     match group.strip_prefix(root) {
@@ -130,7 +129,7 @@ fn below_root<'a>(group: &'a Path, root: &Path) -> Option<&'a Path> {
     }
 }
 
-/// The limit of one group; `None` if it has none.
+/// The limit of one group; none if it has none.
 fn limit(version: &Version, path: PathBuf) -> Option<CgroupLimit> {
     let read = |name| files::read_to_string(&path.join(name)).ok();
     let number = |name| read(name)?.trim().parse::<u64>().ok();
@@ -152,7 +151,7 @@ mod tests {
 
     const TOTAL: u64 = 1 << 30;
 
-    /// A group's files, under the names of both versions.
+    /// Creates the files of a group, with the names of both versions.
     fn group(path: &Path, limit: &str, usage: u64, stat: &str) {
         std::fs::create_dir_all(path).expect("mkdir");
         for version in [V1, V2] {
@@ -197,9 +196,9 @@ mod tests {
         assert_eq!(free("/docker/7", "0::/docker/7/step\n"), Some(3500));
         assert_eq!(free("/docker/7", "0::/docker/7\n"), Some(3500));
         assert_eq!(free("/", "0::/step\n"), Some(3500));
-        // Another container's group is not ours.
+        // The group of another container does not count.
         assert_eq!(free("/docker/7", "0::/docker/77\n"), None);
-        // Seen from a namespace of cgroups: the mount shows a group above us, or we are outside.
+        // In a cgroup namespace: the mount shows a parent group, or this process is outside.
         assert_eq!(free("/..", "0::/\n"), Some(3500));
         assert_eq!(free("/", "0::/../other\n"), None);
     }
@@ -209,7 +208,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (first, second) = (scratch.path().join("1"), scratch.path().join("2"));
         group(&first.join("a"), "700", 600, "total_inactive_file 50\n");
-        std::fs::create_dir_all(second.join("a")).expect("mkdir"); // no controller: no files
+        std::fs::create_dir_all(second.join("a")).expect("mkdir"); // no controller, so no files
         let mounts = mount("31 1 0:28 /", &first, "cgroup cgroup rw,memory")
             + &mount("32 1 0:29 /", &second, "cgroup2 cgroup2 rw");
         let found = tightest("4:memory:/a\n0::/a\n", &mounts::parse(&mounts), TOTAL);

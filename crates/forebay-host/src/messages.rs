@@ -1,11 +1,17 @@
-//! What a step of a job reports in words, for whoever shows it to the user.
+//! Messages from a step of a job to the user.
 
-/// Receives messages for the user. Several threads may send at once.
+/// Receives messages for the user. Several threads may call it at the same time.
 pub trait Messages: Sync {
-    /// Something unusual that does no harm.
+    /// Reports something unusual but harmless.
     fn note(&self, text: &str);
-    /// Something the user should know.
+    /// Reports a problem that the user should know about.
     fn warning(&self, text: &str);
-    /// Why something was decided as it was.
+    /// Explains a decision.
     fn explain(&self, text: &str);
+}
+
+/// A number with its noun: `1 file`, `2 files`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }

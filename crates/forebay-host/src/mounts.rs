@@ -1,19 +1,28 @@
-//! What is mounted where.
+//! Lists mounted file systems.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 pub use procfs_core::process::MountInfo;
 
 use crate::{Result, files};
 
-/// The mounts this process sees, in the kernel's order, without those that another one at the same
-/// place covers. Blanks and the like in mount points are decoded.
+/// The mounts that this process sees, in the kernel's order. Leaves out covered mounts, and decodes
+/// blanks and special characters in names.
 pub fn mounts() -> Result<Vec<MountInfo>> {
     Ok(parse(&files::read_lossy(Path::new("/proc/self/mountinfo"))?))
 }
 
-/// The mounts of a text in the form of /proc/self/mountinfo. A line that is not understood is
-/// passed over: it must not hide the others.
+/// The numbers of the mounted file systems, as `stat(2)` gives them for most.
+pub fn devices() -> Result<HashSet<u64>> {
+    let number = |mount: MountInfo| {
+        let (major, minor) = mount.majmin.split_once(':')?;
+        Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
+    };
+    Ok(mounts()?.into_iter().filter_map(number).collect())
+}
+
+/// Parses text in the format of /proc/self/mountinfo. Skips lines that do not parse.
 pub(crate) fn parse(text: &str) -> Vec<MountInfo> {
     let lines = text.lines();
     let mut all: Vec<_> = lines.filter_map(|line| MountInfo::from_line(line).ok()).collect();
@@ -34,14 +43,14 @@ pub(crate) fn parse(text: &str) -> Vec<MountInfo> {
     all
 }
 
-/// The kernel writes blank, tab, line feed and backslash as a backslash and three octal digits.
+/// Decodes blank, tab, line feed and backslash, which the kernel writes as three octal digits.
 fn decoded(name: &str) -> String {
     let codes = [(r"\040", " "), (r"\011", "\t"), (r"\012", "\n")];
     let mut name = name.to_owned();
     for (code, character) in codes {
         name = name.replace(code, character);
     }
-    name.replace(r"\134", r"\") // last: it may make what looks like a code
+    name.replace(r"\134", r"\") // last, because the result may contain other codes
 }
 
 #[cfg(test)]

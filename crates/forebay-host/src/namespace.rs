@@ -1,12 +1,6 @@
-//! A view of the file system of our own: mounts that only some processes see.
-//!
-//! A *keeper* makes them: a child of ours that enters a mount namespace (an ordinary user: with a
-//! user namespace around it), mounts, and then only holds it, so that what is in a memory mount
-//! outlives every other process. We and all that we start later enter it. The namespace and its memory are
-//! gone when the last process in it has ended.
-//!
-//! User and group keep their numbers; other users' files belong to "nobody" in the view, and
-//! set-user-ID programs have no effect (user_namespaces(7)).
+//! Private mounts that only Forebay and its children see. A *keeper*, a child process, creates the
+//! mount namespace (for an ordinary user within a user namespace) and keeps it alive. Forebay and
+//! its later children enter it. It ends with its last process.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -26,36 +20,38 @@ use crate::files::{self, Kind};
 use crate::process::{Identity, KEEPER};
 use crate::{Result, on};
 
-/// Names that are bound again where a path is shown that does not exist.
+/// The maximum number of names bound again to add a path that does not exist.
 const ENTRIES_BOUND_MAX: usize = 1000;
 
-/// Room for these names: they hold no data.
+/// The size of the memory file system for these names, which hold no data.
 const NAMES_BYTES: u64 = 16 << 20;
 
-/// One mount of the view. They are made in order.
+/// One mount of the view. Forebay creates mounts in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mount {
-    /// A file system in memory.
+    /// A memory file system.
     Memory {
-        /// Need not exist: it is made in the view, not on the file system.
+        /// The mount point. If missing, it is created in the view only.
         at: PathBuf,
-        /// Hard limit: beyond it, writes fail with ENOSPC.
+        /// A hard limit: writes beyond it fail with ENOSPC.
         size_bytes: u64,
-        /// Huge pages (2 MiB): faster for few large files, wasteful for many small ones.
+        /// Uses huge pages (2 MiB): faster for few large files, wasteful for many small ones.
         huge: bool,
-        /// Made in it.
+        /// Directories to create in it.
         directories: Vec<PathBuf>,
     },
     /// A directory under a second path.
     Directory {
-        /// Likewise.
+        /// The mount point. If missing, it is created in the view only.
         at: PathBuf,
-        /// Made if missing.
+        /// The directory to show. Created if missing.
         from: PathBuf,
     },
 }
 
-/// The process that holds a view. Dropping this does not end it.
+/// The process that holds a view. Dropping this value does not end the process. In the view, this
+/// user's and group's IDs stay the same, but other users' files belong to "nobody", and set-user-ID
+/// programs have no effect (user_namespaces(7)).
 #[derive(Debug)]
 pub struct Keeper {
     identity: Identity,
@@ -63,12 +59,12 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Makes a view with these mounts; `scratch` is an empty directory of ours, to build in. The
-    /// keeper ends with us, however we end, until [`Keeper::hold`] is called. We must not have started
-    /// a thread yet.
+    /// Creates a view with these mounts. `scratch` is an empty directory of this user for the
+    /// setup. The keeper ends with this process, until [`Keeper::pin`] is called. This process must
+    /// have only one thread.
     ///
     /// # Errors
-    /// If this machine or its administrator does not allow it; nothing is left behind then.
+    /// If the machine or its administrator does not allow it. Leaves nothing behind.
     pub fn start(scratch: &Path, mounts: &[Mount]) -> Result<Self> {
         let view = Path::new("a private view of the file system");
         let one_thread = files::names_in(Path::new("/proc/self/task"))?.len() == 1;
@@ -78,8 +74,8 @@ impl Keeper {
         }
         let (life_reader, life) = on(io::pipe(), "make", view)?;
         let (mut report, report_writer) = on(io::pipe(), "make", view)?;
-        // SAFETY: a fork of a process with one thread; all flags are 0, so nothing is shared. Signal 0
-        // at its end keeps it out of wait(2), which must see the job's processes alone.
+        // SAFETY: the process has one thread, and with all flags 0 the child shares nothing with
+        // it. End signal 0 hides the keeper from wait(2), which must see only processes of the job.
         let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
         if pid == 0 {
             drop((life, report));
@@ -102,7 +98,7 @@ impl Keeper {
         on(heard.and(Err(io::Error::other(said))), "make", view)
     }
 
-    /// From here on the keeper outlives us.
+    /// Lets the keeper outlive this process.
     pub fn pin(&mut self) -> Result<()> {
         let Some(mut life) = self.life.take() else {
             return Ok(());
@@ -111,14 +107,14 @@ impl Keeper {
         on(life.write_all(b"h"), "keep", Path::new(&path))
     }
 
-    /// The keeper's process.
+    /// The identity of the keeper process.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Ends the keeper.
+    /// Kills the keeper.
     pub fn end(self) {
-        // It is our child and nobody else reaps it, so the number is still its.
+        // The keeper is an unreaped child of this process, so its PID is not reused.
         if let Some(pid) = rustix::process::Pid::from_raw(self.identity.pid) {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
         }
@@ -128,8 +124,8 @@ impl Keeper {
 
 const READY: &str = "ready";
 
-/// Enters the view that a keeper holds, with no more rights than before. We must not have started a
-/// thread yet. The working directory stays the same path.
+/// Enters the view of a keeper. Children gain no capabilities. Keeps the path of the working
+/// directory. This process must have only one thread.
 pub fn enter(keeper: Identity) -> Result<()> {
     let here = crate::system::current_directory()?;
     let path = |name: &str| PathBuf::from(format!("/proc/{}/ns/{name}", keeper.pid));
@@ -160,19 +156,19 @@ pub fn enter(keeper: Identity) -> Result<()> {
     on(rustix::process::chdir(&here), "change to", &here)
 }
 
-/// Can memory be mounted privately here? Leaves this process where it is: only for one that has
-/// one thread and ends then.
+/// Tests whether private memory mounts work here. Leaves this process in a changed namespace: use
+/// it only in a process with one thread that ends afterwards.
 ///
 /// # Errors
-/// If this machine or its administrator does not allow it.
+/// If the machine or its administrator does not allow it.
 pub fn try_memory(huge: bool) -> Result<()> {
     isolate()?;
-    // There is always a /proc, and nobody looks at it any more.
+    // /proc always exists, and this process no longer reads it.
     mount_memory(Path::new("/proc"), 1 << 20, huge)
 }
 
-/// Takes a mount of the view away; what still uses it goes on. One that the job itself has taken away
-/// is no error.
+/// Detaches a mount of the view. Processes that use it can continue. A mount already removed by the
+/// job is no error.
 pub fn detach(at: &Path) -> Result<()> {
     match unmount(at, UnmountFlags::DETACH) {
         Err(rustix::io::Errno::INVAL) => Ok(()),
@@ -180,13 +176,13 @@ pub fn detach(at: &Path) -> Result<()> {
     }
 }
 
-/// Whoever makes a user namespace has all rights in it. We keep the right to unmount; what we start
-/// gets those that it would have had outside.
+/// The creator of a user namespace has all capabilities in it. This process keeps only its earlier
+/// ones and SYS_ADMIN, to unmount. Its children get only the earlier ones.
 fn give_up_rights(before: CapabilitySet) -> Result<()> {
     let here = Path::new("this process");
     let ours = before | CapabilitySet::SYS_ADMIN;
     for lost in CapabilitySet::all() - before {
-        // One that this kernel does not know cannot be given up, nor had.
+        // Fails if this kernel does not know the capability.
         remove_capability_from_bounding_set(lost).ok();
     }
     let rights =
@@ -194,17 +190,17 @@ fn give_up_rights(before: CapabilitySet) -> Result<()> {
     on(set_capabilities(None, rights), "give up the rights of", here)
 }
 
-/// The keeper's life.
+/// Runs the keeper process.
 fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: PipeWriter) -> ! {
-    // SAFETY: both only change this process, and get pointers to a valid set. With all signals blocked
-    // no handler of our parent runs here, and only SIGKILL ends the keeper.
+    // SAFETY: both calls change only this process and get valid pointers to a signal set. Blocked
+    // signals run no handler of the parent here. Only SIGKILL ends the keeper.
     unsafe {
         let mut all = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
     let made = View::make(scratch, mounts);
-    // `clean` knows keepers by this name, so it is set before anybody can record this one. It is short enough.
+    // `clean` recognizes keepers by this name, so set it before the parent can record the keeper.
     let name = std::ffi::CString::new(KEEPER).unwrap_or_default();
     rustix::thread::set_name(&name).ok();
     let said = match &made {
@@ -214,51 +210,51 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
     let mut order = [0];
     let stay = made.is_ok() && report.write_all(said.as_bytes()).is_ok();
     if !stay {
-        report.write_all(said.as_bytes()).ok(); // our parent hears of it, or is gone
+        report.write_all(said.as_bytes()).ok(); // the parent may be gone
     }
     drop(report);
     if !stay || !matches!(life.read(&mut order), Ok(1)) {
         exit();
     }
-    rustix::process::setsid().ok(); // no terminal is ours then; we lead no group, so it succeeds
+    rustix::process::setsid().ok(); // leave the terminal; the keeper leads no group
     close_all();
     loop {
         std::thread::park();
     }
 }
 
-/// Nobody must wait for our end of one of these files.
+/// Closes all files, so that no process waits for the keeper to close a pipe.
 fn close_all() {
-    // SAFETY: no file is used any more.
+    // SAFETY: the keeper uses no file after this.
     if unsafe { libc::close_range(0, libc::c_uint::MAX, 0) } == 0 {
         return;
     }
-    // Before Linux 5.9.
+    // Fallback before Linux 5.9.
     let names = files::names_in(Path::new("/proc/self/fd")).unwrap_or_default();
     for number in names.iter().filter_map(|name| name.to_str()?.parse().ok()) {
-        // SAFETY: as above; one of the numbers is that of the listing itself, closed by now.
+        // SAFETY: as above. The descriptor of the listing is closed already.
         unsafe { libc::close(number) };
     }
 }
 
 fn exit() -> ! {
-    // SAFETY: ends this process without running what our parent has registered for its own end.
+    // SAFETY: ends this process without running the parent's exit handlers.
     unsafe { libc::_exit(0) }
 }
 
 fn reap(pid: i32) {
-    // SAFETY: no pointer but null. It fails only if there is no such child.
+    // SAFETY: the status pointer may be null. The call only fails if there is no such child.
     unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) };
 }
 
-/// The mounts as they are made.
+/// The state while the view is built.
 struct View<'a> {
     scratch: &'a Path,
-    /// File systems that stand for real directories.
+    /// Memory file systems that cover real directories.
     stand_ins: Vec<PathBuf>,
-    /// Those and what was made in them: new names here are not on the machine.
+    /// These and the directories created in them: names added here exist only in the view.
     ours: Vec<PathBuf>,
-    /// What is shown there.
+    /// The mount points of shown directories.
     shown: Vec<PathBuf>,
 }
 
@@ -293,7 +289,7 @@ impl<'a> View<'a> {
         on(mount_bind_recursive(&from, at), "show a directory as", at)
     }
 
-    /// Makes a directory that is not on the machine.
+    /// Creates a directory that exists only in the view.
     fn add(&mut self, at: &Path) -> Result<()> {
         let known = at.ancestors().find(|base| files::status(base).is_ok());
         let known = known.unwrap_or(Path::new("/"));
@@ -311,11 +307,11 @@ impl<'a> View<'a> {
         }
         let at = base.join(at.strip_prefix(known).unwrap_or(at));
         self.ours.extend(files::make_directories(&at, 0o755)?);
-        self.ours.retain(|path| *path != at); // the directory that is shown there is a real one
+        self.ours.retain(|path| *path != at); // the shown directory is real
         Ok(())
     }
 
-    /// A new name next to those that are shown would vanish with the view: an error is better.
+    /// Makes the covers read-only: a new name there would vanish with the view, an error is better.
     fn close(&self) -> Result<()> {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
         self.stand_ins.iter().try_for_each(|path| {
@@ -325,11 +321,11 @@ impl<'a> View<'a> {
     }
 }
 
-/// May a path that does not exist be shown? That takes its nearest existing directory, in which no new
-/// names can be made then.
+/// Checks whether a missing path can be added to a view. The view then covers the nearest existing
+/// directory, and programs cannot create names in it.
 ///
 /// # Errors
-/// If files are written there.
+/// If users create files in that directory.
 pub fn check_addition(at: &Path) -> Result<()> {
     match files::status(at) {
         Ok(_) => Ok(()),
@@ -354,14 +350,14 @@ fn check_cover(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A mount namespace of our own; without the right to it, a user namespace around it.
+/// Enters a new mount namespace; without permission for it, a user namespace as well.
 fn isolate() -> Result<()> {
     let here = Path::new("this process");
-    // SAFETY: neither flag touches memory or open files, and we have one thread.
+    // SAFETY: the flag affects neither memory nor open files, and there is only one thread.
     let alone = unsafe { unshare_unsafe(UnshareFlags::NEWNS) };
     if alone.is_err() {
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-        // SAFETY: as above.
+        // SAFETY: the flags affect neither memory nor open files, and there is only one thread.
         let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) };
         on(unshared, "make a user namespace for", here)?;
         write("/proc/self/setgroups", "deny")?;
@@ -388,15 +384,15 @@ fn mount_memory(at: &Path, size_bytes: u64, huge: bool) -> Result<()> {
     on(mounted, "mount memory at", at)
 }
 
-/// Puts an empty file system over a directory and everything that was in the directory into it,
-/// so that names can be added which the directory itself never gets.
+/// Covers a directory with a memory file system and binds its entries there, so that names can be
+/// added without changing the directory.
 fn stand_in_for(directory: &Path, new: &Path) -> Result<()> {
     let names = files::kinds_in(directory)?;
     if names.len() > ENTRIES_BOUND_MAX {
         let source = io::Error::other(format!("more than {ENTRIES_BOUND_MAX} names are in it"));
         return on(Err(source), "add a name to", directory);
     }
-    // The new directory is built apart and moved to its place then.
+    // Build the new directory at `new`, and then move it over the old one.
     mount_memory(new, NAMES_BYTES, false)?;
     files::set_mode(new, 0o755)?;
     let unbindable = MountPropagationFlags::UNBINDABLE;
@@ -410,7 +406,7 @@ fn stand_in_for(directory: &Path, new: &Path) -> Result<()> {
         return on(unmount(".", UnmountFlags::DETACH), "detach", directory);
     }
     on(mount_move(new, directory), "cover", directory)?;
-    // In its place it may be shown elsewhere again.
+    // After the move, make it bindable again.
     let apart = MountPropagationFlags::PRIVATE;
     on(mount_change(directory, apart), "keep apart", directory)
 }

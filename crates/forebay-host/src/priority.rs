@@ -1,21 +1,21 @@
-//! How much a thread gets where others want the same.
+//! Sets the I/O and processor priority of threads.
 
 use std::path::Path;
 
 use crate::{Result, on};
 
-/// Of linux/ioprio.h: the class whose requests are served when there are no others, at its place in the
-/// number; and the calling thread.
+/// From linux/ioprio.h. The disk serves the idle class only if there are no other requests. Classes
+/// are shifted to their bits.
 const IDLE: libc::c_int = 3 << 13;
 const WHO_PROCESS: libc::c_int = 1;
 const THIS_THREAD: libc::c_int = 0;
 const NO_CLASS: libc::c_int = 0;
-/// A tenth of the weight of the others. The least, 19, is a seventieth: where all processors are busy, as an
-/// application keeps them, so little is copied that stage-out begins with everything.
+/// About a tenth of the default weight. With the lowest priority, 19 (about a seventieth), busy
+/// processors copy so little that stage-out starts with all data.
 const NICE: i32 = 10;
 
-/// From here on this thread, and those that it starts, leaves the disk, and most of a processor, to all others. A disk whose
-/// scheduler knows no classes serves it as any other.
+/// Lowers the I/O and processor priority of this thread and of threads it starts later. Disk
+/// schedulers without I/O classes ignore the I/O priority.
 pub fn lower_priority() -> Result<()> {
     set_idle_io_class()?;
     let here = Path::new("this thread");
@@ -23,19 +23,19 @@ pub fn lower_priority() -> Result<()> {
     on(nice, "lower the priority of", here)
 }
 
-/// From here on this thread, and those that it starts, leaves the disk to all others, but not the processor.
+/// Lowers the I/O priority of this thread and of threads it starts later.
 pub fn set_idle_io_class() -> Result<()> {
     let set = set_class(IDLE);
     on(set, "lower the I/O priority of", Path::new("this thread"))
 }
 
-/// From here on the disk serves this thread as any other. The processor does not: that nobody may ask for.
+/// Restores the I/O priority of this thread. Users cannot raise the processor priority again.
 pub fn set_default_io_class() -> Result<()> {
     let set = set_class(NO_CLASS);
     on(set, "raise the I/O priority of", Path::new("this thread"))
 }
 
-/// Of the calling thread.
+/// Sets the I/O class of the calling thread.
 fn set_class(class: libc::c_int) -> std::io::Result<()> {
     // SAFETY: the call takes three numbers and no memory.
     match unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, THIS_THREAD, class) } {

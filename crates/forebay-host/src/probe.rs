@@ -1,4 +1,4 @@
-//! Trying out what this machine allows.
+//! Tests what this machine allows.
 
 use std::path::Path;
 
@@ -6,20 +6,20 @@ use rustix::fs::{Access, Mode, OFlags};
 
 use crate::{Result, files, on, system};
 
-/// Can this user open it to read and write? For devices whose opening changes nothing.
+/// Tests whether this user can open a device to read and write, if opening does not change it.
 pub fn can_open_rw(path: &Path) -> Result<()> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     on(rustix::fs::open(path, flags, Mode::empty()), "open", path).map(drop)
 }
 
-/// May this user make names in the directory?
+/// Tests whether this user may create names in the directory.
 pub fn can_write(directory: &Path) -> Result<()> {
     let may = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
     on(may, "write in", directory)
 }
 
-/// May this user run the program in this directory? It is sought in `$PATH` if it has no slash. What kind of
-/// file it is only running it tells.
+/// Tests whether this user may run the program in this directory. Searches `$PATH` for names
+/// without a slash. Does not test the file format.
 pub fn can_exec(program: &Path, directory: &Path) -> Result<()> {
     let name = program.to_str().filter(|name| !name.contains('/'));
     let found = name.and_then(system::find_other_program);
@@ -27,7 +27,7 @@ pub fn can_exec(program: &Path, directory: &Path) -> Result<()> {
     on(rustix::fs::access(&path, Access::EXEC_OK), "run", program)
 }
 
-/// A setting of the kernel, as /proc/sys and /sys show it; `None` if this kernel has no such.
+/// A kernel setting in /proc/sys or /sys; none if this kernel does not have it.
 pub fn read_sysctl(path: &str) -> Option<String> {
     let text = files::read_to_string(Path::new(path)).ok()?;
     Some(text.trim().to_owned())

@@ -1,7 +1,6 @@
-//! Processes and signals.
-//!
-//! The process that calls [`SignalGuard::listen`] becomes the reaper of all its descendants: it finds and ends
-//! what a job leaves behind, as a scheduler's process tracking does.
+//! Starts, watches and ends processes, and handles signals. The process that calls
+//! [`SignalGuard::listen`] becomes the reaper of its descendants. Like a scheduler's process
+//! tracking, it finds and ends leftover processes of a job.
 
 mod capture;
 mod ended;

@@ -1,4 +1,4 @@
-//! Sockets by which processes of one machine speak, each with a name in the file system.
+//! Unix sockets with names in the file system, for processes of one machine.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;
@@ -12,17 +12,17 @@ use rustix::net::{SendFlags, Shutdown};
 
 use crate::{Result, on};
 
-/// The kernel's limit for the name of a socket, with the zero at its end (unix(7)).
+/// The kernel's limit for a socket name, including the final zero (unix(7)).
 const NAME_BYTES_MAX: usize = 108;
 
-/// Where others may speak to us.
+/// A socket that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     listener: UnixListener,
     path: PathBuf,
 }
 
-/// A conversation; messages have a length in bytes in front of them.
+/// A connection. Each message starts with its length in bytes.
 #[derive(Debug)]
 pub struct Channel {
     stream: UnixStream,
@@ -30,15 +30,15 @@ pub struct Channel {
 }
 
 impl Listener {
-    /// Makes a socket of this name.
+    /// Creates a socket with this name.
     pub fn bind(path: &Path) -> Result<Self> {
         let listener = on(by_name(path, |name| UnixListener::bind(name)), "listen at", path)?;
         let path = path.to_owned();
         Ok(Self { listener, path })
     }
 
-    /// Waits for the next one who speaks; none once the listener is closed. Who says nothing for `patience`
-    /// is not listened to.
+    /// Waits for the next connection; none after [`Listener::close`]. Reads from the connection
+    /// fail after `patience` without data.
     pub fn accept(&self, patience: Duration) -> Result<Option<Channel>> {
         let stream = match self.listener.accept() {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
@@ -49,14 +49,14 @@ impl Listener {
         Ok(Some(Channel { stream, path }))
     }
 
-    /// Accepts no more: a thread that waits in [`Listener::accept`] gets none.
+    /// Stops accepting. A thread that waits in [`Listener::accept`] gets none.
     pub fn close(&self) -> Result<()> {
         let closed = rustix::net::shutdown(&self.listener, Shutdown::Both);
         on(closed, "close", &self.path)
     }
 }
 
-/// Speaks to the one who listens at this name.
+/// Connects to a listener.
 pub fn connect(path: &Path) -> Result<Channel> {
     let stream = by_name(path, |name| {
         loop {
@@ -71,10 +71,10 @@ pub fn connect(path: &Path) -> Result<Channel> {
 }
 
 impl Channel {
-    /// Sends a message. Nobody is killed where the other one is gone.
+    /// Sends a message. A closed connection is an error, and causes no SIGPIPE.
     ///
     /// # Errors
-    /// As `send(2)`; if it is longer than 32 bits can say.
+    /// As `send(2)`; if the length does not fit into 32 bits.
     pub fn send(&mut self, message: &[u8]) -> Result<()> {
         let length = u32::try_from(message.len()).map_err(io::Error::other);
         let length = on(length, "send to", &self.path)?;
@@ -88,10 +88,10 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message.
+    /// Receives the next message.
     ///
     /// # Errors
-    /// As `read(2)`; if it ends too soon, or is longer than `bytes_max`.
+    /// As `read(2)`; if the message is incomplete or longer than `bytes_max`.
     pub fn receive(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let mut length = [0; 4];
         on(self.stream.read_exact(&mut length), "hear", &self.path)?;
@@ -104,13 +104,13 @@ impl Channel {
         Ok(message)
     }
 
-    /// Attaches the socket's name to an error about what is said.
+    /// Adds the socket's name to an error.
     pub fn named<T>(&self, result: io::Result<T>, operation: &'static str) -> Result<T> {
         on(result, operation, &self.path)
     }
 }
 
-/// Calls with a name that the kernel takes: a long one goes through an open directory.
+/// Calls with a name within the kernel's limit: a long name goes through an open directory.
 fn by_name<T>(path: &Path, call: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let short = path.as_os_str().as_bytes().len() < NAME_BYTES_MAX;
     let (Some(parent), Some(name), false) = (path.parent(), path.file_name(), short) else {

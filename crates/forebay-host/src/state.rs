@@ -1,13 +1,12 @@
-//! The state directories: where records of a user's jobs are kept between processes.
-//!
-//! `$FOREBAY_STATE`, else `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory
-//! Specification); where that cannot be written, a directory among the temporary files. Never another user's.
+//! Finds the directories for records of a user's jobs: `$FOREBAY_STATE`, else
+//! `$XDG_STATE_HOME/forebay`, else `~/.local/state/forebay` (XDG Base Directory Specification). A
+//! temporary directory is the fallback if that is not writable. Never uses another user's directory.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Result, files, users};
 
-/// Where records may be, the first choice first, whether it exists or not.
+/// The state directories in order of preference, whether they exist or not.
 pub fn directories() -> Vec<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
@@ -20,14 +19,14 @@ pub fn directories() -> Vec<PathBuf> {
     all.filter(|directory| !owned_by_other(directory)).collect()
 }
 
-/// The same, created if needed; or why not.
+/// Creates the state directories. Returns each directory or its error.
 pub fn create_directories() -> impl Iterator<Item = Result<PathBuf>> {
     let directories = directories().into_iter();
     let created = directories.map(|directory| {
         files::make_directories(&directory, 0o700)?;
         Ok(directory)
     });
-    // Another user may have been faster.
+    // Another user may have created it first.
     created.filter(|created| created.as_ref().map_or(true, |directory| !owned_by_other(directory)))
 }
 
@@ -35,8 +34,8 @@ fn in_temporary() -> PathBuf {
     std::env::temp_dir().join(format!("forebay-state-{}", users::user_id()))
 }
 
-/// Where everybody may write, another user may have made the directory: what his records name would be
-/// removed as leftovers.
+/// In a world-writable parent, another user may have created the directory. Forebay would then
+/// remove the files that the other user's records name as leftovers.
 fn owned_by_other(directory: &Path) -> bool {
     directory == in_temporary()
         && files::status_of_name(directory).is_ok()

@@ -1,38 +1,38 @@
-//! This machine, and the program that runs on it.
+//! Queries this machine and this program.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Result, files, on};
 
-/// Number of processors this process may use, at least 1.
+/// The number of processors available to this process, at least 1.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// The machine's name.
+/// The host name.
 pub fn hostname() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// Differs after each start of the machine.
+/// The boot ID, which differs after each boot.
 pub fn boot_id() -> Result<String> {
     let text = files::read_to_string(Path::new("/proc/sys/kernel/random/boot_id"))?;
     Ok(text.trim().to_owned())
 }
 
-/// The namespace in which process numbers count.
+/// The PID namespace of this process.
 pub fn pid_namespace() -> Result<String> {
     let name = files::read_link(Path::new("/proc/self/ns/pid"))?;
     Ok(name.to_string_lossy().into_owned())
 }
 
-/// Number of this process.
+/// The PID of this process.
 pub fn process_id() -> u32 {
     std::process::id()
 }
 
-/// The current directory as the shell shows it: `$PWD` if that is right, else the real path.
+/// The current directory as the shell shows it: `$PWD` if correct, else the real path.
 pub fn current_directory() -> Result<PathBuf> {
     let real = on(std::env::current_dir(), "find", Path::new("the current directory"))?;
     let shown = std::env::var_os("PWD").map(PathBuf::from);
@@ -40,12 +40,12 @@ pub fn current_directory() -> Result<PathBuf> {
     Ok(shown.filter(same).unwrap_or(real))
 }
 
-/// The program that runs.
+/// The path of this program.
 pub fn this_program() -> Result<PathBuf> {
     on(std::env::current_exe(), "find", Path::new("/proc/self/exe"))
 }
 
-/// The program's directory, all links resolved.
+/// The directory of this program, with symbolic links resolved.
 pub fn program_directory() -> Result<PathBuf> {
     let program = this_program()?;
     let real = on(program.canonicalize(), "find", &program)?;

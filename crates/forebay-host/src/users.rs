@@ -1,4 +1,4 @@
-//! Users and groups: who we are, names, and giving files to a group. Names come from the name services.
+//! Users and groups: IDs, names, and access to files. Names come from the name services.
 
 use std::path::Path;
 
@@ -8,42 +8,42 @@ use rustix::io::Errno;
 
 use crate::{Result, files, on};
 
-/// May we give files to everybody, as root may?
+/// Whether this process runs as root, and so can give files to any user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Groups that we may give our files to.
+/// Groups that this process may give its files to.
 pub fn groups() -> Vec<u32> {
     let mut groups = rustix::process::getgroups().unwrap_or_default();
     groups.push(rustix::process::getegid());
     groups.into_iter().map(rustix::fs::Gid::as_raw).collect()
 }
 
-/// Number of the user.
+/// The ID of the user.
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Name of the user: `$USER`, else `$LOGNAME`, else what the name services know, else the number.
+/// The name of the user: `$USER`, else `$LOGNAME`, else from the name services, else the ID.
 pub fn user_name() -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
     name.unwrap_or_else(|_| user_named(user_id()))
 }
 
-/// Name of a user; the number where none is listed.
+/// The name of a user, or the ID if the user is not listed.
 pub fn user_named(id: u32) -> String {
     let found = User::from_uid(Uid::from_raw(id)).ok().flatten();
     found.map_or_else(|| id.to_string(), |user| user.name)
 }
 
-/// Name of a group; the number where none is listed.
+/// The name of a group, or the ID if the group is not listed.
 pub fn group_named(id: u32) -> String {
     let found = Group::from_gid(Gid::from_raw(id)).ok().flatten();
     found.map_or_else(|| id.to_string(), |group| group.name)
 }
 
-/// Number of a group that is given by its name or number; none if there is none of that name.
+/// The ID of a group, from its name or ID; none if there is no such name.
 pub fn group_id(group: &str) -> Result<Option<u32>> {
     if let Ok(number) = group.parse() {
         return Ok(Some(number));
@@ -58,24 +58,24 @@ pub fn group_of(path: &Path) -> Result<u32> {
     Ok(files::status(path)?.group)
 }
 
-/// Gives a file or directory to a group. An ordinary user may name only groups that he is in.
+/// Gives a file or directory to a group. An ordinary user must be a member of the group.
 pub fn give_to_group(path: &Path, group: u32) -> Result<()> {
     let given = std::os::unix::fs::chown(path, None, Some(group));
     on(given, "give to a group", path)
 }
 
-/// Gives the owner of a directory all rights to what others make in it, and its group and others the rights of `mode`,
-/// whatever the umask: by an inherited access control list (acl(5)). Does nothing on a file system without lists.
+/// Gives a directory's owner full access to files that others create there, and group and others
+/// the rights of `mode`, by an inherited ACL (acl(5)) and not by umask. No effect without ACLs.
 pub fn share_with_owner(directory: &Path, owner: u32, mode: u32) -> Result<()> {
     const VERSION: u32 = 2; // linux/posix_acl_xattr.h; the numbers are little-endian
     const NOBODY_ELSE: u32 = u32::MAX;
     const ALL: u16 = 0o7;
     let bits = |shift: u32| u16::try_from((mode >> shift) & 0o7).unwrap_or(0);
     let entries: [(u16, u16, u32); 5] = [
-        (0x01, ALL, NOBODY_ELSE),     // whoever made it
+        (0x01, ALL, NOBODY_ELSE),     // the creator
         (0x02, ALL, owner),           // this user
         (0x04, bits(3), NOBODY_ELSE), // its group
-        (0x10, ALL, NOBODY_ELSE),     // the most that the two before can have
+        (0x10, ALL, NOBODY_ELSE),     // the mask: limits the two before
         (0x20, bits(0), NOBODY_ELSE), // others
     ];
     let mut list = VERSION.to_le_bytes().to_vec();
@@ -91,7 +91,7 @@ pub fn share_with_owner(directory: &Path, owner: u32, mode: u32) -> Result<()> {
     }
 }
 
-/// May we list this directory and read what is in it?
+/// Whether this process can list the directory and use its entries.
 pub fn is_readable_dir(directory: &Path) -> bool {
     rustix::fs::access(directory, Access::READ_OK | Access::EXEC_OK).is_ok()
 }

@@ -1,4 +1,4 @@
-//! When is a file closed? With the real kernel, and each way in which a file can stay open.
+//! Tests when a file counts as closed, with the real kernel and each way to keep a file open.
 #![allow(clippy::disallowed_methods, clippy::expect_used)] // the test writes the files itself
 
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use forebay_host::close_watch::{CloseEvent, CloseWatcher};
 use tempfile::TempDir;
 
-/// Names and versions of all that was closed by now.
+/// Names and versions of all files closed so far.
 fn told(closes: &mut CloseWatcher, top: &Path) -> Vec<(String, u64)> {
     let ticket = closes.bell().request_ticket().expect("ask");
     let mut found = Vec::new();
@@ -93,7 +93,7 @@ fn the_last_of_two_writers_counts() {
     assert_eq!(told(&mut closes, top.path()), once("a"));
 }
 
-/// How often a loop is repeated: `make soak` sets SOAK_ROUNDS.
+/// The number of rounds of a loop. `make soak` sets SOAK_ROUNDS.
 fn rounds(few: u32) -> u32 {
     let given = std::env::var("SOAK_ROUNDS").ok();
     given.map_or(few, |rounds| rounds.parse().expect("SOAK_ROUNDS"))
@@ -112,7 +112,7 @@ fn writers_that_close_at_the_same_time_make_one_version() {
             for mut writer in writers {
                 scope.spawn(move || writer.write_all(b"rank").expect("write"));
             }
-            told(&mut closes, top.path()) // while they close
+            told(&mut closes, top.path()) // while the writers close the file
         });
         found.extend(told(&mut closes, top.path()));
         assert_eq!(found, once(&name));
@@ -129,7 +129,7 @@ fn a_shared_mapping_keeps_it_open_after_close() {
     options.read(true).write(true).create_new(true);
     let file = options.open(top.path().join("a")).expect("open");
     file.set_len(BYTES as u64).expect("size");
-    // SAFETY: a new mapping of an open file of that size, at no place of ours.
+    // SAFETY: a new mapping of an open file of that size, at an address that the kernel chooses.
     let mapped = unsafe {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         libc::mmap(std::ptr::null_mut(), BYTES, access, kind, file.as_raw_fd(), 0)
@@ -137,10 +137,10 @@ fn a_shared_mapping_keeps_it_open_after_close() {
     assert_ne!(mapped, libc::MAP_FAILED);
     drop(file);
     assert_eq!(told(&mut closes, top.path()), []);
-    // SAFETY: the mapping is writable, and nobody else has it.
+    // SAFETY: the mapping is writable, and no other code uses it.
     unsafe { mapped.cast::<u8>().write(b'x') };
     assert_eq!(told(&mut closes, top.path()), []);
-    // SAFETY: it is the mapping from above, and nothing refers to it any more.
+    // SAFETY: the mapping from above, which no code uses any more.
     assert_eq!(unsafe { libc::munmap(mapped, BYTES) }, 0);
     assert_eq!(told(&mut closes, top.path()), once("a"));
     assert_eq!(fs::read(top.path().join("a")).expect("read")[0], b'x');
@@ -169,7 +169,7 @@ fn a_file_renamed_into_place_is_told_under_that_name_only() {
     fs::write(&temporary, "1").expect("write");
     fs::rename(&temporary, &path).expect("rename");
     assert_eq!(told(&mut closes, top.path()), once("a"));
-    // From outside, over what was there; and with a writer who goes on.
+    // A move from outside over an existing file, by a writer that continues to write.
     let outside = tempfile::tempdir().expect("tempdir");
     let mut file = File::create(outside.path().join("b")).expect("create");
     fs::rename(outside.path().join("b"), &path).expect("rename");
@@ -203,7 +203,7 @@ fn directories_are_followed_where_they_are_made_and_moved() {
     let mut found = told(&mut closes, top.path());
     found.sort();
     assert_eq!(found, [("in/deep/a".to_owned(), 1), ("new/er/b".to_owned(), 1)]);
-    // Renamed within: the new name counts. Moved away: it is no business of ours.
+    // A rename within the tree: the new name counts. A move out of the tree: no reports.
     fs::rename(top.path().join("new"), top.path().join("other")).expect("rename");
     assert_eq!(told(&mut closes, top.path()), once("other/er/b"));
     fs::write(top.path().join("other/er/c"), "1").expect("write");
@@ -219,7 +219,7 @@ fn more_files_than_the_kernel_queues_are_all_told_once() {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
     let limit: usize = limit.trim().parse().expect("number");
     assert!(limit <= 1 << 20, "this kernel queues {limit} events: too many to go beyond in a test");
-    let files = limit / 2 + 1000; // two events each: made, closed
+    let files = limit / 2 + 1000; // two events each: create and close
     for number in 0..files {
         fs::write(top.path().join(number.to_string()), "x").expect("write");
     }

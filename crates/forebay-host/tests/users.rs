@@ -1,4 +1,4 @@
-//! The name of the user. Replaces the C library's query by one that answers as LDAP or SSSD would.
+//! Tests the name of the user. Replaces the C library's query by an answer as from LDAP or SSSD.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -13,7 +13,7 @@ extern "C" fn getpwuid_r(
     found: *mut *mut libc::passwd,
 ) -> c_int {
     let text = |text: &'static CStr| text.as_ptr().cast_mut();
-    // SAFETY: the caller passes room for an entry and for a pointer to it.
+    // SAFETY: the caller passes valid pointers to an entry and to a result pointer.
     unsafe {
         entry.write(libc::passwd {
             pw_name: text(c"ldap-only"),

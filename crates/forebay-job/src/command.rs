@@ -76,7 +76,7 @@ impl Command<'_> {
             let launcher = is_launcher(program).then_some(program.as_os_str());
             process.envs(profile.environment(&self.recording, launcher, reporter));
         }
-        let events = caught.watch(None);
+        let events = caught.watch(None)?;
         let started = clock::now();
         let job = start_in_our_group(process).map_err(Error::CommandNotStarted)?;
         let (ended, asked) = events.wait_forwarding_signals(job, self.time_limit, JOB_GRACE)?;

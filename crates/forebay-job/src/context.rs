@@ -9,10 +9,11 @@ use forebay_host::files::{self, Kind};
 use forebay_host::process::{Events, Identity};
 use forebay_host::system;
 use forebay_persistent::{JobPersistents, Owner};
-use forebay_record::{JobDirectory, RecordFile, reserved_bytes};
+use forebay_record::{JobDirectory, RecordFile, WriteFailures, reserved_bytes};
 
 use crate::Error;
 use crate::job_spec::{JobSpec, Reporter};
+use crate::store_watch::StoreWatch;
 
 /// The highest number of printed reasons if a stage-in cannot begin.
 pub(crate) const FAILURES_MAX: usize = 1000;
@@ -37,6 +38,8 @@ pub(crate) struct ActiveJob<'a> {
     pub(crate) keeper: Option<Identity>,
     pub(crate) job_allocation: Option<&'a JobAllocation>,
     pub(crate) persistents: &'a mut JobPersistents,
+    pub(crate) store_watch: StoreWatch,
+    pub(crate) write_failures: WriteFailures,
 }
 
 impl<'a> JobContext<'a> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_directive::Position;
-use forebay_mover::Failure;
+use forebay_mover::{Cause, Failure, by_cause};
 
 use forebay_persistent::Error as PersistentError;
 
@@ -74,6 +74,12 @@ pub enum Error {
         place: Position,
         /// Nodes of the scheduler's job.
         nodes: usize,
+    },
+    /// Forebay itself panicked, and has printed why.
+    #[error("forebay ended unexpectedly: this is a defect of Forebay")]
+    Panicked {
+        /// The kept allocation.
+        kept: Option<PathBuf>,
     },
     /// A persistent allocation cannot be made or destroyed without a burst buffer.
     #[error("{}: {}: {command} {name}: there is no burst buffer with --no-burst-buffer", script.display(), place.on_line())]
@@ -149,7 +155,8 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            Self::ProcessesUnknown { kept: Some(kept), .. } => {
+            Self::ProcessesUnknown { kept: Some(kept), .. }
+            | Self::Panicked { kept: Some(kept) } => {
                 let kept = kept.display();
                 return Some(format!("nothing was deleted: the data are in {kept}"));
             }
@@ -179,7 +186,7 @@ impl Error {
             Self::OnClose(error) => return error.hint(),
             Self::Persistent(error) => return error.hint(),
             Self::Recovery(error) => return error.hint(),
-            Self::Stopped | Self::ProcessesUnknown { .. } => return None,
+            Self::Stopped | Self::ProcessesUnknown { .. } | Self::Panicked { .. } => return None,
         };
         Some(hint.to_owned())
     }
@@ -188,13 +195,18 @@ impl Error {
 /// Formats at most ten failures, one per line.
 pub(crate) fn list(failures: &[Failure]) -> String {
     const SHOWN: usize = 10;
-    let mut lines: Vec<_> = failures
-        .iter()
-        .take(SHOWN)
-        .map(|failure| format!("  {}: {}", failure.path.display(), failure.reason))
-        .collect();
-    if failures.len() > SHOWN {
-        lines.push(format!("  and {} more", failures.len() - SHOWN));
+    let causes = by_cause(failures);
+    let line = |cause: &Cause| {
+        let (path, reason) = (cause.first.path.display(), &cause.first.reason);
+        match cause.failures - 1 {
+            0 => format!("  {path}: {reason}"),
+            more => format!("  {path}: {reason} (and {more} more for the same reason)"),
+        }
+    };
+    let mut lines: Vec<_> = causes.iter().take(SHOWN).map(line).collect();
+    let more: usize = causes.iter().skip(SHOWN).map(|cause| cause.failures).sum();
+    if more > 0 {
+        lines.push(format!("  and {more} more"));
     }
     lines.join("\n")
 }

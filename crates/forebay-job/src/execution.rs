@@ -5,17 +5,17 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_host::process::{
     EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,
 };
-use forebay_host::{clock, files, system, users};
+use forebay_host::{clock, files, system, threads, users};
 use forebay_requests::SOCKET_VARIABLE;
 
 use crate::context::{ActiveJob, JobContext};
 use crate::job_spec::Output;
-use crate::{Error, TIME_LIMIT_REACHED};
+use crate::{Error, TIME_LIMIT_REACHED, store_watch};
 use forebay_deadline::Guard;
 use forebay_onclose::{CommandSummary, DRAIN_VARIABLE, WatcherProcess};
 use forebay_profile::is_launcher;
@@ -105,6 +105,7 @@ impl ActiveJob<'_> {
         let (ended, asked) =
             ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         let seconds = started.elapsed().as_secs_f64();
+        self.look_at_store();
         let status = status(ended, asked);
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
         let over_time_limit = asked == Some(EndReason::TimeLimit) && !for_stage_out;
@@ -143,18 +144,32 @@ impl ActiveJob<'_> {
         let look = |events: &Events| {
             let over = limit.is_some_and(|limit| limit <= clock::now());
             let end = guard.map_or(Ok(false), |guard| guard.apply_pending(events))?;
-            Ok(if over || end { WaitAction::End } else { WaitAction::Continue(limit) })
+            if over || end {
+                return Ok(WaitAction::End);
+            }
+            let next = self.look_at_store();
+            Ok(WaitAction::Continue(next.into_iter().chain(limit).min()))
         };
         let bell = self.events.bell();
         std::thread::scope(|scope| {
             let (ended, stop) = mpsc::channel();
-            if let Some(guard) = guard {
-                scope.spawn(move || guard.watch(&stop, &bell));
+            let watch = move || threads::caught(|| guard.map(|guard| guard.watch(&stop, &bell)));
+            if guard.is_some()
+                && let Err(error) = threads::spawn_scoped(scope, watch)
+            {
+                let warning = format!("the deadline is not watched: {error}");
+                self.context.reporter.warning(&warning);
             }
             let waited = self.events.wait(job, grace, look);
             drop(ended);
             waited
         })
+    }
+
+    /// Looks at the space of the store. Returns when to look again; none without an allocation.
+    fn look_at_store(&self) -> Option<Instant> {
+        self.store_watch.look(self.job_allocation?.allocation.root());
+        clock::now().checked_add(store_watch::INTERVAL)
     }
 
     fn start(&self, execution: &Execution) -> Result<Job, Error> {
@@ -301,7 +316,7 @@ impl ActiveJob<'_> {
         Ok(waited)
     }
 
-    fn kill_orphans(&self) -> Result<Orphans, Error> {
+    pub(crate) fn kill_orphans(&self) -> Result<Orphans, Error> {
         let ended = self.events.kill_orphans(LEFTOVER_GRACE);
         let leftovers = ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         if leftovers != Orphans::default() {

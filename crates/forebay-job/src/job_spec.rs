@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, JobDw, Origin, Position, Request, VariableStyle};
-use forebay_engine::StoreOptions;
+use forebay_engine::{PathMap, StoreOptions};
 use forebay_host::messages::Messages;
 use forebay_host::process::Orphans;
 use forebay_host::users;
@@ -19,7 +19,7 @@ use forebay_onclose::{DrainSpec, Spectral};
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
 use forebay_scheduler::JobScript;
-use forebay_staging::StagingProgress;
+use forebay_staging::{StagingProgress, check_destinations};
 
 /// The path of node-local storage in such scripts, followed by the user's name.
 const NODE_LOCAL_PATH: &str = "/mnt/bb";
@@ -112,6 +112,13 @@ impl JobSpec<'_> {
             .into());
         }
         check_variables(&self.script.path, &self.script.text, &request)?;
+        let behind = |path: &Path| PathMap::behind(self.store_options.maps, path);
+        let capacity_bytes = request.job.as_ref().and_then(|job| job.capacity_bytes);
+        let script = &self.script.path;
+        let stages = &request.stage_out;
+        for warning in check_destinations(stages, script, &behind, capacity_bytes)? {
+            reporter.warning(&warning);
+        }
         forebay_onclose::check(self.drain, &self.spectral, &request, self.store_options.maps)?;
         Ok(request)
     }

@@ -14,6 +14,7 @@ mod recording;
 mod series;
 mod snapshot;
 mod stages;
+mod store_watch;
 mod unnamed_files;
 mod variables;
 

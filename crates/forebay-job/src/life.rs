@@ -7,17 +7,18 @@ use std::time::Duration;
 use forebay_engine::Provisioned;
 use forebay_host::namespace::Keeper;
 use forebay_host::process::SignalGuard;
-use forebay_host::{clock, probe, system};
+use forebay_host::{clock, probe, system, threads};
 
 use crate::context::{ActiveJob, JobContext, check_directory};
 use crate::job_spec::{JobSpec, Reporter};
 use crate::recording::{self, record_refusal};
 use crate::series::RunSource;
+use crate::store_watch::StoreWatch;
 use crate::{Error, Outcome};
 use forebay_persistent::Error as PersistentError;
 use forebay_persistent::JobPersistents;
 use forebay_profile::prune;
-use forebay_record::{JobDirectory, Phase, Record, RecordFile};
+use forebay_record::{JobDirectory, Phase, Record, RecordFile, WriteFailures};
 
 /// Runs a job from its script to its end.
 ///
@@ -33,7 +34,8 @@ pub fn run(spec: &JobSpec, caught: SignalGuard, reporter: &dyn Reporter) -> Resu
     };
     let profile = recording::begin_of_job(spec, &resources.recorded, reporter);
     let done = resources.run(spec, caught, reporter, true, |running, recorded| {
-        running.run(profile.as_ref(), recorded)
+        let ran = threads::caught(|| running.run(profile.as_ref(), recorded));
+        ran.unwrap_or_else(|| Err(running.after_panic()))
     });
     let record = profile.as_ref().map(|profile| profile.directory().to_owned());
     if let (Some(profile), Some(how)) = (profile, &spec.recording) {
@@ -41,7 +43,7 @@ pub fn run(spec: &JobSpec, caught: SignalGuard, reporter: &dyn Reporter) -> Resu
     }
     let kept = match &done {
         Ok(outcome) => outcome.kept.is_some(),
-        Err(Error::ProcessesUnknown { kept, .. }) => kept.is_some(),
+        Err(Error::ProcessesUnknown { kept, .. } | Error::Panicked { kept }) => kept.is_some(),
         Err(_) => {
             resources.reset_to_preparing(reporter);
             false
@@ -161,10 +163,12 @@ impl JobResources {
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
         let mut running = ActiveJob {
             context: &context,
-            events: caught.watch(keeper),
+            events: caught.watch(keeper)?,
             keeper,
             job_allocation: self.provisioned.allocation.as_ref(),
             persistents: &mut self.persistents,
+            store_watch: StoreWatch::begin(),
+            write_failures: WriteFailures::of(&self.recorded.record),
         };
         job(&mut running, &mut self.recorded)
     }

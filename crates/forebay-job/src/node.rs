@@ -12,13 +12,14 @@ use forebay_host::files;
 use forebay_host::process::StopRequests;
 use forebay_mover::{Error as MoverError, Journal, Number};
 use forebay_onclose::Drain;
-use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles};
+use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles, WriteFailures};
 use forebay_staging::{Roots, StageOut, Staged, Staging, plan_in};
 use forebay_store::Allocation;
 
 use crate::Error;
 use crate::context::FAILURES_MAX;
 use crate::job_spec::Reporter;
+use crate::store_watch::StoreWatch;
 
 /// Which files are staged in.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +87,8 @@ pub(crate) struct LocalNode<'a> {
     pub(crate) drain: Option<&'a Drain<'a>>,
     pub(crate) stops: StopRequests,
     pub(crate) reporter: &'a dyn Reporter,
+    pub(crate) write_failures: &'a WriteFailures,
+    pub(crate) store_watch: &'a StoreWatch,
     /// The planned stage-out, and the number of drained files whose metadata differ.
     pub(crate) planned: RefCell<Option<(Journal, u64)>>,
 }
@@ -105,6 +108,9 @@ impl<'a> LocalNode<'a> {
             elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
             roots: self.roots(),
             allocation: self.allocation(),
+            failed_writes: self
+                .write_failures
+                .incomplete(self.store_watch.doubtful_since_unix_ms()),
         }
     }
 

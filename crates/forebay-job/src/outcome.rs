@@ -10,7 +10,7 @@ use crate::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT, UnnamedFiles};
 use forebay_deadline::DeadlineAccount;
 use forebay_onclose::{CommandSummary, Drained};
 use forebay_persistent::PersistentUsed;
-use forebay_record::UnsavedFiles;
+use forebay_record::{FailedWrite, UnsavedFiles};
 use forebay_request_server::Requested;
 use forebay_staging::Staged;
 
@@ -61,6 +61,10 @@ pub struct Outcome {
     /// The directory of its I/O profile; none without one.
     #[serde(serialize_with = "lossy_option")]
     pub profile: Option<PathBuf>,
+    /// The first failed write of each file of the job, for lack of space or quota, or by an I/O error; oldest first.
+    pub failed_writes: Vec<FailedWrite>,
+    /// When the file system of the store was first seen to be full, in milliseconds since 1970.
+    pub store_full_unix_ms: Option<u64>,
     /// Exit code of `forebay run`.
     pub exit_code: i32,
     /// What the job wrote and no `stage_out` line names; none if that is not known.
@@ -79,11 +83,11 @@ fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<
 }
 
 /// The exit code of `forebay run`: the job's status. If data were kept because of an incomplete
-/// stage-out and the job's status is 0 or time ran out, a code of Forebay.
-pub(crate) fn exit_code(job_status: i32, kept: bool, time_ran_out: bool) -> i32 {
+/// stage-out and the job's status is 0 or time ran out, a code of Forebay; also if a staged file is `incomplete`.
+pub(crate) fn exit_code(job_status: i32, kept: bool, time_ran_out: bool, incomplete: bool) -> i32 {
     match (kept, time_ran_out, job_status) {
         (true, true, _) => TIME_RAN_OUT,
-        (true, false, 0) => STAGE_OUT_INCOMPLETE,
+        (_, _, 0) if kept || incomplete => STAGE_OUT_INCOMPLETE,
         _ => job_status,
     }
 }

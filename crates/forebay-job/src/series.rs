@@ -1,4 +1,4 @@
-//! A series: many runs in one allocation, which is staged in once (docs/tune.md).
+//! A series: many runs in one allocation, which is staged in once (docs/explanation/tuner.md).
 //!
 //! A series stages out nothing. The record stays in the phase before the script, so a clean of a
 //! killed series removes the allocation without a stage-out.
@@ -29,7 +29,7 @@ impl ActiveJob<'_> {
         recorded: &mut RecordFile,
         run_source: &mut dyn RunSource,
     ) -> Result<i32, Error> {
-        run_source.listen(self.events.bell());
+        run_source.listen(self.events.bell())?;
         match self.serve_until_stopped(recorded, run_source) {
             Ok(()) | Err(Error::Stopped) => {
                 let signal = self.events.stops().signal();

@@ -81,6 +81,8 @@ impl ActiveJob<'_> {
         })?;
         let mut outcome = self.outcome(&execution, executed, stage_in);
         outcome.on_close = handled;
+        outcome.failed_writes = self.write_failures.recorded();
+        outcome.store_full_unix_ms = self.store_watch.full_unix_ms();
         outcome.sync_s = self.sync_file_system();
         let before = self.events.stops().count();
         let skip_remaining_copies = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
@@ -91,6 +93,14 @@ impl ActiveJob<'_> {
             outcome.unnamed = self.unnamed_files(&node, began_unix_ms, &outcome);
         }
         Ok(outcome)
+    }
+
+    /// Ends the job's processes after a panic of this one. The data stay where they are, for `forebay clean`.
+    pub(crate) fn after_panic(&self) -> Error {
+        if let Err(error) = self.kill_orphans() {
+            self.context.reporter.warning(&error.to_string());
+        }
+        Error::Panicked { kept: self.node(None).data_location() }
     }
 
     pub(crate) fn outcome(
@@ -123,6 +133,8 @@ impl ActiveJob<'_> {
             not_safe: None,
             deadline: execution.guard.and_then(Guard::account),
             profile: profile.map(Path::to_owned),
+            failed_writes: Vec::new(),
+            store_full_unix_ms: None,
             exit_code: executed.status,
         }
     }
@@ -152,7 +164,8 @@ impl ActiveJob<'_> {
         let time_ran_out = guard.is_some_and(|guard| {
             guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
         });
-        outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out);
+        let incomplete = outcome.stage_out.as_ref().is_some_and(Staged::is_incomplete);
+        outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out, incomplete);
         self.check_capacity(node);
         if !missing {
             // The job is completed even if its record cannot be changed.
@@ -260,6 +273,7 @@ impl ActiveJob<'_> {
             specs: spec.drain,
             spectral: &spec.spectral,
             verify: spec.staging.verify_without_journal(),
+            write_failures: self.write_failures.clone(),
             messages: context.reporter,
         }
     }
@@ -278,6 +292,8 @@ impl ActiveJob<'_> {
             drain,
             stops: self.events.stops(),
             reporter: context.reporter,
+            write_failures: &self.write_failures,
+            store_watch: &self.store_watch,
             planned: RefCell::default(),
         }
     }
@@ -314,7 +330,9 @@ impl ActiveJob<'_> {
                 let tag = self.context.directory.id();
                 let how = self.context.spec.staging;
                 let (own, capacity_bytes) = (&allocated.allocation, allocated.used.capacity_bytes);
-                Ok(Requests::listen(own, capacity_bytes, &job.access, persistent, tag, how)?)
+                let failures = self.write_failures.clone();
+                let access = &job.access;
+                Ok(Requests::listen(own, capacity_bytes, access, persistent, tag, how, failures)?)
             }
             None => Ok(None),
         }

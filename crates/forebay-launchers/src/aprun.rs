@@ -1,5 +1,5 @@
-//! The `aprun` stand-in: its options, as far as they have a meaning on one machine (aprun(1) of
-//! Cray's ALPS). Some of them are two letters behind one dash.
+//! The `aprun` stand-in, with the options that matter on one machine (aprun(1) of Cray's ALPS).
+//! Some options have two letters after a single dash.
 
 use crate::options::Step;
 use crate::options::{Count, Dialect, Meaning as M};
@@ -22,7 +22,7 @@ example: aprun -n 4 ./a.out",
         ("--version", M::Version),
         ("-h --help", M::Help),
         ("-c -s", M::TwoLetters),
-        // Placement, limits, accounting.
+        // Options for placement, limits and accounting.
         (
             "-cc --cc --cpu-binding -cp --cp --cpu-binding-file -sl --sl --numa-node-list -sn \
              --sn --numa-nodes-per-node -N --pes-per-node -d --cpus-per-pe -S --pes-per-numa-node \
@@ -37,7 +37,7 @@ example: aprun -n 4 ./a.out",
              --quiet --silent -T --sync-output -z --zone-sort",
             M::Flag,
         ),
-        // Other programs or resources than those of the command line.
+        // Options that add other programs or resources.
         ("--mpmd-env", M::Refused),
     ],
     tasks,

@@ -1,5 +1,5 @@
-//! The `flux` stand-in: `flux run`, once `flux mini run`, with its options as far as they have a
-//! meaning on one machine (flux-run(1)).
+//! The `flux` stand-in: `flux run` and the older `flux mini run`, with the options that matter on
+//! one machine (flux-run(1)).
 
 use std::ffi::OsString;
 
@@ -33,7 +33,7 @@ example: flux run -n 4 ./a.out",
         ("-l --label-io", M::Label),
         ("--version", M::Version),
         ("-h --help", M::Help),
-        // Placement, limits, accounting.
+        // Options for placement, limits and accounting.
         (
             "-c --cores-per-task -g --gpus-per-task --cores --gpus-per-node -t --time-limit \
              --time -q --queue -B --bank -o --setopt -S --setattr --job-name --urgency --requires \
@@ -58,7 +58,7 @@ example: flux run -n 4 ./a.out",
     colon_separates: false,
 };
 
-/// `flux` of a job that runs without a scheduler.
+/// Runs `flux` in a job without a scheduler.
 pub fn flux(words: &[OsString]) -> i32 {
     let begins_with = |verbs: &[&str]| words.iter().take(verbs.len()).eq(verbs);
     match [&["run"][..], &["mini", "run"]].into_iter().find(|verbs| begins_with(verbs)) {

@@ -1,5 +1,5 @@
-//! The `jsrun` stand-in: its options, as far as they have a meaning on one machine (IBM Job Step
-//! Manager 10.1). Resource sets are no more than so many times so many tasks here.
+//! The `jsrun` stand-in, with the options that matter on one machine (IBM Job Step Manager 10.1). A
+//! resource set only multiplies the number of tasks.
 
 use crate::options::Step;
 use crate::options::{Count, Dialect, Meaning as M, Symbol};
@@ -31,7 +31,7 @@ example: jsrun -n 2 -a 4 ./a.out",
         ("-t --stdio_input", M::Input),
         ("-V --version", M::Version),
         ("-? --help --usage", M::Help),
-        // Placement, limits, accounting.
+        // Options for placement, limits and accounting.
         (
             "-c --cpu_per_rs -g --gpu_per_rs -m --memory_per_rs -K --rs_per_socket -b --bind -d \
              --launch_distribution -l --latency_priority -x --exclude_hosts -e --stdio_mode -I \
@@ -40,7 +40,7 @@ example: jsrun -n 2 -a 4 ./a.out",
             M::Value,
         ),
         ("-i --immediate", M::Flag),
-        // Other programs or resources than those of the command line.
+        // Options that add other programs or resources.
         (
             "--erf_input --erf_output --erf_output_pidx -f --appfile -U --use_resources -J \
              --use_reservation -A --allocate_only -H --launch_node_task",

@@ -1,7 +1,6 @@
-//! The `lfs` stand-in: `setstripe` and `getstripe` on the emulated file system, as Lustre users type them.
-//!
-//! Options and output follow lfs-setstripe(1) and lfs-getstripe(1) of Lustre 2.x for plain (not composite)
-//! layouts. Everything else Lustre's `lfs` can do is refused, with exit code 2.
+//! The `lfs` stand-in: `setstripe` and `getstripe` on the emulated file system. Options and output
+//! follow lfs-setstripe(1) and lfs-getstripe(1) of Lustre 2.x for plain (not composite) layouts.
+//! Refuses all other commands with exit code 2.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -90,7 +89,7 @@ struct GetWords {
     paths: Vec<PathBuf>,
 }
 
-/// Runs `lfs` with the words after the program's name; returns the exit code.
+/// Runs `lfs` with its arguments, without the program name. Returns the exit code.
 pub fn main(words: &[OsString]) -> i32 {
     let named = std::iter::once(OsString::from("lfs")).chain(words.iter().cloned());
     let action = match Words::try_parse_from(named) {
@@ -106,7 +105,7 @@ pub fn main(words: &[OsString]) -> i32 {
             );
         }
         Err(error) => {
-            // Nobody is left to be told if this cannot be printed.
+            // There is no other way to report an error if this cannot be printed.
             error.print().ok();
             return error.exit_code();
         }
@@ -144,7 +143,7 @@ fn attach() -> Result<State, (String, Option<&'static str>)> {
     State::attach(Path::new(&path)).map_err(|error| (error.to_string(), None))
 }
 
-/// A size as `lfs` takes it: `65536`, `64k`, `4M`, `1g`.
+/// Parses a size of `lfs`: `65536`, `64k`, `4M`, `1g`.
 fn size(text: &str) -> Result<u64, String> {
     let (number, factor) = match text.char_indices().next_back() {
         Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
@@ -172,7 +171,7 @@ fn get(state: &State, words: &GetWords) -> i32 {
     each(&words.paths, |path| show(state, words, path))
 }
 
-/// Goes on after a failure, as `lfs` does, and remembers it.
+/// Continues after a failure, as `lfs` does. Returns the exit code of the last failure, or 0.
 fn each(paths: &[PathBuf], mut act: impl FnMut(&Path) -> Result<(), LayoutError>) -> i32 {
     let mut exit_code = 0;
     for path in paths {
@@ -208,7 +207,7 @@ fn describe(words: &GetWords, path: &Path, shown: &Shown, targets: u32) -> Strin
     };
     let wanted = [
         (words.stripe_count, "stripe_count: ", i64::from(striping.stripe_count)),
-        // Lustre's sizes are below 4 GiB.
+        // Lustre limits sizes to less than 4 GiB.
         (words.stripe_size, "stripe_size:  ", striping.stripe_size_bytes as i64),
         (words.stripe_index, "stripe_offset:", i64::from(striping.first_target)),
     ];
@@ -233,7 +232,7 @@ fn describe(words: &GetWords, path: &Path, shown: &Shown, targets: u32) -> Strin
     }
 }
 
-/// The report on a file: the fields, then one line for each target.
+/// Formats the report on a file: the fields, then one line for each target.
 fn file(quiet: bool, path: &Path, layout: &Layout, inode: u64, targets: u32) -> String {
     let mut text = String::new();
     if !quiet {
@@ -277,7 +276,7 @@ mod tests {
         assert!(size("99999999999999999g").is_err());
     }
 
-    /// Spellings of CRAY12 and KAUST18 (-s, -o) and of today's Lustre.
+    /// The options of CRAY12 and KAUST18 (-s, -o) and of current Lustre.
     #[test]
     fn old_and_new_spellings_mean_the_same() {
         for line in [

@@ -1,5 +1,5 @@
-//! Stand-ins for programs that job scripts of other machines call: launchers, `module`, `lfs`, `spectral_wait.py`.
-//! Assumes that the script runs in a job of Forebay. Never changes what a launcher's options mean.
+//! Stand-ins for programs that job scripts call: launchers, `module`, `lfs`, `spectral_wait.py`.
+//! Assumes that the script runs in a job of Forebay. Never changes what options of a launcher mean.
 
 mod aprun;
 mod flux;
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 
 pub use rank::exec_rank;
 
-/// Called with the words behind its name; returns the exit code.
+/// Runs a stand-in with its arguments, without the program name. Returns the exit code.
 pub type Main = fn(&[OsString]) -> i32;
 
 /// All stand-ins.
@@ -33,17 +33,17 @@ const STAND_INS: &[(&str, Main)] = &[
     ("spectral_wait.py", spectral::spectral_wait),
     (LFS, lfs::main),
 ];
-/// There is striping to set on the emulated file system only.
+/// Available only with the emulated file system.
 const LFS: &str = "lfs";
 
-/// Names of the stand-ins that a job has.
+/// The names of the stand-ins in a job.
 #[must_use]
 pub fn names(emulated: bool) -> Vec<&'static str> {
     let names = STAND_INS.iter().map(|(name, _)| *name);
     names.filter(|name| emulated || *name != LFS).collect()
 }
 
-/// The stand-in of this name.
+/// The stand-in with this name.
 #[must_use]
 pub fn stand_in(name: &str) -> Option<Main> {
     let found = STAND_INS.iter().find(|(known, _)| *known == name);

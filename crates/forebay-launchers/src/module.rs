@@ -1,10 +1,10 @@
-//! The `module` stand-in. Where the shell has the real one, a function, that goes before us.
+//! The `module` stand-in. A shell function `module` takes precedence over it.
 
 use std::ffi::OsString;
 
 use forebay_terminal::print_warning;
 
-/// `module` of a job on a machine without modules: scripts that load some go on.
+/// Prints a warning and succeeds, so that scripts that load modules continue.
 pub fn module(words: &[OsString]) -> i32 {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     print_warning(&format!(

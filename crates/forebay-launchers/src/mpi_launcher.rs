@@ -1,4 +1,4 @@
-//! The real mpiexec behind the stand-ins that start ranks, and what else they share.
+//! Runs the real mpiexec for the stand-ins, and holds their shared functions.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use forebay_host::process::{command, replace_by};
 use forebay_host::{system, users};
 use forebay_profile::MpiFamily;
 use forebay_scheduler::TASKS_VARIABLE;
-use forebay_terminal::print_error;
+use forebay_terminal::{print_error, print_warning};
 
 use crate::spectral;
 
-/// Exit code when no rank was started, as a shell gives it for a command it cannot run.
+/// The exit code if no rank was started, as a shell returns for a command it cannot run.
 const CANNOT_LAUNCH: i32 = 127;
 
-/// The real mpiexec behind us.
+/// The real mpiexec.
 pub struct Launcher {
     path: PathBuf,
     flavour: MpiFamily,
 }
 
 impl Launcher {
-    /// Finds it; if there is none, complains and returns the exit code.
+    /// Finds the real mpiexec. Otherwise prints an error and returns the exit code.
     pub fn find() -> Result<Self, i32> {
         let names = ["mpiexec", "mpirun"];
         let Some(path) = names.into_iter().find_map(system::find_other_program) else {
@@ -34,7 +34,7 @@ impl Launcher {
         Ok(Self { path, flavour })
     }
 
-    /// An option as this launcher spells it.
+    /// Translates an option to the spelling of this launcher.
     pub fn spell<'a>(&self, option: &'a OsStr) -> &'a OsStr {
         match (self.flavour, option.to_str()) {
             (MpiFamily::OpenMpi, Some("-l" | "--label")) => OsStr::new("--tag-output"),
@@ -43,7 +43,7 @@ impl Launcher {
         }
     }
 
-    /// Becomes it. `prepare` may set directory, environment and output.
+    /// Replaces this process by the launcher. `prepare` may set directory, environment and output.
     pub fn start(&self, words: &[OsString], prepare: impl FnOnce(&mut Command)) -> i32 {
         spectral::announce_from_launcher();
         let mut process = command(&self.path);
@@ -55,19 +55,19 @@ impl Launcher {
     }
 }
 
-/// Makes the launcher start all ranks here: as many as asked for, whatever the number of
-/// processors, and although the environment looks like that of a scheduler's job.
+/// Makes the launcher start all ranks on this machine, even more than processors. The launcher must
+/// ignore that the environment resembles that of a scheduler's job.
 fn adapt(process: &mut Command, flavour: MpiFamily) {
     match flavour {
         MpiFamily::OpenMpi => {
             process.arg("--oversubscribe");
-            // 4.x and 5.x have different names for the parts that would look for a scheduler.
+            // Open MPI 4.x and 5.x use different prefixes for the parts that detect schedulers.
             for prefix in ["OMPI_MCA_", "PRTE_MCA_"] {
                 for part in ["plm", "ras"] {
                     process.env(format!("{prefix}{part}"), "^slurm,tm,lsf");
                 }
             }
-            // The tasks of flux run have FLUX_JOB_ID, at which 4.x would seek Flux, and crash.
+            // `flux run` sets FLUX_JOB_ID for tasks. Open MPI 4.x would then look for it and crash.
             process.env("OMPI_MCA_pmix", "^flux");
             if users::user_id() == 0 {
                 for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
@@ -82,17 +82,48 @@ fn adapt(process: &mut Command, flavour: MpiFamily) {
     }
 }
 
+/// Ranks for each processor from which a warning is printed: their waiting for each other takes most of the time.
+const RANKS_WARNED: usize = 4;
+/// Ranks for each processor that are refused: their start alone takes many minutes.
+const RANKS_MAX: usize = 64;
+/// Set to the number of ranks that may be started nevertheless.
+const RANKS_VARIABLE: &str = "FOREBAY_RANKS_MAX";
+
+/// Warns of many ranks for the processors of this machine, and refuses too many.
+///
+/// # Errors
+/// The exit code, after the error was printed.
+pub fn check_ranks(ranks: usize) -> Result<(), i32> {
+    let processors = system::processors();
+    let allowed = std::env::var(RANKS_VARIABLE).ok().and_then(|text| text.parse().ok());
+    if ranks > allowed.unwrap_or(RANKS_MAX * processors) {
+        let message = format!(
+            "{ranks} ranks on the {processors} processors of this machine are not started: all nodes of the job are this one"
+        );
+        let hint = format!(
+            "ask for fewer tasks, as with --ntasks={processors}, or set {RANKS_VARIABLE}={ranks} to start them nevertheless"
+        );
+        return Err(print_error(&message, Some(&hint), CANNOT_LAUNCH));
+    }
+    if ranks > RANKS_WARNED * processors {
+        print_warning(&format!(
+            "{ranks} ranks share the {processors} processors of this machine: times say little about the job"
+        ));
+    }
+    Ok(())
+}
+
 /// First of these variables that is set.
 pub fn first_variable(names: &[&str]) -> Option<OsString> {
     names.iter().map(OsStr::new).find_map(std::env::var_os)
 }
 
-/// Tasks of the job, as its script asks for or has set since.
+/// The number of tasks that the script requests or has set later.
 pub fn tasks_of_the_job() -> Option<OsString> {
     first_variable(&["SLURM_NTASKS", TASKS_VARIABLE])
 }
 
-/// Complains that there is nothing to start.
+/// Prints the error that no program is given.
 pub fn no_program(example: &str) -> i32 {
     print_error("no program to start", Some(&format!("write for example: {example}")), 2)
 }

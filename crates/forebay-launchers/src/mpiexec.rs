@@ -1,27 +1,27 @@
-//! The `mpiexec` and `mpirun` stand-in: its options, as far as they have a meaning on one machine.
+//! The `mpiexec` and `mpirun` stand-in, with the options that matter on one machine.
 
 use std::ffi::{OsStr, OsString};
 
 use forebay_terminal::print_warning;
 
-use crate::mpi_launcher::{Launcher, no_program, tasks_of_the_job};
+use crate::mpi_launcher::{Launcher, check_ranks, no_program, tasks_of_the_job};
 
-/// How many values follow an option, and what becomes of it.
+/// How the stand-in handles an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// The number of ranks.
     Count,
-    /// Ranks for each node, which is their number where nothing else says it.
+    /// The ranks of each node, used if no option gives the number of ranks.
     PerNode,
     /// One rank for each node.
     OnePerNode,
-    /// Handed on with so many values.
+    /// Passed on with this number of values.
     Passed(usize),
-    /// It places ranks on nodes; dropped with so many values, since there is one node.
+    /// Dropped with this number of values: places ranks on nodes, but there is only one node.
     Dropped(usize),
 }
 
-/// Options of Open MPI's, MPICH's and Intel's mpiexec, dashes left off.
+/// Options of mpiexec from Open MPI, MPICH and Intel MPI, without dashes.
 const OPTIONS: &[(&[&str], Fate)] = &[
     (&["n", "np", "c"], Fate::Count),
     (&["ppn", "perhost", "npernode", "N"], Fate::PerNode),
@@ -54,10 +54,10 @@ const OPTIONS: &[(&[&str], Fate)] = &[
     (&["bynode", "byslot", "nolocal", "nooversubscribe"], Fate::Dropped(0)),
     (&["bind-to-core", "bind-to-socket", "bind-to-none", "use-hwthread-cpus"], Fate::Dropped(0)),
 ];
-/// Options that ask the launcher about itself.
+/// Options that request information about the launcher.
 const QUESTIONS: &[&str] = &["-V", "--version", "-version", "-h", "--help", "-help", "-info"];
 
-/// `mpiexec` and `mpirun` of a job that runs without a scheduler.
+/// Runs `mpiexec` or `mpirun` in a job without a scheduler.
 pub fn mpiexec(words: &[OsString]) -> i32 {
     let launcher = match Launcher::find() {
         Ok(launcher) => launcher,
@@ -66,6 +66,7 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
     let tasks = tasks_of_the_job();
     let mut adapted: Vec<OsString> = Vec::new();
     let mut starts_something = false;
+    let mut ranks: usize = 0;
     // A colon separates programs that run together.
     for context in words.split(|word| word == ":") {
         let (options, program) = split(context, tasks.as_ref());
@@ -75,16 +76,22 @@ pub fn mpiexec(words: &[OsString]) -> i32 {
         adapted.extend(options.iter().map(|option| launcher.spell(option).to_owned()));
         adapted.extend_from_slice(program);
         starts_something |= !program.is_empty();
+        // split puts the number first.
+        let count = options.get(1).filter(|_| options.first().is_some_and(|first| first == "-n"));
+        ranks += count.and_then(|count| count.to_str()?.parse::<usize>().ok()).unwrap_or(0);
     }
     let asks = words.iter().any(|word| QUESTIONS.iter().any(|question| word == question));
     if !starts_something && !asks {
         return no_program("mpiexec -n 4 ./a.out");
     }
-    launcher.start(&adapted, |_| {})
+    match check_ranks(ranks) {
+        Ok(()) => launcher.start(&adapted, |_| {}),
+        Err(status) => status,
+    }
 }
 
-/// Options to hand on, and the program with all behind it. Without a number of ranks the job's
-/// `tasks` are started, as in a job of a scheduler.
+/// Splits words into options to pass on and the program with its arguments. Adds the job's `tasks`
+/// if no option sets the number of ranks, as in a scheduler's job.
 fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>, &'a [OsString]) {
     let mut kept = Vec::new();
     let mut count: Option<OsString> = None;
@@ -124,7 +131,7 @@ fn split<'a>(words: &'a [OsString], tasks: Option<&OsString>) -> (Vec<OsString>,
     (kept, program)
 }
 
-/// An option as written, and without its dashes.
+/// An option with its dashes and without them.
 fn option_name(word: &OsStr) -> Option<(&str, &str)> {
     let text = word.to_str()?;
     let name = text.strip_prefix('-')?;

@@ -1,44 +1,44 @@
-//! Options of a launcher, read by its table.
+//! Parses the options of a launcher with its table.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
-/// What an option of a launcher means on one machine without a scheduler.
+/// The meaning of a launcher's option on one machine without a scheduler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// So many of something.
+    /// Sets a number.
     Count(Count),
     Directory,
     Output,
     Error,
     Input,
-    /// `NAME=VALUE` for the tasks.
+    /// Exports `NAME=VALUE` to the tasks.
     Export,
-    /// `ALL,NAME=VALUE` for the tasks.
+    /// Exports `ALL,NAME=VALUE` to the tasks.
     Exports,
-    /// Takes variables away from the tasks, which is not done.
+    /// Removes variables from the tasks. Not supported.
     Unexport,
-    /// Each line of output begins with its rank.
+    /// Starts each line of output with the rank.
     Label,
-    /// As many tasks as the job has.
+    /// Uses the number of tasks of the job.
     TasksOfTheJob,
-    /// Nothing; it has no value.
+    /// No effect; takes no value.
     Flag,
-    /// Nothing; it has a value.
+    /// No effect; takes a value.
     Value,
-    /// Nothing; it has a value only where that is attached.
+    /// No effect; takes a value only if it is attached.
     AttachedValue,
-    /// First of two letters that are an option together, such as `-cc`.
+    /// The first letter of options with two letters after a single dash, such as `-cc`.
     TwoLetters,
-    /// Something we cannot do, and which must not be left out silently.
+    /// Not supported, and too important to ignore.
     Refused,
     Version,
     Help,
 }
 
-/// What an option counts.
+/// The quantity that an option sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
     Tasks,
@@ -51,10 +51,10 @@ pub enum Count {
     TasksPerSet,
 }
 
-/// What the options ask for.
+/// The result of the options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The last one of a kind counts.
+    /// The last entry of each kind counts.
     pub counts: Vec<(Count, u32)>,
     pub directory: Option<PathBuf>,
     pub output: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub struct Step {
     pub exports: Vec<(String, String)>,
     pub label: bool,
     pub tasks_of_the_job: bool,
-    /// What to say instead of starting anything.
+    /// The text to print instead of starting a program.
     pub question: Option<String>,
     pub warnings: Vec<String>,
     pub program: Vec<OsString>,
@@ -76,38 +76,38 @@ impl Step {
     }
 }
 
-/// Names of options with their dashes, between spaces, and what they mean.
+/// Names of options with their dashes, separated by spaces, and their meaning.
 pub type Options = &'static [(&'static str, Meaning)];
 
-/// A symbol in the name of a file, or a variable.
+/// The value of a symbol in a file name, or of a variable.
 #[derive(Clone, Copy)]
 pub enum Symbol {
     Job,
     Host,
-    /// Number of the node, which is the first.
+    /// The number of the node, which is always the first.
     Node,
-    /// Number of nodes.
+    /// The number of nodes.
     Nodes,
 }
 
-/// A launcher that starts one program in many tasks.
+/// A launcher that starts several tasks of one program.
 pub struct Dialect {
     pub name: &'static str,
     pub usage: &'static str,
     pub options: Options,
-    /// Tasks by the step's own options; none for those of the job.
+    /// The number of tasks from the step's options; none to use the job's number.
     pub tasks: fn(&Step) -> Option<u32>,
-    /// Variables of a task: its rank, its rank on the node, the number of tasks.
+    /// Variables of a task: rank, rank on the node, number of tasks.
     pub task_variables: [&'static str; 3],
     /// Other variables of a task.
     pub step_variables: &'static [(&'static str, Symbol)],
-    /// Symbols in names of files. The rank is `%t` wherever a launcher knows it.
+    /// Symbols in file names. All launchers use `%t` for the rank.
     pub symbols: &'static [(&'static str, Symbol)],
-    /// Name of a file that is no file.
+    /// The file name that means "no file".
     pub no_file: Option<&'static str>,
-    /// Does standard error go where standard output goes, unless it has a file of its own?
+    /// Whether standard error follows standard output if it has no file.
     pub error_follows_output: bool,
-    /// Is `:` between the programs of a step with several?
+    /// Whether `:` separates the programs of a step.
     pub colon_separates: bool,
 }
 
@@ -118,10 +118,10 @@ impl Dialect {
         found.map(|(_, meaning)| *meaning)
     }
 
-    /// Reads options up to the program.
+    /// Parses options up to the program.
     ///
     /// # Errors
-    /// A bad or missing value, or an option that is refused.
+    /// A bad or missing value, or a refused option.
     pub fn parse(&self, words: &[OsString]) -> Result<Step, lexopt::Error> {
         let mut step = Step::default();
         let mut parser = lexopt::Parser::from_args(words);
@@ -203,7 +203,7 @@ impl Dialect {
     }
 }
 
-/// The least of a range; there is one host.
+/// Parses the minimum of a range. All hosts count as one.
 fn number(text: &str) -> Result<u32, lexopt::Error> {
     let least = match text {
         "ALL_HOSTS" => "1",
@@ -212,7 +212,7 @@ fn number(text: &str) -> Result<u32, lexopt::Error> {
     OsString::from(least).parse()
 }
 
-/// What is not named is exported too, unless the real launcher is asked not to.
+/// Variables that are not named are always exported. Other requests cause a warning.
 fn export(step: &mut Step, name: &str, item: &str) {
     match item.split_once('=') {
         _ if item == "NONE" || item.starts_with(['-', '^']) => not_honoured(step, name, item),

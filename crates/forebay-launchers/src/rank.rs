@@ -1,4 +1,4 @@
-//! One task of a step: the variables and files its launcher would give it, then the program itself.
+//! Runs one task of a step, with the variables and files that its launcher would provide.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,31 @@ use forebay_terminal::print_error;
 
 use crate::mpi_launcher::first_variable;
 
-/// File that each task reads as its standard input.
+/// Names the file that each task uses as standard input.
 pub const INPUT_VARIABLE: &str = "FOREBAY_TASK_INPUT";
-/// File that each task writes its standard output to; `%t` is replaced by its rank.
+/// Names the file for standard output of each task. The rank replaces `%t`.
 pub const OUTPUT_VARIABLE: &str = "FOREBAY_TASK_OUTPUT";
 /// The same for standard error.
 pub const ERROR_VARIABLE: &str = "FOREBAY_TASK_ERROR";
 
-/// Each names the variables that the launcher calls a task's rank, its rank on the node, and the
-/// number of tasks, between spaces.
+/// Variables that list the launcher's names for the rank, the rank on the node, and the number of
+/// tasks, separated by spaces.
 pub const NAMES: [&str; 3] =
     ["FOREBAY_NAMES_OF_RANK", "FOREBAY_NAMES_OF_LOCAL_RANK", "FOREBAY_NAMES_OF_SIZE"];
-/// Where Open MPI, MPICH and PMIx say the same.
+/// The variables of Open MPI, MPICH and PMIx for the same values.
 const SOURCES: [&[&str]; 3] = [
     &["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"],
     &["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"],
     &["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"],
 ];
 
-/// Does each task have a file of its own under this name?
+/// Whether each task has its own file with this name.
 pub fn is_of_each_task(path: &Path) -> bool {
     let text = path.to_string_lossy();
     text.contains("%t")
 }
 
-/// Replaces this process by the program. Returns an exit code if that fails.
+/// Replaces this process by the program. Returns an exit code on failure.
 pub fn exec_rank(words: &[OsString]) -> i32 {
     let Some((program, arguments)) = words.split_first() else {
         return print_error("no program to start", None, 2);

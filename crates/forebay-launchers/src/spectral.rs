@@ -1,4 +1,4 @@
-//! The stand-in for Spectral's command that waits, and how launchers announce Spectral's directories.
+//! The stand-in for Spectral's wait command. Reports Spectral's directories to `forebay run`.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use forebay_terminal::{
 
 const FAILED: i32 = 1;
 
-/// Spectral's `spectral_wait.py`.
+/// Runs Spectral's `spectral_wait.py`.
 pub fn spectral_wait(_words: &[OsString]) -> i32 {
     let waited = announce().and_then(|_| {
         let begin = query_drain(&ControlRequest::Status)?;
@@ -31,7 +31,7 @@ pub fn spectral_wait(_words: &[OsString]) -> i32 {
     }
 }
 
-/// Tells `forebay run` where Spectral's files go, if the script has said so by now.
+/// Reports the directories of Spectral to `forebay run`, if the script has set them.
 fn announce() -> Result<bool, Error> {
     let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (Some(persist), Some(pfs)) = (named("PERSIST_DIR"), named("PFS_DIR")) else {
@@ -40,10 +40,10 @@ fn announce() -> Result<bool, Error> {
     query_drain(&ControlRequest::Spectral { persist, pfs }).map(|_| true)
 }
 
-/// The same, from a launcher in any job.
+/// The same, called by a launcher in any job.
 pub fn announce_from_launcher() {
     match announce() {
-        // A job that was not started with Spectral has no socket for it, and means nothing by the variables.
+        // A job without Spectral has no socket. Its variables mean something else.
         Ok(_) | Err(Error::NoDrain { .. }) => {}
         Err(error) => print_warning(&format!("Spectral: {error}")),
     }

@@ -1,5 +1,4 @@
-//! The `srun` stand-in: its options, as far as they have a meaning on one machine (srun(1) of
-//! Slurm 22.05).
+//! The `srun` stand-in, with the options that matter on one machine (srun(1) of Slurm 22.05).
 
 use crate::options::Step;
 use crate::options::{Count, Dialect, Meaning as M, Symbol};
@@ -30,7 +29,7 @@ example: srun -n 4 ./a.out",
         ("-l --label", M::Label),
         ("-V --version", M::Version),
         ("-h --help --usage", M::Help),
-        // Placement, limits, accounting.
+        // Options for placement, limits and accounting.
         (
             "-A -B -C -F -G -J -L -M -P -S -T -W -d -m -p -q -r -t -w -x --account --accel-bind \
              --acctg-freq --bb --bbf --bcast --cluster-constraint --comment --compress \
@@ -48,7 +47,7 @@ example: srun -n 4 ./a.out",
             M::Value,
         ),
         ("-E -H -O -Q -X -Z -j -k -s -u -v", M::Flag),
-        // Without a value, or with one behind `=` only.
+        // Options without a value, or with a value only after `=`.
         (
             "-I -K --contiguous --immediate --kill-on-bad-exit --nice --disable-status --exact \
              --exclusive --hold --interactive --join --no-allocate --no-kill --no-shell \
@@ -72,7 +71,7 @@ example: srun -n 4 ./a.out",
     colon_separates: false,
 };
 
-/// Its own options, else the job's (srun(1), option --ntasks).
+/// From the step's options, else from the job's (srun(1), option --ntasks).
 fn tasks(step: &Step) -> Option<u32> {
     let nodes = step.count(Count::Nodes).unwrap_or(1);
     let per_node = step.count(Count::TasksPerNode);

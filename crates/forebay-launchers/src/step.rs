@@ -1,4 +1,4 @@
-//! One step: a program in so many tasks, which is what every launcher's options come down to.
+//! Runs one step: several tasks of one program, for all launchers.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,11 +9,11 @@ use forebay_host::system;
 use forebay_scheduler::JOB_ID_VARIABLE;
 use forebay_terminal::{print_error, print_stdout, print_warning};
 
-use crate::mpi_launcher::{Launcher, no_program, tasks_of_the_job};
+use crate::mpi_launcher::{Launcher, check_ranks, no_program, tasks_of_the_job};
 use crate::options::{Count, Dialect, Step, Symbol};
 use crate::rank;
 
-/// Stands in for a launcher in a job that runs without a scheduler.
+/// Runs a launcher's command line in a job without a scheduler.
 pub fn launch(dialect: &Dialect, words: &[OsString]) -> i32 {
     let name = dialect.name;
     match dialect.parse(words) {
@@ -48,7 +48,12 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
         Ok(launcher) => launcher,
         Err(status) => return status,
     };
-    let words = command_line(dialect, step, &launcher);
+    let ranks = ranks(dialect, step);
+    if let Err(status) = check_ranks(ranks.to_str().and_then(|text| text.parse().ok()).unwrap_or(0))
+    {
+        return status;
+    }
+    let words = command_line(step, &launcher, ranks);
     match words.and_then(|words| Ok((words, Streams::of(dialect, step)?))) {
         Ok((words, streams)) => launcher.start(&words, |process| {
             process.envs(rank::NAMES.into_iter().zip(dialect.task_variables));
@@ -68,15 +73,19 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
     }
 }
 
+/// The number of tasks: the step's own, else the job's.
+fn ranks(dialect: &Dialect, step: &Step) -> OsString {
+    let own = (dialect.tasks)(step).map(|tasks| OsString::from(tasks.to_string()));
+    own.or_else(tasks_of_the_job).unwrap_or("1".into())
+}
+
 /// Options of the launcher, ourselves as the start of each task, and the program.
 fn command_line(
-    dialect: &Dialect,
     step: &Step,
     launcher: &Launcher,
+    ranks: OsString,
 ) -> forebay_host::Result<Vec<OsString>> {
-    let own = (dialect.tasks)(step).map(|tasks| OsString::from(tasks.to_string()));
-    let tasks = own.or_else(tasks_of_the_job).unwrap_or("1".into());
-    let mut words: Vec<OsString> = vec!["-n".into(), tasks];
+    let mut words: Vec<OsString> = vec!["-n".into(), ranks];
     if step.label {
         words.push(launcher.spell("-l".as_ref()).to_owned());
     }
@@ -94,12 +103,12 @@ fn value(symbol: Symbol) -> String {
     }
 }
 
-/// The step's streams: files for all tasks together, and for each of them.
+/// The streams of a step: files shared by all tasks, and files for each task.
 #[derive(Default)]
 struct Streams {
     output: Option<File>,
     error: Option<File>,
-    /// What each task opens for itself.
+    /// Files that each task opens itself.
     of_each_task: Vec<(&'static str, PathBuf)>,
 }
 

@@ -11,16 +11,20 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
     /// The source does not exist.
-    #[error("the source {} does not exist", .0.display())]
+    #[error("the source {} does not exist", forebay_host::files::printable(.0))]
     NoSource(PathBuf),
     /// The request says `type=file`, but the source is not a file.
-    #[error("the source {} is not a file", .0.display())]
+    #[error("the source {} is not a file", forebay_host::files::printable(.0))]
     NotAFile(PathBuf),
     /// The request says `type=directory`, but the source is not a directory.
-    #[error("the source {} is not a directory", .0.display())]
+    #[error("the source {} is not a directory", forebay_host::files::printable(.0))]
     NotADirectory(PathBuf),
     /// The source contains its own target, so the copy would never end.
-    #[error("the target {} lies in the source {}", target.display(), source_directory.display())]
+    #[error(
+        "the target {} lies in the source {}",
+        forebay_host::files::printable(target),
+        forebay_host::files::printable(source_directory)
+    )]
     IntoItself {
         /// The directory to copy.
         source_directory: PathBuf,
@@ -28,7 +32,7 @@ pub enum Error {
         target: PathBuf,
     },
     /// The journal cannot be read or written.
-    #[error("the journal {} cannot be used: {error}", path.display())]
+    #[error("the journal {} cannot be used: {error}", forebay_host::files::printable(path))]
     Journal {
         /// The file of the journal.
         path: PathBuf,
@@ -36,7 +40,7 @@ pub enum Error {
         error: rusqlite::Error,
     },
     /// The file is damaged or not a journal.
-    #[error("the journal {} is damaged: {what}", path.display())]
+    #[error("the journal {} is damaged: {what}", forebay_host::files::printable(path))]
     Damaged {
         /// The file of the journal.
         path: PathBuf,
@@ -44,16 +48,11 @@ pub enum Error {
         what: String,
     },
     /// Another process runs the journal.
-    #[error("the journal {} is in hand: another process carries it out", .0.display())]
+    #[error("the journal {} is in hand: another process carries it out", forebay_host::files::printable(.0))]
     Locked(PathBuf),
-    /// The system, or a limit of the user, allows no more threads.
-    #[error("no thread can be started to stage {}: {error}", path.display())]
-    NoThread {
-        /// The source to scan, or the journal to run.
-        path: PathBuf,
-        /// The error of the system.
-        error: std::io::Error,
-    },
+    /// A thread of the staging panicked, and has printed why.
+    #[error("a thread of the staging ended unexpectedly: this is a defect of Forebay")]
+    Panicked,
     /// The scan of the sources was stopped.
     #[error("looking through the sources was interrupted")]
     PlanInterrupted(PathBuf),
@@ -84,14 +83,13 @@ impl Error {
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             Self::Host(error) => error.source.raw_os_error(),
-            Self::NoThread { error, .. } => error.raw_os_error(),
             Self::NoSource(_) => Some(libc::ENOENT),
             Self::NotAFile(_) | Self::IntoItself { .. } => Some(libc::EINVAL),
             Self::NotADirectory(_) => Some(libc::ENOTDIR),
             Self::Locked(_) => Some(libc::EBUSY),
             Self::Journal { .. } if self.is_journal_full() => Some(libc::ENOSPC),
             Self::PlanInterrupted(_) | Self::LookInterrupted(_) => Some(libc::ECANCELED),
-            Self::Journal { .. } | Self::Damaged { .. } => None,
+            Self::Journal { .. } | Self::Damaged { .. } | Self::Panicked => None,
         }
     }
 
@@ -101,7 +99,7 @@ impl Error {
             Self::Damaged { path, .. } => format!(
                 "what stands at the destinations is whole; remove {} and stage again: what is there \
                  already is not copied again",
-                path.display()
+                forebay_host::files::printable(path)
             ),
             Self::Locked(_) => "wait for it, or cancel it".to_owned(),
             Self::Journal { .. } if self.is_journal_full() => {
@@ -112,7 +110,7 @@ impl Error {
             {
                 format!(
                     "get the right to write {} and what lies beside it under the same name",
-                    path.display()
+                    forebay_host::files::printable(path)
                 )
             }
             // SQLite reports this also if its shared memory file finds no room.
@@ -121,14 +119,11 @@ impl Error {
             {
                 format!(
                     "is there room where {} lies, and is its disk sound?",
-                    path.display()
+                    forebay_host::files::printable(path)
                 )
             }
             Self::PlanInterrupted(_) | Self::LookInterrupted(_) => "run it again".to_owned(),
-            Self::NoThread { .. } => {
-                "end some of your processes, or raise the limit of their number (ulimit -u), then run it again"
-                    .to_owned()
-            }
+            Self::Panicked => "run it again, and report what it printed".to_owned(),
             Self::NoSource(_) => "check the path".to_owned(),
             Self::NotAFile(_) | Self::NotADirectory(_) => {
                 "name it as what it is: file or directory".to_owned()
@@ -151,8 +146,8 @@ impl From<Error> for Failure {
             | Error::LookInterrupted(path)
             | Error::IntoItself { target: path, .. }
             | Error::Journal { path, .. }
-            | Error::NoThread { path, .. }
             | Error::Damaged { path, .. } => path.clone(),
+            Error::Panicked => PathBuf::new(),
         };
         Self { path, reason: error.to_string(), remedy: error.hint(), errno: error.errno() }
     }

@@ -13,4 +13,5 @@ pub(crate) mod leaf_directories;
 pub(crate) mod lock;
 pub(crate) mod pieces;
 pub(crate) mod plan_rows;
+pub(crate) mod row_sums;
 pub(crate) mod transfers;

@@ -2,6 +2,7 @@
 
 pub(crate) mod already_present;
 pub(crate) mod counts;
+pub(crate) mod failed_writes;
 pub(crate) mod failure;
 pub(crate) mod found;
 pub(crate) mod item;

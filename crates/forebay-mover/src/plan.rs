@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod destinations;
+pub(crate) mod failed_writes;
 pub(crate) mod retry;
 pub(crate) mod scan;
 pub(crate) mod writer;

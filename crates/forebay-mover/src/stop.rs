@@ -1,10 +1,7 @@
-//! Requests to stop, and the start of threads.
+//! Requests to stop.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-use crate::error::Error;
 
 /// Interval between checks whether the journal is cancelled.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
@@ -23,10 +20,4 @@ impl<'a> Stop<'a> {
     pub(crate) fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed) || (self.cancelled)()
     }
-}
-
-/// Maps the failed start of a thread to an error.
-pub(crate) fn started<T>(thread: std::io::Result<T>, path: &Path) -> Result<(), Error> {
-    let path = path.to_owned();
-    thread.map(drop).map_err(|error| Error::NoThread { path, error })
 }

@@ -1,9 +1,9 @@
-//! Draining while the job computes: each version of a file that its last writer has closed goes at once to
-//! where stage-out would bring it, or to a directory of its own. What has arrived unchanged is not copied
-//! again at stage-out; what has not, stage-out copies. So nothing that goes wrong here loses anything.
+//! Drains files while the job runs: each version of a closed file is copied at once to the target
+//! of its stage_out line or to another directory. Stage-out skips files that were copied and have
+//! not changed. It copies all others, so a failure here loses no data.
 //!
-//! One thread receives closed files (`forebay_host::close_watch`), some copy and yield to all others, one answers
-//! the job's own processes (`control`).
+//! One thread receives closed files (`forebay_host::close_watch`). Others copy at low priority. One
+//! answers processes of the job (`control`).
 
 mod control;
 mod copying;
@@ -21,9 +21,9 @@ use forebay_directive::{Request, Stage};
 use forebay_host::clock;
 use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
 use forebay_host::messages::Messages;
-use forebay_host::priority;
 use forebay_host::process::StopRequests;
-use forebay_mover::{Journal, Verify};
+use forebay_host::{priority, threads};
+use forebay_mover::{Failure, Journal, Verify};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -31,7 +31,7 @@ use crate::Error;
 use crate::versions::Version;
 use control::Control;
 use copying::{Copying, ImpreciseCopy, finish_directories};
-use forebay_record::{DrainTarget, RecordFile, TargetLog, tag};
+use forebay_record::{DrainTarget, RecordFile, TargetLog, WriteFailures, tag};
 use forebay_staging::Staged;
 use queue::{Copied, Queue};
 use rules::{Rule, Rules};
@@ -44,32 +44,34 @@ pub use rules::not_in_burst_buffer;
 pub use spec::check;
 pub use spec::{DrainSpec, Spectral};
 
-/// The text of `--drain`, where no option says it: directives have no room for it.
+/// The variable with the text of `--drain`, used if the option is missing. Directives have no place for it.
 pub const DRAIN_VARIABLE: &str = "FOREBAY_DRAIN";
 
-/// Threads that copy, while the job computes and at its end.
+/// Threads that copy.
 const WORKERS: usize = 4;
 
-/// What a drain must know of its job.
+/// The description of the job to drain.
 pub struct Job<'a> {
-    /// Identifies it.
+    /// The id of the job.
     pub id: &'a str,
-    /// Its own directory, which gets the socket.
+    /// The job directory, which gets the socket.
     pub directory: &'a Path,
-    /// What its script asks for.
+    /// The request of the job script.
     pub request: &'a Request,
-    /// Its allocation.
+    /// The allocation of the job.
     pub allocation: &'a Allocation,
     /// Directories of the namespaces.
     pub roots: Vec<PathBuf>,
-    /// Where the job also sees the private namespace.
+    /// The second path of the private namespace, as the job sees it.
     pub node_local: Option<PathBuf>,
-    /// What is drained.
+    /// The `--drain` options.
     pub specs: &'a [DrainSpec],
-    /// What is drained Spectral's way.
+    /// The directories that Spectral drains.
     pub spectral: &'a Spectral,
-    /// When copies are compared with their sources.
+    /// When Forebay compares copies with their sources.
     pub verify: Verify,
+    /// Finds files with a failed write, which are left to the stage-out.
+    pub write_failures: WriteFailures,
     /// Prints messages.
     pub messages: &'a dyn Messages,
 }
@@ -83,16 +85,16 @@ pub struct Drain<'a> {
     queue_changed: Condvar,
     imprecise: Mutex<Vec<ImpreciseCopy>>,
     speed: Mutex<Speed>,
-    /// Held while directories are made at a destination.
+    /// Held while directories are created at a destination.
     mkdir_lock: Mutex<()>,
     began: Instant,
 }
 
 impl<'a> Drain<'a> {
-    /// The drain that the job asks for; none if it asks for nothing.
+    /// Creates the drain that the job requests; none if it requests nothing.
     ///
     /// # Errors
-    /// If it cannot be done.
+    /// If a requested drain is impossible.
     pub fn new(job: Job<'a>, stops: StopRequests) -> Result<Option<Self>, Error> {
         let rules = Rules::new(&job)?;
         if rules.is_empty() {
@@ -112,16 +114,16 @@ impl<'a> Drain<'a> {
         }))
     }
 
-    /// What goes to directories that no stage_out line names.
+    /// The targets that no stage_out line names.
     pub fn elsewhere(&self) -> Vec<DrainTarget> {
         self.rules.lock().elsewhere()
     }
 
-    /// Drains as long as the job runs. What is being copied at its end is copied to the end, unless we are asked
-    /// to stop: then there may be no time for it, and stage-out first names what is not safe.
+    /// Drains while the job runs. When the job ends, Forebay completes the copies in progress. A stop
+    /// request cancels them: stage-out must first report what is not safe, and time may be short.
     ///
     /// # Errors
-    /// The job's own; or nothing can be watched, and the job was not begun.
+    /// The error of the job. If nothing can be watched, the job is not started.
     pub fn run_with<T, E: From<Error>>(
         &self,
         recorded: &mut RecordFile,
@@ -138,48 +140,66 @@ impl<'a> Drain<'a> {
         let recorded = Mutex::new(recorded);
         let handle = |request| self.handle(request, &bell, &recorded);
         std::thread::scope(|scope| {
-            scope.spawn(|| self.listen(closes));
+            let left = |error: forebay_host::Error, what: &str| {
+                self.job.messages.warning(&format!("drain: {error}: {what}"));
+            };
+            if let Err(error) = threads::spawn_scoped(scope, || self.listen(closes)) {
+                self.mark_all_unwatched(&error);
+                self.queue.lock().synced_to = u64::MAX;
+                left(error, "all files wait for the stage-out");
+            }
             let target_log = &target_log;
-            let copy = |number| scope.spawn(move || self.copy(number, target_log));
-            let copies: Vec<_> = (0..WORKERS).map(copy).collect();
-            scope.spawn(|| control.serve(&handle));
+            let copy = |number| threads::spawn_scoped(scope, move || self.copy(number, target_log));
+            let (copies, refused): (Vec<_>, Vec<_>) =
+                (0..WORKERS).map(copy).partition(std::result::Result::is_ok);
+            if let Some(Err(error)) = refused.into_iter().next().filter(|_| copies.is_empty()) {
+                self.queue.lock().cannot_copy = true;
+                left(error, "all files wait for the stage-out");
+            }
+            if let Err(error) = threads::spawn_scoped(scope, || control.serve(&handle)) {
+                control.close();
+                left(error, "forebay drain status and wait fail");
+            }
             let ended = job();
-            // The job's processes are no more, so this is all that they have closed.
+            // All processes of the job have ended, so they close no further files.
             self.wait_for_events(&bell);
             self.queue.lock().job_ended = true;
             self.queue_changed.notify_all();
-            for copy in copies {
-                copy.join().ok(); // it has no result
+            for copy in copies.into_iter().flatten() {
+                copy.join().ok(); // it returns nothing
             }
-            bell.stop().ok(); // the watch may have ended by itself
+            bell.stop().ok(); // the watch may have ended already
             control.close();
             ended
         })
     }
 
-    /// Carries out what one of the job's processes asks. Returns the status after it, and what went wrong.
+    /// Handles a request of a job process. Returns the status afterwards and the error.
     fn handle(
         &self,
         request: ControlRequest,
         bell: &WatchHandle,
         recorded: &Mutex<&mut RecordFile>,
     ) -> (DrainStatus, Option<String>) {
-        let done = match request {
-            ControlRequest::Status => Ok(()),
-            ControlRequest::Wait => {
-                let number = self.wait_for_events(bell);
-                drop(self.wait_while(|queue| !queue.is_done_before(number) && !queue.job_ended));
-                Ok(())
-            }
-            ControlRequest::Spectral { persist, pfs } => {
-                self.add_spectral_rule(&persist, &pfs, recorded)
-            }
-        };
+        let done =
+            match request {
+                ControlRequest::Status => Ok(()),
+                ControlRequest::Wait => {
+                    let number = self.wait_for_events(bell);
+                    drop(self.wait_while(|queue| {
+                        !queue.is_done_before(number) && !queue.has_no_copies()
+                    }));
+                    Ok(())
+                }
+                ControlRequest::Spectral { persist, pfs } => {
+                    self.add_spectral_rule(&persist, &pfs, recorded)
+                }
+            };
         let error = done.err().map(|error| error.to_string());
         (self.queue.lock().status(), error)
     }
 
-    /// What is to be drained is recorded first, so that it is not forgotten when we are killed.
+    /// Updates the job record first, so that the rule survives a crash of Forebay.
     fn add_spectral_rule(
         &self,
         persist: &str,
@@ -204,7 +224,7 @@ impl<'a> Drain<'a> {
         Ok(())
     }
 
-    /// Waits until all that was closed by now is in the queue. Returns the number of what comes next.
+    /// Waits until all files closed so far are in the queue. Returns the number of the next version.
     fn wait_for_events(&self, bell: &WatchHandle) -> u64 {
         let ticket = bell.request_ticket().unwrap_or_else(|error| {
             self.mark_all_unwatched(&error);
@@ -220,7 +240,7 @@ impl<'a> Drain<'a> {
         queue
     }
 
-    /// No directory is watched any more.
+    /// Marks all roots as unwatched.
     fn mark_all_unwatched(&self, error: &forebay_host::Error) {
         let mut queue = self.queue.lock();
         for root in &self.job.roots {
@@ -228,7 +248,17 @@ impl<'a> Drain<'a> {
         }
     }
 
-    fn listen(&self, mut closes: CloseWatcher) {
+    /// Queues closed files until the watch ends.
+    fn listen(&self, closes: CloseWatcher) {
+        if threads::caught(|| self.queue_closed(closes)).is_none() {
+            let error = std::io::Error::other("its thread ended unexpectedly");
+            self.mark_all_unwatched(&forebay_host::threads::error(error));
+        }
+        self.queue.lock().synced_to = u64::MAX;
+        self.queue_changed.notify_all();
+    }
+
+    fn queue_closed(&self, mut closes: CloseWatcher) {
         let messages = self.job.messages;
         let mut is_unwatched_reported = false;
         loop {
@@ -258,8 +288,6 @@ impl<'a> Drain<'a> {
             }
             self.queue_changed.notify_all();
         }
-        self.queue.lock().synced_to = u64::MAX;
-        self.queue_changed.notify_all();
     }
 
     /// Queues a version that matches a rule.
@@ -272,8 +300,8 @@ impl<'a> Drain<'a> {
         self.queue.lock().add(version);
     }
 
-    /// One of the threads that copy. Several do, since one alone has one target of a file system at a time
-    /// where files are not striped, and waits for a sync after each small file.
+    /// The loop of a copying thread. There are several: one thread uses one storage target at a
+    /// time if files are not striped, and it waits for a sync after each small file.
     fn copy(&self, number: usize, target_log: &TargetLog) {
         if let Err(error) = priority::lower_priority() {
             self.job.messages.explain(&format!("drain: {error}"));
@@ -281,7 +309,11 @@ impl<'a> Drain<'a> {
         while let Some(version) = self.take() {
             self.log("DEQUEUE", &version);
             let mut made = Vec::new();
-            let copied = self.copy_one((number, target_log), &version, &mut made);
+            let copied =
+                threads::caught(|| self.copy_one((number, target_log), &version, &mut made));
+            let path = &version.closed.path;
+            let failed = || Failure::new(path.clone(), "its copy ended unexpectedly".to_owned());
+            let copied = copied.unwrap_or_else(|| Copied::Failed(failed()));
             if matches!(copied, Copied::Done) {
                 self.log("DONE", &version);
             }
@@ -293,7 +325,7 @@ impl<'a> Drain<'a> {
         }
     }
 
-    /// The next version, as soon as there is one; none when the job has ended.
+    /// Waits for the next version; none when the job has ended.
     fn take(&self) -> Option<Version> {
         let mut taken = None;
         drop(self.wait_while(|queue| {
@@ -314,14 +346,14 @@ impl<'a> Drain<'a> {
         let rule = self.rule(version);
         let has_ended = || self.queue.lock().job_ended;
         let yields = AtomicBool::new(true);
-        // Called by the thread that copies, which is none of ours: a class is its own.
+        // A thread of the mover calls this. The I/O class is per thread, so each thread sets its own.
         let on_bytes = |bytes: u64| {
             if has_ended() {
                 if yields.swap(false, Ordering::Relaxed) {
-                    priority::set_default_io_class().ok(); // it is copied all the same
+                    priority::set_default_io_class().ok(); // the copy continues on failure
                 }
             } else if let Some((_, limit)) = &rule.rate {
-                limit.wait(bytes, has_ended); // then nobody is there to be yielded to
+                limit.wait(bytes, has_ended); // the limit ends with the job
             }
         };
         let cancelled = || self.stops.count() > 0 && has_ended();
@@ -331,6 +363,7 @@ impl<'a> Drain<'a> {
             mkdir_lock: &self.mkdir_lock,
             tag: tag(self.job.id, number),
             verify: self.job.verify,
+            write_failures: &self.job.write_failures,
             speed: rule.rate.is_none().then_some(&self.speed),
             on_bytes: &on_bytes,
             cancelled: &cancelled,
@@ -339,40 +372,44 @@ impl<'a> Drain<'a> {
         copying.copy(version, ways, made)
     }
 
-    /// How fast it goes where no rate holds it back; none as long as too little was copied to tell.
+    /// The speed of copies without a rate limit; none if too little was copied to estimate it.
     pub fn bytes_per_s(&self) -> Option<f64> {
         self.speed.lock().bytes_per_s(clock::now())
     }
 
-    /// Marks in the journal of the stage-out what has arrived although it does not look so. Returns how many
-    /// files that are.
+    /// Marks copies in the journal of the stage-out whose times the file system rounded. Returns
+    /// the number of marked files.
     pub fn mark_arrived(&self, journal: &Journal) -> u64 {
         let mut marked = 0;
         for copy in &*self.imprecise.lock() {
             match copy.mark_arrived(journal) {
                 Ok(is_marked) => marked += u64::from(is_marked),
-                Err(error) => self.job.messages.explain(&error.to_string()), // it is copied again
+                Err(error) => self.job.messages.explain(&error.to_string()), // copied again
             }
         }
         marked
     }
 
-    /// Reports what was done by now.
+    /// Reports what was drained so far.
     pub fn report_progress(&self) -> DrainStatus {
         let queue = self.queue.lock();
         let (status, first) = (queue.status(), queue.first_not_staged.clone());
         drop(queue);
         report::report_progress(&status, first.as_deref(), self.job.messages);
+        for pattern in self.rules.lock().unmatched() {
+            let warning = format!("drain: no file that was closed matched {pattern}");
+            self.job.messages.warning(&warning);
+        }
         status
     }
 
-    /// The account, after stage-out.
+    /// The summary, after stage-out.
     pub fn summary(&self, status: DrainStatus, staged: Option<&Staged>) -> Drained {
         let last_copied = self.queue.lock().last_copied;
         report::summary(status, staged, self.began, last_copied)
     }
 
-    /// After stage-out, with its journal if there was one: what was left to it is done if it is at its place now.
+    /// After stage-out, logs the versions that it copied according to `journal`.
     pub fn finish(&self, journal: Option<&Journal>) {
         if let Err(error) = finish_directories(&mut self.queue.lock().made) {
             self.job.messages.warning(&error.to_string());
@@ -389,7 +426,7 @@ impl<'a> Drain<'a> {
         }
     }
 
-    /// Has stage-out brought it to where its log says?
+    /// Has stage-out copied the file to all its logged targets?
     fn is_placed(
         &self,
         version: &Version,
@@ -408,7 +445,7 @@ impl<'a> Drain<'a> {
         self.rules.lock().rule(version.rule)
     }
 
-    /// The script's stage_out lines.
+    /// The stage_out lines of the script.
     fn stages(&self) -> &[Stage] {
         &self.job.request.stage_out
     }

@@ -1,9 +1,9 @@
-//! Why a drain or the commands on close cannot be run, with the remedy.
+//! Errors of drains and of commands on close, with their remedies.
 
-/// Why nothing is drained, or no command runs.
+/// Why Forebay drains no files or runs no command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// The operating system refused.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
     /// The job's record cannot be written.

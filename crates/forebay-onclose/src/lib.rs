@@ -1,6 +1,6 @@
-//! What is done with each file that its last writer closed: a copy to its destination, or a command.
+//! Handles each file that its last writer closed: copies it to its destination or runs a command.
 //!
-//! Assumes that stage-out follows: it copies what a drain did not. Never removes a file of the job.
+//! Assumes that stage-out copies what a drain did not. Never removes a file of the job.
 
 mod drain;
 mod error;

@@ -1,4 +1,4 @@
-//! Commands on close: one for each version of a matching file, as soon as its last writer has closed it.
+//! Commands on close: one for each version of a matching file, run when its last writer has closed it.
 
 mod callbacks;
 mod queue;
@@ -12,41 +12,41 @@ use std::time::Duration;
 
 use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
 use forebay_host::process::{Ended, EventSender, Events, Group, command};
-use forebay_host::{clock, files};
+use forebay_host::{clock, files, threads};
 use parking_lot::{Condvar, Mutex};
 
 use crate::Error;
 use crate::versions::Version;
 pub use callbacks::Callbacks;
-use forebay_staging::Patterns;
+use forebay_staging::{Pattern, Patterns};
 pub use queue::CommandSummary;
 use queue::Queue;
 pub use watcher_process::{FINISH, READY, STOP, WatcherProcess};
 
-/// Names the file for the command.
+/// The environment variable with the path of the file.
 const FILE_VARIABLE: &str = "FOREBAY_FILE";
-/// Counts its versions from 1.
+/// The environment variable with the number of the version, counted from 1.
 const VERSION_VARIABLE: &str = "FOREBAY_VERSION";
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
-/// Before the first retry; twice that before the next one, up to the other.
+/// The pause before the first retry. It doubles for each further retry, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// One `--on-close`: `PATTERN[,PATTERN...]=COMMAND`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnClose {
-    /// As it was written.
+    /// The text of the option.
     pub text: String,
     patterns: Patterns,
     command: String,
 }
 
 impl OnClose {
-    /// Reads it.
+    /// Parses the text of the option.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = "write 'PATTERN[,PATTERN...]=COMMAND'";
         let (patterns, command) = text.split_once('=').ok_or(form)?;
@@ -60,7 +60,7 @@ impl OnClose {
         })
     }
 
-    /// The command for a file: `{}` is its path, quoted for the shell.
+    /// The command for a file: `{}` is replaced by the path, quoted for the shell.
     fn command_for(&self, path: &Path) -> Result<String, String> {
         if !self.command.contains("{}") {
             return Ok(self.command.clone());
@@ -73,44 +73,46 @@ impl OnClose {
     }
 }
 
-/// How commands are run.
+/// How Forebay runs commands.
 #[derive(Debug, Clone)]
 pub struct CommandOptions {
-    /// So many at a time, at least 1.
+    /// The number of commands that run at the same time, at least 1.
     pub at_most: usize,
-    /// One that failed is run so often again.
+    /// How often a failed command is retried.
     pub retries: u32,
-    /// Where their output goes; none: to our standard error.
+    /// The file for the output of the commands; none: standard error.
     pub log: Option<PathBuf>,
-    /// The program that started us does what the commands only name; none: the shell runs them.
+    /// Calls functions of the program that started Forebay; none: the shell runs the commands.
     pub callbacks: Option<Arc<Callbacks>>,
 }
 
-/// How a watch goes on.
+/// The phase of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Watching,
-    /// All that is closed by the time of this ticket, and what its commands make, is to be handled.
+    /// Handles the files closed before this ticket and those that their commands create.
     Finishing {
         ticket: u64,
         closed: u64,
     },
-    /// A last look through the trees.
+    /// Scans the directory trees once more.
     Last,
 }
 
-/// Commands on close over some directory trees.
+/// Runs commands on close for some directory trees.
 pub struct Handler<'a> {
     on_close: &'a [OnClose],
     roots: &'a [PathBuf],
     options: &'a CommandOptions,
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// Patterns that no closed file has matched so far.
+    unmatched: Mutex<Vec<Pattern>>,
     say: &'a (dyn Fn(&str) + Sync),
 }
 
 impl<'a> Handler<'a> {
-    /// Starts nothing yet. `say` receives the failures.
+    /// Starts nothing yet. `say` receives messages about failures.
     #[must_use]
     pub fn new(
         on_close: &'a [OnClose],
@@ -118,15 +120,24 @@ impl<'a> Handler<'a> {
         options: &'a CommandOptions,
         say: &'a (dyn Fn(&str) + Sync),
     ) -> Self {
-        Self { on_close, roots, options, queue: Mutex::default(), changed: Condvar::new(), say }
+        let patterns = on_close.iter().flat_map(|on_close| on_close.patterns.all());
+        Self {
+            on_close,
+            roots,
+            options,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            unmatched: Mutex::new(patterns.cloned().collect()),
+            say,
+        }
     }
 
-    /// Watches until we are asked to stop or `is_to_finish` says that nothing new comes, which is asked
-    /// whenever the bell of the events is rung. Stopped, it begins no more commands and ends those that run;
-    /// finished, it lets all come to their end.
+    /// Watches until a stop request or until `is_to_finish` returns true. Each ring of the bell of
+    /// `events` calls `is_to_finish`. After a stop request, Forebay starts no more commands and
+    /// ends the running ones. Otherwise it waits until all commands have completed.
     ///
     /// # Errors
-    /// If a directory cannot be watched, or the log not be written.
+    /// If a directory cannot be watched or the log cannot be written.
     pub fn watch(
         &self,
         events: &Events,
@@ -140,12 +151,16 @@ impl<'a> Handler<'a> {
         let closes = CloseWatcher::watch(&roots)?;
         let closing = closes.bell();
         let bell = &events.bell();
-        ready();
-        std::thread::scope(|scope| {
-            scope.spawn(|| self.listen(closes, bell));
-            for _ in 0..self.options.at_most.max(1) {
-                scope.spawn(|| self.work(bell));
+        std::thread::scope(|scope| -> Result<(), Error> {
+            threads::spawn_scoped(scope, || self.listen(closes, bell))?;
+            if let Err(error) = threads::spawn_scoped(scope, || self.work(bell)) {
+                closing.stop().ok(); // the watch may have ended by itself
+                return Err(error.into());
             }
+            // With fewer threads, fewer commands run at the same time.
+            let more = |_: &usize| threads::spawn_scoped(scope, || self.work(bell)).is_ok();
+            (1..self.options.at_most).take_while(more).count();
+            ready();
             let mut phase = Phase::Watching;
             let finished = events.wait_until(|| self.step(&mut phase, &closing, is_to_finish()));
             self.queue.lock().stopped = true;
@@ -154,13 +169,17 @@ impl<'a> Handler<'a> {
                 self.end_commands();
             }
             closing.stop().ok(); // the watch may have ended by itself
-        });
-        // What a command has left behind is none of the user's.
+            Ok(())
+        })?;
+        // Processes that a command left running are not the user's, so they are killed.
         events.kill_orphans(GRACE)?;
-        Ok(self.queue.lock().summary())
+        let mut summary = self.queue.lock().summary();
+        let unmatched = self.unmatched.lock();
+        summary.unmatched = unmatched.iter().map(|pattern| pattern.as_str().to_owned()).collect();
+        Ok(summary)
     }
 
-    /// Is all done?
+    /// Advances the phase. Returns a value when everything is done.
     fn step(&self, phase: &mut Phase, closing: &WatchHandle, finish: bool) -> Option<()> {
         let queue = self.queue.lock();
         if queue.watch_ended && queue.is_idle() {
@@ -186,13 +205,22 @@ impl<'a> Handler<'a> {
         None
     }
 
-    fn listen(&self, mut closes: CloseWatcher, bell: &EventSender) {
+    fn listen(&self, closes: CloseWatcher, bell: &EventSender) {
+        if threads::caught(|| self.queue_closed(closes, bell)).is_none() {
+            (self.say)("nothing is watched any more: its thread ended unexpectedly");
+        }
+        self.queue.lock().watch_ended = true;
+        bell.ring();
+    }
+
+    fn queue_closed(&self, mut closes: CloseWatcher, bell: &EventSender) {
         loop {
             match closes.wait() {
                 Ok(CloseEvent::Closed(closed)) => {
                     let root = self.roots.iter().find(|root| closed.path.starts_with(root));
                     let below = root.and_then(|root| closed.path.strip_prefix(root).ok());
                     let below = below.unwrap_or(&closed.path);
+                    self.unmatched.lock().retain(|pattern| !pattern.is_for(below));
                     let rules = self.on_close.iter().enumerate();
                     for (rule, _) in rules.filter(|(_, on_close)| on_close.patterns.are_for(below))
                     {
@@ -216,16 +244,16 @@ impl<'a> Handler<'a> {
             self.changed.notify_all();
             bell.ring();
         }
-        self.queue.lock().watch_ended = true;
-        bell.ring();
     }
 
     fn work(&self, bell: &EventSender) {
         while let Some(version) = self.take() {
-            let outcome = match files::status_of_name(&version.closed.path) {
+            let run = || match files::status_of_name(&version.closed.path) {
                 Err(error) if error.is_not_found() => None,
                 _ => Some(self.run_with_retries(&version)),
             };
+            let failed = || Some(Err("its thread ended unexpectedly".to_owned()));
+            let outcome = threads::caught(run).unwrap_or_else(failed);
             self.queue.lock().complete(&version, outcome);
             self.changed.notify_all();
             bell.ring();
@@ -326,7 +354,7 @@ impl<'a> Handler<'a> {
         Ok(ended)
     }
 
-    /// A line of ours in the log, if there is one.
+    /// Writes a line to the log, if there is one.
     fn log(&self, line: &str) -> forebay_host::Result<()> {
         let Some(path) = &self.options.log else {
             return Ok(());

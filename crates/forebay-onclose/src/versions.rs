@@ -1,6 +1,6 @@
-//! Versions of files that wait or are in progress: of one file, at most one of each.
+//! A queue of versions: at most one version of a file waits and at most one is in progress.
 //!
-//! Assumes a lock around it. Never touches the machine.
+//! Assumes that the caller holds a lock. Never accesses the file system.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -14,13 +14,13 @@ pub(crate) struct Version {
     pub(crate) closed: Closed,
 }
 
-/// Rule and file; of a rule that wants the newest file only, no file: its files replace each other.
+/// Rule and file. Rules for the newest file only have an empty path: their files replace each other.
 type Key = (usize, PathBuf);
 
-/// The versions, in the order in which they were closed.
+/// Versions in the order in which they were closed.
 #[derive(Default)]
 pub(crate) struct VersionQueue {
-    /// Rules that want the newest file only; those behind the last want all.
+    /// Whether a rule is for the newest file only; false for rules beyond the end.
     newest_only: Vec<bool>,
     next: u64,
     waiting: BTreeMap<u64, Version>,
@@ -39,7 +39,7 @@ impl VersionQueue {
         (version.rule, file.unwrap_or_default())
     }
 
-    /// Adds a version. Returns the waiting one that it replaces.
+    /// Adds a version. Returns the waiting version that it replaces.
     pub(crate) fn add(&mut self, version: Version) -> Option<Version> {
         let place = self.places.insert(self.key(&version), self.next);
         let replaced = place.and_then(|place| self.waiting.remove(&place));
@@ -48,8 +48,8 @@ impl VersionQueue {
         replaced
     }
 
-    /// The first waiting version with a key of which none is in progress. It is in progress until
-    /// [`VersionQueue::complete`] or [`VersionQueue::put_back`].
+    /// Returns the first waiting version whose key is not in progress. The version is in progress
+    /// until [`VersionQueue::complete`] or [`VersionQueue::put_back`].
     pub(crate) fn take(&mut self) -> Option<Version> {
         let is_free = |version: &Version| !self.in_progress.contains_key(&self.key(version));
         let free = self.waiting.iter().find(|(_, version)| is_free(version));
@@ -61,24 +61,24 @@ impl VersionQueue {
         Some(version)
     }
 
-    /// Ends the progress of a version. Returns its place.
+    /// Removes a version from those in progress. Returns its number.
     pub(crate) fn complete(&mut self, version: &Version) -> Option<u64> {
         self.in_progress.remove(&self.key(version))
     }
 
-    /// Lets a version in progress wait again at its place, although nobody takes it any more.
+    /// Lets a version in progress wait again, with its old number. `take` no longer returns it.
     pub(crate) fn put_back(&mut self, version: &Version) {
         let place = self.complete(version);
         self.waiting.extend(place.map(|place| (place, version.clone())));
     }
 
-    /// Is no version with a smaller number left?
+    /// Is no version with a smaller number waiting or in progress?
     pub(crate) fn is_done_before(&self, number: u64) -> bool {
         let mut left = self.waiting.keys().chain(self.in_progress.values());
         left.all(|place| *place >= number)
     }
 
-    /// The number of the version that is added next.
+    /// The number of the next version to be added.
     pub(crate) fn number(&self) -> u64 {
         self.next
     }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::registry;
 use crate::uses::{UseState, Uses};
 use forebay_host::messages::Messages;
+use forebay_host::threads;
 
 /// An allocation without a name. Its exclusive lock protects it from sweeps.
 #[derive(Debug)]
@@ -73,9 +74,7 @@ impl BackgroundRemoval {
     pub(crate) fn begin(detached: Vec<Detached>) -> Self {
         let detached = Arc::new(detached);
         let doomed = Arc::clone(&detached);
-        let name = "destroying".to_owned();
-        let builder = std::thread::Builder::new().name(name);
-        let thread = builder.spawn(move || removed(&doomed)).ok();
+        let thread = threads::spawn(move || removed(&doomed)).ok();
         Self { detached, thread }
     }
 
@@ -87,7 +86,9 @@ impl BackgroundRemoval {
     pub(crate) fn end(self, watcher: &dyn Messages) {
         let refused = match self.thread.map(JoinHandle::join) {
             Some(Ok(refused)) => refused,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Err(_)) => {
+                vec!["a thread that destroys allocations ended unexpectedly".to_owned()]
+            }
             None => removed(&self.detached),
         };
         refused.iter().for_each(|line| watcher.warning(line));

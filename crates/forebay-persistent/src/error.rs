@@ -144,6 +144,16 @@ pub enum Error {
     /// The allocation is being destroyed.
     #[error("the persistent allocation {0} is being destroyed")]
     Vanishing(String),
+    /// A process has locked the allocation for long. Whoever may list the directory may lock it.
+    #[error(
+        "the persistent allocation {name} is locked by another process, which destroys it or keeps others from it"
+    )]
+    Locked {
+        /// The name.
+        name: String,
+        /// The directory that is locked.
+        root: PathBuf,
+    },
     /// The record of the job cannot be changed.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
@@ -226,6 +236,10 @@ impl Error {
                 ));
             }
             Self::Vanishing(_) => "make another one",
+            Self::Locked { root, .. } => {
+                let root = root.display();
+                return Some(format!("lsof {root} or /proc/locks names the process"));
+            }
             Self::InSeries => "tune a copy of the script with #DW jobdw instead",
         };
         Some(hint.to_owned())

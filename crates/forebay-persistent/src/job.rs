@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use forebay_directive::{CreatePersistent, Position, Request, Stage, matches_variable};
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
+use forebay_host::files::Kind;
 use forebay_host::messages::Messages;
 use forebay_host::{clock, files, users};
 use forebay_record::{PersistentUse, Phase, Record, RecordFile};
@@ -444,6 +445,12 @@ fn usable(found: &Persistent) -> Result<()> {
         }
         Ok(_) => {}
     }
+    // Its owner could lead others elsewhere by a link.
+    let namespace = files::status_of_name(&found.namespace())?;
+    if namespace.kind != Kind::Directory || namespace.owner != found.owner {
+        let reason = "its namespace is no directory of its owner".to_owned();
+        return Err(Error::Damaged { name: name(), root: found.namespace(), reason });
+    }
     if found.is_open() {
         return Ok(());
     }
@@ -462,11 +469,11 @@ fn hold(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
             return Ok((found, held));
         }
         if files::status_of_name(found.root()).is_err() {
-            break;
+            return Err(Error::Vanishing(found.name));
         }
         clock::sleep(LOOKED_AT);
     }
-    Err(Error::Vanishing(found.name))
+    Err(Error::Locked { root: found.root().to_owned(), name: found.name })
 }
 
 /// Records the use first in the job's record, so that a clean after a kill removes it, then next to the data.

@@ -1,4 +1,4 @@
-//! Layouts of new files and directories, after the call that made them.
+//! Binds layouts to new files and directories, after the call that created them.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -8,12 +8,12 @@ use crate::descriptors::{self, OpenFile, Seen};
 use crate::names::{self, Buffer};
 use crate::{errno, session};
 
-/// What was done before an open.
+/// What happened before an open.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
-    /// The name is emulated, and the metadata operation has been waited for.
+    /// The name is emulated, and its metadata operation is charged.
     Charged,
-    /// The name is not emulated; the file behind it may be, through a symlink.
+    /// The name is not emulated; a symlink may still lead to an emulated file.
     ByForeignName,
 }
 
@@ -28,8 +28,8 @@ pub(crate) fn before_open(directory: c_int, path: *const c_char) -> Opening {
     })
 }
 
-/// Forgets what the new descriptor's number was before; binds a new file's layout; charges what was not
-/// charged before.
+/// Drops the old entry of the descriptor, binds the layout of a new file, and charges what
+/// `before_open` did not charge.
 pub(crate) fn after_open(descriptor: c_int, may_create: bool, opening: Opening) {
     if descriptor < 0 || session::is_off() {
         return;
@@ -55,9 +55,9 @@ fn bind_opened(state: &State, descriptor: c_int, may_create: bool, opening: Open
     session::sleep(state, now_ns, state.charge_open_stripes(now_ns, &file.layout));
 }
 
-/// Gives an empty file without layout that of its directory, or the default. Two processes may create it
-/// together: one attribute wins and both use it. If the attribute cannot be stored (no permission, no user
-/// attributes), the derived layout stays.
+/// Binds an empty file without layout to the layout of its directory or the default. If two
+/// processes create it together, one attribute wins and both use it. If the attribute cannot be
+/// stored (no permission, no user attributes), the derived layout stays.
 fn bind(state: &State, descriptor: c_int, file: &mut OpenFile) {
     let striping = directory_of_descriptor(descriptor).unwrap_or(Striping::DEFAULT);
     let layout = state.complete(striping);
@@ -82,14 +82,14 @@ fn directory_of_descriptor(descriptor: c_int) -> Option<Striping> {
     directory_striping(&mut path, length)
 }
 
-/// The striping of the directory of the path in `path[..length]`, which is cut.
+/// The striping of the directory of the path in `path[..length]`. Truncates the path.
 fn directory_striping(path: &mut Buffer, length: usize) -> Option<Striping> {
     let cut = paths::parent_length(&path[..length]);
     *path.get_mut(cut)? = 0;
     Striping::of_path(CStr::from_bytes_until_nul(path).ok()?).ok()?
 }
 
-/// Gives a new directory the striping of its parent.
+/// Copies the striping of the parent to a new directory.
 pub(crate) fn after_mkdir(result: c_int, directory: c_int, path: *const c_char) {
     if result != 0 || session::is_off() || path.is_null() {
         return;

@@ -1,4 +1,4 @@
-//! What a call waits for before (or, where its size is known only then, after) it is passed on.
+//! The waiting time of a call: before it, or after it if its size is known only then.
 
 use std::ffi::{c_char, c_int};
 
@@ -7,15 +7,15 @@ use forebay_pfsmodel::{Op, State, kernel};
 use crate::descriptors::{self, OpenFile, Seen};
 use crate::{errno, names, session};
 
-/// The kernel moves no more than this in one call.
+/// The maximum size of one call in the kernel.
 const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// Where a data call begins.
 #[derive(Clone, Copy)]
 pub(crate) enum At {
-    /// At the descriptor's position.
+    /// The position of the descriptor.
     Position,
-    /// At an offset the call names.
+    /// The offset that the call gives.
     Offset(i64),
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn write(descriptor: c_int, length: usize, at: At) -> bool {
     !descriptors::is_foreign(descriptor) && data(descriptor, Op::Write, length as u64, at)
 }
 
-/// After the real call: the next call makes up for its time.
+/// After the real call: records the delay, which the next call subtracts.
 #[inline(always)]
 pub(crate) fn end_call(is_emulated: bool) {
     if is_emulated {
@@ -42,7 +42,7 @@ pub(crate) fn end_call(is_emulated: bool) {
 /// Waits for a vectored call; true if the file is emulated.
 ///
 /// # Safety
-/// `vector` points to `count` structs, as the call itself demands.
+/// `vector` points to `count` structs, as the call itself requires.
 #[inline(always)]
 pub(crate) unsafe fn vector(
     descriptor: c_int,
@@ -51,18 +51,18 @@ pub(crate) unsafe fn vector(
     count: c_int,
     at: At,
 ) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     !descriptors::is_foreign(descriptor)
         && data(descriptor, op, unsafe { total_length(vector, count) }, at)
 }
 
-/// Sum of the lengths; 0 for counts that the kernel refuses.
+/// Sum of the lengths; 0 for counts that the kernel rejects.
 unsafe fn total_length(vector: *const libc::iovec, count: c_int) -> u64 {
     let count = match usize::try_from(count) {
         Ok(count) if count <= 1024 && !vector.is_null() => count,
         _ => return 0,
     };
-    // SAFETY: the caller promises `count` structs.
+    // SAFETY: the caller guarantees `count` structs.
     let vector = unsafe { std::slice::from_raw_parts(vector, count) };
     vector.iter().fold(0, |sum: u64, part| sum.saturating_add(part.iov_len as u64))
 }
@@ -86,7 +86,7 @@ fn data(descriptor: c_int, op: Op, length: u64, at: At) -> bool {
     })
 }
 
-/// The bytes that will be moved: reads end at the end of the file, appended writes begin there.
+/// The range to transfer: reads end at the end of the file, appended writes begin there.
 fn extent(descriptor: c_int, file: &OpenFile, op: Op, length: u64, at: At) -> (u64, u64) {
     let length = length.min(CALL_BYTES_MAX);
     let appends = op == Op::Write
@@ -98,7 +98,7 @@ fn extent(descriptor: c_int, file: &OpenFile, op: Op, length: u64, at: At) -> (u
     }
 }
 
-/// `None` where the kernel will refuse the call.
+/// `None` if the kernel will reject the call.
 fn start(descriptor: c_int, at: At) -> Option<u64> {
     match at {
         At::Offset(offset) => u64::try_from(offset).ok(),
@@ -112,19 +112,19 @@ fn charge(state: &State, file: &OpenFile, op: Op, offset: u64, length: u64) {
     session::sleep(state, now_ns, finish_ns);
 }
 
-/// One side of a transfer inside the kernel: the file if it is emulated, and where the transfer begins in it.
+/// One side of a transfer in the kernel: the emulated file, if it is one, and where the transfer begins.
 pub(crate) struct Side(Option<(OpenFile, u64)>);
 
-/// Notes where a transfer will begin. It is charged afterwards: how much it moves is not known before, and
-/// many programs try one, are refused, and go on with read and write.
+/// Records where a transfer will begin. It is charged afterwards: its size is unknown before, and
+/// many programs fall back to read and write if it is refused.
 ///
 /// # Safety
-/// `offset` is null or points to an offset, as the call itself demands.
+/// `offset` is null or points to an offset, as the call itself requires.
 pub(crate) unsafe fn side(descriptor: c_int, offset: *const i64) -> Side {
     if descriptors::is_foreign(descriptor) {
         return Side(None);
     }
-    // SAFETY: the caller's promise: null, or an offset.
+    // SAFETY: the caller guarantees that it is null or points to an offset.
     let at = unsafe { offset.as_ref() }.map_or(At::Position, |offset| At::Offset(*offset));
     errno::kept(|| {
         let file = session::state().and_then(|state| descriptors::file(state, descriptor));
@@ -132,7 +132,7 @@ pub(crate) unsafe fn side(descriptor: c_int, offset: *const i64) -> Side {
     })
 }
 
-/// Waits for a transfer that moved `moved` bytes (-1: it failed, and costs nothing). Both sides go at once.
+/// Waits for a transfer of `moved` bytes (-1: it failed and costs nothing). Charges both sides in parallel.
 pub(crate) fn transfer(from: &Side, to: &Side, moved: isize) {
     let (Ok(moved), true) = (u64::try_from(moved), from.0.is_some() || to.0.is_some()) else {
         return;
@@ -153,7 +153,7 @@ pub(crate) fn transfer(from: &Side, to: &Side, moved: isize) {
     });
 }
 
-/// Waits for an fsync; of a directory, it is a metadata operation.
+/// Waits for an fsync. For a directory, this is a metadata operation.
 pub(crate) fn sync(descriptor: c_int) {
     with_descriptor(descriptor, |state, seen| match seen {
         Seen::File(file) => {
@@ -183,8 +183,8 @@ fn with_descriptor(descriptor: c_int, then: impl FnOnce(&State, Seen)) {
     }
 }
 
-/// Waits for a metadata operation on a path relative to `directory`; without a path, on `directory` itself
-/// (`AT_EMPTY_PATH`, `futimens` in other clothes).
+/// Waits for a metadata operation on a path relative to `directory`. Without a path, on `directory`
+/// itself (`AT_EMPTY_PATH`, or `utimensat` like `futimens`).
 pub(crate) fn metadata_at(directory: c_int, path: *const c_char) {
     // SAFETY: a path that is not null is a C string, so it has a first byte.
     if path.is_null() || unsafe { *path } == 0 {
@@ -213,7 +213,7 @@ fn metadata(state: &State) {
     session::sleep(state, now_ns, state.charge_metadata(now_ns, session::client()));
 }
 
-/// Counts an emulated file whose data calls will not be seen.
+/// Counts an emulated file whose data calls the model does not see.
 pub(crate) fn unmodelled(descriptor: c_int) {
     with_descriptor(descriptor, |state, seen| {
         if matches!(seen, Seen::File(_)) {

@@ -1,6 +1,6 @@
-//! Which open descriptors are emulated files. An entry is *unknown* until first used, then *foreign* or a *file*; hooked
-//! opens and closes make it unknown again, and each use compares device and inode with a *file* entry, since libc closes
-//! descriptors unseen. Never waits: a generation guards entries against slow look-ups, a sequence number their details.
+//! Tracks which descriptors are emulated files. An entry is *unknown* until used, then *foreign* or a *file*.
+//! Hooked opens and closes reset it. Each use compares device and inode, as libc closes descriptors unseen.
+//! Never waits: a generation protects entries from slow look-ups, a sequence number protects their details.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -9,7 +9,7 @@ use forebay_pfsmodel::{Layout, State, Striping, kernel, paths};
 
 use crate::session;
 
-/// Descriptors above this are looked up at each use.
+/// The number of table entries. Higher descriptors are looked up at each use.
 const TABLE: usize = 65_536;
 
 const KIND: u32 = 0b11;
@@ -41,11 +41,11 @@ static DETAILS: [Details; TABLE] = [const {
 
 /// An emulated regular file.
 pub(crate) struct OpenFile {
-    /// Where its bytes lie.
+    /// The layout of the file.
     pub(crate) layout: Layout,
-    /// Its length now.
+    /// The current length of the file.
     pub(crate) size_bytes: u64,
-    /// False if the layout is only derived, because the file has no attribute.
+    /// False if the layout is derived because the file has no attribute.
     pub(crate) is_bound: bool,
     device: u64,
     inode: u64,
@@ -65,13 +65,13 @@ fn entry(descriptor: c_int) -> Option<&'static AtomicU32> {
     ENTRIES.get(usize::try_from(descriptor).ok()?)
 }
 
-/// True if the descriptor is known to be foreign: the whole cost of a hook outside of the emulated file system.
+/// True if the descriptor is known to be foreign. For such files, a hook costs only this check.
 #[inline(always)]
 pub(crate) fn is_foreign(descriptor: c_int) -> bool {
     entry(descriptor).is_some_and(|entry| entry.load(Ordering::Relaxed) & KIND == FOREIGN)
 }
 
-/// Makes an entry unknown, because its descriptor was made, closed or replaced.
+/// Makes an entry unknown, because its descriptor was opened, closed or replaced.
 pub(crate) fn forget(descriptor: c_int) {
     if let Some(entry) = entry(descriptor) {
         let unknown = |entry: u32| Some((entry & !KIND).wrapping_add(GENERATION));
@@ -79,7 +79,7 @@ pub(crate) fn forget(descriptor: c_int) {
     }
 }
 
-/// Marks a descriptor foreign for good; only where nothing is emulated.
+/// Marks a descriptor as foreign permanently; only for processes without emulation.
 pub(crate) fn ignore(descriptor: c_int) {
     if let Some(entry) = entry(descriptor) {
         entry.store(FOREIGN, Ordering::Relaxed);
@@ -94,7 +94,7 @@ pub(crate) fn file(state: &State, descriptor: c_int) -> Option<OpenFile> {
     }
 }
 
-/// What a descriptor is, from the table or, if that does not know, from the kernel.
+/// Looks up a descriptor in the table and, if it is unknown there, in the kernel.
 pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
     let known = entry(descriptor).map_or(UNKNOWN, |entry| entry.load(Ordering::Relaxed));
     match known & KIND {
@@ -111,7 +111,7 @@ pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
         let kind = match &seen {
             Some(Seen::Foreign) => FOREIGN,
             Some(Seen::File(file)) if remember_details(descriptor, file) => FILE,
-            // Directories are looked up each time: they carry no data calls.
+            // Directories are looked up each time: they have no data calls.
             _ => UNKNOWN,
         };
         if let Some(entry) = entry(descriptor) {
@@ -126,7 +126,7 @@ pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
     seen.unwrap_or(Seen::Foreign)
 }
 
-/// Replaces what the table says about a file, after its layout was bound.
+/// Updates the entry of a file whose layout was just bound.
 pub(crate) fn rebind(descriptor: c_int, file: &mut OpenFile, layout: Layout) {
     file.layout = layout;
     file.is_bound = true;
@@ -135,7 +135,7 @@ pub(crate) fn rebind(descriptor: c_int, file: &mut OpenFile, layout: Layout) {
     }
 }
 
-/// `None` if the kernel does not know the descriptor: then nothing is worth remembering.
+/// `None` if the kernel does not know the descriptor: then the table stays unchanged.
 fn query_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
     let mut path = [0; paths::PATH_MAX];
     let length = kernel::descriptor_path(descriptor, &mut path).ok()?;
@@ -146,7 +146,7 @@ fn query_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
     match status.st_mode & libc::S_IFMT {
         libc::S_IFREG => {}
         libc::S_IFDIR => return Some(Seen::Directory),
-        // Sockets, pipes and devices carry no file data wherever they are.
+        // Sockets, pipes and devices have no file data, wherever they are.
         _ => return Some(Seen::Foreign),
     }
     let bound = Striping::of_descriptor(descriptor)
@@ -162,7 +162,7 @@ fn query_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
     }))
 }
 
-/// The file of a known descriptor, unless it became another one behind our back.
+/// The file of a known descriptor, unless the descriptor was replaced unseen.
 fn recall(descriptor: c_int) -> Option<OpenFile> {
     let details = DETAILS.get(usize::try_from(descriptor).ok()?)?;
     let before = details.sequence.load(Ordering::Acquire);
@@ -188,7 +188,7 @@ fn recall(descriptor: c_int) -> Option<OpenFile> {
     })
 }
 
-/// False if another thread is writing the same details, or a signal interrupted one who was.
+/// False if another thread is writing the same details, or a signal interrupted such a thread.
 fn remember_details(descriptor: c_int, file: &OpenFile) -> bool {
     let Some(details) = usize::try_from(descriptor).ok().and_then(|index| DETAILS.get(index))
     else {

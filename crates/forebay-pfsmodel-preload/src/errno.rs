@@ -1,4 +1,4 @@
-//! errno is the program's, not ours.
+//! Keeps the errno of the program unchanged.
 
 use std::ffi::c_int;
 
@@ -8,7 +8,7 @@ pub(crate) fn set(value: c_int) {
     unsafe { *libc::__errno_location() = value };
 }
 
-/// Runs our own logic and restores errno afterwards.
+/// Runs the library's logic and restores errno afterwards.
 pub(crate) fn kept<T>(logic: impl FnOnce() -> T) -> T {
     // SAFETY: as above.
     let before = unsafe { *libc::__errno_location() };

@@ -1,4 +1,4 @@
-//! The hooks: one line of logic each, around the function that would have been called without us.
+//! The hooks. Each adds one line of logic to the call of the next function with the same name.
 
 mod data;
 mod metadata;
@@ -8,9 +8,9 @@ mod streams;
 
 /// Defines functions that replace libc's.
 ///
-/// `[name, alias, ...] { (arguments) -> result; before(ticket) expression; after(outcome) expression }`: the
-/// value of the first expression is bound to `ticket`, which the second may use. Either may be left out. `charge
-/// expression`: a call that moves data.
+/// `[name, alias, ...] { (arguments) -> result; before(ticket) expression; after(outcome)
+/// expression }`: `ticket` is the value of the first expression, and the second may use it. Both
+/// are optional. `charge expression` is for calls that transfer data.
 macro_rules! hooks {
     ($([$($name:ident),+ $(,)?] $rest:tt)*) => { $($($crate::hooks::hook! { $name $rest })+)* };
 }
@@ -43,7 +43,7 @@ macro_rules! hook {
                 let next = unsafe {
                     std::mem::transmute::<*mut std::ffi::c_void, unsafe extern "C" fn($($type),*) -> $result>(address)
                 };
-                // SAFETY: the program's own arguments are passed on unchanged.
+                // SAFETY: the program's arguments are passed on unchanged.
                 unsafe { next($($argument),*) }
             };
             $after;

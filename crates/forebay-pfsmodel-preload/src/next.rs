@@ -1,10 +1,10 @@
-//! The function that would have been called without us: libc's, or that of another preload after ours.
+//! Finds the next function with the same name: that of libc or of a later preload.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// One symbol, looked up when it is first called.
+/// A symbol that is looked up at its first call.
 pub(crate) struct Next {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
@@ -20,8 +20,8 @@ impl Next {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// Address of the function, null if nobody has it (an old libc). Two threads may both look it up; they
-    /// find the same.
+    /// Address of the function; null if there is none (an old libc). Two threads may look it up at
+    /// the same time, with the same result.
     pub(crate) fn address(&self) -> *mut c_void {
         let known = self.address.load(Ordering::Relaxed);
         if known.is_null() { self.look_up() } else { known }
@@ -36,7 +36,7 @@ impl Next {
     }
 }
 
-/// What a C function returns when it fails.
+/// The return value of a failed C function.
 pub(crate) trait Failure {
     /// -1 or a null pointer.
     const FAILED: Self;

@@ -1,4 +1,4 @@
-//! This process as a client of the emulated file system: the state it is attached to, its number, its sleep.
+//! This process as a client of the emulated file system: its state, its number and its sleep.
 
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_int};
@@ -14,18 +14,18 @@ const ASKING: u8 = 1;
 const OFF: u8 = 2;
 const ON: u8 = 3;
 
-/// Exit status of a process whose state cannot be used (the status `env` and `timeout` use for their own
+/// Exit status if the state is unusable (`env` and `timeout` use the same status for their
 /// failures).
 const EXIT_UNUSABLE: c_int = 125;
 
-/// What is made good at most; a machine that stalls for longer is not fit for measurements, and shows it.
+/// The maximum delay to subtract. A longer stall of the machine stays visible in the measurements.
 const BEHIND_NS_MAX: u64 = 50_000_000;
 
 thread_local! {
-    /// When this thread's last call was done in model time. Constant and without destructor, so that no
-    /// access allocates.
+    /// End of this thread's last call in model time. Constant and without destructor, so that an
+    /// access never allocates.
     static DUE_NS: Cell<u64> = const { Cell::new(0) };
-    /// How far this thread's clock is behind model time, because it woke late and the real call took time.
+    /// Delay of this thread against model time, caused by late wake-ups and the real call.
     static BEHIND_NS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -43,17 +43,17 @@ extern "C" fn at_load() {
     crate::errno::kept(state);
 }
 
-/// The state, or `None` if emulation is off (or is just being switched on further up in this call chain).
+/// The state; `None` if emulation is off or a caller in this call chain is attaching.
 pub(crate) fn state() -> Option<&'static State> {
     match MODE.load(Ordering::Acquire) {
-        // SAFETY: ON is stored after the pointer; the state is never freed.
+        // SAFETY: ON is stored after the pointer, and the state is never freed.
         ON => unsafe { STATE.load(Ordering::Relaxed).as_ref() },
         NOT_ASKED => attach(),
         _ => None,
     }
 }
 
-/// True once it is certain that this process is not emulated.
+/// True once the process is known to run without emulation.
 pub(crate) fn is_off() -> bool {
     MODE.load(Ordering::Relaxed) == OFF
 }
@@ -63,7 +63,7 @@ pub(crate) fn client() -> &'static Client {
     &CLIENT
 }
 
-/// False in a child made by vfork, which runs in its parent's memory and must not fill the parent's tables.
+/// False in a vfork child: it runs in its parent's memory and must not change the parent's tables.
 pub(crate) fn owns_memory() -> bool {
     kernel::process() == PROCESS.load(Ordering::Relaxed)
 }
@@ -84,14 +84,14 @@ fn attach() -> Option<&'static State> {
     }
     state.note_attached();
     adopt_process();
-    // SAFETY: registers a function of this library, which is never unloaded (preloads are not).
+    // SAFETY: registers a function of this library, which is never unloaded, as all preloads.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     STATE.store(state, Ordering::Relaxed);
     MODE.store(ON, Ordering::Release);
     Some(state)
 }
 
-/// The variable's value; `None` also for set-user-id programs, which must not map a file that their caller names.
+/// The value of the variable. `None` for set-user-id programs: their caller must not choose the file.
 fn state_path() -> Option<&'static Path> {
     // SAFETY: reads the auxiliary vector.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
@@ -99,7 +99,7 @@ fn state_path() -> Option<&'static Path> {
     }
     let mut name = [0u8; STATE_ENV.len() + 1];
     name[..STATE_ENV.len()].copy_from_slice(STATE_ENV.as_bytes());
-    // SAFETY: the name is zero-terminated. We run before the program, so nobody changes the environment.
+    // SAFETY: the name is zero-terminated. This runs before the program, so nothing changes the environment.
     let value = unsafe { libc::getenv(name.as_ptr().cast()) };
     if value.is_null() {
         return None;
@@ -122,7 +122,7 @@ fn refuse(error: &StateError) -> ! {
     end(format_args!("{error}"))
 }
 
-/// Says why and ends the process. Going on without emulation would produce false numbers.
+/// Prints the reason and ends the process. Without emulation, the program would produce wrong numbers.
 fn end(reason: std::fmt::Arguments<'_>) -> ! {
     let message = format!(
         "forebay: the emulated file system ({STATE_ENV}) cannot be used: {reason}\n\
@@ -133,15 +133,15 @@ fn end(reason: std::fmt::Arguments<'_>) -> ! {
     unsafe { libc::_exit(EXIT_UNUSABLE) }
 }
 
-/// The time a call begins, for the model: now, less what this thread is behind. Waking up late (timer slack, an
-/// idle processor) and the real call are no properties of the emulated file system; without this a 500 us
-/// request took 580 us.
+/// The start time of a call for the model: now, minus this thread's delay. Late wake-ups (timer
+/// slack, an idle processor) and the real call do not belong to the emulated file system. Without
+/// this correction, a 500 us request took 580 us.
 pub(crate) fn now_ns() -> u64 {
     let behind_ns = BEHIND_NS.take();
     kernel::now_ns().saturating_sub(behind_ns.min(BEHIND_NS_MAX))
 }
 
-/// Sleeps until the model says that a call that began at `now_ns` is done.
+/// Sleeps until the model's end of a call that began at `now_ns`.
 pub(crate) fn sleep(state: &State, now_ns: u64, finish_ns: u64) {
     if finish_ns > now_ns {
         state.note_sleep(finish_ns - now_ns);
@@ -151,7 +151,7 @@ pub(crate) fn sleep(state: &State, now_ns: u64, finish_ns: u64) {
     }
 }
 
-/// Notes how late it is since the last sleep of this thread was due; after the real call this includes it.
+/// Records the time since this thread's last sleep was due. After the real call, this includes the call.
 pub(crate) fn note_behind() {
     BEHIND_NS.set(kernel::now_ns().saturating_sub(DUE_NS.get()));
 }

@@ -1,5 +1,5 @@
-//! Setting and showing the striping of files and directories, with the rules of Lustre's `lfs`.
-// These are the operations of a command, not of the preload's hooks; they may use std::fs.
+//! Sets and shows the striping of files and directories, with the rules of Lustre's `lfs`.
+// A command uses these functions, not the hooks of the preload; they may use std::fs.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::CString;
@@ -16,22 +16,22 @@ use crate::machine::STRIPE_SIZE_MULTIPLE_BYTES;
 use crate::state::State;
 use crate::striping::Striping;
 
-/// Lustre's limit for the stripes of one file; more than there are targets means all of them.
+/// Lustre's limit for the stripes of a file; more than there are targets means all targets.
 const STRIPE_COUNT_MAX: i32 = 2000;
 
-/// Lustre keeps stripe sizes in 32 bits.
+/// Lustre stores stripe sizes in 32 bits.
 const STRIPE_SIZE_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// The striping of one file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
-    /// What new files in a directory get; a first target of -1 is "any".
+    /// The striping of new files in a directory; a first target of -1 is "any".
     Directory(Striping),
-    /// Where a file's bytes lie.
+    /// The striping of a file.
     File {
         /// Its layout.
         layout: Layout,
-        /// Its inode number, shown in place of Lustre's object ids.
+        /// The inode number, shown in place of Lustre's object ids.
         inode: u64,
     },
 }
@@ -39,7 +39,7 @@ pub enum Shown {
 /// Why a striping cannot be set or shown.
 #[derive(Debug, Error)]
 pub enum LayoutError {
-    /// The path is elsewhere.
+    /// The path is not on the emulated file system.
     #[error("{path} is not on the emulated file system, which is {roots}")]
     NotEmulated {
         /// The path as given.
@@ -47,40 +47,40 @@ pub enum LayoutError {
         /// The emulated directories.
         roots: String,
     },
-    /// Like Lustre's EEXIST: a file's layout never changes.
+    /// As Lustre's EEXIST: the layout of a file never changes.
     #[error("{path}: stripe already set: the layout of a file never changes")]
     Exists {
         /// The path as given.
         path: String,
     },
-    /// A number that Lustre refuses too.
+    /// A number that Lustre also rejects.
     #[error("{what} {value} is not possible; expected {expected}")]
     Value {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
         /// The number.
         value: String,
-        /// What would be.
+        /// The expected values.
         expected: String,
     },
-    /// A directory was needed.
+    /// The operation needs a directory.
     #[error("{path} is no directory")]
     NotADirectory {
         /// The path as given.
         path: String,
     },
-    /// The file system said no.
+    /// The file system reported an error.
     #[error("{path}: {source}")]
     System {
         /// The path as given.
         path: String,
-        /// Its reason.
+        /// The reported error.
         source: io::Error,
     },
 }
 
 impl LayoutError {
-    /// What to do about it, where that is known.
+    /// What to do about it, if known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some(
@@ -95,8 +95,8 @@ impl LayoutError {
 }
 
 impl State {
-    /// Sets the striping: of a directory for the files to come, of a file that does not exist by creating it
-    /// empty, of an empty file without layout.
+    /// Sets the striping of new files in a directory or of an empty file without layout. Creates a
+    /// missing file, empty, with this striping.
     ///
     /// # Errors
     /// [`LayoutError`], among them `Exists` for a file that has a layout or data.
@@ -129,7 +129,7 @@ impl State {
         })
     }
 
-    /// Takes the default striping away from a directory.
+    /// Removes the default striping of a directory.
     ///
     /// # Errors
     /// [`LayoutError`]: not emulated, no directory, not permitted.
@@ -141,7 +141,7 @@ impl State {
         Striping::remove_from_path(&name).map_err(|source| system(path, source))
     }
 
-    /// The striping of a file or directory; `raw`: what a directory leaves to the file system as 0 and -1.
+    /// The striping of a file or directory; `raw`: values left to the file system stay 0 or -1.
     ///
     /// # Errors
     /// [`LayoutError`]: not emulated, missing, not permitted.
@@ -159,7 +159,7 @@ impl State {
         Ok(Shown::File { layout, inode: metadata.ino() })
     }
 
-    /// Names of what is in an emulated directory, sorted, joined to `path`.
+    /// Sorted entries of an emulated directory, joined to `path`.
     ///
     /// # Errors
     /// [`LayoutError`]: not emulated, no directory, not permitted.
@@ -173,7 +173,7 @@ impl State {
         Ok(names)
     }
 
-    /// The default written out, as `lfs getstripe` shows it for a directory.
+    /// Fills in the defaults, as `lfs getstripe` shows them for a directory.
     fn spell_out(&self, striping: Striping) -> Striping {
         let default = Striping::from(self.unbound_layout(0));
         let or = |value, default| if value == 0 { default } else { value };
@@ -209,7 +209,7 @@ impl State {
         Ok(())
     }
 
-    /// The real path, also of a file that does not exist yet, if it is emulated.
+    /// The real path, also of a missing file, if it is emulated.
     fn resolve(&self, path: &Path) -> Result<(PathBuf, CString), LayoutError> {
         let real = match (path.canonicalize(), path.file_name()) {
             (Ok(real), _) => real,

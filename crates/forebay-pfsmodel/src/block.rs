@@ -1,5 +1,5 @@
-//! The shared state byte by byte; the table is in `docs/pfs-model.md`. Everything that changes is an atomic of its own,
-//! and no two of them must agree: a process can be killed between any two stores and the others go on.
+//! The layout of the shared state; the table is in `docs/explanation/emulation.md`. Each changing field is a separate
+//! atomic and no two must agree: a process may be killed between two stores, and the others continue.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -7,16 +7,16 @@ use crate::paths::PATH_MAX;
 
 /// First bytes of a state file, written last.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FBPFSMDL");
-/// Changes whenever the block or the meaning of a field does.
+/// Changes with every change of the block or of the meaning of a field.
 pub(crate) const VERSION: u32 = 1;
-/// Longest model name kept, in bytes.
+/// The maximum length of a model name in bytes.
 pub(crate) const NAME_MAX: usize = 64;
-/// Largest number of targets in one model; Lustre's own limit is 2000 stripes a file.
+/// The maximum number of targets in a model; Lustre limits a file to 2000 stripes.
 pub const TARGETS_MAX: usize = 2048;
-/// Largest number of emulated directories in one state.
+/// The maximum number of emulated directories in a state.
 pub const ROOTS_MAX: usize = 16;
 
-/// Written once by the creator, before [`Parameters::magic`].
+/// The parameters. The creator writes them once, `magic` last.
 #[repr(C)]
 pub(crate) struct Parameters {
     pub(crate) magic: AtomicU64,
@@ -35,7 +35,7 @@ pub(crate) struct Parameters {
     pub(crate) name: [u8; NAME_MAX],
 }
 
-/// Queues and sums that belong to no single target.
+/// Queues and sums that do not belong to a single target.
 #[repr(C, align(64))]
 pub(crate) struct Totals {
     pub(crate) metadata_next_free_ns: AtomicU64,
@@ -54,7 +54,7 @@ pub(crate) struct Totals {
     pub(crate) metadata_busy_ns: AtomicU64,
 }
 
-/// One storage target: a FIFO queue and its sums.
+/// A storage target: its FIFO queue and sums.
 #[repr(C, align(64))]
 pub(crate) struct Target {
     pub(crate) next_free_ns: AtomicU64,
@@ -65,14 +65,14 @@ pub(crate) struct Target {
     pub(crate) switches: AtomicU64,
 }
 
-/// One emulated directory.
+/// An emulated directory.
 #[repr(C)]
 pub(crate) struct Root {
     pub(crate) length: u32,
     pub(crate) path: [u8; PATH_MAX - 4],
 }
 
-/// The whole file.
+/// The layout of the whole file.
 #[repr(C)]
 pub(crate) struct Block {
     pub(crate) parameters: Parameters,
@@ -81,7 +81,7 @@ pub(crate) struct Block {
     pub(crate) root: [Root; ROOTS_MAX],
 }
 
-/// Offsets that `docs/pfs-model.md` promises.
+/// Checks the offsets that `docs/explanation/emulation.md` documents.
 const _: () = {
     use std::mem::{offset_of, size_of};
     assert!(offset_of!(Parameters, default_stripe_size_bytes) == 24);
@@ -102,13 +102,13 @@ impl Root {
     }
 }
 
-/// Puts a request that needs `service_ns` at the end of a FIFO queue; returns when it is done.
+/// Adds a request that takes `service_ns` to the end of a FIFO queue. Returns its end.
 pub(crate) fn enqueue(next_free_ns: &AtomicU64, now_ns: u64, service_ns: u64) -> u64 {
     let done = |next_free: u64| next_free.max(now_ns).saturating_add(service_ns);
     match next_free_ns
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next_free| Some(done(next_free)))
     {
-        // The closure never answers None, so both arms are the value before.
+        // The closure never returns None, so both arms are the old value.
         Ok(before) | Err(before) => done(before),
     }
 }

@@ -1,6 +1,6 @@
-//! What each operation costs, by the formulas of docs/pfs-model.md: targets, clients and the metadata server are FIFO
-//! queues. The last writer is kept per target and exchanged before the request is queued, so no two fields change
-//! together; a race may shift a switch penalty, but never loses or adds one. Never looks at a clock.
+//! The cost of each operation, by the formulas of docs/explanation/emulation.md: targets, clients and the metadata server
+//! are FIFO queues. The last writer of a target is exchanged before the request is queued, so no two fields
+//! change together. A race may shift a switch penalty, but never loses or adds one. Never reads a clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,13 +11,13 @@ use crate::state::State;
 /// Direction of a data operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// From the targets; does not move the extent lock.
+    /// Reads from the targets; does not move the extent lock.
     Read,
-    /// To the targets; moves the extent lock to the writer.
+    /// Writes to the targets; moves the extent lock to the writer.
     Write,
 }
 
-/// One client of the file system: a process, with its own bandwidth cap.
+/// A client of the file system: a process with its bandwidth limit.
 #[derive(Debug, Default)]
 pub struct Client {
     id: AtomicU64,
@@ -25,12 +25,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that gets its number at its first operation.
+    /// A client that gets its number with its first operation.
     pub const fn new() -> Self {
         Self { id: AtomicU64::new(0), next_free_ns: AtomicU64::new(0) }
     }
 
-    /// Makes this a new client again; a forked child calls it.
+    /// Resets this to a new client, for a forked child.
     pub fn forget(&self) {
         self.id.store(0, Ordering::Relaxed);
         self.next_free_ns.store(0, Ordering::Relaxed);
@@ -44,21 +44,21 @@ impl Client {
         let fresh = state.block().totals.next_client.fetch_add(1, Ordering::Relaxed) + 1;
         match self.id.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => fresh,
-            // Another thread of this process was first; its number counts, ours stays unused.
+            // Another thread of this process was first: its number is used and this one stays unused.
             Err(theirs) => theirs,
         }
     }
 }
 
-/// `bytes` at `bytes_per_s` in nanoseconds, rounded up.
+/// Time to transfer `bytes` at `bytes_per_s` in nanoseconds, rounded up.
 fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
     let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s.max(1)));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 impl State {
-    /// Charges one data operation that starts at `now_ns`; returns when it is done (same clock).
-    /// An empty range costs nothing and is not counted.
+    /// Charges a data operation that starts at `now_ns`. Returns its end on the same clock. An
+    /// empty range costs nothing and is not counted.
     pub fn charge_data(
         &self,
         now_ns: u64,
@@ -106,14 +106,14 @@ impl State {
         enqueue(&target.next_free_ns, now_ns, service_ns)
     }
 
-    /// Charges one metadata operation (stat, unlink, rename, ...); returns when it is done.
+    /// Charges a metadata operation (stat, unlink, rename, ...). Returns its end.
     pub fn charge_metadata(&self, now_ns: u64, client: &Client) -> u64 {
         client.id(self);
         self.block().totals.metadata_ops.fetch_add(1, Ordering::Relaxed);
         self.serve_metadata(now_ns, self.block().parameters.metadata_operation_ns)
     }
 
-    /// Charges what an open costs beyond [`State::charge_metadata`]: the layout grows with the stripes.
+    /// Charges the cost of an open beyond [`State::charge_metadata`]: it grows with the stripe count.
     pub fn charge_open_stripes(&self, now_ns: u64, layout: &Layout) -> u64 {
         let per_stripe_ns = self.block().parameters.metadata_per_stripe_ns;
         if per_stripe_ns == 0 {
@@ -122,7 +122,7 @@ impl State {
         self.serve_metadata(now_ns, per_stripe_ns.saturating_mul(u64::from(layout.stripe_count)))
     }
 
-    /// Charges an fsync: one request without bytes on every target of the file, side by side.
+    /// Charges an fsync: one request without data for each target of the file, in parallel.
     pub fn charge_sync(&self, now_ns: u64, layout: &Layout, client: &Client) -> u64 {
         client.id(self);
         self.block().totals.sync_ops.fetch_add(1, Ordering::Relaxed);
@@ -151,12 +151,12 @@ impl State {
         totals.last_finish_ns.fetch_max(finish_ns, Ordering::Relaxed);
     }
 
-    /// Counts time a process is about to sleep.
+    /// Counts time that a process is about to sleep.
     pub fn note_sleep(&self, sleep_ns: u64) {
         self.block().totals.slept_ns.fetch_add(sleep_ns, Ordering::Relaxed);
     }
 
-    /// Counts a call whose data the model cannot see (a stdio stream or a mapping of an emulated file).
+    /// Counts a call whose data the model does not see (a stdio stream or a mapping of an emulated file).
     pub fn note_unmodelled(&self) {
         self.block().totals.unmodelled.fetch_add(1, Ordering::Relaxed);
     }

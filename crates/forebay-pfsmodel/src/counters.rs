@@ -1,4 +1,4 @@
-//! What happened so far, as a plain value.
+//! The counters of an emulation, as a plain value.
 
 use std::sync::atomic::Ordering;
 
@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::state::State;
 
-/// Sums over all processes of one emulation. All *emulated*: they come from the model, not from a disk.
+/// Sums over all processes of one emulation. All values are *emulated*: the model computes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Bytes charged as read.
+    /// Bytes charged for reads.
     pub bytes_read: u64,
-    /// Bytes charged as written, including writes that failed after they were charged.
+    /// Bytes charged for writes, including writes that failed after the charge.
     pub bytes_written: u64,
     /// Data calls charged.
     pub data_ops: u64,
@@ -19,21 +19,21 @@ pub struct Counters {
     pub metadata_ops: u64,
     /// fsync and fdatasync calls charged.
     pub sync_ops: u64,
-    /// Requests that found another client's lock on their target.
+    /// Requests that had to take the lock of their target from another client.
     pub target_switches: u64,
-    /// Time processes slept, nanoseconds, summed over processes (they sleep side by side).
+    /// Time that processes slept, in nanoseconds, summed over processes (they sleep in parallel).
     pub slept_ns: u64,
-    /// Processes that loaded the preload with this state (one per exec; forked children are not counted).
+    /// Processes that loaded the preload with this state (one for each exec, without forked children).
     pub attached: u64,
-    /// Processes, forked ones included, that were charged at least once.
+    /// Processes, including forked children, with at least one charge.
     pub clients: u64,
-    /// Calls whose data the model cannot see: stdio streams and mappings of emulated files.
+    /// Calls whose data the model does not see: stdio streams and mappings of emulated files.
     pub unmodelled: u64,
-    /// Time the metadata server was busy, nanoseconds.
+    /// Time in which the metadata server was busy, in nanoseconds.
     pub metadata_busy_ns: u64,
-    /// From the first start to the last finish in model time, nanoseconds.
+    /// Time from the first start to the last finish, in nanoseconds of model time.
     pub makespan_ns: u64,
-    /// Each target.
+    /// The counters of each target.
     pub targets: Vec<TargetCounters>,
 }
 
@@ -46,12 +46,12 @@ pub struct TargetCounters {
     pub requests: u64,
     /// Requests that paid the switch penalty.
     pub switches: u64,
-    /// Time the target worked, nanoseconds.
+    /// Time in which the target was busy, in nanoseconds.
     pub busy_ns: u64,
 }
 
 impl State {
-    /// Reads all counters. Other processes may go on meanwhile, so sums can be a call apart.
+    /// Reads all counters. Other processes may change them meanwhile, so they may differ by some calls.
     pub fn counters(&self) -> Counters {
         let totals = &self.block().totals;
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,35 +1,35 @@
-//! Where the bytes of one file lie: plain RAID-0 arithmetic.
+//! Maps the bytes of a file to targets, by RAID-0 arithmetic.
 
-/// The striping of one file, bound when it was created.
+/// The striping of a file, fixed when the file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Number of targets, at least 1.
     pub stripe_count: u32,
-    /// Bytes on one target before the next one follows, at least 1.
+    /// Bytes of one stripe on one target, at least 1.
     pub stripe_size_bytes: u64,
     /// Target of the file's first byte.
     pub first_target: u32,
 }
 
-/// The part of one request that falls on one target.
+/// The part of a request on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane {
     /// Index of the target.
     pub target: u32,
-    /// Bytes of the request on it.
+    /// Bytes of the request on this target.
     pub bytes: u64,
 }
 
 impl Layout {
-    /// The target that holds stripe unit `unit` of the file (unit 0 starts at byte 0).
+    /// The target of stripe unit `unit` of the file (unit 0 starts at byte 0).
     pub fn target_of_unit(&self, unit: u64, targets: u32) -> u32 {
         let step = unit % u64::from(self.stripe_count);
         // Less than `targets`, which is a u32.
         ((u64::from(self.first_target) + step) % u64::from(targets)) as u32
     }
 
-    /// Splits `length_bytes` from `offset_bytes` over the targets, each target once, in the order in which
-    /// the range first touches them. The bytes of all lanes together are `length_bytes`.
+    /// Splits a range over the targets. Each target occurs once, in the order in which the range
+    /// first reaches it. The lanes have `length_bytes` bytes in total.
     pub fn lanes(
         &self,
         offset_bytes: u64,
@@ -40,7 +40,7 @@ impl Layout {
         let (size, width) = (layout.stripe_size_bytes, u64::from(layout.stripe_count));
         let first = offset_bytes / size;
         let end = offset_bytes.saturating_add(length_bytes);
-        // Unit after the last one touched; an empty range touches none.
+        // The unit after the last one of the range; an empty range has none.
         let after = if length_bytes == 0 { first } else { (end - 1) / size + 1 };
         (0..width.min(after - first)).map(move |lane| {
             let unit = first + lane;
@@ -71,7 +71,7 @@ mod tests {
         (0u32..).zip(bytes).filter(|(_, bytes)| *bytes > 0).collect()
     }
 
-    /// Every small case against counting byte by byte.
+    /// Compares all small cases with a count of single bytes.
     #[test]
     fn lanes_agree_with_counting_single_bytes() {
         for (stripe_count, stripe_size_bytes, first_target) in

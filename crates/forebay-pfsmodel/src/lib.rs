@@ -1,6 +1,6 @@
-//! The emulated parallel file system (docs/pfs-model.md): computes when an operation would end on a small Lustre, with
-//! its state shared in a memory-mapped [`State`]. Assumes Linux, 64 bit, one host. Never takes a lock (a process may be
-//! killed anywhere), calls libc functions that a preload may replace (`kernel.rs`), or allocates while charging.
+//! The emulated parallel file system (docs/explanation/emulation.md): computes the end of operations on a small Lustre.
+//! Processes share its mapped [`State`]. Assumes 64-bit Linux, one host. Never locks (a process may be killed
+//! anywhere), calls libc functions that a preload may replace (`kernel.rs`), or allocates while charging.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!(
@@ -29,5 +29,5 @@ pub use quantity::Quantity;
 pub use state::{State, StateError};
 pub use striping::{LAYOUT_XATTR, Striping};
 
-/// Environment variable that names the shared state file; the preload attaches to it. Unset: no emulation.
+/// The environment variable with the path of the shared state file. Unset: no emulation.
 pub const STATE_ENV: &str = "FOREBAY_PFS_STATE";

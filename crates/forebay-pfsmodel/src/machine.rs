@@ -1,4 +1,4 @@
-//! The machine file: a TOML description of one parallel file system, every number with unit and source.
+//! The machine file: a TOML description of a parallel file system. Each number has a unit and a source.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -6,32 +6,32 @@ use thiserror::Error;
 use crate::block::TARGETS_MAX;
 use crate::quantity::{Kind, Quantity};
 
-/// Lustre refuses stripe sizes that are no multiple of 64 KiB; so does the model.
+/// The model rejects stripe sizes that are no multiple of 64 KiB, as Lustre does.
 pub const STRIPE_SIZE_MULTIPLE_BYTES: u64 = 64 * 1024;
 
-/// A parallel file system as `docs/pfs-model.md` describes it.
+/// A parallel file system, as described in `docs/explanation/emulation.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// Name of the machine, shown in reports.
+    /// Name of the machine, for reports.
     pub name: String,
-    /// How the numbers relate to the machine they are taken from, for people.
+    /// Relation of the numbers to those of the real machine, for readers.
     pub scale: String,
     /// The storage targets (Lustre: OSTs).
     pub targets: Targets,
-    /// What one client can move.
+    /// The limits of one client.
     pub client: ClientLimits,
-    /// The one metadata server.
+    /// The metadata server.
     pub metadata: Metadata,
-    /// Striping of files for which nobody asked for another.
+    /// The default striping of files.
     pub layout: DefaultLayout,
 }
 
-/// The storage targets; all are alike.
+/// The storage targets, all identical.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Targets {
-    /// How many there are, 1 to [`TARGETS_MAX`].
+    /// Number of targets, 1 to [`TARGETS_MAX`].
     pub count: Quantity<u32>,
-    /// Fixed cost of one request, nanoseconds.
+    /// Fixed cost of a request, nanoseconds.
     pub latency_ns: Quantity<u64>,
     /// Streaming rate of one target, bytes per second.
     pub bandwidth_bytes_per_s: Quantity<u64>,
@@ -39,32 +39,32 @@ pub struct Targets {
     pub switch_penalty_ns: Quantity<u64>,
 }
 
-/// What one client can move.
+/// The limits of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Bytes per second of one client over all targets together.
+    /// Bytes per second of one client over all targets.
     pub bandwidth_bytes_per_s: Quantity<u64>,
 }
 
-/// The metadata server: one queue.
+/// The metadata server, a single queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// Time one operation occupies the server, nanoseconds.
+    /// Time of one operation, nanoseconds.
     pub operation_ns: Quantity<u64>,
-    /// Further time for each stripe of a file that is opened, nanoseconds; may be 0.
+    /// Additional time for each stripe of an opened file, nanoseconds; may be 0.
     pub per_stripe_ns: Quantity<u64>,
 }
 
-/// Striping of files for which nobody asked for another.
+/// The default striping of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultLayout {
     /// Number of targets of a file, 1 to the number of targets.
     pub stripe_count: Quantity<u32>,
-    /// Bytes on one target before the next one follows, a multiple of 64 KiB.
+    /// Bytes of one stripe on one target, a multiple of 64 KiB.
     pub stripe_size_bytes: Quantity<u64>,
 }
 
-/// Why a machine file cannot be used.
+/// Why a machine file is rejected.
 #[derive(Debug, Error)]
 pub enum ModelError {
     /// Not TOML, a key is missing, or a key is unknown (with line and column).
@@ -72,31 +72,31 @@ pub enum ModelError {
     Syntax {
         /// The machine file.
         file: String,
-        /// The TOML reader's message.
+        /// The message of the TOML parser.
         message: String,
     },
-    /// A quantity cannot be used.
+    /// A quantity is invalid.
     #[error("{file}: {key} = {text}: {reason}; expected {expected}")]
     Quantity {
         /// The machine file.
         file: String,
-        /// Dotted key.
+        /// The dotted key.
         key: String,
-        /// What the file says.
+        /// The text in the file.
         text: String,
-        /// What is wrong with it.
+        /// What is wrong with the text.
         reason: String,
-        /// What would be right.
+        /// The expected text.
         expected: String,
     },
-    /// A quantity without source: such a number could not be checked by anyone.
+    /// A quantity has no source, so its number cannot be verified.
     #[error(
         "{file}: {key} has no source; name a publication, a measurement, or write \"assumption: ...\""
     )]
     NoSource {
         /// The machine file.
         file: String,
-        /// Dotted key.
+        /// The dotted key.
         key: String,
     },
 }
@@ -149,10 +149,10 @@ struct RawQuantity {
 }
 
 impl Model {
-    /// Reads a machine file. `file` serves only for messages.
+    /// Parses a machine file. `file` is used only in messages.
     ///
     /// # Errors
-    /// [`ModelError`] names file, key, the text found and what was expected.
+    /// [`ModelError`] names the file, the key, the text and the expected text.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ModelError> {
         let raw: RawModel = toml::from_str(text).map_err(|error| ModelError::Syntax {
             file: file.to_owned(),
@@ -207,7 +207,7 @@ impl Model {
         Ok(model)
     }
 
-    /// What no key can say alone.
+    /// Checks that involve several keys.
     fn check(&self, read: &Reader<'_>) -> Result<(), ModelError> {
         let (count, targets) = (self.layout.stripe_count.value, self.targets.count.value);
         if count > targets {

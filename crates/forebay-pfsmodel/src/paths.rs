@@ -1,23 +1,23 @@
-//! Is a path inside an emulated directory? Decided by names alone, without asking the file system.
+//! Decides by name only, without file-system calls, whether a path is in an emulated directory.
 
-/// Longest path the kernel takes, in bytes.
+/// The maximum length of a path in the kernel, in bytes.
 pub const PATH_MAX: usize = 4096;
 
-/// True if the absolute, normalised `path` is `root` or is below it (on a component boundary).
+/// True if the absolute, normalised `path` is `root` or below it, at a component boundary.
 pub fn is_below(path: &[u8], root: &[u8]) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-/// True if `path` is absolute and has neither empty, `.` nor `..` components, so that it can be compared as it is.
+/// True if `path` is absolute without empty, `.` and `..` components, so that it can be compared unchanged.
 pub fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/')
         && path[1..].split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b".."))
 }
 
-/// Resolves `path` by name, as `realpath` would if there were no symlinks: `buffer[..base]` holds the absolute,
-/// normalised directory it is relative to (ignored if `path` is absolute). Returns the length of the result in
-/// `buffer`, or `None` if it does not fit (the kernel refuses such a path). One buffer, because hooks may run on
-/// a small signal stack.
+/// Resolves `path` by name, like `realpath` without symlinks. `buffer[..base]` holds the absolute,
+/// normalised base directory (ignored if `path` is absolute). Returns the length of the result in
+/// `buffer`; `None` if it does not fit, because the kernel rejects such a path. Uses a single
+/// buffer because hooks may run on a small signal stack.
 pub fn append(buffer: &mut [u8], base: usize, path: &[u8]) -> Option<usize> {
     let absolute = path.first() == Some(&b'/') || buffer.get(..base)? == b"/";
     let mut length = if absolute { 0 } else { base };

@@ -1,15 +1,15 @@
-//! Quantities with units as a machine file writes them: `62.5 MB/s`, `500 us`, `1 MiB`.
+//! Parses quantities with units, as in machine files: `62.5 MB/s`, `500 us`, `1 MiB`.
 
-/// One number of a machine file together with where it comes from.
+/// A number of a machine file and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quantity<T> {
     /// The number, in the unit that the field's name ends in.
     pub value: T,
-    /// Publication, measurement, or the word "assumption" with a reason.
+    /// A publication, a measurement, or the word "assumption" with a reason.
     pub source: String,
 }
 
-/// What a text is to be read as.
+/// The kind of quantity to parse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Bytes per second.
@@ -31,7 +31,7 @@ const SIZES: &[(&str, f64)] = &[
     ("GiB", 1_073_741_824.0),
 ];
 
-/// Above this a value is surely a typing error, and the nanosecond arithmetic would lose digits.
+/// The maximum value: larger ones are typing errors, and nanosecond arithmetic would lose digits.
 const VALUE_MAX: f64 = 1e15;
 
 impl Kind {
@@ -42,12 +42,12 @@ impl Kind {
         }
     }
 
-    /// Ends each unit.
+    /// The end of each unit.
     fn suffix(self) -> &'static str {
         if self == Kind::Rate { "/s" } else { "" }
     }
 
-    /// What the reader of an error message should have written.
+    /// Describes the expected text, for error messages.
     pub(crate) fn expected(self) -> String {
         let (what, example) = match self {
             Kind::Rate => ("a rate", "62.5 MB/s"),
@@ -60,11 +60,11 @@ impl Kind {
         format!("{what} with one of the units {}, such as \"{example}\"", units.join(", "))
     }
 
-    /// Reads `text` into bytes per second, nanoseconds or bytes (rounded to a whole number).
+    /// Parses `text` as bytes per second, nanoseconds or bytes, rounded to a whole number.
     ///
     /// # Errors
     /// The reason as a phrase: no number, no unit, a unit of another kind, negative, zero (unless
-    /// `zero_allowed`), or out of range.
+    /// `zero_allowed`) or out of range.
     pub(crate) fn parse(self, text: &str, zero_allowed: bool) -> Result<u64, String> {
         let text = text.trim();
         let digits_end = text
@@ -88,7 +88,7 @@ impl Kind {
         } else if value > VALUE_MAX {
             Err("it is out of range".to_owned())
         } else {
-            // Checked just above: 0 <= value <= 1e15, so the conversion is exact.
+            // 0 <= value <= 1e15 holds here, so the conversion is exact.
             Ok(value as u64)
         }
     }

@@ -1,6 +1,6 @@
-//! The shared state: made once by the command that starts a job, mapped by every process of it.
-// The preload and its controller are the only users of these files; forebay-host follows the same
-// rules but cannot be linked into a preload (its calls would enter the hooks). Only `create` uses std::fs.
+//! The shared state: created once by the command that starts a job, mapped by each process of the job.
+// Only the preload and its controller use these files, by the same rules as forebay-host. A preload
+// cannot link forebay-host, whose calls would enter the hooks. Only `create` uses std::fs.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::{CString, OsStr, c_int};
@@ -19,37 +19,37 @@ use crate::machine::Model;
 use crate::striping::Striping;
 use crate::{kernel, paths};
 
-/// The state of one emulated file system, mapped into this process.
+/// The state of an emulated file system, mapped into this process.
 #[derive(Debug)]
 pub struct State {
     block: NonNull<Block>,
 }
 
-// SAFETY: the block is shared memory whose changing fields are atomics and whose other fields are written
-// once, before the magic number that every attach checks; references to it may be used from any thread.
+// SAFETY: the block is shared memory. Changing fields are atomics; the others are written once,
+// before the magic number that every attach checks. So references to it may be used from any thread.
 unsafe impl Send for State {}
 // SAFETY: as above.
 unsafe impl Sync for State {}
 
-/// Why a state cannot be made or used.
+/// Why a state cannot be created or used.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// A system call on the state file failed.
     #[error("cannot {action} the state file {path}: {source}")]
     File {
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
         /// The state file.
         path: String,
-        /// The system's reason.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The file is no finished state of this version.
+    /// The file is not a complete state of this version.
     #[error("{path} is not a state of this version of the emulated file system: {reason}")]
     NotAState {
         /// The state file.
         path: String,
-        /// What differs.
+        /// What is wrong with the file.
         reason: String,
     },
     /// A directory cannot be emulated.
@@ -57,33 +57,33 @@ pub enum StateError {
     Root {
         /// The directory as given.
         path: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The machine description does not fit the state (only possible for one not read by `Model::from_toml`).
+    /// The model does not fit the state (impossible for one from `Model::from_toml`).
     #[error("the machine \"{name}\" cannot be emulated: {reason}")]
     Model {
         /// Name of the machine.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl State {
-    /// Makes the state file `path` (mode 0600, it must not exist; a directory in memory such as /dev/shm is
-    /// best) for `model` and the directories `roots`, which must exist. The file stays until the caller
-    /// removes it, and must not outlive a reboot.
+    /// Creates the state file `path` (mode 0600) for `model` and the existing directories `roots`.
+    /// `path` must not exist; a directory in memory, such as /dev/shm, is best. The caller removes
+    /// the file; it must not outlive a reboot.
     ///
     /// # Errors
-    /// [`StateError`]: the file exists or cannot be made, a root is missing, no directory, `/`, too long or one
-    /// too many. After an error the file is removed.
+    /// [`StateError`]: the file exists or cannot be created; a root is missing, no directory, `/`
+    /// or too long; or there are too many roots. After an error the file is removed.
     pub fn create(path: &Path, model: &Model, roots: &[PathBuf]) -> Result<Self, StateError> {
         Self::create_showing(path, model, roots, &[])
     }
 
-    /// The same, and `shown` are further paths under which the roots will be seen; absolute and without
-    /// links, they need not exist.
+    /// As [`State::create`]. `shown` are further absolute paths of the roots, without links. They
+    /// need not exist.
     ///
     /// # Errors
     /// As [`State::create`].
@@ -103,7 +103,7 @@ impl State {
             .and_then(|()| kernel::map_shared(Some(descriptor), size_of::<Block>()));
         kernel::close(descriptor);
         let state = mapped.and_then(Self::from_mapping).map_err(|source| {
-            // That making it failed is what counts; an empty file may stay if this fails too.
+            // The first error is reported. If the removal also fails, an empty file stays.
             std::fs::remove_file(path).ok();
             file_error("size and map", path, source)
         })?;
@@ -111,7 +111,7 @@ impl State {
         Ok(state)
     }
 
-    /// A state without file, for computations in virtual time; shared with forked children.
+    /// Creates a state without a file, for computations in virtual time. Forked children share it.
     ///
     /// # Errors
     /// [`StateError`]: no memory, or a model that cannot be emulated.
@@ -126,8 +126,8 @@ impl State {
     /// Maps an existing state file.
     ///
     /// # Errors
-    /// [`StateError`]: cannot be opened, is of another size, kind or version, is not finished, or is older
-    /// than the last reboot.
+    /// [`StateError`]: the file cannot be opened, has another size, type or version, is incomplete,
+    /// or is older than the last reboot.
     pub fn attach(path: &Path) -> Result<Self, StateError> {
         let name = c_path(path)?;
         let descriptor = kernel::open(&name, libc::O_RDWR | libc::O_NOFOLLOW, 0)
@@ -147,11 +147,11 @@ impl State {
 
     pub(crate) fn block(&self) -> &Block {
         // SAFETY: the mapping has the size of a Block and lives as long as self. All bit patterns are valid
-        // for its fields, those that change are atomics, and the others are written before anyone reads them.
+        // for its fields. Changing fields are atomics, and the others are written before anyone reads them.
         unsafe { self.block.as_ref() }
     }
 
-    /// Writes everything, the magic number last.
+    /// Writes all fields, the magic number last.
     fn fill(&self, model: &Model, roots: &[PathBuf], created_ns: u64) {
         let mut name = [0; NAME_MAX];
         let length = model.name.len().min(NAME_MAX);
@@ -160,7 +160,7 @@ impl State {
             magic: AtomicU64::new(0),
             version: VERSION.into(),
             targets: model.targets.count.value,
-            // canonical_roots has checked that there are at most ROOTS_MAX.
+            // canonical_roots has limited the number to ROOTS_MAX.
             roots: roots.len() as u32,
             default_stripe_count: model.layout.stripe_count.value,
             default_stripe_size_bytes: model.layout.stripe_size_bytes.value,
@@ -174,8 +174,8 @@ impl State {
             name,
         };
         let block = self.block.as_ptr();
-        // SAFETY: the memory is freshly made, zeroed, and nobody else may use it before the magic number is
-        // there (attach refuses it); we hold no reference to it while these plain writes happen.
+        // SAFETY: the memory is new and zeroed. Others use it only after the magic number is set
+        // (attach rejects it before). No reference to it exists during these plain writes.
         unsafe {
             (&raw mut (*block).parameters).write(parameters);
             for (index, root) in roots.iter().enumerate() {
@@ -218,7 +218,7 @@ impl State {
         Ok(())
     }
 
-    /// Name of the machine that is emulated (cut at 64 bytes).
+    /// Name of the emulated machine (cut at 64 bytes).
     pub fn machine(&self) -> String {
         let name = &self.block().parameters.name;
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
@@ -230,7 +230,7 @@ impl State {
         self.block().parameters.targets
     }
 
-    /// The emulated directories, canonical.
+    /// The canonical paths of the emulated directories.
     pub fn roots(&self) -> Vec<PathBuf> {
         self.root_paths().map(|root| PathBuf::from(OsStr::from_bytes(root))).collect()
     }
@@ -240,19 +240,19 @@ impl State {
         block.root[..block.parameters.roots as usize].iter().map(Root::path)
     }
 
-    /// True if the absolute, normalised path is an emulated directory or is below one.
+    /// True if the absolute, normalised path is an emulated directory or below one.
     pub fn covers(&self, path: &[u8]) -> bool {
         self.root_paths().any(|root| paths::is_below(path, root))
     }
 
-    /// Striping of a file that has no attribute: the default, the first target taken from the inode number,
-    /// so that all processes agree without asking each other.
+    /// The default striping for a file without attribute. The first target follows from the inode
+    /// number, so all processes agree without communication.
     pub fn unbound_layout(&self, inode: u64) -> Layout {
         let first = (inode % u64::from(self.targets())) as i32;
         self.complete(Striping { first_target: first, ..Striping::DEFAULT })
     }
 
-    /// The layout that a file's attribute says; `None` if it leaves anything open (it was copied from a directory).
+    /// The layout in a file's attribute; `None` if values are open (it was copied from a directory).
     pub fn bound(&self, striping: Striping) -> Option<Layout> {
         let bound = striping.stripe_count > 0
             && striping.first_target >= 0
@@ -260,8 +260,8 @@ impl State {
         bound.then(|| self.complete(striping))
     }
 
-    /// Fills in what a request leaves open. Without a first target the next one in turn is taken; the turn
-    /// advances by the stripe count, so that few wide files use all targets.
+    /// Fills in the open values of a request. An open first target is assigned in turn; the turn
+    /// advances by the stripe count, so that a few wide files use all targets.
     pub fn complete(&self, striping: Striping) -> Layout {
         let (parameters, targets) = (&self.block().parameters, self.targets());
         let stripe_count = match striping.stripe_count {
@@ -281,7 +281,7 @@ impl State {
                 .next_first_target
                 .fetch_add(u64::from(stripe_count), Ordering::Relaxed),
         };
-        // Less than `targets`, which is a u32.
+        // `first_target` is less than `targets`, which is a u32.
         Layout {
             stripe_count,
             stripe_size_bytes,
@@ -292,7 +292,7 @@ impl State {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by map_shared with this size, and references to it borrow self.
+        // SAFETY: map_shared made the mapping with this size, and all references to it borrow self.
         unsafe { kernel::unmap(self.block.as_ptr().cast(), size_of::<Block>()) };
     }
 }

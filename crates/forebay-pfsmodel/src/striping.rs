@@ -1,6 +1,6 @@
-//! The striping request in the extended attribute [`LAYOUT_XATTR`] of directories and files, as text:
-//! `v1 count=4 size=1048576 first=-1`. That of a directory may leave values open (`-1` all targets, `0` the default,
-//! first target `-1` any); that of a file is complete.
+//! Striping requests, stored as text in the extended attribute [`LAYOUT_XATTR`] of directories and
+//! files: `v1 count=4 size=1048576 first=-1`. The values of a file are complete. Those of a directory
+//! may be open: count `-1` (all targets) or `0` (default), size `0` (default), first target `-1` (any).
 
 use std::ffi::{CStr, c_int};
 use std::io;
@@ -8,28 +8,28 @@ use std::io;
 use crate::kernel;
 use crate::layout::Layout;
 
-/// Extended attribute that holds the striping of a directory (default for new files) or of a file.
+/// The extended attribute with the striping of a file or, for new files, of a directory.
 pub const LAYOUT_XATTR: &CStr = c"user.forebay.pfs.layout";
 
-/// Longest attribute text: the prefix and three full numbers.
+/// The maximum length of the text: the prefix and three full numbers.
 const TEXT_MAX: usize = 80;
 
 /// A request for striping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Striping {
-    /// Number of targets; -1 all of them, 0 the machine's default.
+    /// Number of targets; -1: all targets, 0: the default of the machine.
     pub stripe_count: i32,
-    /// Bytes of one stripe unit; 0 the machine's default.
+    /// Size of a stripe in bytes; 0: the default of the machine.
     pub stripe_size_bytes: u64,
-    /// First target; -1 any.
+    /// First target; -1: any.
     pub first_target: i32,
 }
 
 impl Striping {
-    /// Leaves everything to the machine file.
+    /// Uses the defaults of the machine file.
     pub const DEFAULT: Self = Self { stripe_count: 0, stripe_size_bytes: 0, first_target: -1 };
 
-    /// Reads an attribute value; `None` if it is none of ours.
+    /// Parses an attribute value; `None` if it is not valid.
     pub fn from_bytes(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?.strip_prefix("v1 count=")?;
         let (count, rest) = text.split_once(" size=")?;
@@ -42,10 +42,10 @@ impl Striping {
         (striping.stripe_count >= -1 && striping.first_target >= -1).then_some(striping)
     }
 
-    /// The attribute value, without allocation (the preload calls this inside other programs).
+    /// Writes the attribute value without allocation, because the preload runs inside other programs.
     fn write_to(self, text: &mut [u8; TEXT_MAX]) -> usize {
         let mut cursor = io::Cursor::new(&mut text[..]);
-        // TEXT_MAX holds the longest value, so this cannot fail; a cut value would be refused by from_bytes.
+        // TEXT_MAX holds the longest value, so this cannot fail. from_bytes rejects a truncated value.
         let _ = io::Write::write_fmt(
             &mut cursor,
             format_args!(
@@ -56,48 +56,48 @@ impl Striping {
         cursor.position() as usize
     }
 
-    /// The attribute of an open file or directory; `None` without one.
+    /// Reads the attribute of an open file or directory; `None` without one.
     ///
     /// # Errors
-    /// Whatever `fgetxattr` reports, except "no attribute" and "not supported".
+    /// The errors of `fgetxattr`, except "no attribute" and "not supported".
     pub fn of_descriptor(descriptor: c_int) -> io::Result<Option<Self>> {
         let mut text = [0; TEXT_MAX];
         absent_is_none(kernel::descriptor_attribute(descriptor, LAYOUT_XATTR, &mut text), &text)
     }
 
-    /// The attribute of a file or directory by path; a symlink is followed.
+    /// Reads the attribute of a file or directory by path. Follows symlinks.
     ///
     /// # Errors
-    /// Whatever `getxattr` reports, except "no attribute" and "not supported".
+    /// The errors of `getxattr`, except "no attribute" and "not supported".
     pub fn of_path(path: &CStr) -> io::Result<Option<Self>> {
         let mut text = [0; TEXT_MAX];
         absent_is_none(kernel::path_attribute(path, LAYOUT_XATTR, &mut text), &text)
     }
 
-    /// Stores the request on an open file unless it has one already.
+    /// Stores the request on an open file that has none.
     ///
     /// # Errors
-    /// `EEXIST` if there is one; `ENOTSUP` on a file system without user attributes.
+    /// `EEXIST` if the file has one; `ENOTSUP` on a file system without user attributes.
     pub fn bind_descriptor(self, descriptor: c_int) -> io::Result<()> {
         let mut text = [0; TEXT_MAX];
         let length = self.write_to(&mut text);
         kernel::create_descriptor_attribute(descriptor, LAYOUT_XATTR, &text[..length])
     }
 
-    /// Stores the request on a directory or file by path, replacing an older one.
+    /// Stores the request on a directory or file by path. Replaces an existing one.
     ///
     /// # Errors
-    /// Whatever `setxattr` reports, `ENOTSUP` on a file system without user attributes.
+    /// The errors of `setxattr`, for example `ENOTSUP` on a file system without user attributes.
     pub fn store_at_path(self, path: &CStr) -> io::Result<()> {
         let mut text = [0; TEXT_MAX];
         let length = self.write_to(&mut text);
         kernel::set_path_attribute(path, LAYOUT_XATTR, &text[..length])
     }
 
-    /// Removes the request from a directory; without one this does nothing.
+    /// Removes the request from a directory, if it has one.
     ///
     /// # Errors
-    /// Whatever `removexattr` reports, except "no attribute".
+    /// The errors of `removexattr`, except "no attribute".
     pub fn remove_from_path(path: &CStr) -> io::Result<()> {
         match kernel::remove_path_attribute(path, LAYOUT_XATTR) {
             Err(error) if error.raw_os_error() == Some(libc::ENODATA) => Ok(()),

@@ -1,9 +1,10 @@
-//! What each operation costs, in virtual time, to the nanosecond.
+//! The cost of each operation in virtual time, to the nanosecond.
+#![allow(clippy::disallowed_methods)] // tests start threads directly
 #![allow(clippy::unwrap_used)]
 
 use forebay_pfsmodel::{Client, Layout, Model, Op, State, Striping};
 
-/// 4 targets of 1 byte per ns and 1000 ns latency; a client moves 2 bytes per ns.
+/// 4 targets with 1 byte per ns and 1000 ns latency; a client transfers 2 bytes per ns.
 const MACHINE: &str = r#"
 name = "round numbers"
 scale = "none"
@@ -41,14 +42,14 @@ fn one_request_costs_latency_and_transfer() {
     );
     // The target is busy until 11,100; the next request waits for it.
     assert_eq!(state.charge_data(200, &stripes(1), &client, Op::Write, 10_000, 500), 11_100 + 1500);
-    // After a pause it starts at once.
+    // After a pause the request starts at once.
     assert_eq!(state.charge_data(50_000, &stripes(1), &client, Op::Read, 0, 500), 51_500);
 }
 
 #[test]
 fn targets_work_side_by_side_and_pieces_on_one_are_one_request() {
     let (state, client) = (state(), Client::new());
-    // Four units on two targets: each gets one request of two units; the client needs as long for all four.
+    // Four units on two targets: each gets one request of two units. The client needs as long for all.
     assert_eq!(state.charge_data(0, &stripes(2), &client, Op::Write, 0, 4 * UNIT), 1000 + 2 * UNIT);
     let counters = state.counters();
     assert_eq!(
@@ -62,9 +63,9 @@ fn targets_work_side_by_side_and_pieces_on_one_are_one_request() {
 #[test]
 fn the_client_cap_binds_over_many_targets() {
     let (state, client) = (state(), Client::new());
-    // Four targets could take 4 bytes per ns, the client gives 2.
+    // Four targets could accept 4 bytes per ns; the client sends 2.
     assert_eq!(state.charge_data(0, &stripes(4), &client, Op::Write, 0, 4 * UNIT), 2 * UNIT);
-    // Its queue goes on; another client has its own.
+    // The client's next request waits in its queue; another client has its own queue.
     assert_eq!(state.charge_data(0, &stripes(4), &client, Op::Read, 0, 4 * UNIT), 4 * UNIT);
     let other = state.charge_data(10 * UNIT, &stripes(4), &Client::new(), Op::Read, 0, 4 * UNIT);
     assert_eq!(other, 12 * UNIT);
@@ -157,7 +158,7 @@ fn stripings_are_completed_from_the_machine() {
     );
 }
 
-/// Many threads at once: no byte, request or nanosecond of service is lost.
+/// Charges from many threads: no byte, request or nanosecond of service is lost.
 #[test]
 fn concurrent_charges_add_up() {
     let state = state();

@@ -1,4 +1,4 @@
-//! Machine files: what is read, and what is refused with which words.
+//! Machine files: valid ones are parsed, and invalid ones are rejected with clear messages.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -24,7 +24,7 @@ fn the_small_lustre_is_read() {
     assert!(model.targets.bandwidth_bytes_per_s.source.contains("CRAY12"));
 }
 
-/// Every emulatable machine file that is shipped can be read. (Others in that folder describe burst buffers.)
+/// All shipped machine files for emulation are valid. (Others in that folder describe burst buffers.)
 #[test]
 fn shipped_machine_files_are_sound() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
@@ -34,7 +34,7 @@ fn shipped_machine_files_are_sound() {
     }
 }
 
-/// What is replaced in the small Lustre, by what, and what the refusal then says.
+/// The replaced text in the small Lustre, its replacement, and parts of the error message.
 const REFUSALS: &[(&str, &str, [&str; 3])] = &[
     ("\"62.5 MB/s\"", "\"62.5\"", ["targets.bandwidth = \"62.5\"", "unit is missing", "MB/s"]),
     ("\"62.5 MB/s\"", "62.5", ["targets.bandwidth = 62.5", "says no unit", "\"62.5 MB/s\""]),

@@ -1,11 +1,11 @@
-//! The model in virtual time against a published sweep: BTIO on Shaheen II's Lustre, 1 to 128 OSTs.
+//! Compares the model in virtual time with a published sweep: BTIO on Shaheen II's Lustre, 1 to 128 OSTs.
 //!
-//! What is emulated: 1024 ranks look at and open one shared file of N stripes; then, for each of 10 dumps, N
-//! aggregators (MPI-IO's default: as many as stripes) on 32 nodes write the dump in stripe-sized pieces, each
-//! aggregator only to its own OST (Cray's default alignment, CB_ALIGN 2). A client is a node.
+//! Workload: 1024 ranks stat and open one shared file of N stripes. For each of 10 dumps, N aggregators
+//! (MPI-IO's default: one per stripe) on 32 nodes write the dump in pieces of one stripe. Each aggregator
+//! writes only to its own OST (Cray's default alignment, CB_ALIGN 2). A client is a node.
 //!
-//! Of the machine file three numbers are fitted to this very sweep (it says which), so agreement shows that
-//! the model *can* have the published shape, and the canaries show that it needs its parts for that. It is no
+//! Three numbers of the machine file are fitted to this sweep (it names them). So agreement shows that
+//! the model *can* have the published shape, and the canaries show that it needs its parts. It is no
 //! prediction.
 
 #![allow(clippy::unwrap_used)]
@@ -17,7 +17,7 @@ const DATA: &str = include_str!("data/shaheen2_btio_lustre.json");
 const MACHINE: &str = include_str!("../../../machines/shaheen2-lustre.toml");
 const UNIT_BYTES: u64 = 1 << 20;
 
-/// Each point, and each ratio of neighbours, may differ from the published one by this factor.
+/// The maximum factor between each point or ratio of neighbours and the published one.
 const POINT_TOLERANCE: f64 = 1.08;
 const RATIO_TOLERANCE: f64 = 1.13;
 
@@ -36,12 +36,12 @@ struct Row {
     seconds: f64,
 }
 
-/// Which stripe units an aggregator writes.
+/// The stripe units that an aggregator writes.
 #[derive(Clone, Copy)]
 enum Alignment {
-    /// CB_ALIGN 2: every N-th unit, always the same OST.
+    /// CB_ALIGN 2: every N-th unit, always on the same OST.
     Stripes,
-    /// CB_ALIGN 0: an equal contiguous share of the dump, so everybody meets everybody on every OST.
+    /// CB_ALIGN 0: an equal contiguous share of the dump, so all aggregators share all OSTs.
     EqualShares,
 }
 
@@ -53,7 +53,7 @@ fn machine() -> Model {
     Model::from_toml(MACHINE, "shaheen2-lustre.toml").unwrap()
 }
 
-/// Runs the workload on `osts` targets; returns seconds and counters.
+/// Runs the workload on `osts` targets. Returns seconds and counters.
 fn btio(model: &Model, osts: u32, alignment: Alignment) -> (f64, Counters) {
     let (job, state) = (published(), State::private(model).unwrap());
     let layout = Layout { stripe_count: osts, stripe_size_bytes: UNIT_BYTES, first_target: 0 };
@@ -78,7 +78,7 @@ fn open_by_all(state: &State, nodes: &[Client], layout: &Layout, ranks: u64) -> 
     finish_ns
 }
 
-/// One collective write: aggregators go at their own pace, all wait at its end.
+/// One collective write: aggregators proceed independently, and all wait for the last one.
 fn write_dump(
     state: &State,
     nodes: &[Client],
@@ -93,7 +93,7 @@ fn write_dump(
     let mut ready: Vec<(u64, u64, u64)> =
         (0..aggregators).map(|aggregator| (start_ns, 0, aggregator)).collect();
     let mut finish_ns = start_ns;
-    // The aggregator whose last write ended first goes on first, as in real time.
+    // The aggregator whose last write ended first writes next, as in real time.
     while let Some(next) = (0..ready.len()).min_by_key(|index| (ready[*index].0, ready[*index].2)) {
         let (now_ns, done, aggregator) = ready[next];
         if done == share {
@@ -122,7 +122,7 @@ fn apart(a: f64, b: f64) -> f64 {
     (a / b).max(b / a)
 }
 
-/// Why `seconds` does not have the published shape; empty if it has.
+/// The differences between `seconds` and the published shape; empty if they agree.
 fn differences(seconds: &[f64]) -> Vec<String> {
     let rows = published().rows;
     let mut found = Vec::new();
@@ -167,7 +167,7 @@ fn the_sweep_has_the_published_shape() {
     assert_eq!(differences(&seconds), Vec::<String>::new());
 }
 
-/// Canary: without the cap of a client, 64 and 128 OSTs go on halving.
+/// Canary: without the client limit, the times at 64 and 128 OSTs keep halving.
 #[test]
 fn without_the_client_cap_the_shape_is_lost() {
     let mut model = machine();
@@ -175,7 +175,7 @@ fn without_the_client_cap_the_shape_is_lost() {
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());
 }
 
-/// Canary: a client cap that all clients share stops the gain at once.
+/// Canary: with half the client limit, more targets stop helping too early.
 #[test]
 fn with_a_tight_client_cap_the_shape_is_lost() {
     let mut model = machine();
@@ -183,7 +183,7 @@ fn with_a_tight_client_cap_the_shape_is_lost() {
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());
 }
 
-/// Canary: without target queues of their own rate everything is bound by the clients.
+/// Canary: with very fast targets, the clients limit everything.
 #[test]
 fn without_target_bandwidth_the_shape_is_lost() {
     let mut model = machine();
@@ -199,8 +199,8 @@ fn a_penalty_on_every_request_loses_the_shape() {
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());
 }
 
-/// CRAY12: one writer per OST at a time; aggregators that share stripes pay for the locks. The orders are
-/// published (as figures without numbers), the size of the effect is the machine file's assumption.
+/// CRAY12: one writer per OST at a time; aggregators that share stripes pay for the locks. The order is
+/// published (in figures without numbers), the size of the effect is assumed in the machine file.
 #[test]
 fn sharing_targets_costs_lock_switches_and_aligning_avoids_them() {
     let model = machine();

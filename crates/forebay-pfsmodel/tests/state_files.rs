@@ -1,4 +1,4 @@
-//! The state file: made once, found by others, refused when it does not fit.
+//! The state file: created once, attached by others, rejected if it does not match.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -41,7 +41,7 @@ fn all_who_attach_see_one_state() {
     other.charge_data(1, &layout, &Client::new(), Op::Write, 0, 1000);
     assert_eq!(creator.counters(), other.counters());
     assert_eq!(creator.counters().bytes_written, 1000);
-    // Both queues are one: the second request waits for the first.
+    // Both processes share the queue: the second request waits for the first.
     assert_eq!(creator.charge_data(1, &layout, &Client::new(), Op::Read, 0, 1000), 1 + 2 * 516_000);
 }
 

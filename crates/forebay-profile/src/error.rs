@@ -1,23 +1,23 @@
-//! Why I/O cannot be recorded, with the remedy.
+//! The errors of records of I/O, with remedies.
 
 use std::path::PathBuf;
 
-/// Why a record of I/O cannot be begun, read or completed.
+/// The reason why a record of I/O cannot be started, read or completed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A call of the operating system failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// There is no place for it.
+    /// No state directory can hold the record.
     #[error("no state directory takes the job's record")]
     NoState,
-    /// A run of a series would add to what another one recorded.
+    /// A run of a series would add to the record of another run.
     #[error("there is a record of a run in {} already", .0.display())]
     RecordExists(PathBuf),
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Host(error) => error.hint(),

@@ -1,4 +1,4 @@
-//! `job.json`: what ran, where, and how it ended.
+//! Reads and writes `job.json`: the program, its environment and its result.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::ids::{PROFILES, ids};
 
 const FORMAT: u32 = 1;
 pub(crate) const NAME: &str = "job.json";
-/// Its name while it is written.
+/// The temporary name during the write.
 const FRESH: &str = "job.fresh";
-/// A job that cannot be seen from here is over after this time: 30 days, more than schedulers give.
+/// A job of another machine counts as ended after 30 days, more than schedulers allow.
 const UNSEEN_S_MAX: f64 = 30.0 * 86_400.0;
-/// Variables that bear on I/O: these, and those that begin so.
+/// Variables that affect I/O, and prefixes of such variables.
 const VARIABLES: [&str; 1] = ["PNETCDF_HINTS"];
 const PREFIXES: [&str; 5] = ["MPICH_", "ROMIO_", "OMPI_MCA_", "HDF5_", "FOREBAY_"];
 
-/// What is recorded.
+/// The type of a recorded run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -39,28 +39,28 @@ enum State {
     Ended,
 }
 
-/// The description of a job as it begins.
+/// The description of a job at its start.
 #[derive(Debug, Clone, Default)]
 pub struct JobDescription {
-    /// A job or a command.
+    /// The type: job or command.
     pub kind: Kind,
     /// Its name.
     pub name: String,
     /// Path of the script; none for a command.
     pub script: Option<String>,
-    /// The words that are run.
+    /// The command line.
     pub command: Vec<String>,
-    /// Where it is run.
+    /// The working directory.
     pub directory: String,
-    /// Nodes that it asks for.
+    /// The number of nodes it requests.
     pub nodes: Option<u32>,
-    /// Tasks that it asks for.
+    /// The number of tasks it requests.
     pub tasks: Option<u32>,
-    /// Variables on top of this process's own; only those that affect I/O are recorded.
+    /// Variables in addition to this process's own. Only those that affect I/O are recorded.
     pub environment: BTreeMap<String, String>,
-    /// Id of the scheduler's job that it is part of.
+    /// ID of the scheduler's job it belongs to.
     pub scheduler_job: Option<String>,
-    /// The state of the emulation, if there is one.
+    /// The state of the emulation; none without emulation.
     pub emulated: Option<Value>,
 }
 
@@ -74,7 +74,7 @@ struct Process {
     pid_namespace: String,
 }
 
-/// Each member is described in docs/profiles.md.
+/// See docs/explanation/profiles.md for the members.
 #[derive(Debug, Serialize)]
 pub(crate) struct JobFile {
     forebay_job: u32,
@@ -103,7 +103,7 @@ pub(crate) struct JobFile {
     hint: Option<String>,
 }
 
-/// What says whether a job is over.
+/// The members that show whether a job has ended.
 #[derive(Debug, Deserialize)]
 struct JobStatus {
     id: String,
@@ -153,7 +153,7 @@ impl JobFile {
         })
     }
 
-    /// Sets what is known of the end.
+    /// Sets the members about the end.
     pub(crate) fn end(
         &mut self,
         done: Result<&impl Serialize, (String, Option<String>)>,
@@ -178,7 +178,7 @@ impl JobFile {
     }
 }
 
-/// Is there one?
+/// Whether a directory holds a record.
 pub(crate) fn exists_in(directory: &Path) -> bool {
     files::status_of_name(&directory.join(NAME)).is_ok()
 }
@@ -192,7 +192,7 @@ fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, Error> {
 }
 
 impl JobStatus {
-    /// May the job still run, as far as this machine knows?
+    /// Whether the job may still run, as far as this machine knows.
     fn may_run(&self) -> Result<bool, Error> {
         let process = &self.process;
         if self.state == State::Ended {
@@ -212,19 +212,19 @@ impl JobStatus {
     }
 }
 
-/// May the job of this record still run? One whose `job.json` cannot be read does not.
+/// Whether the job of this record may still run. False if its `job.json` cannot be read.
 pub(crate) fn may_run(directory: &Path) -> Result<bool, Error> {
     read::<JobStatus>(directory).map_or(Ok(false), |status| status.may_run())
 }
 
-/// Marks the record of a killed job. Removes one in which nothing was written.
+/// Marks the record of a killed job. Removes an empty record.
 pub fn mark_killed(directory: &Path) -> Result<(), Error> {
     let mut job: serde_json::Map<String, Value> = match read(directory) {
         Err(Error::Host(error)) if error.is_not_found() => return remove_if_empty(directory),
         job => job?,
     };
     if job.get("state") != Some(&Value::from("running")) {
-        return Ok(()); // it was killed after it had written how it ended
+        return Ok(()); // the job was killed after it recorded its end
     }
     job.insert("state".to_owned(), "ended".into());
     job.insert("killed".to_owned(), true.into());
@@ -239,18 +239,18 @@ fn remove_if_empty(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Completes records of killed jobs that hold nothing else: commands, and jobs that were killed at their
-/// very end. `is_recorded`: jobs that will be cleaned by themselves.
+/// Completes records of killed jobs without any other trace: commands, and jobs killed at their
+/// very end. `is_recorded` returns true for jobs that are cleaned separately.
 ///
 /// # Errors
-/// If one cannot be written, or /proc cannot be read.
+/// If a record cannot be written, or /proc cannot be read.
 pub fn complete_abandoned(is_recorded: &dyn Fn(&str) -> bool) -> Result<(), Error> {
     for state_directory in state::directories() {
         let profiles = state_directory.join(PROFILES);
         for id in ids(&profiles) {
             let directory = profiles.join(id.to_string());
             let Ok(status) = read::<JobStatus>(&directory) else {
-                continue; // it is being made, or is damaged
+                continue; // incomplete or damaged
             };
             if status.state == State::Running && !is_recorded(&status.id) && !status.may_run()? {
                 mark_killed(&directory)?;
@@ -260,7 +260,7 @@ pub fn complete_abandoned(is_recorded: &dyn Fn(&str) -> bool) -> Result<(), Erro
     Ok(())
 }
 
-/// JSON is text: what is not UTF-8 is replaced.
+/// The text for JSON. Replaces bytes that are not UTF-8.
 pub fn text(words: impl AsRef<std::ffi::OsStr>) -> String {
     words.as_ref().to_string_lossy().into_owned()
 }

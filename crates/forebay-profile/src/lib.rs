@@ -1,6 +1,6 @@
-//! The record of what a job did with its files: a directory `profiles/ID` in the user's state directory, described
-//! in docs/profiles.md. `libforebay_mpi.so`, loaded in front of the job's programs, writes all but `job.json`. No
-//! job fails because it cannot be recorded: what is lost is reported, and the job goes on.
+//! Records the I/O of a job in `profiles/ID` in the user's state directory (docs/explanation/profiles.md).
+//! `libforebay_mpi.so`, preloaded into programs, writes all files except `job.json`. A failure to
+//! record never fails the job: Forebay prints a warning.
 
 mod error;
 mod ids;

@@ -1,4 +1,4 @@
-//! A record that was begun, and what puts the library in front of the programs.
+//! Creates a record of I/O, and preloads the library into programs.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -14,38 +14,38 @@ use crate::ids::PROFILES;
 use crate::job_file::{self, JobDescription, JobFile};
 use crate::mpi_family::MpiFamily;
 
-/// What is free behind a record that was begun, so that it does not take the room of what is written about
-/// the job itself.
+/// The minimum free space after creating a record, so that the record leaves space for information
+/// about the job itself.
 const FREE_BYTES: usize = 16 << 10;
-/// Names the record, for the library.
+/// The directory of the record, for the library.
 const PROFILE_VARIABLE: &str = "FOREBAY_PROFILE";
-/// Asks the library for traces.
+/// Requests traces from the library.
 const TRACE_VARIABLE: &str = "FOREBAY_MPI_TRACE";
 /// Read by AddressSanitizer.
 const SANITIZER_VARIABLE: &str = "ASAN_OPTIONS";
 
-/// How a job's I/O is recorded.
+/// How to record a job's I/O.
 #[derive(Clone)]
 pub struct Recording<'a> {
-    /// What observes the programs.
+    /// The libraries that observe the programs.
     pub libraries: Libraries,
-    /// Each call too?
+    /// Whether to record each call.
     pub trace: bool,
-    /// What `forebay run --json` says of the emulation by now, if there is one.
+    /// The current state of the emulation, as in `forebay run --json`; none without emulation.
     pub emulated: Option<&'a dyn Fn() -> serde_json::Value>,
 }
 
-/// `libforebay_mpi.so` for the families of MPI whose handles differ.
+/// `libforebay_mpi.so` for each family of MPI, because their handles differ.
 #[derive(Debug, Clone, Default)]
 pub struct Libraries {
     /// For Open MPI.
     pub openmpi: Option<PathBuf>,
-    /// For MPICH and what shares its ABI.
+    /// For MPICH and implementations with its ABI.
     pub mpich: Option<PathBuf>,
 }
 
 impl Libraries {
-    /// The one for a job: that of its launcher. A program of the other family corrects it.
+    /// The library for a launcher. Programs of the other family switch the library themselves.
     fn for_launcher(&self, family: impl FnOnce() -> MpiFamily) -> Option<&Path> {
         let found = match (&self.openmpi, &self.mpich) {
             (Some(_), Some(mpich)) if family() == MpiFamily::Hydra => Some(mpich),
@@ -54,8 +54,8 @@ impl Libraries {
         found.map(PathBuf::as_path)
     }
 
-    /// The list of libraries to be loaded: ours first, so that it measures what others delay; and once,
-    /// in a job within a job.
+    /// The value of LD_PRELOAD. This library is first, to include delays by others in its times. It
+    /// occurs once, even in a nested job.
     fn preload(&self, library: &Path, before: &OsStr) -> OsString {
         let is_ours = |name: &&[u8]| {
             let path = Path::new(OsStr::from_bytes(name));
@@ -68,7 +68,7 @@ impl Libraries {
     }
 }
 
-/// A record that was begun.
+/// A started record.
 pub struct Profile {
     directory: PathBuf,
     job: JobFile,
@@ -76,10 +76,10 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Begins a record in a directory that is made for it.
+    /// Starts a record in a new directory.
     ///
     /// # Errors
-    /// If it cannot be made, or leaves no room.
+    /// If the directory cannot be created, or the space is not sufficient.
     pub fn begin(directory: PathBuf, job: &JobDescription, id: &str) -> Result<Self, Error> {
         Self::make(directory, JobFile::new(job, id)?)
     }
@@ -87,7 +87,7 @@ impl Profile {
     /// The same in a directory that may exist but holds no record.
     ///
     /// # Errors
-    /// If it holds one, or cannot be written.
+    /// If the directory holds a record or cannot be written.
     pub fn begin_in(directory: &Path, job: &JobDescription, id: &str) -> Result<Self, Error> {
         files::make_directories(directory, 0o700)?;
         if job_file::exists_in(directory) {
@@ -102,10 +102,10 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The same in the first state directory that takes it, with an id of its own.
+    /// The same in the first usable state directory, with a new ID.
     ///
     /// # Errors
-    /// Why none of them takes it.
+    /// The error of the first state directory, if none is usable.
     pub fn begin_anywhere(job: &JobDescription) -> Result<Self, Error> {
         let mut refused = None;
         for directory in state::create_directories() {
@@ -118,7 +118,7 @@ impl Profile {
         Err(refused.unwrap_or(Error::NoState))
     }
 
-    /// The id is the time in milliseconds, or the next number that is free.
+    /// The ID is the time in milliseconds, or the next unused number.
     fn make_in(profiles: &Path, job: &JobDescription) -> Result<Self, Error> {
         const TRIES: u128 = 100;
         let first = clock::unix_milliseconds();
@@ -152,12 +152,12 @@ impl Profile {
         Ok(files::remove_file(&room)?)
     }
 
-    /// Where it is.
+    /// The directory of the record.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The variables that preload the library; none where there is no library. Assumes that this process is in the
+    /// The variables that preload the library; none without a library. This process must be in the
     /// job's view.
     pub fn environment(
         &self,
@@ -192,11 +192,11 @@ impl Profile {
         if recording.trace {
             variables.push((TRACE_VARIABLE, "1".into()));
         }
-        self.library.set(library.to_owned()).ok(); // it is set once
+        self.library.set(library.to_owned()).ok(); // set only once
         variables
     }
 
-    /// Records how it ended: the outcome, or an error and its hint.
+    /// Records the end: the outcome, or an error and its hint.
     pub fn end(
         mut self,
         recording: &Recording,
@@ -212,8 +212,8 @@ impl Profile {
     }
 }
 
-/// What lets programs built with AddressSanitizer run: they end at once where another library is loaded
-/// before theirs, unless an option disables that check. None if it is set already.
+/// Options for programs built with AddressSanitizer. Otherwise they abort if another library is
+/// loaded first. None if the check is already set.
 fn sanitizer_options() -> Option<OsString> {
     let mut options = std::env::var_os(SANITIZER_VARIABLE).unwrap_or_default();
     if options.to_string_lossy().contains("verify_asan_link_order") {
@@ -226,8 +226,8 @@ fn sanitizer_options() -> Option<OsString> {
     Some(options)
 }
 
-/// Can this library be named in LD_PRELOAD, where blanks and colons end a name and `$` begins a
-/// variable (ld.so(8))?
+/// Checks that LD_PRELOAD can hold this path: blanks and colons end a name, and `$` starts a
+/// variable (ld.so(8)).
 fn usable(library: &Path) -> Result<&Path, String> {
     if library.as_os_str().as_bytes().iter().any(|byte| b" \t\n:$".contains(byte)) {
         let library = library.display();

@@ -1,22 +1,21 @@
-//! Sums up what the programs of a job wrote into its record.
+//! Summarizes the files that programs wrote to a record.
 
 use std::path::Path;
 
 use forebay_host::files;
 use serde::Deserialize;
 
-/// What is in a record.
+/// The summary of a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProgramSummary {
-    /// Programs, with MPI or without.
+    /// The number of programs, with or without MPI.
     pub programs: usize,
-    /// Seconds in which they were in I/O calls: of each program those of its slowest rank, and of
-    /// programs that ran at the same time those of the one that had the largest share. None if one of
-    /// them does not have it.
+    /// Time in I/O calls: for each program, the time of its slowest rank. Of programs that overlap,
+    /// only the one with the largest share counts. None if a program has no time.
     pub io_s: Option<f64>,
 }
 
-/// What is wanted of a step or a process.
+/// The members used from a step or a process.
 #[derive(Debug, Deserialize)]
 struct Program {
     started_unix_s: f64,
@@ -29,7 +28,7 @@ struct IoSeconds {
     slowest: f64,
 }
 
-/// Reads a record. A damaged file counts as a program of unknown times.
+/// Summarizes a record. A damaged file counts as a program without times.
 pub fn summarize(directory: &Path) -> ProgramSummary {
     let names = files::names_in(directory).unwrap_or_default();
     let names = names.iter().filter_map(|name| name.to_str());
@@ -47,7 +46,7 @@ pub fn summarize(directory: &Path) -> ProgramSummary {
     }
 }
 
-/// When a program ran, and the share of that time it was in I/O.
+/// The run time of a program, and the share of I/O in it.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     begin_s: f64,
@@ -66,7 +65,7 @@ impl Span {
     }
 }
 
-/// At each moment the largest share of the programs that run then counts.
+/// At each time, the largest share among the running programs counts.
 fn io_seconds(spans: &[Span]) -> f64 {
     let mut moments: Vec<f64> = spans.iter().flat_map(|span| [span.begin_s, span.end_s]).collect();
     moments.sort_by(f64::total_cmp);
@@ -109,7 +108,7 @@ mod tests {
         let overlapping =
             r#"{"started_unix_s": 105.0, "wall_s": 10.0, "io_s": {"sum": 5.0, "slowest": 5.0}}"#;
         assert_eq!(written(&[first, later]).io_s, Some(5.0));
-        // 5 s at a share of 0.2, 10 s at 0.5.
+        // 5 s with a share of 0.2, 10 s with a share of 0.5.
         assert_eq!(written(&[first, overlapping]).io_s, Some(6.0));
     }
 

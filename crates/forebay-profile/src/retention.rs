@@ -1,4 +1,4 @@
-//! Which records of I/O are kept: the newest, within a number and within a size.
+//! Keeps the newest records of I/O, up to a number and a total size.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use crate::error::Error;
 use crate::ids::ids;
 use crate::job_file;
 
-/// Records that are kept.
+/// The maximum number of records.
 const RECORDS_MAX: usize = 200;
-/// What they may take together, traces included.
+/// The maximum total size, including traces.
 const RECORDS_BYTES_MAX: u64 = 4 << 30;
 
-/// Removes old records in the directory of this one, as the last step of its job: reading all records takes time.
+/// Removes old records next to this one. The last step of a job, because it is slow.
 pub fn prune(ended: &Path, messages: &dyn Messages) {
     if let Err(error) = remove_surplus(ended) {
         messages.warning(&format!("old records of I/O are not removed: {error}"));
     }
 }
 
-/// Removes the oldest records in its directory beyond the limits; never itself, nor the newest, nor one whose job may
-/// still run.
+/// Removes the oldest records beyond the limits. Never removes `ended`, the newest record, or a
+/// record whose job may still run.
 fn remove_surplus(ended: &Path) -> Result<(), Error> {
     let Some(profiles) = ended.parent() else {
         return Ok(());
@@ -34,7 +34,7 @@ fn remove_surplus(ended: &Path) -> Result<(), Error> {
         let is_surplus = index >= RECORDS_MAX || bytes > RECORDS_BYTES_MAX;
         if index > 0 && is_surplus && directory != ended && !job_file::may_run(&directory)? {
             match files::remove_tree(&directory) {
-                // Another job that ended was faster.
+                // Another job removed it first.
                 Err(error) if error.is_not_found() => {}
                 removed => removed?,
             }

@@ -1,4 +1,4 @@
-//! How fast earlier jobs staged out.
+//! Reads the rates of earlier stage-outs.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::ids::{PROFILES, ids};
 use crate::job_file;
 
-/// Records that are looked at.
+/// The maximum number of records to read.
 const SAMPLES_MAX: usize = 20;
 
 #[derive(Deserialize)]
@@ -28,8 +28,7 @@ struct Moved {
     seconds: f64,
 }
 
-/// Bytes that were copied and seconds of the last stage-outs on record, the newest first. Skips those
-/// on an emulated file system.
+/// Bytes and seconds of recent stage-outs, newest first. Skips those on an emulated file system.
 pub fn recent_stage_outs() -> impl Iterator<Item = (u64, f64)> {
     let all = state::directories().into_iter().flat_map(|directory| {
         let profiles = directory.join(PROFILES);

@@ -1,4 +1,4 @@
-//! What records of I/O take, and where they are.
+//! Locates records of I/O, and measures their size.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use forebay_host::{files, state, system};
 use crate::error::Error;
 use crate::ids::{PROFILES, ids};
 
-/// The state directory whose record of I/O is the newest, else the first that a job would take.
+/// The state directory with the newest record of I/O, or else the first one that a job would use.
 ///
 /// # Errors
-/// If the current directory was removed, and it is needed.
+/// If the path is relative and the current directory was removed.
 pub fn state_directory() -> Result<PathBuf, Error> {
     let directories = state::directories();
     let newest = |directory: &&PathBuf| ids(&directory.join(PROFILES)).pop();
@@ -19,18 +19,18 @@ pub fn state_directory() -> Result<PathBuf, Error> {
     Ok(if found.is_absolute() { found } else { system::current_directory()?.join(found) })
 }
 
-/// What records of I/O take.
+/// The size of all records of I/O.
 #[derive(Debug)]
 pub struct Usage {
     /// Their directory.
     pub directory: PathBuf,
-    /// How many there are.
+    /// The number of records.
     pub records: usize,
-    /// What they take, traces included.
+    /// Their total size, including traces.
     pub bytes: u64,
 }
 
-/// Looks at the records of I/O.
+/// Measures the records of I/O.
 ///
 /// # Errors
 /// As [`state_directory`].

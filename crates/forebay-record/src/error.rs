@@ -15,7 +15,10 @@ pub enum Error {
     #[error("no state directory takes the job's record{}", .0.as_ref().map_or_else(String::new, |e| format!(": {e}")))]
     NoState(Option<forebay_host::Error>),
     /// The list of stage-out requests cannot be used.
-    #[error("the list of what programs asked to be staged out, {}, cannot be used: {error}", path.display())]
+    #[error(
+        "the list of what programs asked to be staged out, {}, cannot be used: {error}",
+        forebay_host::files::printable(path)
+    )]
     Requests {
         /// The path of the list.
         path: PathBuf,
@@ -26,7 +29,7 @@ pub enum Error {
     #[error("job {0} is being cleaned by another process")]
     IsBeingCleaned(String),
     /// The directory for temporary files is missing, or its path cannot be used in PATH.
-    #[error("the directory for temporary files, {}, does not exist, or has a colon or what is not UTF-8 in its name", .0.display())]
+    #[error("the directory for temporary files, {}, does not exist, or has a colon or what is not UTF-8 in its name", forebay_host::files::printable(.0))]
     TemporaryDirectory(PathBuf),
     /// No directory can be created in the directory for temporary files.
     #[error("the directory for temporary files cannot be used: {0}")]

@@ -2,6 +2,7 @@
 //! scheduler it holds the launchers too, which come first in the job's PATH.
 
 use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,14 @@ use crate::Error;
 /// a nested job belongs to both runs.
 pub const RUN_VARIABLE: &str = "FOREBAY_RUN";
 
+/// Random numbers behind the time in an id: as many as fit into 64 bits with it.
+pub const RANDOM_MAX: u128 = 1_000_000;
+
+/// A number that others cannot guess.
+fn random_number() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 /// The files of a job outside of its allocation.
 #[derive(Debug)]
 pub struct JobDirectory {
@@ -21,25 +30,29 @@ pub struct JobDirectory {
 }
 
 impl JobDirectory {
-    /// Creates the directory. The id is the time in milliseconds or the next free number. Like a
+    /// Creates the directory. The id is the time in milliseconds or one of the next numbers, else the time and a random number. Like a
     /// Slurm id it has only digits; no id occurs twice, even if jobs run one after another.
     ///
     /// # Errors
     /// If the directory for temporary files cannot be used.
     pub fn make() -> Result<Self, Error> {
-        const TRIES: u128 = 100;
+        const TRIES: usize = 100;
         let parent = std::env::temp_dir();
         let parent = files::real_path(&parent).map_err(|_| Error::TemporaryDirectory(parent))?;
         if parent.as_os_str().as_bytes().contains(&b':') || parent.to_str().is_none() {
             return Err(Error::TemporaryDirectory(parent)); // PATH cannot contain such a path
         }
-        let first = clock::unix_milliseconds();
-        let mut id = first;
-        let path = loop {
+        let now = clock::unix_milliseconds();
+        // Others may have occupied the next numbers, but no random ones.
+        let near = (0..10).map(|next| now + next);
+        let random = || now * RANDOM_MAX + u128::from(random_number()) % RANDOM_MAX;
+        let mut ids = near.chain(std::iter::repeat_with(random)).take(TRIES);
+        let (id, path) = loop {
+            let id = ids.next().unwrap_or(now);
             let path = parent.join(format!("forebay-{id}"));
             match files::make_directory(&path, 0o700) {
-                Err(error) if error.already_exists() && id < first + TRIES => id += 1,
-                made => break made.map(|()| path).map_err(Error::TemporaryRefused)?,
+                Err(error) if error.already_exists() && ids.size_hint().0 > 0 => {}
+                made => break made.map(|()| (id, path)).map_err(Error::TemporaryRefused)?,
             }
         };
         let id = id.to_string();

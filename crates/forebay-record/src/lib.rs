@@ -12,9 +12,10 @@ mod remove;
 mod staging;
 mod target_log;
 mod unsaved;
+mod write_failures;
 
 pub use error::Error;
-pub use job_directory::{JobDirectory, RUN_VARIABLE};
+pub use job_directory::{JobDirectory, RANDOM_MAX, RUN_VARIABLE};
 pub use journals::{STAGE_IN, STAGE_OUT};
 pub use pending::{
     PendingList, PendingStageOut, Selection, clear_pending, has_pending, load_pending,
@@ -25,3 +26,4 @@ pub use record::{
 pub use staging::{DrainTarget, StagingOptions};
 pub use target_log::{TargetLog, tag};
 pub use unsaved::UnsavedFiles;
+pub use write_failures::{FailedWrite, WriteFailures};

@@ -13,11 +13,14 @@ pub struct StagingOptions {
     pub verify: Verify,
     /// The highest write rate; none: unlimited.
     pub bytes_per_s_max: Option<u64>,
+    /// Stage out files with a failed write as if they were whole.
+    #[serde(default)]
+    pub accept_failed_writes: bool,
 }
 
 impl Default for StagingOptions {
     fn default() -> Self {
-        Self { verify: Verify::Copy, bytes_per_s_max: None }
+        Self { verify: Verify::Copy, bytes_per_s_max: None, accept_failed_writes: false }
     }
 }
 

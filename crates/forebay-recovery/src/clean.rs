@@ -11,7 +11,7 @@ use forebay_host::{clock, files, namespace};
 use forebay_mover::{Journal, KeepChanged, Planned, State, Transfer, TransferKind};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
-use forebay_record::{Phase, Record, RecordFile, StagingOptions, load_pending};
+use forebay_record::{Phase, Record, RecordFile, StagingOptions, WriteFailures, load_pending};
 use forebay_staging::{
     Roots, StageOut, Staged, Staging, StagingProgress, is_inside_allocation, remove_parts,
 };
@@ -20,6 +20,7 @@ use forebay_store::Allocation;
 use crate::Error;
 use crate::error::ignore_not_found;
 use crate::state::{JobState, processes, state, view_is_alive};
+use crate::view_targets::Outside;
 
 /// Time between SIGTERM and SIGKILL, and again for processes to end after SIGKILL.
 const KILL_GRACE: Duration = Duration::from_secs(10);
@@ -79,7 +80,11 @@ pub fn clean(
         }
         JobState::Left { .. } | JobState::Lost | JobState::Unreachable => {}
     }
+    let outside = Outside::look(destinations(&job.record, how))?;
     let (now, is_inside) = enter_view(&job, now, how)?;
+    if is_inside {
+        outside.check()?;
+    }
     if now == JobState::Lost {
         // The job's own allocation can no longer be drained; persistent allocations can.
         job.update(|record| {
@@ -111,6 +116,13 @@ pub fn clean(
     remove_all(job, is_inside)?;
     drop(lock);
     Ok(staged)
+}
+
+/// Where files of the job are to go.
+fn destinations(record: &Record, how: &CleanOptions) -> Vec<PathBuf> {
+    let staged = record.stage_out.iter().map(|stage| PathBuf::from(&stage.pfs_path));
+    let drained = record.drain_to.iter().map(|drain| drain.to.clone());
+    staged.chain(drained).filter(|_| how.to.is_none()).chain(how.to.clone()).collect()
 }
 
 fn end_processes(record: &Record, found: &[i32], how: &CleanOptions) -> Result<(), Error> {
@@ -170,7 +182,7 @@ fn drain(
         // The destinations may be paths that existed only in the view.
         return Err(Error::ViewIsGone(job.data().unwrap_or_default()));
     }
-    let events = caught.watch(record.keeper);
+    let events = caught.watch(record.keeper)?;
     let place = record.place.as_ref();
     let allocation = place.map(|place| Allocation::found(place.root.clone(), place.mounted));
     if let Some(allocation) = &allocation {
@@ -182,6 +194,9 @@ fn drain(
         elsewhere: record.drain_to.clone(),
         roots: Roots::of_record(record, allocation.as_ref()),
         allocation: allocation.as_ref(),
+        failed_writes: WriteFailures::of(record)
+            .accepting(how.staging.accept_failed_writes)
+            .incomplete_now(),
     };
     let stops = events.stops();
     let go_on = &|_| stops.count() == 0;

@@ -30,17 +30,20 @@ pub enum Error {
     #[error("job {0} has no allocation whose files could be copied")]
     NothingToRescue(String),
     /// A copy in the allocation would be removed with it.
-    #[error("{} is in the job's allocation, which is removed afterwards", .0.display())]
+    #[error("{} is in the job's allocation, which is removed afterwards", forebay_host::files::printable(.0))]
     RescueInside(PathBuf),
     /// Perhaps a file system is not mounted.
-    #[error("the allocation {} is not there", .0.display())]
+    #[error("the allocation {} is not there", forebay_host::files::printable(.0))]
     Unreachable(PathBuf),
     /// The only list of requests for files of persistent allocations was in the job's memory.
     #[error("the list of what programs asked to be staged out of {} went with the job's memory", .0.join(", "))]
     RequestsLost(Vec<String>),
     /// The paths that the job saw can no longer be resolved.
-    #[error("the view in which the job ran is gone, and with it the paths of --map; its data are in {}", .0.display())]
+    #[error("the view in which the job ran is gone, and with it the paths of --map; its data are in {}", forebay_host::files::printable(.0))]
     ViewIsGone(PathBuf),
+    /// A destination is on another file system than when the job began.
+    #[error("the file system of {} was unmounted since the job began, and only its view still has it", forebay_host::files::printable(.0))]
+    Unmounted(PathBuf),
     /// The job has living processes, and its `forebay run` was killed.
     #[error("processes of the job are still alive: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))]
     HasProcesses(Vec<i32>),
@@ -70,6 +73,9 @@ impl Error {
             }
             Self::RequestsLost(_) => {
                 "copy what is wanted out of the persistent allocation, then forebay clean --discard JOB"
+            }
+            Self::Unmounted(_) => {
+                "copy what is wanted elsewhere with forebay stage out --job ID PATH DIR, then forebay clean --discard ID"
             }
             Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
             Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",

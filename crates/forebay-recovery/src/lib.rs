@@ -6,6 +6,7 @@ mod error;
 mod report;
 mod state;
 mod unrecorded;
+mod view_targets;
 
 pub use clean::{CleanOptions, clean};
 pub use error::Error;

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, users};
-use forebay_record::Records;
+use forebay_record::{RANDOM_MAX, Records};
 
 use crate::error::{Error, ignore_not_found};
+
+/// Times are smaller than this for 30,000 years; an id above it is a time and a random number.
+const MILLISECONDS_MAX: u128 = 1_000_000_000_000_000;
 
 /// Removes leftovers of jobs that were killed before they were recorded: empty directories and
 /// temporary files of records. The id in a name is the creation time.
@@ -39,6 +42,8 @@ pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
 #[must_use]
 pub fn is_unrecorded(id: &str, records: &Records) -> bool {
     let made = id.parse().unwrap_or(u128::MAX);
+    let is_random = made != u128::MAX && made > MILLISECONDS_MAX;
+    let made = if is_random { made / RANDOM_MAX } else { made };
     let old = clock::unix_milliseconds().saturating_sub(made) > forebay_store::unrecorded_ms_max();
     let recorded = |path: &PathBuf| id_of(path) == Some(id);
     old && made != u128::MAX

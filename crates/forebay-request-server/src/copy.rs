@@ -1,4 +1,4 @@
-//! The copies themselves: worker threads, at most so many at a time, that end when there is nothing to do.
+//! Worker threads that copy files. Their number is limited, and a worker ends when no task waits.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use forebay_host::files::{self, Kind};
-use forebay_host::priority;
+use forebay_host::{priority, threads};
 use forebay_mover::{
     CopyEvent, Error, Failure, Journal, Options, Transfer, TransferKind, carry_out,
 };
@@ -15,29 +15,36 @@ use crate::state::{CopyResult, Shared};
 use crate::table::{Copy, Errno, FailedFiles, Task};
 use forebay_directive::Direction;
 
-/// Failures of one directory that are reported.
+/// The maximum number of reported failures of one directory.
 const FAILURES_MAX: usize = 100_000;
 
-/// Starts workers for what waits, up to their limit.
-pub(crate) fn start_workers(shared: &Arc<Shared>) {
-    let mut state = shared.state.lock();
+/// Starts workers for the waiting tasks, up to the limit.
+pub(crate) fn start_workers(this: &Arc<Shared>) {
+    let mut state = this.state.lock();
     let mut waiting = state.table.waiting();
     while state.workers < state.workers_max && waiting > 0 {
         waiting -= 1;
-        let shared = Arc::clone(shared);
-        // Without another thread, the running ones or the stage-out copy it.
-        if std::thread::Builder::new().spawn(move || worker_loop(&shared)).is_err() {
-            return;
+        let shared = Arc::clone(this);
+        let run = move || {
+            // If the kernel refuses, the copies compete with the job for the disk.
+            priority::set_idle_io_class().ok();
+            worker_loop(&shared);
+        };
+        if threads::spawn(run).is_err() {
+            break; // running workers copy the file
         }
         state.workers += 1;
     }
+    if state.workers == 0 && state.table.waiting() > 0 {
+        state.workers += 1;
+        drop(state);
+        worker_loop(this);
+    }
 }
 
-/// Leaves the disk to the job, but not the processor: ranks that wait for our copy may spin on all of them, and a
-/// thread of the lowest priority would get next to nothing.
+/// Lowers the I/O priority but not the CPU priority: ranks that wait for the copy may spin on all
+/// cores, and a thread of the lowest priority would hardly run.
 fn worker_loop(shared: &Shared) {
-    // Where the kernel refuses, the copies only yield to nobody.
-    priority::set_idle_io_class().ok();
     loop {
         let mut state = shared.state.lock();
         let task = match state.workers <= state.workers_max {
@@ -50,7 +57,8 @@ fn worker_loop(shared: &Shared) {
             return;
         };
         drop(state);
-        let result = copy(&task, shared).unwrap_or_else(|error| CopyResult {
+        let copied = threads::caught(|| copy(&task, shared)).unwrap_or(Err(Error::Panicked));
+        let result = copied.unwrap_or_else(|error| CopyResult {
             failed: failures_by_name(&task.copy, &[Failure::from(error)]),
             ..CopyResult::default()
         });
@@ -58,16 +66,19 @@ fn worker_loop(shared: &Shared) {
     }
 }
 
-/// Its journal is in memory: the list of requests has what is pending.
+/// The journal is in memory because the list of requests records what is pending.
 fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     let copy = &task.copy;
     let journal = Journal::in_memory()?;
     journal.exclude(&transfer(copy), &copy.left_out_of_source())?;
-    journal.plan(&[transfer(copy)])?;
     let is_out = copy.direction == Direction::Out;
+    if is_out {
+        journal.set_failed_writes(shared.write_failures.incomplete_now());
+    }
+    journal.plan(&[transfer(copy)])?;
     let mut persistent = shared.persistent.iter();
     let options = Options {
-        workers: 1, // requests are carried out side by side, not the parts of one
+        workers: 1, // requests run in parallel, parts of one do not
         durable: is_out || persistent.any(|one| copy.inner.starts_with(&one.root)),
         past_page_cache: is_out,
         verify: shared.how.verify_without_journal(),
@@ -81,6 +92,10 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     };
     let moved = carry_out(&journal, &options, &on, &is_cancelled)?;
     let mut failures = journal.failures(FAILURES_MAX)?;
+    failures.extend(journal.incomplete_files().into_iter().map(|file| Failure {
+        errno: Some(libc::EIO),
+        ..Failure::new(file.source, "a write of it failed".to_owned())
+    }));
     if moved.is_stopped {
         let path = copy.ends().0.to_owned();
         failures
@@ -93,7 +108,7 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     })
 }
 
-/// What is to be moved, for the mover.
+/// The transfer for the mover.
 fn transfer(copy: &Copy) -> Transfer {
     let (source, target) = copy.ends();
     Transfer {
@@ -106,8 +121,8 @@ fn transfer(copy: &Copy) -> Transfer {
     }
 }
 
-/// Files that a directory holds and brings, by their names in the burst buffer; also what cannot be staged, but no
-/// links.
+/// Files in a source directory, by their names in the burst buffer. Includes special files, which
+/// cannot be staged, but not links.
 pub(crate) fn files_of(tree: &Copy) -> Result<BTreeSet<PathBuf>, Errno> {
     let (source, _) = tree.ends();
     let mut found = BTreeSet::new();

@@ -1,19 +1,19 @@
-//! Why a job's programs cannot be answered, with the remedy.
+//! Errors of the request server, with their remedies.
 
 use std::path::PathBuf;
 
-/// Why the server cannot begin, or has not recorded all that it did.
+/// Why the server cannot start or did not record everything.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// The operating system refused.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// What was to be crossed out in the list of requests.
+    /// A completed or revoked request could not be removed from the list.
     #[error("the list of what programs asked to be staged out, in {}, is not up to date: {error}", allocation.display())]
     RequestsNotKept {
         /// The allocation that holds the list.
         allocation: PathBuf,
-        /// What was refused.
+        /// The error of the system.
         error: std::io::Error,
     },
 }

@@ -1,6 +1,6 @@
-//! Answers and carries out what programs of a job request while it runs (docs/libdatawarp.md). Assumes that its threads
-//! are in the job's view. Never forgets a stage-out that did not arrive: it is on disk next to the data, for the end of
-//! the job or `forebay clean`.
+//! Answers and carries out the requests of a job's programs while it runs (docs/reference/libdatawarp.md).
+//! Assumes that its threads are in the job's view. Never loses a stage-out that failed: a list next
+//! to the data keeps it for the end of the job or `forebay clean`.
 
 mod copy;
 mod error;
@@ -17,6 +17,7 @@ use forebay_directive::AccessMode;
 use forebay_host::files;
 use forebay_host::process::StopRequests;
 use forebay_host::socket::Listener;
+use forebay_host::threads::{self, Places};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex};
@@ -24,17 +25,19 @@ use parking_lot::{Condvar, Mutex};
 pub use error::Error;
 use forebay_directive::Direction;
 use forebay_persistent::AskableNamespace;
-use forebay_record::{PendingList, StagingOptions, load_pending};
+use forebay_record::{PendingList, StagingOptions, WriteFailures, load_pending};
 use rate_limit::RateLimit;
 pub use state::Requested;
 use state::{Shared, State};
 use table::RequestTable;
 
-/// Threads that answer. Waiting takes none of them.
+/// The number of threads that answer. A program that waits occupies none of them.
 const ANSWERERS: usize = 3;
-/// Files that are copied at the same time unless the program says otherwise: the job computes meanwhile.
+/// Programs that wait at the same time, each with a thread; further ones take turns.
+const WAITING_MAX: usize = 256;
+/// Default number of files copied at the same time. It is low because the job computes meanwhile.
 const WORKERS: usize = 2;
-/// How often to look for a signal, which does not wake us.
+/// How often to check for a stop request: it does not wake this thread.
 const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 
 /// The requests of one job.
@@ -45,10 +48,10 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Begins to listen, if the job has a striped namespace. We must be in the job's view.
+    /// Listens, if the job has a striped namespace. The caller must be in the job's view.
     ///
     /// # Errors
-    /// If there can be no socket.
+    /// If the socket cannot be created.
     pub fn listen(
         allocation: &Allocation,
         capacity_bytes: u64,
@@ -56,6 +59,7 @@ impl Requests {
         persistent: Vec<AskableNamespace>,
         tag: &str,
         how: StagingOptions,
+        write_failures: WriteFailures,
     ) -> Result<Option<Self>, Error> {
         if !access.contains(&AccessMode::Striped) {
             return Ok(None);
@@ -64,6 +68,7 @@ impl Requests {
         let socket = allocation.root().join(SOCKET_NAME);
         let listener = Arc::new(Listener::bind(&socket)?);
         let shared = Arc::new(Shared {
+            places: Places::new(WAITING_MAX),
             state: Mutex::new(State {
                 table: RequestTable::default(),
                 open: PendingList::in_allocation(allocation.root()),
@@ -83,23 +88,28 @@ impl Requests {
             namespaces: access.len(),
             tag: tag.to_owned(),
             how,
+            write_failures,
         });
-        for _ in 0..ANSWERERS {
-            let (shared, listener) = (Arc::clone(&shared), Arc::clone(&listener));
-            std::thread::spawn(move || serve::answer(&shared, &listener));
+        for number in 0..ANSWERERS {
+            let (theirs, listening) = (Arc::clone(&shared), Arc::clone(&listener));
+            match threads::spawn(move || serve::answer(&theirs, &listening)) {
+                Err(error) if number == 0 => return Err(error.into()),
+                Err(_) => break, // those that run answer more slowly
+                Ok(_) => {}
+            }
         }
         Ok(Some(Self { shared, listener, socket }))
     }
 
-    /// The variable that names the socket.
+    /// The environment variable with the path of the socket.
     pub fn variable(&self) -> (String, String) {
         let socket = self.socket.to_string_lossy().into_owned(); // paths of stores are UTF-8
         (SOCKET_VARIABLE.to_owned(), socket)
     }
 
-    /// Ends the service after the job. Completes what is being staged out or waits for it, unless we are to stop or it
-    /// `is_late`: then the stage-out copies it. Cancels what is being staged in. Returns what was done, and what could
-    /// not be recorded.
+    /// Ends the service after the job. Completes stage-outs in progress or queued, except after a
+    /// stop request or if `is_late`: then the final stage-out copies them. Cancels stage-ins.
+    /// Returns the counts, and the error if the list of requests is not up to date.
     pub fn end(
         &self,
         stops: &StopRequests,

@@ -1,17 +1,17 @@
-//! A limit on bytes per second for all requests together, by waiting after each block.
+//! A limit on bytes per second for all requests together: the caller waits after each block.
 //!
-//! Unlike the mover's limit it counts single bytes, and those of a copy that was cancelled. Never waits itself.
+//! Unlike the limit of the mover, it counts every byte, also of cancelled copies. Never waits itself.
 
 use std::time::{Duration, Instant};
 
-/// When the next bytes may be written.
+/// The time when the next bytes may be written.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimit {
     free_at: Option<Instant>,
 }
 
 impl RateLimit {
-    /// Counts bytes that were written. Returns until when to wait after them.
+    /// Counts written bytes. Returns the time until which the caller must wait.
     pub(crate) fn reserve(&mut self, bytes: u64, bytes_per_s: u64, now: Instant) -> Instant {
         #[allow(clippy::cast_precision_loss)] // of a block and a rate
         let time = Duration::from_secs_f64(bytes as f64 / bytes_per_s as f64);

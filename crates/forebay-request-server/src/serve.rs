@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::socket::{Channel, Listener};
-use forebay_host::{clock, filesystem, system};
+use forebay_host::{clock, filesystem, system, threads};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, receive_question};
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 
 use crate::copy::{errno, files_of, start_workers};
@@ -18,13 +18,13 @@ use crate::table::{Copy, Errno};
 use forebay_directive::Direction;
 use forebay_record::{PendingStageOut, Selection};
 
-/// Files that are copied at the same time, at most.
+/// The maximum number of files copied at the same time.
 const WORKERS_MAX: u32 = 64;
 /// A program that connects sends its question within this time.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between two attempts where there are no descriptors.
+/// The pause between attempts to accept without free descriptors.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
-/// With one server, a stripe of any size holds; this one is usual on the file systems around.
+/// Any size works with a single server; this one is a common default of file systems.
 const STRIPE_BYTES: u64 = 1 << 20;
 
 /// Answers until the listener is closed.
@@ -32,29 +32,44 @@ pub(crate) fn answer(shared: &Arc<Shared>, listener: &Listener) {
     loop {
         match listener.accept(QUESTION_TIMEOUT) {
             Ok(None) => return,
-            Ok(Some(channel)) => answer_one(shared, channel),
+            // After a panic the program is refused: its connection is closed.
+            Ok(Some(channel)) => drop(threads::caught(|| answer_one(shared, channel))),
             Err(_) => clock::sleep(RETRY_PAUSE),
         }
     }
 }
 
+/// Answers one question. A question that waits gets a thread; if none is left, this one waits.
 fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
     let Ok(question) = receive_question(&mut channel) else {
-        return; // killed while it sent
+        return; // the program ended while it sent
     };
     let takes_long = |action| matches!(action, Action::Wait | Action::Terminate);
     match question {
         Question::About { action, .. } if takes_long(action) => {
-            let shared = Arc::clone(shared);
-            std::thread::spawn(move || reply(&shared, &mut channel, question));
+            let waiting = Arc::new(Mutex::new(Some((channel, question))));
+            let started = shared.places.take().map(|place| {
+                let (shared, waiting) = (Arc::clone(shared), Arc::clone(&waiting));
+                threads::spawn(move || {
+                    let _place = place;
+                    let waiting = waiting.lock().take();
+                    waiting.map(|(mut channel, question)| reply(&shared, &mut channel, question))
+                })
+            });
+            if !matches!(started, Some(Ok(_))) {
+                let waiting = waiting.lock().take();
+                if let Some((mut channel, question)) = waiting {
+                    reply(shared, &mut channel, question);
+                }
+            }
         }
-        _ => reply(shared, &mut channel, question),
+        question => reply(shared, &mut channel, question),
     }
 }
 
 fn reply(shared: &Arc<Shared>, channel: &mut Channel, question: Question) {
     let answer = shared.handle(question).unwrap_or_else(Answer::Refused);
-    // The program may have been killed; its request stays valid.
+    // The program may have ended; its request stays valid.
     forebay_requests::answer(channel, &answer).ok();
 }
 
@@ -92,7 +107,7 @@ impl Shared {
         Ok(Answer::Done)
     }
 
-    /// The path with links resolved. An error outside of the striped namespaces.
+    /// Resolves links in the path. Paths outside the striped namespaces are an error.
     fn resolve_inner(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = match files::real_path(&path) {
@@ -112,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// A path on the file system. An error inside the allocation.
+    /// Checks a path on the file system. Paths inside the allocation are an error.
     fn resolve_outer(&self, name: Name) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name);
         let real = files::nearest_real_path(&path).map_err(|error| errno(&error))?;
@@ -122,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// To stage from a persistent namespace into the same one would copy a tree into itself.
+    /// Refuses to stage a persistent namespace into itself: the tree would be copied into itself.
     fn check_not_same_tree(&self, copy: &Copy) -> Result<(), Errno> {
         let mut persistent = self.persistent.iter();
         let Some(one) = persistent.find(|one| copy.inner.starts_with(&one.root)) else {
@@ -208,12 +223,12 @@ impl Shared {
         self.queue(copies.collect(), at_job_end)
     }
 
-    /// All of them, or none.
+    /// Queues all copies or none.
     fn queue(self: &Arc<Self>, copies: Vec<Copy>, at_job_end: bool) -> Result<(), Errno> {
         let mut targets: Vec<_> = copies.iter().map(|copy| copy.ends().1).collect();
         targets.sort_unstable();
         if targets.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(libc::EEXIST); // one of them would be lost
+            return Err(libc::EEXIST); // one copy would overwrite another
         }
         let copies = copies.into_iter().map(|copy| (copy, BTreeSet::new()));
         self.add(copies.collect(), at_job_end)
@@ -239,7 +254,7 @@ impl Shared {
         let is_busy = |(copy, _): &(Copy, _)| {
             let (inner, is_directory) = (&copy.inner, copy.is_directory);
             let is_deferred = || state.table.is_deferred(inner, is_directory);
-            // What is to be staged out must not be overwritten first.
+            // A stage-in must not overwrite a file that waits for stage-out.
             state.table.is_busy(inner, is_directory)
                 || (copy.direction == Direction::In && is_deferred())
         };
@@ -327,14 +342,14 @@ impl Shared {
         Ok(Answer::Done)
     }
 
-    /// The selection of these names, each of which must have been requested.
+    /// The selection of these names. Each must have been requested.
     fn select(&self, inner: &[PathBuf], is_tree: bool) -> Result<Vec<Selection>, Errno> {
         let mut state = self.state.lock();
         let mut all = Vec::new();
         for path in inner {
             let meant = state.table.select(path, is_tree);
             if meant.is_empty() {
-                state.counts(path, is_tree)?; // says that it is missing, where it is
+                state.counts(path, is_tree)?; // a missing file is a different error
                 return Err(libc::EINVAL);
             }
             all.extend(meant);
@@ -342,16 +357,16 @@ impl Shared {
         Ok(all)
     }
 
-    /// The path as given, if a request has that name; else with links resolved.
+    /// Returns the path as given if a request has that name; otherwise resolves links.
     fn resolve_known(&self, name: Name, is_tree: bool) -> Result<PathBuf, Errno> {
         let path = PathBuf::from(name.clone());
         if self.state.lock().table.is_asked(&path, is_tree) {
-            return Ok(path); // saves a look at each of its directories
+            return Ok(path); // resolving links would check each parent
         }
         self.resolve_inner(name)
     }
 
-    /// Waits until `holds` is true of all, and returns with the lock held.
+    /// Waits until `holds` is true for all. Returns with the lock held.
     fn wait_until_all<T>(
         &self,
         all: &[T],
@@ -359,7 +374,7 @@ impl Shared {
     ) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         loop {
-            // Calls all each time: terminating begins with all at once.
+            // Calls `holds` for all each time, so that all are terminated at the same time.
             let held = all.iter().filter(|one| holds(&mut state, one)).count();
             if held == all.len() {
                 return state;
@@ -380,7 +395,7 @@ impl Shared {
         Ok(Answer::Failures(failures))
     }
 
-    /// What is known of the names that are publicly documented for DataWarp.
+    /// The fields that are publicly documented for DataWarp.
     fn accounting(&self) -> String {
         let space = filesystem::space(&self.allocation).ok();
         let capacity_used = match (self.is_mounted, &space) {
@@ -412,7 +427,7 @@ impl Shared {
 }
 
 impl State {
-    /// Excludes it from the stage-out at the job's end.
+    /// Excludes the selection from the stage-out at the end of the job.
     fn exclude(&mut self, meant: &Selection) -> Result<(), Errno> {
         let left_out = self.open.exclude(meant);
         left_out.map_err(|error| number_of(&error))
@@ -428,7 +443,7 @@ impl State {
         }
     }
 
-    /// Drops the entry of a file that was staged out, or should have been, and is no longer there.
+    /// Drops the entry of a file that is not a stage-in and no longer exists.
     fn drop_if_removed(&mut self, path: &Path) -> bool {
         let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
         if !is_gone || self.table.is_busy(path, false) || self.table.is_in(path) {
@@ -439,7 +454,7 @@ impl State {
         true
     }
 
-    /// The deferred ones of these, each of which must be so at least in part.
+    /// The deferred requests among these names. Each name must have at least one.
     fn deferred(
         &mut self,
         inner: &[PathBuf],
@@ -449,7 +464,7 @@ impl State {
         for path in inner {
             let deferred = self.table.deferred(path, is_tree);
             if deferred.is_empty() {
-                self.counts(path, is_tree)?; // says that it is missing, where it is
+                self.counts(path, is_tree)?; // a missing file is a different error
                 return Err(libc::EINVAL);
             }
             all.extend(deferred);
@@ -485,7 +500,7 @@ fn must_be_file(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// A target may be a file, or not exist.
+/// Refuses a directory as a target. A target may be a file or not exist.
 fn refuse_directory(path: &Path) -> Result<(), Errno> {
     match files::status(path) {
         Ok(status) if status.kind == Kind::Directory => Err(libc::EISDIR),

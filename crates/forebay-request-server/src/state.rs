@@ -1,22 +1,23 @@
-//! What the threads that answer and those that copy share: requests, counts and limits.
+//! State shared by the threads that answer and those that copy: requests, counts and limits.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::Direction;
 use forebay_host::clock;
+use forebay_host::threads::Places;
 use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 
 use crate::rate_limit::RateLimit;
 use crate::table::{Errno, FailedFiles, RequestTable, Task, TaskOutcome};
 use forebay_persistent::AskableNamespace;
-use forebay_record::{PendingList, StagingOptions};
+use forebay_record::{PendingList, StagingOptions, WriteFailures};
 
-/// How long a cancelled copy may go on.
+/// How often a pause checks whether the copy is cancelled.
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
 
-/// What was staged because programs asked for it.
+/// Files staged on request of programs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Requested {
     /// Files staged in while the job ran.
@@ -27,13 +28,13 @@ pub struct Requested {
     pub files_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Failures while the job ran; what did not get out of the burst buffer was tried again at its end.
+    /// Failures while the job ran. Stage-out at the end of the job retried those of files to stage out.
     pub failed: u64,
-    /// Files and directories that were left to be staged out at its end, with what its script stages out.
+    /// Files and directories left to stage out at the end of the job, together with the stage_out lines.
     pub left_to_stage_out: usize,
 }
 
-/// What was copied, and what was not.
+/// The result of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct CopyResult {
     pub(crate) files: u64,
@@ -41,7 +42,7 @@ pub(crate) struct CopyResult {
     pub(crate) failed: FailedFiles,
 }
 
-/// Guarded by one lock.
+/// State guarded by one lock.
 pub(crate) struct State {
     pub(crate) table: RequestTable,
     pub(crate) open: PendingList,
@@ -49,19 +50,21 @@ pub(crate) struct State {
     pub(crate) workers: usize,
     pub(crate) workers_max: usize,
     pub(crate) rate_limit: RateLimit,
-    /// The first change of the list that failed.
+    /// The error of the first update of the list that failed.
     pub(crate) list_error: Option<Errno>,
     /// The job has ended: later requests are refused.
     pub(crate) is_closed: bool,
 }
 
 pub(crate) struct Shared {
+    /// Programs that wait, each with a thread.
+    pub(crate) places: Places,
     pub(crate) state: Mutex<State>,
-    /// Something has ended.
+    /// Signals that a task or worker has ended.
     pub(crate) changed: Condvar,
     /// Root of the striped namespace, with links resolved.
     pub(crate) root: PathBuf,
-    /// Namespaces that outlive the job.
+    /// Persistent namespaces.
     pub(crate) persistent: Vec<AskableNamespace>,
     pub(crate) allocation: PathBuf,
     pub(crate) is_mounted: bool,
@@ -70,10 +73,12 @@ pub(crate) struct Shared {
     /// Id of the job.
     pub(crate) tag: String,
     pub(crate) how: StagingOptions,
+    /// Finds files with a failed write.
+    pub(crate) write_failures: WriteFailures,
 }
 
 impl Shared {
-    /// Waits as long as `--stage-rate` says after so many bytes; less long once cancelled.
+    /// Waits after copying `bytes`, to keep within `--stage-rate`. Cancelling ends the wait.
     pub(crate) fn pause(&self, bytes: u64, is_cancelled: impl Fn() -> bool) {
         let Some(bytes_per_s) = self.how.bytes_per_s_max else {
             return;
@@ -90,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// A worker's task has ended.
+    /// Records the result of a worker's task.
     pub(crate) fn finish(&self, task: &Task, result: CopyResult) {
         let mut state = self.state.lock();
         let failed = result.failed.len() as u64;
@@ -114,15 +119,15 @@ impl Shared {
 }
 
 impl State {
-    /// Removes a request that is complete from the list.
+    /// Removes a completed request from the list.
     pub(crate) fn close_request(&mut self, inner: &Path, is_directory: bool) {
         let removed = self.open.remove(inner, is_directory);
-        // Then it is staged out again at the end, which harms no data.
+        // On failure, the end of the job stages it out again, which harms no data.
         self.list_error = self.list_error.or(removed.err().map(|error| number_of(&error)));
     }
 }
 
-/// The number of an error, as programs receive it.
+/// The errno of an error, as sent to programs.
 pub(crate) fn number_of(error: &std::io::Error) -> Errno {
     error.raw_os_error().unwrap_or(libc::EIO)
 }

@@ -1,4 +1,4 @@
-//! The requests and their states. Touches nothing of the machine.
+//! The requests and their states. Never accesses the file system.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use forebay_record::{PendingStageOut, Selection};
 /// The number of an error, as in errno(3).
 pub(crate) type Errno = i32;
 
-/// A file or a directory to be copied.
+/// A file or directory to copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Copy {
     pub(crate) direction: Direction,
-    /// In the burst buffer; under this name it is known.
+    /// The path in the burst buffer, which is the key of the request.
     pub(crate) inner: PathBuf,
-    /// On the file system.
+    /// The path on the file system.
     pub(crate) outer: PathBuf,
     pub(crate) is_directory: bool,
-    /// What below a directory is not to be copied with it, by names in the burst buffer.
+    /// Paths below a directory that are excluded from the copy, by names in the burst buffer.
     pub(crate) left_out: BTreeSet<PathBuf>,
 }
 
@@ -30,25 +30,25 @@ pub(crate) struct Copy {
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) copy: Copy,
-    /// No two tasks have the same.
+    /// The unique number of the task's request.
     pub(crate) serial: u64,
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Files that have arrived.
+    /// The number of copied files.
     pub(crate) arrived: Arc<AtomicU32>,
 }
 
-/// How a task has ended.
+/// The outcome of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskOutcome {
     Complete,
     Failed,
-    /// It was terminated, or requested again: the result does not count.
+    /// The request was terminated or replaced: the result does not count.
     Dropped,
-    /// It is queued again, and finds what has arrived.
+    /// The request is queued again. The next copy skips files already copied.
     Requeued,
 }
 
-/// Files that did not arrive, by their names in the burst buffer.
+/// Files whose copy failed, by their names in the burst buffer.
 pub(crate) type FailedFiles = BTreeMap<PathBuf, Errno>;
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ enum State {
     Deferred,
     Queued,
     Copying(Arc<AtomicBool>, Arc<AtomicU32>),
-    /// Being copied, and dropped at its end.
+    /// Being copied; the entry is dropped when the copy ends.
     Terminating,
     Ended(FailedFiles),
 }
@@ -65,17 +65,17 @@ enum State {
 #[derive(Debug)]
 struct Entry {
     copy: Copy,
-    /// The files of a directory at the time of the request, by their names in the burst buffer.
+    /// The files of a directory when it was requested, by their names in the burst buffer.
     files: BTreeSet<PathBuf>,
     state: State,
     serial: u64,
-    /// A part of it was terminated while it was copied: it is queued again without that.
+    /// A part was terminated during the copy: the request is queued again without it.
     requeue: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestTable {
-    /// By name in the burst buffer. What is below a directory follows it at once.
+    /// Requests by name in the burst buffer. Paths below a directory directly follow it.
     entries: BTreeMap<PathBuf, Entry>,
     queue: VecDeque<(PathBuf, u64)>,
     serial: u64,
@@ -95,7 +95,7 @@ impl Copy {
         }
     }
 
-    /// The same, by names of what is read.
+    /// The excluded paths, by names in the source.
     pub(crate) fn left_out_of_source(&self) -> BTreeSet<PathBuf> {
         let (source, _) = self.ends();
         let below = self.left_out.iter();
@@ -103,7 +103,7 @@ impl Copy {
         below.map(|below| source.join(below)).collect()
     }
 
-    /// As it is written down, if it goes out.
+    /// The entry for the list of requests, if this is a stage-out.
     pub(crate) fn as_open(&self) -> Option<PendingStageOut> {
         (self.direction == Direction::Out).then(|| PendingStageOut {
             inner: self.inner.clone(),
@@ -117,7 +117,7 @@ impl Copy {
         inner.ancestors().any(|above| self.left_out.contains(above))
     }
 
-    /// What is read, what is made.
+    /// Source and target.
     pub(crate) fn ends(&self) -> (&Path, &Path) {
         match self.direction {
             Direction::In => (&self.outer, &self.inner),
@@ -127,7 +127,7 @@ impl Copy {
 }
 
 impl RequestTable {
-    /// Notes what is to be copied, now or at the job's end. `files` are those that a directory holds.
+    /// Adds a request to copy now or at the end of the job. `files` are the files in a directory.
     pub(crate) fn add(&mut self, copy: Copy, files: BTreeSet<PathBuf>, is_deferred: bool) {
         let name = copy.inner.clone();
         // An earlier result no longer counts.
@@ -151,7 +151,7 @@ impl RequestTable {
         self.entries.insert(name, entry);
     }
 
-    /// Is something of it being copied, or waiting for it?
+    /// Is a part of it being copied or queued?
     pub(crate) fn is_busy(&self, inner: &Path, is_directory: bool) -> bool {
         if is_directory {
             let above = inner.ancestors().filter_map(|above| self.entries.get(above));
@@ -161,7 +161,7 @@ impl RequestTable {
         self.entry_of(inner).is_some_and(Entry::is_pending)
     }
 
-    /// What is to be copied next; the worker says [`RequestTable::ended`] of it.
+    /// The next task. The worker calls [`RequestTable::finish`] when it ends.
     pub(crate) fn take(&mut self) -> Option<Task> {
         while let Some((inner, serial)) = self.queue.pop_front() {
             let Some(entry) = self.entries.get_mut(&inner) else {
@@ -182,12 +182,12 @@ impl RequestTable {
         None
     }
 
-    /// How many wait for a worker, at most.
+    /// The maximum number of queued tasks.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// What became of a task.
+    /// Records the result of a task.
     pub(crate) fn finish(&mut self, task: &Task, failed: FailedFiles) -> TaskOutcome {
         let inner = &task.copy.inner;
         let entry = self.entries.get_mut(inner);
@@ -211,8 +211,8 @@ impl RequestTable {
         }
     }
 
-    /// Files in each state: of what was asked for under this name; of a file, also as part of a directory; of a
-    /// directory, also all that was asked for in it.
+    /// Files in each state: those of the request with this name. For a file, also as part of a
+    /// requested directory; for a directory, also all requests in it.
     pub(crate) fn counts(&self, inner: &Path, is_directory: bool) -> Option<Counts> {
         if !is_directory {
             let entry = self.entry_of(inner)?;
@@ -233,13 +233,13 @@ impl RequestTable {
         })
     }
 
-    /// Is it to come into the burst buffer, so that it need not be there?
+    /// Is it a stage-in, so that the file need not exist in the burst buffer?
     pub(crate) fn is_in(&self, inner: &Path) -> bool {
         let entry = self.entry_of(inner);
         entry.is_some_and(|entry| entry.copy.direction == Direction::In)
     }
 
-    /// Is it to be copied at the job's end, as it is now? Of a directory: as a whole.
+    /// Is it to be copied at the end of the job? A directory counts only as a whole.
     pub(crate) fn is_deferred(&self, inner: &Path, is_directory: bool) -> bool {
         let entry = match is_directory {
             true => self.entries.get(inner),
@@ -248,8 +248,8 @@ impl RequestTable {
         entry.is_some_and(|entry| matches!(entry.state, State::Deferred))
     }
 
-    /// The selection of a name: the request of that name; else the part of a requested directory, and of a directory
-    /// also all requests in it.
+    /// The selection of a name: the request of that name. Otherwise the part of a requested
+    /// directory and, for a directory, all requests in it.
     pub(crate) fn select(&self, inner: &Path, is_directory: bool) -> Vec<Selection> {
         let whole = |entry: &Entry| Selection::Whole {
             inner: entry.copy.inner.clone(),
@@ -271,7 +271,7 @@ impl RequestTable {
         meant
     }
 
-    /// The part of a selection that is to be copied at the job's end.
+    /// The part of a selection that is to be copied at the end of the job.
     pub(crate) fn deferred(&self, inner: &Path, is_directory: bool) -> Vec<(Selection, Copy)> {
         let meant = self.select(inner, is_directory).into_iter();
         let deferred = meant.filter_map(|meant| {
@@ -285,7 +285,7 @@ impl RequestTable {
         deferred.collect()
     }
 
-    /// It is not to be copied at the job's end.
+    /// Removes a selection from the copies at the end of the job.
     pub(crate) fn revoke(&mut self, meant: &Selection) {
         match meant {
             Selection::Whole { inner, .. } => self.drop_entry(inner),
@@ -297,13 +297,13 @@ impl RequestTable {
         }
     }
 
-    /// Is there a request of this name?
+    /// Is there a request with this name?
     pub(crate) fn is_asked(&self, inner: &Path, is_directory: bool) -> bool {
         let entry = self.entries.get(inner);
         entry.is_some_and(|entry| entry.copy.is_directory == is_directory)
     }
 
-    /// Files below a directory that did not arrive.
+    /// Files below a directory whose copy failed.
     pub(crate) fn failures(&self, below: &Path) -> Vec<(PathBuf, Errno)> {
         let failed = self.entries.values().filter_map(|entry| match &entry.state {
             State::Ended(failed) => Some(failed),
@@ -313,7 +313,7 @@ impl RequestTable {
         failed.map(|(path, errno)| (path.clone(), *errno)).collect()
     }
 
-    /// Ends it and drops its entry, unless it is complete. Returns false while a worker still has it.
+    /// Ends a request and, unless it is complete, drops it. False while a worker copies it.
     pub(crate) fn terminate(&mut self, meant: &Selection) -> bool {
         let (name, part) = match meant {
             Selection::Whole { inner, .. } => (inner, None),
@@ -354,7 +354,7 @@ impl RequestTable {
         }
     }
 
-    /// What is in progress and not wanted is to stop; what waits and is not wanted is not begun.
+    /// Cancels running copies that are not wanted and removes waiting ones from the queue.
     pub(crate) fn stop(&mut self, is_wanted: impl Fn(&Copy) -> bool) {
         for entry in self.entries.values_mut() {
             if let State::Copying(cancelled, _) = &entry.state
@@ -370,7 +370,7 @@ impl RequestTable {
         self.queue.retain(|(inner, _)| waits(inner));
     }
 
-    /// The entry of a file: its own, or that of its directory.
+    /// The entry of a file: its own or that of its directory.
     fn entry_of(&self, inner: &Path) -> Option<&Entry> {
         let mut entries = inner.ancestors().filter_map(|above| self.entries.get(above));
         entries.find(|entry| match entry.copy.is_directory {
@@ -379,7 +379,7 @@ impl RequestTable {
         })
     }
 
-    /// The requested directory that this is part of, or may become: a directory is listed again when it is copied.
+    /// The requested directory of this path. A directory is listed again when it is copied.
     fn part_of(&self, inner: &Path) -> Option<&Entry> {
         let mut above = inner.ancestors().skip(1);
         let entry = above.find_map(|above| {
@@ -403,12 +403,12 @@ impl RequestTable {
 }
 
 impl Entry {
-    /// From here on it is not part of this directory, whose copy goes on without it.
+    /// Excludes a path from the directory. Its copy continues without that path.
     fn leave_out(&mut self, inner: &Path) {
         self.copy.left_out.insert(inner.to_owned());
         let is_left = |file: &Path| !file.starts_with(inner);
         if let State::Ended(failed) = &mut self.state {
-            // What has arrived stays known.
+            // Copied files stay known.
             self.files.retain(|file| is_left(file) || !failed.contains_key(file));
             failed.retain(|file, _| is_left(file));
         } else {
@@ -416,8 +416,8 @@ impl Entry {
         }
     }
 
-    /// As [`RequestTable::terminate`]. The copy is stopped, and begun again without the part: what has arrived is not
-    /// copied twice.
+    /// As [`RequestTable::terminate`]. The copy is cancelled and restarted without the part. It
+    /// skips files already copied.
     fn terminate_part(&mut self, inner: &Path) -> bool {
         if !self.copy.leaves_out(inner) {
             self.leave_out(inner);
@@ -443,7 +443,7 @@ impl Entry {
             State::Deferred => counts.deferred = all,
             State::Queued | State::Terminating => counts.pending = all,
             State::Copying(_, arrived) => {
-                // Links arrive too, and are not counted; the directory is not done before its end.
+                // `arrived` includes links. The directory is complete only when its copy ends.
                 let arrived = arrived.load(Ordering::Relaxed);
                 counts.complete = arrived.min(all.saturating_sub(1));
                 counts.pending = all - counts.complete;

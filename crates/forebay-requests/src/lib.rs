@@ -1,6 +1,6 @@
-//! The questions of programs to their job and its answers, each over a connection of its own: a length (32 bits, little
-//! endian) and a postcard value. Assumes one build of Forebay on both sides. A program keeps nothing between two calls,
-//! so it may fork, exec, close all its files or be killed at any time.
+//! Requests of programs to their job and the answers. Each uses a separate connection: a length (32
+//! bits, little endian) and a postcard value. Assumes the same build of Forebay on both sides. A program
+//! keeps no state between calls, so it may fork, exec, close all its files or be killed at any time.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,12 +11,12 @@ use forebay_host::socket::{self, Channel};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Names the socket, for what is started by the job.
+/// The environment variable with the path of the socket.
 pub const SOCKET_VARIABLE: &str = "FOREBAY_REQUESTS";
-/// Its name, next to the namespaces.
+/// The name of the socket, next to the namespaces.
 pub const SOCKET_NAME: &str = "requests.socket";
 
-/// A path as bytes: names need not be UTF-8.
+/// A path as bytes, because names need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name(Vec<u8>);
 
@@ -32,84 +32,84 @@ impl From<Name> for PathBuf {
     }
 }
 
-/// What the paths of a question are.
+/// The kind of a request's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     /// One file.
     File,
-    /// A directory with all that is in it.
+    /// A directory with its contents.
     Directory,
-    /// Some files, together.
+    /// A list of files.
     List,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Copy into the burst buffer. Of a list, `inner` is the directory that gets the files.
+    /// Copy into the burst buffer. For a list, `inner` is the target directory.
     StageIn {
         /// File, directory or list.
         shape: Shape,
-        /// In the burst buffer.
+        /// The path in the burst buffer.
         inner: Name,
-        /// On the file system; more than one for a list only.
+        /// The paths on the file system; several only for a list.
         outer: Vec<Name>,
     },
-    /// Copy out of the burst buffer. Of a list, `outer` is the directory that gets the files.
+    /// Copy out of the burst buffer. For a list, `outer` is the target directory.
     StageOut {
         /// File, directory or list.
         shape: Shape,
-        /// When the job has ended, and not now.
+        /// Copy at the end of the job instead of now.
         at_job_end: bool,
-        /// In the burst buffer; more than one for a list only.
+        /// The paths in the burst buffer; several only for a list.
         inner: Vec<Name>,
-        /// On the file system.
+        /// The path on the file system.
         outer: Name,
     },
-    /// About what was asked before.
+    /// An action on earlier requests.
     About {
-        /// What to do.
+        /// The action.
         action: Action,
         /// File, directory or list.
         shape: Shape,
-        /// In the burst buffer; more than one for a list only.
+        /// The paths in the burst buffer; several only for a list.
         inner: Vec<Name>,
     },
-    /// The files below a directory of the burst buffer that could not be staged.
+    /// List files below a directory of the burst buffer that could not be staged.
     Failures(Name),
-    /// How many files may be staged at the same time.
+    /// Set how many files may be staged at the same time.
     Concurrency(Name, u32),
-    /// What was stored and moved, as JSON.
+    /// Report storage and transfers, as JSON.
     Accounting(Name),
-    /// How a file or directory is striped.
+    /// Report how a file or directory is striped.
     Layout(Name),
 }
 
-/// What to do with what was asked before.
+/// An action on earlier requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
-    /// Say how far it is.
+    /// Return the counts.
     Query,
-    /// Answer when nothing of it is in progress any more.
+    /// Answer when no part is in progress.
     Wait,
-    /// End it, and leave no part of a file.
+    /// End the request and leave no partial file.
     Terminate,
-    /// Drop what was to be done when the job ends.
+    /// Drop the request to copy at the end of the job.
     Revoke,
-    /// Do that now.
+    /// Copy now instead of at the end of the job.
     Activate,
 }
 
 /// Files in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Arrived.
+    /// Copied.
     pub complete: u32,
-    /// Being copied, or waiting for it.
+    /// Being copied or queued.
     pub pending: u32,
-    /// To be copied when the job ends.
+    /// To be copied at the end of the job.
     pub deferred: u32,
-    /// Not arrived, and not tried again by itself while the job runs.
+    /// Failed, and not retried automatically while the job runs.
     pub failed: u32,
 }
 
@@ -122,53 +122,53 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is queued, or done.
+    /// The request is queued or done.
     Done,
-    /// It was not: the number of an error, as in errno(3).
+    /// The request was refused: the errno, as in errno(3).
     Refused(i32),
-    /// To [`Action::Query`].
+    /// Answers [`Action::Query`].
     Counts(Counts),
-    /// To [`Question::Failures`]: file, and the number of its error.
+    /// Answers [`Question::Failures`]: file and errno.
     Failures(Vec<(Name, i32)>),
-    /// To [`Question::Accounting`].
+    /// Answers [`Question::Accounting`].
     Accounting(String),
-    /// To [`Question::Layout`].
+    /// Answers [`Question::Layout`].
     Layout {
         /// Bytes of one stripe.
         stripe_bytes: u64,
-        /// Is it an empty file or a directory, whose layout may be set?
+        /// Is it an empty file or a directory, so that the layout can be set?
         may_be_set: bool,
     },
 }
 
-/// Bytes of the longest message: some hundred thousand paths.
+/// The maximum size of a message, enough for some hundred thousand paths.
 const MESSAGE_BYTES_MAX: u32 = 64 << 20;
 
-/// Sends a question to a socket, and waits for the answer.
+/// Sends a request to a socket and waits for the answer.
 ///
 /// # Errors
-/// If there is no listener, or it ended before its answer.
+/// If there is no listener, or it ends before it answers.
 pub fn query(socket: &Path, question: &Question) -> forebay_host::Result<Answer> {
     let mut channel = socket::connect(socket)?;
     send(&mut channel, question)?;
     receive(&mut channel)
 }
 
-/// Receives a question.
+/// Receives a request.
 ///
 /// # Errors
-/// If it is incomplete or damaged.
+/// If the request is incomplete or damaged.
 pub fn receive_question(channel: &mut Channel) -> forebay_host::Result<Question> {
     receive(channel)
 }
 
-/// Answers it.
+/// Sends an answer.
 ///
 /// # Errors
-/// If whoever asked is gone.
+/// If the program has ended.
 pub fn answer(channel: &mut Channel, answer: &Answer) -> forebay_host::Result<()> {
     send(channel, answer)
 }

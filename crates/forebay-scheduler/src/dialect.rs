@@ -1,12 +1,12 @@
-//! How one scheduler writes its options, and what they say.
+//! The option syntax of a scheduler.
 
 use std::time::Duration;
 
-/// What an option says.
+/// The meaning of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     JobName,
-    /// A name, with a job array behind it in brackets.
+    /// A name, optionally followed by a job array in brackets.
     JobNameAndArray,
     Tasks,
     Nodes,
@@ -21,25 +21,25 @@ pub(crate) enum Meaning {
     Memory,
     Bb,
     Bbf,
-    /// Words among which `nvme` and `spectral` ask for the node's own storage.
+    /// Words. `nvme` and `spectral` request the node's own storage.
     Features,
-    /// The resource list of PBS, a language of its own.
+    /// The resource list of PBS, which has its own syntax.
     Resources,
 }
 
-/// Names of options, with their dashes, and what they say.
+/// Names of options with their dashes, and their meaning.
 pub(crate) type Options = &'static [(&'static [&'static str], Meaning)];
 
-/// How one scheduler writes its options.
+/// The option syntax of a scheduler.
 pub(crate) struct Dialect {
     pub(crate) options: Options,
-    /// An option and the value attached to it; the value is none if it is the next word.
+    /// Splits a word into option and attached value; none if the value is the next word.
     pub(crate) split: fn(&str) -> (&str, Option<&str>),
-    /// A limit of time; zero is no limit.
+    /// Parses a time limit. Zero means no limit.
     pub(crate) time: fn(&str) -> Option<Duration>,
-    /// How a limit of time is written, for the user.
+    /// The format of a time limit, for messages.
     pub(crate) time_form: &'static str,
-    /// What a size without a unit is in.
+    /// The unit of sizes written without one.
     pub(crate) memory_unit_bytes: u64,
 }
 

@@ -1,13 +1,13 @@
-//! Asks the scheduler when it ends the job that we are part of.
+//! Queries the scheduler for the end time of the current job.
 
 use crate::end_time::EndTime;
 use crate::{flux, lsf, pbs, slurm};
 
 impl EndTime {
-    /// Asks the scheduler, as long as it is to go on. None if it sets no end.
+    /// Queries the scheduler while `go_on` returns true. None if the job has no time limit.
     ///
     /// # Errors
-    /// Why it is not known.
+    /// Why the end is unknown.
     pub fn query(go_on: &dyn Fn() -> bool) -> Result<Option<Self>, String> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         if let Some(job) = variable("SLURM_JOB_ID") {

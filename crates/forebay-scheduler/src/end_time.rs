@@ -1,37 +1,37 @@
-//! When the scheduler ends the job that we are part of.
+//! The time when the scheduler ends the current job.
 
 use std::time::Instant;
 
 use forebay_host::clock;
 
-/// The end, and who says so.
+/// The end of the job, and the source of this information.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndTime {
-    /// Seconds since 1970. Nothing is reckoned with it: the machine's clock may be set meanwhile.
+    /// Seconds since 1970, for display only: the clock may be set while the job runs.
     pub unix_s: f64,
-    /// What was left when it became known.
+    /// The time left when it became known.
     left_s: f64,
     known: Instant,
-    /// Who says so.
+    /// The source, such as a command or a variable.
     pub source: &'static str,
-    /// A change by less may be rounding.
+    /// Smaller changes may be due to rounding.
     pub resolution_s: f64,
 }
 
 impl EndTime {
-    /// What the scheduler has in the job's environment: true when the job began.
+    /// The end in the job's environment, as of the start of the job.
     pub fn from_environment() -> Option<Self> {
         let value = std::env::var("SLURM_JOB_END_TIME").ok()?; // Slurm 23.02 and newer
         let unix_s = value.parse().ok().filter(|seconds| *seconds > 0.0)?;
         Some(at(unix_s, "SLURM_JOB_END_TIME"))
     }
 
-    /// An end that is so many seconds from now.
+    /// An end that is this many seconds from now.
     pub fn after(seconds: f64, source: &'static str) -> Self {
         known(clock::unix_seconds() + seconds, seconds, source)
     }
 
-    /// What is left of the time now.
+    /// The time left now.
     pub fn left_s(&self) -> f64 {
         self.left_s - self.known.elapsed().as_secs_f64()
     }
@@ -48,7 +48,7 @@ fn known(unix_s: f64, left_s: f64, source: &'static str) -> EndTime {
     EndTime { unix_s, left_s, known: clock::now(), source, resolution_s: SECONDS }
 }
 
-/// In seconds from now, as a scheduler says that counts in minutes.
+/// The same, from a scheduler that counts in minutes.
 pub(crate) fn after_minutes(seconds: f64, source: &'static str) -> EndTime {
     let resolution_s = MINUTES;
     EndTime { resolution_s, ..EndTime::after(seconds, source) }

@@ -1,13 +1,13 @@
-//! Why a script cannot be run as a job, with the remedy.
+//! The errors of a script that cannot run as a job, with remedies.
 
 use std::path::PathBuf;
 
 use forebay_directive::Problem;
 
-/// Why a script cannot be run as a job.
+/// The reason why a script cannot run as a job.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A call of the operating system failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
     /// The script's directives are wrong.
@@ -15,7 +15,7 @@ pub enum Error {
     Directives {
         /// The script.
         script: PathBuf,
-        /// Everything found.
+        /// All problems in them.
         problems: Vec<Problem>,
     },
     /// An option in the script's header has a bad value.
@@ -28,19 +28,19 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// It does not begin with `#!`.
+    /// The script does not begin with `#!`.
     #[error("{} does not begin with #! and an interpreter", .0.display())]
     NoInterpreter(PathBuf),
-    /// Its lines end as on DOS.
+    /// The script has DOS line ends.
     #[error("the lines of {} end in carriage returns, as on DOS", .0.display())]
     DosLines(PathBuf),
-    /// Directives cannot name it.
+    /// The working directory cannot be named in directives.
     #[error("the working directory {} is not valid UTF-8", .0.display())]
     NotUtf8(PathBuf),
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Host(error) => error.hint(),

@@ -1,4 +1,4 @@
-//! Flux: `# flux:` lines (flux-batch(1), RFC 36) and the end that flux-job(1) tells.
+//! Flux: `# flux:` lines (flux-batch(1), RFC 36) and the end time from flux-job(1).
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
         (&["-B", "--bank"], M::Account),
         (&["--output"], M::Output),
         (&["--error"], M::Error),
-        // Flux takes an option's beginning for the option; this one is seen.
+        // Flux accepts abbreviated options. Only this one is common.
         (&["-t", "--time-limit", "--time"], M::TimeLimit),
     ],
     split: slurm::split_option,
@@ -27,8 +27,8 @@ pub(crate) static DIALECT: Dialect = Dialect {
     memory_unit_bytes: 1,
 };
 
-/// The tag follows any characters that are no part of words: `#FLUX:`, `# flux:`, `-- flux:`.
-/// What follows is options, or else a comment about a flux of another kind.
+/// Characters that are not part of a word may precede the tag: `#FLUX:`, `# flux:`, `-- flux:`.
+/// Without options after it, the line is an ordinary comment.
 pub(crate) fn options_of_line(line: &str) -> Option<&str> {
     let tag = line.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '_');
     let mut names = ["flux:", "FLUX:"].iter();
@@ -52,7 +52,7 @@ fn time(text: &str) -> Option<Duration> {
 pub(crate) fn end(go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
     let said = run_command("flux", &["job", "timeleft"], go_on)?;
     match said.trim().parse::<f64>() {
-        // The largest number that there is says that there is no limit.
+        // Flux reports "no limit" as the largest number.
         Ok(seconds) if seconds.is_finite() && seconds < f64::from(u32::MAX) => {
             Ok(Some(EndTime::after(seconds, "flux job timeleft")))
         }

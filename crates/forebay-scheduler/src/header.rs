@@ -1,4 +1,4 @@
-//! The lines in which a script speaks to its scheduler: `#SBATCH`, `#BSUB`, `#PBS`, `# flux:`.
+//! Reads scheduler options in a script: `#SBATCH`, `#BSUB`, `#PBS`, `# flux:`.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use crate::dialect::{Dialect, Meaning, meaning};
 use crate::pbs::Resource;
 use crate::{flux, lsf, pbs, quantity, slurm};
 
-/// A scheduler that scripts are written for.
+/// A scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheduler {
     /// Slurm: `#SBATCH`.
@@ -21,15 +21,15 @@ pub enum Scheduler {
     Lsf,
     /// PBS Professional, OpenPBS, Torque: `#PBS`.
     Pbs,
-    /// Flux: `# flux:` and what else RFC 36 allows.
+    /// Flux: `# flux:` and the other forms of RFC 36.
     Flux,
 }
 
-/// Lines of Moab, whose msub(1) takes the options of Torque's qsub.
+/// The prefix of Moab, whose msub(1) takes the options of Torque's qsub.
 const MOAB: &str = "#MSUB";
 
 impl Scheduler {
-    /// What its lines begin with.
+    /// The prefix of its lines.
     pub fn sentinel(self) -> &'static str {
         match self {
             Self::Slurm => "#SBATCH",
@@ -48,7 +48,7 @@ impl Scheduler {
         }
     }
 
-    /// Whose line this is, and the options in it.
+    /// The scheduler of a line, and the options in the line.
     fn of_line(line: &str) -> Option<(Self, &str)> {
         let plain = [Self::Slurm, Self::Lsf, Self::Pbs].map(|one| (one, one.sentinel()));
         let found =
@@ -61,67 +61,67 @@ impl Scheduler {
     }
 }
 
-/// What the header asks of the scheduler, as far as it matters without one.
+/// The scheduler options that matter without a scheduler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Whose lines were read; none if the script has no such lines.
+    /// The scheduler whose lines were read; none if there are no such lines.
     pub scheduler: Option<Scheduler>,
-    /// Name of the job.
+    /// The name of the job.
     pub job_name: Option<String>,
-    /// Tasks of the job, all nodes together.
+    /// The number of tasks on all nodes.
     pub tasks: Option<u32>,
-    /// Nodes; the least number of a range.
+    /// The number of nodes, or the minimum of a range.
     pub nodes: Option<u32>,
     /// Tasks on each node.
     pub tasks_per_node: Option<u32>,
     /// Processors for each task.
     pub cpus_per_task: Option<u32>,
-    /// Directory the job works in, as written.
+    /// The working directory, as written.
     pub directory: Option<PathBuf>,
     /// Partition or queue.
     pub partition: Option<String>,
     /// Account, project or bank.
     pub account: Option<String>,
-    /// File for standard output, symbols such as `%j` as written.
+    /// File for standard output. Symbols such as `%j` are not replaced.
     pub output: Option<PathBuf>,
-    /// File for standard error, likewise.
+    /// File for standard error, in the same form.
     pub error: Option<PathBuf>,
-    /// Time the script may run; none if it may run as long as it likes.
+    /// The time limit; none for no limit.
     pub time_limit: Option<Duration>,
-    /// Memory of the job (PBS) or of each node (Slurm); none for all there is.
+    /// Memory of the job (PBS) or of each node (Slurm); none for all memory.
     pub memory_bytes: Option<u64>,
     /// `--bb` of sbatch: a burst-buffer directive without `#DW`.
     pub bb: Option<String>,
     /// `--bbf` of sbatch: a file of directives.
     pub bbf: Option<PathBuf>,
-    /// Does the job ask for the node's own storage, `/mnt/bb/$USER`?
+    /// Whether the job requests the node's own storage, `/mnt/bb/$USER`.
     pub node_local: bool,
-    /// Does it ask for Spectral, which drains that storage while the job runs?
+    /// Whether it requests Spectral, which drains that storage while the job runs.
     pub spectral: bool,
     /// Options that have no effect here, as written.
     pub ignored_options: Vec<String>,
-    /// Schedulers whose lines were left alone, because another one's were read.
+    /// Schedulers whose lines are ignored because the script has lines of another one.
     pub ignored_schedulers: Vec<Scheduler>,
 }
 
-/// Read, so that whoever needs it finds it, but not acted upon.
+/// Options that are recorded but have no effect.
 const ONLY_RECORDED: &[Meaning] = &[Meaning::Output, Meaning::Error, Meaning::Memory];
 
-/// A limit of time as sbatch takes it; zero is no limit. `None` if it is none.
+/// Parses a time limit of sbatch. Zero means no limit. None if it is invalid.
 pub fn parse_time(text: &str) -> Option<Duration> {
     (slurm::DIALECT.time)(text)
 }
 
 impl Header {
-    /// Number of tasks the job asks for: as it says, else nodes times tasks per node, else 1 for
-    /// each node (sbatch's own rule).
+    /// The number of tasks of the job. The default is nodes times tasks per node, with one task for
+    /// each node (sbatch's rule).
     pub fn task_count(&self) -> u32 {
         let nodes = self.nodes.unwrap_or(1);
         let per_node = self.tasks_per_node.unwrap_or(1);
         self.tasks.unwrap_or_else(|| nodes.saturating_mul(per_node))
     }
 
-    /// What the user should know of lines that have no effect.
+    /// Notes for the user about lines without effect.
     pub fn notes(&self) -> Vec<String> {
         let Some(scheduler) = self.scheduler else {
             return Vec::new();
@@ -144,16 +144,16 @@ impl Header {
     }
 
     /// Reads the header block, which ends at the first line that is neither a comment nor blank.
-    /// Slurm's lines count where there are any, else those of the scheduler that comes first.
+    /// Reads lines of Slurm if there are any, otherwise lines of the scheduler that comes first.
     ///
     /// # Errors
-    /// Line number and what is wrong with an option's value.
+    /// The line number, and the problem with the value of an option.
     pub fn read(script: &str) -> Result<Self, (usize, String)> {
         let mut lines = Vec::new();
         let mut open = false;
         for (index, line) in script.lines().enumerate() {
             if is_bare_continuation(line, &mut open) {
-                continue; // the directives behind it count, so what is between them does too
+                continue; // part of a directive, so the header continues
             }
             match Scheduler::of_line(line) {
                 Some((scheduler, options)) => lines.push((index + 1, scheduler, options)),
@@ -185,7 +185,7 @@ impl Header {
     }
 
     fn parse_line(&mut self, dialect: &Dialect, options: &str) -> Result<(), String> {
-        // Quotes and comments are those of a shell, as the schedulers have it.
+        // The schedulers treat quotes and comments as a shell does.
         let words = shlex::split(options).ok_or("a quote is not closed")?;
         let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
@@ -269,8 +269,8 @@ impl Header {
         Ok(())
     }
 
-    /// `nvme` asks for the node's own storage, and so does `spectral`, which drains it too; other words
-    /// choose nodes or set them up.
+    /// `nvme` requests the node's own storage. `spectral` requests it and a drain. Other words
+    /// select or configure nodes.
     fn take_features(&mut self, name: &str, value: &str) {
         let is_part = |c: char| c.is_alphanumeric() || "_-.".contains(c);
         let mut others = Vec::new();

@@ -1,11 +1,11 @@
-//! What variables are made from; true for the one node that there is.
+//! Values for the variables of a job on one node.
 
 use std::ffi::{OsStr, OsString};
 
-/// Names, and the value of each of them.
+/// Names of variables with the same value, and the value.
 pub(crate) type Names<'a> = (&'static [&'static str], &'a OsStr);
 
-/// What variables are made from.
+/// Values for the variables of a job.
 pub(crate) struct Facts<'a> {
     pub(crate) id: &'a OsStr,
     pub(crate) name: String,
@@ -16,6 +16,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) cpus_per_task: Option<String>,
     pub(crate) partition: Option<&'a str>,
     pub(crate) account: Option<&'a str>,
-    /// A file with a line for each task: the name of its node.
+    /// A file with one line for each task: the name of its node.
     pub(crate) node_file: OsString,
 }

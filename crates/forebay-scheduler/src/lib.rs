@@ -1,5 +1,5 @@
-//! What batch schedulers say and expect: the header of a script, the variables of a job, the end of a job.
-//! Reads scripts and the environment, and asks a scheduler's own programs. Never starts a job.
+//! Interfaces of batch schedulers: the header of a script, the variables and the end of a job.
+//! Reads scripts and the environment, and runs query programs of schedulers. Never starts a job.
 
 mod dialect;
 mod end_query;

@@ -1,5 +1,5 @@
-//! Spectrum LSF 10.1: `#BSUB` lines (bsub(1)), whose options are words behind one dash; environment variables set for
-//! job execution; and the end that bjobs(1) tells.
+//! Spectrum LSF 10.1: `#BSUB` lines (bsub(1)), whose options are words after one dash; variables of
+//! a job; and the end time from bjobs(1).
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub(crate) static DIALECT: Dialect = Dialect {
     memory_unit_bytes: 1 << 10,
 };
 
-/// `-W10` and `-n16` in two; no other value is attached to its option, since `-oo` and `-nnodes`
-/// are options of their own.
+/// Splits `-W10` and `-n16`. Other options have no attached values: `-oo` and `-nnodes` are
+/// options.
 fn split_option(word: &str) -> (&str, Option<&str>) {
     let begins_with_digit = |value: &&str| value.starts_with(|c: char| c.is_ascii_digit());
     match word.split_at_checked(2) {
@@ -42,13 +42,13 @@ fn split_option(word: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The name of a host, whose speed the time would be measured by, may be behind it.
+/// A host name may follow, which LSF uses to scale the time. It is ignored.
 fn time(text: &str) -> Option<Duration> {
     let time = text.split('/').next()?;
     mixed_radix(time, &[&[60], &[3600, 60]]).map(Duration::from_secs)
 }
 
-/// Linux takes no variable that is much longer.
+/// The limit for the value of a variable, below that of Linux.
 const LONGEST_BYTES: usize = 100_000;
 
 pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
@@ -59,7 +59,7 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
         (&["LSB_JOBID", "LSB_BATCH_JID"], facts.id),
         (&["LSB_JOBINDEX"], "0".as_ref()),
         (&["LSB_JOBNAME"], facts.name.as_ref()),
-        // bsub puts a job that names no queue into the default one; LSF's own is called normal.
+        // bsub uses the default queue if none is named. LSF's own default is "normal".
         (&["LSB_QUEUE"], facts.partition.unwrap_or("normal").as_ref()),
         (&["LSB_MCPU_HOSTS"], host_and_tasks.as_ref()),
         (&["LSB_DJOB_HOSTFILE"], &facts.node_file),
@@ -76,7 +76,7 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
     }
 }
 
-/// `bjobs` gives hours and minutes, with the letter L where a run limit is what they count to.
+/// `bjobs` prints hours and minutes, followed by L for a run limit.
 pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
     let said = run_command("bjobs", &["-noheader", "-o", "time_left", job], go_on)?;
     match lsf_left(&said) {
@@ -92,7 +92,7 @@ fn lsf_left(said: &str) -> Option<Option<f64>> {
         [time] | [time, "L"] => time,
         _ => return None,
     };
-    // With seconds where LSB_HMS_TIME_FORMAT is set.
+    // LSF adds seconds if LSB_HMS_TIME_FORMAT is set.
     let smallest_s = match time.split(':').count() {
         2 => 60.0,
         3 => 1.0,

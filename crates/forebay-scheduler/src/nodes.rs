@@ -1,4 +1,4 @@
-//! How many nodes a scheduler's job has, seen from a process of it. Reads the environment, and PBS's list of nodes.
+//! Finds the number of nodes of a scheduler's job. Reads the environment and PBS's list of nodes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use forebay_host::files;
 
 use crate::in_a_schedulers_job;
 
-/// Set in tasks that a launcher started, one or more on each node: `srun`, `jsrun`, and those of MPI and PALS.
+/// Variables that `srun`, `jsrun`, MPI launchers and PALS set in tasks on each node.
 const TASK_VARIABLES: [&str; 6] = [
     "SLURM_STEP_ID",
     "JSM_NAMESPACE_RANK",
@@ -17,8 +17,8 @@ const TASK_VARIABLES: [&str; 6] = [
     "PALS_RANKID",
 ];
 
-/// Nodes of the scheduler's job whose batch script this process is, or runs in; none outside of a job, and in a task
-/// that a launcher started, which has its own node.
+/// The number of nodes of a scheduler's job, called from its batch script. None outside of a job,
+/// and in a launcher's task, which has its own node.
 pub fn nodes_of_batch_script() -> Option<usize> {
     let is_task = TASK_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
     if is_task || !in_a_schedulers_job() {
@@ -30,13 +30,13 @@ pub fn nodes_of_batch_script() -> Option<usize> {
     of_slurm.or_else(of_flux).or_else(nodes_of_lsf).or_else(nodes_of_pbs)
 }
 
-/// `LSB_MCPU_HOSTS`: names of hosts, each with its number of slots.
+/// `LSB_MCPU_HOSTS` lists host names, each followed by its number of slots.
 fn nodes_of_lsf() -> Option<usize> {
     let hosts = std::env::var("LSB_MCPU_HOSTS").ok()?;
     Some(hosts.split_whitespace().step_by(2).collect::<BTreeSet<_>>().len())
 }
 
-/// `PBS_NODEFILE`: a line for each task.
+/// `PBS_NODEFILE` has one line for each task.
 fn nodes_of_pbs() -> Option<usize> {
     let list = std::env::var_os("PBS_NODEFILE")?;
     let text = files::read_lossy(Path::new(&list)).ok()?;

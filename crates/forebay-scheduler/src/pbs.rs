@@ -1,5 +1,5 @@
-//! PBS: `#PBS` lines and environment variables (qsub(1B) of PBS Professional and of Torque), and the end that qstat(1B)
-//! tells.
+//! PBS: `#PBS` lines and variables (qsub(1B) of PBS Professional and of Torque), and the end time
+//! from qstat(1B).
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
     memory_unit_bytes: 1,
 };
 
-/// Resources of the whole job; those of nodes and chunks are read apart.
+/// Resources of the whole job. Nodes and chunks are parsed separately.
 const RESOURCES: Options = &[
     (&["walltime"], M::TimeLimit),
     (&["mem"], M::Memory),
@@ -36,7 +36,7 @@ const RESOURCES: Options = &[
     (&["mppdepth"], M::CpusPerTask),
 ];
 
-/// What a node (`nodes=`, Torque) or chunk (`select=`) has: its tasks, its threads for each.
+/// Keys in a node (`nodes=`, Torque) or chunk (`select=`): its tasks, and threads for each task.
 const TASKS: [&str; 2] = ["ppn", "mpiprocs"];
 const THREADS: &str = "ompthreads";
 
@@ -45,24 +45,24 @@ fn time(text: &str) -> Option<Duration> {
     mixed_radix(whole, &[&[1], &[60, 1], &[3600, 60, 1]]).map(Duration::from_secs)
 }
 
-/// What one entry of a resource list says.
+/// One entry of a resource list.
 pub(crate) enum Resource<'a> {
-    /// The same as an option of this name.
+    /// The same as an option with this name.
     Option(M, String, Option<&'a str>),
     /// Nodes or chunks.
     Chunks(Chunks),
-    /// It has no effect here.
+    /// No effect here.
     Ignored(String),
 }
 
-/// Nodes and tasks of `nodes=` or `select=`.
+/// The total of `nodes=` or `select=`.
 pub(crate) struct Chunks {
     pub(crate) nodes: u32,
     pub(crate) tasks: u32,
     pub(crate) cpus_per_task: Option<u32>,
 }
 
-/// Reads a resource list: `walltime=1:00:00,nodes=2:ppn=16`.
+/// Parses a resource list: `walltime=1:00:00,nodes=2:ppn=16`.
 pub(crate) fn resources(list: &str) -> Result<Vec<Resource<'_>>, String> {
     let resource = |text| {
         let (name, value) = match str::split_once(text, '=') {
@@ -79,7 +79,7 @@ pub(crate) fn resources(list: &str) -> Result<Vec<Resource<'_>>, String> {
     list.split(',').map(resource).collect()
 }
 
-/// `2:ncpus=16:mpiprocs=16+1:ncpus=4`: parts joined by `+`, each so many times.
+/// Parses parts joined by `+`, each with a factor: `2:ncpus=16:mpiprocs=16+1:ncpus=4`.
 fn chunks(name: &str, list: &str) -> Result<Chunks, String> {
     let (mut nodes, mut tasks, mut cpus_per_task) = (0_u32, 0_u32, None);
     for chunk in list.split('+') {
@@ -92,7 +92,7 @@ fn chunks(name: &str, list: &str) -> Result<Chunks, String> {
                 Some((THREADS, value)) => {
                     cpus_per_task = Some(count(&format!("{name}, {THREADS}"), Some(value))?);
                 }
-                // Instead of a number there may be the name of a node.
+                // The name of a node can replace the number.
                 None if place == 0 && !word.starts_with(char::is_alphabetic) => {
                     times = count(name, Some(word))?;
                 }
@@ -105,7 +105,7 @@ fn chunks(name: &str, list: &str) -> Result<Chunks, String> {
     Ok(Chunks { nodes, tasks, cpus_per_task })
 }
 
-/// Taken from the environment of `qsub`, under a name of its own.
+/// New names for variables from the environment of `qsub`.
 const FROM_SUBMISSION: [(&[&str], &str); 4] = [
     (&["PBS_O_HOME"], "HOME"),
     (&["PBS_O_LOGNAME"], "LOGNAME"),
@@ -150,7 +150,7 @@ pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>
         };
         said.lines().find_map(of_line)
     };
-    // Torque says what is left; PBS Pro and OpenPBS what was given, and when it began.
+    // Torque reports the time left; PBS Pro and OpenPBS report the limit and the start time.
     if let Some(left) = value("Walltime.Remaining").and_then(|left| left.parse().ok()) {
         return Ok(Some(after_minutes(left, "qstat")));
     }

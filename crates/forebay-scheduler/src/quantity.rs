@@ -1,6 +1,6 @@
-//! Numbers, times and sizes as schedulers write them.
+//! Parses numbers, times and sizes of schedulers.
 
-/// A number above 0; the least of a range (`2-4`, `2,4`).
+/// A number above 0. For a range (`2-4`, `2,4`), its first number.
 pub(crate) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
     let value = value.unwrap_or("");
     let least = value.split(['-', ',']).next().unwrap_or(value);
@@ -10,8 +10,8 @@ pub(crate) fn count(name: &str, value: Option<&str>) -> Result<u32, String> {
     }
 }
 
-/// Numbers between colons, each times its weight. `forms` has the weights for one number, for two,
-/// and so on.
+/// The weighted sum of numbers separated by colons. `forms` holds the weights for one number, for
+/// two, and so on.
 pub(crate) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
     let numbers: Vec<u64> =
         text.split(':').map(|number| number.parse().ok()).collect::<Option<_>>()?;
@@ -20,7 +20,7 @@ pub(crate) fn mixed_radix(text: &str, forms: &[&[u64]]) -> Option<u64> {
     products.try_fold(0_u64, |sum, product| sum.checked_add(product?))
 }
 
-/// A size: `4G`, `4gb`; without a letter it is in `unit` bytes.
+/// A size: `4G`, `4gb`. Without a letter, `unit` gives its unit in bytes.
 pub(crate) fn bytes(text: &str, unit: u64) -> Option<u64> {
     let lower = text.to_ascii_lowercase();
     let (number, has_b) = match lower.strip_suffix('b') {
@@ -35,7 +35,7 @@ pub(crate) fn bytes(text: &str, unit: u64) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
-/// `H:M:S` and shorter, in units of the last number.
+/// `H:M:S` or a shorter form, in units of the last number.
 pub(crate) fn parse_hms(text: &str) -> Option<f64> {
     text.split(':').try_fold(0.0, |sum, part| {
         let part: u32 = part.parse().ok()?;

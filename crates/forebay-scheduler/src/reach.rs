@@ -1,4 +1,4 @@
-//! How a command is run on another node of a cluster. Starts nothing itself.
+//! Builds commands that run on another node of a cluster. Starts nothing itself.
 
 use std::ffi::OsString;
 
@@ -8,13 +8,13 @@ use forebay_host::system;
 use crate::in_a_schedulers_job;
 
 const LAUNCHER: &str = "srun";
-/// Where jobs are recorded; a remote shell does not pass the variable on.
+/// Names the state directory. A remote shell does not pass the variable on.
 const STATE: &str = "FOREBAY_STATE";
 
-/// The words that run these words on a node of the job or of the cluster.
+/// The command line that runs these words on a node of the job or of the cluster.
 ///
 /// # Errors
-/// If there is no `srun`, in words.
+/// If there is no `srun`.
 pub fn launcher_command_on(node: &str, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let launcher = system::find_other_program(LAUNCHER).ok_or_else(|| {
         format!("there is no {LAUNCHER} to reach it; use --rsh ssh, or run forebay clean there")
@@ -29,15 +29,15 @@ pub fn launcher_command_on(node: &str, words: Vec<OsString>) -> Result<Vec<OsStr
     Ok(through)
 }
 
-/// The words of a remote shell, such as `ssh -q`: at least one.
+/// The command of a remote shell, such as `ssh -q`. At least one word.
 #[derive(Debug, Clone)]
 pub struct RemoteShell(Vec<String>);
 
 impl RemoteShell {
-    /// Reads the words of a command.
+    /// Parses a command.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A description of the syntax error.
     pub fn parse(text: &str) -> Result<Self, String> {
         let words = shlex::split(text).ok_or("a quote is not closed")?;
         if words.is_empty() {
@@ -46,10 +46,10 @@ impl RemoteShell {
         Ok(Self(words))
     }
 
-    /// The words that run these words on a node, quoted for the shell there.
+    /// The command line that runs these words on a node, quoted for the remote shell.
     ///
     /// # Errors
-    /// If a word is not UTF-8, in words.
+    /// If a word is not UTF-8.
     pub fn command_on(&self, node: &str, words: Vec<OsString>) -> Result<Vec<OsString>, String> {
         let state = directories().into_iter().next().map(|state| {
             let mut set = OsString::from(format!("{STATE}="));

@@ -1,10 +1,10 @@
-//! Runs a scheduler's own program, for its answer.
+//! Runs query programs of schedulers.
 
 use std::time::Duration;
 
 use forebay_host::process::{command, run_captured};
 
-/// A scheduler that does not answer within this time is not waited for.
+/// The time limit for an answer.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run_command(
@@ -13,7 +13,7 @@ pub(crate) fn run_command(
     go_on: &dyn Fn() -> bool,
 ) -> Result<String, String> {
     let mut asked = command(name);
-    // As a number: no time zone is in doubt.
+    // Numeric times are independent of time zones.
     asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
     let captured = run_captured(asked, QUERY_TIMEOUT, go_on).map_err(|error| error.to_string())?;
     let captured = captured.map(|captured| captured.output);

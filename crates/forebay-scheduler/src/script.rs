@@ -1,4 +1,4 @@
-//! A job script on disk.
+//! Reads a job script.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use forebay_host::{files, users};
 use crate::error::Error;
 use crate::header::Header;
 
-/// A script that was read: its text, its interpreter and its header.
+/// A script with its interpreter and its header.
 #[derive(Debug, Clone)]
 pub struct JobScript {
-    /// As the user named it.
+    /// The path that the user gave.
     pub path: PathBuf,
     /// The whole text.
     pub text: String,
-    /// From the `#!` line: program and its arguments.
+    /// The program and the arguments in the `#!` line.
     pub interpreter: Vec<String>,
-    /// What it says to its scheduler.
+    /// The scheduler options.
     pub header: Header,
-    /// `--bb`, or what the file of `--bbf` holds: of `$SBATCH_BURST_BUFFER`, else of the header.
+    /// The text of `--bb` or of the file of `--bbf`. `$SBATCH_BURST_BUFFER` overrides the header.
     pub burst_buffer: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl JobScript {
     /// Reads a script.
     ///
     /// # Errors
-    /// If it cannot be read, has no `#!` line, lines as on DOS, or a bad option in its header.
+    /// If the script cannot be read, has no `#!` line, has DOS line ends, or has a bad option.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = files::read_to_string(path)?;
         if text.contains("\r\n") {
@@ -50,24 +50,24 @@ impl JobScript {
         Ok(Self { path: path.to_owned(), text, interpreter, header, burst_buffer })
     }
 
-    /// As the header says, else the file's name, as sbatch does.
+    /// The name from the header, else the file name, as with sbatch.
     pub fn job_name(&self) -> String {
         let file_name = || self.path.file_name().map(|name| name.to_string_lossy().into_owned());
         let given = self.header.job_name.clone();
         given.or_else(file_name).unwrap_or_default()
     }
 
-    /// The directory the job works in: the header's, else that of submission.
+    /// The working directory: from the header, else the submit directory.
     pub fn working_directory(&self, submit_directory: &Path) -> PathBuf {
         let named = self.header.directory.as_deref();
         named.map_or_else(|| submit_directory.to_owned(), |named| submit_directory.join(named))
     }
 
-    /// What the directives ask for, symbols replaced (sbatch(1), FILENAME PATTERN; `%d` is the
-    /// directory the job works in).
+    /// The parsed directives, with symbols replaced (sbatch(1), FILENAME PATTERN). `%d` is the
+    /// working directory.
     ///
     /// # Errors
-    /// Every problem of the directives, or that `%d` is no text.
+    /// All problems of the directives, or a `%d` that is not UTF-8.
     pub fn request(&self, submit_directory: &Path, job_id: &str) -> Result<Request, Error> {
         let directory = self.working_directory(submit_directory);
         let symbols = Symbols {
@@ -89,8 +89,7 @@ impl JobScript {
     }
 }
 
-/// Slurm's own order: the environment counts more than the script (sbatch(1), INPUT ENVIRONMENT
-/// VARIABLES).
+/// The environment overrides the script (sbatch(1), INPUT ENVIRONMENT VARIABLES).
 fn burst_buffer(header: &Header) -> Result<Option<String>, Error> {
     if let Ok(given) = std::env::var("SBATCH_BURST_BUFFER") {
         return Ok(Some(given));

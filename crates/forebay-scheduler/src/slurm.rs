@@ -1,4 +1,4 @@
-//! Slurm: `#SBATCH` lines and output environment variables (sbatch(1)), and the end that squeue(1) tells.
+//! Slurm: `#SBATCH` lines and variables (sbatch(1)), and the end time from squeue(1).
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) static DIALECT: Dialect = Dialect {
     memory_unit_bytes: 1 << 20,
 };
 
-/// `--name=value` or `-nVALUE` in two.
+/// Splits `--name=value` or `-nVALUE`.
 pub(crate) fn split_option(word: &str) -> (&str, Option<&str>) {
     if let Some((name, value)) = word.split_once('=').filter(|_| word.starts_with("--")) {
         return (name, Some(value));

@@ -1,4 +1,4 @@
-//! The variables that a job sees: its scheduler's, and those by which it finds the shims.
+//! The variables of a job: its scheduler's, and those that locate the shims.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -11,40 +11,40 @@ use crate::script::JobScript;
 use crate::job_facts::{Facts, Names};
 use crate::{lsf, pbs, slurm};
 
-/// Names the directory of the shims, for what is started by the job.
+/// Names the directory of the shims, for the job's processes.
 pub const SHIMS_VARIABLE: &str = "FOREBAY_SHIMS";
 
-/// Number of tasks the job asks for, whatever scheduler its script was written for.
+/// The number of tasks that the job requests, for scripts of any scheduler.
 pub const TASKS_VARIABLE: &str = "FOREBAY_NTASKS";
-/// The job's id, likewise.
+/// The job ID, for scripts of any scheduler.
 pub const JOB_ID_VARIABLE: &str = "FOREBAY_JOB_ID";
 
-/// Name and value.
+/// The name and the value of a variable.
 pub type Variable = (String, OsString);
-/// Set by the schedulers themselves in a job of theirs. Flux names no job in the environment of a
-/// script, only itself (flux-environment(7)).
+/// Set by schedulers in their jobs. Flux sets no job ID in the environment of a script, only its
+/// URI (flux-environment(7)).
 const JOB_ID_VARIABLES: [&str; 4] = ["SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID"];
 const OF_FLUX_ITSELF: &str = "FLUX_URI";
 
-/// The id of the scheduler's job that we are part of, if we are; `unnamed` if it has none.
+/// The ID of the current scheduler's job; `unnamed` if the job has no ID. None outside of a job.
 pub fn scheduler_job_id(unnamed: &str) -> Option<String> {
     if std::env::var_os(SHIMS_VARIABLE).is_some() {
-        return None; // that is a job of ours, dressed up as a scheduler's
+        return None; // a job of Forebay, which imitates a scheduler's job
     }
     let named = JOB_ID_VARIABLES.iter().find_map(|name| std::env::var(name).ok());
     named.or_else(|| std::env::var_os(OF_FLUX_ITSELF).map(|_| unnamed.to_owned()))
 }
 
-/// Are we part of a scheduler's job?
+/// Whether this process belongs to a scheduler's job.
 pub fn in_a_schedulers_job() -> bool {
     scheduler_job_id("").is_some()
 }
 
-/// What the scheduler that the script is written for would set; Slurm's where it names none.
-/// `write_node_file` is called where there is one: it writes these lines and says where.
+/// The variables that the script's scheduler would set; Slurm's if the script names none. Calls
+/// `write_node_file` to write the lines of a node file, if the scheduler has one.
 ///
 /// # Errors
-/// Those of `write_node_file`.
+/// The errors of `write_node_file`.
 pub fn job_variables(
     script: &JobScript,
     id: &str,
@@ -84,23 +84,23 @@ pub fn job_variables(
         Scheduler::Slurm => slurm::variables(&facts, &mut set),
         Scheduler::Lsf => lsf::variables(&facts, &mut set),
         Scheduler::Pbs => pbs::variables(&facts, &mut set),
-        // Flux gives its variables to the tasks of `flux run`, not to the script
-        // (flux-environment(7)); an MPI program in the script would seek Flux where it finds them.
+        // Flux sets variables for tasks of `flux run`, not for the script (flux-environment(7)).
+        // With them, an MPI program in the script would look for Flux.
         Scheduler::Flux => {}
     }
     Ok(variables)
 }
 
-/// The user's own start-up file of bash, while `BASH_ENV` names ours.
+/// The user's own bash start-up file, while `BASH_ENV` names the file of Forebay.
 const BASH_ENV_OF_USER: &str = "FOREBAY_BASH_ENV";
 
-/// Start-up file of bash scripts: a login shell (`#!/bin/bash -l`) has set PATH again before it is
-/// read, so it puts the shims in front again.
+/// The start-up file for bash scripts. A login shell (`#!/bin/bash -l`) sets PATH before it reads
+/// this file, so the file adds the shims to PATH again.
 pub const BASH_START_UP: &str = r#"if [ -n "${FOREBAY_BASH_ENV-}" ] && [ -r "$FOREBAY_BASH_ENV" ]; then . "$FOREBAY_BASH_ENV"; fi
 case ":$PATH" in ":${FOREBAY_SHIMS-}":*) ;; *) PATH=${FOREBAY_SHIMS:+$FOREBAY_SHIMS:}$PATH ;; esac
 "#;
 
-/// What makes the shims be found: first in PATH, and put there again where bash starts.
+/// The variables that locate the shims: first in PATH, and restored at each start of bash.
 pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
     let mut path = directory.as_os_str().to_owned();
     path.push(":");
@@ -111,7 +111,7 @@ pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
         (SHIMS_VARIABLE.to_owned(), directory.into()),
         ("BASH_ENV".to_owned(), bash_start_up.into()),
     ];
-    // Within an outer job BASH_ENV is the outer job's, and the user's own is kept already.
+    // In a nested job, BASH_ENV is the outer job's, and the user's own value is saved already.
     let within_a_job = std::env::var_os(SHIMS_VARIABLE).is_some();
     if let Some(own) = std::env::var_os("BASH_ENV").filter(|_| !within_a_job) {
         variables.push((BASH_ENV_OF_USER.to_owned(), own));
@@ -119,7 +119,7 @@ pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
     variables
 }
 
-/// `directory` with the trailing slash that DataWarp gives: scripts append names to it.
+/// `directory` with a trailing slash, as in DataWarp: scripts append names to it.
 pub fn with_slash(directory: &Path) -> OsString {
     let mut text = directory.as_os_str().to_owned();
     text.push(OsStr::new("/"));

@@ -67,7 +67,7 @@ impl Staging<'_> {
         });
         let seconds = started.elapsed().as_secs_f64();
         let staged = match moved {
-            Ok(moved) => Staged::new(&moved, journal.notes().unwrap_or_default(), seconds),
+            Ok(moved) => Staged::new(&moved, journal, seconds),
             Err(error) => {
                 Staged { seconds, failures: vec![Failure::from(error)], ..Staged::default() }
             }

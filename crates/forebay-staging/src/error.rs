@@ -22,6 +22,18 @@ pub enum Error {
         /// What is wrong with the source.
         message: String,
     },
+    /// A destination cannot be written, or belongs to another line.
+    #[error("{}: {}: {command}: {message}", script.display(), place.on_line())]
+    Destination {
+        /// The script.
+        script: PathBuf,
+        /// The position of the directive.
+        place: Position,
+        /// The word of the directive.
+        command: &'static str,
+        /// What is wrong with the destination.
+        message: String,
+    },
 }
 
 impl Error {
@@ -29,6 +41,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Mover(error) => error.hint(),
+            Self::Destination { .. } => {
+                Some("the job was not started; correct the destination= of that line".to_owned())
+            }
             Self::Source { .. } => {
                 Some("the job was not started; correct the source= of that line".to_owned())
             }

@@ -3,6 +3,7 @@
 //! namespaces. Never makes or removes an allocation.
 
 mod carry_out;
+mod check_destinations;
 mod destination;
 mod error;
 mod extra_targets;
@@ -16,6 +17,7 @@ mod stage_out;
 mod summary;
 
 pub use carry_out::{Staging, StagingProgress};
+pub use check_destinations::check_destinations;
 pub use destination::{Destination, destination_in, destinations_of};
 pub use error::Error;
 pub use extra_targets::files_below;

@@ -23,8 +23,7 @@ pub(crate) fn expanded(
         return Ok(vec![stage.clone()]);
     }
     let path = &stage.pfs_path;
-    let text =
-        files::read_to_string(&behind(Path::new(path))).map_err(|error| error.to_string())?;
+    let text = files::read_plain(&behind(Path::new(path))).map_err(|error| error.to_string())?;
     directive::stages_of_list(&text, direction, &stage.naming).map_err(|problems| {
         let lines = problems.iter().map(|p| format!("{path}: {p} ({})", p.hint));
         lines.collect::<Vec<_>>().join("\n  ")

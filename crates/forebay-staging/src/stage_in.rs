@@ -39,7 +39,6 @@ pub fn plan_in(
                 journal.plan_wanted(&transfer(&stage, source, target), on_planned, is_wanted);
             added.map_err(|error| match error {
                 error @ (forebay_mover::Error::Journal { .. }
-                | forebay_mover::Error::NoThread { .. }
                 | forebay_mover::Error::PlanInterrupted(_)) => error.into(),
                 error => refused(error.to_string()),
             })?;

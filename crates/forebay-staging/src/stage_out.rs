@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{Direction, Stage};
 use forebay_host::files;
-use forebay_mover::{Failure, Journal, Planned};
+use forebay_mover::{FailedWrites, Failure, Journal, Planned};
 use forebay_record::{DrainTarget, RecordFile, STAGE_OUT, has_pending};
 use forebay_store::Allocation;
 
@@ -24,6 +24,8 @@ pub struct StageOut<'a> {
     pub roots: Roots,
     /// The job's own allocation, which is removed afterwards.
     pub allocation: Option<&'a Allocation>,
+    /// Files of the job with a failed write.
+    pub failed_writes: FailedWrites,
 }
 
 impl StageOut<'_> {
@@ -70,6 +72,7 @@ impl StageOut<'_> {
         journal: Journal,
         on_planned: Planned,
     ) -> Result<Journal, forebay_mover::Error> {
+        journal.set_failed_writes(self.failed_writes.clone());
         journal.begin_plan()?;
         // Exclusions apply to requests of programs, not to a stage_out line with the same source and target.
         journal.clear_exclusions()?;

@@ -1,8 +1,6 @@
 //! The result of one staging: the data for messages and `--json`.
 
-use std::path::PathBuf;
-
-use forebay_mover::{Failure, Moved, Number, Shortage};
+use forebay_mover::{Failure, IncompleteFile, Journal, Moved, Number, Shortage};
 use serde::{Serialize, Serializer};
 
 /// The result of one staging.
@@ -26,6 +24,8 @@ pub struct Staged {
     pub notes: Vec<(String, u64)>,
     /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,
+    /// Files that may be incomplete because a write of them failed; staged out nevertheless.
+    pub incomplete: Vec<IncompleteFile>,
     /// The failures, with path and reason.
     #[serde(serialize_with = "pairs")]
     pub failures: Vec<Failure>,
@@ -37,8 +37,14 @@ impl Staged {
         Self { failures: vec![Failure::from(error)], ..Self::default() }
     }
 
+    /// True if a file is known to be incomplete, or was not staged under its own name.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete.iter().any(|file| file.is_recorded || file.is_renamed)
+    }
+
     /// Sums up a staging that was carried out.
-    pub fn new(moved: &Moved, notes: Vec<(String, u64, PathBuf)>, seconds: f64) -> Self {
+    pub fn new(moved: &Moved, journal: &Journal, seconds: f64) -> Self {
+        let notes = journal.notes().unwrap_or_default();
         let Number { files, bytes } = moved.counts.missing();
         Self {
             unchanged_files: moved.unchanged_files,
@@ -50,6 +56,7 @@ impl Staged {
             bytes: moved.bytes,
             seconds,
             shortages: moved.shortages.clone(),
+            incomplete: journal.incomplete_files(),
             failures: moved.failures.clone(),
         }
     }

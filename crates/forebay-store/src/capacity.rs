@@ -1,43 +1,43 @@
-//! How large an allocation may be.
+//! Computes the size of allocations.
 
 use forebay_host::filesystem;
 use forebay_host::memory::{self, CgroupLimit, Memory};
 
 use crate::{Error, Store};
 
-/// Share of the space found that an allocation may fill. The rest stays for the application's own
-/// memory (a memory store) or for the other users of the disk.
+/// The maximum share of free space for an allocation. The rest remains for the memory of the
+/// application or for other users of the disk.
 const USABLE_MEMORY_PERCENT: u64 = 50;
 const USABLE_DISK_PERCENT: u64 = 90;
 
-/// What a store can give.
+/// The size that a store grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// Size in bytes: what was asked, or what can be had if that is less.
+    /// Size in bytes: the request, or less if less is available.
     pub capacity_bytes: u64,
-    /// The most that could be had.
+    /// The maximum size available.
     pub usable_bytes: u64,
 }
 
-/// What there is for an allocation.
+/// The space available for an allocation.
 struct Room {
     usable_bytes: u64,
-    /// Of a memory store: the group, and what is usable in it.
+    /// For a memory store: the cgroup, and the usable bytes in it.
     cgroup: Option<(CgroupLimit, u64)>,
 }
 
 impl Store {
-    /// What an allocation that asks for `wanted_bytes` can have now. Capacity in a script is what a
-    /// large machine was asked for; here it is a wish, and less may be given. `promised_bytes` of
-    /// memory are other allocations' and not used yet.
+    /// Computes the size of an allocation that requests `wanted_bytes`. Capacities in scripts are
+    /// for large machines, so Forebay may grant less. `promised_bytes` of memory belong to other
+    /// allocations that do not use them yet.
     ///
     /// # Errors
-    /// If a memory cgroup has no room for that; if the space cannot be measured.
+    /// If the memory cgroup is too small, or the space cannot be measured.
     pub fn grant(&self, wanted_bytes: u64, promised_bytes: u64) -> Result<Grant, Error> {
         self.room(promised_bytes)?.grant(wanted_bytes)
     }
 
-    /// The most that an allocation can have now.
+    /// The maximum size of a new allocation.
     pub fn usable_bytes(&self) -> Result<u64, Error> {
         let room = self.room(0)?;
         let of_group = room.cgroup.map(|(_, bytes)| bytes);

@@ -1,4 +1,4 @@
-//! Which store an allocation is made in.
+//! Chooses the store of an allocation.
 
 use std::path::{Path, PathBuf};
 
@@ -7,33 +7,33 @@ use forebay_host::{disks, filesystem};
 
 use crate::Error;
 
-/// Memory that every process sees: the store in memory where there can be no private mount.
+/// The memory file system that all processes see. Used as store if private mounts are not possible.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The store that the site names in `FOREBAY_STORE`.
+/// The store of the site, from `FOREBAY_STORE`.
 pub fn site_store() -> Option<PathBuf> {
     let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
     named.map(PathBuf::from)
 }
 
-/// A place for allocations.
+/// A store for allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {
-    /// A directory. The size of an allocation is not enforced in it.
+    /// A directory. It does not enforce the size of allocations.
     Directory {
-        /// Where, with links resolved.
+        /// The path, with links resolved.
         path: PathBuf,
-        /// On a file system in memory.
+        /// Whether it is on a memory file system.
         in_memory: bool,
     },
-    /// A memory file system of its own for each allocation.
+    /// A separate memory file system for each allocation.
     Memory {
-        /// Of huge pages: for few large files.
+        /// Whether to use huge pages, for few large files.
         huge: bool,
     },
 }
 
-/// Why a store was chosen.
+/// The reason for the choice of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
     /// The user named it.
@@ -45,13 +45,13 @@ pub enum Reason {
         /// The device.
         device: String,
     },
-    /// There was nothing else.
+    /// No other store is configured or found.
     Default,
 }
 
 impl Store {
-    /// The store the user named, else the site's, else a directory on local NVMe, else memory. `memory`
-    /// and `memory:huge` name memory, everything else a directory.
+    /// Chooses the user's store, else the site's, else a directory on local NVMe, else memory. The
+    /// names `memory` and `memory:huge` mean memory. All other names are directories.
     pub fn choose(named: Option<&Path>, site: Option<&Path>) -> Result<(Self, Reason), Error> {
         if let Some(name) = named {
             return Ok((Self::named(name)?, Reason::Named));
@@ -76,7 +76,7 @@ impl Store {
         }
     }
 
-    /// The directory as a store.
+    /// A directory as a store.
     pub fn directory(path: &Path) -> Result<Self, Error> {
         let path = files::real_path(path)?;
         if files::status(&path)?.kind != Kind::Directory {
@@ -89,7 +89,7 @@ impl Store {
         Ok(Self::Directory { path, in_memory })
     }
 
-    /// Are the data held in memory? Then they do not survive the node.
+    /// Whether the data are in memory, and so do not survive a failure of the node.
     pub fn in_memory(&self) -> bool {
         match self {
             Self::Directory { in_memory, .. } => *in_memory,
@@ -97,13 +97,13 @@ impl Store {
         }
     }
 
-    /// Is the size of an allocation a hard limit?
+    /// Whether the size of an allocation is a hard limit.
     pub fn enforces_capacity(&self) -> bool {
         matches!(self, Self::Memory { .. })
     }
 }
 
-/// As the user would name it.
+/// The name as the user writes it.
 impl std::fmt::Display for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {

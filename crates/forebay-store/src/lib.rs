@@ -1,8 +1,6 @@
-//! One node's share of an allocation.
-//!
-//! Data are plain files in a plain tree: in a directory, open to its owner alone, or in a memory
-//! file system that only the job sees; one directory in it for each namespace. How large it may be
-//! is judged before it is made.
+//! Creates the part of an allocation on one node. Data are plain files, either in a directory that
+//! only its owner can access, or in a memory file system that only the job sees. Each namespace is
+//! a directory in it. Checks the size before creating it.
 
 mod capacity;
 mod choice;
@@ -17,28 +15,28 @@ use indicatif::HumanBytes;
 pub use capacity::Grant;
 pub use choice::{Reason, SHARED_MEMORY, Store, site_store};
 
-/// A job that is about to be recorded, or an allocation that is about to be locked, is younger than this, in ms.
+/// The maximum time in ms until a new job is recorded, or a new allocation is locked.
 const UNRECORDED_MS_MAX: u128 = 2000;
-/// Another limit, for tests.
+/// Overrides this limit in tests.
 const UNRECORDED_ENV: &str = "FOREBAY_UNRECORDED_MS";
 
-/// What is older than so many milliseconds and not recorded is a killed process's.
+/// The age in ms after which an unrecorded item belongs to a killed process.
 pub fn unrecorded_ms_max() -> u128 {
     let given = std::env::var(UNRECORDED_ENV).ok();
     let given = given.and_then(|given| given.parse().ok());
     given.unwrap_or(UNRECORDED_MS_MAX)
 }
 
-/// Why a store cannot be used.
+/// The reason why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The machine refused.
+    /// A call of the operating system failed.
     #[error(transparent)]
     Host(#[from] forebay_host::Error),
-    /// The path given as store is something else.
+    /// The path of the store is not a directory.
     #[error("the store {} is not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// It could not be written down.
+    /// Records cannot hold this path.
     #[error("the path of the store {} is not valid UTF-8", .0.display())]
     NotText(PathBuf),
     /// Another allocation has this id.
@@ -46,32 +44,32 @@ pub enum Error {
     Exists {
         /// The id.
         id: String,
-        /// Where.
+        /// The store.
         store: PathBuf,
     },
     /// A persistent allocation has this name.
     #[error("there is a persistent allocation {0} already")]
     PersistentExists(String),
-    /// A process that goes beyond its memory cgroup is killed, so this is said before.
+    /// The kernel would kill processes that exceed their memory cgroup, so the check comes first.
     #[error(
         "an allocation of {} in memory does not fit: this machine has room for it, but the memory cgroup {} \
          is limited to {} and leaves {} beside the application",
         HumanBytes(*capacity_bytes), cgroup.display(), HumanBytes(*limit_bytes), HumanBytes(*usable_bytes)
     )]
     CgroupTooSmall {
-        /// The capacity, after the machine itself was looked at.
+        /// The capacity, within the limits of the machine.
         capacity_bytes: u64,
-        /// The group.
+        /// The directory of the cgroup.
         cgroup: PathBuf,
         /// Its limit.
         limit_bytes: u64,
-        /// The most an allocation may have in it.
+        /// The maximum size of an allocation in it.
         usable_bytes: u64,
     },
 }
 
 impl Error {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> String {
         match self {
             Self::CgroupTooSmall { usable_bytes, .. } if *usable_bytes < 1 << 20 => {
@@ -88,7 +86,7 @@ impl Error {
     }
 }
 
-/// The directory of one allocation. It stays until [`Allocation::free`] is called.
+/// The directory of an allocation. It exists until [`Allocation::free`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {
     root: PathBuf,
@@ -96,7 +94,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Path of a job's allocation in the directory of a store.
+    /// Path of a job's allocation in a store.
     pub fn root_in(store: &Path, id: &str) -> PathBuf {
         store.join(format!("forebay-{}-{id}", users::user_id()))
     }
@@ -104,7 +102,7 @@ impl Allocation {
     /// Checks that [`Allocation::in_directory`] can use this id.
     ///
     /// # Errors
-    /// If `id` is taken.
+    /// If `id` is in use.
     pub fn check_unused(store: &Path, id: &str) -> Result<(), Error> {
         if files::status_of_name(&Self::root_in(store, id)).is_ok() {
             return Err(Error::Exists { id: id.to_owned(), store: store.to_owned() });
@@ -112,10 +110,10 @@ impl Allocation {
         Ok(())
     }
 
-    /// An allocation in a directory below a store's.
+    /// Creates an allocation in a store's directory.
     ///
     /// # Errors
-    /// If `id` is taken or a directory cannot be made; nothing is left behind then.
+    /// If `id` is in use or a directory cannot be created. Leaves nothing behind.
     pub fn in_directory(store: &Path, id: &str, namespaces: &[&str]) -> Result<Self, Error> {
         let root = Self::root_in(store, id);
         match files::make_directory(&root, 0o700) {
@@ -134,7 +132,7 @@ impl Allocation {
         Ok(allocation)
     }
 
-    /// What a private view has to mount for an allocation in memory.
+    /// The mount of a memory allocation, for a private view.
     pub fn mount(at: &Path, size_bytes: u64, huge: bool, namespaces: &[&str]) -> Mount {
         Mount::Memory {
             at: at.to_owned(),
@@ -144,28 +142,28 @@ impl Allocation {
         }
     }
 
-    /// The allocation at this path: mounted, or a directory made by an earlier process.
+    /// An existing allocation: mounted, or created as a directory by an earlier process.
     pub fn found(root: PathBuf, mounted: bool) -> Self {
         Self { root, mounted }
     }
 
-    /// The allocation's own directory.
+    /// The directory of the allocation.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Is it a file system of its own, whose size is a hard limit?
+    /// Whether it is a separate file system, whose size is a hard limit.
     pub fn is_mounted(&self) -> bool {
         self.mounted
     }
 
-    /// Root of a namespace, without trailing slash.
+    /// The directory of a namespace, without trailing slash.
     pub fn namespace(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Removes the allocation and everything in it. One that is mounted is emptied first: views of jobs
-    /// within the job may hold it still.
+    /// Removes the allocation and its content. A mounted allocation is emptied first, because views
+    /// of nested jobs may still hold it.
     pub fn free(self) -> Result<(), Error> {
         let freed = if self.mounted {
             let emptied = files::empty_directory(&self.root);

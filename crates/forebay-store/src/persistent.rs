@@ -1,9 +1,6 @@
-//! Allocations that outlive their job: a directory below a store's, with its own record.
-//!
-//! Its directory, `forebay-persistent-NAME`, is open to all, so that everybody finds it and its record;
-//! the namespace in it only to its owner, or to his group. It is made under another name and renamed, and
-//! renamed away before it is removed, so that it is there as a whole or not at all. What a process that was
-//! killed has left under such a name is found again.
+//! Persistent allocations: the directory `forebay-persistent-NAME` in a store, with a record. All
+//! users can read the record. Only the owner or a group can access the namespace. A temporary name
+//! during creation and removal makes both atomic, and identifies leftovers of killed processes.
 
 use std::path::{Path, PathBuf};
 
@@ -14,74 +11,74 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Begins the name of an allocation's directory.
+/// The prefix of the directory of an allocation.
 const PREFIX: &str = "forebay-persistent-";
-/// Begins the name of one that is being made or removed; then come its name, when that began and the
-/// process, which no name of an allocation can be mistaken for.
+/// The prefix during creation and removal. The name, the start time and the process follow. Names
+/// of allocations cannot contain `~`.
 const UNFINISHED: &str = "forebay-unfinished~";
-/// Creation ends within this time: it counts where no lock shows who is at work.
+/// The time limit of a creation, used where locks do not show its process.
 const UNSEEN_MS_MAX: u128 = 600_000;
 
-/// So many names are tried for what cannot have its own back.
+/// The maximum number of alternative names if the original name is in use.
 const OTHER_NAMES_MAX: u32 = 100;
 
 const RECORD: &str = "allocation.json";
 const NAMESPACE: &str = "striped";
 const USES: &str = "uses";
 
-/// Mode of a namespace that nothing else is said of.
+/// The default mode of a namespace.
 pub const OWNER_ALONE: u32 = 0o700;
 
-/// What an allocation's record says.
+/// The content of an allocation's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Its name.
     pub name: String,
-    /// Bytes that were given to it; nothing enforces them.
+    /// Its capacity in bytes. Not enforced.
     pub capacity_bytes: u64,
-    /// When it was made, in seconds since 1970.
+    /// The time of creation, in seconds since 1970.
     pub created_unix_s: u64,
-    /// From then on no job may begin to use it; none: for ever.
+    /// The time after which no job may start to use it; none for no limit.
     pub expires_unix_s: Option<u64>,
-    /// The machine it was made on.
+    /// The machine that created it.
     pub host: String,
-    /// The job that made it; none if it was made by hand.
+    /// The job that created it; none if a user created it directly.
     pub job_id: Option<String>,
     /// The script of that job.
     pub script: Option<String>,
 }
 
-/// What is to be made.
+/// A request to create an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// For its record.
+    /// The content of its record.
     pub about: About,
     /// Permission bits of the namespace.
     pub mode: u32,
-    /// Number of the group it is given to.
+    /// The ID of the group to give it to.
     pub group: Option<u32>,
 }
 
-/// An allocation that is there.
+/// An existing allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Persistent {
     /// Its name.
     pub name: String,
-    /// Number of the user whose it is.
+    /// The ID of the owner.
     pub owner: u32,
-    /// What its record says, or why it cannot be understood.
+    /// The content of its record, or the reason why it is invalid.
     pub about: Result<About, String>,
     root: PathBuf,
 }
 
-/// What somebody who was killed has left half made or half removed, or what is being made now.
+/// A leftover of a killed process, or an allocation that is being created or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Name that the allocation has, or had.
+    /// The name of the allocation.
     pub name: String,
-    /// Number of the user whose it is.
+    /// The ID of the owner.
     pub owner: u32,
-    /// Where it is.
+    /// The path of its directory.
     pub path: PathBuf,
     began_unix_ms: u128,
 }
@@ -89,14 +86,14 @@ pub struct Unfinished {
 /// The persistent allocations in a store.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// In the order of their names.
+    /// Complete allocations, sorted by name.
     pub found: Vec<Persistent>,
-    /// The rest.
+    /// Incomplete allocations.
     pub unfinished: Vec<Unfinished>,
 }
 
 impl Contents {
-    /// All that is in a store.
+    /// Lists the persistent allocations of a store.
     pub fn of(store: &Path) -> Result<Self, Error> {
         let mut contents = Self::default();
         let mut entries = files::kinds_in(store)?;
@@ -114,8 +111,8 @@ impl Contents {
         Ok(contents)
     }
 
-    /// Removes what was left half made or half removed and is ours, of one name or of all. Returns the
-    /// directories that allocations of these names have, or had.
+    /// Removes incomplete allocations that this user may remove, of one name or of all. Returns
+    /// the original directories of these allocations.
     pub fn sweep(store: &Path, name: Option<&str>) -> Result<Vec<PathBuf>, Error> {
         let mut swept = Vec::new();
         for left in Self::of(store)?.unfinished {
@@ -141,7 +138,7 @@ impl Unfinished {
         })
     }
 
-    /// Not if somebody is still at it.
+    /// Removes the leftover. Returns false if it is gone or its process may still run.
     fn remove(&self) -> Result<bool, Error> {
         let age_ms = clock::unix_milliseconds().saturating_sub(self.began_unix_ms);
         let held = match DirectoryLock::take(&self.path, LockMode::Exclusive) {
@@ -166,7 +163,7 @@ impl Unfinished {
 }
 
 impl Persistent {
-    /// The allocation of this name in a store.
+    /// The allocation with this name in a store.
     pub fn find(store: &Path, name: &str) -> Result<Option<Self>, Error> {
         let root = root_in(store, name);
         let status = match files::status_of_name(&root) {
@@ -181,10 +178,10 @@ impl Persistent {
         }))
     }
 
-    /// Makes an allocation in a store.
+    /// Creates an allocation in a store.
     ///
     /// # Errors
-    /// If there is one of that name, or the machine refuses; nothing is left behind then.
+    /// If the name is in use, or a call of the operating system fails. Leaves nothing behind.
     pub fn create(store: &Path, wanted: &Wanted) -> Result<Self, Error> {
         let name = &wanted.about.name;
         let root = root_in(store, name);
@@ -194,7 +191,7 @@ impl Persistent {
         let fresh = unfinished_in(store, name);
         files::make_directory(&fresh, 0o700)?;
         let made = fill(&fresh, wanted).and_then(|held| {
-            // It fails if there is one by now: that has a record in it.
+            // Fails if another process has created it meanwhile, because that has a record.
             files::rename(&fresh, &root)?;
             drop(held);
             Ok(files::sync_directory(store)?)
@@ -216,7 +213,7 @@ impl Persistent {
         })
     }
 
-    /// Its own directory.
+    /// The directory of the allocation.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -226,47 +223,47 @@ impl Persistent {
         self.root.parent().unwrap_or(&self.root)
     }
 
-    /// Root of its namespace, without trailing slash.
+    /// The directory of its namespace, without trailing slash.
     pub fn namespace(&self) -> PathBuf {
         namespace_in(&self.root)
     }
 
-    /// Where it is written down who uses it.
+    /// The directory that records its users.
     pub fn uses(&self) -> PathBuf {
         self.root.join(USES)
     }
 
-    /// May we destroy it?
+    /// Whether this user may destroy it.
     pub fn is_ours(&self) -> bool {
         is_ours(self.owner)
     }
 
-    /// May we look into it?
+    /// Whether this user may read it.
     pub fn is_open(&self) -> bool {
         users::is_readable_dir(&self.namespace())
     }
 
-    /// Permission bits of its namespace, and the number of the group whose it is.
+    /// The permission bits and the group ID of its namespace.
     pub fn rights(&self) -> Result<(u32, u32), Error> {
         let namespace = self.namespace();
         let mode = files::status(&namespace)?.mode;
         Ok((mode, users::group_of(&namespace)?))
     }
 
-    /// Has its time come?
+    /// Whether it has expired.
     pub fn is_expired(&self) -> bool {
         let now = clock::unix_s();
         let expires = self.about.as_ref().ok().and_then(|about| about.expires_unix_s);
         expires.is_some_and(|expires| expires <= now)
     }
 
-    /// Bytes that are in it; none if we may not look.
+    /// The bytes in use; none if this user may not read it.
     pub fn used_bytes(&self) -> Option<u64> {
         self.is_open().then(|| files::tree_bytes(&self.namespace()))
     }
 
-    /// Locks it, as long as the result lives; none if somebody has it in a way that excludes this one, or
-    /// it was destroyed.
+    /// Locks it until the result is dropped. None if a lock conflicts or the allocation was
+    /// destroyed.
     pub fn hold(&self, hold: LockMode) -> Result<Option<DirectoryLock>, Error> {
         match DirectoryLock::take(&self.root, hold) {
             Err(error) if error.is_not_found() => Ok(None),
@@ -274,8 +271,8 @@ impl Persistent {
         }
     }
 
-    /// Takes its name away, which whoever calls this has alone; returns where all that was in it is, to be
-    /// removed. Until then it is found as [`Unfinished`].
+    /// Renames it to a temporary name, and returns that path, for removal. Requires an exclusive
+    /// lock. Until its removal it is listed as [`Unfinished`].
     pub fn withdraw(&self) -> Result<PathBuf, Error> {
         let doomed = unfinished_in(self.store(), &self.name);
         files::rename(&self.root, &doomed)?;
@@ -286,12 +283,12 @@ impl Persistent {
         Ok(doomed)
     }
 
-    /// Gives what was withdrawn its name back, or a name like it if somebody has taken that meanwhile; returns
-    /// the directory that it has then.
+    /// Restores the name of a withdrawn allocation, or a similar name if it is in use. Returns its
+    /// directory.
     pub fn restore(&self, doomed: &Path) -> Result<PathBuf, Error> {
         let mut root = self.root.clone();
         let mut others = 0;
-        // It fails if there is one by now: that has a record in it.
+        // Fails if another process has created it meanwhile, because that has a record.
         while let Err(error) = files::rename(doomed, &root) {
             if others == OTHER_NAMES_MAX || files::status_of_name(&root).is_err() {
                 return Err(error.into());
@@ -303,7 +300,7 @@ impl Persistent {
     }
 }
 
-/// Root of the namespace of the allocation at `root`.
+/// The directory of the namespace of the allocation at `root`.
 pub fn namespace_in(root: &Path) -> PathBuf {
     root.join(NAMESPACE)
 }
@@ -331,7 +328,7 @@ fn read(record: &Path, owner: u32, name: &str) -> Result<About, String> {
     Err(format!("it is the record of {}", about.name))
 }
 
-/// Makes all that is in an allocation.
+/// Creates the content of an allocation.
 fn fill(root: &Path, wanted: &Wanted) -> Result<DirectoryLock, Error> {
     let taken = || std::io::Error::other("somebody else has locked it");
     let held = DirectoryLock::take(root, LockMode::Exclusive)?.ok_or_else(taken);
@@ -344,12 +341,12 @@ fn fill(root: &Path, wanted: &Wanted) -> Result<DirectoryLock, Error> {
             users::give_to_group(directory, group)?;
         }
     }
-    // What is made in it belongs to the group, too.
+    // New files in it belong to the group, too.
     let of_group = if wanted.group.is_some() { 0o2000 } else { 0 };
     files::set_mode(&namespace, wanted.mode | of_group)?;
     files::set_mode(&uses, mode_of_uses(wanted.mode))?;
     if wanted.mode != OWNER_ALONE {
-        // Without it he could not remove what is in the directories that others make.
+        // Otherwise the owner could not remove files in directories that others create.
         users::share_with_owner(&namespace, users::user_id(), wanted.mode)?;
     }
     let record = root.join(RECORD);
@@ -362,7 +359,7 @@ fn fill(root: &Path, wanted: &Wanted) -> Result<DirectoryLock, Error> {
     Ok(held)
 }
 
-/// Whoever may use the namespace says so there, and takes away his own word only.
+/// Users of the namespace may create their own entries, and remove only their own.
 fn mode_of_uses(mode: u32) -> u32 {
     let class = |bits: u32| if mode & bits == 0 { 0 } else { bits };
     0o1700 | class(0o070) | class(0o007)
@@ -423,7 +420,7 @@ mod tests {
         let found = Contents::of(store).expect("list").found;
         let about: Vec<_> = found.iter().map(|one| &one.about).collect();
         assert_eq!(found[1].root(), other);
-        assert_eq!(about[1], &Err("it is the record of a".to_owned())); // no job begins to use it
+        assert_eq!(about[1], &Err("it is the record of a".to_owned())); // no job can use it
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! How far a drain is, in the words of Spectral's log.
+//! Prints the progress of a drain, in the format of Spectral's log.
 
 use forebay_onclose::DrainStatus;
 
 use crate::messages::{print_error_line, print_hint};
 
-/// Exit code when something did not arrive, or nobody can tell.
+/// Exit code if files are not safe or the status is unknown.
 const NOT_ALL_SAFE: i32 = 1;
-/// Failures named one by one; `--json` has all.
+/// The number of failures that messages name; `--json` has all.
 const SHOWN: usize = 10;
 
 /// The counts, as Spectral prints them.
@@ -16,7 +16,7 @@ pub fn drain_counts(status: &DrainStatus) -> String {
     format!("Enqueued:{enqueued} Dequeued:{dequeued} Done:{done}")
 }
 
-/// Prints what did not arrive; returns the exit code.
+/// Prints the failed files. Returns the exit code.
 pub fn print_drain_failures(status: &DrainStatus) -> i32 {
     for (path, reason) in status.failures.iter().take(SHOWN) {
         print_error_line(&format!("drain: {path}: {reason}"));
@@ -30,7 +30,7 @@ pub fn print_drain_failures(status: &DrainStatus) -> i32 {
     drain_exit_code(status)
 }
 
-/// 1 if something did not arrive.
+/// 1 if files failed, otherwise 0.
 #[must_use]
 pub fn drain_exit_code(status: &DrainStatus) -> i32 {
     if status.failures.is_empty() { 0 } else { NOT_ALL_SAFE }

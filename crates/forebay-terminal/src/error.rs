@@ -1,10 +1,10 @@
-//! The error with which a command of the command line fails.
+//! The error of a failed command.
 
 use std::path::Path;
 
 use crate::messages::{print_error, print_json_error};
 
-/// Exit code of most failed commands.
+/// Exit code of most errors.
 const FAILED: i32 = 1;
 
 /// Why a command failed.
@@ -19,37 +19,37 @@ pub struct CliError {
 }
 
 impl CliError {
-    /// Without a hint, with exit code 1.
+    /// An error without hint and with exit code 1.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, exit_code: FAILED }
     }
 
-    /// The same with this hint.
+    /// The same error with a hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same with this exit code.
+    /// The same error with another exit code.
     #[must_use]
     pub fn with_exit_code(self, exit_code: i32) -> Self {
         Self { exit_code, ..self }
     }
 
-    /// Of a job or a command: with the exit code that the error defines.
+    /// An error of a job or its command, with the exit code that it defines.
     #[must_use]
     pub fn of_job(error: forebay_job::Error) -> Self {
         let exit_code = error.exit_code();
         Self::from(error).with_exit_code(exit_code)
     }
 
-    /// Prints it; returns the exit code.
+    /// Prints the error. Returns the exit code.
     pub fn print(&self) -> i32 {
         print_error(&self.message, self.hint.as_deref(), self.exit_code)
     }
 
-    /// Prints it, and on standard output as JSON if wanted, with the path of a record of I/O; returns the exit code.
+    /// As [`CliError::print`]; with `as_json`, also prints JSON with the path of the I/O record.
     pub fn print_with_json(&self, as_json: bool, profile: Option<&Path>) -> i32 {
         let exit_code = self.print();
         if as_json {
@@ -61,11 +61,11 @@ impl CliError {
 
 impl From<forebay_host::Error> for CliError {
     fn from(error: forebay_host::Error) -> Self {
-        Self::new(error.to_string())
+        Self { hint: error.hint().map(str::to_owned), ..Self::new(error.to_string()) }
     }
 }
 
-/// Errors that know their hint.
+/// Converts errors that have a hint.
 macro_rules! with_own_hint {
     ($($error:ty),*) => {$(
         impl From<$error> for CliError {

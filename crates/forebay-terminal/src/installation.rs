@@ -1,4 +1,4 @@
-//! Where Forebay's own libraries and programs are: in the running program's directory, or where `make install` put them.
+//! Finds the libraries and programs of Forebay, built by cargo or installed by `make install`.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::CliError;
 /// The library that observes MPI programs and sets the hints of `MPICH_MPIIO_HINTS`.
 pub const MPI_LIBRARY: &str = "libforebay_mpi.so";
 
-/// A library: in the program's directory as cargo builds it, or in the library folder as it is installed.
+/// Finds a library in the program's directory or in the library directory of an installation.
 ///
 /// # Errors
 /// If it is not installed.
@@ -32,10 +32,10 @@ pub fn observers() -> Libraries {
     Libraries { openmpi: of("openmpi"), mpich: of("mpich") }
 }
 
-/// The program of the verbs that are written in Python.
+/// The program with the verbs written in Python.
 pub const PYTHON_PROGRAM: &str = "forebay-py";
 
-/// `forebay-py`: in the program's directory, else in PATH.
+/// `forebay-py`: in the program's directory, otherwise in PATH.
 #[must_use]
 pub fn python_program() -> Option<PathBuf> {
     let own = system::program_directory().ok()?.join(PYTHON_PROGRAM);

@@ -1,11 +1,12 @@
-//! What the user sees: messages on standard error, results on standard output, progress bars.
-//! Assumes that either stream may be closed. Never reads input and never ends the process.
+//! Output for the user: messages on standard error, results on standard output, progress bars.
+//! Assumes that both streams may be closed. Never reads input or ends the process.
 
 mod drain;
 mod error;
 mod installation;
 mod messages;
 mod progress;
+mod write_failures;
 
 pub use drain::{drain_counts, drain_exit_code, print_drain_failures};
 pub use error::CliError;
@@ -18,3 +19,4 @@ pub use messages::{
     print_status, print_stdout, print_warning,
 };
 pub use progress::Progress;
+pub use write_failures::{print_incomplete, print_write_failures};

@@ -1,21 +1,23 @@
-//! What the user reads.
+//! Messages on standard error and data on standard output.
 //!
-//! A reader may be gone (a closed terminal, `| head`). That must not end a job half way, so what
-//! cannot be written to standard error is dropped.
+//! The reader may be gone (a closed terminal, `| head`). That must not end a job, so Forebay
+//! ignores errors of standard error.
 
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
 
+use forebay_host::files::{printable, printable_text};
+use forebay_mover::{Cause, by_cause};
 use forebay_staging::Staged;
 
 /// Writes one line to standard error.
 fn line(text: &str) {
-    // Nobody is left to be told that nobody is left.
-    writeln!(std::io::stderr().lock(), "{text}").ok();
+    // If standard error fails, no output remains for that error.
+    writeln!(std::io::stderr().lock(), "{}", printable_text(text)).ok();
 }
 
-/// Prints an error and its hint; returns the exit code given.
+/// Prints an error and its hint. Returns `exit_code`.
 pub fn print_error(message: &str, hint: Option<&str>, exit_code: i32) -> i32 {
     print_error_line(message);
     if let Some(text) = hint {
@@ -29,7 +31,7 @@ pub fn print_error_line(message: &str) {
     line(&format!("error: {message}"));
 }
 
-/// Prints what to do about the error before.
+/// Prints a remedy for the previous error.
 pub fn print_hint(text: &str) {
     line(&format!("hint: {text}"));
 }
@@ -39,37 +41,43 @@ pub fn print_warning(message: &str) {
     line(&format!("warning: {message}"));
 }
 
-/// Says what is going on.
+/// Prints a status message.
 pub fn print_status(message: &str) {
     line(&format!("forebay: {message}"));
 }
 
-/// Failures named one by one; `--json` has all.
+/// The number of failures that messages name; `--json` has all.
 const FAILURES_SHOWN: usize = 10;
 
-/// Prints what did not arrive.
+/// Prints the failures of a stage-out.
 pub fn print_failures(staged: Option<&Staged>) {
     let Some(staged) = staged else { return };
-    let count = staged.failures.len();
-    for failure in staged.failures.iter().take(FAILURES_SHOWN) {
-        let (path, reason) = (failure.path.display(), &failure.reason);
-        print_error_line(&format!("stage out: {path}: {reason}"));
+    let causes = by_cause(&staged.failures);
+    for Cause { first, failures } in causes.iter().take(FAILURES_SHOWN) {
+        let (path, reason) = (printable(&first.path), &first.reason);
+        let more = if *failures > 1 {
+            format!(" (and {} more for the same reason)", failures - 1)
+        } else {
+            String::new()
+        };
+        print_error_line(&format!("stage out: {path}: {reason}{more}"));
     }
-    if count > FAILURES_SHOWN {
-        print_error_line(&format!("stage out: and {} more", count - FAILURES_SHOWN));
+    let more: usize = causes.iter().skip(FAILURES_SHOWN).map(|cause| cause.failures).sum();
+    if more > 0 {
+        print_error_line(&format!("stage out: and {more} more"));
     }
     for shortage in &staged.shortages {
         print_error_line(&format!("stage out: {shortage}"));
     }
 }
 
-/// Writes data to standard output; returns the exit code given, but 1 instead of 0 if they cannot
-/// be written.
+/// Writes data to standard output. Returns `exit_code`, or 1 instead of 0 if the data cannot be
+/// written.
 pub fn print_stdout(text: &str, exit_code: i32) -> i32 {
     let mut output = std::io::stdout().lock();
     match writeln!(output, "{text}").and_then(|()| output.flush()) {
         Ok(()) => exit_code,
-        // The reader has seen enough, as in `| head`.
+        // The reader needs no more data, as in `| head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit_code,
         Err(error) => {
             let message = format!("cannot write to standard output: {error}");
@@ -78,7 +86,7 @@ pub fn print_stdout(text: &str, exit_code: i32) -> i32 {
     }
 }
 
-/// A command that was not carried out, as `--json` shows it.
+/// The error of a command, as `--json` prints it.
 #[derive(serde::Serialize)]
 struct Refusal<'a> {
     error: &'a str,
@@ -87,7 +95,7 @@ struct Refusal<'a> {
     exit_code: i32,
 }
 
-/// Writes as JSON why a command was not carried out; returns as [`print_json`].
+/// Writes the error of a command as JSON. Returns as [`print_json`].
 pub fn print_json_error(
     error: &str,
     hint: Option<&str>,
@@ -98,7 +106,7 @@ pub fn print_json_error(
     print_json(&refusal, exit_code)
 }
 
-/// Writes one JSON value to standard output; returns the exit code given, or 1 as [`print_stdout`] does.
+/// Writes one JSON value to standard output. Returns `exit_code`, or 1 as [`print_stdout`] does.
 pub fn print_json(value: &impl serde::Serialize, exit_code: i32) -> i32 {
     match serde_json::to_string(value) {
         Ok(line) => print_stdout(&line, exit_code),

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_directive::Direction;
 use forebay_engine::{AllocationProgress, StoreUsed};
 use forebay_host::messages::Messages;
+use forebay_host::messages::counted;
 use forebay_host::process::Orphans;
 use forebay_job::Reporter;
 use forebay_staging::{Staged, StagingProgress};
@@ -15,18 +16,18 @@ use parking_lot::Mutex;
 
 use crate::messages::{print_status, print_warning};
 
-/// Shows bars where standard error is a terminal, and plain lines everywhere.
+/// Shows progress bars if standard error is a terminal, and plain lines always.
 #[derive(Default)]
 pub struct Progress {
     bar: Mutex<Option<ProgressBar>>,
-    /// Tell the reasons too?
+    /// Whether to print explanations.
     explains: bool,
-    /// Files that have arrived.
+    /// The number of copied files.
     files: AtomicU64,
     record: OnceLock<PathBuf>,
 }
 
-/// Files between two changes of the line of progress.
+/// The number of files between two updates of the progress line.
 const FILES_A_MESSAGE: u64 = 64;
 
 fn name(direction: Direction) -> &'static str {
@@ -36,24 +37,18 @@ fn name(direction: Direction) -> &'static str {
     }
 }
 
-/// `1 file`, `2 files`.
-fn counted(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
 impl Progress {
-    /// Tells the reasons too, if wanted.
+    /// Prints explanations if `explains` is true.
     pub fn explaining(explains: bool) -> Self {
         Self { explains, ..Self::default() }
     }
 
-    /// The record of I/O that was begun.
+    /// The directory of the current I/O record.
     pub fn record(&self) -> Option<&Path> {
         self.record.get().map(PathBuf::as_path)
     }
 
-    /// Sources are looked through: so many things more were found.
+    /// Counts entries found while scanning the sources.
     pub fn found(&self, number: u64) {
         self.with_bar(|bar| {
             let bar = bar.get_or_insert_with(|| {
@@ -66,10 +61,10 @@ impl Progress {
         });
     }
 
-    /// A file more has arrived.
+    /// Counts a copied file.
     pub fn arrived(&self, direction: Direction) {
         let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
-        // Not each of a hundred thousand small files needs a line of its own.
+        // With very many small files, only some update the line.
         if files.is_multiple_of(FILES_A_MESSAGE) || files < FILES_A_MESSAGE {
             self.with_bar(|bar| {
                 if let Some(bar) = bar {
@@ -87,7 +82,7 @@ impl Progress {
 
 impl Reporter for Progress {
     fn recorded(&self, directory: &Path) {
-        self.record.set(directory.to_owned()).ok(); // a job has one
+        self.record.set(directory.to_owned()).ok(); // set once for each job
     }
 
     fn running(&self, id: &str) {

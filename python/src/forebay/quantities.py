@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from datetime import datetime
 
 UNKNOWN = "–"
@@ -119,3 +120,11 @@ def size_bytes(text: str) -> float:
     if found is None:
         raise ValueError(f"{text!r} is no size")
     return float(found[1]) * _UNITS_BYTES[found[2].upper()]
+
+
+def signal_name(number: int) -> str:
+    """SIGUSR1; of a number that has no name, the number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,12 +1,13 @@
-"""What a program asks of its job's burst buffer while it runs: libdatawarp from Python (docs/libdatawarp.md).
+"""What a program asks of its job's burst buffer while it runs: libdatawarp from Python (docs/reference/libdatawarp.md).
 
 The burst-buffer path comes first, in both directions. Each function takes a file, a directory, or a list
-of files. What is refused is an OSError with the number that docs/libdatawarp.md explains.
+of files. What is refused is an OSError with the number that docs/reference/libdatawarp.md explains.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import shutil
@@ -16,11 +17,15 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from forebay.errors import ForebayError
+
 Name = str | bytes | os.PathLike
 #: Values of `enum dw_stage_type`.
 WHEN = {"now": 0, "job-end": 1}
 _REVOKE, _ACTIVATE = 2, 3
 _LIBRARY = "libdatawarp.so"
+#: The door of a job's burst buffer, as forebay-requests names it.
+_SOCKET_VARIABLE = "FOREBAY_REQUESTS"
 #: A path is no longer than this, in bytes.
 _PATH_BYTES = 1 << 16
 
@@ -64,11 +69,27 @@ def _library() -> ctypes.CDLL:
         raise ImportError(f"{_LIBRARY} cannot be loaded ({error}); {hint}") from error
 
 
+class NotInJobError(ForebayError, OSError):
+    """The program does not run in a job with a burst buffer. `hint` says what to do."""
+
+    def __init__(self, about: object) -> None:
+        hint = "run it in a script with a #DW jobdw line with access_mode=striped: forebay run JOB.sh"
+        OSError.__init__(self, errno.ENOENT, f"no burst buffer of a job; {hint}", str(about))
+        self.hint = hint
+
+
+def _failed(number: int, about: object) -> OSError:
+    """The exception of an error number."""
+    if not os.environ.get(_SOCKET_VARIABLE):
+        return NotInJobError(about)
+    return OSError(number, os.strerror(number), str(about))
+
+
 def _call(name: str, *arguments: object, about: object) -> int:
     """Calls a function that returns 0 or more, or the negative number of an error."""
     result = getattr(_library(), name)(*arguments)
     if result < 0:
-        raise OSError(-result, os.strerror(-result), str(about))
+        raise _failed(-result, about)
     return result
 
 
@@ -164,7 +185,7 @@ def mds_path(root: Name, key: int) -> Path:
     found = function(os.fsencode(root), ctypes.c_uint64(key))
     if not found:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(root))
+        raise _failed(number, root)
     return Path(os.fsdecode(_taken(found)))
 
 
@@ -174,13 +195,13 @@ def set_concurrency(instance: Name, most: int) -> None:
 
 
 def account(instance: Name) -> dict:
-    """What was stored and moved, as docs/libdatawarp.md describes it."""
+    """What was stored and moved, as docs/reference/libdatawarp.md describes it."""
     function = _library().dw_get_accounting_data_json
     function.restype = ctypes.c_void_p
     number = ctypes.c_int()
     found = function(os.fsencode(instance), ctypes.byref(number))
     if not found:
-        raise OSError(-number.value, os.strerror(-number.value), str(instance))
+        raise _failed(-number.value, instance)
     return json.loads(_taken(found))
 
 

@@ -1,4 +1,4 @@
-"""Python functions on close: one is called for each version of a matching file (docs/drain.md).
+"""Python functions on close: one is called for each version of a matching file (docs/how-to/drain.md).
 
 It is called as soon as the last writer has closed the file.
 
@@ -107,7 +107,7 @@ class Watch:
     ) -> None:
         if not directories:
             raise ForebayError("there is no directory to watch", "give at least one: Watch('out')")
-        options = ["--at-most", str(at_most), "--retries", str(retries)]
+        options = ["--jobs", str(at_most), "--retries", str(retries)]
         self._words = options + (["--log", os.fspath(log)] if log is not None else [])
         self._directories = [os.fspath(directory) for directory in directories]
         self._at_most = at_most

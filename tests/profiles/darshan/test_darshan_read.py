@@ -184,7 +184,7 @@ def test_what_is_no_log_is_refused(tmp_path):
     assert "empty" in str(refusal(empty))
     refusal(text)
     assert "No such file" in str(refusal(missing))
-    assert "Is a directory" in str(refusal(tmp_path))
+    assert "not a regular file" in str(refusal(tmp_path))
 
 
 def test_a_log_one_may_not_read_is_refused(log):

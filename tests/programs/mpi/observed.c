@@ -358,7 +358,7 @@ static void many(const char *path) {
   check(code == MPI_SUCCESS);
 }
 
-/* Nanoseconds of one write, for the figure in docs/mpi.md: observed cost PATH. */
+/* Nanoseconds of one write, for the figure in docs/reference/mpi.md: observed cost PATH. */
 static void cost(const char *path) {
   enum { WRITES = 20000 };
   MPI_File file = create(path);

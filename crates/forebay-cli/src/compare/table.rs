@@ -153,7 +153,7 @@ fn below(one: &[f64], other: &[f64]) -> bool {
     matches!((one.last(), other.first()), (Some(most), Some(least)) if most < least)
 }
 
-/// The emulation does not see all kinds of writes (docs/pfs-model.md). If it missed output of the
+/// The emulation does not see all kinds of writes (docs/explanation/emulation.md). If it missed output of the
 /// job, the variants are not comparable.
 fn unmodelled_bytes(file_system: &Row, output_bytes: u64) -> Option<String> {
     let runs = file_system.runs.iter();

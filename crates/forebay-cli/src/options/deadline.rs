@@ -10,19 +10,19 @@ use crate::parsers::{rate, time};
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct DeadlineArguments {
-    /// All of it, stage-out too, is to be done after TIME [default: when the scheduler ends the job]
+    /// Finish everything, including stage-out, within TIME [default: the end that the scheduler sets]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub deadline: Option<Duration>,
-    /// Do not look after the end that the scheduler sets
+    /// Ignore the end that the scheduler sets
     #[arg(long, conflicts_with_all = ["deadline", "drain_rate", "drain_margin", "signal_before"])]
     pub no_deadline: bool,
-    /// Bytes in a second that stage-out does, for example 500MB [default: as measured before]
+    /// Expected speed of stage-out in bytes per second, for example 500MB [default: as measured in earlier jobs]
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub drain_rate: Option<u64>,
-    /// Time that is kept free before the end [default: a twentieth of the time there is, at most a minute]
+    /// Time to spare before the end [default: 5 % of the time available, at most a minute]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub drain_margin: Option<Duration>,
-    /// Before the job is ended so that stage-out has time, send its processes a signal, for example USR1@120
+    /// Send the job a signal so many seconds before Forebay ends it for stage-out, for example USR1@120
     #[arg(long, value_name = "SIGNAL@SECONDS", value_parser = parse_signal)]
     pub signal_before: Option<SignalBefore>,
 }

@@ -6,10 +6,10 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct EmulationArguments {
-    /// Emulate a parallel file system: one of `forebay machines`, or a machine file
+    /// Emulate a parallel file system: a name from `forebay machines`, or a machine file
     #[arg(long, value_name = "NAME")]
     pub pfs_model: Option<PathBuf>,
-    /// Directory that is emulated; may be repeated [default: the current directory]
+    /// Directory on the emulated file system; may be repeated [default: the current directory]
     #[arg(long, value_name = "DIR", requires = "pfs_model")]
     pub pfs_root: Vec<PathBuf>,
 }

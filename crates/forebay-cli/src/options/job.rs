@@ -16,49 +16,49 @@ use crate::parsers::{map, size, time};
 pub struct JobArguments {
     /// The job script
     pub script: PathBuf,
-    /// Words for the script, behind --
+    /// Arguments of the script, after --
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<OsString>,
-    #[command(flatten)]
-    pub space: SpaceArguments,
-    /// Use no burst buffer: $DW_JOB_STRIPED and $DW_JOB_PRIVATE are directories on the file system
+    /// Run without a burst buffer: $DW_JOB_STRIPED and $DW_JOB_PRIVATE are directories on the file system
     #[arg(long)]
     pub no_burst_buffer: bool,
-    /// Say why each thing is decided as it is
+    /// Explain each decision
     #[arg(long)]
     pub explain: bool,
-    /// End the job after TIME instead of the script's limit: minutes, h:m:s, d-h:m:s; 0: no limit
+    /// Time limit in place of the script's: minutes, h:m:s or d-h:m:s; 0 is no limit
     #[arg(short, long, value_name = "TIME", value_parser = time)]
     pub time: Option<Duration>,
-    /// Burst buffer of a job without directives, as for sbatch: capacity=1G access=striped type=scratch
+    /// Burst buffer for a script without directives, as for sbatch: capacity=1G access=striped type=scratch
     #[arg(long, value_name = "TEXT")]
     pub bb: Option<String>,
-    /// The same: a file of #DW lines
+    /// File with #DW lines for a script without directives
     #[arg(long, value_name = "FILE", conflicts_with = "bb")]
     pub bbf: Option<PathBuf>,
-    /// Show the job the directory DIR as PATH, which need not exist; may be repeated
+    /// Let the job see the directory DIR as PATH, which need not exist; may be repeated
     #[arg(long, value_name = "PATH=DIR", value_parser = map)]
     pub map: Vec<PathMap>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Storage")]
+    pub space: SpaceArguments,
+    #[command(flatten, next_help_heading = "Emulation")]
     pub emulation: EmulationArguments,
 }
 
 #[derive(Debug, Args)]
 pub struct SpaceArguments {
-    /// Where allocations lie: a directory, memory, or memory:huge (huge pages, for few large files)
+    /// Storage for allocations: a directory, memory, or memory:huge (huge pages, for few large files)
     /// [default: $FOREBAY_STORE, else local NVMe, else memory]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
-    /// Capacity instead of the script's, for example 4GiB
+    /// Capacity in place of the script's, for example 4GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub capacity: Option<u64>,
-    /// Do not start with less capacity than is asked for
+    /// Do not start with less capacity than requested
     #[arg(long)]
     pub strict_capacity: bool,
-    /// Where these directories are [default: where the script stages out to]
+    /// Parent of the directories of --no-burst-buffer [default: where the script stages out to]
     #[arg(long, value_name = "DIR")]
     pub pfs_dir: Option<PathBuf>,
-    /// Do without user namespaces: memory is then a directory in /dev/shm, its size not enforced
+    /// Do not use user namespaces: memory is then a directory in /dev/shm, and the capacity is not enforced
     #[arg(long)]
     pub no_userns: bool,
 }

@@ -12,9 +12,9 @@ use crate::parsers::rate;
 pub enum VerifyWhen {
     /// Never
     Off,
-    /// Of what is read; small files that a killed staging left half done are compared with them, what was written just now is not
+    /// While the source is read; after an interruption, small partial files are compared with them
     Copy,
-    /// Also of what was written: it is synced and read again before it gets its name, and compared
+    /// Also of the copy: it is synced, read again and compared before the rename
     End,
 }
 
@@ -31,21 +31,26 @@ impl From<VerifyWhen> for Verify {
 /// How the staging of a job itself copies.
 #[derive(Debug, Default, Args)]
 pub struct JobStagingArguments {
-    /// When checksums of what is staged in and out, or drained, are taken [default: copy; of clean: as the job was run]
-    #[arg(long, value_name = "WHEN")]
+    /// When staging and draining take checksums [default: copy; clean: as in the run]
+    #[arg(long = "verify", alias = "stage-verify", value_name = "WHEN")]
     pub stage_verify: Option<VerifyWhen>,
-    /// Stage no more than so many bytes in a second, for example 500MB/s [default of clean: as the job was run]
-    #[arg(long, value_name = "SIZE", value_parser = rate)]
+    /// Limit staging to so many bytes per second, for example 500MB/s [default: no limit; clean: as in the run]
+    #[arg(long = "rate", alias = "stage-rate", value_name = "SIZE", value_parser = rate)]
     pub stage_rate: Option<u64>,
+    /// Stage out files with a failed write (ENOSPC, EDQUOT, EIO) as if they were complete. By default such a file
+    /// does not replace another one: it is named NAME.write-failed, and the exit code is 123
+    #[arg(long)]
+    pub accept_failed_writes: bool,
 }
 
 impl JobStagingArguments {
     /// The same options as arguments for another process of Forebay.
     pub fn to_args(&self) -> Vec<String> {
         let when = self.stage_verify.and_then(|when| when.to_possible_value());
-        let when = when.map(|when| format!("--stage-verify={}", when.get_name()));
-        let rate = self.stage_rate.map(|rate| format!("--stage-rate={rate}"));
-        when.into_iter().chain(rate).collect()
+        let when = when.map(|when| format!("--verify={}", when.get_name()));
+        let rate = self.stage_rate.map(|rate| format!("--rate={rate}"));
+        let accept = self.accept_failed_writes.then(|| "--accept-failed-writes".to_owned());
+        when.into_iter().chain(rate).chain(accept).collect()
     }
 
     /// The given options; `was` provides the others.
@@ -53,6 +58,7 @@ impl JobStagingArguments {
         StagingOptions {
             verify: self.stage_verify.map_or(was.verify, Verify::from),
             bytes_per_s_max: self.stage_rate.or(was.bytes_per_s_max),
+            accept_failed_writes: self.accept_failed_writes || was.accept_failed_writes,
         }
     }
 }

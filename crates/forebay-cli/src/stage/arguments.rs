@@ -19,38 +19,38 @@ pub enum StageVerb {
     /// Copy files from the file system into a burst buffer
     #[command(after_help = "Example:\n  forebay stage in /scratch/me/input $DW_JOB_STRIPED/input")]
     In(MoveArguments),
-    /// Copy files out of a burst buffer, each whole and synced before it gets its name
+    /// Copy files out of a burst buffer; each is complete and synced before it gets its name
     #[command(
         after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
-        forebay stage out --background --list results.txt\n\n\
-        A source that is a directory stands for its contents, which become the contents of the target."
+        forebay stage out --background --list results.txt\n  \
+        forebay stage out --job 1763761234567 results/wrfout_d01 /scratch/me/rescued/\n\n\
+        If the source is a directory, its contents become the contents of the target."
     )]
-    Out(MoveArguments),
-    /// Tell how far stagings are
+    Out(OutArguments),
+    /// Show the progress of stagings
     #[command(
         after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567\n\n\
         Exit codes of status:\n  1  a journal cannot be read, or there is no such staging"
     )]
     Status(Which),
-    /// Wait until stagings are done or have stopped
+    /// Wait until stagings are complete or have stopped
     #[command(after_help = "Example:\n  forebay stage wait 1763761234567\n\n\
         Exit codes of wait:\n  1    a journal cannot be read, or there is no such staging\n  \
-        123  something has not arrived")]
+        123  some files were not copied")]
     Wait(Which),
-    /// Stop a staging, and take away what is half done
+    /// Stop a staging, and remove its partial files
     #[command(after_help = "Example:\n  forebay stage cancel 1763761234567")]
     Cancel(One),
-    /// Go on with a staging that was stopped or killed, and try again what failed
+    /// Resume a staging that was stopped or killed, and retry failed files
     #[command(after_help = "Example:\n  forebay stage retry 1763761234567\n\n\
-        The id of a job stands for its stage-out, as in forebay clean.")]
+        A job id means the stage-out of that job, as in forebay clean.")]
     Retry(Retry),
-    /// Forget a staging that does not run, and take away what is half done
+    /// Delete the record of a stopped staging, and its partial files
     #[command(after_help = "Example:\n  forebay stage forget 1763761234567\n\n\
-        What has arrived stays, and so do directories, unfinished ones open to you alone. One that runs has to be \
-        cancelled before; what a job has left is brought home by \
-        forebay clean.")]
+        Completed files and directories stay; only you can open unfinished directories. Cancel a running staging first. \
+        For the leftovers of a job use forebay clean.")]
     Forget(Forget),
-    /// List stagings, or what failed in them with reason and remedy
+    /// List stagings, or their failed files with reason and remedy
     #[command(after_help = "Example:\n  forebay stage list --failed 1763761234567\n\n\
         Exit codes of list:\n  1  a journal cannot be read, or there is no such staging")]
     List(List),
@@ -66,22 +66,32 @@ pub enum StageVerb {
 }
 
 #[derive(Debug, Args)]
+pub struct OutArguments {
+    /// Copy from the allocation of this job: SOURCE is a path in its striped namespace, or begins with striped/ or
+    /// private/
+    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    pub job: Option<String>,
+    #[command(flatten)]
+    pub what: MoveArguments,
+}
+
+#[derive(Debug, Clone, Args)]
 pub struct MoveArguments {
     /// File or directory to copy
     #[arg(required_unless_present = "list", requires = "target")]
     pub source: Option<PathBuf>,
-    /// Where it goes; a file goes into a directory that is there, or whose name ends in a slash
+    /// Destination; a file is copied into an existing directory, or into one whose name ends in a slash
     pub target: Option<PathBuf>,
-    /// Copy what FILE names: source and target on each line, quoted as in a shell where they have blanks; no
-    /// comments: # is part of a name
+    /// File with a source and a target on each line. Quote names with blanks as in a shell; # does not begin a
+    /// comment
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub list: Option<PathBuf>,
-    /// Return at once and print an id, for status, wait and cancel
+    /// Return at once and print an id for status, wait and cancel
     #[arg(long)]
     pub background: bool,
     #[command(flatten)]
     pub how: How,
-    /// Print one JSON object on what happened
+    /// Print one JSON object about the staging
     #[arg(long)]
     pub json: bool,
 }
@@ -89,16 +99,16 @@ pub struct MoveArguments {
 /// How files are copied; it stays with the staging.
 #[derive(Debug, Clone, Args, serde::Serialize, serde::Deserialize)]
 pub struct How {
-    /// When checksums are taken
+    /// When to take checksums
     #[arg(long, value_name = "WHEN", default_value = "copy")]
     pub verify: VerifyWhen,
-    /// Compare the contents of files that are as long and as old as their sources, too
+    /// Compare contents also if size and modification time match the source
     #[arg(long)]
     pub checksum: bool,
-    /// Write no more than so many bytes in a second, for example 500MB/s
+    /// Limit to so many bytes per second, for example 500MB/s
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     pub rate: Option<u64>,
-    /// Threads that copy [default: 12, and 4 of them large files]
+    /// Number of copying threads [default: 12, of which 4 copy large files]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads: Option<u32>,
     /// Files larger than this are copied in pieces of it
@@ -150,10 +160,10 @@ pub struct Forget {
 pub struct Retry {
     /// The staging, or the job
     pub id: String,
-    /// Replace also destinations that others have changed since the staging stopped, or since the job began
+    /// Also replace destinations that have changed since the staging stopped or the job began
     #[arg(long)]
     pub overwrite_newer: bool,
-    /// Return at once; of a staging, not of a job
+    /// Return at once; for a staging, not for a job
     #[arg(long)]
     pub background: bool,
     /// Print one JSON object
@@ -166,7 +176,7 @@ pub struct List {
     /// Stagings, or jobs [default: all stagings]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// What failed, with reason and remedy
+    /// List failed files, with reason and remedy
     #[arg(long)]
     pub failed: bool,
     /// Print a JSON list

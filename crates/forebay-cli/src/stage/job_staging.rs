@@ -1,8 +1,9 @@
 //! The staging of jobs, which `forebay stage` shows under their ids.
 
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::Direction;
+use forebay_directive::{AccessMode, Direction};
 use forebay_host::{clock, files};
 use forebay_record::{Phase, RecordFile, records};
 use forebay_recovery as recovery;
@@ -22,6 +23,33 @@ const SHORT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub fn with_id(id: &str) -> Result<Option<RecordFile>, CliError> {
     let mut found = records().map_err(recovery::Error::from)?.found.into_iter();
     Ok(found.find(|job| job.record.id == id))
+}
+
+/// The path of a job's file as this process reaches it. `path`: below its striped namespace, or as the job named it.
+pub fn path_in(id: &str, path: &Path) -> Result<PathBuf, CliError> {
+    let none = |message: String| {
+        let hint = "forebay status lists jobs that have left something";
+        CliError::new(message).with_hint(hint)
+    };
+    let job = with_id(id)?.ok_or_else(|| none(format!("there is no job {id}")))?;
+    if recovery::state(&job)? == JobState::Elsewhere {
+        let message = format!("job {id} is on {}", job.record.runner.host);
+        return Err(CliError::new(message).with_hint("ask there"));
+    }
+    let place = job.record.place.as_ref();
+    let place = place.ok_or_else(|| none(format!("job {id} has no allocation")))?;
+    let below = path.strip_prefix(&place.root).unwrap_or(path);
+    if below.is_absolute() || below.components().any(|part| part == Component::ParentDir) {
+        let message = format!("{} is not in the allocation of job {id}", files::printable(path));
+        let hint = "name a file below its striped namespace, such as results/a";
+        return Err(CliError::new(message).with_hint(hint));
+    }
+    let modes = [AccessMode::Striped, AccessMode::Private].map(AccessMode::directory);
+    let root = job.record.path_from_outside(&place.root);
+    Ok(match modes.iter().any(|mode| below.starts_with(mode)) {
+        true => root.join(below),
+        false => root.join(modes[0]).join(below),
+    })
 }
 
 /// The current or last staging of the job.

@@ -255,7 +255,7 @@ pub fn with_id(id: &str) -> Result<Option<PathBuf>, Error> {
     Ok(all()?.into_iter().find(named))
 }
 
-/// Removes old completed stagings. Opens only journals that are older or beyond the limit.
+/// Removes old completed stagings, and old ones that were killed before they began. Opens only journals that are older or beyond the limit.
 pub fn prune_finished() -> Result<(), Error> {
     let now_s = clock::unix_seconds() as i64;
     for (newer, path) in all()?.into_iter().rev().enumerate() {
@@ -266,9 +266,17 @@ pub fn prune_finished() -> Result<(), Error> {
         if now_s - written_s <= DONE_S_MAX && newer < NEWER_MAX {
             continue;
         }
-        // `status` reports damaged journals.
-        let Ok(Some(staging)) = StagingRecord::open(&path) else {
-            continue;
+        let staging = match StagingRecord::open(&path) {
+            Ok(Some(staging)) => staging,
+            // It was killed before it had a request: nothing was copied.
+            Ok(None) => {
+                let journal = Journal::open_existing(&path)?;
+                if !journal.is_running()? {
+                    journal.discard()?;
+                }
+                continue;
+            }
+            Err(_) => continue, // `status` reports damaged journals
         };
         let account = staging.journal.account()?;
         if !account.is_running && account.is_planned && account.counts.is_complete() {

@@ -1,12 +1,12 @@
-//! The dialect of HPE's Rabbit nodes (NNF), which shares words with DataWarp and means others. Sources: nnf-sos,
-//! `config/dws/nnf-ruleset.yaml`; for directories in `copy_in` and `copy_out` the table of nnf-integration-test,
-//! `system-test/dm/copy-in-copy-out/copy-in-copy-out.md`.
+//! The dialect of HPE's Rabbit nodes (NNF). It shares words with DataWarp, but not their meaning.
+//! Sources: nnf-sos, `config/dws/nnf-ruleset.yaml`; for directories in `copy_in` and `copy_out`
+//! nnf-integration-test, `system-test/dm/copy-in-copy-out/copy-in-copy-out.md`.
 
 use super::{Command, Key, Requirement, Value, refused, yes};
 
 const NO_PROFILES: &str = "there are no profiles of storage or of copying";
 
-/// A device without a file system holds no files.
+/// A device without a file system cannot hold files.
 const TYPE: Key = Key::new(
     "type",
     Requirement::Required,
@@ -23,7 +23,7 @@ const TYPE: Key = Key::new(
 );
 
 const NAME: Key = Key::new("name", Requirement::Required, Value::NnfId);
-// Optional there, where a profile has a size of its own.
+// Optional in NNF, where a profile can define a size.
 const CAPACITY: Key = Key::new("capacity", Requirement::Required, Value::NnfSize);
 const PROFILE: Key =
     Key::new("profile", Requirement::Optional, Value::NnfId).no_effect(NO_PROFILES);
@@ -41,7 +41,7 @@ const COPY_KEYS: &[Key] = &[
     Key::new("source", Requirement::Required, Value::NnfPath),
     Key::new("destination", Requirement::RequiredUnless("list"), Value::NnfPath),
     PROFILE,
-    // Older DWS (rule set cds-2.0) has it.
+    // From older DWS (rule set cds-2.0).
     Key::new(
         "type",
         Requirement::Optional,
@@ -49,7 +49,7 @@ const COPY_KEYS: &[Key] = &[
     ),
 ];
 
-/// Every command of the NNF dialect.
+/// All commands of the NNF dialect.
 pub const NNF_COMMANDS: &[Command] = &[
     Command::new(
         "jobdw",

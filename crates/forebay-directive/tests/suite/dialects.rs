@@ -1,4 +1,4 @@
-//! DataWarp and NNF (Rabbit) told apart.
+//! Distinguishing DataWarp and NNF (Rabbit).
 
 use forebay_directive::{AccessMode, Direction, Stage, StageKind, stages_of_list};
 
@@ -22,7 +22,7 @@ fn an_allocation_of_nnf_is_one_striped_namespace_under_its_own_name() {
     assert_begins(&found, "2:5 a second jobdw; the first is at line 1, column 5 | a job has one");
 }
 
-/// The one stage of a script with both of NNF's allocations.
+/// The only stage of a script with both kinds of NNF allocations.
 fn copy(line: &str) -> Stage {
     let found = good(&format!("{NNF}\n#DW persistentdw name=proj-1\n#DW {line}"));
     match [found.stage_in, found.stage_out].concat().as_slice() {

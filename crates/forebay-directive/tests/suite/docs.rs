@@ -1,8 +1,8 @@
-//! The page for users names all that the tables know.
+//! The user documentation names all entries of the tables.
 
 use forebay_directive::{COMMANDS, FOREIGN, MODES, MODIFIERS, NNF_COMMANDS, Value};
 
-const PAGE: &str = include_str!("../../../../docs/directives.md");
+const PAGE: &str = include_str!("../../../../docs/reference/directives.md");
 
 #[test]
 fn the_page_names_every_command_key_and_word_of_the_tables() {
@@ -29,5 +29,5 @@ fn the_page_names_every_command_key_and_word_of_the_tables() {
     }
     MODES.iter().for_each(|mode| need(format!("`{}`", mode.name)));
     FOREIGN.iter().for_each(|(name, _)| need((*name).to_owned()));
-    assert!(missing.is_empty(), "docs/directives.md lacks {missing:?}");
+    assert!(missing.is_empty(), "docs/reference/directives.md lacks {missing:?}");
 }

@@ -1,4 +1,4 @@
-//! What the crate promises, by theme. The table of single lines is in `vectors.rs`.
+//! The behaviour of the crate, by theme. `vectors.rs` holds the table of single lines.
 
 mod dialects;
 mod docs;
@@ -27,7 +27,7 @@ fn good(script: &str) -> Request {
     parse(script, &symbols()).unwrap_or_else(|problems| panic!("{script}\n{problems:#?}"))
 }
 
-/// Problems as `line:column message | hint`.
+/// Formats problems as `line:column message | hint`.
 fn lines_of(problems: &[Problem]) -> Vec<String> {
     let line = |p: &Problem| {
         let place = p.place;
@@ -44,14 +44,14 @@ fn all_bad(script: &str) -> Vec<String> {
     }
 }
 
-/// The one problem of a script.
+/// The only problem of a script.
 fn bad(script: &str) -> String {
     let problems = all_bad(script);
     assert_eq!(problems.len(), 1, "{script}\n{problems:#?}");
     problems.concat()
 }
 
-/// The one warning of a script that can be run.
+/// The only warning of a valid script.
 fn warned(script: &str) -> String {
     let warnings = lines_of(&good(script).warnings);
     assert_eq!(warnings.len(), 1, "{script}\n{warnings:#?}");

@@ -1,4 +1,4 @@
-//! Allocations that outlive their job.
+//! Persistent allocations.
 
 use forebay_directive::{Direction, VariableStyle, matches_variable, stages_of_list};
 

@@ -1,4 +1,4 @@
-//! Scripts, and what must come of them.
+//! Scripts and their expected requests.
 
 use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse};
 

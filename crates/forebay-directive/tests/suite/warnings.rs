@@ -1,4 +1,4 @@
-//! What is taken with a warning.
+//! Directives accepted with a warning.
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good, lines_of};
 
@@ -35,7 +35,7 @@ fn a_value_without_effect_is_checked_all_the_same() {
     assert_eq!(all_bad(&jobdw).len(), 2);
 }
 
-/// As a published talk prints it.
+/// A form printed in a published talk.
 #[test]
 fn a_continued_line_without_prefix_is_taken_with_a_warning() {
     let request = good(

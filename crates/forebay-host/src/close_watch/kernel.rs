@@ -1,4 +1,4 @@
-//! inotify(7), leases (fcntl(2)) and eventfd(2).
+//! Wraps inotify(7), leases (fcntl(2)) and eventfd(2).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,37 +16,37 @@ use rustix::io::Errno;
 use crate::files::{self, Kind, Status};
 use crate::{Error, Result, clock, on};
 
-/// What the kernel said, with the number of the watch on the directory.
+/// A kernel event, with the number of the watch on the directory.
 pub(super) enum Raw {
-    /// The queue was full: events are lost.
+    /// The queue overflowed, and the kernel dropped events.
     Lost,
-    /// The directory is not watched any more.
+    /// The directory is no longer watched.
     Unwatched(i32),
-    /// A directory was made, or moved here.
+    /// A directory was created here or moved here.
     Directory(i32, OsString),
     /// A directory was moved away.
     DirectoryGone(i32, OsString),
-    /// Somebody who wrote has closed the file.
+    /// A writer closed the file.
     Closed(i32, OsString),
     /// The file was moved here.
     Arrived(i32, OsString),
 }
 
-/// What a file is found to be.
+/// The result of a check of a file.
 pub(super) enum Look {
-    /// Nobody has it open for writing, and nobody can until the lease is dropped.
+    /// No writer has the file open, and none can open it until the lease is dropped.
     Closed(Lease),
-    /// Somebody has.
+    /// A writer has the file open.
     Open,
-    /// It is not there, or no ordinary file.
+    /// No regular file has this name.
     Gone,
-    /// We get no lease here.
+    /// The kernel or the file system grants no lease on it.
     Unleased(Status, Error),
-    /// We cannot look, perhaps only now, for want of descriptors.
+    /// The check failed, perhaps temporarily, for example because no descriptors are free.
     Unknown(Error),
 }
 
-/// Who opens the file for writing waits until this is dropped.
+/// A read lease. The kernel blocks writers that open the file until the lease is dropped.
 pub(super) struct Lease {
     file: File,
     pub(super) status: Status,
@@ -54,23 +54,23 @@ pub(super) struct Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // It would be given back by the close that follows too.
+        // Closing the file would release the lease, too.
         set(&self.file, libc::F_SETLEASE, libc::F_UNLCK).ok();
     }
 }
 
-/// Of fcntl(2), the same for all architectures of Linux.
+/// From fcntl(2). Linux uses the same number on all architectures.
 const F_SETSIG: libc::c_int = 10;
 
 fn set(file: &File, what: libc::c_int, value: libc::c_int) -> std::io::Result<()> {
-    // SAFETY: these calls take an open descriptor, which `file` is, and a number.
+    // SAFETY: these calls take a number and an open descriptor, which `file` owns.
     match unsafe { libc::fcntl(file.as_raw_fd(), what, value) } {
         -1 => Err(std::io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Is there a file that nobody has open for writing? As the event alone says where there are no leases.
+/// The status of a regular file without writers. Without leases, does not check for writers.
 pub fn is_closed(path: &Path) -> Result<Option<Status>> {
     match look(path) {
         Look::Closed(Lease { status, .. }) | Look::Unleased(status, _) => Ok(Some(status)),
@@ -80,13 +80,13 @@ pub fn is_closed(path: &Path) -> Result<Option<Status>> {
 }
 
 pub(super) fn look(path: &Path) -> Look {
-    // Neither does a fifo that has taken its place hold us up, nor do we follow a link.
+    // Opening a fifo does not block, and symbolic links are not followed.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
-        // What we may not read, we can look at; who wants it will be told.
+        // An unreadable file has a status, too. Its copy fails later with a clear error.
         Err(Errno::ACCESS | Errno::PERM) => return without_lease(path, Errno::ACCESS.into()),
-        // The last two: a socket or a device has its name.
+        // NXIO and NODEV: the name belongs to a socket or a device.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
             return Look::Gone;
         }
@@ -104,8 +104,8 @@ pub(super) fn look(path: &Path) -> Look {
         Ok(_) => return Look::Gone,
         Err(error) => return Look::Unknown(error),
     };
-    // If a writer comes he waits, and we get a signal. That of old, SIGIO, would end us; this one is
-    // ignored unless somebody wants it.
+    // The kernel sends a signal when a writer opens the file, and the writer waits. The default
+    // signal, SIGIO, would end the process. SIGURG is ignored by default.
     let leased = set(&file, F_SETSIG, libc::SIGURG)
         .and_then(|()| set(&file, libc::F_SETLEASE, libc::F_RDLCK));
     match leased {
@@ -135,7 +135,7 @@ pub(super) fn inotify() -> Result<OwnedFd> {
     on(made, "make a watch of", Path::new("inotify"))
 }
 
-/// Watches a directory; none if it is not there any more. One that is watched already keeps its number.
+/// Watches a directory; none if it does not exist. A directory already watched keeps its number.
 pub(super) fn watch(inotify: &OwnedFd, directory: &Path) -> Result<Option<i32>> {
     let flags = WatchFlags::CLOSE_WRITE
         | WatchFlags::CREATE
@@ -150,10 +150,10 @@ pub(super) fn watch(inotify: &OwnedFd, directory: &Path) -> Result<Option<i32>> 
 }
 
 pub(super) fn unwatch(inotify: &OwnedFd, watch: i32) {
-    inotify::remove_watch(inotify, watch).ok(); // it went with its directory
+    inotify::remove_watch(inotify, watch).ok(); // the kernel may have removed the watch
 }
 
-/// All that is in the queue.
+/// Reads all queued events.
 pub(super) fn read(inotify: &OwnedFd) -> Result<Vec<Raw>> {
     const BUFFER_BYTES: usize = 64 << 10;
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
@@ -190,7 +190,7 @@ fn meaning(watch: i32, flags: ReadFlags, name: &OsStr) -> Option<Raw> {
     } else if flags.contains(ReadFlags::MOVED_TO) {
         Some(Raw::Arrived(watch, name))
     } else {
-        None // a file was made: it is empty yet, and open
+        None // a new file: it is empty and open
     }
 }
 
@@ -201,12 +201,12 @@ pub(super) fn event() -> Result<OwnedFd> {
 
 pub(super) fn ring(event: &OwnedFd) -> Result<()> {
     match rustix::io::write(event, &1_u64.to_ne_bytes()) {
-        Ok(_) | Err(Errno::AGAIN) => Ok(()), // full: it has been rung
+        Ok(_) | Err(Errno::AGAIN) => Ok(()), // full: already signalled
         Err(error) => on(Err(error), "write to", Path::new("eventfd")),
     }
 }
 
-/// Waits for events, the bell, or that time.
+/// Waits for an event, for the bell, or until this time.
 pub(super) fn wait(inotify: &OwnedFd, bell: &OwnedFd, until: Option<Instant>) -> Result<()> {
     let left = until.map(|until| until.saturating_duration_since(clock::now()));
     let left = left.and_then(|left| Timespec::try_from(left).ok());

@@ -1,4 +1,4 @@
-//! Owner, mode, times and extended attributes of files.
+//! Reads and sets owner, mode, times and extended attributes of files.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use super::status::Status;
 use crate::{Result, on};
 
-/// One extended attribute; access control lists are among them (`system.posix_acl_access`).
+/// The name and value of an extended attribute. ACLs are included (`system.posix_acl_access`).
 pub type ExtendedAttribute = (CString, Vec<u8>);
 
-/// Sets owner and group of an open file; none: as it is.
+/// Sets owner and group of an open file. `None` keeps the current value.
 pub fn set_owner_of(
     file: &File,
     path: &Path,
@@ -24,14 +24,14 @@ pub fn set_owner_of(
     on(set, "set the owner of", path)
 }
 
-/// Sets owner and group of a name itself; a link is not followed. None: as it is.
+/// Sets owner and group of a name. Does not follow symbolic links. `None` keeps the current value.
 pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) -> Result<()> {
     let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
     let set = rustix::fs::chownat(CWD, path, owner, group, AtFlags::SYMLINK_NOFOLLOW);
     on(set, "set the owner of", path)
 }
 
-/// Sets permission bits; a link is followed.
+/// Sets permission bits. Follows symbolic links.
 pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode);
     on(rustix::fs::chmod(path, mode), "set the mode of", path)
@@ -43,13 +43,13 @@ pub fn set_mode_of(file: &File, path: &Path, mode: u32) -> Result<()> {
     on(set, "set the mode of", path)
 }
 
-/// Sets access and modification time of an open file.
+/// Sets access and modification times of an open file.
 pub fn set_times_of(file: &File, path: &Path, status: &Status) -> Result<()> {
     let set = rustix::fs::futimens(file, &timestamps(status));
     on(set, "set the times of", path)
 }
 
-/// Sets access and modification time of a name itself; a link is not followed.
+/// Sets access and modification times of a name. Does not follow symbolic links.
 pub fn set_times(path: &Path, status: &Status) -> Result<()> {
     let times = timestamps(status);
     let set = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
@@ -61,9 +61,9 @@ fn timestamps(status: &Status) -> Timestamps {
     Timestamps { last_access: time(status.accessed), last_modification: time(status.modified) }
 }
 
-/// Extended attributes of an open file; none where its file system has none.
+/// The extended attributes of an open file; empty if the file system supports none.
 pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttribute>> {
-    // Most files have none: one call shows that.
+    // Most files have no attributes. A small buffer then needs only one call.
     let mut names = [0_u8; 1024];
     let mut longer = Vec::new();
     let listed = match rustix::fs::flistxattr(file, &mut names[..]) {
@@ -80,7 +80,7 @@ pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttri
     let mut found = Vec::new();
     for name in listed.split_inclusive(|byte| *byte == 0) {
         let Ok(name) = CStr::from_bytes_with_nul(name) else {
-            continue; // the kernel ends each with a zero
+            continue; // the kernel ends each name with a zero
         };
         let mut value = vec![0; VALUE_BYTES_MAX];
         match rustix::fs::fgetxattr(file, name, &mut value[..]) {
@@ -88,14 +88,14 @@ pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttri
                 value.truncate(length);
                 found.push((name.to_owned(), value));
             }
-            Err(Errno::NODATA) => {} // gone meanwhile
+            Err(Errno::NODATA) => {} // removed meanwhile
             Err(error) => return on(Err(error), "read the extended attributes of", path),
         }
     }
     Ok(found)
 }
 
-/// `XATTR_LIST_MAX` and `XATTR_SIZE_MAX` of the kernel.
+/// The kernel's `XATTR_LIST_MAX` and `XATTR_SIZE_MAX`.
 const LIST_BYTES_MAX: usize = 65536;
 const VALUE_BYTES_MAX: usize = 65536;
 
@@ -105,7 +105,7 @@ pub fn set_extended_attribute(file: &File, path: &Path, name: &CStr, value: &[u8
     on(set, "set an extended attribute of", path)
 }
 
-/// Takes an extended attribute of an open file away; one that is not there is no error.
+/// Removes an extended attribute of an open file. A missing attribute is no error.
 pub fn remove_extended_attribute(file: &File, path: &Path, name: &CStr) -> Result<()> {
     match rustix::fs::fremovexattr(file, name) {
         Err(Errno::NODATA) => Ok(()),

@@ -1,4 +1,4 @@
-//! Creates files, directories and links, and opens files to write.
+//! Creates files, directories and links, and opens files for writing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,24 +8,23 @@ use std::path::{Path, PathBuf};
 use super::rename::rename;
 use crate::{Result, on};
 
-/// Makes a symbolic link.
+/// Creates a symbolic link.
 pub fn make_link(target: &Path, path: &Path) -> Result<()> {
     on(std::os::unix::fs::symlink(target, path), "make the link", path)
 }
 
-/// Gives a new name to a file that is there.
+/// Creates a hard link to an existing file.
 pub fn make_hard_link(existing: &Path, path: &Path) -> Result<()> {
     on(fs::hard_link(existing, path), "make the hard link", path)
 }
 
-/// Makes one directory; an existing one is an error.
+/// Creates one directory. An existing path is an error.
 pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
     let made = fs::DirBuilder::new().mode(mode).create(path);
     on(made, "make the directory", path)
 }
 
-/// Makes a directory and all that lead to it; existing ones are kept. Returns those that were made,
-/// parents first.
+/// Creates a directory and its missing parents. Returns the created directories, parents first.
 pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
     let missing: Vec<_> = path
         .ancestors()
@@ -35,7 +34,7 @@ pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
     for directory in missing.into_iter().rev() {
         match make_directory(directory, mode) {
             Ok(()) => made.push(directory.to_owned()),
-            // Another thread or job was faster.
+            // Another thread or process created it first.
             Err(error) if error.already_exists() && directory.is_dir() => {}
             Err(error) => return Err(error),
         }
@@ -43,33 +42,32 @@ pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Makes a new file to write; an existing one is an error.
+/// Creates a new file for writing. An existing path is an error.
 pub fn make_file(path: &Path, mode: u32) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
     on(options.open(path), "make", path)
 }
 
-/// Opens a file to write from its begin, made or emptied.
+/// Creates or truncates a file, and opens it for writing.
 pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
 }
 
-/// Opens a file to write that is there; a symbolic link is not followed.
+/// Opens an existing file for writing. Does not follow symbolic links.
 pub fn open_existing_rw(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_NOFOLLOW);
     on(options.open(path), "open", path)
 }
 
-/// Opens a file to write at its end, made if it is not there.
+/// Opens a file for appending, and creates it if missing.
 pub fn open_to_append(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     on(options.append(true).create(true).open(path), "open to write", path)
 }
 
-/// Opens files for standard output and standard error, made or emptied; one file if both are the
-/// same.
+/// Creates or truncates files for standard output and standard error. Equal paths share one file.
 pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Option<File>; 2]> {
     let first = output.map(open_to_write).transpose()?;
     let second = match (&first, error) {
@@ -81,13 +79,13 @@ pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Opti
     Ok([first, second])
 }
 
-/// Writes the content to the file `fresh` in the same directory and renames it, so that a reader sees either the
-/// old or the new file whole. If that fails, no new file stays.
+/// Writes the content to `fresh` in the same directory and renames it. Readers see either the old
+/// or the complete new file. Removes `fresh` on failure.
 pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()> {
     let mut file = open_to_write(fresh)?;
     let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));
     if written.is_err() {
-        fs::remove_file(fresh).ok(); // the first error is reported
+        fs::remove_file(fresh).ok(); // the caller gets the first error
     }
     written
 }

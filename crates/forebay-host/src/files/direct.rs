@@ -1,4 +1,4 @@
-//! Files past the page cache.
+//! Reads and writes files without the page cache.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,45 +7,45 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// What is to go past the page cache begins, in the file and in memory, and ends at a multiple of this many
-/// bytes: file systems ask for no more.
+/// The alignment of direct I/O in bytes, for addresses, lengths and offsets. File systems require
+/// at most this alignment.
 pub const DIRECT_BYTES: usize = 4096;
 
-/// A file whose whole blocks go past the page cache (`O_DIRECT`), so that the device is busy at once, and what
-/// is read comes from it. What is no whole block, and all where the file system refuses, goes through.
+/// A file with direct I/O (`O_DIRECT`) for aligned blocks. The page cache serves unaligned parts,
+/// and all parts if the file system refuses direct I/O.
 pub struct Direct {
     plain: File,
     direct: Option<File>,
 }
 
 impl Direct {
-    /// The file at `path`, which is open to write as `plain`.
+    /// Opens `path` for direct writing; `plain` is the same file, open for writing.
     pub fn to_write(plain: File, path: &Path) -> Self {
         Self::of(plain, path, OpenOptions::new().write(true))
     }
 
-    /// The same, open to read.
+    /// Opens `path` for direct reading; `plain` is the same file, open for reading.
     pub fn to_read(plain: File, path: &Path) -> Self {
         Self::of(plain, path, OpenOptions::new().read(true))
     }
 
-    /// All of it goes through the page cache.
+    /// Uses the page cache for all parts.
     pub fn buffered(plain: File) -> Self {
         Self { plain, direct: None }
     }
 
-    /// The file itself.
+    /// The file with buffered I/O.
     pub fn plain(&self) -> &File {
         &self.plain
     }
 
     fn of(plain: File, path: &Path, options: &mut OpenOptions) -> Self {
         let options = options.custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let direct = options.open(path).ok(); // then it goes through
+        let direct = options.open(path).ok(); // on failure all parts use the page cache
         Self { plain, direct }
     }
 
-    /// Through what these bytes go.
+    /// The direct file if these bytes are aligned; none otherwise.
     fn past(&self, bytes: &[u8], at: u64) -> Option<&File> {
         let is_whole = bytes.as_ptr().addr().is_multiple_of(DIRECT_BYTES)
             && bytes.len().is_multiple_of(DIRECT_BYTES)
@@ -70,7 +70,7 @@ impl FileExt for Direct {
     }
 }
 
-/// Some file systems take the flag and refuse the calls.
+/// Some file systems accept the flag but refuse the calls.
 fn is_refused(moved: &io::Result<usize>) -> bool {
     let invalid = Errno::INVAL.raw_os_error();
     moved.as_ref().is_err_and(|error| error.raw_os_error() == Some(invalid))

@@ -1,4 +1,4 @@
-//! A directory that is open: what is in it is looked at without walking its path for each name.
+//! An open directory. Avoids a path lookup for each name in it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -6,11 +6,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::status::{BLOCK_BYTES, Kind, Status};
 use crate::{Result, on};
 
-/// A directory that is open.
+/// An open directory.
 #[derive(Debug)]
 pub struct Directory {
     opened: OwnedFd,
@@ -18,7 +19,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens it; a symbolic link is followed.
+    /// Opens a directory. Follows symbolic links.
     pub fn open(path: &Path) -> Result<Self> {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = on(rustix::fs::open(path, how, Mode::empty()), "list", path)?;
@@ -26,26 +27,86 @@ impl Directory {
         Ok(Self { opened, path })
     }
 
+    /// Opens it, unless it is a symbolic link.
+    pub(super) fn open_itself(path: &Path) -> Result<Self> {
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = on(rustix::fs::open(path, how, Mode::empty()), "remove", path)?;
+        Ok(Self { opened, path: path.to_owned() })
+    }
+
     /// Names in it, sorted.
     pub fn names(&self) -> Result<Vec<OsString>> {
-        let mut names = Vec::new();
-        for entry in on(Dir::read_from(&self.opened), "list", &self.path)? {
-            let entry = on(entry, "list", &self.path)?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(OsString::from_vec(name.to_owned()));
-            }
-        }
+        let mut names: Vec<_> = self.entries()?.into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         Ok(names)
     }
 
-    /// Status of a name in it; a symbolic link is not followed.
+    /// Names in it and what they stand for. The things themselves are looked at only where the file system does not say
+    /// it with the names.
+    pub fn kinds(&self) -> Result<Vec<(OsString, Kind)>> {
+        let entries = self.entries()?.into_iter();
+        let kinds = entries.map(|(name, kind)| match kind {
+            FileType::Unknown => self.status_of_name(&name).map(|found| (name, found.kind)),
+            kind => Ok((name, Kind::from(kind))),
+        });
+        kinds.collect()
+    }
+
+    /// The standard library panics where such a directory cannot be closed.
+    fn entries(&self) -> Result<Vec<(OsString, FileType)>> {
+        let mut found = Vec::new();
+        for entry in on(Dir::read_from(&self.opened), "list", &self.path)? {
+            let entry = on(entry, "list", &self.path)?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                found.push((OsString::from_vec(name.to_owned()), entry.file_type()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes all that is in it. Links are removed, not followed.
+    pub(super) fn clear(&self) -> Result<()> {
+        for (name, kind) in self.entries()? {
+            let path = self.path.join(&name);
+            let removed = match kind {
+                FileType::Directory => Err(Errno::ISDIR),
+                _ => rustix::fs::unlinkat(&self.opened, &name, AtFlags::empty()),
+            };
+            match removed {
+                // It is a directory, or may be one; Linux says ISDIR, POSIX PERM.
+                Err(Errno::ISDIR | Errno::PERM) if self.is_directory(&name) => {
+                    let how =
+                        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    let opened = rustix::fs::openat(&self.opened, &name, how, Mode::empty());
+                    let below = Self { opened: on(opened, "remove", &path)?, path: path.clone() };
+                    below.clear()?;
+                    gone(rustix::fs::unlinkat(&self.opened, &name, AtFlags::REMOVEDIR), &path)?;
+                }
+                removed => gone(removed, &path)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_directory(&self, name: &OsStr) -> bool {
+        self.status_of_name(name).is_ok_and(|found| found.kind == Kind::Directory)
+    }
+
+    /// The status of a name in the directory. Does not follow symbolic links.
     pub fn status_of_name(&self, name: &OsStr) -> Result<Status> {
         match rustix::fs::statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Status::from(&found)),
             Err(error) => on(Err(error), "look at", &self.path.join(name)),
         }
+    }
+}
+
+/// What others have removed meanwhile is gone as well.
+fn gone(removed: rustix::io::Result<()>, path: &Path) -> Result<()> {
+    match removed {
+        Err(Errno::NOENT) => Ok(()),
+        removed => on(removed, "remove", path),
     }
 }
 
@@ -61,7 +122,7 @@ impl From<FileType> for Kind {
 }
 
 impl From<&Stat> for Status {
-    // The widths of these numbers differ between machines; the kernel's own are never negative.
+    // The widths of these fields depend on the architecture. The kernel's values are not negative.
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
     fn from(found: &Stat) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What an error of a file operation means.
+//! Classifies errors of file operations.
 
 use std::io;
 use std::path::Path;
@@ -12,18 +12,18 @@ pub fn with_path<T>(result: io::Result<T>, operation: &'static str, path: &Path)
     on(result, operation, path)
 }
 
-/// Is this the answer of a file system that has no more room, or gives no more to this user?
+/// Whether the file system is full or a quota is exceeded.
 pub fn is_full(error: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT];
     full.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Is it that a quota is used up?
+/// Whether a quota is exceeded.
 pub fn is_over_quota(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::DQUOT.raw_os_error())
 }
 
-/// Do symbolic links lead in a circle?
+/// Whether symbolic links form a loop.
 pub fn is_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }

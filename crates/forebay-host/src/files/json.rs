@@ -1,4 +1,4 @@
-//! Files of JSON that a reader sees whole, before or after a change.
+//! Reads and writes JSON files. Readers see a file either before or after a change.
 
 use std::io;
 use std::path::Path;
@@ -11,18 +11,18 @@ use super::errors::with_path;
 use super::read::read_record;
 use crate::Result;
 
-/// A value as the text of such a file; `path` only names the file in errors.
+/// The JSON text of a value. `path` only names the file in errors.
 pub fn to_json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>> {
     let text = serde_json::to_vec_pretty(value).map_err(io::Error::other);
     with_path(text, "write down", path)
 }
 
-/// Writes a value under the name `fresh` in the same directory, then renames it.
+/// Writes a value to `fresh` in the same directory, and renames it to `path`.
 pub fn write_json(path: &Path, fresh: &Path, value: &impl Serialize) -> Result<()> {
     write_atomically(path, fresh, &to_json(path, value)?)
 }
 
-/// Reads a value.
+/// Reads a value from a JSON file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let value = serde_json::from_str(&read_record(path, None)?).map_err(io::Error::other);
     with_path(value, "understand", path)

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::create::make_file;
 use crate::{Result, on};
 
-/// Locks a file against others who lock it, until the result is dropped or we end; none if somebody
-/// has it. Where the file system has no locks, nothing is locked.
+/// Locks a file exclusively; none if another process holds the lock. Dropping the result releases
+/// the lock. Locks nothing if the file system has no locks.
 pub fn lock(path: &Path) -> Result<Option<File>> {
     let mut options = OpenOptions::new();
     let file = on(options.read(true).write(true).open(path), "open", path)?;
@@ -21,8 +21,7 @@ pub fn lock(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Locks a file that is made if it is not there, until the result is dropped or we end; none if somebody
-/// has it. Where the file system has no locks, nothing is locked.
+/// Creates the file if missing, and locks it as [`lock`] does.
 pub fn lock_or_create(path: &Path) -> Result<Option<File>> {
     match make_file(path, 0o600) {
         Err(error) if error.already_exists() => {}

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::errors::is_loop;
 use crate::{Result, on};
 
-/// The whole text of a file.
+/// Reads a file as text.
 ///
 /// # Errors
 /// If it cannot be read or is not UTF-8.
@@ -20,25 +20,36 @@ pub fn read_to_string(path: &Path) -> Result<String> {
     on(fs::read_to_string(path), "read", path)
 }
 
-/// The whole content of a file.
+/// Reads a file as bytes.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
     on(fs::read(path), "read", path)
 }
 
-/// The whole text of a file; what is not UTF-8 in it is replaced.
+/// Reads a file as text. Replaces bytes that are not UTF-8.
 pub fn read_lossy(path: &Path) -> Result<String> {
     on(fs::read(path), "read", path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The whole text of a regular file; a fifo in its place is an error and is not waited for.
+pub fn read_plain(path: &Path) -> Result<String> {
+    let mut file = open_source(path, true)?;
+    if !on(file.metadata(), "read", path)?.is_file() {
+        return on(Err(io::Error::other("it is not a regular file")), "read", path);
+    }
+    let mut text = String::new();
+    on(file.read_to_string(&mut text), "read", path)?;
+    Ok(text)
 }
 
 /// Bytes of a record at most.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// The text of a record of Forebay: a regular file under its own name, of at most 64 MiB. Other users of the machine may
-/// have made what is there, so neither a fifo nor a link is opened for reading. `owner`: the user it must belong to;
-/// none: anybody.
+/// Reads a record of Forebay: a regular file of at most 64 MiB. `owner` limits the owner of the
+/// file. Other users of the machine may have created the path, so the function refuses symbolic
+/// links and does not block on fifos.
 ///
 /// # Errors
-/// If it is none of that, cannot be read, or is not UTF-8.
+/// If the file is not such a record, cannot be read, or is not UTF-8.
 pub fn read_record(path: &Path, owner: Option<u32>) -> Result<String> {
     let refused = |why: String| on(Err(io::Error::other(why)), "read", path);
     let file = match open_source(path, false) {
@@ -60,18 +71,18 @@ pub fn read_record(path: &Path, owner: Option<u32>) -> Result<String> {
     Ok(text)
 }
 
-/// Target of a symbolic link.
+/// The target of a symbolic link.
 pub fn read_link(path: &Path) -> Result<PathBuf> {
     on(fs::read_link(path), "read the link", path)
 }
 
-/// Opens a file to read.
+/// Opens a file for reading.
 pub fn open_to_read(path: &Path) -> Result<File> {
     on(File::open(path), "open", path)
 }
 
-/// Opens a file to read that may have been replaced by something else since it was looked at: neither a
-/// fifo nor, unless it is to be followed, a symbolic link holds us up.
+/// Opens a file for reading. The path may have changed since a check: a fifo does not block, and
+/// symbolic links are followed only with `follow_link`.
 pub fn open_source(path: &Path, follow_link: bool) -> Result<File> {
     let link = if follow_link { 0 } else { libc::O_NOFOLLOW };
     let mut options = OpenOptions::new();
@@ -79,8 +90,8 @@ pub fn open_source(path: &Path, follow_link: bool) -> Result<File> {
     on(options.open(path), "open", path)
 }
 
-/// The next range of data at or behind `from`, as `lseek(2)` with `SEEK_DATA` and `SEEK_HOLE` tells it;
-/// none if nothing but a hole follows. Where the file system knows no holes, everything is data.
+/// The next range of data at or after `from`, by `SEEK_DATA` and `SEEK_HOLE` of `lseek(2)`; none if
+/// only a hole follows. If the file system does not support holes, all bytes are data.
 pub fn data_from(file: &File, path: &Path, from: u64, to: u64) -> Result<Option<Range<u64>>> {
     if from >= to {
         return Ok(None);

@@ -5,15 +5,16 @@ use std::io;
 use std::path::Path;
 
 use super::attributes::set_mode;
+use super::directory::Directory;
 use super::status::{Kind, kinds_in, names_in, status_of_name};
 use crate::{Result, on};
 
-/// Removes a file or a link.
+/// Removes a file or a symbolic link.
 pub fn remove_file(path: &Path) -> Result<()> {
     on(fs::remove_file(path), "remove", path)
 }
 
-/// The same, where it need not exist.
+/// Removes a file or a symbolic link. A missing path is no error.
 pub fn remove_if_present(path: &Path) -> Result<()> {
     match remove_file(path) {
         Err(error) if error.is_not_found() => Ok(()),
@@ -21,7 +22,7 @@ pub fn remove_if_present(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a directory, unless something is in it.
+/// Removes a directory if it is empty.
 pub fn remove_empty(path: &Path) -> Result<()> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
@@ -29,16 +30,24 @@ pub fn remove_empty(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a directory with all that is in it; links are removed, not followed. Directories that
-/// their owner had closed to himself are opened first.
+/// Removes a directory tree. Removes symbolic links without following them. If permissions prevent
+/// it, adds the owner's permissions to the directories and retries.
 pub fn remove_tree(path: &Path) -> Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+    match remove_all(path) {
+        Err(error) if error.is_denied() => {
             open_to_owner(path)?;
-            on(fs::remove_dir_all(path), "remove", path)
+            remove_all(path)
         }
-        done => on(done, "remove", path),
+        done => done,
     }
+}
+
+fn remove_all(path: &Path) -> Result<()> {
+    if status_of_name(path)?.kind != Kind::Directory {
+        return remove_file(path);
+    }
+    Directory::open_itself(path)?.clear()?;
+    on(fs::remove_dir(path), "remove", path)
 }
 
 /// Removes all that is in a directory.

@@ -9,13 +9,13 @@ use rustix::io::Errno;
 use super::status::status_of_name;
 use crate::{Result, on};
 
-/// Renames; what stood at `to` is replaced.
+/// Renames a path, and replaces `to` if it exists.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     on(fs::rename(from, to), "rename to", to)
 }
 
-/// Renames a directory to a name that nothing has. A file system that cannot tell (NFS, Lustre) is asked before, so an
-/// empty directory that gets the name in between is replaced there.
+/// Renames a directory, and fails if `to` exists. Without kernel support (NFS, Lustre) the check
+/// comes first: an empty directory created in between is replaced.
 pub fn rename_directory_noreplace(from: &Path, to: &Path) -> Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match status_of_name(to) {

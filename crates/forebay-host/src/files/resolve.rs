@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::{Result, on};
 
-/// The path with all links resolved.
+/// The path with all symbolic links resolved.
 pub fn real_path(path: &Path) -> Result<PathBuf> {
     on(fs::canonicalize(path), "find", path)
 }
 
-/// The real path of the nearest ancestor of `path` (or itself) that exists.
+/// The real path of the nearest existing ancestor of `path`, which may be `path` itself.
 pub fn nearest_real_path(path: &Path) -> Result<PathBuf> {
     for ancestor in path.ancestors() {
         match real_path(ancestor) {
@@ -21,7 +21,7 @@ pub fn nearest_real_path(path: &Path) -> Result<PathBuf> {
     Ok(PathBuf::from("/"))
 }
 
-/// The path with the links of what exists of it resolved.
+/// The path with the symbolic links of its existing part resolved.
 pub fn final_path(path: &Path) -> Result<PathBuf> {
     for ancestor in path.ancestors() {
         match real_path(ancestor) {
@@ -29,7 +29,7 @@ pub fn final_path(path: &Path) -> Result<PathBuf> {
             found => {
                 let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
                 let base = found?;
-                // An empty rest would leave a slash at the end.
+                // Joining an empty path would add a slash at the end.
                 return Ok(base.components().chain(rest.components()).collect());
             }
         }
@@ -37,7 +37,7 @@ pub fn final_path(path: &Path) -> Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// The directory that holds a path; the root for the root.
+/// The parent directory; `/` if there is none.
 pub fn parent_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }

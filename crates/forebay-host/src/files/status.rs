@@ -1,17 +1,17 @@
-//! What `stat` says of files, and what directories list.
+//! Reads file status and lists directories.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::directory::Directory;
 use crate::{Result, on};
 
 /// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// An ordinary file.
+    /// A regular file.
     File,
     /// A directory.
     Directory,
@@ -32,40 +32,40 @@ impl From<fs::FileType> for Kind {
     }
 }
 
-/// What `stat` says of a name.
+/// The status of a file, from `stat(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// File, directory, link or other.
+    /// The type: file, directory, link or other.
     pub kind: Kind,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Permission bits, `0o7777` at most.
+    /// The permission bits, at most `0o7777`.
     pub mode: u32,
-    /// Number of the user whose it is.
+    /// The user ID of the owner.
     pub owner: u32,
-    /// Number of the group whose it is.
+    /// The group ID.
     pub group: u32,
-    /// Number of its file system on this machine.
+    /// The device number of the file system.
     pub device: u64,
-    /// Its number in its file system.
+    /// The inode number.
     pub inode: u64,
-    /// How many names it has.
+    /// The number of hard links.
     pub links: u64,
-    /// Bytes that it takes on its file system; fewer than its size if it has holes.
+    /// The space used on the file system, in bytes. Holes use none.
     pub allocated_bytes: u64,
     /// Time of last access: seconds, nanoseconds.
     pub accessed: (i64, i64),
     /// Time of last modification: seconds, nanoseconds.
     pub modified: (i64, i64),
-    /// Time of the last change of content, mode or name, which nobody can set: seconds, nanoseconds.
+    /// Time of last change of content or inode, which no user can set: seconds, nanoseconds.
     pub changed: (i64, i64),
 }
 
-/// Unit of `st_blocks`, whatever the file system's own.
+/// The unit of `st_blocks` on all file systems.
 pub(super) const BLOCK_BYTES: u64 = 512;
 
 impl Status {
-    /// Are inode, size and modification time the same?
+    /// Whether inode, size and modification time are equal.
     pub fn is_same_content(&self, other: &Self) -> bool {
         let told = |status: &Self| (status.inode, status.size_bytes, status.modified);
         told(self) == told(other)
@@ -91,42 +91,33 @@ impl From<&fs::Metadata> for Status {
     }
 }
 
-/// Status of a name; a symbolic link is followed.
+/// The status of a path. Follows symbolic links.
 pub fn status(path: &Path) -> Result<Status> {
     on(fs::metadata(path), "look at", path).map(|m| Status::from(&m))
 }
 
-/// Status of a name itself; a symbolic link is not followed.
+/// The status of a name. Does not follow symbolic links.
 pub fn status_of_name(path: &Path) -> Result<Status> {
     on(fs::symlink_metadata(path), "look at", path).map(|m| Status::from(&m))
 }
 
-/// Status of an open file.
+/// The status of an open file.
 pub fn status_of(file: &File, path: &Path) -> Result<Status> {
     on(file.metadata(), "look at", path).map(|m| Status::from(&m))
 }
 
-/// Names in a directory, sorted.
+/// The names in a directory, sorted.
 pub fn names_in(directory: &Path) -> Result<Vec<OsString>> {
-    let entries = on(fs::read_dir(directory), "list", directory)?;
-    let names: io::Result<Vec<_>> = entries.map(|e| e.map(|e| e.file_name())).collect();
-    let mut names = on(names, "list", directory)?;
-    names.sort();
-    Ok(names)
+    Directory::open(directory)?.names()
 }
 
-/// Names in a directory and what they stand for, without a look at the things themselves: one of
-/// them may be a mount that does not answer.
+/// The names and types in a directory. Does not call `stat` on them, because one may be a mount
+/// that does not respond.
 pub fn kinds_in(directory: &Path) -> Result<Vec<(OsString, Kind)>> {
-    let entries = on(fs::read_dir(directory), "list", directory)?;
-    let kinds = entries.map(|entry| {
-        let entry = entry?;
-        Ok((entry.file_name(), Kind::from(entry.file_type()?)))
-    });
-    on(kinds.collect::<io::Result<_>>(), "list", directory)
+    Directory::open(directory)?.kinds()
 }
 
-/// Is this a directory of ours, no link, in which nobody else can put anything?
+/// Whether this is a directory, not a link, that only this user owns and can write to.
 pub fn is_private_dir(directory: &Path) -> bool {
     const WRITE_OF_OTHERS: u32 = 0o022;
     fs::symlink_metadata(directory).is_ok_and(|found| {
@@ -136,7 +127,7 @@ pub fn is_private_dir(directory: &Path) -> bool {
     })
 }
 
-/// Files in a directory, and their bytes. What vanishes or is closed to this user is not counted.
+/// The number and total bytes of files in a directory tree. Omits unreadable and vanished files.
 pub fn tree_size(directory: &Path) -> (u64, u64) {
     let below = kinds_in(directory).unwrap_or_default().into_iter();
     let sizes = below.map(|(name, kind)| match kind {
@@ -146,8 +137,8 @@ pub fn tree_size(directory: &Path) -> (u64, u64) {
     sizes.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-/// Bytes that a directory with all that is in it takes on its file system (`du`). What vanishes or is
-/// closed to us meanwhile is not counted; hard links count once for each name.
+/// The space that a directory tree uses on its file system (`du`), in bytes. Omits unreadable and
+/// vanished paths. Counts each hard link.
 pub fn tree_bytes(path: &Path) -> u64 {
     let own = fs::symlink_metadata(path);
     let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);

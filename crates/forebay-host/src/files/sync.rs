@@ -1,4 +1,4 @@
-//! Makes what was written survive a power cut.
+//! Syncs files and directories, so that written data survive a power failure.
 
 use std::fs::File;
 use std::io;
@@ -9,8 +9,8 @@ use rustix::fs::Advice;
 use super::{Kind, names_in, open_to_read, status_of_name};
 use crate::{Result, on};
 
-/// Makes the names in a directory survive a power cut. A directory that we may write but not read
-/// cannot be opened for it: then all file systems are synced.
+/// Syncs the names in a directory. If the directory is not readable, it cannot be opened, and the
+/// function syncs all file systems.
 pub fn sync_directory(path: &Path) -> Result<()> {
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -21,7 +21,7 @@ pub fn sync_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Syncs a file, or each file and directory below a directory. A path that does not exist needs none.
+/// Syncs a file or a directory tree. A missing path is no error.
 pub fn sync_tree(path: &Path) -> Result<()> {
     let kind = match status_of_name(path) {
         Err(error) if error.is_not_found() => return Ok(()),
@@ -39,13 +39,13 @@ pub fn sync_tree(path: &Path) -> Result<()> {
     }
 }
 
-/// Syncs the file system that holds the file.
+/// Syncs the file system of an open file.
 pub fn sync_file_system(file: &File, path: &Path) -> Result<()> {
     on(rustix::fs::syncfs(file), "sync the file system of", path)
 }
 
-/// Drops what the machine's memory holds of a file, so that it is read from the disk next. A request: the
-/// kernel keeps what was not written yet.
+/// Requests that the kernel drops a file from the page cache, so that the next read uses the disk.
+/// The kernel keeps pages that are not written yet.
 pub fn drop_page_cache(file: &File, path: &Path) -> Result<()> {
     let dropped = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     on(dropped, "drop from memory what is of", path)

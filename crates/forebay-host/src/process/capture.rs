@@ -1,4 +1,4 @@
-//! Runs a program for its standard output, within a time limit.
+//! Runs a program within a time limit, and returns its standard output.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::{Result, clock, on};
+use crate::{Result, clock, on, threads};
 
-/// How often `go_on` is called.
+/// The interval of calls to `go_on`.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a program printed.
+/// The result of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// Did it exit with status 0? Unknown, and so false, where [`super::Events`] took its status first.
+    /// Whether its exit status is 0; false if [`super::Events`] has reaped it first.
     pub success: bool,
     /// Its standard output.
     pub output: String,
 }
 
-/// Runs a program without input. None if it has not ended within `time_max`, or `go_on` returns false: Forebay then
-/// kills its process group.
+/// Runs a program without input. Returns none and kills its process group if it runs longer than
+/// `time_max`, or if `go_on` returns false.
 pub fn run_captured(
     mut command: Command,
     time_max: Duration,
@@ -37,14 +37,19 @@ pub fn run_captured(
     let pid = Pid::from_child(&child);
     let pipe = child.stdout.take();
     let (sender, receiver) = mpsc::channel();
-    std::thread::spawn(move || {
+    let reader = threads::spawn(move || {
         let mut output = Vec::new();
         let read = pipe.map(|mut pipe| pipe.read_to_end(&mut output));
-        // Not reaped here: until it is, no other process gets its number.
+        // Does not reap the process, so that its PID is not reused.
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         rustix::process::waitid(WaitId::Pid(pid), ended).ok();
-        sender.send((read, output)).ok(); // nobody receives after the time limit
+        sender.send((read, output)).ok(); // after the time limit the receiver is gone
     });
+    if let Err(error) = reader {
+        rustix::process::kill_process_group(pid, Signal::KILL).ok();
+        child.wait().ok(); // it was killed
+        return Err(error);
+    }
     let began = clock::now();
     let (read, output) = loop {
         match receiver.recv_timeout(LOOK) {
@@ -52,7 +57,7 @@ pub fn run_captured(
             Err(_) if began.elapsed() <= time_max && go_on() => {}
             Err(_) => {
                 rustix::process::kill_process_group(pid, Signal::KILL).ok();
-                child.try_wait().ok(); // a process that survives SIGKILL is not waited for
+                child.try_wait().ok(); // does not wait for a process that survives SIGKILL
                 return Ok(None);
             }
         }
@@ -99,7 +104,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let name = scratch.path().join("pid");
         let script = format!("sleep 300 & echo $! > {}; exec sleep 300", name.display());
-        // The time may be up before the shell has come that far.
+        // The time limit may end before the shell writes the file.
         let mut time_max = Duration::from_millis(200);
         let pid = loop {
             assert_eq!(shell(&script, time_max), None);
@@ -109,7 +114,7 @@ mod tests {
             time_max *= 2;
         };
         let stat = format!("/proc/{}/stat", pid.trim());
-        // Gone, or dead and not yet reaped by whoever inherited it.
+        // The process is gone, or a zombie that its new parent has not reaped.
         while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
             crate::clock::sleep(Duration::from_millis(1));
         }

@@ -1,22 +1,22 @@
-//! The end of a process.
+//! How a process ended.
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It returned this exit status.
+    /// It exited with this status.
     Exit(i32),
-    /// This signal killed it.
+    /// This signal ended it.
     Signal(i32),
 }
 
 impl Ended {
-    /// None as long as it has not ended.
+    /// None if the process has not ended.
     pub(super) fn of(status: rustix::process::WaitStatus) -> Option<Self> {
         let exit = status.exit_status().map(Self::Exit);
         exit.or_else(|| status.terminating_signal().map(Self::Signal))
     }
 
-    /// The status a shell would report: the exit status, or 128 and the signal.
+    /// The status a shell reports: the exit status, or 128 plus the signal.
     pub fn shell_status(self) -> i32 {
         match self {
             Self::Exit(status) => status,

@@ -1,4 +1,4 @@
-//! A command in a process group of its own, waited for by the thread that started it.
+//! Runs a command in its own process group. The thread that starts it waits for it.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,19 +10,19 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use super::ended::Ended;
 use crate::{Result, on};
 
-/// A command that runs.
+/// A running command.
 #[derive(Debug)]
 pub struct Group {
     child: Child,
     pid: Pid,
 }
 
-/// By which it can be ended, as long as it has not been reaped.
+/// The ID of a process group, to end it before it is reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupNumber(Pid);
 
 impl Group {
-    /// Starts it.
+    /// Starts a command in a new process group.
     pub fn start(mut command: Command) -> Result<Self> {
         let path = Path::new(command.get_program()).to_owned();
         let child = on(command.process_group(0).spawn(), "run", &path)?;
@@ -32,12 +32,12 @@ impl Group {
         Ok(Self { child, pid })
     }
 
-    /// For whoever wants to end it.
+    /// The ID, to end the group from another thread.
     pub fn number(&self) -> GroupNumber {
         GroupNumber(self.pid)
     }
 
-    /// Waits for the command to end. Its number stays its own.
+    /// Waits for the command to end. Does not reap it, so its PID is not reused.
     pub fn wait(&self) -> Result<()> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         loop {
@@ -48,7 +48,7 @@ impl Group {
         }
     }
 
-    /// How it ended. From here on its number may be another's.
+    /// Reaps the command and returns how it ended. The PID may be reused from now on.
     pub fn reap(mut self) -> Result<Ended> {
         use std::os::unix::process::ExitStatusExt;
         let status = on(self.child.wait(), "wait for", Path::new("a command"))?;
@@ -58,9 +58,9 @@ impl Group {
 }
 
 impl GroupNumber {
-    /// Asks all processes of the group to end, or ends them.
+    /// Sends SIGTERM or, with `at_once`, SIGKILL to all processes of the group.
     pub fn end(self, at_once: bool) {
         let signal = if at_once { Signal::KILL } else { Signal::TERM };
-        rustix::process::kill_process_group(self.0, signal).ok(); // it may have ended just now
+        rustix::process::kill_process_group(self.0, signal).ok(); // the group may have ended
     }
 }

@@ -9,41 +9,41 @@ use rustix::process::Pid;
 
 use crate::{Result, on};
 
-/// A job that was started.
+/// A started job.
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
     pub(super) pid: Pid,
-    /// A terminal's signals reach it without us.
+    /// It gets signals of the terminal directly.
     pub(super) in_our_group: bool,
     pub(super) tells: bool,
 }
 
-/// A program to be started with [`Command`]'s own options.
+/// A [`Command`] for this program.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// Leaves the terminal and its session, so that neither its end nor its keys reach us. Not for a process
-/// that leads a group.
+/// Leaves the session of the terminal, so that its end and its keys send no signals to this
+/// process. Fails silently for the leader of a process group.
 pub fn leave_session() {
-    rustix::process::setsid().ok(); // whoever leads a group has left it already
+    rustix::process::setsid().ok(); // a group leader has left the session already
 }
 
-/// Replaces this process by the command.
+/// Replaces this process by the command. Returns only on failure.
 pub fn replace_by(mut command: Command) -> crate::Error {
     let source = command.exec();
     let path = Path::new(command.get_program()).to_owned();
     crate::Error { operation: "run", path, source }
 }
 
-/// Starts a job in a process group of its own, so that a Ctrl-C at the terminal reaches us alone.
+/// Starts a job in its own process group, so that a Ctrl-C at the terminal reaches only Forebay.
 pub fn start_job(mut command: Command) -> Result<Job> {
     command.process_group(0);
     start(command, false)
 }
 
-/// Starts a job in our own process group, where it may read from the terminal, and a Ctrl-C reaches
-/// both.
+/// Starts a job in the process group of Forebay. The job can read from the terminal, and a Ctrl-C
+/// reaches both.
 pub fn start_in_our_group(command: Command) -> Result<Job> {
     start(command, true)
 }

@@ -1,4 +1,4 @@
-//! Ends the processes that a job left behind. As their reaper, this process finds all of them.
+//! Ends leftover processes of a job. This process is their reaper, so it finds all of them.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::send::{send, us};
 use super::wait::Events;
 use crate::{Result, clock};
 
-/// What became of the processes a job had left behind.
+/// The result for the leftover processes of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Orphans {
-    /// How many there were at first.
+    /// Their number at the start.
     pub found: usize,
-    /// Those that could not be ended: another user's, or stuck in the kernel.
+    /// Processes that survived: another user's, or blocked in the kernel.
     pub remaining: Vec<i32>,
 }
 
 impl Events {
-    /// Ends every descendant that is left: SIGTERM, and SIGKILL after `grace` or when we are asked
-    /// to stop. What cannot be ended within ten times `grace` is returned.
+    /// Sends SIGTERM to all descendants, then SIGKILL after `grace` or on a stop request. Returns
+    /// the processes that survive ten times `grace`.
     pub fn kill_orphans(&self, grace: Duration) -> Result<Orphans> {
         if self.all_gone()? {
             return Ok(Orphans::default());
@@ -36,11 +36,11 @@ impl Events {
                 self.signal_all(Signal::KILL)?;
             }
             if waited >= grace * 10 {
-                // All of them, also one that only looks ended: the kernel says that it is not.
+                // Include zombies: the kernel reports that some threads still run.
                 let remaining = children_of(us(), &self.excluded.borrow(), &processes()?);
                 return Ok(Orphans { found, remaining });
             }
-            // The end of a descendant that is no child of ours makes no event: look again.
+            // The end of a descendant that is not a direct child causes no event, so poll.
             let step = Duration::from_millis(if overdue { 10 } else { 50 });
             self.next(Some(clock::now() + step));
         }
@@ -48,15 +48,15 @@ impl Events {
         Ok(Orphans { found, remaining })
     }
 
-    /// Has every process of the job ended, threads and all? As the reaper we have no child left
-    /// then: the kernel says so, where a look through /proc can miss one that is just being made.
+    /// Whether all processes of the job have ended, including threads. A reaper without children is
+    /// proof from the kernel, while a scan of /proc can miss a new process.
     fn all_gone(&self) -> Result<bool> {
         let (children_left, _) = self.reap(None);
         if !children_left {
             return Ok(true);
         }
         let processes = processes()?;
-        // Keepers of jobs within the job are children of ours by now, and stay.
+        // Keepers of nested jobs are children of this process now, and continue.
         let others = self.others.borrow();
         let stays = |child: &i32| others.contains(child) || processes.keepers.contains(child);
         let children = processes.children.get(&us());
@@ -68,8 +68,8 @@ impl Events {
         Ok(false)
     }
 
-    /// Sends a signal to all of the job's processes that catch it, and leaves alone those that it would
-    /// kill. Returns how many they were.
+    /// Sends a signal to all processes of the job that catch it, so that it kills none. Returns
+    /// their number.
     pub fn signal_catching(&self, signal: i32) -> Result<usize> {
         let mut count = 0;
         for pid in self.descendants()? {
@@ -83,7 +83,7 @@ impl Events {
         Ok(count)
     }
 
-    /// All living descendants of this process that a job of ours started.
+    /// All living descendants of this process that belong to a job.
     pub(super) fn descendants(&self) -> Result<Vec<Pid>> {
         let processes = processes()?;
         let alive = |pid: &i32| processes.alive.contains(pid);

@@ -1,4 +1,4 @@
-//! What a process does before it becomes its program.
+//! Acts in a new process before it runs its program.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, c_char};
@@ -10,15 +10,15 @@ use std::process::Command;
 
 use crate::{Result, on};
 
-/// Where programs are looked for if there is no PATH: execvp(3).
+/// The default search path of execvp(3).
 const USUAL: &str = "/bin:/usr/bin";
 
-/// Has it rename a file as the last thing before it becomes its program: whenever we are killed, either both will
-/// have happened or neither. To be called when all else of the command is set. What is no program is none, where
-/// execvp(3), which a command else uses after such an act, would give it to a shell.
+/// Makes the command rename a file just before exec: after a kill, both steps have happened or
+/// neither. Call it after setting all other options. Unlike execvp(3), it does not run files of
+/// unknown format with a shell.
 ///
 /// # Errors
-/// If a path or a word has a zero byte.
+/// If a path or an argument contains a zero byte.
 pub fn rename_before_exec(command: &mut Command, from: &Path, to: &Path) -> Result<()> {
     let (from, to) = (c_string(from.as_os_str())?, c_string(to.as_os_str())?);
     let program = Program::of(command)?;
@@ -26,15 +26,15 @@ pub fn rename_before_exec(command: &mut Command, from: &Path, to: &Path) -> Resu
         rustix::fs::rename(from.as_c_str(), to.as_c_str())?;
         Err(program.become_it())
     };
-    // SAFETY: rename(2) and execve(2) are safe after fork(2) in a process with threads: signal-safety(7). Nothing is
-    // allocated.
+    // SAFETY: rename(2) and execve(2) are safe after fork(2) in a process with threads:
+    // signal-safety(7). The closure allocates nothing.
     unsafe { command.pre_exec(act) };
     Ok(())
 }
 
-/// All that execve(2) needs, made before fork(2).
+/// The arguments of execve(2), built before fork(2).
 struct Program {
-    /// Where it may be.
+    /// Paths to try.
     candidates: Vec<CString>,
     words: Strings,
     environment: Strings,
@@ -72,12 +72,12 @@ impl Program {
         })
     }
 
-    /// Returns only if it cannot: why not, of the first candidate that is there.
+    /// Returns only on failure, with the first EACCES or else the last error.
     fn become_it(&self) -> io::Error {
         let (words, environment) = (self.words.pointers(), self.environment.pointers());
         let mut refused = None;
         for candidate in &self.candidates {
-            // SAFETY: a string and two lists of strings that end with null and live as long as this process.
+            // SAFETY: a string and two null-terminated lists, which live as long as this process.
             unsafe { libc::execve(candidate.as_ptr(), words, environment) };
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
@@ -90,15 +90,15 @@ impl Program {
     }
 }
 
-/// A list of strings as C has it.
+/// A list of C strings.
 struct Strings {
     pointers: Vec<*const c_char>,
     _strings: Vec<CString>,
 }
 
-// SAFETY: the pointers lead into the strings of the same list, which nobody changes.
+// SAFETY: the pointers lead to strings of the same value, which never change.
 unsafe impl Send for Strings {}
-// SAFETY: as above.
+// SAFETY: the pointers lead to strings of the same value, which never change.
 unsafe impl Sync for Strings {}
 
 impl Strings {

@@ -1,4 +1,4 @@
-//! The processes of the machine, from /proc.
+//! Reads the processes of the machine from /proc.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -15,22 +15,22 @@ use serde::{Deserialize, Serialize};
 use super::send::{send, us};
 use crate::{Result, files, on};
 
-/// One process and no later one with the same number.
+/// Identifies one process, even if its PID is reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Its number.
+    /// The PID.
     pub pid: i32,
-    /// When it was started, in clock ticks since the machine was.
+    /// The start time in clock ticks since boot.
     pub started_ticks: u64,
 }
 
 impl Identity {
-    /// This process.
+    /// The identity of this process.
     pub fn ours() -> Result<Self> {
         Self::of(us())
     }
 
-    /// The process that has this number now.
+    /// The identity of the process that has this PID now.
     pub fn of(pid: i32) -> Result<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/stat"));
         let stat = Stat::from_read(files::open_to_read(&path)?).map_err(std::io::Error::other);
@@ -38,40 +38,40 @@ impl Identity {
         Ok(Self { pid, started_ticks })
     }
 
-    /// Is it there, and not only as the remains that its parent has not looked at?
+    /// Whether the process exists and is not a zombie.
     pub fn is_alive(self) -> bool {
         stat_of(self.pid)
             .is_some_and(|stat| stat.starttime == self.started_ticks && !has_ended(&stat))
     }
 
-    /// Does it hold a view of its own still? One that is killed counts as alive while the memory that only it held
-    /// is freed; nobody can reach that any more.
+    /// Whether it still holds a view. A killed keeper counts as alive while the kernel frees the
+    /// memory of the view, although no process can reach that memory.
     pub fn holds_view(self) -> bool {
-        // Its root goes before its name spaces do.
+        // At exit, the root goes away before the namespaces.
         let root = std::fs::read_link(format!("/proc/{}/root", self.pid));
         self.is_alive() && !root.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
     }
 
-    /// Kills it, if it is there.
+    /// Kills the process if it is alive.
     pub fn kill(self) {
         if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.is_alive()) {
-            rustix::process::kill_process(pid, Signal::KILL).ok(); // it may have ended just now
+            rustix::process::kill_process(pid, Signal::KILL).ok(); // it may have ended
         }
     }
 }
 
-/// None if the process is gone: it may end while we look.
+/// None if the process is gone.
 fn stat_of(pid: i32) -> Option<Stat> {
     let file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
     Stat::from_read(file).ok()
 }
 
-/// Has its first thread ended?
+/// Whether its first thread has ended.
 fn has_ended(stat: &Stat) -> bool {
     matches!(stat.state, 'Z' | 'X')
 }
 
-/// Bit N-1 is set if signal N is in this line of a process's status.
+/// The mask of signals in a line of a process's status. Bit N-1 means signal N.
 pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
     let path = PathBuf::from(format!("/proc/{process}/status"));
     let text = files::read_to_string(&path)?;
@@ -81,14 +81,14 @@ pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
     on(mask.ok_or_else(missing), "read", &path)
 }
 
-/// Name of the processes that hold views: they are nobody's job.
+/// The name of processes that hold views. They do not belong to jobs.
 pub(crate) const KEEPER: &str = "forebay-keeper";
 
-/// Living processes, not older than `since`, which were started with this value in a variable that
-/// lists values between colons.
+/// Living processes, not older than `since`, that started with this value in a variable with values
+/// separated by colons.
 ///
 /// # Errors
-/// If /proc cannot be read, or a process of ours is closed to us.
+/// If /proc or a process of this user cannot be read.
 pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> {
     let name = [name.as_bytes(), b"="].concat();
     let is_wanted = |pid: i32| {
@@ -109,20 +109,22 @@ pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>>
     matching(since, |pid| Ok(wanted.is_some() && view(pid)? == wanted))
 }
 
-/// Living processes, not older than `since`, whose working directory or an open file is in a directory.
+/// Living processes, not older than `since`, with a working directory or open file in `directory`.
 pub fn using_directory(directory: &Path, since: Identity) -> Result<Vec<i32>> {
     let leads_there = |target: PathBuf| target.starts_with(directory);
     let is_there = |pid: i32| {
         let cwd = look(pid, "cwd", |path| std::fs::read_link(path))?;
-        let files = look(pid, "fd", |path| std::fs::read_dir(path))?;
-        let mut files = files.into_iter().flatten().flatten();
+        let listed = |path: &Path| files::names_in(path).map_err(|error| error.source);
+        let open = look(pid, "fd", |path| listed(path))?;
+        let mut open = open.into_iter().flatten();
+        let descriptors = PathBuf::from(format!("/proc/{pid}/fd"));
         Ok(cwd.is_some_and(leads_there)
-            || files.any(|file| std::fs::read_link(file.path()).is_ok_and(leads_there)))
+            || open.any(|name| std::fs::read_link(descriptors.join(name)).is_ok_and(leads_there)))
     };
     matching(since, is_there)
 }
 
-/// Of all living processes that are not older than `since`.
+/// Living processes, not older than `since`, that match a condition.
 fn matching(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> Result<Vec<i32>> {
     let mut found = Vec::new();
     for pid in processes()?.workers(since) {
@@ -133,20 +135,20 @@ fn matching(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> 
     Ok(found)
 }
 
-/// A process of this user that is closed to it but has memory may be about to end, or to start another program after
-/// a change of user: it is read so often again, after a wait that doubles, half a second in all.
+/// A process of this user may be unreadable for a short time, while it ends or changes its user.
+/// Forebay retries this often, with a wait that doubles, for half a second in total.
 const READS: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(2);
 
-/// Looks at a file of a process; none if the process is gone or another user's. One of our own that is
-/// closed to us, as those outside of a container are, must not be taken for one that is not there.
+/// Reads a file of a process; none if the process is gone or belongs to another user. An unreadable
+/// process of this user, such as one outside a container, is an error.
 fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> Result<Option<T>> {
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     let ours = || {
         let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
         owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
     };
-    // One that is just ending is closed to everybody, has no memory soon after, and writes nothing.
+    // An ending process is unreadable too. It soon has no memory, and writes nothing.
     let has_memory = || {
         let memory = std::fs::read_to_string(format!("/proc/{pid}/statm"));
         memory.is_ok_and(|memory| !memory.starts_with("0 "))
@@ -162,25 +164,25 @@ fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> 
     on(read(&path).map(Some), "look at", &path)
 }
 
-/// Asks processes to end, with SIGTERM or, if `at_once`, with SIGKILL.
+/// Sends SIGTERM or, with `at_once`, SIGKILL to processes.
 pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
     let signal = if at_once { Signal::KILL } else { Signal::TERM };
     let mut pids = pids.iter().filter_map(|pid| Pid::from_raw(*pid));
     pids.try_for_each(|pid| send(pid, signal))
 }
 
-/// Who is whose child, and who has a living thread.
+/// The children of each process, and the processes with a living thread.
 #[derive(Default)]
 pub(super) struct Processes {
     pub(super) children: HashMap<i32, Vec<i32>>,
     pub(super) alive: HashSet<i32>,
     started_ticks: HashMap<i32, u64>,
-    /// Those that hold a view, also of a job within the job.
+    /// Processes that hold a view, including those of nested jobs.
     pub(super) keepers: HashSet<i32>,
 }
 
 impl Processes {
-    /// All living processes not older than one, but keepers and ourselves.
+    /// All living processes not older than `since`, except keepers and this process.
     fn workers(self, since: Identity) -> impl Iterator<Item = i32> {
         let ours = us();
         let young = |pid: &i32| self.started_ticks.get(pid) >= Some(&since.started_ticks);
@@ -206,7 +208,8 @@ pub(super) fn processes() -> Result<Processes> {
             found.keepers.insert(pid);
         }
         // The first thread of a process may have ended while others live.
-        let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+        let tasks = PathBuf::from(format!("/proc/{pid}/task"));
+        let threads = || files::names_in(&tasks).map_or(0, |threads| threads.len());
         if !has_ended(&stat) || threads() > 1 {
             found.alive.insert(pid);
         }
@@ -214,7 +217,7 @@ pub(super) fn processes() -> Result<Processes> {
     Ok(found)
 }
 
-/// All descendants of a process, leaving out keepers, and some others with theirs.
+/// All descendants of a process, except keepers, and except `excluded` processes and theirs.
 pub(super) fn children_of(
     ancestor: i32,
     excluded: &HashSet<i32>,

@@ -1,36 +1,36 @@
-//! A process of any machine, and whether it is alive.
+//! Identifies a process of any machine, and checks whether it is alive.
 
 use serde::{Deserialize, Serialize};
 
 use super::proc_table::Identity;
 use crate::{Result, system};
 
-/// A process that was recorded, perhaps by another machine or another container.
+/// A recorded process, perhaps of another machine or container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
-    /// The machine it runs on.
+    /// The host name of its machine.
     pub host: String,
-    /// Which start of that machine.
+    /// The boot ID of its machine.
     pub boot_id: String,
-    /// The namespace in which its number counts.
+    /// Its PID namespace.
     pub pid_namespace: String,
-    /// Its number there, and when it was started.
+    /// Its PID in that namespace, and its start time.
     pub process: Identity,
 }
 
-/// Whether a process is alive, as far as this process can tell.
+/// Whether a process is alive, as far as this process can know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// It runs.
     Alive,
-    /// It has ended, or its machine was started again.
+    /// It has ended, or its machine has rebooted.
     Gone,
-    /// It belongs to another machine or container, which alone can tell.
+    /// It belongs to another machine or container.
     Unknown,
 }
 
 impl ProcessRef {
-    /// This process.
+    /// A reference to this process.
     pub fn ours() -> Result<Self> {
         Ok(Self {
             host: system::hostname(),
@@ -40,15 +40,15 @@ impl ProcessRef {
         })
     }
 
-    /// Was the machine not started again since, if it is this one?
+    /// Whether the process was recorded on this machine since its last boot.
     pub fn is_of_this_boot(&self) -> Result<bool> {
         Ok(self.boot_id == system::boot_id()?)
     }
 
-    /// Is it alive?
+    /// Whether the process is alive.
     pub fn liveness(&self) -> Result<Liveness> {
         Ok(match self.is_of_this_boot()? {
-            // A machine may get another name, and a container has one of its own.
+            // Compare boot IDs first: a host name can change, and containers have their own.
             true if self.pid_namespace != system::pid_namespace()? => Liveness::Unknown,
             true if self.process.is_alive() => Liveness::Alive,
             false if self.host != system::hostname() => Liveness::Unknown,

@@ -7,12 +7,12 @@ use rustix::process::{Pid, Signal};
 
 use crate::{Result, on};
 
-/// Number of this process.
+/// The PID of this process.
 pub(super) fn us() -> i32 {
     rustix::process::getpid().as_raw_pid()
 }
 
-/// Sends a signal; a process that is gone, or that we may not signal, is left alone.
+/// Sends a signal. Ignores a process that is gone or that belongs to another user.
 pub(super) fn send(pid: Pid, signal: Signal) -> Result<()> {
     match rustix::process::kill_process(pid, signal) {
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),

@@ -1,4 +1,4 @@
-//! Catches signals and passes them on as events. Assumes that one thread of the process waits for them.
+//! Catches signals and passes them on as events. Assumes that one thread waits for them.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,30 +13,30 @@ use super::send::us;
 use super::signal_sender;
 use super::stop_requests::{EventSender, StopRequests};
 use super::wait::Events;
-use crate::{Result, on};
+use crate::{Result, on, threads};
 
-/// Signals that ask us to stop.
+/// Signals that request a stop.
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
-/// Signals whose meaning is the job's alone (`sbatch --signal=B:USR1@60`).
+/// Signals with a meaning for the job only (`sbatch --signal=B:USR1@60`).
 pub(super) const OF_THE_JOB: [i32; 2] = [SIGUSR1, SIGUSR2];
-/// Signals are caught and kept until [`SignalGuard::watch`] looks at them.
+/// Catches signals, and queues them until [`SignalGuard::watch`].
 pub struct SignalGuard {
     signals: Signals,
-    /// Those that ask us to stop.
+    /// Caught signals that request a stop.
     stops: Vec<i32>,
-    /// Children we had before: `exec forebay` in a shell that had started something. Not a job's.
+    /// Earlier children, from `exec forebay` in a shell. They do not belong to a job.
     others: HashSet<i32>,
 }
 
 impl SignalGuard {
-    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT from here on, and SIGUSR1 and SIGUSR2 for the job, but
-    /// those that were ignored when we were started (nohup) stay ignored; and becomes the reaper of all
-    /// descendants.
+    /// Catches SIGINT, SIGTERM, SIGHUP and SIGQUIT as stop requests, and SIGUSR1 and SIGUSR2 for
+    /// the job. Signals that are already ignored (nohup) stay ignored. Makes this process the
+    /// reaper of all descendants.
     pub fn listen() -> Result<Self> {
         Self::listen_to(&STOPS)
     }
 
-    /// The same, where SIGUSR1 and SIGUSR2 are events as all others.
+    /// The same, with SIGUSR1 and SIGUSR2 as stop requests.
     pub fn listen_all() -> Result<Self> {
         Self::listen_to(&[&STOPS[..], &OF_THE_JOB].concat())
     }
@@ -63,7 +63,10 @@ impl SignalGuard {
 
     /// Starts to look at what was caught and what comes, in a thread. The keeper of our view is none
     /// of a job's processes.
-    pub fn watch(self, keeper: Option<Identity>) -> Events {
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn watch(self, keeper: Option<Identity>) -> Result<Events> {
         let Self { mut signals, stops: asking, others } = self;
         let (sender, receiver) = mpsc::channel();
         let stops = StopRequests::default();
@@ -72,9 +75,9 @@ impl SignalGuard {
             if asking.contains(&signal) {
                 stops.add(signal);
             }
-            sender.send(signal).ok(); // we hold the other end
+            sender.send(signal).ok(); // the receiver exists
         }
-        std::thread::spawn(move || {
+        threads::spawn(move || {
             for signal in signals.forever() {
                 if asking.contains(&signal) {
                     stops.add(signal);
@@ -83,20 +86,20 @@ impl SignalGuard {
                     return;
                 }
             }
-        });
+        })?;
         let keeper = keeper.map(|keeper| keeper.pid);
         let excluded = others.iter().copied().chain(keeper).collect();
-        Events {
+        Ok(Events {
             receiver,
             bell,
             others: RefCell::new(others),
             excluded: RefCell::new(excluded),
             ended: RefCell::default(),
-        }
+        })
     }
 }
 
-/// The number of a signal that is named, with or without SIG, or numbered.
+/// The number of a signal, from its name, with or without SIG, or its number.
 pub fn signal_number(name: &str) -> Option<i32> {
     let name = name.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);

@@ -1,4 +1,4 @@
-//! Being asked to stop.
+//! Counts stop requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGTERM};
 
-/// How often we were asked to stop (SIGINT, SIGTERM, SIGHUP, SIGQUIT, or the end of who asks).
+/// The stop requests: SIGINT, SIGTERM, SIGHUP, SIGQUIT, or a client that disconnects.
 #[derive(Debug, Clone, Default)]
 pub struct StopRequests(Arc<Stopped>);
 
@@ -23,25 +23,25 @@ impl StopRequests {
         self.0.count.load(Ordering::SeqCst)
     }
 
-    /// The first signal that asked us.
+    /// The first signal that requested a stop.
     pub fn signal(&self) -> Option<i32> {
         Some(self.0.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Was it SIGTERM that asked us first?
+    /// Whether the first stop request was a SIGTERM.
     pub fn is_by_sigterm(&self) -> bool {
         self.signal() == Some(SIGTERM)
     }
 
     pub(super) fn add(&self, signal: i32) {
         let signals = &self.0.signal;
-        // Only the first one counts.
+        // Keep only the first signal.
         signals.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).ok();
         self.0.count.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// Sends events from another thread to the one that waits in [`Events`].
+/// Sends events from another thread to the thread that waits in [`Events`].
 #[derive(Debug, Clone)]
 pub struct EventSender {
     pub(super) sender: mpsc::Sender<i32>,
@@ -49,12 +49,12 @@ pub struct EventSender {
 }
 
 impl EventSender {
-    /// Something has come: look again.
+    /// Wakes the waiting thread.
     pub fn ring(&self) {
-        self.sender.send(SIGCHLD).ok(); // who has gone looks at nothing
+        self.sender.send(SIGCHLD).ok(); // the receiver may be gone
     }
 
-    /// Whoever asked for what we do is gone: we are to stop, as at SIGHUP.
+    /// Requests a stop, as SIGHUP does, because the client disconnected.
     pub fn disconnect(&self) {
         self.stops.add(0);
         self.sender.send(SIGHUP).ok();

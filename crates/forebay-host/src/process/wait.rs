@@ -1,4 +1,4 @@
-//! Waits for a job. Nothing polls while a job runs: its end and signals to us arrive as events.
+//! Waits for a job. The end of the job and signals arrive as events, without polling.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,58 +16,58 @@ use super::signals::OF_THE_JOB;
 use super::stop_requests::{EventSender, StopRequests};
 use crate::{Result, clock};
 
-/// Time that a job that reports on its descendants has for the report, once they are killed.
+/// The time for a job that reports on its descendants to do so after they are killed.
 const TO_TELL: Duration = Duration::from_secs(2);
 
-/// Signals that ask us to stop, and ends of children, as they come.
+/// The queue of stop requests and ends of children.
 pub struct Events {
     pub(super) receiver: mpsc::Receiver<i32>,
     pub(super) bell: EventSender,
-    /// Children that wait(2) reports although no job of ours started them.
+    /// Children that wait(2) reports although they do not belong to a job.
     pub(super) others: RefCell<HashSet<i32>>,
-    /// These, and the keeper of a view, which wait(2) does not report.
+    /// These children and the keeper of a view, which wait(2) does not report.
     pub(super) excluded: RefCell<HashSet<i32>>,
-    /// How those of the first did that have ended before somebody waited for them.
+    /// How children in `others` ended before anyone waited for them.
     pub(super) ended: RefCell<HashMap<i32, Ended>>,
 }
 
-/// What is to be done with a job that runs.
+/// The next action for a running job.
 #[derive(Debug, Clone, Copy)]
 pub enum WaitAction {
-    /// Nothing until then; without a time, until something happens.
+    /// Continue until this time; without a time, until the next event.
     Continue(Option<Instant>),
-    /// It is to end.
+    /// End the job.
     End,
 }
 
-/// Why a job was asked to end.
+/// Why Forebay asked a job to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
-    /// This signal came to us.
+    /// Forebay received this signal.
     Signal(i32),
-    /// Its time was up.
+    /// The time limit is reached.
     TimeLimit,
 }
 
 impl Events {
-    /// The count of signals that asked us to stop, to be watched from any thread.
+    /// The count of stop requests, for any thread.
     pub fn stops(&self) -> StopRequests {
         self.bell.stops.clone()
     }
 
-    /// For another thread.
+    /// A sender of events, for another thread.
     pub fn bell(&self) -> EventSender {
         self.bell.clone()
     }
 
-    /// From here on what we have started is none of the job's processes, and nor are its descendants.
+    /// Excludes a started process and its descendants from the processes of the job.
     pub fn exclude_child(&self, job: Job) {
         let pid = job.pid.as_raw_pid();
         self.others.borrow_mut().insert(pid);
         self.excluded.borrow_mut().insert(pid);
     }
 
-    /// Takes it back: the returned job ends its descendants itself and reports on them.
+    /// Includes it again. The returned job ends its own descendants and reports on them.
     pub fn adopt_child(&self, job: Job) -> Job {
         let pid = job.pid.as_raw_pid();
         self.others.borrow_mut().remove(&pid);
@@ -75,8 +75,7 @@ impl Events {
         Job { tells: true, ..job }
     }
 
-    /// Waits for what `look` finds, which is asked again whenever something happens; none if we are
-    /// asked to stop.
+    /// Calls `look` after each event until it returns a value. Returns none after a stop request.
     pub fn wait_until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
         while self.bell.stops.count() == 0 {
             if let Some(found) = look() {
@@ -87,13 +86,13 @@ impl Events {
         None
     }
 
-    /// Waits for the job to end. When we are asked to stop, or `look` says so, all its processes get
-    /// SIGTERM (one that was taken in, it alone); asked again or after `grace` they get SIGKILL. SIGUSR1 and
-    /// SIGUSR2 are handed on to those of them that catch it. Returns also what ended it so. `look` is asked
-    /// whenever something happens, and at the time that it names.
+    /// Waits for the job to end, and returns how and why it ended. On a stop request, or if `look`
+    /// returns `End`, sends SIGTERM to all its processes (only to the job itself if it reports on
+    /// descendants). On a second request or after `grace`, sends SIGKILL. Passes SIGUSR1 and
+    /// SIGUSR2 on if caught. Calls `look` after each event and at the time that it returns.
     ///
     /// # Errors
-    /// If /proc cannot be read, or those of `look`.
+    /// If /proc cannot be read, or `look` fails.
     pub fn wait(
         &self,
         job: Job,
@@ -129,7 +128,7 @@ impl Events {
                     asked = Some(why);
                     deadline = Some(clock::now() + grace(why));
                     if job.tells {
-                        send(job.pid, Signal::TERM)?; // or it would begin the next one
+                        send(job.pid, Signal::TERM)?; // ending its step would start the next
                     } else {
                         self.signal_all(Signal::TERM)?;
                     }
@@ -146,9 +145,9 @@ impl Events {
         }
     }
 
-    /// Waits for the process to end, and hands each signal that comes to us on to it alone: it
-    /// knows how to end what it has begun. At the time limit all descendants get SIGTERM, and SIGKILL
-    /// after `grace`. Returns also what asked it first to end.
+    /// Waits for the process to end, and passes signals on to that process only. At the time limit,
+    /// sends SIGTERM to all descendants, and SIGKILL after `grace`. Returns how it ended, and the
+    /// first reason to end.
     pub fn wait_forwarding_signals(
         &self,
         job: Job,
@@ -157,7 +156,7 @@ impl Events {
     ) -> Result<(Ended, Option<EndReason>)> {
         let mut asked = None;
         let mut at_the_limit = Signal::TERM;
-        // A limit beyond what the clock can count is none.
+        // A limit beyond the range of the clock means no limit.
         let mut deadline = limit.and_then(|limit| clock::now().checked_add(limit));
         loop {
             if let (_, Some(ended)) = self.reap(Some(job.pid)) {
@@ -182,8 +181,8 @@ impl Events {
         }
     }
 
-    /// Reaps all children that have ended. Tells whether there are others, and how `wanted` did if it
-    /// was among them, or was left out and has ended before.
+    /// Reaps all children that have ended. Returns whether children are left, and how `wanted`
+    /// ended if it ended now or, as an excluded child, earlier.
     pub(super) fn reap(&self, wanted: Option<Pid>) -> (bool, Option<Ended>) {
         let mut ended = self.ended.borrow_mut();
         let wanted = wanted.map(Pid::as_raw_pid);
@@ -201,7 +200,7 @@ impl Events {
         (children_left, wanted.and_then(|wanted| ended.remove(&wanted)))
     }
 
-    /// The next event; `None` when the deadline has passed first.
+    /// The next event; none at the deadline.
     pub(super) fn next(&self, deadline: Option<Instant>) -> Option<i32> {
         let Some(deadline) = deadline else {
             return self.receiver.recv().ok();
@@ -226,13 +225,13 @@ mod tests {
         command
     }
 
-    // One test: the events of a process are shared by all its threads.
+    // A single test, because all threads share the events of the process.
     #[test]
     fn a_job_is_waited_for_and_what_it_leaves_behind_is_ended() {
-        // A shell starts what it runs in the background with SIGINT ignored, and it would stay so.
-        // SAFETY: the default action is set; no handler of ours runs.
+        // A shell starts background programs with SIGINT ignored, and children inherit that.
+        // SAFETY: sets the default action; the test has no handler for it.
         unsafe { libc::signal(SIGINT, libc::SIG_DFL) };
-        let events = SignalGuard::listen().expect("listen").watch(None);
+        let events = SignalGuard::listen().expect("listen").watch(None).expect("watch");
         let grace = Duration::from_secs(20);
         let go_on = |_: &Events| Ok(WaitAction::Continue(None));
         for (script, ended) in [

@@ -15,7 +15,10 @@ use crate::error::Error;
 pub trait RunSource {
     /// Called once, when threads may be started. The requester rings the bell for each run, and
     /// disconnects it when there are no more.
-    fn listen(&mut self, bell: EventSender);
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    fn listen(&mut self, bell: EventSender) -> forebay_host::Result<()>;
     /// The allocation is ready.
     fn ready(&mut self, ready: &Ready);
     /// Returns a received run. The series calls it after each ring.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use forebay_host::files;
 use forebay_host::files::{Kind, Status};
+use forebay_host::{files, users};
 
 use crate::copy::context::CopyContext;
 use crate::error::Error;
@@ -96,6 +96,9 @@ pub(crate) fn make(
 
 /// Does the directory exist? Fails if something else has its name.
 pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
+    if users::user_id() == 0 {
+        refuse_links_of_others(target)?;
+    }
     match files::status(target) {
         Ok(status) if status.kind == Kind::Directory => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),
@@ -108,6 +111,28 @@ pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
         }),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Refuses a path of root's staging that a link of another user leads elsewhere: to files that the user may not write.
+fn refuse_links_of_others(target: &Path) -> Result<(), Reason> {
+    for path in target.ancestors() {
+        match files::status_of_name(path) {
+            Ok(found) if found.kind == Kind::Link && found.owner != 0 => {
+                let (path, owner) = (files::printable(path), users::user_named(found.owner));
+                return Err(Reason {
+                    errno: Some(libc::EACCES),
+                    ..Reason::new(
+                        &format!(
+                            "{path} is a symbolic link of {owner}, which root does not follow"
+                        ),
+                        "name the directory that it leads to",
+                    )
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Gives the owner access to a directory that Forebay created and whose mode may be final already.

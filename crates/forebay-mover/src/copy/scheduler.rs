@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::Builder;
 
 use forebay_host::files::DIRECT_BYTES;
-use forebay_host::{files, system};
+use forebay_host::{files, system, threads};
 
 use parking_lot::RwLock;
 
@@ -27,7 +26,7 @@ use crate::model::options::{Options, Verify, WriteMode};
 use crate::model::state::State;
 use crate::model::version::Stamp;
 use crate::status::shortages::Shortage;
-use crate::stop::{LOOK, Stop, started};
+use crate::stop::{LOOK, Stop};
 
 /// Number of failures that a run returns; the journal has all.
 const FAILURES_MAX: usize = 1000;
@@ -80,6 +79,7 @@ pub fn carry_out(
     cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Moved, Error> {
     let _running = journal.lock()?;
+    journal.check_rows()?;
     if !journal.is_planned()? {
         return Err(Error::PlanInterrupted(journal.path().to_owned()));
     }
@@ -102,7 +102,8 @@ pub fn carry_out(
                 }
             }
         };
-        started(Builder::new().spawn_scoped(scope, look), journal.path())?;
+        // Without this thread the run cannot be cancelled by its journal.
+        threads::spawn_scoped(scope, look).ok();
         let is_known =
             compared.is_some() || journal.requeue_missing_targets(&|| stop.is_asked())?;
         // If files are left, the result shows the stop. Otherwise the run would finish the directories.
@@ -138,17 +139,18 @@ fn move_all(
     let made = make(journal, stop, &run.leaves)?;
     (run.fresh, run.failed_directories) = (made.fresh, RwLock::new(made.failed));
     run.leaves.retain(|id, _| run.fresh.contains(id));
-    std::thread::scope(|scope| {
-        let start = |_: &usize| {
-            let builder = Builder::new();
-            builder.spawn_scoped(scope, || run.work()).is_ok()
-        };
+    let is_whole = std::thread::scope(|scope| {
+        let start = |_| threads::spawn_scoped(scope, || run.work()).ok();
+        let started: Vec<_> = (0..workers).filter_map(start).collect();
         // If the system allows fewer threads, those do the work; if none, this one does.
-        if (0..workers).filter(start).count() == 0 {
+        if started.is_empty() {
             run.work();
         }
+        // All are joined: the scope panics for one that it joins itself.
+        let panicked = started.into_iter().filter_map(|thread| thread.join().err()).count();
+        panicked == 0
     });
-    run.end()
+    if is_whole { run.end() } else { Err(Error::Panicked) }
 }
 
 impl CopyContext<'_> {

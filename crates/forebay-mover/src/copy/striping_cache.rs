@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::{filesystem, lustre};
 use parking_lot::Mutex;
 
-/// Number of stripes from a file size on, the largest first; `docs/staging.md` explains them.
+/// Number of stripes from a file size on, the largest first; `docs/explanation/staging.md` explains them.
 /// Lustre uses all its targets if it has fewer.
 const STRIPES: [(u64, u32); 4] = [(1 << 40, 72), (100 << 30, 24), (10 << 30, 8), (1 << 30, 4)];
 

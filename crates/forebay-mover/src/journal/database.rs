@@ -3,6 +3,7 @@
 //! No decision depends on a clock. Row numbers are stable, and so are names of partial files.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_host::{files, filesystem};
@@ -13,14 +14,19 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
 use crate::error::Error;
 
 use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
+use crate::journal::row_sums::{add_function, create_tables};
 use crate::model::already_present::AlreadyPresent;
 use crate::model::counts::Counts;
+use crate::model::failed_writes::{FailedWrites, IncompleteFile};
 use crate::model::version::Stamp;
 
-const SCHEMA: &str = include_str!("schema.sql");
+pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
 /// `user_version` of the journals that this program can read.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
+
+/// The version before, whose rows have no checksums.
+pub(crate) const VERSION_WITHOUT_SUMS: i64 = 2;
 
 /// `application_id` of a journal, "FBay". It identifies other databases, which Forebay rejects.
 const APPLICATION: i64 = 0x4642_6179;
@@ -46,6 +52,11 @@ pub struct Journal {
     /// Set if this process makes the first plan. Forebay then compares sources with destinations
     /// and marks unchanged files as copied.
     compared: Mutex<Option<AlreadyPresent>>,
+    /// Sources with a failed write, and those of them that were planned.
+    pub(crate) failed_writes: Mutex<Option<FailedWrites>>,
+    pub(crate) incomplete: Mutex<Vec<IncompleteFile>>,
+    /// Its rows need no check.
+    pub(crate) is_checked: AtomicBool,
 }
 
 impl Journal {
@@ -55,10 +66,14 @@ impl Journal {
     /// Fails if it cannot be read or written, or is damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         match files::status(path) {
-            Err(error) if error.is_not_found() => Self::make(path)?,
-            found => drop(found?),
+            Err(error) if error.is_not_found() => {
+                Self::make(path)?;
+                let made = Self::open_existing(path)?;
+                made.is_checked.store(true, Ordering::Relaxed);
+                Ok(made)
+            }
+            found => found.map_err(Error::from).and_then(|_| Self::open_existing(path)),
         }
-        Self::open_existing(path)
     }
 
     /// Opens an existing journal.
@@ -79,8 +94,10 @@ impl Journal {
     /// Creates a journal in the memory of this process. After a kill, staging restarts from the beginning.
     pub fn in_memory() -> Result<Self, Error> {
         let path = PathBuf::from(IN_MEMORY);
-        let opened = Connection::open_in_memory()
-            .and_then(|connection| connection.execute_batch(SCHEMA).map(|()| connection));
+        let opened = Connection::open_in_memory().and_then(|connection| {
+            add_function(&connection)?;
+            connection.execute_batch(SCHEMA).map(|()| connection)
+        });
         let connection = opened.map_err(|error| Error::journal(&path, error))?;
         Ok(Self::of(connection, &path))
     }
@@ -91,6 +108,9 @@ impl Journal {
             path: path.to_owned(),
             counted: Mutex::default(),
             compared: Mutex::default(),
+            failed_writes: Mutex::default(),
+            incomplete: Mutex::default(),
+            is_checked: AtomicBool::new(path == Path::new(IN_MEMORY)),
         }
     }
 
@@ -105,7 +125,9 @@ impl Journal {
             connection.pragma_update(None, "journal_mode", "MEMORY")?;
             connection.pragma_update(None, "application_id", APPLICATION)?;
             connection.pragma_update(None, "user_version", VERSION)?;
-            connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+            connection.execute_batch("BEGIN")?;
+            create_tables(&connection)?;
+            connection.execute_batch("COMMIT")?;
             set_log(&connection).map(drop)
         });
         if let Err(error) = made {
@@ -180,7 +202,7 @@ impl Journal {
     /// Stores a value under a name.
     pub fn set_meta(&self, name: &str, value: impl ToSql) -> Result<(), Error> {
         self.with(|connection| {
-            let set = "INSERT OR REPLACE INTO meta VALUES (?, ?)";
+            let set = "INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)";
             connection.execute(set, params![name, value]).map(drop)
         })
     }
@@ -225,6 +247,7 @@ fn connect(path: &Path, more: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
+    add_function(&connection)?;
     Ok(connection)
 }
 
@@ -236,8 +259,14 @@ fn check(connection: &Connection) -> rusqlite::Result<Option<String>> {
         return Ok(Some("it is no journal of staging".to_owned()));
     }
     let version = number("user_version")?;
-    if version != VERSION {
+    if ![VERSION, VERSION_WITHOUT_SUMS].contains(&version) {
         return Ok(Some(format!("its version is {version}, ours {VERSION}")));
+    }
+    if version == VERSION_WITHOUT_SUMS {
+        let has = "SELECT count(*) FROM pragma_table_info('entry') WHERE name = 'sum'";
+        if connection.query_row(has, [], |row| row.get::<_, i64>(0))? == 0 {
+            connection.execute_batch("ALTER TABLE entry ADD COLUMN sum INTEGER")?;
+        }
     }
     // With a write-ahead log, a commit need not wait for the disk. If a power failure undoes it,
     // Forebay repeats the step.

@@ -82,7 +82,7 @@ pub(crate) fn refuse(
     is_for_good: bool,
 ) -> rusqlite::Result<()> {
     let mut set =
-        connection.prepare_cached("INSERT OR REPLACE INTO refusal VALUES (?, ?, ?, ?, ?)")?;
+        connection.prepare_cached("INSERT OR REPLACE INTO refusal (source, reason, remedy, errno, is_for_good) VALUES (?, ?, ?, ?, ?)")?;
     set.execute(params![
         failure.path.as_os_str().as_bytes(),
         failure.reason,

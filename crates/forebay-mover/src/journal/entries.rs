@@ -1,12 +1,14 @@
 //! Rows of files and links.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use rusqlite::{Row, TransactionBehavior, params};
 
 use crate::error::Error;
 use crate::journal::columns::{COPYING, PLACED, PLANNED, VERIFIED, number, path_at};
 use crate::journal::database::Journal;
+use crate::journal::row_sums::SUM_OF_NEW_STATE;
 use crate::model::item::{HardLink, Item, Step};
 use crate::model::state::State;
 
@@ -32,6 +34,13 @@ pub(crate) fn item(row: &Row) -> rusqlite::Result<Item> {
         filled: None,
     })
 }
+
+static UPDATE_STATE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE entry SET state = ?3, checksum = coalesce(?4, checksum), sum = {SUM_OF_NEW_STATE} \
+         WHERE id BETWEEN ?1 AND ?2"
+    )
+});
 
 impl Journal {
     /// The next files and links after `id` that still have to be copied.
@@ -128,9 +137,7 @@ impl Journal {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             {
-                let mut set = change.prepare_cached(
-                    "UPDATE entry SET state = ?3, checksum = coalesce(?4, checksum) WHERE id BETWEEN ?1 AND ?2",
-                )?;
+                let mut set = change.prepare_cached(&UPDATE_STATE)?;
                 for alike in steps.chunk_by(Step::is_followed_alike) {
                     let (first, last) = (&alike[0], &alike[alike.len() - 1]);
                     let checksum = first.checksum.map(number);

@@ -22,7 +22,7 @@ impl Journal {
             change.execute(every, params![source, target])?;
             for path in paths {
                 let path = path.as_os_str().as_bytes();
-                let add = "INSERT INTO left_out VALUES (?, ?, ?)";
+                let add = "INSERT INTO left_out (source, target, path) VALUES (?, ?, ?)";
                 change.execute(add, params![source, target, path])?;
             }
             change.commit()

@@ -107,7 +107,7 @@ impl Journal {
 
     pub(crate) fn add_note(&self, text: &str, count: u64, example: &Path) -> Result<(), Error> {
         self.with(|connection| {
-            let set = "INSERT INTO note VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
+            let set = "INSERT INTO note (text, count, example) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count";
             connection.execute(set, params![text, count, bytes(example)]).map(drop)
         })
     }

@@ -68,8 +68,9 @@ impl Journal {
 
     pub(crate) fn piece_is_copied(&self, id: i64, piece: u64, checksum: u64) -> Result<(), Error> {
         self.with(|connection| {
-            let mut set =
-                connection.prepare_cached("INSERT OR REPLACE INTO piece VALUES (?, ?, ?)")?;
+            let mut set = connection.prepare_cached(
+                "INSERT OR REPLACE INTO piece (entry, number, checksum) VALUES (?, ?, ?)",
+            )?;
             set.execute(params![id, number(piece), number(checksum)]).map(drop)
         })
     }

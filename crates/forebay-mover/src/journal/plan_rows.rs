@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use forebay_host::files::{Kind, Status};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::journal::columns::{COPIED, FAILED, PLACED, PLANNED, bytes, number, path_at, path_of};
 use crate::journal::database::Journal;
 use crate::journal::destinations::refuse;
+use crate::journal::row_sums::SUM_OF_NEW_ENTRY;
 use crate::model::failure::Failure;
 use crate::model::found::Found;
 use crate::model::item::{FILE, LINK};
@@ -71,9 +73,13 @@ fn write_directory(
     Ok((set.query_row(values, |row| row.get(0))?, place))
 }
 
-const INSERT: &str = "INSERT INTO entry \
-    (directory, place, name, source_name, kind, state, generation, size_bytes, modified_ns, inode) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?10, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING";
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO entry \
+    (directory, place, name, source_name, kind, state, generation, size_bytes, modified_ns, inode, sum) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?10, ?6, ?7, ?8, ?9, {SUM_OF_NEW_ENTRY}) ON CONFLICT DO NOTHING"
+    )
+});
 
 /// Keeps the state of unchanged entries that are copied or in progress. Failed ones become planned.
 fn update() -> String {
@@ -119,7 +125,7 @@ fn write_entry(
         state
     ];
     // Nearly all entries are new, and a plain insert is the fastest.
-    if change.prepare_cached(INSERT)?.execute(values)? == 1 {
+    if change.prepare_cached(&INSERT)?.execute(values)? == 1 {
         if kind == FILE && status.links > 1 {
             write_link(change, change.last_insert_rowid(), status)?;
         }
@@ -151,7 +157,8 @@ fn refuse_second(
     let (target, other) = change.query_row(query, params![place, name.as_bytes()], |row| {
         Ok((path_at(row, 0)?.join(name), path_at(row, 1)?.join(path_at(row, 2)?)))
     })?;
-    let (target, other) = (target.display(), other.display());
+    let (target, other) =
+        (forebay_host::files::printable(&target), forebay_host::files::printable(&other));
     let failure = Failure {
         path: source_path(change, directory, source_name.as_ref().unwrap_or(name))?,
         reason: format!("it would go to {target}, where {other} goes already"),
@@ -164,7 +171,8 @@ fn refuse_second(
 /// Links further names of a file to the first one found.
 fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
     let file = params![number(status.device), number(status.inode), id];
-    let mut set = change.prepare_cached("INSERT OR IGNORE INTO linked VALUES (?, ?, ?)")?;
+    let mut set = change
+        .prepare_cached("INSERT OR IGNORE INTO linked (device, inode, entry) VALUES (?, ?, ?)")?;
     if set.execute(file)? == 1 {
         return Ok(());
     }

@@ -42,7 +42,7 @@ impl Journal {
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             change.execute_batch("DELETE FROM refusal; DELETE FROM note;")?;
-            let set = "INSERT OR REPLACE INTO meta VALUES ('generation', ?), ('planning', 1)";
+            let set = "INSERT OR REPLACE INTO meta (name, value) VALUES ('generation', ?), ('planning', 1)";
             change.execute(set, [generation])?;
             let is_empty = "SELECT NOT EXISTS (SELECT 1 FROM entry)";
             let is_empty = change.query_row(is_empty, [], |row| row.get(0))?;

@@ -1,6 +1,7 @@
 //! Numbers of files and bytes by state.
 
 use crate::model::state::State;
+use forebay_host::messages::counted;
 
 /// A number of files and links, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -60,8 +61,8 @@ impl Counts {
     pub(crate) fn left(&self) -> String {
         let Number { files, bytes } = self.open();
         match (files, self.open_directories) {
-            (0, directories) => format!("{directories} directories are not finished"),
-            _ => format!("{files} files of {bytes} bytes have not arrived"),
+            (0, directories) => format!("directories not finished: {directories}"),
+            _ => format!("not arrived: {}, {bytes} bytes", counted(files, "file")),
         }
     }
 

@@ -1,5 +1,6 @@
 //! One file, directory or transfer that failed, with the reason and the remedy.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// The errno of a failure whose destination was changed by others, and is kept.
@@ -16,6 +17,44 @@ pub struct Failure {
     pub remedy: Option<String>,
     /// The error number, see errno(3), if there is one.
     pub errno: Option<i32>,
+}
+
+/// Failures with one cause: the first of them, and how many there are.
+#[derive(Debug)]
+pub struct Cause<'a> {
+    /// The first failure.
+    pub first: &'a Failure,
+    /// How many failures have this cause.
+    pub failures: usize,
+}
+
+/// Groups failures whose reasons differ in paths and numbers only, in order of their first ones.
+pub fn by_cause(failures: &[Failure]) -> Vec<Cause<'_>> {
+    let mut places = HashMap::new();
+    let mut causes: Vec<Cause> = Vec::new();
+    for failure in failures {
+        // Each file that is kept is named.
+        let kept = (failure.errno == Some(ALREADY_EXISTS)).then_some(&failure.path);
+        let key = (failure.errno, shape(failure), kept);
+        let place = *places.entry(key).or_insert(causes.len());
+        match causes.get_mut(place) {
+            Some(cause) => cause.failures += 1,
+            None => causes.push(Cause { first: failure, failures: 1 }),
+        }
+    }
+    causes
+}
+
+/// The reason without the names of the file and its directories, and without numbers.
+fn shape(failure: &Failure) -> String {
+    let mut reason = failure.reason.clone();
+    let name = failure.path.file_name().map(|name| name.to_string_lossy().into_owned());
+    if let Some(name) = name.filter(|name| !name.is_empty()) {
+        reason = reason.replace(&name, "");
+    }
+    let is_path = |word: &&str| word.contains('/');
+    let words = reason.split_whitespace().filter(|word| !is_path(word));
+    words.collect::<Vec<_>>().join(" ").replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
 impl Failure {

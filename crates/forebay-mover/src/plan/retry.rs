@@ -10,6 +10,7 @@ impl Journal {
     /// # Errors
     /// Fails if the journal cannot be written; [`Error::PlanInterrupted`] if `on_planned` stops it.
     pub fn retry(&self, on_planned: Planned) -> Result<(), Error> {
+        self.check_rows()?;
         self.reset_failed()?;
         self.look_again(on_planned)
     }

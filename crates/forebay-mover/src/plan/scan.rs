@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SendError, SyncSender};
+use std::sync::mpsc::SendError;
 
 use forebay_host::files::Kind;
 
+use crate::journal::database::Journal;
 use crate::model::failure::Failure;
 use crate::model::found::Found;
 use crate::model::reason::remedy;
@@ -21,7 +22,7 @@ const ROWS: usize = 4096;
 pub(crate) type IsWanted<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
 
 /// Fails if the receiver is gone, which knows why.
-type Sent = Result<(), SendError<Vec<Found>>>;
+pub(crate) type Sent = Result<(), SendError<Vec<Found>>>;
 
 /// A directory still to be scanned.
 struct PendingDirectory {
@@ -30,6 +31,8 @@ struct PendingDirectory {
 }
 
 struct TreeScan<'a> {
+    /// None if no source has a failed write.
+    journal: Option<&'a Journal>,
     is_wanted: IsWanted<'a>,
     /// Excluded sources, with all that is below them.
     left_out: BTreeSet<PathBuf>,
@@ -37,20 +40,28 @@ struct TreeScan<'a> {
     /// Number of directories found.
     directories: usize,
     is_over: &'a AtomicBool,
-    give: SyncSender<Vec<Found>>,
+    give: &'a mut dyn FnMut(Vec<Found>) -> Sent,
 }
 
 /// Sends the contents of a tree in portions, parents before children. Ends when the receiver is
 /// gone or `is_over` is set.
 pub(crate) fn walk_tree(
+    journal: &Journal,
     transfer: &Transfer,
     is_wanted: IsWanted,
     left_out: BTreeSet<PathBuf>,
     is_over: &AtomicBool,
-    give: SyncSender<Vec<Found>>,
+    give: &mut dyn FnMut(Vec<Found>) -> Sent,
 ) {
-    let mut scan =
-        TreeScan { is_wanted, left_out, rows: Vec::new(), directories: 0, is_over, give };
+    let mut scan = TreeScan {
+        journal: journal.with_failed_writes(),
+        is_wanted,
+        left_out,
+        rows: Vec::new(),
+        directories: 0,
+        is_over,
+        give,
+    };
     let looked = scan.walk_tree(PendingDirectory {
         source: transfer.source.clone(),
         target: transfer.target.clone(),
@@ -93,13 +104,27 @@ impl TreeScan<'_> {
                     target: one.target.join(&name),
                 }),
                 Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
-                Ok(status) => self.push(Found::Entry {
-                    directory: self.directories - 1,
-                    name,
-                    source_name: None,
-                    status,
-                    is_there: false,
-                })?,
+                Ok(status) => {
+                    let beside = self.journal.and_then(|journal| {
+                        journal.name_beside(
+                            &one.source.join(&name),
+                            &one.target.join(&name),
+                            &status,
+                        )
+                    });
+                    let (name, source_name) = match beside {
+                        Some(beside) => (beside, Some(name)),
+                        None => (name, None),
+                    };
+                    let directory = self.directories - 1;
+                    self.push(Found::Entry {
+                        directory,
+                        name,
+                        source_name,
+                        status,
+                        is_there: false,
+                    })?;
+                }
                 Err(error) => self.refuse(&one.source.join(&name), &error)?,
             }
         }
@@ -136,6 +161,6 @@ impl TreeScan<'_> {
     }
 
     fn send_found(&mut self) -> Sent {
-        self.give.send(std::mem::take(&mut self.rows))
+        (self.give)(std::mem::take(&mut self.rows))
     }
 }

@@ -1,9 +1,9 @@
 //! Writes a plan into the journal in short transactions: memory does not grow with the number of files.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::thread::Builder;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, sync_channel};
 
 use crate::error::Error;
 use crate::journal::columns::bytes;
@@ -13,9 +13,10 @@ use crate::model::transfer::{Transfer, TransferKind};
 use crate::ownership::Owner;
 use crate::plan::compare::compare;
 use crate::plan::scan::{IsWanted, walk_tree};
-use crate::stop::{LOOK, started};
+use crate::stop::LOOK;
 use forebay_host::files::{self, parent_of};
 use forebay_host::files::{Kind, Status};
+use forebay_host::threads;
 
 /// Called with the number of files and directories written since the last call, often 0. Returns
 /// whether to continue. A cancelled journal stops the plan, too.
@@ -50,6 +51,7 @@ impl Journal {
 
     /// Begins a plan. The caller then adds transfers one by one.
     pub fn begin_plan(&self) -> Result<(), Error> {
+        self.check_rows()?;
         let is_empty = self.begin_generation()?;
         self.begin_comparing(is_empty);
         Ok(())
@@ -140,9 +142,12 @@ impl PlanWriter<'_> {
         status: Status,
         is_wanted: IsWanted,
     ) -> Result<(), Error> {
-        let target = self.target_of_file(transfer)?;
+        let mut target = self.target_of_file(transfer)?;
         if !is_wanted(&target) {
             return Ok(());
+        }
+        if let Some(name) = self.journal.name_beside(&transfer.source, &target, &status) {
+            target.set_file_name(name);
         }
         let directory = Found::directory(parent_of(&transfer.source), parent_of(&target), false);
         let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
@@ -181,10 +186,18 @@ impl PlanWriter<'_> {
         let owner = self.journal.compares().then(Owner::of_ours);
         let left_out = self.journal.left_out(transfer)?;
         let is_over = &AtomicBool::new(false);
+        let journal = self.journal;
         std::thread::scope(|scope| {
             let (give, mut found) = sync_channel(AHEAD);
-            let look = move || walk_tree(transfer, is_wanted, left_out, is_over, give);
-            started(Builder::new().spawn_scoped(scope, look), &transfer.source)?;
+            let excluded = left_out.clone();
+            let look = move || {
+                let give = &mut |rows| give.send(rows);
+                walk_tree(journal, transfer, is_wanted, excluded, is_over, give);
+            };
+            let Ok(scan) = threads::spawn_scoped(scope, look) else {
+                return self.plan_tree_alone(transfer, is_wanted, left_out);
+            };
+            let mut comparing = None;
             if let Some(owner) = owner {
                 let (give, compared) = sync_channel(AHEAD);
                 // Hand over after the thread starts: if the system allows no thread, the copy compares.
@@ -193,15 +206,35 @@ impl PlanWriter<'_> {
                     let found: Option<Receiver<Vec<Found>>> = handed.recv().ok();
                     found.map(|found| compare(&owner, is_over, &found, &give))
                 };
-                if Builder::new().spawn_scoped(scope, compare).is_ok() {
+                if let Ok(thread) = threads::spawn_scoped(scope, compare) {
                     hand.send(std::mem::replace(&mut found, compared)).ok();
+                    comparing = Some(thread);
                 }
             }
             let written = self.write_all(&found);
             is_over.store(true, Ordering::Relaxed);
             drop(found); // the scan may wait until portions are received
-            written
+            let is_whole = scan.join().is_ok();
+            let is_compared = comparing.is_none_or(|thread| thread.join().is_ok());
+            if is_whole && is_compared { written } else { Err(Error::Panicked) }
         })
+    }
+
+    /// Scans and writes in this thread, where no other one can be started. The copy compares with the destinations.
+    fn plan_tree_alone(
+        &mut self,
+        transfer: &Transfer,
+        is_wanted: IsWanted,
+        left_out: BTreeSet<PathBuf>,
+    ) -> Result<(), Error> {
+        let mut written = Ok(());
+        let journal = self.journal;
+        let write = &mut |rows: Vec<Found>| {
+            written = self.write(&rows);
+            written.as_ref().map_err(|_| SendError(Vec::new())).copied()
+        };
+        walk_tree(journal, transfer, is_wanted, left_out, &AtomicBool::new(false), write);
+        written
     }
 
     pub(crate) fn write_all(&mut self, found: &Receiver<Vec<Found>>) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use forebay_host::messages::counted;
 use forebay_host::{files, filesystem};
 use rusqlite::params;
 use serde::{Serialize, Serializer};
@@ -40,11 +41,12 @@ impl fmt::Display for Shortage {
         }
         write!(
             f,
-            "{bytes} bytes are needed for {files} files that have not arrived; {} bytes are free there",
+            "{bytes} bytes are needed for {} that did not arrive; {} bytes are free there",
+            counted(files, "file"),
             self.free_bytes
         )?;
         match self.free_files {
-            Some(free) if free < files => write!(f, ", for {free} files"),
+            Some(free) if free < files => write!(f, ", for {}", counted(free, "file")),
             _ => Ok(()),
         }
     }

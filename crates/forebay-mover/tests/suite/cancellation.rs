@@ -28,7 +28,7 @@ fn directories_that_were_not_made_have_not_arrived() {
     assert!(stopped.is_stopped && !stopped.counts.is_complete());
     assert_eq!(stopped.counts.open_directories, 4);
     let reason = &stopped.failures[0].reason;
-    assert_eq!(reason, "staging was stopped: 4 directories are not finished");
+    assert_eq!(reason, "staging was stopped: directories not finished: 4");
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.failures.is_empty());
     let made = fs::metadata(place.path("out/a")).expect("made");

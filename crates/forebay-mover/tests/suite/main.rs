@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::expect_used)] // tests access files directly
 
 mod cancellation;
+mod damaged_journals;
 mod leaf_directories;
 mod place;
 mod resume;

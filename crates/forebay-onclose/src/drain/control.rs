@@ -1,13 +1,15 @@
-//! How the job's processes ask how far the drain is, and wait for it: JSON over a socket in the job's directory.
+//! Processes of the job query the drain or wait for it: JSON over a socket in the job directory.
 //!
 //! Assumes that `forebay run` listens. Never changes anything itself.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_host::clock;
-use forebay_host::files;
 use forebay_host::socket::{Channel, Listener, connect};
+use forebay_host::threads::{self, Places};
+use forebay_host::{clock, files};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::queue::DrainStatus;
@@ -16,23 +18,25 @@ use forebay_record::RUN_VARIABLE;
 
 /// Name of the socket in the job's directory.
 const SOCKET_NAME: &str = "drain";
-/// Whoever connects has its request ready.
+/// A client sends its request within this time.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// For want of descriptors nobody can connect for a while.
+/// The pause after a failed accept, for example without free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+/// Requests that are answered at the same time: more calls of the job than this cannot wait.
+const ANSWERS_MAX: usize = 256;
 const REQUEST_BYTES_MAX: u32 = 64 << 10;
-/// An answer names each file that failed.
+/// An answer has one entry for each failed file.
 const ANSWER_BYTES_MAX: u32 = u32::MAX;
 
-/// What is asked.
+/// A request of a job process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ControlRequest {
-    /// How far is it?
+    /// Returns the status.
     Status,
-    /// The same, when everything that is closed by now was tried.
+    /// Returns the status after all files closed so far were tried.
     Wait,
-    /// Files below the first directory are to go to the second one, Spectral's way.
+    /// Copies files below the first directory to the second one, for Spectral.
     Spectral {
         /// `PERSIST_DIR`.
         persist: String,
@@ -47,10 +51,10 @@ struct Answer {
     error: Option<String>,
 }
 
-/// Asks the `forebay run` whose job we are part of, and waits for the answer as long as it takes.
+/// Sends a request to the `forebay run` of this job and waits for the answer, without a time limit.
 ///
 /// # Errors
-/// If there is none, it drains nothing, or it refuses.
+/// If there is no such `forebay run`, it drains nothing, or it refuses.
 pub fn query_drain(request: &ControlRequest) -> Result<DrainStatus, Error> {
     let runs = std::env::var_os(RUN_VARIABLE).unwrap_or_default();
     let runs = runs.to_string_lossy();
@@ -71,7 +75,7 @@ pub fn query_drain(request: &ControlRequest) -> Result<DrainStatus, Error> {
     })?;
     let answer: Answer = serde_json::from_slice(&answer).map_err(not_understood)?;
     match answer.error {
-        Some(message) => Err(Error::Request { message, hint: "see docs/drain.md" }),
+        Some(message) => Err(Error::Request { message, hint: "see docs/how-to/drain.md" }),
         None => Ok(answer.status),
     }
 }
@@ -89,14 +93,14 @@ fn not_understood(error: serde_json::Error) -> Error {
     }
 }
 
-/// The side of `forebay run`. The socket is removed when it is dropped.
+/// The socket of `forebay run`. Drop removes it.
 pub(super) struct Control {
     listener: Listener,
     path: PathBuf,
 }
 
 impl Control {
-    /// Listens in this directory.
+    /// Creates the socket in this directory.
     ///
     /// # Errors
     /// As `bind(2)`.
@@ -106,16 +110,31 @@ impl Control {
         Ok(Self { listener, path })
     }
 
-    /// Answers each request in a thread of its own, until [`Control::close`]: `handle` carries it out and returns
-    /// the status after it, and what went wrong.
+    /// Answers requests, each in a separate thread, until [`Control::close`]. Without a further thread it answers
+    /// itself, but does not wait. `handle` handles the request and returns the status and the error.
     pub(super) fn serve(&self, handle: &Handle) {
+        let places = Places::new(ANSWERS_MAX);
         std::thread::scope(|scope| {
             loop {
-                match self.listener.accept(REQUEST_TIMEOUT) {
+                let channel = match self.listener.accept(REQUEST_TIMEOUT) {
                     Ok(None) => return,
-                    // A process that was killed meanwhile receives nothing.
-                    Ok(Some(channel)) => drop(scope.spawn(move || answer(channel, handle).ok())),
-                    Err(_) => clock::sleep(ACCEPT_PAUSE),
+                    Ok(Some(channel)) => Arc::new(Mutex::new(Some(channel))),
+                    Err(_) => {
+                        clock::sleep(ACCEPT_PAUSE);
+                        continue;
+                    }
+                };
+                let started = places.take().map(|place| {
+                    let channel = Arc::clone(&channel);
+                    threads::spawn_scoped(scope, move || {
+                        let _place = place;
+                        let channel = channel.lock().take();
+                        threads::caught(|| channel.map(|channel| answer(channel, handle, true)));
+                    })
+                });
+                if !matches!(started, Some(Ok(_))) {
+                    // The answer fails if the client has ended.
+                    channel.lock().take().map(|channel| answer(channel, handle, false));
                 }
             }
         });
@@ -123,23 +142,29 @@ impl Control {
 
     /// Lets [`Control::serve`] return.
     pub(super) fn close(&self) {
-        self.listener.close().ok(); // it can fail only if it is closed
+        self.listener.close().ok(); // it fails only if it is closed already
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        files::remove_file(&self.path).ok(); // it goes with its directory too
+        files::remove_file(&self.path).ok(); // otherwise it is removed with its directory
     }
 }
 
 pub(super) type Handle<'a> = dyn Fn(ControlRequest) -> (DrainStatus, Option<String>) + Sync + 'a;
 
-fn answer(mut channel: Channel, handle: &Handle) -> forebay_host::Result<()> {
+fn answer(mut channel: Channel, handle: &Handle, may_wait: bool) -> forebay_host::Result<()> {
     let request = channel.receive(REQUEST_BYTES_MAX)?;
     let request =
         channel.named(serde_json::from_slice(&request).map_err(Into::into), "read from")?;
-    let (status, error) = handle(request);
+    let (status, error) = match request {
+        ControlRequest::Wait if !may_wait => {
+            let (status, _) = handle(ControlRequest::Status);
+            (status, Some("no thread is left that could wait: try again".to_owned()))
+        }
+        request => handle(request),
+    };
     let answer = serde_json::to_vec(&Answer { status, error }).map_err(Into::into);
     let answer = channel.named(answer, "answer")?;
     channel.send(&answer)

@@ -1,4 +1,4 @@
-//! One version on its way to its places.
+//! Copies one version to its destinations.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,24 +15,24 @@ use parking_lot::Mutex;
 use super::queue::{Copied, Made};
 use super::speed::{MIN_SAMPLE_BYTES, Speed};
 use crate::versions::Version;
-use forebay_record::TargetLog;
+use forebay_record::{TargetLog, WriteFailures};
 use forebay_staging::Destination;
 
-/// Times of modification are counted in steps of this at most (one tick of the kernel, at 100 Hz, twice): a
-/// write after it cannot be missed by comparing them.
+/// The maximum step of modification times: two ticks of a kernel at 100 Hz. A write after this time
+/// always changes the modification time.
 const TICK_MS: u128 = 20;
 
-/// A file whose copy looks different: the file system does not keep times to the nanosecond.
+/// A copy whose modification time differs because the file system stores times less precisely.
 pub(super) struct ImpreciseCopy {
-    /// As it was closed.
+    /// The source when it was closed.
     closed: Closed,
     target: PathBuf,
     target_status: Status,
 }
 
 impl ImpreciseCopy {
-    /// If nothing has touched either of the two since, stage-out need not copy it again. Returns whether it
-    /// would have.
+    /// If neither file has changed, marks the copy so that stage-out skips it. Returns whether
+    /// stage-out would have copied it.
     ///
     /// # Errors
     /// If the journal cannot be written.
@@ -49,25 +49,26 @@ impl ImpreciseCopy {
     }
 }
 
-/// How it is copied.
+/// The settings of a copy.
 pub(super) struct Copying<'a> {
-    /// Where directories are written down before something is copied into them; and whom to tell if not.
+    /// The log of target directories, written before files are copied, and the output for errors.
     pub(super) target_log: (&'a TargetLog, &'a dyn Messages),
-    /// What arrived with other times than its own.
+    /// Copies with imprecise times.
     pub(super) imprecise: &'a Mutex<Vec<ImpreciseCopy>>,
-    /// Held while directories are made: who finds one there may rely on its name.
+    /// Held while directories are created: a thread that finds a directory may rely on its name.
     pub(super) mkdir_lock: &'a Mutex<()>,
-    /// In the temporary names, so that no two threads take the same.
+    /// Part of the temporary names, unique for each thread.
     pub(super) tag: String,
     pub(super) verify: Verify,
-    /// Where it is measured; none if it is held back.
+    pub(super) write_failures: &'a WriteFailures,
+    /// The measurement of the speed; none if the rate is limited.
     pub(super) speed: Option<&'a Mutex<Speed>>,
     pub(super) on_bytes: &'a (dyn Fn(u64) + Sync),
     pub(super) cancelled: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Copying<'_> {
-    /// Copies what was closed, if it is there still. Directories that were made on the way are added to
+    /// Copies a closed version if it still exists. Adds the directories created on the way to
     /// `made`, parents first.
     pub(super) fn copy(
         &self,
@@ -77,12 +78,16 @@ impl Copying<'_> {
     ) -> Copied {
         let closed = &version.closed;
         wait_for_clock_tick(closed.status.modified);
+        if self.write_failures.incomplete_now().has(&closed.status) {
+            let reason = "a write of it failed or the store is full; it is left to the stage-out";
+            return Copied::Failed(Failure::new(closed.path.clone(), reason.to_owned()));
+        }
         for way in ways {
             match self.copy_to(closed, &way, made) {
                 Ok(()) => {}
                 Err(failure) => {
                     return match is_unchanged(closed) {
-                        // The newer version is reported when it is closed.
+                        // The close of the newer version queues it.
                         Ok(false) => Copied::Changed,
                         _ if (self.cancelled)() => Copied::Stopped,
                         _ => Copied::Failed(failure),
@@ -117,8 +122,8 @@ impl Copying<'_> {
             target: way.target.clone(),
         };
         journal.plan(&[transfer]).map_err(told)?;
-        // The plan looks at it once more, and its copy is whole only if nothing has changed since. So what
-        // it saw must be what was closed.
+        // The plan reads the status of the source again, and the copy succeeds only if that status
+        // has not changed. So the status must be that of the closed version.
         if !is_unchanged(closed).map_err(|error| refused(error.to_string()))? {
             return Err(refused("it was opened for writing again".to_owned()));
         }
@@ -152,11 +157,11 @@ impl Copying<'_> {
         }
     }
 
-    /// Two versions that differ in less than the file system keeps would look alike, so times are not rounded:
-    /// what was copied is remembered.
+    /// Times are not rounded: versions that differ by less than the precision of the file system
+    /// would be equal. Instead, remembers the status of the copy.
     fn note_imprecise(&self, closed: &Closed, way: &Destination) {
         let Ok(target_status) = files::status_of_name(&way.target) else {
-            return; // somebody has taken it away: stage-out sees that
+            return; // it was removed, which stage-out notices
         };
         if target_status.kind == Kind::File && target_status.modified != closed.status.modified {
             let (closed, target) = (closed.clone(), way.target.clone());
@@ -165,18 +170,18 @@ impl Copying<'_> {
     }
 }
 
-/// Does the version still stand, and nobody write?
+/// Is the file unchanged and not open for writing?
 fn is_unchanged(closed: &Closed) -> forebay_host::Result<bool> {
     let status = is_closed(&closed.path)?;
     Ok(status.is_some_and(|status| status.is_same_content(&closed.status)))
 }
 
-/// The same directories as at the source, with their modes; times they get at the end. Nobody but us gets into one
-/// before it has its mode, and it gets it at the end if it has not.
+/// Creates the directories of the source with their modes; `finish_directories` sets times. Until a
+/// directory has its mode, only the owner has access. If that fails, `finish_directories` sets the mode.
 fn make_parents(way: &Destination, made: &mut Vec<Made>) -> forebay_host::Result<()> {
     const OPEN_TO_US: u32 = 0o700;
     let Some((top, source)) = &way.below else {
-        return Ok(()); // the mover makes what leads to a single file
+        return Ok(()); // the mover creates the parents of a single file
     };
     let above = |directory: &Path| directory.parent().unwrap_or(Path::new("/")).to_owned();
     let last = above(&way.target);
@@ -207,7 +212,7 @@ fn is_directory(path: &Path) -> bool {
     files::status(path).is_ok_and(|found| found.kind == Kind::Directory)
 }
 
-/// Gives directories that were made what the job has left theirs with, children before parents.
+/// Gives created directories the mode and times of their sources, children before parents.
 pub(super) fn finish_directories(made: &mut [Made]) -> Result<(), forebay_host::Error> {
     made.sort_by(|a, b| a.target.cmp(&b.target));
     for Made { target, source } in made.iter().rev() {
@@ -222,11 +227,11 @@ pub(super) fn finish_directories(made: &mut [Made]) -> Result<(), forebay_host::
 fn wait_for_clock_tick((seconds, nanoseconds): (i64, i64)) {
     let (Ok(seconds), Ok(nanoseconds)) = (u128::try_from(seconds), u128::try_from(nanoseconds))
     else {
-        return; // before 1970: nobody writes there now
+        return; // before 1970: set by a program
     };
     let modified_ms = seconds * 1000 + nanoseconds / 1_000_000;
     let age_ms = clock::unix_milliseconds().checked_sub(modified_ms);
-    // A time in the future was set by somebody, and proves nothing.
+    // A time in the future was set by a program and needs no wait.
     if let Some(left) = age_ms.and_then(|age| TICK_MS.checked_sub(age)) {
         clock::sleep(Duration::from_millis(u64::try_from(left).unwrap_or(0)));
     }

@@ -1,4 +1,4 @@
-//! What is closed and not copied yet, what is copied, and the counts: what the threads of a drain share.
+//! The state that the threads of a drain share: versions that wait or are copied, and the counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,47 +10,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::versions::{Version, VersionQueue};
 
-/// How far a drain has come. Of all versions that were closed each is in one of the counts behind the first,
-/// or is being copied.
+/// The progress of a drain. Each version in `enqueued` is being copied or is in one of the other
+/// counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainStatus {
     /// Versions that were closed.
     pub enqueued: u64,
-    /// Those whose copy was begun.
+    /// Versions whose copy was started.
     pub dequeued: u64,
-    /// Versions that arrived.
+    /// Versions that were copied.
     pub done: u64,
-    /// Versions that did not.
+    /// Versions whose copy failed.
     pub failed: u64,
-    /// Versions that were rewritten or removed before they had arrived.
+    /// Versions that were rewritten or removed before their copy completed.
     pub superseded: u64,
-    /// Older ones that were left out because only the newest was asked for.
+    /// Older versions skipped because only the newest was requested.
     pub skipped: u64,
     /// Versions that wait.
     pub waiting: u64,
-    /// Versions that match, but that no stage_out line of type file or directory covers; counted in none of the
-    /// others.
+    /// Versions that match, but that no stage_out line of type file or directory covers. No other
+    /// count includes them.
     pub not_staged: u64,
-    /// Bytes of the versions that arrived.
+    /// Bytes of the copied versions.
     pub bytes: u64,
-    /// Files whose last version did not arrive, and files and directories that cannot be watched, as far as they are
-    /// there still: path and reason.
+    /// Existing files whose last version failed, and existing files and directories that cannot be
+    /// watched: path and reason.
     pub failures: Vec<(String, String)>,
 }
 
-/// What became of a version.
+/// The outcome of a copy.
 pub(super) enum Copied {
     /// It is at its destination.
     Done,
-    /// It is not there any more as it was: when its next version is closed, that counts.
+    /// The file was changed or removed. The close of its next version queues it again.
     Changed,
-    /// It was stopped half way, and is left to stage-out.
+    /// The copy was cancelled. Stage-out copies the file.
     Stopped,
-    /// It did not arrive.
+    /// The copy failed.
     Failed(Failure),
 }
 
-/// A directory that was made at a destination, and its source.
+/// A directory created at a destination, and its source.
 pub(super) struct Made {
     pub(super) target: PathBuf,
     pub(super) source: PathBuf,
@@ -60,19 +60,21 @@ pub(super) struct Made {
 pub(super) struct Queue {
     versions: VersionQueue,
     status: DrainStatus,
-    /// What did not arrive, by rule and file, and why.
+    /// Versions whose copy failed, by rule and file, and the reason.
     failed: BTreeMap<(usize, PathBuf), (Version, String)>,
-    /// What cannot be watched, and why.
+    /// Paths that cannot be watched, and the reason.
     unwatched: BTreeMap<PathBuf, String>,
-    /// The first that matched and goes nowhere.
+    /// The first matching file without a destination.
     pub(super) first_not_staged: Option<PathBuf>,
     pub(super) made: Vec<Made>,
-    /// When the last version had arrived.
+    /// When the last version was copied.
     pub(super) last_copied: Option<Instant>,
-    /// The watch has told all that was closed before this ticket.
+    /// The watch has reported all files closed before this ticket.
     pub(super) synced_to: u64,
-    /// The job has ended: nothing more is begun.
+    /// The job has ended: no further copy starts.
     pub(super) job_ended: bool,
+    /// No thread could be started that copies.
+    pub(super) cannot_copy: bool,
 }
 
 impl Queue {
@@ -80,8 +82,8 @@ impl Queue {
         Self { versions: VersionQueue::new(newest_only), ..Self::default() }
     }
 
-    /// Adds a closed version. It replaces a waiting one of the same file, and of a rule that wants the newest only
-    /// one of another file.
+    /// Adds a closed version. It replaces a waiting version of the same file or, if its rule is for
+    /// the newest file only, of any file of the rule.
     pub(super) fn add(&mut self, version: Version) {
         self.status.enqueued += 1;
         let path = version.closed.path.clone();
@@ -92,21 +94,21 @@ impl Queue {
         }
     }
 
-    /// Counts a version that matches, and that goes nowhere.
+    /// Counts a matching version without a destination.
     pub(super) fn count_unmatched(&mut self, path: &Path) {
         self.status.not_staged += 1;
         self.first_not_staged.get_or_insert_with(|| path.to_owned());
     }
 
-    /// The next version to be copied; none as long as there is none. Of one file one version is copied at a
-    /// time, and of a rule that wants the newest only one file.
+    /// The next version to copy, if one is ready. At most one version of a file is copied at a
+    /// time; of a rule for the newest file only, at most one file.
     pub(super) fn take(&mut self) -> Option<Version> {
         let taken = self.versions.take();
         self.status.dequeued += u64::from(taken.is_some());
         taken
     }
 
-    /// Counts what became of a version that was taken.
+    /// Counts the outcome of a copy.
     pub(super) fn complete(&mut self, version: &Version, copied: Copied, now: Instant) {
         let file = (version.rule, version.closed.path.clone());
         if matches!(copied, Copied::Stopped) {
@@ -129,23 +131,28 @@ impl Queue {
         }
     }
 
-    /// Is nothing left of what was closed before this number?
+    /// Are all versions with a smaller number done?
     pub(super) fn is_done_before(&self, number: u64) -> bool {
         self.versions.is_done_before(number)
     }
 
-    /// The number of what will be closed next.
+    /// Is nothing copied any more?
+    pub(super) fn has_no_copies(&self) -> bool {
+        self.job_ended || self.cannot_copy
+    }
+
+    /// The number of the next version.
     pub(super) fn number(&self) -> u64 {
         self.versions.number()
     }
 
-    /// What is closed there is not seen while the job runs, so nobody can say that all has arrived.
+    /// Marks a path as unwatched: Forebay cannot see which files are closed there.
     pub(super) fn mark_unwatched(&mut self, path: &Path, error: &forebay_host::Error) {
         let reason = format!("what is closed there is not seen: {error}");
         self.unwatched.insert(path.to_owned(), reason);
     }
 
-    /// Versions left to stage-out: those that wait, and files whose last version failed.
+    /// Versions left to stage-out: those that wait, and the last failed version of each file.
     pub(super) fn remaining(&self) -> impl Iterator<Item = &Version> {
         let waits = |version: &Version| {
             let mut waiting = self.versions.waiting();
@@ -160,7 +167,7 @@ impl Queue {
 
     pub(super) fn status(&self) -> DrainStatus {
         let failed = self.failed.iter().map(|((_, path), (_, reason))| (path, reason));
-        // What the job has removed or renamed since is not to arrive any more.
+        // Files that the job has removed or renamed need no copy.
         let is_there = |path: &Path| !files::status_of_name(path).is_err_and(|e| e.is_not_found());
         let failures = failed.chain(&self.unwatched).filter(|(path, _)| is_there(path));
         let failures: BTreeSet<_> = failures
@@ -230,7 +237,7 @@ mod tests {
         for (rule, name) in [(0, "c1"), (1, "log"), (0, "c2"), (0, "c3")] {
             queue.add(item(rule, name, 1));
         }
-        // What will not be copied does not wait: each look at the queue would pass it.
+        // Replaced versions leave the queue at once, which keeps it short.
         let status = queue.status();
         assert_eq!((status.waiting, status.skipped), (2, 2));
         let log = queue.take().expect("one");
@@ -241,7 +248,7 @@ mod tests {
         queue.add(item(0, "c4", 2));
         let status = queue.status();
         assert_eq!((status.enqueued, status.skipped, status.superseded), (6, 2, 1));
-        assert!(queue.take().is_none()); // until the first is put down
+        assert!(queue.take().is_none()); // until the first one completes
         queue.complete(&first, Copied::Changed, clock::now());
         let third = queue.take().expect("a third");
         assert_eq!((third.closed.path.as_path(), third.closed.version), (Path::new("c4"), 2));

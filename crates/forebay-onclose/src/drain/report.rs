@@ -1,4 +1,4 @@
-//! What a drain did, in messages and as data.
+//! Reports of a drain, as messages and as data.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,20 +11,20 @@ use serde::Serialize;
 use super::queue::DrainStatus;
 use forebay_staging::Staged;
 
-/// What was drained of one job.
+/// The result of the drain of one job.
 #[derive(Debug, Clone, Serialize)]
 pub struct Drained {
-    /// The counts when the job had ended; what waits then is left to stage-out, and so is what failed.
+    /// The counts at the end of the job. Stage-out copies the versions that wait or failed.
     #[serde(flatten)]
     pub status: DrainStatus,
-    /// When the last byte of the job was safe, in seconds since its script began; none if some are not.
+    /// When the last byte was safe, in seconds since the script started; none if some data is not safe.
     pub last_safe_s: Option<f64>,
 }
 
-/// Failures named one by one; `--json` has all.
+/// The number of failures that messages name; `--json` has all.
 const SHOWN: usize = 10;
 
-/// Reports what was done by now.
+/// Reports what was drained so far.
 pub(super) fn report_progress(
     status: &DrainStatus,
     first_not_staged: Option<&Path>,
@@ -52,7 +52,7 @@ pub(super) fn report_progress(
     }
 }
 
-/// The account after stage-out, of a drain that began and had copied its last version then.
+/// The summary after stage-out. `began` and `last_copied` are the times of the drain.
 pub(super) fn summary(
     status: DrainStatus,
     staged: Option<&Staged>,

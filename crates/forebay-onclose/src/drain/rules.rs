@@ -1,4 +1,4 @@
-//! Which file goes where, and how fast.
+//! The rules of a drain: which file is copied to which target, and at which rate.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,26 +18,27 @@ use crate::Error;
 use crate::versions::Version;
 use forebay_record::DrainTarget;
 use forebay_staging::{
-    Destination, Patterns, destination_in, destinations_of, files_below, is_inside_allocation,
+    Destination, Pattern, Patterns, destination_in, destinations_of, files_below,
+    is_inside_allocation,
 };
 
 const SPECTRAL_LOG: &str = "spectral.log";
 
-/// One [`DrainSpec`], or what Spectral asks for.
+/// The rule of one [`DrainSpec`] or of Spectral.
 #[derive(Clone)]
 pub(super) struct Rule {
-    /// As the user knows it.
+    /// The name in messages.
     name: String,
-    /// Files below this directory of the allocation,
+    /// The directory of the allocation that holds the files.
     directory: PathBuf,
-    /// which these mean; all without.
+    /// Patterns of the files; none: all files.
     patterns: Option<Patterns>,
-    /// Bytes per second at most, and what keeps to it.
+    /// The limit in bytes per second, and its enforcement.
     pub(super) rate: Option<(u64, Arc<BandwidthLimit>)>,
     newest: bool,
-    /// None: where the stage_out lines say.
+    /// The target; none: the targets of the stage_out lines.
     to: Option<PathBuf>,
-    /// `PERSIST_DIR` as the job knows it, of a rule that is Spectral's.
+    /// `PERSIST_DIR` as the job sees it, if this is a rule of Spectral.
     persist: Option<PathBuf>,
 }
 
@@ -60,7 +61,7 @@ impl Rule {
         below.is_some_and(|below| self.patterns.as_ref().is_none_or(|p| p.are_for(below)))
     }
 
-    /// All places where it goes.
+    /// All destinations of a file.
     pub(super) fn ways(&self, path: &Path, stages: &[Stage]) -> Vec<Destination> {
         let below = path.strip_prefix(&self.directory).unwrap_or(path);
         match &self.to {
@@ -73,11 +74,13 @@ impl Rule {
 /// All rules of a job.
 pub(super) struct Rules {
     rules: Vec<Rule>,
-    /// Where `PERSIST_DIR` may lie: paths of the job, and where they are in the allocation.
+    /// Directories that may contain `PERSIST_DIR`: the path in the job and the path in the allocation.
     namespaces: Vec<(PathBuf, PathBuf)>,
-    /// The script will say where Spectral's files go.
+    /// The script will set the directories of Spectral.
     spectral_pending: bool,
     allocation_root: PathBuf,
+    /// Patterns that no closed file of their directory has matched so far.
+    unmatched: Vec<(PathBuf, Pattern)>,
 }
 
 impl Rules {
@@ -92,8 +95,11 @@ impl Rules {
             namespaces: local.into_iter().chain([(own.clone(), own)]).collect(),
             spectral_pending: false,
             allocation_root: allocation.root().to_owned(),
+            unmatched: Vec::new(),
         };
         for spec in job.specs {
+            let patterns = spec.patterns.all().iter().cloned();
+            rules.unmatched.extend(patterns.map(|pattern| (root.clone(), pattern)));
             if let Some(to) = &spec.to {
                 check_outside(allocation, to)?;
                 make_target(to)?;
@@ -138,7 +144,7 @@ impl Rules {
         }
     }
 
-    /// Takes what Spectral's variables say. Returns the rule and its number, if it is a new one.
+    /// Adds a rule for the variables of Spectral. Returns it and its number, if it is new.
     pub(super) fn add_spectral(
         &mut self,
         persist: &Path,
@@ -170,7 +176,7 @@ impl Rules {
         Ok(Some((self.rules.len() - 1, rule)))
     }
 
-    /// Which want the newest file only. What Spectral adds later wants all.
+    /// Which rules are for the newest file only. Rules that Spectral adds later are for all files.
     pub(super) fn newest_flags(&self) -> Vec<bool> {
         self.rules.iter().map(|rule| rule.newest).collect()
     }
@@ -179,12 +185,21 @@ impl Rules {
         self.rules[number].clone()
     }
 
-    /// What is to be done with a version.
-    pub(super) fn versions(&self, closed: &Closed) -> Vec<Version> {
+    /// The versions to copy for a closed file, one for each matching rule.
+    pub(super) fn versions(&mut self, closed: &Closed) -> Vec<Version> {
+        let is_for = |directory: &Path, pattern: &Pattern| {
+            closed.path.strip_prefix(directory).is_ok_and(|below| pattern.is_for(below))
+        };
+        self.unmatched.retain(|(directory, pattern)| !is_for(directory, pattern));
         let rules = self.rules.iter().enumerate();
         let fitting = rules.filter(|(_, rule)| rule.is_for(&closed.path));
         let versions = fitting.map(|(rule, _)| Version { rule, closed: closed.clone() });
         versions.collect()
+    }
+
+    /// The patterns that no closed file matched.
+    pub(super) fn unmatched(&self) -> impl Iterator<Item = &str> {
+        self.unmatched.iter().map(|(_, pattern)| pattern.as_str())
     }
 
     pub(super) fn elsewhere(&self) -> Vec<DrainTarget> {
@@ -200,7 +215,7 @@ impl Rules {
         elsewhere.collect()
     }
 
-    /// A line in the log of a rule that is Spectral's.
+    /// Writes a line to the log of Spectral, if this is its rule.
     pub(super) fn log(&self, rule: usize, state: &str, path: &Path) -> forebay_host::Result<()> {
         let rule = &self.rules[rule];
         let (Some(persist), Some(pfs)) = (&rule.persist, &rule.to) else {
@@ -215,8 +230,8 @@ impl Rules {
 }
 
 impl Rule {
-    /// What was closed in it before there was the rule, and what cannot be looked at. A file that is open now is
-    /// told of later.
+    /// Finds the files that were closed before the rule existed, and the paths that cannot be read.
+    /// The watch reports files that are open now.
     pub(super) fn scan_closed(&self) -> (Vec<Closed>, Vec<forebay_host::Error>) {
         let (files, mut unseen) = files_below(&self.directory);
         let mut closed = Vec::new();
@@ -231,7 +246,7 @@ impl Rule {
         (closed, unseen)
     }
 
-    /// Does somebody read in a log what becomes of its files?
+    /// Does Spectral log the files of this rule?
     pub(super) fn is_logged(&self) -> bool {
         self.persist.is_some()
     }
@@ -256,7 +271,7 @@ fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// So that what cannot be is said before the job begins.
+/// Creates the target before the job starts, so that a failure is reported early.
 fn make_target(to: &Path) -> Result<(), Error> {
     let made = files::make_directories(to, 0o777);
     made.map(drop).map_err(|error| target_error(to, &error))

@@ -1,4 +1,4 @@
-//! What is asked to be drained: the text of `--drain`, checked against the script's stage_out lines.
+//! The text of `--drain`, checked against the stage_out lines of the script.
 
 use std::path::{Path, PathBuf};
 
@@ -16,21 +16,21 @@ const FORM: &str = "write PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]"
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DrainSpec {
     pub(super) text: String,
-    /// Which files.
+    /// The files to drain.
     pub patterns: Patterns,
-    /// At most so fast.
+    /// The rate limit.
     pub rate_bytes_per_s: Option<u64>,
-    /// Only the file closed last.
+    /// Drain only the file closed last.
     pub newest: bool,
-    /// The destination directory; none: where the stage_out lines say.
+    /// The destination directory; none: the targets of the stage_out lines.
     pub to: Option<PathBuf>,
 }
 
 impl DrainSpec {
-    /// Reads it; a relative `to=` is taken from the working directory.
+    /// Parses the text. A relative `to=` is relative to the working directory.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let patterns = parts.next().unwrap_or_default();
@@ -63,19 +63,19 @@ fn parse_rate(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("rate={text}: write bytes per second, for example rate=500MB/s"))
 }
 
-/// Spectral's way: every file below one directory goes to the same place below another.
+/// Spectral: every file below one directory is copied to the same relative path below another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spectral {
-    /// Asked for by option or header: then it is an error if it cannot be.
+    /// Requested by an option or a header: a failure is an error.
     pub wanted: bool,
-    /// `PERSIST_DIR` and `PFS_DIR`, if they are known before the script begins.
+    /// `PERSIST_DIR` and `PFS_DIR`, if they are known before the script starts.
     pub directories: Option<(PathBuf, PathBuf)>,
 }
 
-/// Checks what is asked for against what the script says; nothing is made. `maps` are not in effect yet.
+/// Checks the request against the script. Creates nothing. `maps` are not in effect yet.
 ///
 /// # Errors
-/// If it cannot be done.
+/// If the request cannot be fulfilled.
 pub fn check(
     specs: &[DrainSpec],
     spectral: &Spectral,
@@ -122,7 +122,7 @@ fn check_covered(spec: &DrainSpec, request: &Request) -> Result<(), Error> {
     }
 }
 
-/// Could files be put there, as far as can be told before?
+/// Checks whether files can be written to a target, as far as this is known in advance.
 pub(super) fn check_target(to: &Path) -> Result<(), Error> {
     let refused = |error| target_error(to, &error);
     let nearest = files::nearest_real_path(to).map_err(refused)?;
@@ -143,7 +143,7 @@ pub(super) fn target_error(to: &Path, error: &forebay_host::Error) -> Error {
     }
 }
 
-/// The namespace in which patterns are looked for: the one that stage_out takes from, if the job has it.
+/// The namespace of the patterns: the striped one, from which stage_out copies, if the job has it.
 pub(super) fn namespace(request: &Request) -> AccessMode {
     let modes = request.job.iter().flat_map(|job| &job.access);
     let striped = |mode: &&AccessMode| **mode == AccessMode::Striped;

@@ -1,18 +1,18 @@
-//! How fast a drain goes, as far as that tells something of a stage-out.
+//! Measures the speed of a drain, to estimate the time of a stage-out.
 
 use std::time::{Duration, Instant};
 
-/// A version of less tells more of what a file costs than of what its bytes do; and less in all tells nothing.
+/// The minimum size of a measured version and of the sum: for less, the cost per file dominates.
 pub(super) const MIN_SAMPLE_BYTES: u64 = 16 << 20;
 
-/// Bytes that were copied, and the time in which at least one version was being copied.
+/// Bytes copied, and the time in which at least one version was being copied.
 #[derive(Default)]
 pub(super) struct Speed {
     bytes: u64,
-    /// Time in which something was copied, up to the last pause.
+    /// Time spent copying, up to the last pause.
     busy: Duration,
     in_progress: usize,
-    /// Since when something is being copied.
+    /// When the current period of copying began.
     since: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ mod tests {
         speed.begin(at(1));
         speed.add(3 * MIN_SAMPLE_BYTES);
         speed.end(at(2));
-        // 64 MiB in four seconds, of which one is still going on.
+        // 64 MiB in four seconds; one copy is still in progress.
         assert_eq!(speed.bytes_per_s(at(4)), Some(16_777_216.0));
         speed.end(at(4));
         assert_eq!(speed.bytes_per_s(at(400)), Some(16_777_216.0));

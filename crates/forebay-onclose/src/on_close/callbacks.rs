@@ -1,7 +1,7 @@
-//! Versions for which the program that started us calls a function, instead of a command of the shell.
+//! Callbacks: the program that started Forebay calls a function for each version, instead of a shell command.
 //!
-//! Each is one line of JSON, `{"call":0,"rule":0,"path":[bytes],"version":1}`; the program answers with another
-//! one when it is through, `{"call":0,"error":null,"traceback":null}`, in any order.
+//! Each call is one line of JSON, `{"call":0,"rule":0,"path":[bytes],"version":1}`. The program answers with
+//! another line, `{"call":0,"error":null,"traceback":null}`, in any order.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -49,16 +49,16 @@ impl std::fmt::Debug for Callbacks {
 }
 
 impl Callbacks {
-    /// `send_line` sends the program a line.
+    /// `send_line` sends a line to the program.
     #[must_use]
     pub fn new(send_line: fn(&str)) -> Self {
         Self { send_line, pending: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Receives a line of the program.
+    /// Receives a line from the program.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// Describes what is wrong with the line.
     pub fn answer(&self, line: &str) -> Result<(), String> {
         let answer: Answer =
             serde_json::from_str(line).map_err(|error| format!("{error} in the answer {line}"))?;
@@ -67,13 +67,13 @@ impl Callbacks {
         Ok(())
     }
 
-    /// Ends all calls: the program is gone, and answers no more.
+    /// Fails all calls, because the program has ended.
     pub fn disconnect(&self) {
         self.pending.lock().is_gone = true;
         self.changed.notify_all();
     }
 
-    /// Asks for a call, and waits for the answer: why it failed, and the traceback.
+    /// Calls the function and waits for the answer. The error is the reason and the traceback.
     pub(super) fn call(&self, version: &Version) -> Result<(), (String, Option<String>)> {
         let mut pending = self.pending.lock();
         let call = pending.next;

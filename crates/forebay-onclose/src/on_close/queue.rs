@@ -5,22 +5,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::versions::{Version, VersionQueue};
 
-/// What became of the commands. Of all versions that were closed, each is in one of the counts behind the
-/// first.
+/// Counts of the commands. Each version in `closed` is also in one of the other counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandSummary {
-    /// Versions that were closed and match.
+    /// Closed versions that match a pattern.
     pub closed: u64,
     /// Commands that succeeded.
     pub done: u64,
     /// Commands that failed, after all retries.
     pub failed: u64,
-    /// Versions that were rewritten or removed before their command began.
+    /// Versions that were rewritten or removed before their command started.
     pub superseded: u64,
-    /// Versions whose command was not begun, because we were to stop.
+    /// Versions whose command was not started because of a stop request.
     pub not_run: u64,
-    /// Path and version, and why.
+    /// Path, version and reason of each failure.
     pub failures: Vec<(String, u64, String)>,
+    /// Patterns that no closed file matched.
+    #[serde(default)]
+    pub unmatched: Vec<String>,
 }
 
 #[derive(Default)]
@@ -31,12 +33,12 @@ pub(super) struct Queue {
     pub(super) running: Vec<GroupNumber>,
     pub(super) synced_to: u64,
     pub(super) watch_ended: bool,
-    /// No command is begun any more.
+    /// No further command is started.
     pub(super) stopped: bool,
 }
 
 impl Queue {
-    /// Adds a closed version, which replaces a waiting one of the same file.
+    /// Adds a closed version. It replaces a waiting version of the same file.
     pub(super) fn add(&mut self, version: Version) {
         self.summary.closed += 1;
         self.summary.superseded += u64::from(self.versions.add(version).is_some());
@@ -46,7 +48,7 @@ impl Queue {
         self.versions.take()
     }
 
-    /// Counts what came out; none if the file was gone.
+    /// Counts the outcome of a command; none if the file was removed.
     pub(super) fn complete(&mut self, version: &Version, outcome: Option<Result<(), String>>) {
         self.versions.complete(version);
         match outcome {
@@ -67,7 +69,7 @@ impl Queue {
         self.summary.closed
     }
 
-    /// The summary; what still waits will not be run.
+    /// The summary. Commands that still wait count as not run.
     pub(super) fn summary(&self) -> CommandSummary {
         let waiting = self.versions.waiting();
         let mut summary = self.summary.clone();

@@ -1,24 +1,28 @@
-//! The process that runs commands on close while a job runs: `forebay watch`, in the job's view and environment.
+//! The process `forebay watch`: runs commands on close during a job, in the job's environment.
 //!
-//! A process of its own, because `forebay run` reaps whatever ends below it. It tells on its standard output
-//! that it watches, and at the end what became of the commands; a line on its standard input lets it come
-//! to its end, the end of the input ends it at once. So it does not outlive us.
+//! It is separate because `forebay run` reaps all its descendants. It prints `READY` when it
+//! watches and a summary at the end. A line on standard input lets it finish the commands, the end
+//! of the input ends it at once.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use forebay_host::process::{EndReason, Ended, Events, Job, start_job};
+use forebay_host::threads;
+
+use parking_lot::Mutex;
 
 use super::CommandSummary;
 use crate::Error;
 
-/// What the process says when it watches.
+/// The line that the process prints when it watches.
 pub const READY: &str = "ready";
-/// Sent to the watcher when no more files will be closed.
+/// Sent to the process when no more files will be closed.
 pub const FINISH: &str = "finish";
-/// Sent to the watcher when it must start nothing more.
+/// Sent to the process when it must start no more commands.
 pub const STOP: &str = "stop";
 
 /// The process that runs the commands of one job.
@@ -36,10 +40,10 @@ fn failed(why: impl std::fmt::Display) -> Error {
 }
 
 impl WatcherProcess {
-    /// Starts it, and waits until it watches.
+    /// Starts the process and waits until it watches.
     ///
     /// # Errors
-    /// If it does not: it has said why on our standard error.
+    /// If it cannot watch. It has printed the reason on standard error.
     pub fn start(
         mut process: Command,
         arguments: &[OsString],
@@ -61,10 +65,10 @@ impl WatcherProcess {
         Ok(Self { job, input, output })
     }
 
-    /// Lets the commands come to their end, or ends them, and waits for it in this way.
+    /// Lets the commands complete or ends them. `wait` waits for the end of the process.
     ///
     /// # Errors
-    /// If the process was lost.
+    /// If the process was killed.
     pub fn end(
         mut self,
         finish_commands: bool,
@@ -73,17 +77,29 @@ impl WatcherProcess {
     ) -> Result<CommandSummary, Error> {
         let job = events.adopt_child(self.job);
         if finish_commands {
-            // Who is gone hears nothing; that is seen below.
+            // If the process has ended, the parse of its summary below fails.
             writeln!(self.input, "{FINISH}").ok();
         } else {
             drop(self.input);
         }
-        let reader = std::thread::spawn(move || {
+        let output = Arc::new(Mutex::new(self.output));
+        let read = |output: &Mutex<BufReader<PipeReader>>| {
             let mut text = String::new();
-            self.output.read_to_string(&mut text).map(|_| text)
-        });
-        wait(job)?;
-        let text = reader.join().map_err(|_| failed("no account came"))?;
+            output.lock().read_to_string(&mut text).map(|_| text)
+        };
+        let theirs = Arc::clone(&output);
+        let text = match threads::spawn(move || read(&theirs)) {
+            Ok(reader) => {
+                wait(job)?;
+                reader.join().map_err(|_| failed("no account came"))?
+            }
+            // Without a thread, its account is read to its end, which is the end of the process.
+            Err(_) => {
+                let text = read(&output);
+                wait(job)?;
+                text
+            }
+        };
         let text = text.map_err(failed)?;
         serde_json::from_str(&text).map_err(|_| failed("the watching process was killed"))
     }

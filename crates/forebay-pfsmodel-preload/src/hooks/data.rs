@@ -1,4 +1,4 @@
-//! Calls that move file data.
+//! Calls that transfer file data.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -81,7 +81,7 @@ hooks! {
     }
 }
 
-/// preadv2 and pwritev2 take -1 for "the descriptor's position".
+/// preadv2 and pwritev2 use -1 for the descriptor's position.
 fn position_or(offset: i64) -> At {
     if offset == -1 { At::Position } else { At::Offset(offset) }
 }

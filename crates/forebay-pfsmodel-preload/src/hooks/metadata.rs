@@ -1,4 +1,4 @@
-//! Calls that ask the metadata server.
+//! Calls that use the metadata server.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -24,7 +24,7 @@ hooks! {
         (directory: c_int, path: *const c_char, flags: c_int, mask: c_uint, status: *mut c_void) -> c_int;
         before metadata_at(directory, path);
     }
-    // Programs built before glibc 2.33.
+    // Used by programs built before glibc 2.33.
     [__xstat, __xstat64, __lxstat, __lxstat64] {
         (version: c_int, path: *const c_char, status: *mut c_void) -> c_int;
         before metadata_at(AT_FDCWD, path);
@@ -97,7 +97,7 @@ hooks! {
         (fd: c_int, mode: c_int, offset: i64, length: i64) -> c_int;
         before metadata_of(fd);
     }
-    // Where the file system has no fallocate, libc writes zeros inside itself, unseen.
+    // On file systems without fallocate, libc writes zeros internally, which the model does not see.
     [posix_fallocate, posix_fallocate64] {
         (fd: c_int, offset: i64, length: i64) -> c_int;
         before metadata_of(fd);

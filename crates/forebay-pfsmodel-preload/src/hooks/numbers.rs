@@ -1,4 +1,4 @@
-//! Calls that make, copy or close descriptor numbers: free, but the table must hear of them.
+//! Calls that create, copy or close descriptors. They cost nothing, but update the table.
 
 use std::ffi::c_int;
 
@@ -22,7 +22,7 @@ hooks! {
         (fd: c_int, wanted: c_int, flags: c_int) -> c_int;
         after(copy) forget(copy);
     }
-    // The argument is a number or a pointer, or absent; see the crate's head on variadic functions.
+    // The argument is a number, a pointer or absent; see the comment in lib.rs on variadic functions.
     [fcntl, fcntl64] {
         (fd: c_int, command: c_int, argument: usize) -> c_int;
         after(outcome) if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) { forget(outcome) };

@@ -8,7 +8,7 @@ use crate::binding::{after_mkdir, after_open, before_open};
 use crate::hooks::hooks;
 
 hooks! {
-    // mode exists only with O_CREAT; see the crate's head on variadic functions.
+    // mode exists only with O_CREAT; see the comment in lib.rs on variadic functions.
     [open, open64] {
         (path: *const c_char, flags: c_int, mode: mode_t) -> c_int;
         before(opening) before_open(AT_FDCWD, path);

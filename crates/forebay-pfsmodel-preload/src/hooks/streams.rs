@@ -1,5 +1,5 @@
-//! Calls whose data the model cannot see: libc moves the bytes of a stream inside itself, the processor
-//! those of a mapping. The open is charged, the file is counted as unmodelled.
+//! Calls whose data the model does not see: libc transfers stream data internally, the CPU accesses
+//! mappings. The open is charged, and the file is counted as unmodelled.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -13,13 +13,13 @@ hooks! {
     [fopen, fopen64] {
         (path: *const c_char, mode: *const c_char) -> *mut FILE;
         before(opening) before_open(AT_FDCWD, path);
-        // SAFETY: the program's own mode, and the stream that was just opened.
+        // SAFETY: the program's mode, and the stream that was just opened.
         after(stream) unsafe { after_stream(stream, mode, opening) };
     }
     [freopen, freopen64] {
         (path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
         before(opening) before_open(AT_FDCWD, path);
-        // SAFETY: the program's own mode, and the stream that was just opened.
+        // SAFETY: the program's mode, and the stream that was just opened.
         after(reopened) unsafe { after_stream(reopened, mode, opening) };
     }
     [fdopen] {
@@ -28,7 +28,7 @@ hooks! {
     }
     [fclose] {
         (stream: *mut FILE) -> c_int;
-        // SAFETY: the program closes this stream only now.
+        // SAFETY: the program closes this stream only after this.
         before unsafe { forget_stream(stream) };
     }
     [opendir] {
@@ -42,12 +42,12 @@ hooks! {
 }
 
 /// # Safety
-/// `stream` is null or an open stream; `mode` is the C string it was opened with.
+/// `stream` is null or an open stream; `mode` is the C string that opened it.
 unsafe fn after_stream(stream: *mut FILE, mode: *const c_char, opening: Opening) {
     if stream.is_null() {
         return;
     }
-    // SAFETY: the caller's promise; fopen has read the mode, so it has a first byte.
+    // SAFETY: guaranteed by the caller; fopen has read the mode, so it has a first byte.
     let (fd, first) = unsafe { (libc::fileno(stream), *mode) };
     after_open(fd, matches!(first.cast_unsigned(), b'w' | b'a'), opening);
     delay::unmodelled(fd);
@@ -57,7 +57,7 @@ unsafe fn after_stream(stream: *mut FILE, mode: *const c_char, opening: Opening)
 /// `stream` is an open stream.
 unsafe fn forget_stream(stream: *mut FILE) {
     if !stream.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         descriptors::forget(unsafe { libc::fileno(stream) });
     }
 }

@@ -1,4 +1,4 @@
-//! One emulated file system for one test.
+//! One emulated file system for each test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
 use tempfile::TempDir;
 
-/// Eight fast targets, so that tests do not wait; a stripe unit is 64 KiB.
+/// Eight fast targets, so that tests wait little; a stripe is 64 KiB.
 const MACHINE: &str = r#"
 name = "test"
 scale = "none"
@@ -26,7 +26,7 @@ stripe_count = { value = 1, source = "test" }
 stripe_size = { value = "64 KiB", source = "test" }
 "#;
 
-/// An emulated directory `pfs`, a directory `pfsx` and others that are not emulated, and the state.
+/// An emulated directory `pfs`, directories that are not emulated (`pfsx` and others), and the state.
 pub struct Bench {
     folder: TempDir,
     state: State,
@@ -37,7 +37,7 @@ impl Bench {
         Self::of(&Model::from_toml(MACHINE, "test").unwrap())
     }
 
-    /// With other numbers than the fast ones.
+    /// Changes the numbers of the fast machine.
     pub fn with(change: impl FnOnce(&mut Model)) -> Self {
         let mut model = Model::from_toml(MACHINE, "test").unwrap();
         change(&mut model);
@@ -61,7 +61,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// A file of ours, made without the library.
+    /// Creates a file without the library.
     pub fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         std::fs::write(self.path(name), bytes).unwrap();
         self.path(name)
@@ -71,7 +71,7 @@ impl Bench {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// A command in the test's folder, under the library.
+    /// A command in the test's directory, with the library.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -81,7 +81,7 @@ impl Bench {
         command
     }
 
-    /// Runs `program` with arguments separated by spaces; it must succeed. Returns its standard output.
+    /// Runs a program with arguments separated by spaces and checks its success. Returns its standard output.
     pub fn run(&self, line: &str) -> String {
         let words: Vec<&str> = line.split(' ').collect();
         succeed(self.command(words[0]).args(&words[1..]))
@@ -103,12 +103,12 @@ fn succeed(command: &mut Command) -> String {
     String::from_utf8_lossy(&stdout).into_owned()
 }
 
-/// Bytes that show when they are mixed up or lost.
+/// Data that reveals lost or reordered bytes.
 pub fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index / 251 + index % 251) as u8).collect()
 }
 
-/// The interpreter itself: pyenv's start script is a shell program with counters of its own.
+/// The interpreter itself: pyenv's start script is a shell program, which would change the counters.
 fn python() -> &'static str {
     static PYTHON: OnceLock<String> = OnceLock::new();
     PYTHON.get_or_init(|| {
@@ -117,7 +117,7 @@ fn python() -> &'static str {
     })
 }
 
-/// A file of the build folder, which `make build test-programs` fills.
+/// A file of the build directory, which `make build test-programs` fills.
 fn built(name: &str) -> PathBuf {
     let build = std::env::var_os("FOREBAY_BUILD").expect("FOREBAY_BUILD; `make test` sets it");
     let path = Path::new(&build).join(name);
@@ -130,17 +130,17 @@ pub fn library() -> PathBuf {
     built("lib/forebay/libforebay_pfsmodel_preload.so")
 }
 
-/// A C program of this folder.
+/// A C program of this directory.
 pub fn program(name: &str) -> PathBuf {
     built(&format!("tests/preload/{name}"))
 }
 
-/// `errno.c` without dynamic loader.
+/// `errno.c`, linked statically.
 pub fn static_program() -> PathBuf {
     program("static")
 }
 
-/// Another preload library than ours.
+/// Another preload library.
 pub fn other_library() -> PathBuf {
     program("other")
 }

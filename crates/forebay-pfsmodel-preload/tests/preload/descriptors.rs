@@ -1,4 +1,4 @@
-//! Descriptor numbers are reused, copied, and closed behind the library's back.
+//! Descriptors that are reused, copied, or closed unseen by the library.
 
 use crate::bench::{Bench, pattern, program};
 
@@ -18,15 +18,15 @@ fn numbers_are_told_apart_when_they_are_reused() {
     assert_eq!(bench.counters().bytes_read, 20 * 2000);
 }
 
-/// `fclose` closes inside libc, `fcntl` copies, system calls go past every library; the number comes back as
-/// another file.
+/// `fclose` closes inside libc, `fcntl` copies, and direct system calls bypass all libraries. The
+/// number then belongs to another file.
 #[test]
 fn opening_and_closing_unseen_is_noticed() {
     let bench = Bench::new();
     bench.file("pfs/slow", &pattern(1000));
     bench.file("fast", &pattern(1000));
     bench.run(program("reuse").to_str().unwrap());
-    // reuse.c reads the emulated file 9 times with 1000 bytes each, and the other one in between.
+    // reuse.c reads 1000 bytes of the emulated file 9 times, and the other file in between.
     assert_eq!(bench.counters().bytes_read, 9000);
 }
 
@@ -55,7 +55,7 @@ fn descriptors_beyond_the_table_work() {
     assert_eq!(bench.counters().bytes_read, 2000);
 }
 
-/// Descriptors that are no files are none of ours, wherever their names lie.
+/// Descriptors that are no files are not emulated, wherever their names are.
 #[test]
 fn pipes_in_an_emulated_directory_are_not_slowed() {
     let bench = Bench::new();

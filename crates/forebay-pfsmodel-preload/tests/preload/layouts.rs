@@ -1,4 +1,4 @@
-//! Layouts are bound when a file is made, inherited by directories, and never change.
+//! Layouts are bound when a file is created, inherited by directories, and never change.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -57,7 +57,7 @@ fn existing_files_never_change() {
     bench.bash("cat in > pfs/old; cp in pfs/old; cp in pfs/new");
     assert_eq!(get(&bench.path("pfs/old")), Some(before));
     assert_eq!(get(&bench.path("pfs/new")).unwrap().stripe_count, 8);
-    // A rename takes the layout along; a copy takes that of its new home.
+    // A renamed file keeps its layout; a copy gets that of its new directory.
     bench.bash("mkdir pfs/d; mv pfs/old pfs/d/old; cp pfs/d/old pfs/d/copy");
     assert_eq!(get(&bench.path("pfs/d/old")), Some(before));
     assert_eq!(get(&bench.path("pfs/d/copy")).unwrap().stripe_count, 8);
@@ -98,7 +98,7 @@ fn a_file_from_before_gets_a_target_from_its_inode() {
     assert_eq!(get(&path), None, "it is not empty, so it keeps the layout it had");
 }
 
-/// Many processes create the same file together, as MPI ranks do: all must use one layout.
+/// Many processes create the same file together, as MPI ranks do: all must use the same layout.
 #[test]
 fn creators_of_one_file_agree() {
     let bench = Bench::new();
@@ -124,7 +124,7 @@ fn temporary_files_and_streams_are_bound_too() {
     assert_eq!(get(&bench.path("pfs/sorted")).unwrap().stripe_count, 3);
 }
 
-/// The layout counts when bytes are spread: a unit boundary inside one write touches two targets.
+/// A write across a stripe boundary is charged to two targets.
 #[test]
 fn one_write_over_a_boundary_uses_two_targets() {
     let bench = Bench::new();
@@ -133,7 +133,7 @@ fn one_write_over_a_boundary_uses_two_targets() {
     assert_eq!(used_targets(&bench), [(6, 30), (7, 70)]);
 }
 
-/// Appended bytes lie at the end of the file, wherever the descriptor's position or the call's offset is.
+/// Appended data is charged at the end of the file, whatever the position or offset of the call.
 #[test]
 fn appended_bytes_are_charged_where_they_land() {
     let bench = Bench::new();
@@ -147,7 +147,7 @@ fn appended_bytes_are_charged_where_they_land() {
     assert_eq!(used_targets(&bench), [(1, 65_536), (2, 65_536)]);
 }
 
-/// Calls without an offset are charged at the descriptor's position, which a copy of it shares.
+/// Calls without an offset are charged at the descriptor's position, which copies of it share.
 #[test]
 fn positions_count() {
     let bench = Bench::new();

@@ -1,6 +1,6 @@
-//! Real programs under the preload library. Each test has its own emulated directory and state, and judges by
-//! the model's counters, never by wall-clock seconds.
-// Tests make files and start programs directly; the library under test must not see forebay-host's calls.
+//! Runs real programs with the preload library. Each test has a separate emulated directory and
+//! state. It checks the counters of the model, never wall-clock time.
+// Tests create files and start programs directly; the library under test must not see forebay-host's calls.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used)]
 
 mod bench;

@@ -1,4 +1,4 @@
-//! Clients, queues and switches over processes and threads.
+//! Clients, queues and lock switches with several processes and threads.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ fn threads_share_one_client() {
     }
 }
 
-/// Two processes pass a token and write in turn: every write but the first finds the other's lock.
+/// Two processes write in turn: every write but the first finds the lock of the other process.
 #[test]
 fn alternating_writers_switch_exactly_each_time() {
     let bench = Bench::new();
@@ -85,8 +85,8 @@ fn alternating_writers_switch_exactly_each_time() {
     assert_eq!(counters.clients, 2);
 }
 
-/// Wide striping carries four writers that one target holds up. Judged in model time: from the first start to
-/// the last finish, over processes.
+/// Four writers are faster with wide striping than with one target. Measured in model time, from
+/// the first start to the last finish of all processes.
 #[test]
 fn eight_stripes_are_faster_than_one_for_four_writers() {
     let makespan = |stripe_count| {
@@ -118,7 +118,7 @@ fn eight_stripes_are_faster_than_one_for_four_writers() {
     assert!(wide.makespan_ns >= busy / 8, "no target worked two requests at once");
 }
 
-/// Metadata storms queue: the server is one.
+/// Metadata operations of all processes wait in the same queue.
 #[test]
 fn metadata_operations_of_all_processes_queue() {
     let bench = Bench::with(|model| model.metadata.operation_ns.value = 2_000_000);
@@ -131,7 +131,7 @@ fn metadata_operations_of_all_processes_queue() {
     assert!(counters.makespan_ns >= 40_000_000);
 }
 
-/// Killed in its sleep, a process leaves its reserved time in the queue and nothing else.
+/// A process that is killed in its sleep leaves only its reserved time in the queue.
 #[test]
 fn a_killed_process_blocks_nobody() {
     let bench = Bench::with(|model| model.targets.bandwidth_bytes_per_s.value = 10_000_000);
@@ -147,11 +147,11 @@ fn a_killed_process_blocks_nobody() {
     assert_eq!(bench.read("pfs/a").len(), 0, "it slept before it wrote");
     bench.run("dd if=/dev/zero of=pfs/a bs=1K count=1 status=none");
     assert_eq!(bench.read("pfs/a").len(), 1024);
-    // 3 MiB at 10 MB/s are 0.31 s; the bound only tells waiting from blocking.
+    // 3 MiB at 10 MB/s take 0.31 s; the bound only distinguishes waiting from blocking.
     assert!(killed.elapsed() < Duration::from_secs(20));
 }
 
-/// Kills at arbitrary moments, many times over one shared state: the others go on and the sums stay sane.
+/// Kills at arbitrary moments with one shared state: other processes continue and the sums stay consistent.
 #[test]
 fn kills_at_arbitrary_moments_leave_a_working_state() {
     let bench = Bench::new();
@@ -168,7 +168,7 @@ fn kills_at_arbitrary_moments_leave_a_working_state() {
     assert_eq!(bench.counters().bytes_written, before.bytes_written + 10_240);
 }
 
-/// A signal handler runs during the sleep, and the sleep still lasts as long as the model says.
+/// A signal handler runs during the sleep, and the sleep still lasts until the end in the model.
 #[test]
 fn signals_interrupt_the_sleep_but_do_not_shorten_it() {
     let bench = Bench::with(|model| model.targets.latency_ns.value = 200_000_000);
@@ -185,7 +185,7 @@ fn signals_interrupt_the_sleep_but_do_not_shorten_it() {
     assert_eq!(said, "True True\n");
 }
 
-/// What a thread is behind (late wake-ups, the real call) is made good, and no more than that.
+/// A thread catches up its delay (late wake-ups, the real call), and no more.
 #[test]
 fn catching_up_does_not_run_ahead() {
     let bench = Bench::with(|model| model.targets.latency_ns.value = 4_000_000);

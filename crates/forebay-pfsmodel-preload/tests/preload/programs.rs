@@ -1,4 +1,4 @@
-//! What people use: the bytes charged are the bytes moved, and the data arrive.
+//! Common programs: the charged bytes are those transferred, and the data is correct.
 
 use std::process::Stdio;
 
@@ -45,11 +45,11 @@ fn cat_with_bash_redirection_and_append() {
     let counters = bench.counters();
     assert_eq!((counters.bytes_written, counters.bytes_read), (200_000, 200_000));
     assert_eq!(bench.read("out"), [pattern(100_000), pattern(100_000)].concat());
-    // Default layout: one stripe, so the appended bytes are on the file's one target.
+    // With the default layout of one stripe, the appended data is on the single target of the file.
     assert_eq!(counters.targets.iter().filter(|target| target.bytes > 0).count(), 1);
 }
 
-/// Builtins of bash write through stdio, inside libc; docs/pfs-model.md says that this is not seen.
+/// Bash builtins write through stdio, inside libc. docs/explanation/emulation.md says that the model does not see this.
 #[test]
 fn bash_echo_arrives_though_it_is_not_seen() {
     let bench = Bench::new();
@@ -204,7 +204,7 @@ fn fsync_waits_for_each_target_of_the_file() {
     );
 }
 
-/// In either order, both libraries see each call once.
+/// In either order, each library sees each call once.
 #[test]
 fn it_stacks_with_another_preload() {
     let other = other_library().display().to_string();
@@ -220,7 +220,7 @@ fn it_stacks_with_another_preload() {
     }
 }
 
-/// The loader leaves static programs alone; they run, unslowed.
+/// The loader ignores preloads for static programs; they run without delays.
 #[test]
 fn static_programs_run() {
     let bench = Bench::new();
@@ -263,7 +263,7 @@ fn an_unusable_state_ends_the_program_loudly() {
     }
 }
 
-/// The library needs nothing but libc and the loader, so it can be loaded into anything.
+/// The library needs only libc and the loader, so any program can load it.
 #[test]
 fn the_library_needs_only_libc() {
     let mut readelf = std::process::Command::new("readelf");

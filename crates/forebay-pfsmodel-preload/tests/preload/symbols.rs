@@ -1,10 +1,10 @@
-//! Every symbol that moves data or asks the metadata server is charged exactly once.
+//! Each symbol that transfers data or uses the metadata server is charged exactly once.
 
 use crate::bench::{Bench, pattern, program};
 
 const LENGTH: u64 = 5000;
 
-/// Runs one call of `calls.c` on fresh files and returns the counters.
+/// Runs one call of `calls.c` on new files and returns the counters.
 fn counters_of(call: &str) -> forebay_pfsmodel::Counters {
     let bench = Bench::new();
     bench.file("pfs/a", &pattern(LENGTH as usize));
@@ -133,7 +133,7 @@ fn each_metadata_call_is_one_operation() {
     }
 }
 
-/// The open is one operation, the call another.
+/// The open is one operation and the call is another.
 #[test]
 fn each_metadata_call_on_a_descriptor_is_one_operation() {
     for call in [

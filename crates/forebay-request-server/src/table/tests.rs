@@ -32,7 +32,7 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
     table.add(copy("/d", true), names(&["/d/a", "/d/b", "/d/e/c"]), false);
     assert_eq!(tree(&table, "/d"), counts(0, 3, 0, 0));
     let task = table.take().expect("queued");
-    task.arrived.fetch_add(5, Ordering::Relaxed); // links among them
+    task.arrived.fetch_add(5, Ordering::Relaxed); // includes links
     assert_eq!(tree(&table, "/d"), counts(2, 1, 0, 0), "not before its end");
     assert!(table.is_busy(Path::new("/d/e/c"), false) && table.is_busy(Path::new("/d/e"), true));
     assert!(!table.is_busy(Path::new("/d/new"), false), "it is no part of it");

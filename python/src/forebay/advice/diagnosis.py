@@ -13,9 +13,20 @@ import msgspec
 from forebay.advice.advise import findings, paragraph
 from forebay.advice.model import Finding
 from forebay.profiles.model import Job, Profile
-from forebay.quantities import count, duration
+from forebay.quantities import count, duration, signal_name
 
-State = Literal["refused", "killed", "running", "time limit", "signal", "failed", "undelivered", "ended"]
+State = Literal[
+    "refused",
+    "killed",
+    "running",
+    "time limit",
+    "deadline",
+    "signal",
+    "failed",
+    "write failed",
+    "undelivered",
+    "ended",
+]
 
 #: As the errors of directives come, several in one text: each has its hint in a line of its own.
 _HINT_LINE = re.compile(r"\n\s*hint: (.*)(?:\n|$)")
@@ -37,7 +48,23 @@ def reason(profile: Profile, found: Sequence[Finding] | None = None) -> Reason:
         of_record = profile.source == "forebay" and job.id is not None
         unknown = f"How job {job.id} ended is not known: its job.json is missing or damaged. "
         return _what_it_waited_for(profile, unknown if of_record else "", found)
-    return next(tell(profile, found) for applies, tell in _CASES if applies(job))
+    told = next(tell(profile, found) for applies, tell in _CASES if applies(job))
+    failed = failed_writes(job)
+    if failed is None or told.state in ("refused", "write failed"):
+        return told
+    return msgspec.structs.replace(told, paragraph=f"{failed} {told.paragraph}")
+
+
+def failed_writes(job: Job) -> str | None:
+    """Which writes failed for lack of space or by an I/O error; None if none is known."""
+    if not (job.failed_writes or job.store_was_full):
+        return None
+    full = "The burst buffer was full. " if job.store_was_full else ""
+    if not job.failed_writes:
+        return full.strip()
+    first, more = job.failed_writes[0], len(job.failed_writes) - 1
+    others = f", and so did one in {count(more)} more file{'s' if more > 1 else ''}" if more else ""
+    return f"{full}A write of {first.path} failed with {first.error}{others}."
 
 
 def _named(job: Job) -> str:
@@ -116,15 +143,29 @@ def _time_limit(profile: Profile, _found: Sequence[Finding]) -> Reason:
     return _went_wrong(profile, "time limit", text, "raise the limit: --time, or the option of the scheduler")
 
 
+def _deadline(profile: Profile, _found: Sequence[Finding]) -> Reason:
+    job = profile.job
+    when = "" if job.wall_s is None else f" after {duration(job.wall_s)}"
+    text = (
+        f"{_named(job)} was ended by Forebay{when}, before the end that {job.deadline_told_by} tells, "
+        "so that its stage-out had time. "
+    )
+    return _went_wrong(
+        profile, "deadline", text, "ask for more time, or write checkpoints and go on from them"
+    )
+
+
 def _signal(profile: Profile, _found: Sequence[Finding]) -> Reason:
     number = profile.job.ended_by_signal or 0
-    try:
-        name = signal.Signals(number).name
-    except ValueError:
-        name = f"signal {number}"
+    name = signal_name(number)
     status = profile.job.job_status
     text = f"{_named(profile.job)} ended with status {status}: it, or a program in it, was ended by {name}. "
-    if number == signal.SIGKILL:
+    if number in (signal.SIGUSR1, signal.SIGUSR2) and profile.job.deadline_told_by:
+        text += (
+            f"Forebay sent it before the end that {profile.job.deadline_told_by} tells, as the job "
+            "asked for, and the program does not handle it. "
+        )
+    elif number == signal.SIGKILL:
         text += "Nobody but the system, the scheduler or a user sends it: often memory ran out. "
     elif number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         text += "A user, the scheduler or a terminal that was closed sends it. "
@@ -150,6 +191,23 @@ def _went_wrong(profile: Profile, state: State, text: str, step: str) -> Reason:
         paragraph=_joined(text, _steps_told(profile), _where_data_lie(job)),
         next_step=f"forebay clean {job.id}" if job.kept and job.left else step,
     )
+
+
+def _write_failed(profile: Profile, _found: Sequence[Finding]) -> Reason:
+    job = profile.job
+    staged = ""
+    if job.incomplete:
+        number, first = count(len(job.incomplete)), job.incomplete[0]
+        staged = f"Staged files that may be incomplete: {number}, the first: {first}."
+    text = _joined(
+        f"{_named(job)} ended with status 0, but not all it wrote was stored.",
+        failed_writes(job) or "",
+        staged,
+    )
+    step = None
+    if job.store_was_full:
+        step = "give the jobdw line more capacity, or stage out while the job runs: forebay run --drain"
+    return Reason(state="write failed", paragraph=text, next_step=step)
 
 
 def _undelivered(profile: Profile, _found: Sequence[Finding]) -> Reason:
@@ -219,9 +277,11 @@ _CASES: tuple[tuple[Callable[[Job], bool], Callable[[Profile, Sequence[Finding]]
     (lambda job: job.error is not None, _refused),
     (lambda job: job.killed, _killed),
     (lambda job: job.running, _running),
+    (lambda job: job.ended_for_stage_out, _deadline),
     (lambda job: job.over_time_limit, _time_limit),
     (lambda job: job.ended_by_signal is not None, _signal),
     (lambda job: bool(job.job_status), _failed),
+    (lambda job: failed_writes(job) is not None and not job.undelivered, _write_failed),
     (lambda job: job.undelivered or bool(job.exit_code), _undelivered),
     (lambda job: True, _ended),
 )

@@ -17,7 +17,7 @@ from forebay.profiles import metrics
 from forebay.profiles.model import Traffic
 from forebay.quantities import count, percent, size
 
-#: A directive's path may not hold these; docs/directives.md has the rest of the syntax.
+#: A directive's path may not hold these; docs/reference/directives.md has the rest of the syntax.
 UNFIT_IN_DIRECTIVE = frozenset('"$')
 
 

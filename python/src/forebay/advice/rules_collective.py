@@ -57,7 +57,7 @@ def collective_buffering_off(view: FileView) -> Iterator[Draft]:
             rule="Collective buffering joins the pieces of all ranks into large calls; system calls far "
             "smaller than what each rank asks for in one collective call show that it is off.",
             source="ROMIO Users Guide, section on hints; measured: 23,040 system writes become 5 "
-            "(docs/advice.md)",
+            "(docs/reference/advice.md)",
             action=f"Switch collective buffering on for this file, and take romio_cb_{way}=disable out "
             "of the job script, of ROMIO_HINTS, and of the program.",
             hints={f"romio_cb_{way}": "enable"},
@@ -277,7 +277,7 @@ def hints_without_effect(view: FileView) -> Iterator[Draft]:
             for hint in ignored
         ),
         rule="A hint is a wish: what the MPI does not know or cannot grant it passes over in silence.",
-        source="MPI standard, chapter on I/O; compared with what was observed (docs/mpi.md)",
+        source="MPI standard, chapter on I/O; compared with what was observed (docs/reference/mpi.md)",
         action=action,
         hints=remedy,
         seconds=view.seconds,

@@ -65,7 +65,7 @@ def no_finalize(view: JobView) -> Iterator[Draft]:
             evidence=(Evidence(counter="finished", value="false"),),
             rule="The statistics are joined in MPI_Finalize; a program that is killed, aborts or exits "
             "has none.",
-            source="docs/mpi.md",
+            source="docs/reference/mpi.md",
             action="Look at the job's own output for the reason: `forebay why` has what Forebay knows.",
         )
 
@@ -247,6 +247,6 @@ def emulated(view: JobView) -> Iterator[Draft]:
         title=f"The file system was emulated ({view.profile.job.emulated}){told} in that model",
         evidence=(Evidence(counter="emulated", value=view.profile.job.emulated),),
         rule="The emulation delays calls by a model; what it says of settings holds for the model.",
-        source="docs/pfs-model.md",
+        source="docs/explanation/emulation.md",
         action="Measure again on the machine itself.",
     )

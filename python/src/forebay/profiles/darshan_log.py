@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from forebay.profiles import darshan_hints, darshan_messages, darshan_ranks
+from forebay.profiles import darshan_hints, darshan_messages, darshan_ranks, plain_file
 from forebay.profiles.darshan_counters import CALL_KINDS, MODULES, SHARED, SIZE_CLASSES
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import (
@@ -76,7 +76,7 @@ def read(path: Path) -> Profile:
 
 def _raw(path: Path) -> darshan_messages.Log:
     try:
-        with path.open("rb") as log:
+        with plain_file.opened(path) as log:
             empty = not log.read(1)
     except OSError as error:
         raise ProfileError(

@@ -1,4 +1,4 @@
-"""A description of a parallel file system: `machines/*.toml`, keys and units in docs/pfs-model.md."""
+"""A description of a parallel file system: `machines/*.toml`, keys and units in docs/explanation/emulation.md."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def read_machine(named: Path) -> Machine:
         raise ProfileError(f"{path}: {error.strerror}", "forebay machines lists what is installed") from error
     except KeyError as error:
         raise ProfileError(
-            f"{path}: {error} is missing", "docs/pfs-model.md has the keys of a machine file"
+            f"{path}: {error} is missing", "docs/explanation/emulation.md has the keys of a machine file"
         ) from error
     except (ValueError, TypeError) as error:
-        raise ProfileError(f"{path}: {error}", "docs/pfs-model.md has the form of a machine file") from error
+        raise ProfileError(
+            f"{path}: {error}", "docs/explanation/emulation.md has the form of a machine file"
+        ) from error

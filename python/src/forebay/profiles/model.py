@@ -182,6 +182,15 @@ class Staging(msgspec.Struct, kw_only=True):
     failures: int = 0
 
 
+class FailedWrite(msgspec.Struct, kw_only=True):
+    """The first write of a file that failed for lack of space or quota, or by an I/O error."""
+
+    path: str
+    error: str  # ENOSPC, EDQUOT or EIO
+    call: str
+    unix_us: int
+
+
 class Job(msgspec.Struct, kw_only=True):
     """The job as a whole."""
 
@@ -214,8 +223,13 @@ class Job(msgspec.Struct, kw_only=True):
     left: bool = False  # it holds an allocation, processes or files until `forebay clean` has seen to it
     ended_by_signal: int | None = None  # sent to `forebay run`
     over_time_limit: bool = False
+    deadline_told_by: str | None = None  # of a job that was ended, or got a signal, before that deadline
+    ended_for_stage_out: bool = False  # before the deadline, so that its stage-out had time
     failures: list[str] = []  # what could not be staged: path and reason
     cleaned: bool = False  # killed, and `forebay clean` has seen to what was left
+    failed_writes: list[FailedWrite] = []  # oldest first
+    store_was_full: bool = False
+    incomplete: list[str] = []  # where staged files lie that may be incomplete
     undelivered: bool = False  # not all that was to be staged out arrived, or may have
 
 

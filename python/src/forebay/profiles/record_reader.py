@@ -1,4 +1,4 @@
-"""Reader of our own records: a record directory, or one file of FOREBAY_MPI_STATS (docs/profiles.md).
+"""Reader of our own records: a record directory, or one file of FOREBAY_MPI_STATS (docs/explanation/profiles.md).
 
 What is damaged, half-written or newer than this reader is named in the notes; the rest is read.
 """
@@ -20,6 +20,7 @@ from forebay.profiles.merge import by_path, known_sum
 from forebay.profiles.model import (
     Collective,
     Extreme,
+    FailedWrite,
     File,
     Heat,
     Hints,
@@ -35,7 +36,7 @@ from forebay.profiles.model import (
 )
 
 LAYER_NAMES: dict[str, LayerName] = {"mpiio": "MPI-IO", "posix": "POSIX", "stdio": "STDIO"}
-#: docs/profiles.md: at most 256 rows of 128 bins. What claims more is damaged.
+#: docs/explanation/profiles.md: at most 256 rows of 128 bins. What claims more is damaged.
 HEAT_CELLS_MAX = 256 * 128
 EXIT_CODE_REFUSED = 125
 EXIT_CODE_TIME_LIMIT = 124
@@ -108,7 +109,7 @@ def _converted(path: Path, document: object, form: type[Form]) -> Form:
         return msgspec.convert(document, form)
     except msgspec.ValidationError as error:
         raise ProfileError(
-            f"{path}: not as documented: {error}", "docs/profiles.md has the format"
+            f"{path}: not as documented: {error}", "docs/explanation/profiles.md has the format"
         ) from error
 
 
@@ -132,7 +133,33 @@ def _read_job(directory: Path, notes: list[str]) -> Job:
             f"job.json has format {job.forebay_job}; {record_schema.JOB_FORMAT} is known here: "
             "the rest is left out."
         )
-    return _job(job, _is_left(directory, job.id))
+    read = _job(job, _is_left(directory, job.id))
+    read.failed_writes = _failed_writes(directory / "failed-writes", notes)
+    return read
+
+
+def _failed_writes(path: Path, notes: list[str]) -> list[FailedWrite]:
+    """The list that the recording library appends to. Its last line may be cut: there may be no room."""
+    try:
+        lines = plain_file.content(path).splitlines()
+    except FileNotFoundError:
+        return []
+    except (ProfileError, OSError) as error:
+        notes.append(f"failed writes are not known: {error}")
+        return []
+    found: dict[tuple[int | None, int | None, str | None], FailedWrite] = {}
+    for line in lines:
+        try:
+            failed = msgspec.json.decode(line, type=record_schema.FailedWriteLine)
+        except msgspec.DecodeError:
+            continue
+        key = (failed.device, failed.inode, failed.path if failed.inode is None else None)
+        if failed.error is None:
+            found.pop(key, None)
+        else:
+            told = FailedWrite(path=failed.path, error=failed.error, call=failed.call, unix_us=failed.unix_us)
+            found.setdefault(key, told)
+    return sorted(found.values(), key=lambda failed: failed.unix_us)
 
 
 def _is_left(directory: Path, identity: str) -> bool:
@@ -151,6 +178,7 @@ def _job(job: record_schema.WireJob, left: bool) -> Job:
     status = outcome.job_status
     signal = (status or 0) - EXIT_CODE_SIGNAL
     ended_by = signal if 0 < signal <= SIGNAL_MAX else None
+    deadline = outcome.deadline
     staged = [part for part in (outcome.stage_in, outcome.stage_out) if part is not None]
     return Job(
         id=job.id,
@@ -182,8 +210,14 @@ def _job(job: record_schema.WireJob, left: bool) -> Job:
         unseen=running and gone is None,
         left=left,
         ended_by_signal=ended_by,
-        over_time_limit=outcome.exit_code == EXIT_CODE_TIME_LIMIT,
+        over_time_limit=outcome.exit_code == EXIT_CODE_TIME_LIMIT and not (deadline and deadline.ended_job),
+        deadline_told_by=deadline.told_by
+        if deadline and (deadline.ended_job or deadline.signalled)
+        else None,
+        ended_for_stage_out=deadline is not None and deadline.ended_job,
         failures=[f"{path}: {reason}" for part in staged for path, reason in part.failures],
+        store_was_full=outcome.store_full_unix_ms is not None,
+        incomplete=[file.destination for part in staged for file in part.incomplete],
         undelivered=outcome.undelivered,
     )
 

@@ -1,4 +1,4 @@
-"""The JSON that `libforebay_mpi.so` and `forebay` write, as docs/mpi.md and docs/profiles.md define it.
+"""The JSON that `libforebay_mpi.so` and `forebay` write, as docs/reference/mpi.md and docs/explanation/profiles.md define it.
 
 Every member may be absent, for older formats lack some; members of newer formats are passed over.
 """
@@ -190,6 +190,26 @@ class Step(msgspec.Struct):
     aborted: Aborted | None = None
 
 
+class FailedWriteLine(msgspec.Struct):
+    """A line of `failed-writes`. Without an error the file was emptied since the failure."""
+
+    path: str
+    call: str
+    unix_us: int
+    error: str | None = None
+    device: int | None = None
+    inode: int | None = None
+
+
+class IncompleteFile(msgspec.Struct):
+    """A staged file that may be incomplete."""
+
+    source: str
+    destination: str
+    is_recorded: bool = False
+    is_renamed: bool = False
+
+
 class Staged(msgspec.Struct):
     """`stage_in` or `stage_out` of `forebay run --json`."""
 
@@ -197,6 +217,7 @@ class Staged(msgspec.Struct):
     bytes: int = 0
     seconds: float = 0.0
     failures: list[tuple[str, str]] = []
+    incomplete: list[IncompleteFile] = []
 
 
 class StoreUsed(msgspec.Struct):
@@ -204,6 +225,15 @@ class StoreUsed(msgspec.Struct):
 
     store: str
     capacity_bytes: int | None = None
+
+
+class Deadline(msgspec.Struct):
+    """`deadline` of `forebay run --json`."""
+
+    end_unix_s: float
+    told_by: str
+    signalled: int | None = None
+    ended_job: bool = False
 
 
 class Outcome(msgspec.Struct):
@@ -217,6 +247,8 @@ class Outcome(msgspec.Struct):
     stage_out: Staged | None = None
     kept: str | None = None
     undelivered: bool = False
+    store_full_unix_ms: int | None = None
+    deadline: Deadline | None = None
 
 
 class Process(msgspec.Struct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from forebay.profiles import records
+from forebay.profiles import plain_file, records
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Job, Profile
 
@@ -58,7 +58,7 @@ def open_path(path: Path) -> Profile:
 def _open_file(path: Path) -> Profile:
     if not path.is_file():
         raise ProfileError(f"{path}: neither a file nor a directory", WHAT_CAN_BE_READ)
-    with path.open("rb") as file:
+    with plain_file.opened(path) as file:
         head = file.read(HEAD_BYTES)
     if not head:
         raise ProfileError(
@@ -103,9 +103,9 @@ def _open_directory(path: Path) -> Profile:
 def _begins_as_darshan(path: Path) -> bool:
     """What cannot be opened is no candidate: others in the directory may be readable."""
     try:
-        with path.open("rb") as file:
+        with plain_file.opened(path) as file:
             return _is_darshan(file.read(HEAD_BYTES))
-    except PermissionError:
+    except (PermissionError, ProfileError):
         return False
 
 

@@ -17,7 +17,7 @@ FOREBAY_REPORT = 1
 
 
 def as_json(jobs: list[Advised], comparison: Comparison | None, machine: Machine | None, advice: bool) -> str:
-    """`forebay_report`, `jobs`, and `differences` between two or more; docs/report.md has the members.
+    """`forebay_report`, `jobs`, and `differences` between two or more; docs/start/report.md has the members.
 
     Bytes of names that are no UTF-8 come out as lone surrogates, as Python's `os.fsdecode` gives them.
     """

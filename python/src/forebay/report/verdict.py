@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forebay import quantities
+from forebay.advice.diagnosis import failed_writes
 from forebay.advice.thresholds import IO_SHARE_MIN
 from forebay.profiles import metrics
 from forebay.profiles.model import Profile
@@ -29,16 +30,20 @@ def verdict(profile: Profile) -> str:
         if state
         else ""
     )
-    return failed + _of_io(profile)
+    of_writes = failed_writes(profile.job)
+    of_io = _of_io(profile, is_held_back=of_writes is not None)
+    return " ".join(filter(None, (failed.strip(), of_writes, of_io)))
 
 
-def _of_io(profile: Profile) -> str:
+def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     if not any(program.files for program in profile.programs):
         return "Nothing was recorded of its I/O."
     share = metrics.io_share(profile)
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:
         return "How long its I/O took is not told by the source."
+    if whole < IO_SHARE_MIN and is_held_back:
+        return f"I/O took {quantities.percent(whole)} of the run time."
     if whole < IO_SHARE_MIN:
         return f"I/O took {quantities.percent(whole)} of the run time: storage did not hold this job back."
     parts = _parts(profile)

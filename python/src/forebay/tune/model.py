@@ -1,7 +1,7 @@
 """What the tuner's rooms hand to each other: parameters, configurations, runs, steps, verdicts.
 
 Times are in seconds, sizes in bytes. None means not known. All of it goes into the study file as it stands
-here (docs/tune.md).
+here (docs/explanation/tuner.md).
 """
 
 from __future__ import annotations
@@ -114,6 +114,11 @@ class Pairing(msgspec.Struct, frozen=True, kw_only=True):
     confidence: float
     default_s: float  # medians of the paired runs
     tuned_s: float
+
+    @property
+    def interval(self) -> str | None:
+        """Its ends as text; None for one pair, which says nothing of how much others would differ."""
+        return f"{self.low:.2f} to {self.high:.2f}" if self.pairs > 1 else None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -133,7 +133,7 @@ def _seconds(profile: Profile, pattern: str | None) -> float:
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """As libforebay_mpi compares them: docs/mpi.md."""
+    """As libforebay_mpi compares them: docs/reference/mpi.md."""
     name = path if "/" in pattern else PurePosixPath(path).name
     return fnmatch.fnmatchcase(name, pattern)
 

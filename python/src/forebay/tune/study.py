@@ -1,4 +1,4 @@
-"""The study file: all that was decided and measured, one JSON object a line (docs/tune.md, "The study file").
+"""The study file: all that was decided and measured, one JSON object a line (docs/explanation/tuner.md, "The study file").
 
 Each line is written whole and synced before the next thing is done. A last line without its end is what a
 killed tuner was writing: readers pass it over, the next writer removes it.
@@ -13,6 +13,7 @@ from typing import IO, Literal
 
 import msgspec
 
+from forebay.profiles import plain_file
 from forebay.tune.budget import Budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import Place, Plan, Run, Verdict
@@ -102,7 +103,8 @@ class Study:
         """A new one. TuneError if there is one, or it cannot be written."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            file = (directory / FILE_NAME).open("a+b")
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+            file = plain_file.opened(directory / FILE_NAME, "a+b", flags)
         except OSError as error:
             raise TuneError(
                 f"{directory}: {error.strerror}", "--study DIR puts the study elsewhere"
@@ -131,7 +133,8 @@ class Study:
         directory = path if path.is_dir() else path.parent
         name = directory / FILE_NAME
         try:
-            file = name.open("r+b" if write else "rb")
+            how = ("r+b", os.O_RDWR) if write else ("rb", os.O_RDONLY)
+            file = plain_file.opened(name, *how)
         except OSError as error:
             raise TuneError(f"{name}: {error.strerror}", "`forebay tune JOB.sh` makes a study") from error
         try:

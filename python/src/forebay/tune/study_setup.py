@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import random
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from forebay.profiles import plain_file
 from forebay.profiles.machine import Machine, read_machine
 from forebay.tune.budget import RUNS_DEFAULT, Budget
 from forebay.tune.errors import TuneError
@@ -72,7 +74,7 @@ def _beside(script: Path) -> Path:
 def has_study(directory: Path) -> bool:
     """Whether a study was begun there: one whose first line was never finished was not."""
     try:
-        with (directory / FILE_NAME).open("rb") as file:
+        with plain_file.opened(directory / FILE_NAME) as file:
             return b"\n" in file.readline()
     except OSError:
         return False
@@ -89,7 +91,8 @@ def known_options(wanted: Wanted) -> list[str]:
 def open_study(wanted: Wanted, script: JobScript) -> Study:
     """The study to write: that of the directory if there is one, else a new one.
 
-    TuneError if the one that is there is of another script, or was made with other options.
+    One that holds failed runs only is begun again where it does not fit. TuneError if the one that is there
+    is of another script, or was made with other options.
     """
     directory = study_directory(wanted)
     if not has_study(directory):
@@ -101,7 +104,11 @@ def open_study(wanted: Wanted, script: JobScript) -> Study:
         _check_same(study, wanted, script)
     except TuneError:
         study.close()
-        raise
+        if any(run.status != "failed" for run in study.runs) or wanted.trials is not None:
+            raise
+        # It holds failures only: nothing is lost, and nothing of it fits the call that corrects them.
+        shutil.rmtree(directory)
+        return Study.create(directory, _head(wanted, script))
     return study
 
 

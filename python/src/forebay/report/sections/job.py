@@ -75,10 +75,12 @@ def state(job: Job) -> str | None:
         return "killed: it says that it runs, and its process is gone"
     if job.running:
         return "still running: figures are of what has been recorded by now"
+    if job.ended_for_stage_out:
+        return f"ended before the end that {job.deadline_told_by} tells, so that its stage-out had time"
     if job.over_time_limit:
         return "ended at its time limit"
     if job.ended_by_signal:
-        return f"ended by signal {job.ended_by_signal}"
+        return f"ended by {quantities.signal_name(job.ended_by_signal)}"
     failed = next((code for code in (job.job_status, job.exit_code) if code), None)
     return f"failed with status {failed}" if failed else None
 
@@ -120,7 +122,11 @@ def _staging(job: Job) -> list[Section]:
             _moved(moves),
             facts=[(name, value) for name, value in facts if value],
             tables=[Table("Staged", columns, rows)] if rows else [],
-            notes=[f"not staged: {failure}" for failure in job.failures],
+            notes=[
+                *(f"not staged: {failure}" for failure in job.failures),
+                *(f"may be incomplete: {path}" for path in job.incomplete),
+                *(f"a write failed: {one.path}: {one.error} in {one.call}" for one in job.failed_writes),
+            ],
         )
     ]
 

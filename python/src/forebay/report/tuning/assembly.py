@@ -102,8 +102,8 @@ def _gain(study: StudyFigures) -> Tile:
     if not proven:
         return Tile("Times as fast", quantities.UNKNOWN, "nothing is proven")
     _, place, pairing = max(proven, key=lambda one: one[0])
-    interval = f"{pairing.low:.2f} to {pairing.high:.2f}, {PLACE_NAMES[place]}"
-    return Tile("Times as fast", f"{pairing.ratio:.2f}", interval)
+    rests_on = f"{pairing.interval or '1 pair'}, {PLACE_NAMES[place]}"
+    return Tile("Times as fast", f"{pairing.ratio:.2f}", rests_on)
 
 
 def _sections(study: StudyFigures, linked: bool) -> Iterator[Section]:

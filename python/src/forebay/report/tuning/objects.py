@@ -16,7 +16,7 @@ FOREBAY_TUNING_REPORT = 1
 
 
 def as_json(of: Study) -> str:
-    """`forebay_tuning_report`, `study`, `cost_node_hours`, `places`; docs/report.md has the members."""
+    """`forebay_tuning_report`, `study`, `cost_node_hours`, `places`; docs/start/report.md has the members."""
     study = figures(of)
     return json.dumps(
         {

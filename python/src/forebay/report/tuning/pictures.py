@@ -22,7 +22,7 @@ def search(study: StudyFigures, place: PlaceFigures) -> tuple[list[Chart], list[
         return [], []
     marks = [_mark(*one) for one in zip(place.runs, place.drawn_ratios, place.bests(), strict=True)]
     proof = place.verdict.pairing if place.verdict else None
-    interval = Interval(1 / proof.high, 1 / proof.ratio, 1 / proof.low) if proof else None
+    interval = Interval(1 / proof.high, 1 / proof.ratio, 1 / proof.low) if proof and proof.interval else None
     failed = sum(mark.ratio is None for mark in marks)
     paired = f" The final round: {told_pairing(proof)}." if proof else ""
     about = (

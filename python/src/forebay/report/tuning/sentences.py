@@ -64,10 +64,10 @@ def is_job_time(place: PlaceFigures) -> bool:
 def told_pairing(pairing: Pairing) -> str:
     """The ratio with its interval, and what it rests on."""
     pairs = f"{pairing.pairs} pair{'s' if pairing.pairs > 1 else ''}"
-    return (
-        f"{pairing.ratio:.2f} times as fast ({pairing.low:.2f} to {pairing.high:.2f}, {pairs}, "
-        f"{quantities.percent(pairing.confidence)})"
-    )
+    if pairing.interval is None:
+        return f"{pairing.ratio:.2f} times as fast ({pairs})"
+    confidence = quantities.percent(pairing.confidence)
+    return f"{pairing.ratio:.2f} times as fast ({pairing.interval}, {pairs}, {confidence})"
 
 
 def told_runs(runs: Sequence[Run]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -65,13 +66,13 @@ def is_written(file: File) -> bool:
 
 def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
     """What the user should know of files that no run makes anew, since they lie where nothing is restored."""
-    own = (f"{directory}/", *(f"{path.rstrip('/')}/" for path in variables.values()))
+    own = re.compile("|".join([re.escape(f"{directory}/"), *map(_of_any_job, variables.values())]))
     outside = sorted(
         {
             os.path.dirname(file.path)
             for program in mpi_programs(profile)
             for file in program.files
-            if is_written(file) and not file.path.startswith(own)
+            if is_written(file) and not own.match(file.path)
         }
     )
     if not outside:
@@ -81,6 +82,11 @@ def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) ->
         f"the job writes to {', '.join(outside[:3])}{more}, outside of its own directory: "
         "what is there is neither put back between runs nor kept from them"
     ]
+
+
+def _of_any_job(path: str) -> str:
+    """A pattern of this directory of the burst buffer: the profile may be of an earlier job."""
+    return re.sub(r"\d{13,}", r"\\d+", re.escape(path.rstrip("/") + "/"))
 
 
 def io_s(profile: Profile) -> float | None:

@@ -273,10 +273,8 @@ class _Final:
 
 def _judged(tuned: Configuration, found: Pairing) -> Verdict:
     pairs = "1 pair" if found.pairs == 1 else f"{found.pairs} pairs"
-    said = (
-        f"{found.ratio:.2f} times as fast as the default in {pairs} of runs "
-        f"({found.confidence:.0%} interval {found.low:.2f} to {found.high:.2f})"
-    )
+    interval = f" ({found.confidence:.0%} interval {found.interval})" if found.interval else ""
+    said = f"{found.ratio:.2f} times as fast as the default in {pairs} of runs{interval}"
     if found.low > 1 and found.ratio >= GAIN_MIN:
         return Verdict(recommended=tuned, reason=said, pairing=found)
     why = "the gain is too small to matter" if found.low > 1 else "it is not shown to be better"

@@ -67,17 +67,15 @@ def with_job_time(verdict: Verdict, runs: Sequence[Run], confidence: float) -> V
     job = job_pairing(runs, verdict.recommended, confidence)
     if job is None:
         return verdict
-    interval = f"{confidence:.0%} interval {job.low:.2f} to {job.high:.2f}"
+    interval = f" ({confidence:.0%} interval {job.interval})" if job.interval else ""
     if job.high < 1:
         reason = (
             f"in I/O the best setting was {verdict.reason}, but the job as a whole is slower with it: "
-            f"{job.ratio:.2f} times as fast ({interval})"
+            f"{job.ratio:.2f} times as fast{interval}"
         )
         return msgspec.structs.replace(verdict, recommended={}, reason=reason)
     if job.low > 1:
-        said = f"the job as a whole {job.ratio:.2f} times ({interval})"
+        said = f"the job as a whole {job.ratio:.2f} times{interval}"
     else:
-        said = (
-            f"in the run time of the whole job that is lost in its noise: {job.ratio:.2f} times ({interval})"
-        )
+        said = f"in the run time of the whole job that is lost in its noise: {job.ratio:.2f} times{interval}"
     return msgspec.structs.replace(verdict, reason=f"I/O is {verdict.reason}; {said}")

@@ -37,7 +37,7 @@ _LAUNCHING = (
 
 
 class Issued(msgspec.Struct):
-    """The line that forebay-replay prints; docs/trace.md."""
+    """The line that forebay-replay prints; docs/reference/trace.md."""
 
     ranks: int
     calls: int
@@ -189,7 +189,7 @@ def remedy(why: str) -> str:
     """What to do about a replay that failed, by what it said."""
     if "its limit was reached" in why:
         return "FOREBAY_MPI_TRACE_BYTES_MAX allows more for each rank; --study DIR begins a new study"
-    return "do without --replay, in a study of its own: --study DIR; docs/trace.md says what a trace lacks"
+    return "do without --replay, in a study of its own: --study DIR; docs/reference/trace.md says what a trace lacks"
 
 
 def resemblance(job_io_s: float, replay_io_s: float) -> str:

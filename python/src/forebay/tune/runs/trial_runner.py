@@ -207,6 +207,9 @@ class Runner:
             profile = sources.open_path(directory)
         except ProfileError as error:
             return _failed(run, f"its record cannot be read: {error}")
+        if profile.job.failed_writes:
+            failed = profile.job.failed_writes[0]
+            return _failed(run, f"a write of {failed.path} failed with {failed.error}")
         run.io_s = self._io_s(run, profile, directory)
         run.seconds = run.io_s if self.study.head.objective == "io" else run.job_s
         if run.seconds is None and (run.configuration or run.phase != "default"):

@@ -1,4 +1,4 @@
-"""Settings that may make I/O faster. One file for each, or for a family; docs/settings.md has the table."""
+"""Settings that may make I/O faster. One file for each, or for a family; docs/reference/settings.md has the table."""
 
 from forebay.tune.errors import TuneError
 from forebay.tune.settings.aggregators import CbNodes

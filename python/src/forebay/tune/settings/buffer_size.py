@@ -14,7 +14,7 @@ class CbBufferSize(Setting):
     """A smaller one begins to write earlier and stays in the cache, a larger one makes larger calls."""
 
     name = "cb_buffer_size"
-    source = "ROMIO Users Guide; KAUST's burst buffer talk (2018); measured (docs/settings.md)"
+    source = "ROMIO Users Guide; KAUST's burst buffer talk (2018); measured (docs/reference/settings.md)"
 
     def for_files(self, files: Files) -> Parameter | Refusal | None:
         """Where a collective call moves more than the smallest buffer holds."""

@@ -15,7 +15,7 @@ from forebay.tune.settings.setting import Around, Setting
 class CollectiveBuffering(Setting):
     """ROMIO's `automatic` buffers where the ranks' ranges interleave."""
 
-    source = "ROMIO Users Guide; Cray's course on parallel I/O (2012); measured (docs/settings.md)"
+    source = "ROMIO Users Guide; Cray's course on parallel I/O (2012); measured (docs/reference/settings.md)"
 
     def __init__(self, way: Way) -> None:
         self.way = way

@@ -52,7 +52,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Setting:
-    """One setting; each file in this folder has one or a family of them (docs/settings.md).
+    """One setting; each file in this folder has one or a family of them (docs/reference/settings.md).
 
     A new one overrides `for_files` or `for_job`, and of the others those in which it has a say.
     """

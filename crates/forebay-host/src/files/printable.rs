@@ -1,0 +1,36 @@
+//! Paths as a message shows them.
+
+use std::path::Path;
+
+/// The path with its control characters as escapes: in a name, which anybody may choose, they could rewrite what a terminal
+/// shows, or look like another message.
+pub fn printable(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if !text.contains(char::is_control) {
+        return text.into_owned();
+    }
+    text.chars().map(escaped).collect()
+}
+
+fn escaped(letter: char) -> String {
+    if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+}
+
+/// The same for a message, whose own ends of lines stay.
+pub fn printable_text(text: &str) -> String {
+    let is_kept = |letter: char| letter == '\n' || letter == '\t' || !letter.is_control();
+    text.chars()
+        .map(|letter| if is_kept(letter) { letter.to_string() } else { escaped(letter) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(printable(Path::new("a\n\u{1b}[2Jb\u{9b}é")), "a\\n\\u{1b}[2Jb\\u{9b}é");
+        assert_eq!(printable_text("one\n\ttwo\u{1b}"), "one\n\ttwo\\u{1b}");
+    }
+}

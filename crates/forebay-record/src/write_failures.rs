@@ -1,0 +1,101 @@
+//! What is known of failed writes of a job: the list that the recording library appends to, and a full store.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use forebay_host::{files, filesystem, users};
+use forebay_mover::FailedWrites;
+use serde::{Deserialize, Serialize};
+
+use crate::Record;
+
+/// Name of the list in the directory of the profile.
+const LIST: &str = "failed-writes";
+
+/// The first failed write of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedWrite {
+    /// The file, as the job saw it.
+    pub path: String,
+    device: Option<u64>,
+    inode: Option<u64>,
+    /// `ENOSPC`, `EDQUOT` or `EIO`; none in lines of files that were emptied since.
+    pub error: Option<String>,
+    /// The call that failed.
+    pub call: String,
+    /// When, in microseconds since 1970.
+    pub unix_us: u64,
+}
+
+/// Finds the failed writes of one job.
+#[derive(Debug, Clone)]
+pub struct WriteFailures {
+    list: Option<PathBuf>,
+    store: Option<PathBuf>,
+    began_unix_ms: u64,
+    is_accepted: bool,
+}
+
+impl WriteFailures {
+    /// Those of the job of this record. The caller is in the job's view.
+    pub fn of(record: &Record) -> Self {
+        Self {
+            list: record.profile.as_ref().map(|profile| profile.join(LIST)),
+            store: record.place.as_ref().map(|place| place.root.clone()),
+            began_unix_ms: record.began_unix_ms,
+            is_accepted: record.staging.accept_failed_writes,
+        }
+    }
+
+    /// The same, if the user accepts such files.
+    pub fn accepting(mut self, is_accepted: bool) -> Self {
+        self.is_accepted |= is_accepted;
+        self
+    }
+
+    /// The files whose writes failed, oldest first. Empty if the job is not recorded.
+    pub fn recorded(&self) -> Vec<FailedWrite> {
+        let Some(list) = &self.list else {
+            return Vec::new();
+        };
+        let text = files::read_record(list, Some(users::user_id())).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut found: BTreeMap<_, FailedWrite> = BTreeMap::new();
+        for line in lines {
+            let line: FailedWrite = line;
+            let key = (line.device, line.inode, line.inode.is_none().then(|| line.path.clone()));
+            match line.error {
+                Some(_) => drop(found.entry(key).or_insert(line)),
+                None => drop(found.remove(&key)),
+            }
+        }
+        let mut found: Vec<_> = found.into_values().collect();
+        found.sort_by_key(|failed| failed.unix_us);
+        found
+    }
+
+    /// Is the file system of the store full now?
+    pub fn store_is_full(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| filesystem::is_full(store).unwrap_or(false))
+    }
+
+    /// The files that may be incomplete: those whose failed writes are recorded. If none is, those modified since
+    /// `modified_since_unix_ms`, when the store was last seen with room before it was full: a program that is not
+    /// recorded wrote them. Empty if the user accepts them.
+    pub fn incomplete(&self, modified_since_unix_ms: Option<u64>) -> FailedWrites {
+        if self.is_accepted {
+            return FailedWrites::default();
+        }
+        let recorded = self.recorded();
+        let inodes = recorded.iter().filter_map(|failed| failed.device.zip(failed.inode));
+        FailedWrites {
+            inodes: inodes.collect(),
+            modified_since_unix_ms: modified_since_unix_ms.filter(|_| recorded.is_empty()),
+        }
+    }
+
+    /// The same; if the store is full now, each file that the job modified may be incomplete.
+    pub fn incomplete_now(&self) -> FailedWrites {
+        self.incomplete(self.store_is_full().then_some(self.began_unix_ms))
+    }
+}
