@@ -38,7 +38,7 @@ $(NEXTEST):
 	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
-.PHONY: build run test test-programs check bench grids live soak install clean format
+.PHONY: build run test test-programs check docs reference bench grids live soak install clean format
 
 build:
 	tools/needs.sh build
@@ -89,7 +89,7 @@ test-programs: build
 	$(MAKE) -C replay BUILD=$(BUILD)
 	$(MAKE) -C tests BUILD=$(BUILD)
 
-# Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/benchmarks.md).
+# Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/development/benchmarks.md).
 bench: build $(VENV)/made
 	tools/needs.sh bench
 	install -d $(BUILD)/bench
@@ -110,7 +110,7 @@ soak: build $(VENV)/made
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
 	  SOAK_MINUTES=$(SOAK_MINUTES) $(VENV)/bin/python bench/soak
 
-check: $(VENV)/made
+check: $(VENV)/made docs
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -120,12 +120,27 @@ check: $(VENV)/made
 	$(MAKE) -C replay BUILD=$(BUILD)
 	python3 tools/circles_c.py $(BUILD)
 	$(VENV)/bin/python tools/circles.py .
+	$(VENV)/bin/python tools/prose.py
 	$(VENV)/bin/ruff check $(PYTHON)
 	$(VENV)/bin/ruff format --check $(PYTHON) tests
 	$(VENV)/bin/ruff check tests
 	cd python && $(VENV)/bin/lint-imports --no-cache
 	clang-format --dry-run --Werror $(C_FILES)
 	shellcheck $(SHELL_FILES)
+
+# The documentation as pages in build/docs; a broken link or an unlisted page is an error.
+$(BUILD)/docs-venv/made: docs/requirements.txt
+	test -x $(@D)/bin/pip || python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# The page of all commands, from what they say of themselves.
+reference: build
+	$(VENV)/bin/python tools/reference.py $(BUILD)/bin/forebay
+
+docs: $(BUILD)/docs-venv/made
+	tools/needs.sh check
+	$(BUILD)/docs-venv/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs $(BUILD)/docs
 
 format: $(VENV)/made
 	$(CARGO) fmt --all
@@ -134,6 +149,7 @@ format: $(VENV)/made
 	$(VENV)/bin/python tools/floors.py --draw
 
 install: build
+	tools/needs.sh install
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
@@ -142,7 +158,7 @@ install: build
 	install -m 755 $(BUILD)/lib/libdatawarp.so $(PREFIX)/lib/
 	install -m 644 $(BUILD)/include/datawarp.h $(PREFIX)/include/
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|' crates/forebay-capi/cray-datawarp.pc.in > $(PREFIX)/lib/pkgconfig/cray-datawarp.pc
-	python3 -m venv $(PREFIX)/lib/forebay/python
+	python=$$(tools/install_python.sh) && $$python -m venv --clear $(PREFIX)/lib/forebay/python
 	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check ./python
 	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
