@@ -72,7 +72,7 @@ def test_replay_maps_a_trace_of_another_allocation_to_this_one(traced):
 @pytest.mark.parametrize(
     ("refusal", "hint"),
     [
-        ("the trace is cut off", "do without --replay"),
+        ("the trace is cut off", "leave out --replay"),
         ("the trace lacks 7 call(s): its limit was reached", "FOREBAY_MPI_TRACE_BYTES_MAX"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The native side: where `forebay` is, and its series of runs in one allocation (docs/explanation/tuner.md)."""
+"""The program `forebay`, and its series of runs in one allocation (docs/explanation/tuner.md)."""
 
 from __future__ import annotations
 

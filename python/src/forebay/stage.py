@@ -1,4 +1,4 @@
-"""What a program asks of its job's burst buffer while it runs: libdatawarp from Python (docs/reference/libdatawarp.md).
+"""Requests of a running program to its burst buffer: libdatawarp in Python (docs/reference/libdatawarp.md).
 
 The burst-buffer path comes first, in both directions. Each function takes a file, a directory, or a list
 of files. What is refused is an OSError with the number that docs/reference/libdatawarp.md explains.

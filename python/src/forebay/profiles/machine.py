@@ -1,4 +1,4 @@
-"""A description of a parallel file system: `machines/*.toml`, keys and units in docs/explanation/emulation.md."""
+"""A description of a parallel file system: `machines/*.toml` (docs/explanation/emulation.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of our own records: a record directory, or one file of FOREBAY_MPI_STATS (docs/explanation/profiles.md).
+"""Reader of our own records: a directory, or one file of FOREBAY_MPI_STATS (docs/explanation/profiles.md).
 
 What is damaged, half-written or newer than this reader is named in the notes; the rest is read.
 """

@@ -1,4 +1,6 @@
-"""The JSON that `libforebay_mpi.so` and `forebay` write, as docs/reference/mpi.md and docs/explanation/profiles.md define it.
+"""The JSON that `libforebay_mpi.so` and `forebay` write.
+
+Its members are defined in docs/reference/mpi.md and docs/explanation/profiles.md.
 
 Every member may be absent, for older formats lack some; members of newer formats are passed over.
 """

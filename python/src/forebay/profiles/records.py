@@ -1,4 +1,4 @@
-"""The records that `forebay run` and `forebay profile` leave in the state directory (docs/explanation/profiles.md)."""
+"""Records of `forebay run` and `forebay profile` in the state directory (docs/explanation/profiles.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The study file: all that was decided and measured, one JSON object a line (docs/explanation/tuner.md, "The study file").
+"""The study file: all that was decided and measured, one JSON object a line.
+
+The format is in docs/explanation/tuner.md, "The study file".
 
 Each line is written whole and synced before the next thing is done. A last line without its end is what a
 killed tuner was writing: readers pass it over, the next writer removes it.

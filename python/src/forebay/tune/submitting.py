@@ -2,7 +2,8 @@
 
 What the user's script asks of the scheduler is asked for the tuner, line by line as it stands there: PSI/J
 has no field for most of it, and does not quote the values of its custom attributes for a directive
-(docs/development/decisions/0012-psij.md). PSI/J brings the rest of the script, submits it, and tells the job's number.
+(docs/development/decisions/0012-psij.md). PSI/J writes the rest of the script, submits it and tells the
+job's number.
 """
 
 from __future__ import annotations

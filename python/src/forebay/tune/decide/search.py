@@ -2,7 +2,7 @@
 
 The phases: the default; a probe, which shows whether the application obeys at all; the guesses of the rules;
 what the strategy proposes, with the default in between as the anchor; at the end the best few and the default
-in turn (final.py). Nothing but these last runs decides. docs/development/decisions/0013-search.md has the reasons.
+in turn (final.py). Only these last runs decide. docs/development/decisions/0013-search.md has the reasons.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def remedy(why: str) -> str:
     """What to do about a replay that failed, by what it said."""
     if "its limit was reached" in why:
         return "FOREBAY_MPI_TRACE_BYTES_MAX allows more for each rank; --study DIR begins a new study"
-    return "do without --replay, in a study of its own: --study DIR; docs/reference/trace.md says what a trace lacks"
+    return "leave out --replay, with a new --study DIR; docs/reference/trace.md says what a trace lacks"
 
 
 def resemblance(job_io_s: float, replay_io_s: float) -> str:

@@ -1,4 +1,4 @@
-"""Settings that may make I/O faster. One file for each, or for a family; docs/reference/settings.md has the table."""
+"""Settings that may make I/O faster: a file each, or one for a family (docs/reference/settings.md)."""
 
 from forebay.tune.errors import TuneError
 from forebay.tune.settings.aggregators import CbNodes

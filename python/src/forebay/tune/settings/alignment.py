@@ -1,7 +1,8 @@
 """Alignment by libraries above MPI-IO: nc_var_align_size and nc_header_align_size of PnetCDF, hdf5_alignment.
 
 They change where data lie in the file, so its bytes are not those of the default run: only where the output
-can be judged otherwise. `hdf5_alignment` is a key of libforebay_mpi's in MPICH_MPIIO_HINTS (docs/reference/mpi.md).
+can be judged otherwise. `hdf5_alignment` is a key of libforebay_mpi in MPICH_MPIIO_HINTS
+(docs/reference/mpi.md).
 """
 
 from __future__ import annotations
