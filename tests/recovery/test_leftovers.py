@@ -116,7 +116,7 @@ def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
     assert done.returncode == 123 and f"forebay clean {id} stages out what is missing" in done.stderr
     assert "with --discard it gives them up" in done.stderr
     done = job.command("clean", id)
-    assert done.returncode == 123 and f"give up what did not arrive: forebay clean {id} --discard" in done.stderr, (
+    assert done.returncode == 123 and f"give up the missing files: forebay clean {id} --discard" in done.stderr, (
         done.stderr
     )
     assert job.command("clean", id, "--discard").returncode == 0
