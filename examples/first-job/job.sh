@@ -4,7 +4,7 @@
 #DW stage_in type=file source=%d/start.txt destination=$DW_JOB_STRIPED/start.txt
 #DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out
 
-cd "$DW_JOB_STRIPED"
+cd "$DW_JOB_STRIPED" || exit
 mkdir out
 python3 "$SLURM_SUBMIT_DIR/simulate.py" start.txt out 100
-ls out | tail -1
+du -sh out
