@@ -38,7 +38,7 @@ $(NEXTEST):
 	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
-.PHONY: build run test test-programs check docs reference bench grids live soak install clean format
+.PHONY: build run test test-programs check docs pictures reference bench grids live soak install clean format
 
 build:
 	tools/needs.sh build
@@ -141,6 +141,10 @@ reference: build
 docs: $(BUILD)/docs-venv/made
 	tools/needs.sh check
 	$(BUILD)/docs-venv/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs $(BUILD)/docs
+
+pictures:
+	tools/needs.sh check
+	for source in docs/pictures/*.dot; do dot -Tsvg $$source -o $${source%.dot}.svg || exit; done
 
 format: $(VENV)/made
 	$(CARGO) fmt --all
