@@ -199,5 +199,5 @@ def test_a_model_file_with_a_wrong_unit_is_named_with_its_key(job, wrong, named)
     job.script("touch started", DW)
     done = job.run("--pfs-model", "model.toml")
     assert done.returncode == 125 and "model.toml" in done.stderr and named in done.stderr and wrong in done.stderr
-    assert "hint: docs/explanation/emulation.md" in done.stderr and not (job.directory / "started").exists()
+    assert "hint: docs/reference/machine-files.md" in done.stderr and not (job.directory / "started").exists()
     job.leaves_nothing()

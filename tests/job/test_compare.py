@@ -163,7 +163,7 @@ def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("nosuch.toml", "forebay machines"), ("job.sh", "docs/explanation/emulation.md")]
+    ("name", "hint"), [("nosuch.toml", "forebay machines"), ("job.sh", "docs/reference/machine-files.md")]
 )
 def test_a_machine_file_that_cannot_be_read_is_told_with_a_remedy(job, name, hint):
     job.script("touch ran", DW)

@@ -140,7 +140,7 @@ pub fn model(file: &Path) -> Result<Model, CliError> {
         CliError::new(error.to_string()).with_hint(hint)
     })?;
     Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {
-        let hint = "docs/explanation/emulation.md describes the file";
+        let hint = "docs/reference/machine-files.md describes the file";
         CliError::new(error.to_string()).with_hint(hint)
     })
 }

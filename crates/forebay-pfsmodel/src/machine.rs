@@ -9,7 +9,7 @@ use crate::quantity::{Kind, Quantity};
 /// The model rejects stripe sizes that are no multiple of 64 KiB, as Lustre does.
 pub const STRIPE_SIZE_MULTIPLE_BYTES: u64 = 64 * 1024;
 
-/// A parallel file system, as described in `docs/explanation/emulation.md`.
+/// A parallel file system, as described in `docs/reference/machine-files.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// Name of the machine, for reports.

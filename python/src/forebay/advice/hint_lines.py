@@ -1,4 +1,4 @@
-"""The line of a job script that sets hints for files: MPICH_MPIIO_HINTS, syntax in docs/reference/mpi.md."""
+"""The line of a job script that sets hints for files: MPICH_MPIIO_HINTS; syntax: docs/reference/hints.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A description of a parallel file system: `machines/*.toml` (docs/explanation/emulation.md)."""
+"""A description of a parallel file system: `machines/*.toml` (docs/reference/machine-files.md)."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def read_machine(named: Path) -> Machine:
         raise ProfileError(f"{path}: {error.strerror}", "forebay machines lists what is installed") from error
     except KeyError as error:
         raise ProfileError(
-            f"{path}: {error} is missing", "docs/explanation/emulation.md has the keys of a machine file"
+            f"{path}: {error} is missing", "docs/reference/machine-files.md has the keys of a machine file"
         ) from error
     except (ValueError, TypeError) as error:
         raise ProfileError(
-            f"{path}: {error}", "docs/explanation/emulation.md has the form of a machine file"
+            f"{path}: {error}", "docs/reference/machine-files.md has the form of a machine file"
         ) from error

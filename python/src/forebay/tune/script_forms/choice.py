@@ -14,7 +14,7 @@ def choose(profile: Profile) -> Form:
     """The form for the job's MPI.
 
     Cray's MPI reads MPICH_MPIIO_HINTS itself. Open MPI 5 does not hand hints on to its ROMIO, which
-    reads a file of its own (docs/reference/mpi.md). All others get them through libforebay_mpi.
+    reads a file of its own (docs/reference/hints.md). All others get them through libforebay_mpi.
     """
     names = [program.mpi for program in profile.programs if program.mpi]
     if profile.source == "cray" or any("CRAY" in name.upper() for name in names):

@@ -8,7 +8,7 @@ import re
 from forebay.advice.hint_lines import hints_line
 from forebay.tune.script_forms.job_lines import Hints, Job
 
-#: Separators outside of #...#, a value that holds some (docs/reference/mpi.md).
+#: Separators outside of #...#, a value that holds some (docs/reference/hints.md).
 _RULES = re.compile(r",(?=(?:[^#]*#[^#]*#)*[^#]*$)")
 _PAIRS = re.compile(r":(?=(?:[^#]*#[^#]*#)*[^#]*$)")
 _BLANKS = " \t\n\r\\"

@@ -44,6 +44,6 @@ def _for_all_files(hints: Hints) -> dict[str, str]:
             if result.setdefault(key, value) != value:
                 raise TuneError(
                     f"{key} is {value} for {pattern}, {result[key]} for others: this MPI has one for all",
-                    "tune one pattern, or use an MPI that obeys hints for each file (docs/reference/mpi.md)",
+                    "tune one pattern, or use an MPI with hints for each file (docs/reference/hints.md)",
                 )
     return result

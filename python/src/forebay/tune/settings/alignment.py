@@ -2,7 +2,7 @@
 
 They change where data lie in the file, so its bytes are not those of the default run: only where the output
 can be judged otherwise. `hdf5_alignment` is a key of libforebay_mpi in MPICH_MPIIO_HINTS
-(docs/reference/mpi.md).
+(docs/reference/hints.md).
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Files:
 
     @property
     def is_ompio(self) -> bool:
-        """Open MPI's own MPI-IO has it, which hints replace by ROMIO (docs/reference/mpi.md)."""
+        """Open MPI's own MPI-IO has it, which hints replace by ROMIO (docs/reference/hints.md)."""
         return any((view.file.opened_by or "").startswith(("mca_fs_", "mca_fbtl_")) for view in self.views)
 
     @property
