@@ -38,7 +38,7 @@ $(NEXTEST):
 	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
-.PHONY: build run test test-programs check docs pictures reference bench grids live soak install clean format
+.PHONY: build run test test-programs check docs site pictures reference bench grids live soak install clean format
 
 build:
 	tools/needs.sh build
@@ -145,6 +145,11 @@ docs: $(BUILD)/docs-venv/made
 pictures:
 	tools/needs.sh check
 	for source in docs/pictures/*.dot; do dot -Tsvg $$source -o $${source%.dot}.svg || exit; done
+
+# The site of all releases and of main in build/site, one folder each; only what is committed.
+site: $(BUILD)/docs-venv/made
+	tools/needs.sh check
+	tools/site.sh $(BUILD)/docs-venv/bin/sphinx-build $(BUILD)/site
 
 format: $(VENV)/made
 	$(CARGO) fmt --all

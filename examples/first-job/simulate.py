@@ -10,4 +10,4 @@ for step in range(1, steps + 1):
     heat = [heat[0], *inner, heat[-1]]
     if step % 10 == 0:
         with open(f"{out}/step-{step:04}.txt", "w") as file:
-            file.writelines(f"{value}\n" for value in heat)
+            file.writelines(f"{value:.12e}\n" for value in heat)

@@ -114,7 +114,7 @@ def paragraph(profile: Profile, found: Sequence[Finding]) -> str:
 def _first_sentence(view: JobView) -> str:
     share = view.io_share
     if not view.profile.programs:
-        return "Nothing was recorded of the I/O of this job."
+        return "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
     if share is None or share.slowest is None:
         return "How long the I/O took is not known."
     part = percent(share.slowest)

@@ -37,7 +37,7 @@ def verdict(profile: Profile) -> str:
 
 def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     if not any(program.files for program in profile.programs):
-        return "Nothing was recorded of its I/O."
+        return "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
     share = metrics.io_share(profile)
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:
