@@ -170,7 +170,9 @@ def test_each_launcher_starts_as_many_tasks_as_its_options_say(job, line, count)
     job.script(line)
     done = job.run()
     assert (done.returncode, done.stdout.split()) == (0, ["x"] * count), done.stderr
-    assert "warning" not in done.stderr
+    warnings = [text for text in done.stderr.splitlines() if text.startswith("warning")]
+    # A machine with one processor has fewer than these ranks want.
+    assert [text for text in warnings if "processors of this machine" not in text] == []
 
 
 @pytest.mark.parametrize(
