@@ -1,7 +1,8 @@
 //! Parses the access modes of an allocation.
 
 use crate::problem::Finding;
-use crate::rules::{MODES, MODIFIERS, Value, Word, key_names};
+use crate::rules::{Key, MODES, MODIFIERS, Value, Word, key_names};
+use crate::suggestion::with_suggestion;
 use crate::token::Token;
 use crate::{AccessMode, values};
 
@@ -51,7 +52,11 @@ fn read_mode(part: &Token, findings: &mut Vec<Finding>) -> Result<&'static Word,
         return Err(Finding::error(
             part.start,
             format!("unknown access_mode \"{name}\""),
-            "write access_mode=striped, access_mode=private or access_mode=striped,private",
+            with_suggestion(
+                name,
+                MODES.iter().map(|word| word.name),
+                "write access_mode=striped, access_mode=private or access_mode=striped,private",
+            ),
         ));
     };
     if let Some(inside) = inside {
@@ -73,7 +78,11 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
             findings.push(Finding::error(
                 part.start,
                 format!("unknown modifier \"{name}\""),
-                format!("known are {}", key_names(MODIFIERS)),
+                with_suggestion(
+                    name,
+                    MODIFIERS.iter().flat_map(Key::names),
+                    format!("known are {}", key_names(MODIFIERS)),
+                ),
             ));
             continue;
         };

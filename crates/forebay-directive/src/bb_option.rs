@@ -3,6 +3,7 @@
 use crate::Symbols;
 use crate::lines::{Found, Line, read as read_lines};
 use crate::problem::{Origin, Position, Problem};
+use crate::suggestion::with_suggestion;
 use crate::token::{SourceByte, Token, option_words};
 
 const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
@@ -90,7 +91,9 @@ fn leftover(word: &Token) -> Problem {
         let hint = format!("it is a line of a script: #BB {text} name=NAME ...");
         return Problem::new(word.start, message, hint);
     }
-    Problem::new(word.start, format!("--bb does not know \"{text}\""), HINT)
+    let name = text.split('=').next().unwrap_or_default();
+    let hint = with_suggestion(name, ["capacity", "access", "type", "pool", "swap"], HINT);
+    Problem::new(word.start, format!("--bb does not know \"{text}\""), hint)
 }
 
 /// The bytes of all lines, with a blank between lines. Values of the option have no symbols.

@@ -3,7 +3,8 @@
 use crate::dialect::Dialect;
 use crate::lines::Line;
 use crate::problem::{Finding, Position, Problem, Weight};
-use crate::rules::{Command, FOREIGN, Key, Requirement, Value, key_names};
+use crate::rules::{COMMANDS, Command, FOREIGN, Key, NNF_COMMANDS, Requirement, Value, key_names};
+use crate::suggestion::with_suggestion;
 use crate::token::Token;
 use crate::{access, values};
 
@@ -84,7 +85,15 @@ fn find_command(word: &Token, line: &Line, dialect: Dialect) -> Result<&'static 
         return Err(Problem::new(
             word.start,
             format!("unknown command \"{}\"", word.text),
-            foreign.map_or_else(|| known_commands(dialect), |(_, hint)| (*hint).to_owned()),
+            foreign.map_or_else(
+                || {
+                    // Of both dialects, since an unknown command does not tell which one is meant.
+                    let own = dialect.commands().iter();
+                    let all = own.chain(COMMANDS).chain(NNF_COMMANDS).map(|command| command.name);
+                    with_suggestion(&word.text, all, known_commands(dialect))
+                },
+                |(_, hint)| (*hint).to_owned(),
+            ),
         ));
     };
     if command.prefix != line.prefix {
@@ -107,7 +116,9 @@ impl Directive {
         };
         let Some(key) = command.key(name) else {
             let message = format!("unknown key \"{name}\"");
-            return vec![Finding::error(word.start, message, knows(command))];
+            let names = command.keys.iter().flat_map(Key::names);
+            let hint = with_suggestion(name, names, knows(command));
+            return vec![Finding::error(word.start, message, hint)];
         };
         // A key with a wildcard keeps the name as written.
         let name = if key.name.ends_with('*') { name } else { key.name };
@@ -142,7 +153,7 @@ impl Directive {
             let hint = if word.text == "\\" {
                 "a line goes on in the next one if the backslash is its last character".into()
             } else {
-                knows(command)
+                with_suggestion(&word.text, command.flags.iter().copied(), knows(command))
             };
             return vec![Finding::error(word.start, message, hint)];
         };

@@ -15,6 +15,7 @@ mod request;
 mod rules;
 mod size;
 mod stage_list;
+mod suggestion;
 mod token;
 mod values;
 mod variable_use;
@@ -31,6 +32,7 @@ pub use rules::{
 };
 pub use size::{SizeError, parse_size};
 pub use stage_list::stages_of_list;
+pub use suggestion::closest;
 pub use values::{NAME_BYTES_MAX, name_error};
 pub use variable_use::{VariableUse, expanded_variables};
 pub use variables::{AccessMode, VariableStyle, matches_variable};

@@ -2,6 +2,7 @@
 
 use crate::VariableStyle;
 use crate::problem::Finding;
+use crate::suggestion::closest;
 use crate::token::Token;
 
 /// The location of a path.
@@ -56,7 +57,12 @@ fn inner(
     let persistent = naming.persistent(variable).map(str::to_owned);
     let is_known = naming.is_job(variable) || persistent.is_some();
     if !is_known || !(rest.is_empty() || rest.starts_with('/')) {
-        return wrong("is not in the burst buffer", &naming.hint());
+        let own = naming.of_job();
+        let hint = match closest(variable, [own.as_str()]) {
+            Some(meant) if !is_known => format!("did you mean ${meant}? {}", naming.hint()),
+            _ => naming.hint(),
+        };
+        return wrong("is not in the burst buffer", &hint);
     }
     if rest.split('/').any(|part| part == "..") {
         return wrong("leaves the burst buffer", "write the path without \"..\"");

@@ -136,6 +136,12 @@ impl Key {
         self
     }
 
+    /// The names of the key, except of one with a wildcard.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let names = std::iter::once(self.name).chain(self.alias);
+        names.filter(|name| !name.ends_with('*'))
+    }
+
     /// Whether this is a name of the key.
     pub fn is_written(&self, name: &str) -> bool {
         match self.name.strip_suffix('*') {

@@ -2,6 +2,7 @@
 
 use crate::problem::{Finding, Position};
 use crate::rules::{Key, Support, Value, Word};
+use crate::suggestion::with_suggestion;
 use crate::token::Token;
 use crate::{parse_size, paths};
 
@@ -96,7 +97,11 @@ fn one_of(label: &str, words: &[Word], value: &Token) -> Option<Finding> {
         None => Some(Finding::error(
             value.start,
             format!("{what} is not known"),
-            format!("write {label}{}", alternatives(words)),
+            with_suggestion(
+                &value.text,
+                words.iter().map(|word| word.name),
+                format!("write {label}{}", alternatives(words)),
+            ),
         )),
     }
 }

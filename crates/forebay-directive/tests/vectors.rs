@@ -185,7 +185,27 @@ const ALONE: &[(&str, Outcome)] = &[
         ),
     ),
     ("#DW", Wrong("1:1 #DW without a command | known commands: jobdw, stage_in")),
-    ("#DW jobwd x=1", Wrong("1:5 unknown command \"jobwd\" | known commands: jobdw")),
+    (
+        "#DW jobwd x=1",
+        Wrong("1:5 unknown command \"jobwd\" | did you mean jobdw? known commands: jobdw"),
+    ),
+    (
+        "#DW jobdw tpye=scratch type=scratch access_mode=striped capacity=1G",
+        Wrong("1:11 unknown key \"tpye\" | did you mean type? jobdw knows type="),
+    ),
+    (
+        "#DW jobdw type=scrach access_mode=striped capacity=1G",
+        Wrong("1:16 type=scrach is not known | did you mean scratch? write type=scratch"),
+    ),
+    (
+        "#DW jobdw type=scratch access_mode=stripped capacity=1G",
+        Wrong("1:36 unknown access_mode \"stripped\" | did you mean striped?"),
+    ),
+    (
+        "#BB destroy_persistent name=proj1 hury",
+        Wrong("1:35 \"hury\" is not of the form key=value | did you mean hurry?"),
+    ),
+    ("#DW copy_oot source=/a", Wrong("1:5 unknown command \"copy_oot\" | did you mean copy_out?")),
     ("#BB jobdw", Wrong("1:1 jobdw is written with #DW, not #BB | write #DW jobdw")),
     ("#DW tier_in source=/a", Wrong("1:5 unknown command \"tier_in\" | older DWS had it")),
     ("#BB_LUA pool=p capacity=1K", Wrong("1:4 unknown command \"_LUA\" | #BB_LUA lines are for")),

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use forebay_directive::{AccessMode, PersistentDw, Request, VariableUse, expanded_variables};
+use forebay_directive::{
+    AccessMode, PersistentDw, Request, VariableUse, closest, expanded_variables,
+};
 
 use crate::Error;
 
@@ -44,6 +46,14 @@ fn remedy(name: &str, request: &Request) -> String {
     let persistent = persistent.or_else(|| name.strip_prefix("DW_PERSISTENT_"));
     if let Some(allocation) = persistent {
         return format!("add the line #DW persistentdw name={allocation}, {default}");
+    }
+    let own = request.job.iter().flat_map(|job| {
+        let modes = [AccessMode::Striped, AccessMode::Private].into_iter();
+        modes.filter(|mode| job.access.contains(mode)).map(|mode| job.variable(mode))
+    });
+    let own: Vec<_> = own.collect();
+    if let Some(meant) = closest(name, own.iter().map(String::as_str)) {
+        return format!("did you mean ${meant}? write that, {default}");
     }
     match &request.job {
         Some(job) if name == AccessMode::Private.variable() || name == job.naming.of_job() => {
