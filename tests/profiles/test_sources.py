@@ -1,12 +1,14 @@
 """What a user may name, and what is said when it cannot be read."""
 
+import json
 import os
+import pathlib
 import shutil
 
 import pytest
 
 from support import record_data
-from forebay.profiles import sources
+from forebay.profiles import records, sources
 from forebay.profiles.errors import ProfileError
 
 
@@ -35,8 +37,25 @@ def test_by_id_scheduler_id_and_beginning(tmp_path):
         "1795311",
         "1795311",
     ]
-    assert "2 recorded jobs begin so" in refused(tmp_path, "1795")
+    assert "1795 is a part of 2 ids" in refused(tmp_path, "1795")
     assert "no recorded job of that id" in refused(tmp_path, "99")
+
+
+REPOSITORY = pathlib.Path(__file__).parents[2]
+SHORT_IDS = json.loads((REPOSITORY / "crates/forebay-cli/src/short_ids.json").read_text())
+
+
+@pytest.mark.parametrize("case", SHORT_IDS, ids=lambda case: f"{case['wanted']!r} of {len(case['ids'])}")
+def test_short_id_means_what_it_means_to_the_commands_in_rust(tmp_path, case):
+    for number, job in enumerate(case["ids"]):
+        record_data.record(tmp_path, record_data.job_json(job, scheduler_job=None, started_unix_s=float(number)))
+    if isinstance(case["is"], str):
+        assert records.find_record(tmp_path, case["wanted"]).name == case["is"]
+        return
+    with pytest.raises(ProfileError) as raised:
+        records.find_record(tmp_path, case["wanted"])
+    is_ambiguous = "is a part of" in str(raised.value)
+    assert is_ambiguous == (case["is"] is False and bool(case["ids"]))
 
 
 def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):

@@ -11,6 +11,7 @@ use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
 use crate::drain::DrainArguments;
 use crate::gather::GatherArguments;
+use crate::jobs::JobsArguments;
 use crate::machines::MachinesArguments;
 use crate::on_close::WatchArguments;
 use crate::options::job::JobArguments;
@@ -47,6 +48,10 @@ pub enum Verb {
     /// List running jobs, leftovers of killed jobs, and persistent allocations
     #[command(after_help = "Example:\n  forebay status")]
     Status(StatusArguments),
+    /// List this user's jobs, newest first, and what to do about those that need it
+    #[command(after_help = "Example:\n  forebay jobs --limit 5\n\n\
+        forebay status shows only what exists now: running jobs, leftovers, persistent allocations.")]
+    Jobs(JobsArguments),
     /// Within a job: show how far the drain is, or wait for it
     #[command(after_help = "Example:\n  forebay drain wait\n\n\
         Exit codes of drain:\n  1  a file could not be copied, or the job drains nothing")]
@@ -59,7 +64,7 @@ pub enum Verb {
     Watch(WatchArguments),
     /// Stage out the results of killed jobs, and remove their leftovers
     #[command(
-        after_help = "Example:\n  forebay clean\n  forebay clean --discard 1763761234567\n\n\
+        after_help = "Example:\n  forebay clean\n  forebay clean last\n  forebay clean --discard 1763761234567\n\n\
         Exit codes of clean:\n  123  some files were not copied; nothing of that job was removed"
     )]
     Clean(CleanArguments),

@@ -15,19 +15,20 @@ use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
 use forebay_staging::Staged;
 use forebay_terminal::{
-    Progress, print_error, print_failures, print_incomplete, print_json, print_status,
+    CliError, Progress, print_error, print_failures, print_incomplete, print_json, print_status,
     print_warning,
 };
 use indicatif::HumanBytes;
 use serde::Serialize;
 
 use crate::emulation;
+use crate::job_id::resolve_job;
 use crate::options::staging::JobStagingArguments;
 use crate::status::warn_of_unreadable;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct CleanArguments {
-    /// Jobs to clean [default: all with leftovers on this machine, except jobs that were kept on request or stage
+    /// Jobs to clean: id, part of an id, or last (the newest with leftovers) [default: all with leftovers on this machine, except jobs that were kept on request or stage
     /// nothing out]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
@@ -84,6 +85,12 @@ pub fn one(job: &str, overwrite_newer: bool, json: bool) -> i32 {
 }
 
 pub fn clean(arguments: &CleanArguments) -> i32 {
+    let jobs: Result<Vec<_>, _> =
+        arguments.jobs.iter().map(|job| whole_id(job, arguments)).collect();
+    let arguments = match jobs {
+        Ok(jobs) => &CleanArguments { jobs, ..arguments.clone() },
+        Err(error) => return error.print(),
+    };
     // A view may have another working directory.
     let to = arguments.to.as_deref().map(std::path::absolute).transpose();
     let to = match to {
@@ -115,6 +122,25 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
     match chosen.into_iter().next() {
         Some(recorded) => clean_one(recorded, to, arguments).max(code),
         None => code,
+    }
+}
+
+/// The id of the job that the user means. What cannot be undone needs the whole id.
+fn whole_id(wanted: &str, arguments: &CleanArguments) -> Result<String, CliError> {
+    let id = resolve_job(wanted, |_, state| {
+        matches!(state, JobState::Left { .. } | JobState::Lost | JobState::Unreachable)
+    })?;
+    let flags = [
+        ("--discard", arguments.discard),
+        ("--kill", arguments.kill),
+        ("--overwrite-newer", arguments.overwrite_newer),
+    ];
+    match flags.into_iter().find(|(_, given)| *given) {
+        Some((flag, _)) if id != wanted => {
+            let message = format!("{flag} needs the whole id of a job, not {wanted}");
+            Err(CliError::new(message).with_hint(format!("forebay clean {flag} {id}")))
+        }
+        _ => Ok(id),
     }
 }
 

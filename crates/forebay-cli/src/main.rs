@@ -6,7 +6,9 @@ mod compare;
 mod drain;
 mod emulation;
 mod gather;
+mod job_id;
 mod job_setup;
+mod jobs;
 mod machines;
 mod on_close;
 mod options;
@@ -67,6 +69,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Report { words } => python::exec_python_verb("report", &words),
         Verb::Why { words } => python::exec_python_verb("why", &words),
         Verb::Status(arguments) => status::status(&arguments),
+        Verb::Jobs(arguments) => jobs::jobs(&arguments),
         Verb::Drain(arguments) => drain::drain(&arguments),
         Verb::Watch(arguments) => on_close::watch(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),

@@ -22,10 +22,12 @@ use forebay_terminal::{
 };
 use indicatif::HumanBytes;
 
+use crate::job_id::resolve_job;
 pub use arguments::StageArguments;
 use arguments::{List, MoveArguments, OutArguments, Retry, StageVerb, Which};
+use forebay_recovery::JobState;
 use job_staging::{End, POLL_INTERVAL};
-use selection::{Selection, journal_vanished, not_found, open_by_id, select};
+use selection::{Selection, journal_vanished, not_found, open_by_id, resolve, resolve_all, select};
 use store::{StagingRecord, StagingRequest, StagingStatus, with_id};
 
 /// Number of printed failures; `--json` and `list --failed` have all.
@@ -39,8 +41,8 @@ pub fn stage(arguments: &StageArguments) -> i32 {
         StageVerb::Out(how) => (start_out(how), how.what.json),
         StageVerb::Status(which) => (status(which), which.json),
         StageVerb::Wait(which) => (wait(which), which.json),
-        StageVerb::Cancel(one) => (cancel(&one.id, one.json), one.json),
-        StageVerb::Forget(one) => (forget(&one.id, one.json), one.json),
+        StageVerb::Cancel(one) => (resolve(&one.id).and_then(|id| cancel(&id, one.json)), one.json),
+        StageVerb::Forget(one) => (resolve(&one.id).and_then(|id| forget(&id, one.json)), one.json),
         StageVerb::Retry(retry) => (self::retry(retry), retry.json),
         StageVerb::List(list) => (self::list(list), list.json),
         StageVerb::CarryOut { id, keep_changed, keep_newer } => {
@@ -56,7 +58,10 @@ pub fn stage(arguments: &StageArguments) -> i32 {
 fn start_out(arguments: &OutArguments) -> Result<i32, CliError> {
     let mut what = arguments.what.clone();
     if let Some((job, source)) = arguments.job.as_ref().zip(what.source.as_ref()) {
-        what.source = Some(job_staging::path_in(job, source)?);
+        let job = resolve_job(job, |job, state| {
+            job.record.place.is_some() && !matches!(state, JobState::Elsewhere | JobState::Lost)
+        })?;
+        what.source = Some(job_staging::path_in(&job, source)?);
     }
     start(&what, true)
 }
@@ -224,7 +229,7 @@ fn carry_out_in_background(id: &str, changed: bool, newer: bool) -> Result<i32, 
 }
 
 fn status(which: &Which) -> Result<i32, CliError> {
-    let chosen = select(&which.ids, FAILURES_SHOWN)?;
+    let chosen = select(&resolve_all(&which.ids)?, FAILURES_SHOWN)?;
     if which.json {
         return Ok(chosen.json(chosen.code()));
     }
@@ -266,7 +271,8 @@ fn table(shown: &[StagingStatus]) -> String {
 
 fn wait(which: &Which) -> Result<i32, CliError> {
     let (mut chosen, mut not_begun) = (Selection::default(), Vec::new());
-    for id in &which.ids {
+    let ids = resolve_all(&which.ids)?;
+    for id in &ids {
         let job = match with_id(id)? {
             Some(_) => None,
             None => job_staging::with_id(id)?,
@@ -388,7 +394,12 @@ fn forget(id: &str, as_json: bool) -> Result<i32, CliError> {
 }
 
 fn retry(retry: &Retry) -> Result<i32, CliError> {
-    let id = &retry.id;
+    let id = &resolve(&retry.id)?;
+    if retry.overwrite_newer && *id != retry.id {
+        let message = format!("--overwrite-newer needs the whole id, not {}", retry.id);
+        let hint = format!("forebay stage retry --overwrite-newer {id}");
+        return Err(CliError::new(message).with_hint(hint));
+    }
     if with_id(id)?.is_none() && job_staging::with_id(id)?.is_some() {
         if retry.background {
             // Its data may be in the job's view, whose allocation has to be removed afterwards.
@@ -420,7 +431,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
 
 fn list(list: &List) -> Result<i32, CliError> {
     let failures = if list.failed { usize::MAX >> 1 } else { FAILURES_SHOWN };
-    let chosen = select(&list.ids, failures)?;
+    let chosen = select(&resolve_all(&list.ids)?, failures)?;
     let code = chosen.code();
     if list.json {
         return Ok(chosen.json(code));

@@ -3,6 +3,7 @@
 //! record never fails the job: Forebay prints a warning.
 
 mod error;
+mod history;
 mod ids;
 mod job_file;
 mod mpi_family;
@@ -13,6 +14,7 @@ mod stage_out_rates;
 mod usage;
 
 pub use error::Error;
+pub use history::{History, PastJob, history};
 pub use ids::PROFILES;
 pub use job_file::{JobDescription, Kind, complete_abandoned, mark_killed, text};
 pub use mpi_family::{MpiFamily, is_launcher};

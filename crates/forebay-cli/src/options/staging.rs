@@ -29,7 +29,7 @@ impl From<VerifyWhen> for Verify {
 }
 
 /// How the staging of a job itself copies.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct JobStagingArguments {
     /// When staging and draining take checksums [default: copy; clean: as in the run]
     #[arg(long = "verify", alias = "stage-verify", value_name = "WHEN")]

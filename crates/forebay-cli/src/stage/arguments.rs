@@ -42,7 +42,7 @@ pub enum StageVerb {
     #[command(after_help = "Example:\n  forebay stage cancel 1763761234567")]
     Cancel(One),
     /// Resume a staging that was stopped or killed, and retry failed files
-    #[command(after_help = "Example:\n  forebay stage retry 1763761234567\n\n\
+    #[command(after_help = "Example:\n  forebay stage retry last\n\n\
         A job id means the stage-out of that job, as in forebay clean.")]
     Retry(Retry),
     /// Delete the record of a stopped staging, and its partial files
@@ -130,7 +130,7 @@ impl Default for How {
 
 #[derive(Debug, Args)]
 pub struct Which {
-    /// Stagings, or jobs [default: all stagings]
+    /// Stagings, or jobs: id, part of an id, or last [default: all stagings]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// Print a JSON list
@@ -140,7 +140,7 @@ pub struct Which {
 
 #[derive(Debug, Args)]
 pub struct One {
-    /// The staging, or the job
+    /// The staging, or the job: id, part of an id, or last
     pub id: String,
     /// Print one JSON object
     #[arg(long)]
@@ -149,7 +149,7 @@ pub struct One {
 
 #[derive(Debug, Args)]
 pub struct Forget {
-    /// The staging
+    /// The staging: id, part of an id, or last
     pub id: String,
     /// Print one JSON object: what it was
     #[arg(long)]
@@ -158,7 +158,7 @@ pub struct Forget {
 
 #[derive(Debug, Args)]
 pub struct Retry {
-    /// The staging, or the job
+    /// The staging, or the job: id, part of an id, or last
     pub id: String,
     /// Also replace destinations that have changed since the staging stopped or the job began
     #[arg(long)]
@@ -173,7 +173,7 @@ pub struct Retry {
 
 #[derive(Debug, Args)]
 pub struct List {
-    /// Stagings, or jobs [default: all stagings]
+    /// Stagings, or jobs: id, part of an id, or last [default: all stagings]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// List failed files, with reason and remedy

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::job_staging;
 use super::store::{self, StagingRecord, StagingStatus, with_id};
+use crate::job_id::{self, Candidate};
 
 /// Stagings and unreadable journals. Only running ones stay open, because of the limit of open files.
 #[derive(Default)]
@@ -96,6 +97,24 @@ fn unreadable(journal: &Path, error: &Error) -> Unreadable {
         error,
         hint,
     }
+}
+
+/// The whole id of a staging or of a job. `last` is the newest one with a journal.
+pub fn resolve(wanted: &str) -> Result<String, CliError> {
+    let stagings = store::all()?;
+    let id = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stagings = stagings.iter().map(|path| Candidate { id: id(path), what: "a staging".into() });
+    let jobs = forebay_record::records().map_err(forebay_recovery::Error::from)?.found;
+    let candidates: Vec<_> = stagings.chain(jobs.iter().map(job_id::of_job)).collect();
+    job_id::resolve(wanted, &candidates, |id| {
+        let job = jobs.iter().find(|job| job.record.id == id);
+        Ok(job.is_none_or(|job| job_staging::staging(job).is_ok()))
+    })
+}
+
+/// As [`resolve`], for several.
+pub fn resolve_all(wanted: &[String]) -> Result<Vec<String>, CliError> {
+    wanted.iter().map(|one| resolve(one)).collect()
 }
 
 /// Opens a staging, or the staging of a job.

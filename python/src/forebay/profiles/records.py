@@ -13,6 +13,10 @@ from forebay.profiles.errors import ProfileError
 
 #: So many candidates an error message names.
 NAMED_MAX = 5
+#: The job that ended last.
+LAST = "last"
+#: Fewest characters of a part of an id; crates/forebay-cli/src/job_id.rs has the same rule.
+PART_CHARACTERS_MIN = 3
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +83,12 @@ def last_record(state: Path) -> Path:
 
 
 def find_record(state: Path, wanted: str) -> Path:
-    """The record of a job id, ours or the scheduler's; the beginning of an id will do if there is one such.
+    """The record of a job id, ours or the scheduler's; `last`, or the beginning or the end of an id.
 
     A scheduler may have given an id to several runs (a job that was requeued): the newest is taken.
     """
+    if wanted == LAST:
+        return last_record(state)
     found = records(state)
     for record in found:
         if wanted in (record.id, record.scheduler_id):
@@ -90,7 +96,7 @@ def find_record(state: Path, wanted: str) -> Path:
     near = [
         record
         for record in found
-        if any(name.startswith(wanted) for name in (record.id, record.scheduler_id or ""))
+        if any(_is_part(wanted, name) for name in (record.id, record.scheduler_id or ""))
     ]
     if len(near) == 1:
         return near[0].path
@@ -98,9 +104,14 @@ def find_record(state: Path, wanted: str) -> Path:
         names = ", ".join(record.id for record in near[:NAMED_MAX])
         more = ", ..." if len(near) > NAMED_MAX else ""
         raise ProfileError(
-            f"{wanted}: {len(near)} recorded jobs begin so: {names}{more}", "write more of the id"
+            f"{wanted} is a part of {len(near)} ids: {names}{more}",
+            "write more digits, from the beginning or from the end",
         )
     raise ProfileError(f"{wanted}: no such file, and no recorded job of that id", _known(found, state))
+
+
+def _is_part(wanted: str, name: str) -> bool:
+    return len(wanted) >= PART_CHARACTERS_MIN and (name.startswith(wanted) or name.endswith(wanted))
 
 
 def _known(found: list[Record], state: Path) -> str:
