@@ -46,13 +46,9 @@ def test_running_job_is_listed_as_running(job):
 
 
 def test_job_whose_stage_out_failed_is_listed_with_its_pending_files(job):
-    results = job.directory / "results"
+    results = job.store.parent / "results"
     stage_out = f"#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={results}"
-    job.script(
-        f"mkdir $DW_JOB_STRIPED/out; touch $DW_JOB_STRIPED/out/a; touch '{results}'",
-        DW,
-        stage_out.replace(" dir", "_dir"),
-    )
+    job.script(f"mkdir $DW_JOB_STRIPED/out; touch $DW_JOB_STRIPED/out/a {results}", DW, stage_out)
     done = job.run()
     (left,) = jobs(job)
     assert left["state"] == "not-staged-out" and left["pending_files"] == 1, (left, done.stderr)
@@ -109,3 +105,13 @@ def test_foreign_record_of_a_job_is_named_and_passed_over(job, kind):
     done = job.command("jobs", "--json")
     assert done.returncode == 0 and str(record.parent) in done.stderr and "\x1b" not in done.stderr
     assert len(json.loads(done.stdout)) == 1
+
+
+def test_last_names_the_newest_staging(job):
+    (job.directory / "in").write_text("in")
+    started = [job.command("stage", "out", "--background", "in", f"out{number}") for number in range(2)]
+    ids = [one.stdout.strip() for one in started]
+    done = job.command("stage", "wait", "last", "--json")
+    assert [one["id"] for one in json.loads(done.stdout)] == [max(ids)], done.stderr
+    done = job.command("stage", "forget", min(ids)[-9:])
+    assert done.returncode == 0 and f"is {min(ids)}" in done.stderr, done.stderr

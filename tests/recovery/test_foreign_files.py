@@ -78,7 +78,7 @@ def test_foreign_use_of_a_persistent_allocation_hangs_no_command(job, kind):
 def test_foreign_record_of_a_job_is_named_and_passed_over(job, kind):
     record = job.state / f"17-1@{os.uname().nodename}.json"
     put(record, kind)
-    for words in (["status"], ["clean"], ["gather"], ["persistent", "list"]):
+    for words in (["status"], ["jobs"], ["clean"], ["gather"], ["persistent", "list"]):
         done = answer(job, *words)
         assert words[0] == "persistent" or str(record) in done.stderr, (words, done.stderr)
         assert "\x1b" not in done.stderr

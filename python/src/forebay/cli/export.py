@@ -35,8 +35,8 @@ Examples:
 def command(job: str | None, output: Path | None, step: int | None) -> None:
     """Write a Darshan log of each program of a recorded job, for Darshan's own tools.
 
-    Without JOBID, or with `last`, the last job that was recorded. JOBID is an id, or its beginning or end of at
-    least 3 digits. RECORD is the directory of a record, or a file of
+    Without JOBID, or with `last`, the last job that was recorded. JOBID is an id, or at least 3 digits
+    of its beginning or end. RECORD is the directory of a record, or a file of
     FOREBAY_MPI_STATS. The names of the logs go to standard output.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

@@ -58,8 +58,8 @@ def command(
 ) -> None:
     """Tell where the I/O time of a job went, and what to do about it.
 
-    Without an argument, or with `last`: the last run. JOBID is an id, or its beginning or end of at least 3
-    digits. With one: that log, job or record. With two or more: how they differ.
+    Without an argument, or with `last`: the last run. JOBID is an id, or at least 3 digits of its
+    beginning or end. With one: that log, job or record. With two or more: how they differ.
     What is read: Forebay's records, Darshan logs, files of FOREBAY_MPI_STATS, text with the boxes of
     MPICH_MPIIO_STATS. With the study of `forebay tune` (JOB.tune, or its study.jsonl): what came of it.
 

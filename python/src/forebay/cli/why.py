@@ -23,8 +23,8 @@ Examples:
 def command(job: str | None, as_json: bool) -> None:
     """Say in one paragraph what a run waited for, or why it failed, and the next step.
 
-    Without JOBID, or with `last`, the last run that was recorded. JOBID is an id, or its beginning or end of at
-    least 3 digits. RECORD is a record, a Darshan log, or whatever else
+    Without JOBID, or with `last`, the last run that was recorded. JOBID is an id, or at least 3 digits
+    of its beginning or end. RECORD is a record, a Darshan log, or whatever else
     `forebay report` reads. A job that still runs will do.
     """
     state = records.state_directory(os.environ)
