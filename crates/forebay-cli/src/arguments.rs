@@ -46,7 +46,9 @@ pub enum Verb {
     )]
     Run(Box<RunArguments>),
     /// List running jobs, leftovers of killed jobs, and persistent allocations
-    #[command(after_help = "Example:\n  forebay status\n\nforebay jobs also lists jobs that have ended.")]
+    #[command(
+        after_help = "Example:\n  forebay status\n\nforebay jobs also lists jobs that have ended."
+    )]
     Status(StatusArguments),
     /// List this user's jobs, newest first, and what to do about those that need it
     #[command(after_help = "Example:\n  forebay jobs --limit 5\n\n\

@@ -151,8 +151,8 @@ fn add_present(job: &mut Job, now: &JobReport) {
     job.state = state;
     job.next = next;
     job.pending_files = now
-        .unsaved_count
-        .or(now.missing_files)
+        .missing_files
+        .or(now.unsaved_count)
         .filter(|_| state != "running" && state != "waiting");
     job.capacity_bytes = now.capacity_bytes.or(job.capacity_bytes);
 }
