@@ -16,7 +16,9 @@ def jobs(job, *words) -> list[dict]:
 
 def killed(job) -> str:
     """Runs a job whose `forebay run` is killed, without processes that are left. Returns its id."""
-    job.script("kill -KILL $PPID", DW)
+    target = job.store.parent / f"results{len(list(job.state.glob('*.json')))}"
+    stage_out = f"#DW stage_out type=file source=$DW_JOB_STRIPED/a destination={target}"
+    job.script("touch $DW_JOB_STRIPED/a; kill -KILL $PPID", DW, stage_out)
     assert job.run().returncode == -KILL
     return jobs(job)[0]["job_id"]
 
@@ -74,6 +76,17 @@ def test_what_cannot_be_undone_needs_the_whole_id(job, flag):
         assert done.returncode == 1 and f"hint: forebay clean {flag} {left}" in done.stderr, done.stderr
     assert jobs(job)[0]["state"] == "killed"
     assert job.command("clean", "--discard", left).returncode == 0
+
+
+def test_short_id_deletes_no_allocation_that_stages_nothing_out(job):
+    job.script("touch $DW_JOB_STRIPED/only_copy", DW)
+    assert job.run("--keep").returncode == 0
+    (kept,) = jobs(job)
+    assert kept["state"] == "kept"
+    for short in ("last", kept["job_id"][-6:]):
+        assert job.command("clean", short).returncode == 1
+    assert [path for path in job.store.rglob("only_copy")]
+    assert job.command("clean", kept["job_id"]).returncode == 0
 
 
 def test_ambiguous_part_of_an_id_lists_the_candidates(job):

@@ -127,21 +127,30 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 
 /// The id of the job that the user means. What cannot be undone needs the whole id.
 fn whole_id(wanted: &str, arguments: &CleanArguments) -> Result<String, CliError> {
-    let id = resolve_job(wanted, |_, state| {
-        matches!(state, JobState::Left { .. } | JobState::Lost | JobState::Unreachable)
+    let deletes = |job: &RecordFile| job.needs_user_decision() && arguments.to.is_none();
+    let id = resolve_job(wanted, |job, state| {
+        let is_left = matches!(state, JobState::Left { .. } | JobState::Unreachable);
+        *state == JobState::Lost || is_left && !deletes(job)
     })?;
+    if id == wanted {
+        return Ok(id);
+    }
     let flags = [
         ("--discard", arguments.discard),
         ("--kill", arguments.kill),
         ("--overwrite-newer", arguments.overwrite_newer),
     ];
-    match flags.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) if id != wanted => {
-            let message = format!("{flag} needs the whole id of a job, not {wanted}");
-            Err(CliError::new(message).with_hint(format!("forebay clean {flag} {id}")))
-        }
-        _ => Ok(id),
+    if let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) {
+        let message = format!("{flag} needs the whole id of a job, not {wanted}");
+        return Err(CliError::new(message).with_hint(format!("forebay clean {flag} {id}")));
     }
+    let records = records().map_err(recovery::Error::from)?;
+    if records.found.iter().any(|job| job.record.id == id && deletes(job)) {
+        let message = format!("clean would delete the files of job {id}, which stages nothing out");
+        let hint = format!("to delete them, write the whole id: forebay clean {id}");
+        return Err(CliError::new(message).with_hint(hint));
+    }
+    Ok(id)
 }
 
 /// Says what would be deleted, and asks the user at the terminal.

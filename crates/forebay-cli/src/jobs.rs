@@ -23,8 +23,8 @@ const UNIX_S_MAX: f64 = 1e11;
 #[derive(Debug, Args)]
 pub struct JobsArguments {
     /// Number of jobs to list
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
     /// Print a JSON list
     #[arg(long)]
     pub json: bool,
@@ -55,7 +55,7 @@ struct Job {
 }
 
 pub fn jobs(arguments: &JobsArguments) -> i32 {
-    match listed(arguments.limit) {
+    match listed(arguments.limit as usize) {
         Ok(jobs) if arguments.json => print_json(&jobs, 0),
         Ok(jobs) if jobs.is_empty() => print_stdout("no jobs are recorded", 0),
         Ok(jobs) => print_stdout(&table(&jobs), 0),
@@ -85,7 +85,11 @@ fn listed(limit: usize) -> Result<Vec<Job>, CliError> {
     let jobs = newest.map(|(past, recorded)| {
         let mut job = past.as_ref().map(of_history).unwrap_or_default();
         if let Some(recorded) = recorded {
-            add_present(&mut job, &report(&recorded)?);
+            let now = report(&recorded)?;
+            if let Some(error) = &now.journal_error {
+                print_warning(&format!("job {}: {error}", now.job_id));
+            }
+            add_present(&mut job, &now);
         }
         Ok(job)
     });
