@@ -85,6 +85,7 @@ def test_short_id_deletes_no_allocation_that_stages_nothing_out(job):
     assert kept["state"] == "kept"
     for short in ("last", kept["job_id"][-6:]):
         assert job.command("clean", short).returncode == 1
+        assert job.command("stage", "retry", short).returncode == 1
     assert [path for path in job.store.rglob("only_copy")]
     assert job.command("clean", kept["job_id"]).returncode == 0
 

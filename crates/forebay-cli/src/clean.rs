@@ -127,10 +127,10 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 
 /// The id of the job that the user means. What cannot be undone needs the whole id.
 fn whole_id(wanted: &str, arguments: &CleanArguments) -> Result<String, CliError> {
-    let deletes = |job: &RecordFile| job.needs_user_decision() && arguments.to.is_none();
     let id = resolve_job(wanted, |job, state| {
         let is_left = matches!(state, JobState::Left { .. } | JobState::Unreachable);
-        *state == JobState::Lost || is_left && !deletes(job)
+        *state == JobState::Lost
+            || is_left && (arguments.to.is_some() || !job.needs_user_decision())
     })?;
     if id == wanted {
         return Ok(id);
@@ -144,13 +144,24 @@ fn whole_id(wanted: &str, arguments: &CleanArguments) -> Result<String, CliError
         let message = format!("{flag} needs the whole id of a job, not {wanted}");
         return Err(CliError::new(message).with_hint(format!("forebay clean {flag} {id}")));
     }
-    let records = records().map_err(recovery::Error::from)?;
-    if records.found.iter().any(|job| job.record.id == id && deletes(job)) {
-        let message = format!("clean would delete the files of job {id}, which stages nothing out");
-        let hint = format!("to delete them, write the whole id: forebay clean {id}");
-        return Err(CliError::new(message).with_hint(hint));
+    if arguments.to.is_none() {
+        refuse_to_delete(&id)?;
     }
     Ok(id)
+}
+
+/// Refuses a short id of a job that stages nothing out: cleaning it deletes its files.
+///
+/// # Errors
+/// If this is such a job, or the records cannot be read.
+pub fn refuse_to_delete(id: &str) -> Result<(), CliError> {
+    let records = records().map_err(recovery::Error::from)?;
+    if !records.found.iter().any(|job| job.record.id == id && job.needs_user_decision()) {
+        return Ok(());
+    }
+    let message = format!("clean would delete the files of job {id}, which stages nothing out");
+    let hint = format!("to delete them, write the whole id: forebay clean {id}");
+    Err(CliError::new(message).with_hint(hint))
 }
 
 /// Says what would be deleted, and asks the user at the terminal.

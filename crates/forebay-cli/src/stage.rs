@@ -410,6 +410,9 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
                 "forebay stage retry {id} waits for its end, as forebay clean {id}"
             )));
         }
+        if *id != retry.id {
+            crate::clean::refuse_to_delete(id)?;
+        }
         return Ok(crate::clean::one(id, retry.overwrite_newer, retry.json));
     }
     let staging = open_by_id(id)?;
