@@ -52,7 +52,8 @@ pub enum Verb {
     Status(StatusArguments),
     /// List this user's jobs, newest first, and what to do about those that need it
     #[command(after_help = "Example:\n  forebay jobs --limit 5\n\n\
-        forebay status shows only what exists now: running jobs, leftovers, persistent allocations.")]
+        forebay status shows only what exists now: running jobs, leftovers, persistent allocations.\n\
+        A job that ended with --no-profile is not listed. Forebay keeps the newest 200 records.")]
     Jobs(JobsArguments),
     /// Within a job: show how far the drain is, or wait for it
     #[command(after_help = "Example:\n  forebay drain wait\n\n\

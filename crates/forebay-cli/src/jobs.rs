@@ -1,6 +1,7 @@
 //! `forebay jobs`: the history of this user's jobs, from their records of I/O and the records of what exists now.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -171,7 +172,9 @@ fn table(jobs: &[Job]) -> String {
         let unknown = || "-".to_owned();
         table.add_row([
             job.job_id.clone(),
-            files::printable_text(&job.script),
+            Path::new(&job.script)
+                .file_name()
+                .map_or_else(unknown, |name| files::printable(Path::new(name))),
             format!("{} ago", HumanDuration(age)),
             job.duration_s.map_or_else(unknown, duration),
             state(job),
@@ -184,7 +187,7 @@ fn table(jobs: &[Job]) -> String {
 
 fn duration(seconds: f64) -> String {
     if seconds < 60.0 {
-        return format!("{seconds:.1} s");
+        return format!("{seconds:.2} s");
     }
     HumanDuration(Duration::from_secs_f64(seconds)).to_string()
 }
