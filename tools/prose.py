@@ -93,7 +93,7 @@ def of_markdown(text: str) -> list[tuple[int, str]]:
 
 def of_message(text: str, line: int) -> list[tuple[int, str]]:
     """Findings in a paragraph of a literal: none in code (SQL, C, examples) and lists of options."""
-    is_code = re.match(r"\s*(SELECT|UPDATE|INSERT|DELETE|CREATE|PRAGMA|struct)\b|\x08|    ", text)
+    is_code = re.match(r"\s*(SELECT|UPDATE|INSERT|DELETE|CREATE|PRAGMA|struct)\b|\x08|    |-\w", text)
     is_prose = re.search(r"\b(the|a|an|is|of|to|and|in|it)\b", text) and "#SBATCH" not in text
     if is_code or not is_prose or len(text.split()) < MESSAGE_WORDS:
         return []

@@ -69,7 +69,7 @@ def test_a_store_in_what_is_emulated_is_refused(job, data):
     (data / "store").mkdir()
     command = [job.forebay, "run", "--store", data / "store", "--pfs-model", LUSTRE, "job.sh"]
     done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
-    assert done.returncode == 125 and "lies in what is emulated" in done.stderr
+    assert done.returncode == 125 and "is on the emulated file system" in done.stderr
     assert not (job.directory / "started").exists()
 
 

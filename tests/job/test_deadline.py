@@ -277,4 +277,4 @@ def test_a_job_is_not_ended_for_what_can_never_be_staged(job):
     done = job.run(*SOON)
     account = json.loads(done.stdout)
     assert (account["deadline"]["ended_job"], account["job_status"]) == (False, 0), done.stderr
-    assert done.returncode == 123 and "it lies in the allocation itself" in done.stderr
+    assert done.returncode == 123 and "it is in the allocation itself" in done.stderr

@@ -58,7 +58,7 @@ def test_a_destination_inside_the_allocation_is_refused(job):
     )
     done = job.run()
     assert done.returncode == 125 and "job.sh: line 4: stage_out: the destination" in done.stderr
-    assert "lies in the allocation itself" in done.stderr and not (job.directory / "started").exists()
+    assert "is in the allocation itself" in done.stderr and not (job.directory / "started").exists()
     job.leaves_nothing()
 
 

@@ -254,7 +254,10 @@ def test_ten_thousand_files_without_mpi_io(tmp_path):
 def test_a_profile_of_nothing(tmp_path):
     profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json()))
     assert findings(profile) == []
-    assert paragraph(profile, []) == "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
+    assert (
+        paragraph(profile, [])
+        == "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
+    )
 
 
 def test_the_table_of_rules_has_them_all():

@@ -266,7 +266,7 @@ def test_a_damaged_journal_is_said_with_what_to_do(job, tree):
     (job.state / "stagings" / f"{id}.journal").write_bytes(b"\x5a" * 8192)
     done = stage(job, "retry", id)
     assert done.returncode == 1
-    refused(done, "is damaged", "hint: what stands at the destinations is whole")
+    refused(done, "is damaged", "hint: files at the destinations are complete")
     assert stage(job, "status").returncode == 1
 
 
@@ -345,7 +345,7 @@ def test_a_destination_that_leads_into_the_allocation_is_refused(job, store):
     )
     (job.directory / "results").mkdir()
     done = job.run()
-    assert done.returncode == 123 and "it lies in the allocation itself" in done.stderr
+    assert done.returncode == 123 and "it is in the allocation itself" in done.stderr
     assert (job.directory / "results" / "b").read_text() == "b\n"
     (job.directory / "results" / "run").unlink()
     assert job.command("clean").returncode == 0

@@ -81,7 +81,7 @@ def test_a_damaged_journal_is_named_and_never_begun_anew(job, tree, damage):
     for verb in ("status", "retry", "cancel"):
         done = stage(job, verb, journal.stem)
         assert done.returncode == 1, (verb, done.stdout)
-        refused(done, str(journal), "hint: what stands at the destinations is whole", "stage again")
+        refused(done, str(journal), "hint: files at the destinations are complete", "stage again")
     assert seen(job.directory / "out") == before, "nothing was touched"
     # The list goes on with the others, and so does a new staging.
     assert stage(job, "list").returncode == 1

@@ -322,7 +322,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
     print_json(&shown, code)
 }
 
-/// How to rescue what did not arrive.
+/// How to rescue the files that were not staged out.
 fn hint_after_failures(id: &str, place: &Path, staged: Option<&Staged>) -> String {
     let is_kept = |failure: &Failure| failure.errno == Some(ALREADY_EXISTS);
     let how = if staged.is_some_and(|staged| staged.failures.iter().any(is_kept)) {

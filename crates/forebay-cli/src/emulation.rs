@@ -70,7 +70,7 @@ impl Emulation {
         }
         let hint =
             "choose a store elsewhere with --store, or name what is emulated with --pfs-root";
-        let message = format!("the store {} lies in what is emulated", place.display());
+        let message = format!("the store {} is on the emulated file system", place.display());
         Err(CliError::new(message).with_hint(hint))
     }
 

@@ -197,7 +197,7 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error
     let site = site_store();
     let (destroyed, said) = match places(found, site.as_deref()).destroy(name, hurry)? {
         Destroyed::Allocation => ("allocation", "destroyed"),
-        Destroyed::Leftovers => ("remains", "what was left of it is removed"),
+        Destroyed::Leftovers => ("remains", "its leftovers are removed"),
         Destroyed::RegistryEntry => ("memory", "it was not there, and is forgotten"),
     };
     print_status(&format!("persistent allocation {name}: {said}"));

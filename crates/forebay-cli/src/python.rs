@@ -15,7 +15,7 @@ const CANNOT_START: i32 = 127;
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     let Some(program) = python_program() else {
         let message = format!(
-            "{PYTHON_PROGRAM}, which makes reports and tunes, is neither beside forebay nor in PATH"
+            "{PYTHON_PROGRAM}, which makes reports and tunes, is neither in the directory of forebay nor in PATH"
         );
         return print_error(&message, Some("run make build, or make install"), CANNOT_START);
     };

@@ -178,7 +178,7 @@ impl Request {
             return Err(format!("{name:?} cannot be a variable with this value"));
         }
         if self.trace && self.record.is_none() {
-            return Err("a trace needs a record to lie in".to_owned());
+            return Err("a trace needs a record: give --record as well".to_owned());
         }
         let limit = self.time_limit_s.map(Duration::try_from_secs_f64).transpose();
         let time_limit = limit.map_err(|error| format!("time_limit_s: {error}"))?;

@@ -87,7 +87,7 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
     let is_stopped = || stops.count() > 0;
     if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
         if staging.journal.is_cancelled()? {
-            let hint = format!("go on with it: forebay stage retry {}", staging.id);
+            let hint = format!("to resume: forebay stage retry {}", staging.id);
             return Err(CliError::new(error.to_string()).with_hint(hint));
         }
         staging.forget()?;
@@ -155,8 +155,8 @@ fn finish(
         } else {
             format!("{why}not arrived: {}, {bytes}", counted(missing_files, "file"))
         };
-        let mend = if moved.is_stopped { "go on with it" } else { "mend the cause, then" };
-        let hint = format!("{mend}: forebay stage retry {id}");
+        let advice = if moved.is_stopped { "to resume" } else { "correct the cause, then" };
+        let hint = format!("{advice}: forebay stage retry {id}");
         print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
     }
     let code = if is_complete { 0 } else { STAGE_OUT_INCOMPLETE };
@@ -323,7 +323,7 @@ fn cancel(id: &str, as_json: bool) -> Result<i32, CliError> {
         return Err(CliError::new(format!(
             "staging {id} keeps its journal in its job's view, where it cannot be told to stop"
         ))
-        .with_hint("send SIGTERM to its forebay run; forebay clean goes on with it"));
+        .with_hint("send SIGTERM to its forebay run; forebay clean then stages out the rest"));
     }
     staging.journal.cancel()?;
     wait_until_stopped(&staging)?;
@@ -370,8 +370,9 @@ fn wait_until_stopped(staging: &StagingRecord) -> Result<(), CliError> {
 
 fn forget(id: &str, as_json: bool) -> Result<i32, CliError> {
     if with_id(id)?.is_none() && job_staging::with_id(id)?.is_some() {
-        let message = format!("{id} is a job: what it has left is not forgotten here");
-        let hint = format!("forebay clean {id} stages out what is left, and then removes it");
+        let message = format!("{id} is a job: this command forgets only stagings started by hand");
+        let hint =
+            format!("forebay clean {id} stages out the remaining files and removes the allocation");
         return Err(CliError::new(message).with_hint(hint));
     }
     let staging = open_by_id(id)?;
@@ -404,7 +405,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
         if retry.background {
             // Its data may be in the job's view, whose allocation has to be removed afterwards.
             return Err(CliError::new(format!(
-                "{id} is a job: what is left of it is not staged in the background"
+                "{id} is a job: its remaining files are not staged in the background"
             ))
             .with_hint(format!(
                 "forebay stage retry {id} waits for its end, as forebay clean {id}"

@@ -80,7 +80,7 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         }
     }
     if shown.iter().any(|job| ["left", "lost"].contains(&job.state)) {
-        print_hint("forebay clean stages out what is left and removes it");
+        print_hint("forebay clean stages out the remaining files and removes the allocations");
     }
     code
 }

@@ -185,7 +185,7 @@ pub fn shared_memory() -> Diagnosis {
         return Diagnosis::warn(text, consequence, remedy);
     }
     if space.available_bytes < MEMORY_BYTES_MIN {
-        let remedy = "remove what is left there; as root: mount -o remount,size=50% /dev/shm; \
+        let remedy = "remove old files there; as root: mount -o remount,size=50% /dev/shm; \
                       in a container: docker run --shm-size";
         return Diagnosis::warn(text, consequence, remedy);
     }

@@ -15,7 +15,7 @@ pub fn recording() -> Diagnosis {
     let there: Vec<_> = there.map(|(name, _)| name).collect();
     if there.is_empty() {
         return Diagnosis::missing(
-            "no libforebay_mpi.so in ../lib/forebay beside this program",
+            "no libforebay_mpi.so in ../lib/forebay (seen from this program)",
             "jobs run, but what they do with their files is not recorded",
             BUILD,
         );
@@ -42,7 +42,7 @@ pub fn reports() -> Diagnosis {
     let consequence =
         "jobs are recorded, but forebay report, why, tune and profile export do not work";
     let Some(path) = python_program() else {
-        let found = "forebay-py is neither beside forebay nor in PATH";
+        let found = "forebay-py is neither in the directory of forebay nor in PATH";
         return Diagnosis::missing(found, consequence, BUILD);
     };
     match run_helper(&path, "--help") {

@@ -42,7 +42,7 @@ pub enum Error {
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
     /// The destination of a stage-out is in the allocation, which is removed afterwards.
-    #[error("{}: {}: {command}: the destination {destination} lies in the allocation itself", script.display(), place.on_line())]
+    #[error("{}: {}: {command}: the destination {destination} is in the allocation itself", script.display(), place.on_line())]
     StageOutInside {
         /// The script.
         script: PathBuf,
@@ -177,7 +177,7 @@ impl Error {
             Self::RequestServer(error) => return error.hint(),
             Self::Profile(error) => return error.hint().map(str::to_owned),
             Self::StageIn(_) => {
-                "nothing was changed on the file system; mend the cause and run again"
+                "nothing was changed on the file system; correct the cause and run again"
             }
             Self::Store(error) => return Some(error.hint()),
             Self::Staging(error) => return error.hint(),

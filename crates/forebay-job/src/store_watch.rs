@@ -44,7 +44,7 @@ impl StoreWatch {
         self.full_unix_ms.get()
     }
 
-    /// Files modified since then may be incomplete; none if the store was never full.
+    /// When the store became full: files modified later may be incomplete. None if it was never full.
     pub(crate) fn doubtful_since_unix_ms(&self) -> Option<u64> {
         self.full_unix_ms.get().map(|_| self.had_room_unix_ms.get().saturating_sub(CLOCK_TICK_MS))
     }

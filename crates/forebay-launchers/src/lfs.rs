@@ -78,7 +78,7 @@ struct GetWords {
     /// Directories themselves, not their entries
     #[arg(short = 'd', long)]
     directory: bool,
-    /// Show what is left to the file system as 0 and -1
+    /// Show values that the file system decides as 0 and -1
     #[arg(short = 'R', long)]
     raw: bool,
     /// Only the table of targets

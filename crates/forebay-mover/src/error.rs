@@ -21,7 +21,7 @@ pub enum Error {
     NotADirectory(PathBuf),
     /// The source contains its own target, so the copy would never end.
     #[error(
-        "the target {} lies in the source {}",
+        "the destination {} is in the source {}",
         forebay_host::files::printable(target),
         forebay_host::files::printable(source_directory)
     )]
@@ -97,19 +97,19 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Damaged { path, .. } => format!(
-                "what stands at the destinations is whole; remove {} and stage again: what is there \
-                 already is not copied again",
+                "files at the destinations are complete; remove {} and stage again: complete files \
+                 are not copied again",
                 forebay_host::files::printable(path)
             ),
             Self::Locked(_) => "wait for it, or cancel it".to_owned(),
             Self::Journal { .. } if self.is_journal_full() => {
-                "make room where the journal lies, then run the same again".to_owned()
+                "free space in the directory of the journal, then repeat the command".to_owned()
             }
             Self::Journal { path, error }
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ReadOnly) =>
             {
                 format!(
-                    "get the right to write {} and what lies beside it under the same name",
+                    "get write permission for {} and for the files of the same name with an ending",
                     forebay_host::files::printable(path)
                 )
             }

@@ -100,7 +100,7 @@ fn removed(all: &[Detached]) -> Vec<String> {
     let removed = all.iter().map(|one| (one, one.remove()));
     let refused = removed.filter_map(|(one, removed)| {
         let (error, name) = (removed.err()?, &one.persistent.name);
-        Some(format!("{error}; forebay persistent destroy {name} removes what is left of it"))
+        Some(format!("{error}; forebay persistent destroy {name} removes its leftovers"))
     });
     refused.collect()
 }

@@ -184,7 +184,7 @@ impl Error {
             Self::BadName { .. } => "choose another name, for example proj1",
             Self::Store(_) => "choose another store with --store DIR",
             Self::Unknown { names, .. } if names.is_empty() => {
-                "name the store it lies in with --store DIR, or make it: #BB create_persistent, or \
+                "name its store with --store DIR, or create it: #BB create_persistent, or \
                  forebay persistent create"
             }
             Self::Unknown { names, .. } => {
@@ -252,7 +252,7 @@ impl MissingAllocation {
         match host {
             Some(host) => format!("use and destroy it on {host}"),
             None if self.in_memory => format!(
-                "it lay in memory and is gone: forebay persistent destroy {name} forgets it"
+                "it was in memory and is gone: forebay persistent destroy {name} forgets it"
             ),
             None => format!(
                 "mount its file system; if it is gone for good: forebay persistent destroy --hurry {name}"

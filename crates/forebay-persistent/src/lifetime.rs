@@ -13,10 +13,8 @@ const FIRST_REGULAR_USER: u32 = 1000;
 
 /// The message that says when an allocation in this store is lost.
 pub(crate) fn in_memory(name: &str, store: &Path) -> String {
-    let mut lost = format!(
-        "{name} lies in memory ({}): it is gone when this machine restarts",
-        store.display()
-    );
+    let mut lost =
+        format!("{name} is in memory ({}): it is lost when this machine restarts", store.display());
     if is_cleared_at_logout() {
         lost.push_str(
             "; also when you log out, unless loginctl enable-linger was called, or logind.conf has RemoveIPC=no",

@@ -84,7 +84,7 @@ impl LayoutError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Exists { .. } => Some(
-                "to stripe it anew, set the striping of a new file and copy the data".to_owned(),
+                "to change its striping, set the striping of a new file and copy the data".to_owned(),
             ),
             Self::System { source, .. } if source.raw_os_error() == Some(libc::ENOTSUP) => {
                 Some("emulate a directory on a file system with user extended attributes (ext4, xfs, tmpfs since Linux 6.6): --pfs-root DIR".to_owned())

@@ -176,7 +176,7 @@ impl Profile {
             None => {
                 messages.note(
                     "the job's I/O is not recorded: there is no libforebay_mpi.so in \
-                     ../lib/forebay beside this program",
+                     ../lib/forebay (seen from this program)",
                 );
                 return Vec::new();
             }

@@ -116,4 +116,4 @@ impl StageOut<'_> {
     }
 }
 
-const INSIDE: &str = "it lies in the allocation itself";
+const INSIDE: &str = "it is in the allocation itself";

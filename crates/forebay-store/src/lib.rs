@@ -53,7 +53,7 @@ pub enum Error {
     /// The kernel would kill processes that exceed their memory cgroup, so the check comes first.
     #[error(
         "an allocation of {} in memory does not fit: this machine has room for it, but the memory cgroup {} \
-         is limited to {} and leaves {} beside the application",
+         is limited to {} and leaves {} for the allocation",
         HumanBytes(*capacity_bytes), cgroup.display(), HumanBytes(*limit_bytes), HumanBytes(*usable_bytes)
     )]
     CgroupTooSmall {

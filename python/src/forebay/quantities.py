@@ -1,4 +1,4 @@
-"""Quantities as a person reads them. Sizes in bytes, times in seconds; None is told as `UNKNOWN`."""
+"""Quantities as a person reads them. Sizes in bytes, times in seconds; None becomes `UNKNOWN`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def moment(unix_s: float | None) -> str:
 
 
 def plain(value: object, unit: str = "") -> str:
-    """A counter's value with the unit its source gives: `B` and `s` are scaled, the rest is told as it is."""
+    """A counter's value with the unit its source gives: `B` and `s` are scaled, other units are not."""
     if value is None:
         return UNKNOWN
     if isinstance(value, str):

@@ -79,14 +79,15 @@ Line = TypeVar("Line", Ready, Answer)
 
 
 def program() -> Path:
-    """The command `forebay`: the one that started us, beside our own, or in PATH; else NativeError."""
+    """The command `forebay`: the one that started this program, one in its directory, or in PATH; else NativeError."""
     named = os.environ.get("FOREBAY_PROGRAM")
     beside = Path(sys.argv[0]).parent / "forebay"
     for candidate in (named, str(beside) if beside.is_file() else None, shutil.which("forebay")):
         if candidate:
             return Path(candidate)
     raise NativeError(
-        "the command forebay is neither beside forebay-py nor in PATH", "run make build, or make install"
+        "the command forebay is neither in the directory of forebay-py nor in PATH",
+        "run make build, or make install",
     )
 
 

@@ -28,7 +28,7 @@ fn transfer(source: &Path, target: &Path) -> Result<Transfer, CliError> {
                 ));
         }
         Err(error) if files::is_loop(&error.source) => {
-            let hint = "mend the symbolic links, which lead in a circle";
+            let hint = "correct the symbolic links: they form a loop";
             return Err(CliError::new(error.to_string()).with_hint(hint));
         }
         _ => TransferKind::File, // planning reports a missing source

@@ -44,6 +44,6 @@ pub struct IncompleteFile {
     pub destination: PathBuf,
     /// A write of it is known to have failed; else its file system was full.
     pub is_recorded: bool,
-    /// It goes beside another file, under a name with [`FAILED_WRITE_END`].
+    /// It is staged out next to the existing file, under a name with [`FAILED_WRITE_END`].
     pub is_renamed: bool,
 }

@@ -55,11 +55,10 @@ impl From<forebay_host::Error> for Reason {
 }
 
 /// Remedies of files that found no room. The journal finds these files by this text.
-pub(crate) const FULL: &str =
-    "make room there, then stage the rest again: what has arrived is kept";
+pub(crate) const FULL: &str = "free space there, then retry: files that were copied are kept";
 
-pub(crate) const OVER_QUOTA: &str = "remove what counts against the quota, or have it raised, then stage the rest \
-                                     again: what has arrived is kept";
+pub(crate) const OVER_QUOTA: &str = "remove files that count against the quota, or have it raised, then retry: \
+                                     files that were copied are kept";
 
 /// What the user can do about a system error.
 pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
@@ -68,7 +67,7 @@ pub(crate) fn remedy(error: &forebay_host::Error) -> Option<String> {
         _ if files::is_over_quota(&error.source) => OVER_QUOTA.to_owned(),
         _ if files::is_full(&error.source) => FULL.to_owned(),
         _ if files::is_loop(&error.source) => {
-            "mend the symbolic links, which lead in a circle".to_owned()
+            "correct the symbolic links: they form a loop".to_owned()
         }
         ErrorKind::PermissionDenied => {
             let path = error.path.display();

@@ -264,7 +264,7 @@ pub fn not_in_burst_buffer(persist: &Path) -> Error {
 fn check_outside(allocation: &Allocation, to: &Path) -> Result<(), Error> {
     if is_inside_allocation(allocation, to) {
         return Err(Error::Request {
-            message: format!("drain to {}: it lies in the allocation itself", to.display()),
+            message: format!("drain to {}: it is in the allocation itself", to.display()),
             hint: "choose a destination on the file system",
         });
     }

@@ -41,7 +41,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reason(profile: Profile, found: Sequence[Finding] | None = None) -> Reason:
-    """Why the job ended as it did; of one that ended well, what it waited for. `found`: its findings."""
+    """Why the job ended as it did; of a job that succeeded, what it waited for. `found`: its findings."""
     job = profile.job
     found = findings(profile) if found is None else found
     if profile.source != "forebay" or (job.kind is None and job.exit_code is None and not job.killed):
@@ -220,7 +220,7 @@ def _undelivered(profile: Profile, _found: Sequence[Finding]) -> Reason:
 def _where_data_lie(job: Job) -> str:
     first = f": {job.failures[0]}" if job.failures else ""
     more = f" (and {count(len(job.failures) - 1)} more)" if len(job.failures) > 1 else ""
-    where = f" Nothing was deleted: the data lie in {job.kept}." if job.kept else ""
+    where = f" Nothing was deleted: the data are in {job.kept}." if job.kept else ""
     if job.kept and not job.left:
         where = " `forebay clean` has staged the rest out or discarded it since."
     return f"Not all data were staged out{first}{more}.{where}"
@@ -247,7 +247,7 @@ def _steps_told(profile: Profile) -> str:
 
 def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:
     if not all(program.finished for program in profile.programs):
-        text = f"{_named(profile.job)} ended with status 0, but not all of its programs ended well."
+        text = f"{_named(profile.job)} ended with status 0, but not all of its programs called MPI_Finalize or exit."
         step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
         return Reason(state="failed", paragraph=_joined(text, _steps_told(profile)), next_step=step)
     return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ", found)
@@ -266,7 +266,7 @@ def _worth(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _next(profile: Profile, worth: Sequence[Finding]) -> str | None:
-    """The line of the finding that is told, not of another one."""
+    """The line to change for the finding that the paragraph names."""
     if worth and worth[0].lines:
         return worth[0].lines[0]
     return f"forebay report {profile.job.id or shlex.quote(profile.path)}" if len(worth) > 1 else None

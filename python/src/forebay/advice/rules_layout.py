@@ -62,7 +62,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
         rule="The stripe unit should be near the mean system call; smaller units make more calls, so more "
         "aggregators should share them.",
         source="KAUST's burst buffer talk (2018), study of WRF-CHEM",
-        action=f"Try a stripe unit of {size(proposed)}{also}, with the file created anew (the layout of "
+        action=f"Try a stripe unit of {size(proposed)}{also}, with a new file (the layout of "
         "a file that exists stays); go on while it gets faster.",
         hints=hints,
         seconds=way_seconds(view, way),
@@ -88,7 +88,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         code="one-stripe",
         level="problem" if size_bytes >= thresholds.GIB else "chance",
         file=view.file.path,
-        title=f"{view.name} is shared by {count(view.ranks)} ranks and lies on one storage target",
+        title=f"{view.name} is shared by {count(view.ranks)} ranks and is stored on one storage target",
         evidence=(
             evidence(view.source, "stripe count", 1, "targets"),
             evidence(view.source, "end", size_bytes, "bytes"),

@@ -54,7 +54,7 @@ class _Verbs(click.Group):
         return importlib.import_module(VERBS[cmd_name][0]).command
 
     def make_context(self, info_name: str | None, *arguments: Any, **more: Any) -> click.Context:
-        """Usage is told as the user types it, who knows `forebay` only."""
+        """Shows usage as the user types it: with `forebay`, not `forebay-py`."""
         return super().make_context("forebay", *arguments, **more)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

@@ -63,7 +63,7 @@ def _export(job: str | None, output: Path | None, step: int | None) -> Iterator[
 
 
 def _chosen(profile: Profile, step: int | None) -> dict[int, Program]:
-    """The programs to export by their number, from 1; what is left out is named."""
+    """The programs to export by their number, from 1; names the programs that it omits."""
     numbered = dict(enumerate(profile.programs, start=1))
     if step is not None and step not in numbered:
         message = f"{profile.path}: has no step {step}"

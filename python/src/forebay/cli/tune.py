@@ -221,5 +221,5 @@ def _interrupted(wanted: Wanted, stop: Interrupted) -> Refused:
     directory = study_directory(wanted)
     for line in best_so_far(directory):
         click.echo(line, err=True)
-    hint = f"the same command goes on with {directory}"
+    hint = f"the same command resumes {directory}"
     return Refused("interrupted: what was measured is kept", hint, 128 + stop.number)

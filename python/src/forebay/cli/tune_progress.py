@@ -36,7 +36,7 @@ class Lines:
         self._print(f"forebay: on {PLACE_NAMES[place]}")
 
     def run_begins(self, number: int, of: int, step: Step) -> None:
-        """It is told when it has ended."""
+        """Remembers the step; the line follows when the run has ended."""
         self.number, self.of, self.step = number, of, step
 
     def run_ended(self, run: Run, ratio: float | None, best: float | None) -> None:

@@ -151,7 +151,7 @@ def _common_sizes(layer: Layer) -> Counters:
 
 
 def _extremes(file: File, layer: LayerName) -> Counters:
-    """Fastest and slowest rank of a file of several ranks; they are told of the program's own calls."""
+    """Fastest and slowest rank of a file of several ranks, counting the program's own calls."""
     if file.ranks == 1:
         return {}
     known: Counters = {"F_SLOWEST_RANK_TIME": slowest_rank_s(file, file.layers[layer])}

@@ -38,7 +38,7 @@ READ_SECONDS_MAX = 600
 COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
-NOT_LOG_HINT = "give a log of Darshan 3, as it lies in Darshan's log directory (*.darshan)"
+NOT_LOG_HINT = "give a log of Darshan 3 from Darshan's log directory (*.darshan)"
 DAMAGED_HINT = "copy it again from where Darshan wrote it, and compare the sizes"
 
 Counters = dict[str, int | float]

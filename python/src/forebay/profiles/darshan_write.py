@@ -1,8 +1,8 @@
 """Writer of Darshan logs, through the library that comes with the package `darshan`.
 
 The structures of the records are the package's own definitions, and the library puts in the versions of the
-modules; so what is written is what that release of Darshan reads. What the metadata hold beside Darshan's
-`lib_ver`: see `darshan_hints`.
+modules; so what is written is what that release of Darshan reads. `darshan_hints` lists what the metadata
+hold in addition to Darshan's `lib_ver`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _hints(program: Program) -> dict[int, Hints]:
 
 
 def _of_files(program: Program, mounts: Mounts) -> Mounts:
-    """Those of `mounts` that the files lie on, and the root's."""
+    """The `mounts` that hold the files, and the root's."""
     deepest = sorted(mounts, key=lambda mount: -len(mount[0]))
     used = {"/"} | {path for file in program.files if (path := _mount_of(file.path, deepest)) is not None}
     return [mount for mount in deepest if mount[0] in used]

@@ -163,7 +163,7 @@ def _failed_writes(path: Path, notes: list[str]) -> list[FailedWrite]:
 
 
 def _is_left(directory: Path, identity: str) -> bool:
-    """A job that holds anything has a file beside the records, named after it."""
+    """A job that holds an allocation has a file, named after it, in the directory above the records."""
     return any(directory.absolute().parent.parent.glob(f"{glob.escape(identity)}-*@*.json"))
 
 

@@ -1,4 +1,4 @@
-"""From profiles to what is told of each: verdict, tiles, findings, sections."""
+"""From profiles to the contents of a report: verdict, tiles, findings, sections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Advised:
 
 
 def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobReport]:
-    """What is told of each job; charts of programs that stand side by side share their axes."""
+    """The report of each job; charts of programs that are shown side by side share their axes."""
     scenes = [[Scene(one.profile, program, machine) for program in _weighty(one.profile)] for one in jobs]
     for side_by_side in zip_longest(*scenes):
         peers = [scene for scene in side_by_side if scene]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes `content` beside `path` and renames it there, so that an interruption leaves no part of it.
+    """Writes `content` to a temporary file and renames it to `path`: an interruption leaves no partial file.
 
     Raises OSError.
     """

@@ -105,7 +105,7 @@ class Tile:
 
 @dataclass
 class JobReport:
-    """What is told of one job: the sections of the job, then those of each program."""
+    """The report of one job: the sections of the job, then those of each program."""
 
     label: str  # A, B, ... in a comparison; else empty
     name: str

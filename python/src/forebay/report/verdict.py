@@ -21,7 +21,7 @@ WAITED_FOR = {
 
 
 def verdict(profile: Profile) -> str:
-    """The sentence. A job that failed is told of first."""
+    """The sentence. It names a failure first."""
     state = job.state(profile.job)
     failed = (
         f"The job {state}. "

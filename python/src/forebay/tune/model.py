@@ -131,7 +131,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search is told. The next step follows from it and the runs so far, and nothing else."""
+    """The input of a search. The next step follows from it and the runs so far, and nothing else."""
 
     parameters: tuple[Parameter, ...]
     refusals: tuple[Refusal, ...]

@@ -27,7 +27,7 @@ NAMED_MAX = 3
 
 
 class Space(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Plan is made of, beside the strategy and its limits."""
+    """What a Plan is made of, apart from the strategy and its limits."""
 
     parameters: tuple[Parameter, ...]
     refusals: tuple[Refusal, ...]

@@ -148,7 +148,7 @@ class StorageTuning:
         return next((run for run in runs if run.status != "failed"), None)
 
     def _first_limit_s(self) -> float | None:
-        """Of a run of unknown length: the script's own limit, and what is left of the budget."""
+        """Of a run of unknown length: the script's own limit, and the rest of the budget."""
         limits_s = [one for one in (self.job.time_limit_s, self.share.clock.left_s()) if one is not None]
         return min(limits_s, default=None)
 

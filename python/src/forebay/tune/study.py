@@ -170,7 +170,7 @@ class Study:
             self._file = None
 
     def append_plan(self, place: Place, plan: Plan) -> None:
-        """What the search in a place is told from here on; a verdict from before no longer settles it."""
+        """The plan of the search in a place from now on; an earlier verdict no longer ends it."""
         self._append(_Line(plan=_PlanLine(place=place, plan=plan)))
 
     def append_run(self, run: Run) -> None:

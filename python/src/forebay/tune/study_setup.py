@@ -60,7 +60,7 @@ _FIXED = (
 
 
 def study_directory(wanted: Wanted) -> Path:
-    """JOB.tune: beside the script, or here if nothing can be written there."""
+    """JOB.tune: in the script's directory, or here if nothing can be written there."""
     if wanted.study:
         return wanted.study.absolute()
     script = wanted.script.absolute()

@@ -28,7 +28,7 @@ _MORE = "a larger --budget, or --trials N, goes on"
 
 
 def tune(wanted: Wanted, listener: Listener) -> Study:
-    """Tunes the job, or goes on with it; the study as it is at the end, closed.
+    """Tunes the job, or resumes its study; returns the study at the end, closed.
 
     TuneError if it cannot be tuned. At a signal, which must arrive as KeyboardInterrupt, the study is left so
     that the next call goes on with it.

@@ -28,7 +28,7 @@ def bars(
     limit: float | None = None,
     mark: tuple[float, str] | None = None,
 ) -> Chart:
-    """Bars from nothing to `limit` (default: the largest); `told` writes the number beside each bar.
+    """Bars from nothing to `limit` (default: the largest); `told` writes the number next to each bar.
 
     `mark` is a value with its name, drawn as a line across all bars.
     """

@@ -1,4 +1,4 @@
-"""From a study to what is told of it: verdicts, tiles, sections."""
+"""From a study to the contents of its report: verdicts, tiles, sections."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FORMULA = (
 
 
 def comparison_name(place: PlaceFigures) -> str:
-    """The page beside the study's, with default and tuned side by side."""
+    """The page in the study's directory that compares default and tuned side by side."""
     return f"comparison-{place.place}.html"
 
 
 def study_report(study: StudyFigures, linked: bool) -> JobReport:
-    """What is told of a study. `linked`: the pages with default and tuned side by side lie beside it."""
+    """The report of a study. `linked`: the pages that compare default and tuned are in the same directory."""
     return JobReport(
         label="",
         name=headline(study),

@@ -253,8 +253,8 @@ class StudyFigures:
 
 
 def figures(study: Study) -> StudyFigures:
-    """The figures of a study. A place is there from its first run on; of a verdict from before the study was
-    extended nothing is told: the runs since then may contradict it."""
+    """The figures of a study. A place appears with its first run. The verdict of a study that was
+    extended later is left out: newer runs may contradict it."""
     places = [
         PlaceFigures(
             place,

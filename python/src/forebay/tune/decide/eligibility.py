@@ -47,7 +47,7 @@ def nothing_to_gain(profile: Profile) -> str | None:
 
 
 def check_own_directory(profile: Profile, directory: Path, copy: Path) -> None:
-    """TuneError if a run that was to work in `copy`, which may lie below `directory`, wrote to the latter."""
+    """TuneError if a run in `copy`, which may be below `directory`, wrote to `directory` itself."""
     for program in mpi_programs(profile):
         for file in program.files:
             is_own = file.path.startswith(f"{directory}/") and not file.path.startswith(f"{copy}/")
@@ -65,7 +65,7 @@ def is_written(file: File) -> bool:
 
 
 def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
-    """What the user should know of files that no run makes anew, since they lie where nothing is restored."""
+    """Warnings about files that runs change in directories that are not restored between runs."""
     own = re.compile("|".join([re.escape(f"{directory}/"), *map(_of_any_job, variables.values())]))
     outside = sorted(
         {

@@ -239,7 +239,7 @@ class _Final:
         return dict(max(lows, key=lambda one: lows[one])) if lows else None
 
     def _others(self, tuned: tuple) -> tuple[list[list[float]], list[float]]:
-        """Seconds of the runs beside the pairs: of other finalists, and of the default.
+        """Seconds of the runs outside of the pairs: of other finalists, and of the default.
 
         A finalist's run of the search is no fair sample: it was chosen because it was fast.
         """

@@ -1,9 +1,8 @@
 """What a verdict means for the whole job: its run time in the same pairs of runs that decided.
 
-The search compares seconds in I/O, for these are what settings change, and the time that the computation
-takes in between is no noise in them. So that nothing is recommended that makes I/O faster and the job
-slower, the job's run time is paired as well: shown to be slower, the setting is refused; where the gain is
-lost in the noise of the run time, that is said.
+The search compares seconds in I/O: settings change these, and they are free of the noise of the computation.
+A setting may make I/O faster and the job slower. So the run times of the job are paired as well. If they show
+that the job became slower, the setting is refused. If the gain is lost in their noise, the report says so.
 """
 
 from __future__ import annotations

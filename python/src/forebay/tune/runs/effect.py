@@ -1,6 +1,6 @@
 """Did a setting do anything? The deterministic counters of a trial against those of the default run.
 
-A parameter is said to be without effect only if the counters say so; where they cannot tell, it is not.
+A parameter counts as without effect only if the counters show it; where they cannot, it does not.
 """
 
 from __future__ import annotations

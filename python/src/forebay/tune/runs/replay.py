@@ -1,6 +1,6 @@
 """The recorded I/O in place of the job: a script that issues the traces of the default run again.
 
-The script is one as the user's, so that all settings are added to it in the same way. Its files lie in
+The script is one as the user's, so that all settings are added to it in the same way. Its files are in
 directories of its own, in the burst buffer where the job had them there, else in the directory of the runs.
 No file of the user's is ever touched.
 """
@@ -91,7 +91,7 @@ def _places_in(trace: Path, profile: Profile, directory: Path, places: dict[str,
         job = sources.open_path(trace.parent).job
     except ProfileError as error:
         raise TuneError(
-            f"{trace}: the record of its run is not beside it, so it is not known where its files were",
+            f"{trace}: the record of its run is not in the same directory, so the places of its files are unknown",
             "name the trace in the record that `forebay run --trace` made",
         ) from error
     own, other = ((one.id or "").split(".")[0] for one in (profile.job, job))

@@ -191,7 +191,7 @@ class RunDirectory:
             below[:] = [name for name in below if os.path.isdir(os.path.join(directory, name))]
 
     def _changed(self) -> Entries:
-        """With all names of a file of several names, which are made anew together."""
+        """With all names of a file of several names, which are restored together."""
         groups = groups_of(self._originals)
         names = set()
         for name, found in self._originals.items():

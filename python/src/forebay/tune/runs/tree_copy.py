@@ -22,7 +22,7 @@ def is_directory(found: os.stat_result) -> bool:
 
 
 def entries(directory: Path, is_left_out: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
-    """What can be copied: directories, files and symbolic links, but not what is left out."""
+    """Entries to copy: directories, files and symbolic links for which `is_left_out` is false."""
     yield "", directory.stat()
     below = [""]
     while below:

@@ -138,7 +138,7 @@ class Runner:
         return head_of(self.series.ready.root + path)
 
     def run(self, step: Step, *, limit_s: float | None, trace: bool = False) -> Run:
-        """Does the step; what it was is told by the Run, failures too. NativeError if it could not be begun.
+        """Does the step and returns its Run, failures included. NativeError if it could not be started.
 
         `limit_s`: it is ended after that.
         """
@@ -263,7 +263,7 @@ def _failed(run: Run, reason: str) -> Run:
 
 
 def _failure(answer: Answer, output: Path, limit_s: float | None) -> str | None:
-    """Why the run does not count; None: it ended well."""
+    """Why the run does not count; None: it succeeded."""
     if answer.over_time_limit:
         return "it did not end in time" + (f": after {limit_s:.0f} s it was ended" if limit_s else "")
     if answer.unended_processes:

@@ -1,8 +1,8 @@
 """Variables on other nodes. Open MPI's mpiexec takes only its own there; all other launchers take all.
 
 Where a rank lacks libforebay_mpi the others would wait for it, and PnetCDF's ranks must have the same hints.
-With Open MPI 4.1.4 and 5.0.11 variables that are named without their value arrive only if it has no `=`, and
-a `;` ends any; the former does not start where -x is given as well (measured).
+Measured with Open MPI 4.1.4 and 5.0.11: a variable that is named without its value arrives only if the value
+has no `=`, and a `;` ends any value. Version 4.1.4 does not start if -x is given as well.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grouped(texts: list[str], carries: frozenset[str], variable: str | None = None) -> list[Line]:
-    """Lines that belong together; what is said of them stands before the first."""
+    """Lines that belong together; their comment is before the first."""
     nothing: frozenset[str] = frozenset()
     return [
         Line(text=text, carries=nothing if at else carries, variable=variable)

@@ -1,7 +1,7 @@
 """A file of hints for ROMIO, named in ROMIO_HINTS: `key value` on each line, for all files of the job.
 
-Rank 0 of each file's communicator reads it when the file is opened, so it lies in the job's directory,
-which all nodes see, and is written anew by each run. What the program itself asks for goes before it.
+Rank 0 of each file's communicator reads it when the file is opened, so it is in the job's directory,
+which all nodes see. Each run writes it again. Hints that the program itself sets take precedence.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Alignment by libraries above MPI-IO: nc_var_align_size and nc_header_align_size of PnetCDF, hdf5_alignment.
 
-They change where data lie in the file, so its bytes are not those of the default run: only where the output
-can be judged otherwise. `hdf5_alignment` is a key of libforebay_mpi in MPICH_MPIIO_HINTS
+They change the layout of data in the file, so its bytes differ from those of the default run. They are tried
+only if another check judges the output. `hdf5_alignment` is a key of libforebay_mpi in MPICH_MPIIO_HINTS
 (docs/reference/hints.md).
 """
 
@@ -16,7 +16,7 @@ from forebay.tune.settings.job_view import Files, Job
 from forebay.tune.settings.setting import KIB, MIB, Setting
 
 LAYOUT_STAYS = (
-    "it changes where data lie in the file, so that its bytes cannot be compared with the default's: "
+    "it changes the layout of data in the file, so its bytes cannot be compared with the default's: "
     "give --check COMMAND, which judges the output"
 )
 #: CDF-1, CDF-2, CDF-5.

@@ -74,7 +74,7 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """What all settings are told of the job."""
+    """What each setting knows of the job."""
 
     profile: Profile
     script: JobScript

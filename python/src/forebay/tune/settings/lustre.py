@@ -110,7 +110,7 @@ def _laid_out(job: Job, patterns: Sequence[Files], created: Sequence[File]) -> l
         return "no file that is worth a look is written, and the layout of a file that exists stays"
     if not striped:
         where = "the burst buffer" if job.place == "burst-buffer" else "a file system without stripes"
-        return f"the files that the job writes lie in {where}, not on Lustre"
+        return f"the files that the job writes are in {where}, not on Lustre"
     by_driver = {view.file.path for files in patterns if files.has_lustre_driver for view in files.views}
     striped = [file for file in striped if file.path not in by_driver]
     if not striped:
@@ -121,7 +121,7 @@ def _laid_out(job: Job, patterns: Sequence[Files], created: Sequence[File]) -> l
 
 
 def _is_striped(file: File, job: Job) -> bool:
-    """Does it lie on Lustre, real or emulated? Of files without MPI-IO the emulation tells no layout."""
+    """Is it on Lustre, real or emulated? The emulation gives no layout for files without MPI-IO."""
     if job.is_emulated and file.stripe_count is not None:
         return True
     if job.is_emulated and job.place == "file-system":

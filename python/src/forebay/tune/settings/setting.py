@@ -79,7 +79,7 @@ class Setting:
         return False
 
     def conflict(self, value: str, around: Around) -> str | None:
-        """Why the value must not be set beside what else is set; None: it may."""
+        """Why the value must not be combined with the other settings; None: it may."""
         return None
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
@@ -102,7 +102,7 @@ class Setting:
         ordered: bool,
         reason: str,
     ) -> Parameter | Refusal:
-        """The parameter; a refusal if no value is left beside the default."""
+        """The parameter; a refusal if no value other than the default is left."""
         kept = tuple(str(value) for value in values if str(value) != default)
         if not kept:
             return self.refusal(files, f"no other value is worth trying: it is {default}")
