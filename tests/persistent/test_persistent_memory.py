@@ -81,7 +81,7 @@ def test_made_used_by_two_jobs_at_once_and_destroyed_without_a_store(anyone):
     job = anyone
     done = ran(job, f"echo one > $DW_JOB_STRIPED/a; cp $DW_JOB_STRIPED/a {STRIPED}/a", DW, CREATE, USE)
     assert "persistent allocation proj1 of 1.00 MiB made in /dev/shm" in done.stderr
-    assert "warning: proj1 lies in memory (/dev/shm): it is gone when this machine restarts" in done.stderr
+    assert "warning: proj1 is in memory (/dev/shm): it is lost when this machine restarts" in done.stderr
     (one,) = listed(job)
     assert (one["state"], one["store"], one["in_memory"]) == ("ready", "/dev/shm", True)
     assert "/striped, in memory\n" in job.command("persistent", "show", "proj1").stdout
@@ -195,6 +195,6 @@ def test_after_a_restart_it_is_said_to_be_gone(namespace):
     done = job.run()
     assert done.returncode == 125
     assert "is not there: it was made as /dev/shm/forebay-persistent-proj1" in done.stderr
-    assert "it lay in memory and is gone" in done.stderr
+    assert "it was in memory and is gone" in done.stderr
     assert job.command("persistent", "destroy", "proj1").returncode == 0
     assert listed(job) == []

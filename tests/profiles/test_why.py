@@ -147,7 +147,7 @@ def test_undelivered_data_are_named(why, tmp_path):
     left_behind(tmp_path, "1700000000001")
     said = why()
     assert "/bb/a: No space left on device (and 1 more)" in said
-    assert "the data lie in /mnt/forebay/1" in said
+    assert "the data are in /mnt/forebay/1" in said
     assert next_step(said) == "forebay clean 1700000000001"
 
 

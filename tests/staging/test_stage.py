@@ -193,7 +193,7 @@ def test_full_target_loses_nothing_and_retry_completes_once_there_is_room(job, t
     (tree / "huge").write_bytes(random.Random(SEED).randbytes(2 << 20))
     done = stage(job, "out", *options, "in", "small/out")
     assert done.returncode == 123
-    refused(done, "huge: cannot write", "No space left", "bytes are free there", "hint: make room")
+    refused(done, "huge: cannot write", "No space left", "bytes are free there", "hint: free space")
     (one,) = kept(job)
     assert (one["missing_files"], one["missing_bytes"]) == (1, 2 << 20)
     assert parts(job) == []

@@ -43,7 +43,7 @@ def test_a_full_target_is_told_of_once_with_what_is_needed_and_what_is_free(job,
         assert shortage["free_bytes"] == free.f_bavail * free.f_frsize < one["missing_bytes"]
         line = f"no room on {small}: {one['missing_bytes']} bytes are needed for {one['missing_files']} files"
         assert done.stderr.count(line) == 1 and done.stderr.count("bytes are free") == 1, done.stderr
-        refused(done, "hint: make room there")
+        refused(done, "hint: free space there")
         # What has arrived is whole, and there is no half file beside it.
         arrived = files_seen(small / "out")
         assert arrived and all(files_seen(tree)[name] == what for name, what in arrived.items()) and parts(job) == []
@@ -162,7 +162,7 @@ def test_links_that_lead_in_a_circle_arrive_as_they_are_and_are_no_target(job, t
     (job.directory / "loop").symlink_to("loop")
     done = stage(job, "out", "in", "loop/out")
     assert done.returncode in (1, 123)
-    refused(done, "loop", "symbolic links", "hint: mend the symbolic links")
+    refused(done, "loop", "symbolic links", "hint: correct the symbolic links")
 
 
 @pytest.mark.parametrize("spelling", ["sub/../x", "./x", "linked/x", "//x"])

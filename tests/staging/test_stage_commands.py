@@ -56,7 +56,7 @@ def test_what_is_no_file_is_refused_with_a_hint_that_can_be_followed(job):
     (job.directory / "loop").symlink_to("loop")
     done = stage(job, "out", "loop", "copy")
     assert done.returncode == 1
-    refused(done, "loop", "symbolic links", "hint: mend the symbolic links")
+    refused(done, "loop", "symbolic links", "hint: correct the symbolic links")
     assert kept(job) == [] and not (job.directory / "copy").exists()
 
 
@@ -70,7 +70,7 @@ def test_full_state_directory_is_reported_with_a_hint_and_left_empty(job, kib):
     try:
         done = stage(job, "out", "one", "copy")
         assert done.returncode == 1
-        refused(done, f"the journal {stagings}", "hint: ", "room")
+        refused(done, f"the journal {stagings}", "hint: ", "free space")
         assert list(stagings.iterdir()) == [] and not (job.directory / "copy").exists()
     finally:
         subprocess.run(["umount", stagings], check=True)

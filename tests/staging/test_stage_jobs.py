@@ -113,7 +113,7 @@ def test_what_failed_in_a_jobs_stage_out_is_listed_by_its_id(job):
     assert stage(job, "wait", left["job_id"]).returncode == 123
     (job.directory / "results" / "y").rmdir()
     refused = stage(job, "retry", "--background", left["job_id"])
-    assert refused.returncode == 1 and "is not staged in the background" in refused.stderr, refused.stderr
+    assert refused.returncode == 1 and "are not staged in the background" in refused.stderr, refused.stderr
     assert "hint: " in refused.stderr and not (job.directory / "results" / "y").exists()
     assert stage(job, "retry", left["job_id"]).returncode == 0
     job.leaves_nothing()

@@ -155,7 +155,7 @@ def test_a_journal_that_may_only_be_read_is_an_error_that_names_it(job, tree):
     journal.chmod(0o400)
     done = stage(job, "retry", one["id"])
     assert done.returncode == 1
-    refused(done, str(journal), "hint: get the right to write")
+    refused(done, str(journal), "hint: get write permission")
     for path in journal.parent.iterdir():
         path.chmod(0o600)
     (job.directory / "out" / "large").rmdir()

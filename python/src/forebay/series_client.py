@@ -79,7 +79,7 @@ Line = TypeVar("Line", Ready, Answer)
 
 
 def program() -> Path:
-    """The command `forebay`: the one that started this program, one in its directory, or in PATH; else NativeError."""
+    """The command `forebay`: the caller, else in this program's directory or in PATH; else NativeError."""
     named = os.environ.get("FOREBAY_PROGRAM")
     beside = Path(sys.argv[0]).parent / "forebay"
     for candidate in (named, str(beside) if beside.is_file() else None, shutil.which("forebay")):

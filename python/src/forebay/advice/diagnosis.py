@@ -247,7 +247,7 @@ def _steps_told(profile: Profile) -> str:
 
 def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:
     if not all(program.finished for program in profile.programs):
-        text = f"{_named(profile.job)} ended with status 0, but not all of its programs called MPI_Finalize or exit."
+        text = f"{_named(profile.job)} ended with status 0, but some of its programs did not exit properly."
         step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
         return Reason(state="failed", paragraph=_joined(text, _steps_told(profile)), next_step=step)
     return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ", found)

@@ -276,7 +276,7 @@ def hints_without_effect(view: FileView) -> Iterator[Draft]:
             Evidence(counter=f"hints.without_effect: {hint.key}={hint.asked}", value=hint.seen)
             for hint in ignored
         ),
-        rule="A hint is a request: an MPI library ignores, without a message, what it does not know or cannot grant.",
+        rule="A hint is a request: an MPI library silently ignores what it does not know or cannot grant.",
         source="MPI standard, chapter on I/O; compared with what was observed (docs/reference/mpi.md)",
         action=action,
         hints=remedy,

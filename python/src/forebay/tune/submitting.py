@@ -1,7 +1,7 @@
 """The tuner itself as one job of a batch scheduler, through PSI/J: all its runs share that allocation.
 
-The scheduler's lines of the user's script are copied for the tuner as they are. PSI/J has no field for most of
-them, and does not quote the values of its custom attributes for a directive
+The scheduler's lines of the user's script are copied for the tuner as they are. PSI/J has no field for most
+of them, and does not quote the values of its custom attributes for a directive
 (docs/development/decisions/0012-psij.md). PSI/J writes the rest of the script, submits it and tells the
 job's number.
 """

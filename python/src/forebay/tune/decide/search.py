@@ -1,8 +1,8 @@
 """The next step of a search, or its verdict: a pure function of the plan and the runs so far.
 
-The phases: the default; a probe, which shows whether settings reach the application; the guesses of the rules;
-the proposals of the strategy, with the default in between as the anchor. In the final round (final_round.py) the
-best few and the default take turns, and only these runs decide.
+The phases: the default; a probe, which shows whether settings reach the application; the guesses of the
+rules; the proposals of the strategy, with the default in between as the anchor. In the final round
+(final_round.py) the best few and the default take turns, and only these runs decide.
 docs/development/decisions/0013-search.md has the reasons.
 """
 

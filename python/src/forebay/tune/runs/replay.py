@@ -91,7 +91,7 @@ def _places_in(trace: Path, profile: Profile, directory: Path, places: dict[str,
         job = sources.open_path(trace.parent).job
     except ProfileError as error:
         raise TuneError(
-            f"{trace}: the record of its run is not in the same directory, so the places of its files are unknown",
+            f"{trace}: its directory has no record of the run, so the places of its files are unknown",
             "name the trace in the record that `forebay run --trace` made",
         ) from error
     own, other = ((one.id or "").split(".")[0] for one in (profile.job, job))
