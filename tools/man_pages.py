@@ -40,7 +40,7 @@ def page(name: str, command: click.Command, context: click.Context) -> str:
     for option, meaning in filter(None, records):  # none of a hidden one
         lines += [".TP", f"\\fB{roff(option)}\\fR", roff(meaning)]
     if command.epilog:
-        lines += [".SH EXTRA", *texts([inspect.cleandoc(command.epilog)])]
+        lines += [".SH EXTRA", *texts(inspect.cleandoc(command.epilog).split("\n\n"))]
     return "\n".join(lines) + "\n"
 
 

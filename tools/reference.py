@@ -1,8 +1,8 @@
-"""Writes docs/reference/command-line.md from the help of every command.
+"""Writes docs/reference/command-line.md and exit-codes.md from the help of every command.
 
 Usage: tools/reference.py FOREBAY [--check]
 
-FOREBAY is the program. With --check, only says whether the page is as the program has it.
+FOREBAY is the program. With --check, only says whether the pages are as the program has them.
 """
 
 import os
@@ -11,12 +11,25 @@ import re
 import subprocess
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference" / "command-line.md"
+REFERENCE = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference"
 HEAD = """# Command line
 
 Every command, as `--help` shows it. `man forebay-COMMAND` has the same text.
 
 """
+CODES_HEAD = """# Exit codes
+
+`forebay run` and `forebay profile` end with the exit code of the job or command, if they started it. If signal N ended
+it, the code is 128 + N. The other codes are Forebay's:
+
+| code | commands | meaning |
+|---|---|---|
+"""
+CODES_TAIL = """
+After 122 and 123 the data are kept. [Rescue data after a failure](../how-to/rescue.md) says how to recover them.
+"""
+#: An exit code of more commands than this is one of all commands.
+NAMED_COMMANDS_MAX = 8
 #: Words that only other parts of Forebay call, and help itself.
 NOT_LISTED = ("help",)
 
@@ -47,15 +60,31 @@ def sections(program: str, words: list[str]):
         yield from sections(program, [*words, verb])
 
 
+def exit_codes(page: str) -> str:
+    """The page of exit codes, from the section of each command on the page of all commands."""
+    commands: dict[tuple[str, str], list[str]] = {}
+    for command, text in re.findall(r"^#+ forebay (.+?)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        _, _, listed = text.partition("Exit codes:\n")
+        for code, meaning in re.findall(r"^ +(\d[\d+ N]*?)  +(.*)$", listed, re.MULTILINE):
+            commands.setdefault((code, meaning), []).append(command)
+    rows = []
+    for (code, meaning), named in sorted(commands.items(), key=lambda item: int(item[0][0].split()[0])):
+        which = "all" if len(named) > NAMED_COMMANDS_MAX else ", ".join(f"`{one}`" for one in named)
+        rows.append(f"| {code} | {which} | {meaning} |\n")
+    return CODES_HEAD + "".join(rows) + CODES_TAIL
+
+
 def main(program: str, is_check: bool) -> int:
     """Returns the exit code."""
     page = HEAD + "\n".join(sections(program, []))
-    if not is_check:
-        PAGE.write_text(page)
-    elif PAGE.read_text() != page:
-        print(f"error: {PAGE} is not as the program has it", file=sys.stderr)
-        print("hint: make reference writes it", file=sys.stderr)
-        return 1
+    for name, text in {"command-line.md": page, "exit-codes.md": exit_codes(page)}.items():
+        path = REFERENCE / name
+        if not is_check:
+            path.write_text(text)
+        elif path.read_text() != text:
+            print(f"error: {path} is not as the program has it", file=sys.stderr)
+            print("hint: make reference writes it", file=sys.stderr)
+            return 1
     return 0
 
 

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use forebay_doctor::DoctorArguments;
 use forebay_terminal::print_error;
 
 use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
 use crate::drain::DrainArguments;
+use crate::exit_codes;
 use crate::gather::GatherArguments;
 use crate::jobs::JobsArguments;
 use crate::machines::MachinesArguments;
@@ -21,18 +22,9 @@ use crate::run::RunArguments;
 use crate::stage::StageArguments;
 use crate::status::StatusArguments;
 
-const EXIT_CODES: &str = "\
-Exit codes of run:
-  the job's own, if it was started (128 + N if signal N ended it)
-  122  the job was ended because its time was up, and not all of its results were staged out
-  123  the job succeeded, but not all of its results were staged out
-  124  the job was ended at its time limit
-  125  the job was not started: script, allocation or stage-in failed
-  2    the command line is wrong";
-
 /// A burst buffer for unmodified MPI jobs.
 #[derive(Debug, Parser)]
-#[command(name = "forebay", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "forebay", version, arg_required_else_help = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub verb: Verb,
@@ -56,19 +48,16 @@ pub enum Verb {
         A job that ended with --no-profile is not listed. Forebay keeps the newest 200 records.")]
     Jobs(JobsArguments),
     /// Within a job: show how far the drain is, or wait for it
-    #[command(after_help = "Example:\n  forebay drain wait\n\n\
-        Exit codes of drain:\n  1  a file could not be copied, or the job drains nothing")]
+    #[command(after_help = "Example:\n  forebay drain wait")]
     Drain(DrainArguments),
     /// Run a command for each file of a directory tree as soon as its last writer closes it
     #[command(
-        after_help = "Example:\n  forebay watch out --on-close '*.nc=python3 plot.py {}' --jobs 2\n\n\
-        Exit codes of watch:\n  1  a command failed\n  128 + N  signal N ended it"
+        after_help = "Example:\n  forebay watch out --on-close '*.nc=python3 plot.py {}' --jobs 2"
     )]
     Watch(WatchArguments),
     /// Stage out the results of killed jobs, and remove their leftovers
     #[command(
-        after_help = "Example:\n  forebay clean\n  forebay clean last\n  forebay clean --discard 1763761234567\n\n\
-        Exit codes of clean:\n  123  some files were not copied; nothing of that job was removed"
+        after_help = "Example:\n  forebay clean\n  forebay clean last\n  forebay clean --discard 1763761234567"
     )]
     Clean(CleanArguments),
     /// Create, list and destroy allocations that outlive their jobs
@@ -81,13 +70,11 @@ pub enum Verb {
     /// Copy files into or out of a burst buffer; an interrupted copy can be resumed
     #[command(
         after_help = "Example:\n  forebay stage out $DW_JOB_STRIPED/results /scratch/me/results\n  \
-        forebay stage retry 1763761234567\n\n\
-        Exit codes of stage:\n  123  some files were not copied; forebay stage retry continues"
+        forebay stage retry 1763761234567"
     )]
     Stage(StageArguments),
     /// Stage out what other nodes of jobs still hold, through srun
-    #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7\n\n\
-        Exit codes of gather:\n  1    a node could not be reached\n  123  some files were not copied")]
+    #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7")]
     Gather(GatherArguments),
     /// Run a job script with and without its burst buffer, and compare the times
     #[command(
@@ -101,9 +88,7 @@ pub enum Verb {
         args_conflicts_with_subcommands = true,
         subcommand_negates_reqs = true,
         after_help = "Example:\n  forebay profile -- mpiexec -n 4 ./a.out\n  \
-        forebay profile export 1763761234567\n\n\
-        Exit codes of profile:\n  the command's own, if it was started (128 + N if signal N ended it)\n  \
-        124  the command was ended at its time limit\n  126  it could not be started\n  127  it was not found"
+        forebay profile export 1763761234567"
     )]
     Profile(ProfileArguments),
     /// Find faster I/O settings for a job, and write a script with them
@@ -130,8 +115,7 @@ pub enum Verb {
     )]
     Machines(MachinesArguments),
     /// Check this machine: what Forebay finds, what it means for jobs, and what to change
-    #[command(after_help = "Example:\n  forebay doctor --store /nvme/me\n\n\
-        Exit codes of doctor:\n  1  no job can run here\n  2  the command line is wrong")]
+    #[command(after_help = "Example:\n  forebay doctor --store /nvme/me")]
     Doctor(DoctorArguments),
     /// Run what standard input says in one allocation (docs/explanation/tuner.md)
     #[command(name = "__series", hide = true)]
@@ -153,9 +137,20 @@ pub enum Verb {
     },
 }
 
+/// The command line with the exit codes in each help.
+fn command() -> clap::Command {
+    exit_codes::append(Arguments::command(), "")
+}
+
+/// The arguments in `words`; ends the process with a message if they are wrong.
+pub fn parse(words: Vec<OsString>) -> Arguments {
+    let matches = command().get_matches_from(words);
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
 /// Writes the manual pages, generated from the same descriptions as `--help`.
 pub fn write_manual(directory: &Path) -> i32 {
-    let command = Arguments::command().disable_help_subcommand(true);
+    let command = command().disable_help_subcommand(true);
     match clap_mangen::generate_to(command, directory) {
         Ok(()) => 0,
         Err(error) => {

@@ -5,6 +5,7 @@ mod clean;
 mod compare;
 mod drain;
 mod emulation;
+mod exit_codes;
 mod gather;
 mod job_id;
 mod job_setup;
@@ -27,9 +28,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use arguments::{Arguments, Verb};
+use arguments::Verb;
 use profile::ProfileVerb;
 
 fn main() -> ExitCode {
@@ -58,7 +57,7 @@ fn rewrite_help(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn verb(words: Vec<OsString>) -> i32 {
-    match Arguments::parse_from(rewrite_help(words)).verb {
+    match arguments::parse(rewrite_help(words)).verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
         Verb::Profile(arguments) => match &arguments.verb {

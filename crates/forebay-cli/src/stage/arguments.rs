@@ -29,14 +29,11 @@ pub enum StageVerb {
     Out(OutArguments),
     /// Show the progress of stagings
     #[command(
-        after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567\n\n\
-        Exit codes of status:\n  1  a journal cannot be read, or there is no such staging"
+        after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567"
     )]
     Status(Which),
     /// Wait until stagings are complete or have stopped
-    #[command(after_help = "Example:\n  forebay stage wait 1763761234567\n\n\
-        Exit codes of wait:\n  1    a journal cannot be read, or there is no such staging\n  \
-        123  some files were not copied")]
+    #[command(after_help = "Example:\n  forebay stage wait 1763761234567")]
     Wait(Which),
     /// Stop a staging, and remove its partial files
     #[command(after_help = "Example:\n  forebay stage cancel 1763761234567")]
@@ -51,8 +48,7 @@ pub enum StageVerb {
         For the leftovers of a job use forebay clean.")]
     Forget(Forget),
     /// List stagings, or their failed files with reason and remedy
-    #[command(after_help = "Example:\n  forebay stage list --failed 1763761234567\n\n\
-        Exit codes of list:\n  1  a journal cannot be read, or there is no such staging")]
+    #[command(after_help = "Example:\n  forebay stage list --failed 1763761234567")]
     List(List),
     /// Carry out a staging that is planned
     #[command(name = "__carry-out", hide = true)]

@@ -26,6 +26,16 @@ VERBS: dict[str, tuple[str, str]] = {
 _AS_JSON = "forebay.as_json"
 
 
+#: At the end of each help, as the commands of the other program have it.
+_EXIT_CODES = """\b
+Exit codes:
+  0        success
+  1        the command failed; the message says why
+  2        the command line is wrong
+  127      forebay-py could not be started"""
+_MORE_EXIT_CODES = {"tune": "\n  128 + N  signal N ended it"}
+
+
 class Refused(click.ClickException):
     """An error as the command line tells it; with --json on standard output, too, as `forebay run` does."""
 
@@ -51,7 +61,10 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        return importlib.import_module(VERBS[cmd_name][0]).command
+        command = importlib.import_module(VERBS[cmd_name][0]).command
+        if _EXIT_CODES not in command.epilog:
+            command.epilog += "\n\n" + _EXIT_CODES + _MORE_EXIT_CODES.get(cmd_name, "")
+        return command
 
     def make_context(self, info_name: str | None, *arguments: Any, **more: Any) -> click.Context:
         """Shows usage as the user types it: with `forebay`, not `forebay-py`."""

@@ -1,0 +1,94 @@
+//! The exit codes of each command, in one table: its help and its manual page end with them.
+//! docs/reference/exit-codes.md explains them; a test compares both.
+
+use clap::Command;
+
+/// What an exit code means, and the commands that end with it: words after `forebay`.
+struct ExitCode {
+    code: &'static str,
+    commands: &'static [&'static str],
+    meaning: &'static str,
+}
+
+const fn row(
+    code: &'static str,
+    commands: &'static [&'static str],
+    meaning: &'static str,
+) -> ExitCode {
+    ExitCode { code, commands, meaning }
+}
+
+/// Those of commands that start a job or program and end as it does.
+const WITH_CODES_OF_THE_JOB: &[&str] = &["run", "profile"];
+
+const TABLE: &[ExitCode] = &[
+    row("0", &[], "success"),
+    row("1", &[], "the command failed; the message says why"),
+    row("1", &["doctor"], "no job can run on this machine"),
+    row("1", &["watch"], "a command failed"),
+    row("1", &["drain", "drain wait"], "a file could not be copied, or the job drains nothing"),
+    row("1", &["gather"], "a node could not be reached"),
+    row("2", &[], "the command line is wrong"),
+    row(
+        "122",
+        &["run"],
+        "the job was ended because its time was up; some results were not staged out",
+    ),
+    row(
+        "123",
+        &["run"],
+        "the job succeeded; some results were not staged out or may be incomplete",
+    ),
+    row(
+        "123",
+        &["clean", "gather", "stage", "stage in", "stage out", "stage retry", "stage wait"],
+        "some files were not copied; nothing was removed",
+    ),
+    row("124", &["run", "profile"], "the time limit ended it"),
+    row("125", &["run"], "the job was not started: script, allocation or stage-in failed"),
+    row("126", &["profile"], "the command could not be started"),
+    row("127", &["profile"], "the command was not found"),
+    row("128 + N", &["run", "profile", "compare", "watch"], "signal N ended it"),
+];
+
+/// The section for the command `forebay PATH`.
+fn section(path: &str) -> String {
+    let own = |code: &str| TABLE.iter().any(|one| one.code == code && one.commands.contains(&path));
+    let ends_as_the_job = WITH_CODES_OF_THE_JOB.contains(&path);
+    let applies = |one: &&ExitCode| {
+        let is_general = one.commands.is_empty()
+            && !own(one.code)
+            && !(ends_as_the_job && ["0", "1"].contains(&one.code));
+        is_general || one.commands.contains(&path)
+    };
+    let mut text = String::from("Exit codes:\n");
+    if ends_as_the_job {
+        text.push_str("  the exit code of the job or command, if it was started\n");
+    }
+    for one in TABLE.iter().filter(applies) {
+        text.push_str(&format!("  {:<7}  {}\n", one.code, one.meaning));
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// `command`, the one of `forebay PATH`, and those below it with their exit codes at the end of the help.
+/// Commands without a help of their own are another program's.
+pub fn append(command: Command, path: &str) -> Command {
+    let below: Vec<String> =
+        command.get_subcommands().map(|one| one.get_name().to_owned()).collect();
+    let command = below.into_iter().fold(command, |command, name| {
+        let path = format!("{path} {name}");
+        command.mut_subcommand(&name, |one| append(one, path.trim_start()))
+    });
+    if command.is_disable_help_flag_set() || command.is_hide_set() {
+        return command;
+    }
+    let help = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+    let codes = if path.is_empty() {
+        section("run").replacen("Exit codes:", "Exit codes of run:", 1)
+    } else {
+        section(path)
+    };
+    command.after_help(format!("{help}{codes}"))
+}
