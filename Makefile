@@ -24,7 +24,7 @@ SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	tools/needs.sh build
 	test -x $(VENV)/bin/pip || python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable python --requirement tests/requirements.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'python[all]' --requirement tests/requirements.txt
 	touch $@
 
 # Open MPI 5 and MPICH 5, which are not in Debian 12, for the tests: each in an environment of its own.
@@ -38,7 +38,7 @@ $(NEXTEST):
 	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
-.PHONY: build run test test-programs check docs site pictures reference bench grids live soak install clean format
+.PHONY: build run test test-programs check docs site pictures reference bench grids live soak install dist wheel clean format
 
 build:
 	tools/needs.sh build
@@ -168,10 +168,15 @@ install: build
 	install -m 644 $(BUILD)/include/datawarp.h $(PREFIX)/include/
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|' crates/forebay-capi/cray-datawarp.pc.in > $(PREFIX)/lib/pkgconfig/cray-datawarp.pc
 	python=$$(tools/install_python.sh) && $$python -m venv --clear $(PREFIX)/lib/forebay/python
-	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check ./python
+	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check './python[all]'
 	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
+
+# Packages in build/dist: a tarball, and a wheel for pip (packaging/Makefile).
+dist wheel: $(VENV)/made
+	tools/needs.sh test
+	$(MAKE) -C packaging $@ BUILD=$(BUILD)
 
 clean:
 	$(CARGO) clean

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use forebay_doctor::DoctorArguments;
+use forebay_host::files;
 use forebay_terminal::print_error;
 
 use crate::clean::CleanArguments;
@@ -123,6 +125,9 @@ pub enum Verb {
     /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
     Man { directory: PathBuf },
+    /// Write the completions of bash, zsh and fish below a directory, where these look in /usr/share
+    #[command(name = "__completions", hide = true)]
+    Completions { directory: PathBuf },
     /// Try to mount memory privately
     #[command(name = "__probe-namespace", hide = true)]
     ProbeNamespace {
@@ -159,4 +164,35 @@ pub fn write_manual(directory: &Path) -> i32 {
             print_error(&message, None, 1)
         }
     }
+}
+
+/// The commands that a user types; those that other parts of Forebay call are left out.
+fn visible_command() -> clap::Command {
+    let all = Arguments::command();
+    let visible = all.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    clap::Command::new("forebay").subcommands(visible)
+}
+
+/// Writes completions for bash, zsh and fish below `directory`, which is a `share` directory.
+pub fn write_completions(directory: &Path) -> i32 {
+    let shells = [
+        (Shell::Bash, "bash-completion/completions"),
+        (Shell::Zsh, "zsh/site-functions"),
+        (Shell::Fish, "fish/vendor_completions.d"),
+    ];
+    for (shell, place) in shells {
+        let place = directory.join(place);
+        let written = files::make_directories(&place, 0o755)
+            .map_err(|error| error.to_string())
+            .and_then(|_| {
+                clap_complete::generate_to(shell, &mut visible_command(), "forebay", &place)
+                    .map_err(|error| {
+                        format!("cannot write completions to {}: {error}", place.display())
+                    })
+            });
+        if let Err(message) = written {
+            return print_error(&message, None, 1);
+        }
+    }
+    0
 }

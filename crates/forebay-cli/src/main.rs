@@ -80,6 +80,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
+        Verb::Completions { directory } => arguments::write_completions(&directory),
         Verb::Rank { program } => forebay_launchers::exec_rank(&program),
     }
 }

@@ -225,8 +225,9 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
 
 /// Closes all files, so that no process waits for the keeper to close a pipe.
 fn close_all() {
+    // The call, not glibc's function: that exists since version 2.34 only.
     // SAFETY: the keeper uses no file after this.
-    if unsafe { libc::close_range(0, libc::c_uint::MAX, 0) } == 0 {
+    if unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) } == 0 {
         return;
     }
     // Fallback before Linux 5.9.
