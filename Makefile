@@ -172,6 +172,7 @@ install: build
 	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
+	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 
 # Packages in build/dist: a tarball, and a wheel for pip (packaging/Makefile).
 dist wheel: $(VENV)/made

@@ -1,4 +1,4 @@
-"""The program `forebay-py`: starts the verbs that are written in Python, or names the extra that they need."""
+"""The program `forebay-py`: starts the verbs written in Python, or names the extra that they need."""
 
 import sys
 
@@ -16,7 +16,10 @@ def main() -> None:
         if not error.name or error.name.partition(".")[0] == "forebay":
             raise
         verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "report")
-        print(f"error: forebay {verb} needs a Python package that is not installed: {error.name}", file=sys.stderr)
+        print(
+            f"error: forebay {verb} needs a Python package that is not installed: {error.name}",
+            file=sys.stderr,
+        )
         print(f"hint: pip install 'forebay[{_EXTRAS.get(verb, 'report')}]'", file=sys.stderr)
         sys.exit(1)
 

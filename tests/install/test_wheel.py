@@ -1,0 +1,76 @@
+"""The wheel brings the program with its libraries, and the Python modules, into an empty environment."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+#: `make wheel` builds the program for an old glibc; here the one that is built already serves.
+TAG = "linux_x86_64"
+
+
+@pytest.fixture(scope="module")
+def environment(build, tmp_path_factory) -> pathlib.Path:
+    """A virtual environment with nothing but the wheel."""
+    directory = tmp_path_factory.mktemp("wheel")
+    source = directory / "python"
+    shutil.copytree(PROJECT / "python", source, ignore=shutil.ignore_patterns("__pycache__"))
+    settings = os.environ | {"FOREBAY_TREE": str(build), "FOREBAY_WHEEL_TAG": TAG}
+    make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
+    subprocess.run([*make, "--wheel-dir", directory, source], env=settings, check=True)
+    (wheel,) = directory.glob(f"forebay-*-py3-none-{TAG}.whl")
+    own = directory / "environment"
+    subprocess.run([sys.executable, "-m", "venv", own], check=True)
+    subprocess.run([own / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    return own
+
+
+def run(environment: pathlib.Path, *words: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program of the environment, in which no other installation is found."""
+    own = {"HOME": os.environ.get("HOME", "/"), "PATH": f"{environment}/bin:/usr/bin:/bin"} | settings
+    return subprocess.run(list(map(str, words)), env=own, capture_output=True, text=True)
+
+
+def test_the_first_job_runs_and_is_recorded(environment, tmp_path):
+    example = tmp_path / "first-job"
+    shutil.copytree(PROJECT / "examples" / "first-job", example)
+    settings = {"FOREBAY_STATE": str(tmp_path / "state"), "FOREBAY_STORE": "memory"}
+    done = subprocess.run(
+        [environment / "bin" / "forebay", "run", "job.sh"],
+        cwd=example,
+        env={"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(tmp_path)} | settings,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list((example / "out").iterdir())) == 10
+    assert "I/O took" in done.stderr, "the library that records is found"
+
+
+def test_machine_files_and_manual_pages_are_installed(environment):
+    done = run(environment, environment / "bin" / "forebay", "machines", "--json")
+    assert str(environment / "share" / "forebay" / "machines") in done.stdout
+    assert (environment / "share" / "man" / "man1" / "forebay-run.1").exists()
+
+
+def test_staging_from_python_loads_the_standard_library_only(environment):
+    listing = (
+        "import sys; before = set(sys.modules); from forebay import stage; "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    )
+    done = run(environment, environment / "bin" / "python", "-c", listing)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) - set(sys.stdlib_module_names) == {"forebay"}
+
+
+@pytest.mark.parametrize(("verb", "extra"), [("why", "report"), ("report", "report"), ("tune", "tune")])
+def test_a_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, extra):
+    done = run(environment, environment / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))
+    assert done.returncode == 1
+    error, hint = done.stderr.splitlines()
+    assert error.startswith(f"error: forebay {verb} needs a Python package that is not installed: ")
+    assert hint == f"hint: pip install 'forebay[{extra}]'"
