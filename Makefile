@@ -18,6 +18,8 @@ TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
+# What `import forebay` loads, but stage.py: its types are checked strictly.
+PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py
 SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
@@ -125,6 +127,7 @@ check: $(VENV)/made docs
 	$(VENV)/bin/ruff format --check $(PYTHON) tests
 	$(VENV)/bin/ruff check tests
 	cd python && $(VENV)/bin/lint-imports --no-cache
+	cd python/src/forebay && MYPYPATH=.. $(VENV)/bin/mypy --strict --follow-imports=silent --cache-dir=$(BUILD)/mypy $(PYTHON_TYPED)
 	clang-format --dry-run --Werror $(C_FILES)
 	shellcheck $(SHELL_FILES)
 

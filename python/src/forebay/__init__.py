@@ -1,3 +1,22 @@
-"""Forebay's Python side: profiles of jobs, advice, reports. `import forebay` loads nothing heavy."""
+"""Forebay in Python: run jobs, read their records, stage files. `import forebay` loads nothing heavy."""
+
+from forebay import stage
+from forebay.errors import ForebayError
+from forebay.opening import NotRecordedError, open
+from forebay.program import ProgramNotFoundError
+from forebay.results import Record, Result, Staging
+from forebay.running import JobError, run
 
 __version__ = "0.1.0"
+__all__ = [
+    "ForebayError",
+    "JobError",
+    "NotRecordedError",
+    "ProgramNotFoundError",
+    "Record",
+    "Result",
+    "Staging",
+    "open",
+    "run",
+    "stage",
+]

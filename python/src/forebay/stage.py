@@ -15,11 +15,11 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forebay.errors import ForebayError
 
-Name = str | bytes | os.PathLike
+Name = str | bytes | os.PathLike[str]
 #: Values of `enum dw_stage_type`.
 WHEN = {"now": 0, "job-end": 1}
 _REVOKE, _ACTIVATE = 2, 3
@@ -194,7 +194,7 @@ def set_concurrency(instance: Name, most: int) -> None:
     _call("dw_set_stage_concurrency", os.fsencode(instance), max(0, most), about=instance)
 
 
-def account(instance: Name) -> dict:
+def account(instance: Name) -> dict[str, Any]:
     """What was stored and moved, as docs/reference/libdatawarp.md describes it."""
     function = _library().dw_get_accounting_data_json
     function.restype = ctypes.c_void_p
@@ -202,7 +202,8 @@ def account(instance: Name) -> dict:
     found = function(os.fsencode(instance), ctypes.byref(number))
     if not found:
         raise _failed(-number.value, instance)
-    return json.loads(_taken(found))
+    members: dict[str, Any] = json.loads(_taken(found))
+    return members
 
 
 def wait_sync(fd: int) -> None:

@@ -1,0 +1,122 @@
+"""`forebay.run`: runs a job script. Needs the standard library only."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from forebay.errors import ForebayError
+from forebay.program import program
+from forebay.results import Result
+
+if TYPE_CHECKING:
+    import subprocess
+
+Word = str | int | float | os.PathLike[str]
+#: Options that `run` itself gives, or that change what the program prints.
+_NOT_OFFERED = {"json", "help", "dry_run"}
+
+
+class JobError(ForebayError, RuntimeError):
+    """The job failed, did not start, or not all of its results were staged out. `result` says which."""
+
+    def __init__(self, result: Result) -> None:
+        about = result.script or "the job"
+        message = result.error or f"{about}: exit code {result.exit_code}"
+        if result.undelivered:
+            message += f"; not all results were staged out: the data are in {result.kept}"
+        super().__init__(message, result.hint)
+        self.result = result
+
+
+@cache
+def _options(path: str) -> dict[str, bool]:
+    """The options of `forebay run`, as keywords, from its help; True for those that take a value."""
+    import subprocess  # not at `import forebay`, which each rank of a job may do
+
+    done = subprocess.run([path, "run", "--help"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^ +(?:-\w, )?--([a-z-]+)( <)?", done.stdout, re.MULTILINE)
+    named = {name.replace("-", "_"): bool(value) for name, value in found}
+    return {name: value for name, value in named.items() if name not in _NOT_OFFERED}
+
+
+def _words(path: str, options: dict[str, bool | Word | Sequence[Word] | None]) -> list[str]:
+    known = _options(path)
+    words: list[str] = []
+    for name, value in options.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            suggestion = f"; did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"forebay.run() got an unknown option {name!r}{suggestion}")
+        if value is None or value is False:
+            continue
+        if (value is True) == known[name]:
+            raise TypeError(f"option {name!r} takes " + ("a value" if known[name] else "True or False"))
+        option = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(option)
+            continue
+        several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        words += [f"{option}={_text(one)}" for one in several]
+    return words
+
+
+def _text(word: Word) -> str:
+    return os.fspath(word) if isinstance(word, os.PathLike) else str(word)
+
+
+def run(
+    script: str | os.PathLike[str],
+    *arguments: Word,
+    check: bool = True,
+    **options: bool | Word | Sequence[Word] | None,
+) -> Result:
+    """Runs a job script with `forebay run`, waits for its end and returns the result.
+
+    `arguments` are those of the script. A keyword is an option of `forebay run`, with underscores for
+    hyphens: True is a flag, a list repeats the option, None and False leave it out. The output of the job
+    and the messages of Forebay go to standard error; `output="FILE"` writes the job's standard output to
+    a file. With `check`, a non-zero exit code raises JobError.
+
+    Ctrl-C ends the job; Forebay stages out and removes the allocation, then KeyboardInterrupt is raised.
+    """
+    import subprocess
+
+    path = program()
+    command = [path, "run", "--json", *_words(path, options), _text(script), "--", *map(_text, arguments)]
+    sys.stderr.flush()
+    # In a process group of its own the program gets each Ctrl-C from here only, once.
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=null, stdout=pipe, process_group=0) as process:
+        answer = _answer(process)
+    try:
+        result = Result._of(json.loads(answer))
+    except ValueError:
+        hint = "standard error has its message"
+        text = f"forebay run printed no result; its status is {process.returncode}"
+        raise ForebayError(text, hint) from None
+    if check and result.exit_code != 0:
+        raise JobError(result)
+    return result
+
+
+def _answer(process: subprocess.Popen[bytes]) -> bytes:
+    """What the program prints. Each Ctrl-C is forwarded once: a second signal kills the job at once."""
+    stopped: KeyboardInterrupt | None = None
+    while True:
+        try:
+            answer = process.communicate()[0]
+        except KeyboardInterrupt as error:
+            stopped = error
+            process.send_signal(signal.SIGINT)
+            continue
+        if stopped is not None:
+            raise stopped
+        return answer

@@ -1,0 +1,99 @@
+"""`forebay.run` and `forebay.open` with the real program."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.waiting import wait_until
+
+import forebay
+
+DIRECTIVES = (
+    "#DW jobdw type=scratch access_mode=striped capacity=16MiB",
+    "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out",
+)
+WRITES = "mkdir $DW_JOB_STRIPED/out; echo $1 > $DW_JOB_STRIPED/out/a; "
+
+
+@pytest.fixture
+def here(job, build, monkeypatch):
+    """The job's environment, for calls in this process."""
+    monkeypatch.chdir(job.directory)
+    for name in [name for name in os.environ if name.startswith(("SLURM", "FOREBAY", "DW_"))]:
+        monkeypatch.delenv(name)
+    for name, value in job.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", f"{build / 'bin'}:{os.environ['PATH']}")
+    return job
+
+
+def test_import_loads_no_third_party_module():
+    code = "import sys; old = set(sys.modules); import forebay; print(*set(sys.modules) - old)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    roots = {name.partition(".")[0] for name in loaded} - {"forebay"}
+    assert roots <= set(sys.stdlib_module_names)
+    assert len(forebay.__all__) <= 15
+
+
+def test_run_returns_the_fields_of_the_json_and_open_finds_the_record(here):
+    here.script(WRITES, *DIRECTIVES)
+    result = forebay.run("job.sh", "--a b", store=here.store, verify="end", keep=False)
+    assert (here.directory / "out" / "a").read_text() == "--a b\n"
+    assert result.exit_code == result.job_status == 0 and not result.undelivered
+    assert result.stage_out.files == 1 and result.stage_out.bytes == 6
+    assert forebay.open().id == forebay.open(result.run_id).id == result.run_id
+    assert forebay.open(result.run_id[-4:]).id == result.run_id
+    record = forebay.open(result.run_id[:-1])
+    assert record.result == forebay.open("last").result and record.state == "ended"
+    assert record.result.stage_out == result.stage_out and record.profile.job.exit_code == 0
+    assert record.report(here.directory / "report.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(LookupError, match="nosuch"):
+        forebay.open("nosuch")
+
+
+def test_a_failed_job_raises_an_error_with_its_result(here):
+    here.script(WRITES + "exit 3", *DIRECTIVES)
+    with pytest.raises(forebay.JobError, match="exit code 3") as caught:
+        forebay.run("job.sh", store=here.store)
+    assert isinstance(caught.value, RuntimeError) and caught.value.result.stage_out.files == 1
+    assert forebay.run("job.sh", store=here.store, check=False).exit_code == 3
+
+
+def test_a_job_that_does_not_start_has_an_error_and_a_hint(here):
+    result = forebay.run("nosuch.sh", check=False)
+    assert result.exit_code == 125 and "nosuch.sh" in result.error and result.hint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drian": "*"}, "did you mean 'drain'"),
+        ({"store": True}, "takes a value"),
+        ({"keep": "yes"}, "takes True or False"),
+        ({"json": True}, "unknown option 'json'"),
+    ],
+)
+def test_a_wrong_option_is_a_type_error(here, options, message):
+    with pytest.raises(TypeError, match=message):
+        forebay.run("job.sh", **options)
+
+
+def test_ctrl_c_stages_out_and_leaves_nothing(here):
+    here.script(WRITES + "touch started; sleep 60", *DIRECTIVES)
+    code = f"import forebay; forebay.run('job.sh', 'x', store={str(here.store)!r})"
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    wait_until((here.directory / "started").exists)
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate()[1]
+    assert (here.directory / "out" / "a").read_text() == "x\n"
+    here.leaves_nothing()
+
+
+def test_tables_for_notebooks_escape_names_and_have_no_script(here):
+    here.script(WRITES, *DIRECTIVES)
+    (here.directory / "job.sh").rename(here.directory / "<b>.sh")
+    shown = forebay.run("<b>.sh", store=here.store)._repr_html_() + forebay.open()._repr_html_()
+    assert "&lt;b&gt;.sh" in shown and "<b>" not in shown and "<script" not in shown
+    assert shown.count("stage out") == 2
