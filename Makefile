@@ -20,7 +20,7 @@ C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/progra
 PYTHON      = python
 # What `import forebay` loads, but stage.py: its types are checked strictly.
 PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py
-SHELL_FILES = $(wildcard tools/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
+SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
@@ -123,6 +123,7 @@ check: $(VENV)/made docs
 	python3 tools/circles_c.py $(BUILD)
 	$(VENV)/bin/python tools/circles.py .
 	$(VENV)/bin/python tools/prose.py
+	$(VENV)/bin/reuse lint --quiet
 	$(VENV)/bin/ruff check $(PYTHON)
 	$(VENV)/bin/ruff format --check $(PYTHON) tests
 	$(VENV)/bin/ruff check tests

@@ -2,6 +2,8 @@
 
 import json
 import os
+import tempfile
+import pathlib
 import re
 import subprocess
 
@@ -79,7 +81,10 @@ def with_small_disk(directory, size="400k"):
     """Command words that run what follows with a small tmpfs on the directory, in a mount namespace."""
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
     mount = f'mount -t tmpfs -o size={size} tmpfs "$1" && shift && exec "$@"'
-    words = [*unshare, "sh", "-c", mount, "sh", str(directory)]
+    # An ordinary user is root in there; Open MPI's directory for root in /tmp may be the real root's.
+    own = pathlib.Path(tempfile.gettempdir(), f"forebay-test-ompi-{os.geteuid()}")
+    own.mkdir(exist_ok=True)
+    words = [*unshare, "env", f"OMPI_MCA_orte_tmpdir_base={own}", "sh", "-c", mount, "sh", str(directory)]
     if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
         pytest.skip("no mount namespace to be had here")
     return words

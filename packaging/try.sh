@@ -1,0 +1,48 @@
+#!/bin/bash
+# Tries the tarball and the wheel of make dist and make wheel as an ordinary user, with no compiler, in root file systems
+# of other distributions that mmdebstrap makes. Needs root, and Debian's packages.
+# Usage: packaging/try.sh [SUITE...] (default: bullseye bookworm)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+command -v mmdebstrap >/dev/null || apt-get install -q -y mmdebstrap
+tarball=$(ls build/dist/forebay-*-linux-x86_64.tar.gz)
+wheel=$(ls build/dist/forebay-*.whl)
+[ $# -gt 0 ] || set -- bullseye bookworm
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for suite; do
+    tree=$work/$suite
+    # Python for the example and for pip; no compiler, no MPI.
+    mmdebstrap --quiet --variant=minbase --include=python3,python3-venv "$suite" "$tree"
+    install -d -o 1000 -g 1000 "$tree/home/user"
+    install -m 644 "$tarball" "$wheel" "$tree/home/user/"
+    cat >"$tree/home/user/try.sh" <<'TRY'
+set -euo pipefail
+cd
+! command -v gcc cc mpicc
+tar -xzf forebay-*.tar.gz
+program=$(echo ~/forebay-*/bin/forebay)
+try() { # try FOREBAY: the first job in a new directory
+    "$1" --version
+    "$1" doctor | head -4
+    rm -rf job && cp -r ~/forebay-*/share/forebay/first-job job
+    (cd job && "$1" run job.sh && [ "$(ls out | wc -l)" -eq 10 ])
+}
+try "$program"
+if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    python3 -m venv venv
+    venv/bin/pip install -q --no-deps forebay-*.whl # its one dependency is not for this
+    venv/bin/python -c 'from forebay import stage'
+    try ~/venv/bin/forebay
+else
+    echo "no Python 3.11 here: the wheel is not tried"
+fi
+TRY
+    echo "== $suite: $(chroot "$tree" /sbin/ldconfig --version | head -1)"
+    # Namespaces of its own, so that /proc and /dev/shm of the root file system are there and end with it.
+    # shellcheck disable=SC2016
+    unshare --mount --pid --fork --kill-child bash -c '
+        mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys"
+        exec chroot "$1" setpriv --reuid=1000 --regid=1000 --clear-groups \
+            env -i HOME=/home/user USER=user PATH=/usr/bin:/bin bash /home/user/try.sh' try "$tree"
+done
