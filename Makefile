@@ -40,7 +40,7 @@ $(NEXTEST):
 	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
-.PHONY: build run test test-programs check docs site pictures reference bench grids live soak install dist wheel clean format
+.PHONY: build run test test-programs check docs site pictures reference bench grids live soak install dist wheel deb rpm release-check clean format
 
 build:
 	tools/needs.sh build
@@ -178,10 +178,14 @@ install: build
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 
-# Packages in build/dist: a tarball, and a wheel for pip (packaging/Makefile).
-dist wheel: $(VENV)/made
+# Packages in build/dist: a tarball, a wheel for pip, a deb, an rpm (packaging/Makefile).
+dist wheel deb rpm: $(VENV)/made
 	tools/needs.sh test
 	$(MAKE) -C packaging $@ BUILD=$(BUILD)
+
+# Whether this commit can be released; CONTRIBUTING.md has the steps.
+release-check: check test
+	tools/release_check.sh
 
 clean:
 	$(CARGO) clean

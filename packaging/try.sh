@@ -1,5 +1,5 @@
 #!/bin/bash
-# Tries the tarball and the wheel of make dist and make wheel as an ordinary user, with no compiler, in root file systems
+# Tries what make dist, make wheel and make deb made, as an ordinary user, with no compiler, in root file systems
 # of other distributions that mmdebstrap makes. Needs root, and Debian's packages.
 # Usage: packaging/try.sh [SUITE...] (default: bullseye bookworm)
 set -euo pipefail
@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 command -v mmdebstrap >/dev/null || apt-get install -q -y mmdebstrap
 tarball=$(ls build/dist/forebay-*-linux-x86_64.tar.gz)
 wheel=$(ls build/dist/forebay-*.whl)
+deb=$(ls build/dist/forebay_*_amd64.deb)
 [ $# -gt 0 ] || set -- bullseye bookworm
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,6 +17,8 @@ for suite; do
     mmdebstrap --quiet --variant=minbase --include=python3,python3-venv "$suite" "$tree"
     install -d -o 1000 -g 1000 "$tree/home/user"
     install -m 644 "$tarball" "$wheel" "$tree/home/user/"
+    cp "$deb" "$tree/tmp/forebay.deb"
+    chroot "$tree" dpkg --install /tmp/forebay.deb
     cat >"$tree/home/user/try.sh" <<'TRY'
 set -euo pipefail
 cd
@@ -29,6 +32,7 @@ try() { # try FOREBAY: the first job in a new directory
     (cd job && "$1" run job.sh && [ "$(ls out | wc -l)" -eq 10 ])
 }
 try "$program"
+try /usr/bin/forebay
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     python3 -m venv venv
     venv/bin/pip install -q --no-deps forebay-*.whl # its one dependency is not for this
