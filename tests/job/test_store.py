@@ -201,6 +201,8 @@ def test_where_the_machine_refuses_a_view_the_job_runs_without(job):
     done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("/dev/shm/forebay-") and "no memory of the job's own" in done.stderr
+    allocated = [line for line in done.stderr.splitlines() if line.startswith("forebay: allocated")]
+    assert len(allocated) == 1 and "in /dev/shm" in allocated[0], done.stderr
     assert (job.directory / "results" / "x").read_text() == "x\n"
     job.leaves_nothing()
 

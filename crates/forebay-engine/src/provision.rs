@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::JobDw;
 use forebay_host::namespace::Keeper;
-use forebay_store::{Allocation, Store};
+use forebay_store::Store;
 
 use crate::driver::{JobFacts, NodeFacts, Plan, driver_of, without_allocation};
 use crate::error::Error;
@@ -97,12 +97,12 @@ impl Provisioner<'_> {
             maps: self.options.maps,
             messages: self.progress,
         };
-        let report = |allocation: &Allocation| {
-            used.iter().for_each(|used| self.progress.allocated(used));
-            self.warn_of_blanks(allocation.root());
-        };
-        let (allocation, keeper) = runner.carry_out(plan, report, ledger)?;
+        let (allocation, keeper) = runner.carry_out(plan, ledger)?;
         let allocation = allocation.zip(used);
+        if let Some((allocation, used)) = &allocation {
+            self.progress.allocated(used);
+            self.warn_of_blanks(allocation.root());
+        }
         Ok(Provisioned {
             keeper,
             allocation: allocation.map(|(allocation, used)| JobAllocation { allocation, used }),

@@ -26,21 +26,19 @@ pub(crate) struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Creates the allocation and the view, and enters the view. Calls `allocated` between the two.
-    /// The ledger always records what must be removed.
+    /// Creates the allocation and the view, and enters the view. The ledger always records what must be
+    /// removed.
     ///
     /// # Errors
     /// If either is impossible. What was created is then removed or in the ledger.
     pub(crate) fn carry_out(
         &self,
         plan: &Plan,
-        allocated: impl FnOnce(&Allocation),
         ledger: &mut dyn Ledger,
     ) -> Result<(Option<Allocation>, Option<Keeper>), Error> {
         let allocation = plan.allocation.as_ref();
         let allocation = allocation.map(|planned| self.allocate(planned, ledger));
         let allocation = allocation.transpose()?;
-        allocation.as_ref().map(allocated);
         match self.view(&plan.mounts, allocation.as_ref(), ledger) {
             Ok(keeper) => Ok((allocation, keeper)),
             Err(error) => {
