@@ -1,21 +1,44 @@
-"""docs/development/promises.md names a test for each promise: each of these tests and files exists."""
+"""docs/development/promises.md has a number and tests for each promise; these tests and files exist."""
 
 import pathlib
 import re
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PROMISES = (PROJECT / "docs" / "development" / "promises.md").read_text()
+ROWS = re.findall(r"^\| ([A-Z]+-\d+) \| (.+?) \| (.*) \|$", PROMISES, re.MULTILINE)
+NUMBER = re.compile(r"\b([A-Z]{3,}-\d+)\b")
+
+
+def test_numbers_of_an_area_follow_each_other():
+    counts: dict[str, int] = {}
+    for number, _, _ in ROWS:
+        area, _, position = number.partition("-")
+        counts[area] = counts.get(area, 0) + 1
+        assert int(position) == counts[area], number
+    assert len(ROWS) > 150 and len(ROWS) == len(re.findall(r"^\| [A-Z]+-", PROMISES, re.MULTILINE))
+
+
+def test_every_promise_names_a_test():
+    assert [number for number, promise, tests in ROWS if not promise or "`" not in tests] == []
 
 
 def test_every_test_that_a_promise_names_exists():
     sources = [*PROJECT.glob("tests/**/*.py"), *PROJECT.glob("crates/**/*.rs")]
     tests = re.findall(r"\b(?:def|fn) (?:test_)?(\w+)\(", "\n".join(path.read_text() for path in sources))
-    named = re.findall(r"`(?:[A-Z]/)?(?:test_)?(\w+)\.\.\.`", PROMISES)
+    named = re.findall(r"`(?:test_)?(\w+)\.\.\.`", "\n".join(tests_of for _, _, tests_of in ROWS))
     assert len(named) > 100
     assert [name for name in named if not any(test.startswith(name) for test in tests)] == []
 
 
 def test_every_file_that_a_promise_names_exists():
-    named = re.findall(r"`((?:T|crates)/[\w./-]+)`", PROMISES)
-    assert len(named) > 50
-    assert [name for name in named if not (PROJECT / re.sub("^T/", "tests/", name)).exists()] == []
+    named = re.findall(r"`((?:tests|crates)/[\w./-]+)`", PROMISES)
+    assert len(named) > 100
+    assert [name for name in named if not (PROJECT / name).exists()] == []
+
+
+def test_every_number_that_a_page_names_exists():
+    areas = {number.partition("-")[0] for number, _, _ in ROWS}
+    known = {number for number, _, _ in ROWS}
+    for page in PROJECT.glob("docs/**/*.md"):
+        named = {number for number in NUMBER.findall(page.read_text()) if number.partition("-")[0] in areas}
+        assert named - known == set(), page
