@@ -1,10 +1,8 @@
 """Checks the prose of documents, help texts and messages: long sentences and words that are not plain.
 
-Usage: tools/prose.py [--update] [FILE...]
+Usage: tools/prose.py [FILE...]
 
-Without files, checks all and compares the number of findings of each file with
-tools/prose_allowed.txt. A file may have no more findings than that list says, and where it has fewer,
---update lowers the number. With files, prints their findings.
+Prints the findings in these files, or in all that speak to people, and fails if there is one.
 """
 
 import ast
@@ -13,7 +11,6 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ALLOWED = ROOT / "tools" / "prose_allowed.txt"
 WORDS_MAX = 35
 #: A literal of fewer words is a name or a format, not a message.
 MESSAGE_WORDS = 4
@@ -151,47 +148,16 @@ def checked_files() -> list[pathlib.Path]:
     return sorted([*documents, *rust, *ROOT.glob("python/src/**/*.py")])
 
 
-def allowed() -> dict[str, int]:
-    """The number of findings that each file may have."""
-    lines = ALLOWED.read_text().splitlines() if ALLOWED.exists() else []
-    pairs = (line.split() for line in lines if not line.startswith("#"))
-    return {name: int(number) for number, name in pairs}
-
-
 def main(words: list[str]) -> int:
     """Returns the exit code."""
-    update = "--update" in words
-    named = [pathlib.Path(word).resolve() for word in words if word != "--update"]
-    limits, counts, code = allowed(), {}, 0
-    for path in named or checked_files():
-        found = READERS[path.suffix](path.read_text())
-        name = str(path.relative_to(ROOT))
-        limit = 0 if named else limits.get(name, 0)
-        counts[name] = len(found)
-        if len(found) > limit:
-            code = 1
-            print(*(f"{name}:{line}: {what}" for line, what in found), sep="\n")
-            if limit:
-                print(f"{name}: {len(found)} findings, {limit} are allowed")
-    if named:
-        return code
-    lower = {name: number for name, number in limits.items() if counts.get(name, 0) < number}
-    if update:
-        kept = {
-            name: min(number, limits.get(name, number)) if limits else number
-            for name, number in counts.items()
-        }
-        lines = [f"{number} {name}" for name, number in sorted(kept.items()) if number]
-        ALLOWED.write_text(
-            "\n".join(["# Findings of tools/prose.py that are still there; none is added.", *lines, ""])
-        )
-        return 0
-    for name in lower:
-        code = 1
-        print(
-            f"{name}: {counts.get(name, 0)} findings, {limits[name]} are allowed: run tools/prose.py --update"
-        )
-    return code
+    named = [pathlib.Path(word).resolve() for word in words]
+    findings = [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for path in named or checked_files()
+        for line, what in READERS[path.suffix](path.read_text())
+    ]
+    print(*findings, sep="\n", end="\n" if findings else "")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":
