@@ -11,6 +11,8 @@ use forebay_terminal::print_error;
 
 use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
+use crate::config::{ConfigArguments, Page};
+use crate::configuration;
 use crate::drain::DrainArguments;
 use crate::exit_codes;
 use crate::gather::GatherArguments;
@@ -119,6 +121,9 @@ pub enum Verb {
     /// Check this machine: what Forebay finds, what it means for jobs, and what to change
     #[command(after_help = "Example:\n  forebay doctor --store /nvme/me")]
     Doctor(DoctorArguments),
+    /// Show each setting, its value, and the file or variable that sets it
+    #[command(after_help = "Example:\n  forebay config\n  forebay config --json job.sh")]
+    Config(ConfigArguments),
     /// Run what standard input says in one allocation (docs/explanation/tuner.md)
     #[command(name = "__series", hide = true)]
     Series(JobArguments),
@@ -128,6 +133,9 @@ pub enum Verb {
     /// Write the completions of bash, zsh and fish below a directory, where these look in /usr/share
     #[command(name = "__completions", hide = true)]
     Completions { directory: PathBuf },
+    /// Print a page of the reference
+    #[command(name = "__reference", hide = true)]
+    Reference { page: Page },
     /// Try to mount memory privately
     #[command(name = "__probe-namespace", hide = true)]
     ProbeNamespace {
@@ -143,14 +151,17 @@ pub enum Verb {
 }
 
 /// The command line with the exit codes in each help.
-fn command() -> clap::Command {
-    exit_codes::append(Arguments::command(), "")
+pub fn command() -> clap::Command {
+    configuration::with_values_of_flags(exit_codes::append(Arguments::command(), ""))
 }
 
-/// The arguments in `words`; ends the process with a message if they are wrong.
-pub fn parse(words: Vec<OsString>) -> Arguments {
-    let matches = command().get_matches_from(words);
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+/// The arguments in `words` and in the configuration; ends the process with a message if the words are wrong.
+///
+/// # Errors
+/// The exit code, after the errors of the configuration were printed.
+pub fn parse(words: Vec<OsString>) -> Result<Arguments, i32> {
+    let matches = configuration::matches(command(), words)?;
+    Ok(Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
 }
 
 /// Writes the manual pages, generated from the same descriptions as `--help`.

@@ -19,7 +19,7 @@ use forebay_terminal::{CliError, print_error, print_status, print_stdout, print_
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::emulation;
-use crate::options::emulation::EmulationArguments;
+use crate::options::emulation::{EmulationArguments, NO_MODEL};
 use crate::options::job::SpaceArguments;
 
 use figures::{Account, Block, Measured, Row, Variant};
@@ -35,7 +35,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
     /// Skip the runs on the real file system (only with --pfs-model)
-    #[arg(long, requires = "pfs_model")]
+    #[arg(long)]
     pub no_real: bool,
     /// Do not record the I/O of the job's programs. MPICH_MPIIO_HINTS then has no effect, unless the script preloads
     /// libforebay_mpi itself
@@ -96,9 +96,12 @@ fn print_records(blocks: &[Block]) {
 
 fn measure(arguments: &CompareArguments) -> Result<Vec<Block>, CliError> {
     let mut models = Vec::new();
-    if let Some(file) = &arguments.emulation.pfs_model {
-        models.push(Some(file.as_path()));
+    let model = arguments.emulation.model()?;
+    if arguments.no_real && model.is_none() {
+        let error = CliError::new("--no-real leaves nothing to run without --pfs-model");
+        return Err(error.with_hint("add --pfs-model NAME; forebay machines lists the names"));
     }
+    models.extend(model.map(Some));
     if !arguments.no_real {
         models.push(None);
     }
@@ -244,15 +247,13 @@ fn one_run(
     let [said, account, log] = ["output", "account", "log"].map(|name| bench.scratch.join(name));
     let mut process = command(system::this_program()?);
     process.args(["run", "--json", "--output"]).arg(&said);
-    if bench.arguments.no_profile {
-        process.arg("--no-profile");
-    }
+    process.arg(format!("--no-profile={}", bench.arguments.no_profile));
     if way == Variant::FileSystem {
         process.arg("--no-burst-buffer");
     }
     process.args(bench.arguments.space.to_args());
-    if let Some(model) = model {
-        process.arg("--pfs-model").arg(model);
+    process.arg("--pfs-model").arg(model.unwrap_or(Path::new(NO_MODEL)));
+    if model.is_some() {
         for root in &bench.arguments.emulation.pfs_root {
             process.arg("--pfs-root").arg(root);
         }

@@ -100,7 +100,7 @@ pub fn activate(
     arguments: &EmulationArguments,
     maps: &[PathMap],
 ) -> Result<Option<Emulation>, CliError> {
-    let Some(file) = &arguments.pfs_model else {
+    let Some(file) = arguments.model()? else {
         return Ok(None);
     };
     let model = model(file)?;

@@ -11,10 +11,10 @@ use forebay_record::StagingOptions;
 use forebay_scheduler::{JobScript, in_a_schedulers_job};
 use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
+use crate::configuration;
 use crate::emulation::{self, Emulation};
 use crate::options::job::JobArguments;
 use crate::pfs_directory;
-use forebay_store::site_store;
 
 /// Hints for MPI-IO. Without Forebay's library only Cray's MPI reads this variable.
 const HINTS_VARIABLE: &str = "MPICH_MPIIO_HINTS";
@@ -28,6 +28,8 @@ pub struct JobSetup<'a> {
     /// Where the allocation is with `--no-burst-buffer`.
     pfs_directory: Option<PathBuf>,
     shims: Vec<&'static str>,
+    /// Settings for the job's programs.
+    variables: Vec<(String, String)>,
 }
 
 impl<'a> JobSetup<'a> {
@@ -35,7 +37,7 @@ impl<'a> JobSetup<'a> {
     /// reads the script.
     pub fn of(arguments: &'a JobArguments) -> Result<(Self, SignalGuard), CliError> {
         let emulated = |error: CliError| error.with_exit_code(FAILED_BEFORE_THE_JOB);
-        let site_store = site_store();
+        let site_store = configuration::store();
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
@@ -61,7 +63,9 @@ impl<'a> JobSetup<'a> {
             .then(|| pfs_directory::choose(arguments, &script, emulation.as_ref()));
         let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
-        let setup = Self { arguments, site_store, emulation, script, pfs_directory, shims };
+        let variables = configuration::variables_of_jobs();
+        let setup =
+            Self { arguments, site_store, emulation, script, pfs_directory, shims, variables };
         Ok((setup, caught))
     }
 
@@ -74,6 +78,12 @@ impl<'a> JobSetup<'a> {
         let text = &self.script.text;
         let sets = text.contains(HINTS_VARIABLE) || has(HINTS_VARIABLE, "=");
         sets && !text.contains(MPI_LIBRARY) && !has("LD_PRELOAD", MPI_LIBRARY)
+    }
+
+    /// True if the script requests a burst buffer. Errors of the request are reported later.
+    pub fn wants_burst_buffer(&self) -> bool {
+        let here = forebay_host::system::current_directory().unwrap_or_default();
+        self.script.request(&here, "no-job").map_or(true, |request| request.job.is_some())
     }
 
     /// The specification of a job whose allocation is not kept.
@@ -96,6 +106,7 @@ impl<'a> JobSetup<'a> {
             deadline: None,
             output,
             shims: &self.shims,
+            variables: &self.variables,
             staging: StagingOptions::default(),
             emulation: self.emulation.as_ref().map(Emulation::state_path),
             drain: &[],

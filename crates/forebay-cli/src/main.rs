@@ -3,6 +3,8 @@
 mod arguments;
 mod clean;
 mod compare;
+mod config;
+mod configuration;
 mod drain;
 mod emulation;
 mod exit_codes;
@@ -57,7 +59,11 @@ fn rewrite_help(mut words: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn verb(words: Vec<OsString>) -> i32 {
-    match arguments::parse(rewrite_help(words)).verb {
+    let arguments = match arguments::parse(rewrite_help(words)) {
+        Ok(arguments) => arguments,
+        Err(exit_code) => return exit_code,
+    };
+    match arguments.verb {
         Verb::Run(arguments) => run::run(&arguments),
         Verb::Compare(arguments) => compare::compare(&arguments),
         Verb::Profile(arguments) => match &arguments.verb {
@@ -76,7 +82,9 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Stage(arguments) => stage::stage(&arguments),
         Verb::Gather(arguments) => gather::gather(&arguments),
         Verb::Machines(arguments) => machines::machines(&arguments),
-        Verb::Doctor(arguments) => forebay_doctor::doctor(&arguments),
+        Verb::Doctor(arguments) => forebay_doctor::doctor(&arguments, configuration::store()),
+        Verb::Config(arguments) => config::config(&arguments),
+        Verb::Reference { page } => config::print_page(page),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),

@@ -1,26 +1,9 @@
 //! Parsers of option values. Each returns the message that clap prints for a refused value.
 
 use std::path::{Component, PathBuf};
-use std::time::Duration;
 
-use forebay_directive::parse_size;
+pub use forebay_config::parsers::{rate, size, time};
 use forebay_engine::PathMap;
-use forebay_scheduler::parse_time;
-
-/// Parses a size in bytes: `4GiB`, `500MB`.
-pub fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).map_err(|error| error.to_string())
-}
-
-/// Parses bytes per second: `500MB`, `500MB/s`.
-pub fn rate(text: &str) -> Result<u64, String> {
-    size(text.strip_suffix("/s").unwrap_or(text))
-}
-
-/// Parses a time: `30` (minutes), `1:30:00`, `1-12`.
-pub fn time(text: &str) -> Result<Duration, String> {
-    parse_time(text).ok_or_else(|| "write for example 30, 1:30:00 or 1-12".to_owned())
-}
 
 /// Parses permission bits in octal digits.
 pub fn mode(text: &str) -> Result<u32, String> {

@@ -11,8 +11,8 @@ use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
+use crate::configuration;
 use crate::parsers::{expiry, mode, size};
-use forebay_store::site_store;
 
 #[derive(Debug, Args)]
 pub struct PersistentArguments {
@@ -54,7 +54,7 @@ pub enum PersistentVerb {
 
 #[derive(Debug, Args)]
 pub struct FoundArguments {
-    /// Store to search [default: $FOREBAY_STORE, local NVMe, /dev/shm, and stores that you have used]
+    /// Store to search [default: the setting store, local NVMe, /dev/shm, and stores that you have used]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
     /// Print JSON
@@ -72,7 +72,7 @@ pub struct CreateArguments {
     /// Fail if less capacity is available
     #[arg(long)]
     pub strict_capacity: bool,
-    /// Directory for the allocation [default: $FOREBAY_STORE, else local NVMe, else /dev/shm]
+    /// Directory for the allocation [default: the setting store, else local NVMe, else /dev/shm]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
     /// How the nodes of a job see the allocation
@@ -149,7 +149,7 @@ pub fn persistent(verb: &PersistentVerb) -> i32 {
 }
 
 fn create(arguments: &CreateArguments) -> Result<i32, Error> {
-    let site = site_store();
+    let site = configuration::store();
     let places = StoreSearch { named: arguments.store.as_deref(), site: site.as_deref() };
     let new = NewPersistent {
         name: &arguments.name,
@@ -179,7 +179,7 @@ fn list(found: &FoundArguments) -> Result<i32, Error> {
 }
 
 fn show(name: &str, found: &FoundArguments) -> Result<i32, Error> {
-    let site = site_store();
+    let site = configuration::store();
     let persistent = places(found, site.as_deref()).find(name)?;
     let shown = PersistentStatus::of(&persistent)?;
     if found.json {
@@ -194,7 +194,7 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error
         persistent: &'a str,
         destroyed: &'static str,
     }
-    let site = site_store();
+    let site = configuration::store();
     let (destroyed, said) = match places(found, site.as_deref()).destroy(name, hurry)? {
         Destroyed::Allocation => ("allocation", "destroyed"),
         Destroyed::Leftovers => ("remains", "its leftovers are removed"),
@@ -214,7 +214,7 @@ fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> S
 
 /// Lists all allocations, or those of the named store.
 pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, Error> {
-    let site = site_store();
+    let site = configuration::store();
     let places = StoreSearch { named, site: site.as_deref() };
     let listing = places.list()?;
     let found: Result<Vec<_>, _> = listing.found.iter().map(PersistentStatus::of).collect();

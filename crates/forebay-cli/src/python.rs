@@ -8,6 +8,8 @@ use forebay_terminal::{
     PYTHON_PROGRAM, library_directory, machine_directory, print_error, python_program,
 };
 
+use crate::configuration;
+
 /// Exit code if the program cannot be started, as a shell gives it.
 const CANNOT_START: i32 = 127;
 
@@ -24,7 +26,8 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         Err(error) => return print_error(&error.to_string(), error.hint(), 1),
     };
     let mut python = command(program);
-    python.arg(verb).args(words).env("FOREBAY_STATE", state);
+    python.arg(verb).args(words);
+    python.envs(configuration::variables_of_python()).env("FOREBAY_STATE", state);
     match system::this_program() {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
         Err(error) => return print_error(&error.to_string(), None, CANNOT_START),

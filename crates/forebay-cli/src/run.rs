@@ -8,8 +8,8 @@ use forebay_terminal::{
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_job::{DryRun, FAILED_BEFORE_THE_JOB, Outcome, Output, UnnamedFiles};
-use forebay_onclose::{DRAIN_VARIABLE, DrainSpec, OnClose};
+use forebay_job::{DryRun, Outcome, Output, UnnamedFiles};
+use forebay_onclose::{DrainSpec, OnClose};
 use forebay_profile::Recording;
 use forebay_record::UnsavedFiles;
 use indicatif::HumanBytes;
@@ -21,7 +21,7 @@ use crate::on_close::RunHandlingArguments;
 use crate::options::deadline::DeadlineArguments;
 use crate::options::job::JobArguments;
 use crate::options::staging::JobStagingArguments;
-use crate::{on_close, preview, profile, status};
+use crate::{configuration, on_close, preview, profile, status};
 
 #[derive(Debug, Args)]
 pub struct RunArguments {
@@ -42,7 +42,7 @@ pub struct RunArguments {
     #[command(flatten, next_help_heading = "Time limit")]
     pub deadline: DeadlineArguments,
     /// Copy each matching file out as soon as it is closed, while the job runs; WHAT is
-    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: $FOREBAY_DRAIN]
+    /// PATTERN[,PATTERN...][:rate=500MB/s][:newest][:to=DIR]; may be repeated [default: the setting drain]
     #[arg(help_heading = "While the job runs", long, value_name = "WHAT", value_parser = DrainSpec::parse, conflicts_with = "no_burst_buffer")]
     pub drain: Vec<DrainSpec>,
     /// Drain all files below $PERSIST_DIR to $PFS_DIR, as Spectral does on Summit
@@ -95,6 +95,7 @@ pub fn run(arguments: &RunArguments) -> i32 {
 
 fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliError> {
     let (setup, caught) = JobSetup::of(&arguments.job)?;
+    configuration::print_used(arguments.job.explain);
     let output = match &arguments.output {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
@@ -111,8 +112,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
     spec.keep = arguments.keep;
     spec.staging = arguments.staging.options_after(spec.staging);
     spec.deadline = arguments.deadline.options();
-    let drain = requested_drains(arguments)?;
-    spec.drain = &drain;
+    spec.drain = requested_drains(arguments, &setup);
     let on_close = on_close::to_args(&arguments.on_close, &arguments.handling);
     spec.on_close = &on_close;
     spec.spectral = setup.spectral(arguments.spectral);
@@ -135,21 +135,13 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
     Ok(Done::Ran(Box::new((outcome, setup.emulation))))
 }
 
-/// The requested drains: from the options, else from the environment variable.
-fn requested_drains(arguments: &RunArguments) -> Result<Vec<DrainSpec>, CliError> {
-    let named = std::env::var(DRAIN_VARIABLE).ok();
-    let named = named.filter(|text| !text.is_empty() && !arguments.job.no_burst_buffer);
-    match named {
-        Some(text) if arguments.drain.is_empty() => {
-            let spec = DrainSpec::parse(&text);
-            let spec = spec.map_err(|error| {
-                CliError::new(format!("{DRAIN_VARIABLE}: {error}"))
-                    .with_exit_code(FAILED_BEFORE_THE_JOB)
-            });
-            spec.map(|spec| vec![spec])
-        }
-        _ => Ok(arguments.drain.clone()),
+/// The requested drains. Those of a configuration file do not concern a script without a burst buffer.
+fn requested_drains<'a>(arguments: &'a RunArguments, setup: &JobSetup) -> &'a [DrainSpec] {
+    let is_of_file = configuration::is_of_file("drain");
+    if arguments.job.no_burst_buffer || (is_of_file && !setup.wants_burst_buffer()) {
+        return &[];
     }
+    &arguments.drain
 }
 
 fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emulation>) -> i32 {

@@ -65,14 +65,17 @@ struct NotRun {
 pub fn series(arguments: &JobArguments) -> i32 {
     match carry_out(arguments) {
         Ok(exit_code) => exit_code,
-        Err(error) => {
-            let exit_code = error.print();
-            let refusal = serde_json::json!({
-                "error": error.message, "hint": error.hint, "exit_code": exit_code
-            });
-            print_json(&refusal, exit_code)
-        }
+        Err(error) => refuse(&error),
     }
+}
+
+/// Prints an error, on standard output as JSON. Returns the exit code.
+pub fn refuse(error: &CliError) -> i32 {
+    let exit_code = error.print();
+    let refusal = serde_json::json!({
+        "error": error.message, "hint": error.hint, "exit_code": exit_code
+    });
+    print_json(&refusal, exit_code)
 }
 
 fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {

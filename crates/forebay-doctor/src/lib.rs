@@ -19,7 +19,6 @@ pub use node::probe_namespace;
 
 use diagnosis::{Diagnosis, Finding, PROBE_TIME_MS_MAX, State};
 use forebay_host::threads;
-use forebay_store::site_store;
 
 /// The options of `forebay doctor`.
 #[derive(Debug, Args)]
@@ -64,10 +63,10 @@ const QUESTIONS: [(&str, Question); 17] = [
     ("reports", |_| recording::reports()),
 ];
 
-/// Prints the findings. Returns the exit code.
+/// Prints the findings. `site_store` is the store of the configuration. Returns the exit code.
 #[must_use]
-pub fn doctor(arguments: &DoctorArguments) -> i32 {
-    let findings = look(&[arguments.store.clone(), site_store()]);
+pub fn doctor(arguments: &DoctorArguments, site_store: Option<PathBuf>) -> i32 {
+    let findings = look(&[arguments.store.clone(), site_store]);
     let of = |id| findings.iter().find(|finding| finding.id == id);
     let usable = of("store").is_some_and(|store| store.state != State::Missing);
     let exit_code = if usable { 0 } else { UNUSABLE };

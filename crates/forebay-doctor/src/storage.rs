@@ -45,9 +45,9 @@ pub fn store(named: Option<&Path>, site: Option<&Path>) -> Diagnosis {
         Ok((found, consequence)) => Diagnosis::ok(found, consequence),
         Err(error) => {
             let remedy = if named.or(site).is_some() {
-                "name a directory that exists and that you may write in: --store DIR, or FOREBAY_STORE"
+                "name a directory that exists and that you may write in: --store DIR, or the setting store"
             } else {
-                "name a directory to use instead: --store DIR, or FOREBAY_STORE"
+                "name a directory to use instead: --store DIR, or the setting store"
             };
             Diagnosis::missing(error.to_string(), "forebay run refuses every job", remedy)
         }
@@ -91,7 +91,7 @@ pub fn nvme() -> Diagnosis {
         return Diagnosis::missing(
             "none that you may write to, apart from the system's",
             "where no store is named, it is memory",
-            "name one on another fast disk: --store DIR, or FOREBAY_STORE",
+            "name one on another fast disk: --store DIR, or the setting store",
         );
     }
     let shown = found.iter().map(|disk| {

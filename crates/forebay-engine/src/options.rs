@@ -31,7 +31,7 @@ pub trait AllocationProgress: Messages {
 pub struct StoreOptions<'a> {
     /// `--store`.
     pub store: Option<&'a Path>,
-    /// The setting of the site.
+    /// The setting `store` of the configuration.
     pub site_store: Option<&'a Path>,
     /// Without a burst buffer: the directory on the file system that holds the allocation.
     pub pfs_directory: Option<&'a Path>,
@@ -93,7 +93,7 @@ impl StoreOptions<'_> {
         let (store, reason) = Store::choose(self.store, self.site_store)?;
         let why = match reason {
             Reason::Named => "named with --store".to_owned(),
-            Reason::Site => "the site's setting, FOREBAY_STORE".to_owned(),
+            Reason::Site => "the setting store, which forebay config shows".to_owned(),
             Reason::Nvme { device } => format!("local NVMe: {device}"),
             Reason::Default => "no local NVMe was found, so memory".to_owned(),
         };

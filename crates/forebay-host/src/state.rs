@@ -3,8 +3,17 @@
 //! temporary directory is the fallback if that is not writable. Never uses another user's directory.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::{Result, files, users};
+
+/// The directory of the configuration, which has `$FOREBAY_STATE` in it.
+static CONFIGURED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the state directory of this process, in place of `$FOREBAY_STATE`. Only the first call has an effect.
+pub fn use_directory(directory: &Path) {
+    CONFIGURED.get_or_init(|| directory.to_owned());
+}
 
 /// The state directories in order of preference, whether they exist or not.
 pub fn directories() -> Vec<PathBuf> {
@@ -12,7 +21,10 @@ pub fn directories() -> Vec<PathBuf> {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
-    let own = absolute("FOREBAY_STATE")
+    let own = CONFIGURED
+        .get()
+        .cloned()
+        .or_else(|| absolute("FOREBAY_STATE"))
         .or_else(|| Some(absolute("XDG_STATE_HOME")?.join("forebay")))
         .or_else(|| Some(absolute("HOME")?.join(".local/state/forebay")));
     let all = own.into_iter().chain([in_temporary()]);

@@ -244,6 +244,7 @@ impl ActiveJob<'_> {
         }
         process.env_remove(DRAIN_VARIABLE); // nor drain what is not its own
         process.env_remove(SOCKET_VARIABLE); // nor ask its Forebay
+        process.envs(context.spec.variables.iter().map(|(name, value)| (name, value)));
         process.envs(self.variables());
         process.envs(self.persistents.variables());
         Ok(())

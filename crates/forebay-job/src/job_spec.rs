@@ -42,6 +42,8 @@ pub struct JobSpec<'a> {
     pub output: Output<'a>,
     /// Launchers that Forebay replaces by its own if there is no scheduler.
     pub shims: &'a [&'a str],
+    /// Settings that the job's programs find in their environment.
+    pub variables: &'a [(String, String)],
     /// Options of the job's own staging.
     pub staging: StagingOptions,
     /// State file of the emulated file system, which is removed with this process.

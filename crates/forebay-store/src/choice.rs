@@ -10,12 +10,6 @@ use crate::Error;
 /// The memory file system that all processes see. Used as store if private mounts are not possible.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The store of the site, from `FOREBAY_STORE`.
-pub fn site_store() -> Option<PathBuf> {
-    let named = std::env::var_os("FOREBAY_STORE").filter(|value| !value.is_empty());
-    named.map(PathBuf::from)
-}
-
 /// A store for allocations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {
@@ -38,7 +32,7 @@ pub enum Store {
 pub enum Reason {
     /// The user named it.
     Named,
-    /// The site's setting names it.
+    /// The configuration names it.
     Site,
     /// A local NVMe device was found.
     Nvme {

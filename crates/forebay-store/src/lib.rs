@@ -13,7 +13,7 @@ use forebay_host::{files, users};
 use indicatif::HumanBytes;
 
 pub use capacity::Grant;
-pub use choice::{Reason, SHARED_MEMORY, Store, site_store};
+pub use choice::{Reason, SHARED_MEMORY, Store};
 
 /// The maximum time in ms until a new job is recorded, or a new allocation is locked.
 const UNRECORDED_MS_MAX: u128 = 2000;

@@ -46,7 +46,7 @@ pub struct JobArguments {
 #[derive(Debug, Args)]
 pub struct SpaceArguments {
     /// Storage for allocations: a directory, memory, or memory:huge (huge pages, for few large files)
-    /// [default: $FOREBAY_STORE, else local NVMe, else memory]
+    /// [default: the setting store, else local NVMe, else memory]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
     /// Capacity in place of the script's, for example 4GiB
@@ -104,8 +104,7 @@ impl SpaceArguments {
             args.extend(["--capacity".into(), bytes.to_string().into()]);
         }
         let flags = [("--strict-capacity", self.strict_capacity), ("--no-userns", self.no_userns)];
-        let given = flags.into_iter().filter(|(_, given)| *given);
-        args.extend(given.map(|(flag, _)| OsString::from(flag)));
+        args.extend(flags.map(|(flag, value)| format!("{flag}={value}").into()));
         args
     }
 }

@@ -25,6 +25,8 @@ SUBMITTED_TO = ("slurm", "lsf", "pbs", "flux", "local")
 #: Options that each run has, as `forebay run` takes them: those with a value, and those without.
 _OF_RUNS = ("store", "capacity", "map", "pfs_dir", "pfs_model", "pfs_root")
 _FLAGS_OF_RUNS = ("no_userns",)
+#: In place of a model: no emulation, whatever the configuration says.
+_NO_MODEL = "none"
 _PATHS = ("store", "pfs_dir", "pfs_model", "pfs_root")
 
 
@@ -94,12 +96,12 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Show what can be set, for which files, and why.")
 @click.option("--submit", "submit_to", type=click.Choice(SUBMITTED_TO), help="Submit the tuner as one job.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object with all figures.")
-@click.option("--store", metavar="STORE", help="As for forebay run.")
+@click.option("--store", envvar="FOREBAY_STORE", metavar="STORE", help="As for forebay run.")
 @click.option("--capacity", metavar="SIZE", help="As for forebay run.")
-@click.option("--no-userns", is_flag=True, help="As for forebay run.")
+@click.option("--no-userns", envvar="FOREBAY_NO_USERNS", is_flag=True, help="As for forebay run.")
 @click.option("--map", multiple=True, metavar="PATH=DIR", help="As for forebay run.")
-@click.option("--pfs-dir", metavar="DIR", help="As for forebay run.")
-@click.option("--pfs-model", metavar="NAME", help="As for forebay run.")
+@click.option("--pfs-dir", envvar="FOREBAY_PFS_DIR", metavar="DIR", help="As for forebay run.")
+@click.option("--pfs-model", envvar="FOREBAY_PFS_MODEL", metavar="NAME", help="As for forebay run.")
 @click.option("--pfs-root", multiple=True, metavar="DIR", help="As for forebay run.")
 def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
     """Run a job with other settings of its I/O, and write a script with those that are shown to be better.
@@ -158,7 +160,9 @@ def _of_runs(options: dict[str, Any]) -> list[str]:
     for name in _OF_RUNS:
         values = options[name] if isinstance(options[name], tuple) else (options[name],)
         for value in values:
-            if value is not None:
+            if name == "pfs_model" and value == _NO_MODEL:
+                words.append(f"--pfs-model={_NO_MODEL}")  # one word: it names no machine to read
+            elif value is not None:
                 is_path = name in _PATHS and not str(value).startswith("memory")
                 value = str(find_machine(value)) if name == "pfs_model" else value
                 words += [f"--{name.replace('_', '-')}", os.path.abspath(value) if is_path else value]
