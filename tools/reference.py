@@ -1,4 +1,5 @@
-"""Writes docs/reference/command-line.md and exit-codes.md from the help of every command.
+"""Writes docs/reference/command-line.md and exit-codes.md from the help of every command, and the pages of settings
+and of environment variables.
 
 Usage: tools/reference.py FOREBAY [--check]
 
@@ -77,7 +78,11 @@ def exit_codes(page: str) -> str:
 def main(program: str, is_check: bool) -> int:
     """Returns the exit code."""
     page = HEAD + "\n".join(sections(program, []))
-    for name, text in {"command-line.md": page, "exit-codes.md": exit_codes(page)}.items():
+    pages = {"command-line.md": page, "exit-codes.md": exit_codes(page)}
+    for name in ("configuration", "environment"):
+        words = [program, "__reference", name]
+        pages[f"{name}.md"] = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    for name, text in pages.items():
         path = REFERENCE / name
         if not is_check:
             path.write_text(text)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+from support.isolation import WITHOUT_CONFIGURATION
 from support.capi import PATHS
 from support.job import DW
 
@@ -94,6 +95,7 @@ def test_importing_it_is_light():
 
 def test_python_outside_of_a_job_gets_an_exception_that_says_what_to_do(build):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY")}
+    environment |= WITHOUT_CONFIGURATION
     environment["LD_LIBRARY_PATH"] = str(build / "lib")
     done = subprocess.run([sys.executable, "-c", OUTSIDE], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

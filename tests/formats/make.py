@@ -49,6 +49,7 @@ class Scratch:
 
     def start(self, *words, **environment):
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FOREBAY", "DW_", "SLURM"))}
+        kept |= {"FOREBAY_SITE_CONFIG": "/dev/null/none", "XDG_CONFIG_HOME": "/dev/null/none"}
         kept |= {"TMPDIR": str(self.top / "tmp"), "FOREBAY_STATE": str(self.state), "USER": "ada"} | environment
         out = (self.top.parent / f"{self.top.name}.log").open("ab")
         return subprocess.Popen([BUILD / "bin" / "forebay", *words], cwd=self.submit, env=kept, stdout=out, stderr=out)

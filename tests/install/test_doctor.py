@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
+from support.isolation import WITHOUT_CONFIGURATION
 from support import cgroup
 import pytest
 
@@ -28,7 +29,12 @@ class Doctor:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "FOREBAY"))}
         command = [self.program, "doctor", *options]
         return subprocess.run(
-            command, env=kept | (environment or {}), capture_output=True, text=True, timeout=300, **more
+            command,
+            env=kept | WITHOUT_CONFIGURATION | (environment or {}),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            **more,
         )
 
     def findings(self, *options, **more) -> dict[str, dict]:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
+SETTINGS = PROJECT / "docs" / "reference" / "configuration.md"
 VARIABLES = PROJECT / "docs" / "reference" / "environment.md"
 SOURCES = ("crates/*/src/**/*.rs", "mpi/**/*.c", "replay/*.c", "python/src/**/*.py")
 
@@ -21,4 +22,6 @@ def test_environment_page_names_every_variable_that_the_sources_read():
     sources = [path.read_text() for pattern in SOURCES for path in PROJECT.glob(pattern)]
     read = {name for source in sources for name in re.findall(r'"FOREBAY_([A-Z0-9_]+)"', source)}
     assert read - page == set()
-    assert {name for name in page if not any(name in source for source in sources)} == set()
+    settings = set(re.findall(r"variable \| `FOREBAY_([A-Z_]+)`", SETTINGS.read_text()))
+    assert {name for name in page - settings if not any(name in source for source in sources)} == set()
+    assert settings <= page

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from support.isolation import WITHOUT_CONFIGURATION
 from support.job import DW, INTERRUPT
 from support.users import another_users_program
 from support.waiting import wait_until
@@ -171,6 +172,7 @@ class NobodysHome:
         command = [*user, self.program, "run", "--store", self.store, "job.sh"]
         state = str(self.directory / "state")
         environment = {"PATH": os.environ["PATH"], "TMPDIR": str(self.store), "FOREBAY_STATE": state}
+        environment |= WITHOUT_CONFIGURATION
         return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=120)
 
 

@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 
+from support.isolation import WITHOUT_CONFIGURATION
 from support.waiting import wait_until
 
 DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
@@ -39,6 +40,7 @@ class Job:
         }
         return (
             kept
+            | WITHOUT_CONFIGURATION
             | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"}
             | self.settings
             | more

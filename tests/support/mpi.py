@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import tempfile
 
+from support.isolation import WITHOUT_CONFIGURATION
+
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = PROJECT / "tests" / "programs" / "mpi"
 RUN_SECONDS_MAX = 300
@@ -31,7 +33,7 @@ def started(words, environment: dict[str, object]) -> subprocess.Popen:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.Popen(
         [str(word) for word in words],
-        env=kept | LAUNCHING | {name: str(value) for name, value in environment.items()},
+        env=kept | WITHOUT_CONFIGURATION | LAUNCHING | {name: str(value) for name, value in environment.items()},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

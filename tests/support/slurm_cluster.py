@@ -151,6 +151,7 @@ class Cluster:
             "FOREBAY_STORE": "/mnt/nvme",
             "FOREBAY_STATE": str(self.shared / f"state-{user or 0}"),
             "HOME": str(self.shared),
+            "FOREBAY_SITE_CONFIG": "/dev/null/none",
         }
         done = subprocess.run(
             [*inside, *become, *map(str, words)], env=site | environment, capture_output=True, text=True, timeout=WAIT_S

@@ -16,6 +16,7 @@ from forebay.tune.runs import cpu_contention
 from forebay.tune.model import Run
 from forebay.tune.study import Study
 
+from support.isolation import WITHOUT_CONFIGURATION
 from support.mpi import LAUNCHING, PROJECT
 from support.synthetic_machine import FILE, RANKS
 from support.waiting import wait_until
@@ -101,6 +102,7 @@ class MadeUpJob(TunedJob):
         for name in list(os.environ):
             if name.startswith(("SLURM_", "PBS_", "LS_SUBCWD", "FOREBAY_", "MPICH_", "FAKE_")):
                 patch.delenv(name)
+        self.set(**WITHOUT_CONFIGURATION)
         self.set(
             FOREBAY_PROGRAM=programs / "forebay",
             REAL_FOREBAY=build / "bin" / "forebay",
