@@ -121,7 +121,7 @@ def test_explain_says_why(job):
     assert "64.00 MiB asked" in why[1] and "not enforced" in why[1]
     job.in_memory()
     assert (
-        f"store {job.store}: the site's setting, FOREBAY_STORE"
+        f"store {job.store}: the setting store, which forebay config shows"
         in job.run("--explain", FOREBAY_STORE=str(job.store)).stderr
     )
     assert "because" not in job.run().stderr
