@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use forebay_directive::closest;
 use forebay_host::files::{self, Kind as FileKind};
 use forebay_host::users;
 use toml::Spanned;
@@ -15,8 +16,6 @@ use crate::value::{Errors, Layer, Source, Value};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The key of the site file that lists locked keys.
 const LOCKED: &str = "locked";
-/// Similarity from which a key is suggested for a wrong one, as clap does for options.
-const SIMILAR: f64 = 0.7;
 
 /// A file to read, and what may own it.
 pub(crate) struct ConfigFile<'a> {
@@ -195,10 +194,8 @@ fn words(kind: Kind, value: &DeValue) -> Option<Vec<String>> {
 
 fn unknown(key: &str) -> String {
     let keys = SETTINGS.iter().map(|setting| setting.key).chain([LOCKED]);
-    let ranked = keys.map(|other| (strsim::jaro(&key.replace('_', "-"), other), other));
-    let best = ranked.max_by(|one, other| one.0.total_cmp(&other.0));
-    match best.filter(|(similarity, _)| *similarity > SIMILAR) {
-        Some((_, other)) => format!("there is no key {key}; did you mean {other}?"),
+    match closest(&key.replace('_', "-"), keys) {
+        Some(other) => format!("there is no key {key}; did you mean {other}?"),
         None => format!("there is no key {key}; forebay config lists the keys"),
     }
 }
