@@ -141,7 +141,7 @@ def test_the_variable_says_the_same_and_is_the_jobs_own_alone(drained):
         (["--drain", "*:to=/proc/nowhere"], {}, 125, "drain to /proc/nowhere"),
         (["--drain", "*:to=job.sh"], {}, 125, "is no directory"),
         (["--drain", "*", "--no-burst-buffer"], {}, 2, "--no-burst-buffer"),
-        ([], {"FOREBAY_DRAIN": "*:rate=0/s"}, 125, "FOREBAY_DRAIN: drain = \"*:rate=0/s\": rate=0/s"),
+        ([], {"FOREBAY_DRAIN": "*:rate=0/s"}, 125, 'FOREBAY_DRAIN: drain = "*:rate=0/s": rate=0/s'),
         (["--spectral"], {"PERSIST_DIR": "/tmp", "PFS_DIR": "/tmp"}, 125, "it is not in the burst buffer"),
     ],
 )

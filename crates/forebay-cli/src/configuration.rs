@@ -35,15 +35,17 @@ const STARTING_JOBS: &[&str] = &["run", SERIES];
 const SERIES: &str = "__series";
 
 static CURRENT: OnceLock<Configuration> = OnceLock::new();
+/// The store without the option: a persistent allocation that `--store memory` cannot hold goes there.
+static CONFIGURED_STORE: OnceLock<PathBuf> = OnceLock::new();
 
 /// The values of this process, those of the command line included.
 pub fn current() -> &'static Configuration {
     CURRENT.get_or_init(Configuration::default)
 }
 
-/// The configured store.
+/// The configured store, also if the command line names another one.
 pub fn store() -> Option<PathBuf> {
-    current().path(STORE).map(Path::to_owned)
+    CONFIGURED_STORE.get().cloned()
 }
 
 /// True if the value of the key comes from a file.
@@ -129,6 +131,9 @@ pub fn matches(command: Command, words: Vec<OsString>) -> Result<ArgMatches, i32
     let script = leaf.try_get_one::<PathBuf>("script").ok().flatten();
     let loaded = Configuration::load(&Sources::of_process(script.map(PathBuf::as_path)));
     let applied = loaded.map_err(error_of).and_then(|mut configuration| {
+        if let Some(store) = configuration.path(STORE) {
+            CONFIGURED_STORE.get_or_init(|| store.to_owned());
+        }
         let defaults = merge(&mut configuration, leaf_command, leaf, &path)?;
         Ok((configuration, defaults))
     });
