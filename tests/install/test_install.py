@@ -56,11 +56,13 @@ def test_what_is_installed_works_from_there(build, tmp_path):
     assert sorted(page.name for page in pages.iterdir()) == [
         "forebay-clean.1",
         "forebay-compare.1",
+        "forebay-config.1",
         "forebay-doctor.1",
         "forebay-drain-status.1",
         "forebay-drain-wait.1",
         "forebay-drain.1",
         "forebay-gather.1",
+        "forebay-jobs.1",
         "forebay-machines.1",
         "forebay-persistent-create.1",
         "forebay-persistent-destroy.1",

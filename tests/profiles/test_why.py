@@ -104,7 +104,7 @@ def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
             tmp_path, record_data.job_json(str(number)), record_data.step(finished=False, wall_s=None, **more)
         )
         said = why(str(number))
-        assert "ended with status 0, but not all of its programs called MPI_Finalize or exit" in said
+        assert "ended with status 0, but some of its programs did not exit properly" in said
         assert "ended well. I/O" not in said and "forebay why" not in said
         assert next_step(said).startswith("look at the job's own output")
     assert "Rank 1 of wrf.exe called MPI_Abort with code 0" in said

@@ -118,7 +118,7 @@ impl Error {
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure) =>
             {
                 format!(
-                    "is there room where {} lies, and is its disk sound?",
+                    "is there free space for {}, and is its disk sound?",
                     forebay_host::files::printable(path)
                 )
             }
