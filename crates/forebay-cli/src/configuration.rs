@@ -1,7 +1,7 @@
 //! Applies the configuration to a command line: configured values become the defaults of options.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use clap::builder::OsStr;

@@ -13,6 +13,7 @@ use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
 use crate::configuration;
 use crate::emulation::{self, Emulation};
+use crate::options::emulation::WRONG_COMMAND_LINE;
 use crate::options::job::JobArguments;
 use crate::pfs_directory;
 
@@ -36,7 +37,10 @@ impl<'a> JobSetup<'a> {
     /// Enters the emulation, which may restart this process. Afterwards it catches signals and
     /// reads the script.
     pub fn of(arguments: &'a JobArguments) -> Result<(Self, SignalGuard), CliError> {
-        let emulated = |error: CliError| error.with_exit_code(FAILED_BEFORE_THE_JOB);
+        let emulated = |error: CliError| match error.exit_code {
+            WRONG_COMMAND_LINE => error,
+            _ => error.with_exit_code(FAILED_BEFORE_THE_JOB),
+        };
         let site_store = configuration::store();
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
