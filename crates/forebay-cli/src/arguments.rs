@@ -136,6 +136,9 @@ pub enum Verb {
     /// Print a page of the reference
     #[command(name = "__reference", hide = true)]
     Reference { page: Page },
+    /// Write the schemas of JSON output into a directory
+    #[command(name = "__schemas", hide = true)]
+    Schemas { directory: PathBuf },
     /// Try to mount memory privately
     #[command(name = "__probe-namespace", hide = true)]
     ProbeNamespace {

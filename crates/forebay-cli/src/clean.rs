@@ -19,6 +19,7 @@ use forebay_terminal::{
     print_warning,
 };
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::emulation;
@@ -55,18 +56,23 @@ pub struct CleanArguments {
 }
 
 /// One job in the output of `--json`.
-#[derive(Serialize)]
-struct Cleaned<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Cleaned<'a> {
+    /// Forebay's id of the job.
     job_id: &'a str,
     /// True if the job and its leftovers were removed.
     removed: bool,
+    /// The stage-out; null if nothing was to be staged out.
     stage_out: Option<&'a Staged>,
     /// The files that were deleted with the allocation.
     deleted_files: Option<u64>,
+    /// Their bytes.
     deleted_bytes: Option<u64>,
     /// Pending and failed files of a stage-out that were removed nevertheless.
     discarded_files: Option<u64>,
+    /// Their bytes.
     discarded_bytes: Option<u64>,
+    /// Why the job was not cleaned.
     error: Option<String>,
 }
 

@@ -22,7 +22,8 @@ use crate::emulation;
 use crate::options::emulation::{EmulationArguments, NO_MODEL};
 use crate::options::job::SpaceArguments;
 
-use figures::{Account, Block, Measured, Row, Variant};
+pub use figures::Block;
+use figures::{Account, Measured, Row, Variant};
 use outputs::Fingerprint;
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ use comfy_table::{Table, presets};
 use forebay_config::{ReadFile, SETTINGS, Setting, Source, reference};
 use forebay_host::files::printable;
 use forebay_terminal::{print_json, print_status, print_stdout};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::configuration;
@@ -21,29 +22,39 @@ pub struct ConfigArguments {
 }
 
 /// The JSON object of `forebay config --json`.
-#[derive(Serialize)]
-struct Shown {
+#[derive(Serialize, JsonSchema)]
+pub struct Shown {
+    /// The files that are read, the weakest first.
     files: Vec<ShownFile>,
+    /// All settings.
     settings: Vec<ShownSetting>,
 }
 
-#[derive(Serialize)]
+/// A configuration file.
+#[derive(Serialize, JsonSchema)]
 struct ShownFile {
+    /// Whose file it is.
     kind: forebay_config::Layer,
+    /// Its path.
     path: PathBuf,
+    /// Whether it exists.
     exists: bool,
 }
 
-#[derive(Serialize)]
+/// A setting.
+#[derive(Serialize, JsonSchema)]
 struct ShownSetting {
+    /// Its name.
     key: &'static str,
     /// Null for the default.
-    value: Option<serde_json::Value>,
+    value: Option<forebay_config::JsonValue>,
     /// `default`, FILE:LINE, or the name of a variable.
     source: String,
     /// The file of the source.
     file: Option<PathBuf>,
+    /// The line in this file.
     line: Option<usize>,
+    /// Whether the site has locked it.
     locked: bool,
 }
 

@@ -15,6 +15,7 @@ use forebay_record::{RecordFile, Records};
 use forebay_recovery::is_unrecorded;
 use forebay_store::{SHARED_MEMORY, Store};
 use forebay_terminal::{CliError, preload_library, print_warning};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::machines;
@@ -26,7 +27,7 @@ use crate::options::emulation::EmulationArguments;
 const STATE_NAME: &str = "forebay-pfs-";
 
 /// The result of the emulation, for `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Emulated {
     /// Name of the model.
     pub model: String,

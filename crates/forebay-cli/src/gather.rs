@@ -17,9 +17,11 @@ use forebay_terminal::{
     print_error, print_error_line, print_hint, print_json, print_status, print_stdout,
 };
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::clean::Cleaned;
 use crate::status::warn_of_unreadable;
 
 /// Number of nodes that work at the same time.
@@ -39,17 +41,22 @@ pub struct GatherArguments {
 }
 
 /// The result of one node.
-#[derive(Debug, Default, Serialize)]
-struct Gathered {
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Gathered {
+    /// The name of the node.
     node: String,
     /// The objects that `forebay clean --json` prints there, one per job.
+    #[schemars(with = "Vec<Cleaned>")]
     jobs: Vec<Value>,
+    /// Files that were staged out.
     files: u64,
+    /// Their bytes.
     bytes: u64,
     /// Files that failed.
     failures: usize,
     /// Jobs whose programs may have requested a stage-out; only the node can read the requests.
     unknown: Vec<String>,
+    /// Why the node was not gathered from.
     error: Option<String>,
 }
 

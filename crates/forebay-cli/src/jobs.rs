@@ -13,6 +13,7 @@ use forebay_record::{Phase, RecordFile, records};
 use forebay_recovery::{self as recovery, JobReport, report};
 use forebay_terminal::{CliError, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::job_id::began_unix_ms;
@@ -32,13 +33,17 @@ pub struct JobsArguments {
 }
 
 /// One job in the list.
-#[derive(Debug, Default, Serialize)]
-struct Job {
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Job {
+    /// Forebay's id of the job.
     job_id: String,
     /// `run`, or `profile` for a command.
     kind: Kind,
+    /// The path of the script, or the command.
     script: String,
+    /// Where it ran.
     host: String,
+    /// Start time, in seconds since 1970.
     started_unix_s: u64,
     /// From start to end, with staging; for a running job until now. None if the end is not known.
     duration_s: Option<f64>,
@@ -48,6 +53,7 @@ struct Job {
     job_status: Option<i32>,
     /// Files that are not at their destinations, if known.
     pending_files: Option<u64>,
+    /// Capacity of its allocation.
     capacity_bytes: Option<u64>,
     /// The directory of the record of I/O.
     profile: Option<String>,

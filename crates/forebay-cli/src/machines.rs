@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::files;
 use forebay_terminal::{CliError, machine_directory, print_json, print_stdout};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::emulation;
@@ -20,11 +21,13 @@ pub struct MachinesArguments {
 }
 
 /// One machine file.
-#[derive(Debug, Serialize)]
-struct MachineFile {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MachineFile {
+    /// The name that `--pfs-model` takes.
     name: String,
     /// How its figures relate to the machine they were taken from.
     scale: String,
+    /// The path of the machine file.
     file: PathBuf,
 }
 

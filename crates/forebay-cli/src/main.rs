@@ -22,6 +22,7 @@ mod preview;
 mod profile;
 mod python;
 mod run;
+mod schemas;
 mod series;
 mod stage;
 mod status;
@@ -89,6 +90,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Completions { directory } => arguments::write_completions(&directory),
+        Verb::Schemas { directory } => schemas::write_schemas(&directory),
         Verb::Rank { program } => forebay_launchers::exec_rank(&program),
     }
 }

@@ -9,6 +9,7 @@ use forebay_host::{filesystem, users};
 use forebay_persistent::{Destroyed, Error, NewPersistent, StoreSearch, Use, UseState, Uses};
 use forebay_store::persistent::{Persistent, Unfinished};
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::configuration;
@@ -93,43 +94,63 @@ pub struct CreateArguments {
 }
 
 /// One allocation in the output of `--json`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PersistentStatus {
+    /// Its name.
     persistent: String,
     /// `ready`, `in-use`, `expired`, `damaged`, `closed`, `unfinished`, `missing`, `gone` or
     /// `elsewhere` (on another machine).
     state: &'static str,
+    /// The user who owns it.
     owner: String,
+    /// The store that has it.
     store: String,
     /// The root of its namespace, or the path of its leftovers.
     path: String,
     /// True if the data are lost when the machine restarts.
     in_memory: bool,
+    /// The group of the namespace.
     group: Option<String>,
     /// Permission bits of the namespace, as `0700`.
     mode: Option<String>,
+    /// Its capacity.
     capacity_bytes: Option<u64>,
     /// None if the user may not read it.
     used_bytes: Option<u64>,
+    /// Time of creation, in seconds since 1970.
     created_unix_s: Option<u64>,
+    /// Time after which no job may start to use it; null for no limit.
     expires_unix_s: Option<u64>,
+    /// The machine that created it.
     host: Option<String>,
     /// The job that created it.
     job_id: Option<String>,
+    /// The script of that job.
     script: Option<String>,
+    /// The jobs that use it.
     jobs: Vec<ShownUse>,
     /// Why it cannot be used.
     problem: Option<String>,
 }
 
 /// One job that uses the allocation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShownUse {
     #[serde(flatten)]
     of: Use,
     /// `running`, `killed` (with processes alive), `left` or `elsewhere`.
     state: &'static str,
+    /// Its processes that are still alive.
     processes: Vec<i32>,
+}
+
+/// A persistent allocation that was destroyed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Gone<'a> {
+    /// Its name.
+    persistent: &'a str,
+    /// `allocation`, `remains` (leftovers only) or `memory` (it was not there, and is forgotten).
+    destroyed: &'static str,
 }
 
 pub fn persistent(verb: &PersistentVerb) -> i32 {
@@ -189,11 +210,6 @@ fn show(name: &str, found: &FoundArguments) -> Result<i32, Error> {
 }
 
 fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error> {
-    #[derive(Serialize)]
-    struct Gone<'a> {
-        persistent: &'a str,
-        destroyed: &'static str,
-    }
     let site = configuration::store();
     let (destroyed, said) = match places(found, site.as_deref()).destroy(name, hurry)? {
         Destroyed::Allocation => ("allocation", "destroyed"),

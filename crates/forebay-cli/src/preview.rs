@@ -4,15 +4,17 @@ use forebay_job::{DryRun, PlannedDrain, PlannedSpectral, PlannedStage};
 use forebay_onclose::OnClose;
 use forebay_terminal::{print_json, print_stdout};
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The JSON object of `forebay run --dry-run --json`.
-#[derive(Serialize)]
-struct Plan<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Plan<'a> {
     #[serde(flatten)]
     preview: &'a DryRun,
     /// Commands on close, as the user gave them.
     on_close: &'a [String],
+    /// The number of commands on close that run at the same time.
     on_close_at_most: u32,
 }
 

@@ -13,6 +13,7 @@ use forebay_onclose::{DrainSpec, OnClose};
 use forebay_profile::Recording;
 use forebay_record::UnsavedFiles;
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::emulation::{Emulated, Emulation};
@@ -66,10 +67,11 @@ pub struct RunArguments {
 }
 
 /// The JSON object of `forebay run --json`.
-#[derive(Serialize)]
-struct Account<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Account<'a> {
     #[serde(flatten)]
     outcome: &'a Outcome,
+    /// What the emulation counted; null without one.
     emulated: Option<Emulated>,
 }
 

@@ -11,6 +11,7 @@ use forebay_host::threads;
 use forebay_job::{Error, Output, Ran, Ready, Run, RunTarget};
 use forebay_profile::Recording;
 use forebay_terminal::{CliError, Progress, observers, print_json};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::job_setup::JobSetup;
@@ -38,28 +39,55 @@ struct Request {
 }
 
 /// The first line of standard output.
-#[derive(Serialize)]
-struct Begun<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Begun<'a> {
+    /// Always true.
     ready: bool,
     #[serde(flatten)]
     what: &'a Ready,
+    /// Name of the emulated file system.
     emulated: Option<&'a str>,
 }
 
 /// The result of a request.
-#[derive(Serialize)]
-struct Answer<'a> {
+#[derive(Serialize, JsonSchema)]
+pub struct Answer<'a> {
+    /// Number of the request.
     run: u64,
     #[serde(flatten)]
     ran: &'a Ran,
 }
 
 /// A request that was not carried out.
-#[derive(Serialize)]
-struct NotRun {
+#[derive(Serialize, JsonSchema)]
+pub struct NotRun {
+    /// Number of the request, if it has one.
     run: Option<u64>,
+    /// Why it was not carried out.
     error: String,
+    /// What to do about it.
     hint: Option<String>,
+}
+
+/// The only line of a series that could not begin.
+#[derive(Serialize, JsonSchema)]
+pub struct NotBegun<'a> {
+    /// Why it could not begin.
+    error: &'a str,
+    /// Exit code of the command.
+    exit_code: i32,
+    /// What to do about it.
+    hint: Option<&'a str>,
+}
+
+/// Each line of standard output.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Line<'a> {
+    Begun(Begun<'a>),
+    Answer(Answer<'a>),
+    NotRun(NotRun),
+    NotBegun(NotBegun<'a>),
 }
 
 pub fn series(arguments: &JobArguments) -> i32 {
@@ -72,9 +100,8 @@ pub fn series(arguments: &JobArguments) -> i32 {
 /// Prints an error, on standard output as JSON. Returns the exit code.
 pub fn refuse(error: &CliError) -> i32 {
     let exit_code = error.print();
-    let refusal = serde_json::json!({
-        "error": error.message, "hint": error.hint, "exit_code": exit_code
-    });
+    let refusal =
+        Line::NotBegun(NotBegun { error: &error.message, exit_code, hint: error.hint.as_deref() });
     print_json(&refusal, exit_code)
 }
 
@@ -102,7 +129,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn say(&self, line: &impl Serialize) {
+    fn say(&self, line: &Line) {
         let mut output = std::io::stdout().lock();
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
         let said = text.and_then(|text| writeln!(output, "{text}"));
@@ -130,7 +157,7 @@ impl forebay_job::RunSource for Lines<'_> {
     }
 
     fn ready(&mut self, what: &Ready) {
-        self.say(&Begun { ready: true, what, emulated: self.emulated });
+        self.say(&Line::Begun(Begun { ready: true, what, emulated: self.emulated }));
     }
 
     fn next(&mut self) -> Option<Run> {
@@ -138,7 +165,7 @@ impl forebay_job::RunSource for Lines<'_> {
         while let Ok(line) = lines.try_recv() {
             match understood(&line) {
                 Ok(run) => return Some(run),
-                Err(refusal) => self.say(&refusal),
+                Err(refusal) => self.say(&Line::NotRun(refusal)),
             }
         }
         None
@@ -147,9 +174,10 @@ impl forebay_job::RunSource for Lines<'_> {
     fn answer(&mut self, run: &Run, done: Result<&Ran, &Error>) {
         let run = run.number;
         match done {
-            Ok(ran) => self.say(&Answer { run, ran }),
+            Ok(ran) => self.say(&Line::Answer(Answer { run, ran })),
             Err(error) => {
-                self.say(&NotRun { run: Some(run), error: error.to_string(), hint: error.hint() })
+                let (error, hint) = (error.to_string(), error.hint());
+                self.say(&Line::NotRun(NotRun { run: Some(run), error, hint }))
             }
         }
     }

@@ -27,8 +27,10 @@ pub use arguments::StageArguments;
 use arguments::{List, MoveArguments, OutArguments, Retry, StageVerb, Which};
 use forebay_recovery::JobState;
 use job_staging::{End, POLL_INTERVAL};
+pub use selection::Entry;
 use selection::{Selection, journal_vanished, not_found, open_by_id, resolve, resolve_all, select};
-use store::{StagingRecord, StagingRequest, StagingStatus, with_id};
+pub use store::StagingStatus;
+use store::{StagingRecord, StagingRequest, with_id};
 
 /// Number of printed failures; `--json` and `list --failed` have all.
 const FAILURES_SHOWN: usize = 10;

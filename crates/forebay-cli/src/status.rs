@@ -10,6 +10,7 @@ use forebay_record::{Phase, Records, records};
 use forebay_recovery::{self as recovery, JobReport, JobState, report};
 use forebay_terminal::{print_error, print_hint, print_json, print_stdout, print_warning};
 use indicatif::{HumanBytes, HumanDuration};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::persistent;
@@ -22,9 +23,9 @@ pub struct StatusArguments {
 }
 
 /// One entry of `--json`: a job or a persistent allocation.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Line<'a> {
+pub enum Line<'a> {
     Job(&'a JobReport),
     Persistent(&'a persistent::PersistentStatus),
 }

@@ -16,4 +16,4 @@ mod variables;
 pub use layers::{Configuration, ReadFile};
 pub use settings::{Kind, SETTINGS, Scope, Setting};
 pub use sources::Sources;
-pub use value::{Errors, Layer, Source, Value};
+pub use value::{Errors, JsonValue, Layer, Source, Value};

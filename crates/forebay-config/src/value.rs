@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::settings::{Kind, Setting};
 
 /// A configuration file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// The site file, which can lock keys.
@@ -95,15 +96,29 @@ impl Value {
 
     /// The value in JSON: a boolean, a number, a text or a list of texts.
     #[must_use]
-    pub fn as_json(&self, setting: &Setting) -> serde_json::Value {
+    pub fn as_json(&self, setting: &Setting) -> JsonValue {
         let word = self.normal.first();
         match setting.kind {
-            Kind::Flag => json!(word.is_some_and(|word| word == "true")),
-            Kind::Number => json!(word.and_then(|word| word.parse::<u64>().ok())),
-            Kind::Text | Kind::Path => json!(self.words.first()),
-            Kind::List => json!(self.words),
+            Kind::Flag => JsonValue::Flag(word.is_some_and(|word| word == "true")),
+            Kind::Number => JsonValue::Number(word.and_then(|word| word.parse().ok())),
+            Kind::Text | Kind::Path => JsonValue::Text(self.words.first().cloned()),
+            Kind::List => JsonValue::List(self.words.clone()),
         }
     }
+}
+
+/// The value of a setting in JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum JsonValue {
+    /// Of a flag.
+    Flag(bool),
+    /// Of a number.
+    Number(Option<u64>),
+    /// Of a text or a path.
+    Text(Option<String>),
+    /// Of a list.
+    List(Vec<String>),
 }
 
 /// All errors of a configuration. Each line names the place.

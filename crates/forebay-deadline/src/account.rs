@@ -1,11 +1,12 @@
 //! The report on the deadline of a job.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rate::RateSource;
 
 /// The report on the deadline, as `--json` shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeadlineAccount {
     /// When the scheduler ends the job, in seconds since 1970.
     pub end_unix_s: f64,

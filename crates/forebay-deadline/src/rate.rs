@@ -1,5 +1,6 @@
 //! Estimates the rate of stage-out.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Measurements of staging.
@@ -28,7 +29,7 @@ const MIN_SAMPLE_BYTES: u64 = 16 << 20;
 const OUT_PER_IN: f64 = 0.5;
 
 /// The source of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateSource {
     /// `--drain-rate`.

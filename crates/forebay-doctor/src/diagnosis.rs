@@ -5,13 +5,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use forebay_host::process::{Captured, command, run_captured};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The time limit of a program. Scheduler commands hang if the controller is gone.
 pub const PROBE_TIME_MS_MAX: u64 = 2_000;
 
 /// The state of a checked item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Good, or not needed.
@@ -42,10 +43,13 @@ impl State {
 }
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
+    /// What was examined.
     pub id: &'static str,
+    /// Whether jobs can use it.
     pub state: State,
+    /// What Forebay found.
     pub found: String,
     /// The consequence for Forebay.
     pub consequence: String,

@@ -17,7 +17,8 @@ use forebay_terminal::{print_json, print_stdout};
 
 pub use node::probe_namespace;
 
-use diagnosis::{Diagnosis, Finding, PROBE_TIME_MS_MAX, State};
+pub use diagnosis::Finding;
+use diagnosis::{Diagnosis, PROBE_TIME_MS_MAX, State};
 use forebay_host::threads;
 
 /// The options of `forebay doctor`.

@@ -8,6 +8,7 @@ use forebay_host::messages::Messages;
 use forebay_host::namespace;
 use forebay_store::{Reason, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::driver::NodeFacts;
@@ -163,7 +164,7 @@ impl StoreOptions<'_> {
 }
 
 /// The store of an allocation.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StoreUsed {
     /// The store's directory, or `memory`, or `memory:huge`.
     pub store: String,

@@ -8,6 +8,7 @@ use forebay_directive::Request;
 use forebay_host::process::{EndReason, SignalGuard, command, start_in_our_group};
 use forebay_host::{clock, files};
 use forebay_profile::{Profile, Recording, is_launcher, prune};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::execution::{JOB_GRACE, LEFTOVER_GRACE, status};
@@ -28,7 +29,7 @@ pub struct Command<'a> {
 }
 
 /// The result of a command.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Profiled {
     /// Exit status as a shell shows it.
     pub job_status: i32,

@@ -7,6 +7,7 @@ use forebay_engine::PathMap;
 use forebay_host::files::{self, Kind};
 use forebay_host::{clock, system};
 use forebay_mover::{Failure, Journal, Number};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::FAILURES_MAX;
@@ -21,7 +22,7 @@ use forebay_record::reserved_bytes;
 use forebay_staging::{Roots, plan_in};
 
 /// The plan of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
     /// Store and size of the allocation; none for a job without one.
     pub store: Option<StoreUsed>,
@@ -48,7 +49,7 @@ pub struct DryRun {
 }
 
 /// A directory under another path.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PathShown {
     /// The path in the job.
     pub path: String,
@@ -57,7 +58,7 @@ pub struct PathShown {
 }
 
 /// One staging directive.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PlannedStage {
     /// Line in the script.
     pub line: usize,
@@ -76,7 +77,7 @@ pub struct PlannedStage {
 }
 
 /// One `--drain` option.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PlannedDrain {
     /// Patterns of the files.
     pub patterns: Vec<String>,
@@ -89,7 +90,7 @@ pub struct PlannedDrain {
 }
 
 /// Files of one directory go to the same paths in another.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PlannedSpectral {
     /// `PERSIST_DIR`; none if the script sets it.
     pub persist_dir: Option<PathBuf>,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use forebay_engine::StoreUsed;
@@ -15,7 +16,7 @@ use forebay_request_server::Requested;
 use forebay_staging::Staged;
 
 /// The result of one job.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Outcome {
     /// The scheduler's job id, else Forebay's.
     pub job_id: String,
@@ -23,6 +24,7 @@ pub struct Outcome {
     pub run_id: String,
     /// The path of the script, as the user gave it.
     #[serde(serialize_with = "lossy")]
+    #[schemars(with = "PathBuf")]
     pub script: PathBuf,
     /// The allocation; none for a job without one.
     pub store: Option<StoreUsed>,
@@ -53,6 +55,7 @@ pub struct Outcome {
     pub undelivered: bool,
     /// The kept allocation, because of `undelivered` or `--keep`.
     #[serde(serialize_with = "lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub kept: Option<PathBuf>,
     /// Files that exist only in the allocation; none if everything is completed.
     pub not_safe: Option<UnsavedFiles>,
@@ -60,6 +63,7 @@ pub struct Outcome {
     pub deadline: Option<DeadlineAccount>,
     /// The directory of its I/O profile; none without one.
     #[serde(serialize_with = "lossy_option")]
+    #[schemars(with = "Option<PathBuf>")]
     pub profile: Option<PathBuf>,
     /// The first failed write of each file of the job, for lack of space or quota, or by an I/O error; oldest first.
     pub failed_writes: Vec<FailedWrite>,

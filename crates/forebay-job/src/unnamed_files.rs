@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use forebay_directive::AccessMode;
 use forebay_host::files::{self, Kind};
 use forebay_staging::{StageOut, expanded_out};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Files that a summary names.
 const LARGEST_SHOWN: usize = 3;
 
 /// Files that the job wrote and that no `stage_out` line names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnnamedFiles {
     /// Their number.
     pub files: u64,

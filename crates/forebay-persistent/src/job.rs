@@ -13,6 +13,7 @@ use forebay_host::{clock, files, users};
 use forebay_record::{PersistentUse, Phase, Record, RecordFile};
 use forebay_store::persistent::{OWNER_ALONE, Persistent};
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::created::CreatedAllocation;
@@ -22,7 +23,7 @@ use crate::search::{NewPersistent, StoreSearch};
 use crate::uses::Use;
 
 /// What a job does with a persistent allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PersistentAction {
     /// `#BB create_persistent`.
@@ -34,7 +35,7 @@ pub enum PersistentAction {
 }
 
 /// A persistent allocation of a job.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PersistentUsed {
     /// What the job did with it.
     pub action: PersistentAction,
@@ -45,7 +46,7 @@ pub struct PersistentUsed {
 }
 
 /// What a run would do with a persistent allocation.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PersistentPlan {
     /// Create, use or destroy.
     pub action: PersistentAction,

@@ -7,12 +7,13 @@ use forebay_host::process::{self, Identity, Liveness, ProcessRef};
 use forebay_host::{files, system, users};
 use forebay_record::{RUN_VARIABLE, Record};
 use forebay_store::persistent::Persistent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
 /// One job's use of an allocation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Use {
     /// The scheduler's job id, else Forebay's.
     pub job_id: String,
@@ -35,6 +36,7 @@ pub struct Use {
     /// Processes of another user that could not be ended. Their environment does not name the job.
     #[serde(default)]
     remaining: Vec<Identity>,
+    /// The directory with the job's files outside of its allocation.
     job_directory: PathBuf,
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::state::State;
 
 /// Sums over all processes of one emulation. All values are *emulated*: the model computes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counters {
     /// Bytes charged for reads.
     pub bytes_read: u64,
@@ -38,7 +39,7 @@ pub struct Counters {
 }
 
 /// Sums of one target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TargetCounters {
     /// Bytes read and written.
     pub bytes: u64,

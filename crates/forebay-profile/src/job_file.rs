@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_host::process::{Identity, Liveness, ProcessRef};
 use forebay_host::{clock, files, state, system, users};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ const VARIABLES: [&str; 1] = ["PNETCDF_HINTS"];
 const PREFIXES: [&str; 5] = ["MPICH_", "ROMIO_", "OMPI_MCA_", "HDF5_", "FOREBAY_"];
 
 /// The type of a recorded run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A job with a script.
@@ -32,10 +33,12 @@ pub enum Kind {
     Profile,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum State {
+    /// It runs, or it was killed.
     Running,
+    /// It has ended.
     Ended,
 }
 
@@ -65,41 +68,70 @@ pub struct JobDescription {
 }
 
 /// The process that runs the job.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Process {
+    /// Its PID, valid in its PID namespace.
     pid: i32,
+    /// Its start in clock ticks since boot.
     start_ticks: u64,
+    /// The boot ID of its machine.
     boot_id: String,
+    /// The name of its machine.
     host: String,
+    /// Its PID namespace.
     pid_namespace: String,
 }
 
-/// See docs/explanation/profiles.md for the members.
-#[derive(Debug, Serialize)]
-pub(crate) struct JobFile {
+/// The record of a job or command: `job.json` (docs/explanation/profiles.md).
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobFile {
+    /// Version of this format.
     forebay_job: u32,
+    /// Job or command.
     kind: Kind,
+    /// Forebay's id; of a run of the tuner ID.RUN.
     id: String,
+    /// The scheduler's id.
     scheduler_job: Option<String>,
+    /// The name of the job.
     name: String,
+    /// Absolute path of the script; null for a command.
     script: Option<String>,
+    /// The words of the command, or the script and its arguments.
     command: Vec<String>,
+    /// Where it was started.
     directory: String,
+    /// Who started it.
     user: String,
+    /// The machine of `forebay`.
     host: String,
+    /// Requested nodes.
     nodes: Option<u32>,
+    /// Requested tasks.
     tasks: Option<u32>,
+    /// Processors of this machine.
     processors: usize,
+    /// Start time, in seconds since 1970.
     started_unix_s: f64,
+    /// End time; null until then, and if it was killed.
     ended_unix_s: Option<f64>,
+    /// Whether it has ended.
     state: State,
+    /// True if it was killed and `forebay clean` saw to it.
     killed: bool,
+    /// The process that runs it.
     process: Process,
+    /// Variables that affect I/O.
     environment: BTreeMap<String, String>,
+    /// The library in front of the programs; null if there was none.
     pub(crate) library: Option<String>,
+    /// The emulation, as in `forebay run --json`; of a run of the tuner its name.
     pub(crate) emulated: Option<Value>,
+    /// What `forebay run --json` prints, without `emulated`, or what `forebay profile --json` prints.
     outcome: Option<Value>,
+    /// Why it was not started.
     error: Option<String>,
+    /// What to do about it.
     hint: Option<String>,
 }
 

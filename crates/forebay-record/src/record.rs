@@ -10,11 +10,12 @@ use forebay_engine::{Ledger, Place, Step};
 use forebay_host::process::{self, Identity, ProcessRef};
 use forebay_host::{clock, files, filesystem, state, system, users};
 use forebay_store::persistent::namespace_in;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DrainTarget, Error, StagingOptions};
 /// The phase of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// The script has not started: the allocation holds at most copies.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 use forebay_mover::{Journal, Undelivered};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Error, RecordFile};
@@ -14,7 +15,7 @@ use crate::{Error, RecordFile};
 const NAMED: usize = 10;
 
 /// Files to be staged out that are not at their destinations.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct UnsavedFiles {
     /// Number of such files and of other missing sources.
     pub files: u64,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use forebay_host::{files, filesystem, users};
 use forebay_mover::FailedWrites;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Record;
@@ -13,11 +14,13 @@ use crate::Record;
 const LIST: &str = "failed-writes";
 
 /// The first failed write of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedWrite {
     /// The file, as the job saw it.
     pub path: String,
+    /// The device of the file; none if it does not exist.
     device: Option<u64>,
+    /// The inode of the file.
     inode: Option<u64>,
     /// `ENOSPC`, `EDQUOT` or `EIO`; none in lines of files that were emptied since.
     pub error: Option<String>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use forebay_mover::{Failure, Shortage};
 use forebay_record::{Phase, RecordFile, Records};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Error;
@@ -13,7 +14,7 @@ use crate::state::{JobState, state as state_of};
 const FAILURES_SHOWN: usize = 5;
 
 /// A recorded job and its current state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct JobReport {
     /// The job's id.
     pub job_id: String,

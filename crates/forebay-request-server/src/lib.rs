@@ -2,6 +2,7 @@
 //! Assumes that its threads are in the job's view. Never loses a stage-out that failed: a list next
 //! to the data keeps it for the end of the job or `forebay clean`.
 
+mod accounting;
 mod copy;
 mod error;
 mod rate_limit;
@@ -22,6 +23,7 @@ use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex};
 
+pub use accounting::Accounting;
 pub use error::Error;
 use forebay_directive::Direction;
 use forebay_persistent::AskableNamespace;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use forebay_host::files::{self, Kind};
 use forebay_host::socket::{Channel, Listener};
-use forebay_host::{clock, filesystem, system, threads};
+use forebay_host::{clock, filesystem, threads};
 use forebay_requests::{Action, Answer, Counts, Name, Question, Shape, receive_question};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::json;
 
+use crate::accounting::{Accounting, Fragment};
 use crate::copy::{errno, files_of, start_workers};
 use crate::state::{Shared, State, number_of};
 use crate::table::{Copy, Errno};
@@ -403,26 +403,13 @@ impl Shared {
             _ => files::tree_bytes(&self.allocation),
         };
         let requested = self.state.lock().requested.clone();
-        let account = json!({
-            "realm": {
-                "dwtype": "scratch",
-                "realm_id": self.tag,
-                "server_count": 1,
-                "server_hostname": system::hostname(),
-                "namespace_count": self.namespaces,
-            },
-            "fragments": [{
-                "capacity_used": capacity_used,
-                "capacity_max": self.capacity_bytes,
-                "fs_capacity": space.map(|space| space.total_bytes),
-            }],
-            "namespaces": [{
-                "namespace_id": 0,
-                "stage_bytes_read": requested.bytes_in,
-                "stage_bytes_written": requested.bytes_out,
-            }],
-        });
-        account.to_string()
+        let fragment = Fragment {
+            capacity_max: self.capacity_bytes,
+            capacity_used,
+            fs_capacity: space.map(|space| space.total_bytes),
+        };
+        let account = Accounting::new(&self.tag, self.namespaces, fragment, &requested);
+        serde_json::to_string(&account).unwrap_or_default()
     }
 }
 

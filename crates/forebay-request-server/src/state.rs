@@ -7,6 +7,7 @@ use forebay_directive::Direction;
 use forebay_host::clock;
 use forebay_host::threads::Places;
 use parking_lot::{Condvar, Mutex};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rate_limit::RateLimit;
@@ -18,7 +19,7 @@ use forebay_record::{PendingList, StagingOptions, WriteFailures};
 const CANCEL_CHECK: Duration = Duration::from_millis(100);
 
 /// Files staged on request of programs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Requested {
     /// Files staged in while the job ran.
     pub files_in: u64,

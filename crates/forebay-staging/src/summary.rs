@@ -1,10 +1,11 @@
 //! The result of one staging: the data for messages and `--json`.
 
 use forebay_mover::{Failure, IncompleteFile, Journal, Moved, Number, Shortage};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 /// The result of one staging.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Staged {
     /// Completed files and links.
     pub files: u64,
@@ -28,6 +29,7 @@ pub struct Staged {
     pub incomplete: Vec<IncompleteFile>,
     /// The failures, with path and reason.
     #[serde(serialize_with = "pairs")]
+    #[schemars(with = "Vec<(String, String)>")]
     pub failures: Vec<Failure>,
 }
 

@@ -15,8 +15,8 @@ pub use installation::{
     python_program,
 };
 pub use messages::{
-    print_error, print_error_line, print_failures, print_hint, print_json, print_json_error,
-    print_status, print_stdout, print_warning,
+    Refusal, print_error, print_error_line, print_failures, print_hint, print_json,
+    print_json_error, print_status, print_stdout, print_warning,
 };
 pub use progress::Progress;
 pub use write_failures::{print_incomplete, print_write_failures};

@@ -87,11 +87,15 @@ pub fn print_stdout(text: &str, exit_code: i32) -> i32 {
 }
 
 /// The error of a command, as `--json` prints it.
-#[derive(serde::Serialize)]
-struct Refusal<'a> {
+#[derive(serde::Serialize, schemars::JsonSchema)]
+pub struct Refusal<'a> {
+    /// What failed.
     error: &'a str,
+    /// What to do about it.
     hint: Option<&'a str>,
+    /// The directory of the record of the job, if one was begun.
     profile: Option<Cow<'a, str>>,
+    /// Exit code of the command.
     exit_code: i32,
 }
 

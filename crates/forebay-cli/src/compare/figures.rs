@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use forebay_profile::summarize;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the job runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Variant {
+    /// On the file system.
     FileSystem,
+    /// Through the burst buffer.
     BurstBuffer,
 }
 
@@ -23,7 +26,7 @@ impl Variant {
 }
 
 /// The measurements of one run, in seconds and bytes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Measured {
     /// Run time of the script.
     pub job_s: f64,
@@ -47,7 +50,7 @@ pub struct Measured {
 }
 
 /// The source of the I/O time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IoTimeSource {
     /// The application, in a line of JSON.
@@ -57,24 +60,28 @@ pub enum IoTimeSource {
 }
 
 /// All runs of one variant.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Row {
+    /// How the job ran.
     pub way: Variant,
+    /// Its runs.
     pub runs: Vec<Measured>,
 }
 
 /// All runs on one file system.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Block {
     /// Description of the file system.
     pub label: String,
     /// True if the file system is emulated.
     pub emulated: bool,
+    /// Without and with the burst buffer.
     pub rows: [Row; 2],
     /// True if all runs left the same files at the destinations; none if a run wrote no files there.
     pub same_output: Option<bool>,
-    /// Number and bytes of these files.
+    /// Number of these files.
     pub output_files: usize,
+    /// Their bytes.
     pub output_bytes: u64,
 }
 

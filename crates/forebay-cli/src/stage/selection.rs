@@ -5,6 +5,7 @@ use std::path::Path;
 use forebay_host::files;
 use forebay_mover::Error;
 use forebay_terminal::{CliError, print_error, print_json};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::job_staging;
@@ -21,19 +22,24 @@ pub struct Selection {
 }
 
 /// An unreadable journal in the output of `--json`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Unreadable {
+    /// The id of the staging.
     id: String,
+    /// Always `unreadable`.
     state: &'static str,
+    /// The path of the journal.
     journal: String,
+    /// Why it cannot be read.
     error: String,
+    /// What to do about it.
     hint: Option<String>,
 }
 
 /// One entry of `--json`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Entry<'a> {
+pub enum Entry<'a> {
     Staging(&'a StagingStatus),
     Unreadable(&'a Unreadable),
 }

@@ -9,6 +9,7 @@ use forebay_host::{clock, files};
 use forebay_mover::{
     Error, Failure, Journal, JournalLock, KeepChanged, Options, Shortage, State, Transfer,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::How;
@@ -72,30 +73,43 @@ pub struct StagingRecord {
 }
 
 /// One staging in the output of `--json`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct StagingStatus {
+    /// Its id.
     pub id: String,
+    /// `in` or `out`.
     pub direction: &'static str,
+    /// The source, as the user gave it.
     pub source: String,
+    /// The destination, as the user gave it.
     pub target: String,
     /// running, done, failed, cancelled or interrupted.
     pub state: &'static str,
+    /// Files and links to stage.
     pub files: u64,
+    /// Their bytes.
     pub bytes: u64,
+    /// Those that are at their destinations.
     pub placed_files: u64,
+    /// Their bytes.
     pub placed_bytes: u64,
     /// Includes the bytes of partial files.
     pub copied_bytes: u64,
-    /// Throughput and remaining time; null if the staging does not run, or they are unknown.
+    /// Throughput; null if the staging does not run, or it is unknown.
     pub bytes_per_s: Option<u64>,
+    /// Remaining time; null as above.
     pub remaining_s: Option<u64>,
+    /// Files and links that are pending or failed.
     pub missing_files: u64,
+    /// Their bytes.
     pub missing_bytes: u64,
     /// Directories that do not exist yet or lack their modes and times.
     pub open_directories: u64,
     /// Number of files in each state of the journal, in the journal's order.
     pub by_state: Vec<(&'static str, u64)>,
+    /// Number of failures.
     pub failed: u64,
+    /// The first failures, or all of them.
     pub failures: Vec<ShownFailure>,
     /// File systems without enough space: bytes needed and bytes free.
     pub shortages: Vec<Shortage>,
@@ -104,10 +118,13 @@ pub struct StagingStatus {
 }
 
 /// One failure in the output of `--json`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ShownFailure {
+    /// The file.
     pub path: String,
+    /// Why it failed.
     pub reason: String,
+    /// What to do about it.
     pub remedy: Option<String>,
 }
 

@@ -10,13 +10,14 @@ use std::time::Duration;
 use procfs_core::FromRead;
 use procfs_core::process::Stat;
 use rustix::process::{Pid, Signal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::send::{send, us};
 use crate::{Result, files, on};
 
 /// Identifies one process, even if its PID is reused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     /// The PID.
     pub pid: i32,

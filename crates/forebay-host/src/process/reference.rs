@@ -1,12 +1,13 @@
 //! Identifies a process of any machine, and checks whether it is alive.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::proc_table::Identity;
 use crate::{Result, system};
 
 /// A recorded process, perhaps of another machine or container.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessRef {
     /// The host name of its machine.
     pub host: String,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use forebay_engine::StoreUsed;
 use forebay_host::process::EventSender;
 use forebay_staging::Staged;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -28,7 +29,7 @@ pub trait RunSource {
 }
 
 /// The resources of a series.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Ready {
     /// True if there is an allocation.
     pub burst_buffer: bool,
@@ -75,7 +76,7 @@ pub struct Run {
 }
 
 /// The result of a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Ran {
     /// Exit status as a shell shows it.
     pub job_status: i32,

@@ -4,7 +4,7 @@ use crate::model::state::State;
 use forebay_host::messages::counted;
 
 /// A number of files and links, and their bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 pub struct Number {
     /// Files and links.
     pub files: u64,

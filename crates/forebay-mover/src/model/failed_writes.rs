@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use forebay_host::files::{Kind, Status};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Added to the name of such a file where its destination holds another file, which stays.
@@ -36,7 +37,7 @@ impl FailedWrites {
 }
 
 /// A planned file that may be incomplete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct IncompleteFile {
     /// The file in the source.
     pub source: PathBuf,

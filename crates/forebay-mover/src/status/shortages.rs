@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use forebay_host::messages::counted;
 use forebay_host::{files, filesystem};
 use rusqlite::params;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::error::Error;
@@ -16,10 +17,11 @@ use crate::model::item::FILE;
 use crate::model::reason::{FULL, OVER_QUOTA};
 
 /// A file system on which a copy found no room, with its current space.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Shortage {
     /// Its mount point.
     #[serde(serialize_with = "lossy")]
+    #[schemars(with = "PathBuf")]
     pub mounted_at: PathBuf,
     /// Files that are not complete there, for any reason.
     pub missing: Number,

@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use forebay_host::files;
 use forebay_mover::Failure;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::versions::{Version, VersionQueue};
 
 /// The progress of a drain. Each version in `enqueued` is being copied or is in one of the other
 /// counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DrainStatus {
     /// Versions that were closed.
     pub enqueued: u64,

@@ -6,13 +6,14 @@ use std::time::Instant;
 use forebay_host::clock;
 use forebay_host::messages::Messages;
 use indicatif::HumanBytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::queue::DrainStatus;
 use forebay_staging::Staged;
 
 /// The result of the drain of one job.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Drained {
     /// The counts at the end of the job. Stage-out copies the versions that wait or failed.
     #[serde(flatten)]

@@ -1,12 +1,13 @@
 //! Versions whose commands wait or run, and the counts.
 
 use forebay_host::process::GroupNumber;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::versions::{Version, VersionQueue};
 
 /// Counts of the commands. Each version in `closed` is also in one of the other counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandSummary {
     /// Closed versions that match a pattern.
     pub closed: u64,

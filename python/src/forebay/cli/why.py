@@ -5,9 +5,20 @@ import os
 import click
 import msgspec
 
-from forebay.advice.diagnosis import reason
+from forebay.advice.diagnosis import State, reason
 from forebay.profiles import records, sources
 from forebay.quantities import printable
+
+
+class Explanation(msgspec.Struct, kw_only=True):
+    """What `forebay why` says of a run."""
+
+    job: str | None  # its id
+    path: str  # of its record
+    notes: list[str]  # what is missing from the record
+    state: State
+    paragraph: str  # why it ended as it did, or what it waited for
+    next_step: str | None  # a command, or a line for the job script
 
 
 @click.command(
@@ -31,8 +42,10 @@ def command(job: str | None, as_json: bool) -> None:
     (profile,) = sources.open_profiles([] if job is None else [job], state)
     found = reason(profile)
     if as_json:
-        members = {"job": profile.job.id, "path": profile.path, "notes": profile.notes}
-        click.echo(msgspec.json.encode(members | msgspec.structs.asdict(found)).decode())
+        why = Explanation(
+            job=profile.job.id, path=profile.path, notes=profile.notes, **msgspec.structs.asdict(found)
+        )
+        click.echo(msgspec.json.encode(why).decode())
         return
     click.echo(printable(found.paragraph))
     if found.next_step:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from forebay.advice.model import Finding
 from forebay.profiles import metrics
 from forebay.profiles.machine import Machine
+from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.assembly import Advised
 from forebay.report.comparison import Comparison
 
@@ -16,42 +18,76 @@ from forebay.report.comparison import Comparison
 FOREBAY_REPORT = 1
 
 
+class ReportedProgram(msgspec.Struct, kw_only=True):
+    """Figures of one program, in the order of the profile."""
+
+    performance: dict[LayerName, metrics.Performance | None]
+    time_split: list[metrics.LayerTime]
+
+
+class ReportedJob(msgspec.Struct, kw_only=True):
+    """One job."""
+
+    verdict: str  # one sentence
+    paragraph: str | UnsetType = UNSET  # absent with --no-advice
+    findings: list[Finding] | UnsetType = UNSET  # absent with --no-advice
+    io_share: metrics.IoShare | None
+    totals: dict[LayerName, metrics.LayerTotals]
+    programs: list[ReportedProgram]
+    efficiency: metrics.Efficiency | None  # None: no machine file was given
+    profile: Profile
+
+
+class ReportedDifference(msgspec.Struct, kw_only=True):
+    """A figure of each job."""
+
+    name: str
+    kind: str  # setting, outcome or counter
+    values: list[float | str | None]
+    ratios: list[float | None]  # each job but the first against the first
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The report on jobs."""
+
+    forebay_report: int = FOREBAY_REPORT  # version of this format
+    jobs: list[ReportedJob]
+    verdict: str | UnsetType = UNSET  # of the comparison; absent for one job
+    differences: list[ReportedDifference] | UnsetType = UNSET  # absent for one job
+
+
 def as_json(jobs: list[Advised], comparison: Comparison | None, machine: Machine | None, advice: bool) -> str:
-    """`forebay_report`, `jobs`, and `differences` between two or more; docs/start/report.md has the members.
+    """The `Report`; docs/start/report.md has the members.
 
     Bytes of names that are no UTF-8 come out as lone surrogates, as Python's `os.fsdecode` gives them.
     """
-    report: dict[str, Any] = {
-        "forebay_report": FOREBAY_REPORT,
-        "jobs": [_job(one, machine, advice) for one in jobs],
-    }
+    report = Report(jobs=[_job(one, machine, advice) for one in jobs])
     if comparison:
-        report["verdict"] = comparison.verdict
-        report["differences"] = [
-            {"name": one.name, "kind": one.kind, "values": one.values, "ratios": one.ratios}
+        report.verdict = comparison.verdict
+        report.differences = [
+            ReportedDifference(name=one.name, kind=one.kind, values=one.values, ratios=one.ratios)
             for one in comparison.differences
         ]
-    return json.dumps(report)
+    return json.dumps(msgspec.to_builtins(report))
 
 
-def _job(one: Advised, machine: Machine | None, advice: bool) -> dict[str, Any]:
+def _job(one: Advised, machine: Machine | None, advice: bool) -> ReportedJob:
     profile = one.profile
-    told: dict[str, Any] = {"verdict": one.verdict}
-    if advice:
-        told |= {"paragraph": one.paragraph, "findings": msgspec.to_builtins(one.findings)}
     layers = metrics.layers_present(profile)
-    return told | {
-        "io_share": msgspec.to_builtins(metrics.io_share(profile)),
-        "totals": {layer: msgspec.to_builtins(metrics.totals(profile, layer)) for layer in layers},
-        "programs": [
-            {
-                "performance": {
-                    layer: msgspec.to_builtins(metrics.performance(program, layer)) for layer in layers
-                },
-                "time_split": msgspec.to_builtins(metrics.time_split(program)),
-            }
-            for program in profile.programs
-        ],
-        "efficiency": msgspec.to_builtins(metrics.efficiency(profile, machine)) if machine else None,
-        "profile": msgspec.to_builtins(profile),
-    }
+    return ReportedJob(
+        verdict=one.verdict,
+        paragraph=one.paragraph if advice else UNSET,
+        findings=one.findings if advice else UNSET,
+        io_share=metrics.io_share(profile),
+        totals={layer: metrics.totals(profile, layer) for layer in layers},
+        programs=[_program(program, layers) for program in profile.programs],
+        efficiency=metrics.efficiency(profile, machine) if machine else None,
+        profile=profile,
+    )
+
+
+def _program(program: Program, layers: list[LayerName]) -> ReportedProgram:
+    return ReportedProgram(
+        performance={layer: metrics.performance(program, layer) for layer in layers},
+        time_split=metrics.time_split(program),
+    )

@@ -67,20 +67,26 @@ class Written(msgspec.Struct, kw_only=True):
     digest: str
 
 
-class _PlanLine(msgspec.Struct, kw_only=True):
+class PlanLine(msgspec.Struct, kw_only=True):
+    """The plan of the search in a place."""
+
     place: Place
     plan: Plan
 
 
-class _VerdictLine(msgspec.Struct, kw_only=True):
+class VerdictLine(msgspec.Struct, kw_only=True):
+    """How the search in a place ended."""
+
     place: Place
     verdict: Verdict
 
 
-class _Line(msgspec.Struct, kw_only=True, omit_defaults=True):
-    plan: _PlanLine | None = None
+class StudyLine(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A line after the first: one member, which names it."""
+
+    plan: PlanLine | None = None
     run: Run | None = None
-    verdict: _VerdictLine | None = None
+    verdict: VerdictLine | None = None
     written: Written | None = None
     end: End | None = None
 
@@ -171,23 +177,23 @@ class Study:
 
     def append_plan(self, place: Place, plan: Plan) -> None:
         """The plan of the search in a place from now on; an earlier verdict no longer ends it."""
-        self._append(_Line(plan=_PlanLine(place=place, plan=plan)))
+        self._append(StudyLine(plan=PlanLine(place=place, plan=plan)))
 
     def append_run(self, run: Run) -> None:
         """A run that ended, however it did."""
-        self._append(_Line(run=run))
+        self._append(StudyLine(run=run))
 
     def append_verdict(self, place: Place, verdict: Verdict) -> None:
         """How the search ended."""
-        self._append(_Line(verdict=_VerdictLine(place=place, verdict=verdict)))
+        self._append(StudyLine(verdict=VerdictLine(place=place, verdict=verdict)))
 
     def append_written(self, path: Path, digest: str) -> None:
         """A tuned script that stands there now."""
-        self._append(_Line(written=Written(path=str(path), digest=digest)))
+        self._append(StudyLine(written=Written(path=str(path), digest=digest)))
 
     def append_end(self, reason: Reason, message: str) -> None:
         """Why the tuner ends."""
-        self._append(_Line(end=End(reason=reason, message=message)))
+        self._append(StudyLine(end=End(reason=reason, message=message)))
 
     def runs_in(self, place: Place) -> list[Run]:
         """Those of one place, in order."""
@@ -201,11 +207,11 @@ class Study:
         """Where run `number` has its record, its script and what it printed."""
         return self.directory / "runs" / f"{number:04d}"
 
-    def _append(self, line: _Line) -> None:
+    def _append(self, line: StudyLine) -> None:
         self._write(msgspec.json.encode(line))
         self._take(line)
 
-    def _take(self, line: _Line) -> None:
+    def _take(self, line: StudyLine) -> None:
         if line.run:
             self.runs.append(line.run)
         if line.plan:
@@ -257,9 +263,9 @@ def _head(name: Path, lines: list[bytes]) -> Head:
         raise TuneError(f"{name}: line 1: {error}", "remove it, or give --study DIR") from error
 
 
-def _decoded(name: Path, number: int, line: bytes) -> _Line:
+def _decoded(name: Path, number: int, line: bytes) -> StudyLine:
     try:
-        return msgspec.json.decode(line, type=_Line)
+        return msgspec.json.decode(line, type=StudyLine)
     except msgspec.MsgspecError as error:
         hint = "the file is damaged: remove the line if you know why, or give --study DIR"
         raise TuneError(f"{name}: line {number}: {error}", hint) from error
