@@ -138,9 +138,10 @@ $(BUILD)/docs-venv/made: docs/requirements.txt
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-# The page of all commands, from what they say of themselves.
+# The page of all commands, from what they say of themselves, and the schemas of JSON output.
 reference: build
 	$(VENV)/bin/python tools/reference.py $(BUILD)/bin/forebay
+	$(VENV)/bin/python tools/schemas.py $(BUILD)/bin/forebay
 
 docs: $(BUILD)/docs-venv/made
 	tools/needs.sh check

@@ -2,8 +2,8 @@
 
 Usage: tools/schemas.py FOREBAY [--check]
 
-FOREBAY is the program, which writes the schemas of its own output. Those of the commands in Python come from their
-types. With --check, only says whether the files are as the program has them.
+FOREBAY is the program, which writes the schemas of its own output. Those of the commands in Python come from
+their types. With --check, only says whether the files are as the program has them.
 """
 
 import inspect
