@@ -16,6 +16,7 @@ import tempfile
 from typing import Any
 
 import msgspec
+
 from forebay.cli.why import Explanation
 from forebay.report.objects import Report
 from forebay.report.tuning.objects import TuningReport
