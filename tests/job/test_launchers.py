@@ -109,6 +109,21 @@ def test_a_login_shell_finds_the_launchers_too(job):
     assert (done.returncode, done.stdout.split()) == (0, ["mine", "x", "x"]), done.stderr
 
 
+@pytest.mark.parametrize("shell", ["/bin/bash -l", "/bin/sh -l", "/usr/bin/env -S bash --login -e"])
+def test_login_shell_whose_profile_replaces_path_and_bash_env_finds_launchers(job, shell):
+    # Lmod and Environment Modules set BASH_ENV in /etc/profile.d; a site's profile sets PATH.
+    (job.directory / "modules.sh").write_text("")
+    for profile in (".bash_profile", ".profile"):
+        (job.directory / profile).write_text(
+            f"export BASH_ENV='{job.directory}/modules.sh'\nPATH=/usr/bin:/bin\nexport OF_PROFILE=read\n"
+        )
+    (job.directory / "job.sh").write_text(
+        f'#!{shell}\n[ $# = 2 ] && echo "$OF_PROFILE" "$2"\nsrun -n 2 echo x\nexit 7\n'
+    )
+    done = job.command("run", *job.where, "job.sh", "--", "one", "two words", HOME=str(job.directory))
+    assert (done.returncode, done.stdout.split()) == (7, ["read", "two", "words", "x", "x"]), done.stderr
+
+
 def test_srun_in_the_background_is_one_process_to_be_ended(job):
     job.script(
         "srun -n 1 sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.01; done; kill $!; wait $!; pgrep -s 0 sleep; exit 0"

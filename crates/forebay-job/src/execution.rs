@@ -332,6 +332,9 @@ impl ActiveJob<'_> {
             Program::Script(script) => {
                 let mut process = command(&script.interpreter[0]);
                 process.args(&script.interpreter[1..]);
+                if !context.under_scheduler {
+                    process.args(forebay_scheduler::options_for_login_shell(&script.interpreter));
+                }
                 process.arg(context.directory.add_script(&script.path, &script.text)?);
                 process.args(context.spec.arguments);
                 Ok(process)

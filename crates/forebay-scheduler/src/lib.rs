@@ -26,5 +26,5 @@ pub use reach::{RemoteShell, launcher_command_on};
 pub use script::JobScript;
 pub use variables::{
     BASH_START_UP, JOB_ID_VARIABLE, SHIMS_VARIABLE, TASKS_VARIABLE, Variable, in_a_schedulers_job,
-    job_variables, scheduler_job_id, shim_variables, with_slash,
+    job_variables, options_for_login_shell, scheduler_job_id, shim_variables, with_slash,
 };

@@ -94,11 +94,46 @@ pub fn job_variables(
 /// The user's own bash start-up file, while `BASH_ENV` names the file of Forebay.
 const BASH_ENV_OF_USER: &str = "FOREBAY_BASH_ENV";
 
-/// The start-up file for bash scripts. A login shell (`#!/bin/bash -l`) sets PATH before it reads
-/// this file, so the file adds the shims to PATH again.
-pub const BASH_START_UP: &str = r#"if [ -n "${FOREBAY_BASH_ENV-}" ] && [ -r "$FOREBAY_BASH_ENV" ]; then . "$FOREBAY_BASH_ENV"; fi
-case ":$PATH" in ":${FOREBAY_SHIMS-}":*) ;; *) PATH=${FOREBAY_SHIMS:+$FOREBAY_SHIMS:}$PATH ;; esac
-"#;
+/// Adds the shims to PATH again, if a start-up file of a shell removed them.
+macro_rules! add_shims_to_path {
+    () => {
+        r#"case ":$PATH" in ":${FOREBAY_SHIMS-}":*) ;; *) PATH=${FOREBAY_SHIMS:+$FOREBAY_SHIMS:}$PATH ;; esac
+"#
+    };
+}
+
+/// The start-up file for bash scripts. The user's own start-up file may set PATH.
+pub const BASH_START_UP: &str = concat!(
+    r#"if [ -n "${FOREBAY_BASH_ENV-}" ] && [ -r "$FOREBAY_BASH_ENV" ]; then . "$FOREBAY_BASH_ENV"; fi
+"#,
+    add_shims_to_path!()
+);
+
+/// The command of a login shell that runs the script in its first argument.
+const LOGIN_COMMAND: &str = concat!(add_shims_to_path!(), ". \"$0\"");
+
+/// The options to add to those of the shell in the `#!` line, before the script.
+///
+/// A login shell reads `/etc/profile` first. That file sets `PATH`, and Lmod and Environment Modules
+/// set `BASH_ENV` in it. So the shell adds the shims itself, and then reads the script.
+pub fn options_for_login_shell(interpreter: &[String]) -> &'static [&'static str] {
+    let Some((shell, options)) = interpreter.split_first() else { return &[] };
+    let name = Path::new(shell).file_name().and_then(OsStr::to_str);
+    // env(1) names the shell in its first argument that is not an option: `/usr/bin/env -S bash -l`.
+    let (name, options) = if name == Some("env") {
+        let words = options.iter().position(|word| !word.starts_with('-') && !word.contains('='));
+        let Some(at) = words else { return &[] };
+        (Path::new(&options[at]).file_name().and_then(OsStr::to_str), &options[at + 1..])
+    } else {
+        (name, options)
+    };
+    let is_login = |word: &String| {
+        word == "--login"
+            || (word.starts_with('-') && !word.starts_with("--") && word.contains('l'))
+    };
+    let reads_profile = matches!(name, Some("bash" | "sh" | "dash" | "ksh" | "zsh"));
+    if reads_profile && options.iter().any(is_login) { &["-c", LOGIN_COMMAND] } else { &[] }
+}
 
 /// The variables that locate the shims: first in PATH, and restored at each start of bash.
 pub fn shim_variables(directory: &Path, bash_start_up: &Path) -> Vec<Variable> {
