@@ -86,7 +86,7 @@ pub enum Verb {
         The I/O time comes from the record of the program's calls. If a program prints a line of JSON\n\
         with the key \"io_s\", as Forebay's kernels do, the time comes from there."
     )]
-    Compare(CompareArguments),
+    Compare(Box<CompareArguments>),
     /// Record the I/O of a command and of the programs that it starts
     #[command(
         args_conflicts_with_subcommands = true,
@@ -126,7 +126,7 @@ pub enum Verb {
     Config(ConfigArguments),
     /// Run what standard input says in one allocation (docs/explanation/tuner.md)
     #[command(name = "__series", hide = true)]
-    Series(JobArguments),
+    Series(Box<JobArguments>),
     /// Do what a JSON file says with a Ceph cluster; print one line of JSON for each action
     #[command(name = "__ceph", hide = true)]
     Ceph { file: PathBuf },
@@ -148,6 +148,9 @@ pub enum Verb {
         #[arg(long)]
         huge: bool,
     },
+    /// Serve one node of a job: requests on standard input
+    #[command(name = "__node", hide = true)]
+    Node,
     /// Become one task of srun
     #[command(name = "__rank", hide = true)]
     Rank {

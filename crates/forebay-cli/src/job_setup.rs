@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use forebay_engine::StoreOptions;
 use forebay_host::process::SignalGuard;
-use forebay_job::{Error, FAILED_BEFORE_THE_JOB, JobSpec, Output};
+use forebay_job::{Error, FAILED_BEFORE_THE_JOB, JobSpec, NodeOptions, Output};
 use forebay_onclose::Spectral;
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
@@ -29,6 +29,7 @@ pub struct JobSetup<'a> {
     /// Where the allocation is with `--no-burst-buffer`.
     pfs_directory: Option<PathBuf>,
     shims: Vec<&'static str>,
+    nodes: Option<NodeOptions>,
     /// Settings for the job's programs.
     variables: Vec<(String, String)>,
 }
@@ -68,8 +69,17 @@ impl<'a> JobSetup<'a> {
         let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
         let variables = configuration::variables_of_jobs();
-        let setup =
-            Self { arguments, site_store, emulation, script, pfs_directory, shims, variables };
+        let nodes = arguments.nodes.options().map_err(emulated)?;
+        let setup = Self {
+            arguments,
+            site_store,
+            emulation,
+            script,
+            pfs_directory,
+            shims,
+            nodes,
+            variables,
+        };
         Ok((setup, caught))
     }
 
@@ -116,6 +126,7 @@ impl<'a> JobSetup<'a> {
             drain: &[],
             on_close: &[],
             spectral: Spectral::default(),
+            nodes: self.nodes.clone(),
             recording,
         }
     }

@@ -3,4 +3,5 @@
 pub mod deadline;
 pub mod emulation;
 pub mod job;
+pub mod nodes;
 pub mod staging;

@@ -1,17 +1,27 @@
 //! Creates the allocation of a job and the view of the file system in which the job sees it.
 //! Records each step in a ledger before taking it. Never starts a thread, and never copies data.
 
+pub mod agent;
+mod cluster;
 mod driver;
+mod engine;
+pub mod engines;
 mod error;
+mod host_facts;
 mod options;
 mod path_map;
 mod place;
 mod provision;
 mod runner;
+mod steps;
 
+pub use cluster::{NodesUse, Reach, Session, SessionSpec, directory_of, remove_left};
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
+pub use engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;
+pub use host_facts::{FactsRequest, HostFacts, ProgramFacts, StoreFacts};
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;
 pub use place::{JobAllocation, Ledger, Place, Step};
 pub use provision::{Provisioned, Provisioner};
+pub use steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};

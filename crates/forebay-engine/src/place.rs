@@ -7,6 +7,7 @@ use forebay_host::process::Identity;
 use forebay_store::Allocation;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::NodesUse;
 use crate::options::StoreUsed;
 
 /// A change to record before or after it happens.
@@ -18,6 +19,8 @@ pub enum Step {
     Keeper(Identity),
     /// The process that held the view has ended.
     KeeperEnded,
+    /// An engine is started on these nodes next.
+    Nodes(NodesUse),
 }
 
 /// Records the steps of a job, so that another process can undo them if this one is killed.

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod messages;
 pub mod mounts;
 pub mod namespace;
+pub mod network;
 pub mod priority;
 pub mod probe;
 pub mod process;

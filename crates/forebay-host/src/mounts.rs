@@ -5,7 +5,13 @@ use std::path::{Path, PathBuf};
 
 pub use procfs_core::process::MountInfo;
 
-use crate::{Result, files};
+use std::time::Duration;
+
+use crate::process::{command, run_captured};
+use crate::{Result, files, on, users};
+
+/// The time for `fusermount` to detach a mount.
+const UNMOUNT_MAX: Duration = Duration::from_secs(10);
 
 /// The mounts that this process sees, in the kernel's order. Leaves out covered mounts, and decodes
 /// blanks and special characters in names.
@@ -20,6 +26,47 @@ pub fn devices() -> Result<HashSet<u64>> {
         Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
     };
     Ok(mounts()?.into_iter().filter_map(number).collect())
+}
+
+/// Whether a file system is mounted at exactly this path.
+pub fn is_mount_point(path: &Path) -> Result<bool> {
+    Ok(mounts()?.iter().any(|mount| mount.mount_point == path))
+}
+
+/// Ends the connection of a FUSE mount to its daemon: all its operations fail with ENOTCONN, also those
+/// that wait already. Does nothing for other mounts, or where the kernel does not show connections.
+pub fn abort_fuse(path: &Path) -> Result<()> {
+    let found = mounts()?.into_iter().find(|mount| mount.mount_point == path);
+    let Some(mount) = found.filter(|mount| mount.fs_type.starts_with("fuse")) else {
+        return Ok(());
+    };
+    let number = mount.majmin.split_once(':').map_or("", |(_, minor)| minor);
+    let abort = PathBuf::from(format!("/sys/fs/fuse/connections/{number}/abort"));
+    if files::status(&abort).is_err() {
+        return Ok(());
+    }
+    on(std::fs::write(&abort, "1"), "write", &abort)
+}
+
+/// Detaches a FUSE mount of this user. A mount that is gone already is no error.
+pub fn detach_fuse(path: &Path) -> Result<()> {
+    if !is_mount_point(path)? {
+        return Ok(());
+    }
+    if users::is_root() {
+        let flags = rustix::mount::UnmountFlags::DETACH;
+        return on(rustix::mount::unmount(path, flags), "unmount", path);
+    }
+    for program in ["fusermount3", "fusermount"] {
+        let mut helper = command(program);
+        helper.args(["-u", "-z"]).arg(path);
+        if run_captured(helper, UNMOUNT_MAX, &|| true).is_ok_and(|done| done.is_some())
+            && !is_mount_point(path)?
+        {
+            return Ok(());
+        }
+    }
+    on(Err(std::io::Error::other("fusermount did not detach it")), "unmount", path)
 }
 
 /// Parses text in the format of /proc/self/mountinfo. Skips lines that do not parse.

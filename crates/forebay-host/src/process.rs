@@ -25,7 +25,7 @@ pub use launch::{
 pub use orphans::Orphans;
 pub use pre_exec::rename_before_exec;
 pub(crate) use proc_table::KEEPER;
-pub use proc_table::{Identity, end, in_mount_namespace, using_directory, with_env};
+pub use proc_table::{Identity, end, in_mount_namespace, started_with, using_directory, with_env};
 pub use reference::{Liveness, ProcessRef};
 pub use signals::{SignalGuard, signal_number};
 pub use stop_requests::{EventSender, StopRequests};

@@ -27,6 +27,26 @@ pub fn pid_namespace() -> Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
+/// The network namespace of this process.
+pub fn network_namespace() -> Result<String> {
+    let name = files::read_link(Path::new("/proc/self/ns/net"))?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
+/// The release of the kernel.
+pub fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// Random bytes from the kernel.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    use std::io::Read;
+    let path = Path::new("/dev/urandom");
+    let mut bytes = [0; N];
+    on(files::open_to_read(path)?.read_exact(&mut bytes), "read", path)?;
+    Ok(bytes)
+}
+
 /// The PID of this process.
 pub fn process_id() -> u32 {
     std::process::id()

@@ -25,6 +25,11 @@ pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
+/// The group of this process.
+pub fn own_group_id() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 /// The name of the user: `$USER`, else `$LOGNAME`, else from the name services, else the ID.
 pub fn user_name() -> String {
     let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::Request;
-use forebay_engine::{JobAllocation, Provisioned, Provisioner};
+use forebay_engine::{JobAllocation, Provisioned, Provisioner, Session};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Events, Identity};
 use forebay_host::system;
@@ -37,6 +37,8 @@ pub(crate) struct ActiveJob<'a> {
     pub(crate) events: Events,
     pub(crate) keeper: Option<Identity>,
     pub(crate) job_allocation: Option<&'a JobAllocation>,
+    /// The engine of an allocation over several nodes.
+    pub(crate) session: Option<&'a Session>,
     pub(crate) persistents: &'a mut JobPersistents,
     pub(crate) store_watch: StoreWatch,
     pub(crate) write_failures: WriteFailures,

@@ -65,16 +65,15 @@ pub enum Error {
         /// What to write.
         hint: String,
     },
-    /// The other nodes would not see the allocation.
-    #[error("{}: {}: this job has {nodes} nodes, and its allocation would be on this one only", script.display(), place.on_line())]
-    SeveralNodes {
-        /// The script.
-        script: PathBuf,
-        /// The directive.
-        place: Position,
-        /// Nodes of the scheduler's job.
-        nodes: usize,
-    },
+    /// No engine has this name, or none keeps this request.
+    #[error("no engine is or keeps {0:?}")]
+    NoEngine(String),
+    /// Other nodes cannot be reached.
+    #[error("{0}")]
+    Launcher(String),
+    /// Nodes still hold something of the job.
+    #[error("not removed: {}", .0.join("; "))]
+    NodesLeft(Vec<String>),
     /// Forebay itself panicked, and has printed why.
     #[error("forebay ended unexpectedly: this is a defect of Forebay")]
     Panicked {
@@ -161,10 +160,13 @@ impl Error {
                 return Some(format!("nothing was deleted: the data are in {kept}"));
             }
             Self::UnsetVariable { hint, .. } => hint,
-            Self::SeveralNodes { .. } => {
-                "take one node (--nodes=1), or start Forebay on each node, which gives each a namespace of its own: exec \
-                 srun --ntasks-per-node=1 forebay run \"$0\""
+            Self::NoEngine(_) => {
+                "forebay doctor --engine NAME shows what an engine promises; write --engine ceph"
             }
+            Self::Launcher(_) => {
+                "name a way to reach nodes with --launcher, for example --launcher ssh"
+            }
+            Self::NodesLeft(_) => "forebay clean removes it, once the nodes can be reached",
             Self::NoBurstBuffer { .. } => {
                 "run a copy of the script without that line, or make the allocation beforehand: forebay persistent create"
             }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use forebay_engine::Session;
 use forebay_host::process::{
     EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,
 };
@@ -168,6 +169,10 @@ impl ActiveJob<'_> {
 
     /// Looks at the space of the store. Returns when to look again; none without an allocation.
     fn look_at_store(&self) -> Option<Instant> {
+        if let Some(session) = self.session {
+            session.take_messages().iter().for_each(|text| self.context.reporter.warning(text));
+            session.launchers().into_iter().for_each(|pid| self.events.exclude_pid(pid));
+        }
         self.store_watch.look(self.job_allocation?.allocation.root());
         clock::now().checked_add(store_watch::INTERVAL)
     }
@@ -246,6 +251,7 @@ impl ActiveJob<'_> {
         process.env_remove(SOCKET_VARIABLE); // nor ask its Forebay
         process.envs(context.spec.variables.iter().map(|(name, value)| (name, value)));
         process.envs(self.variables());
+        process.envs(self.session.into_iter().flat_map(Session::environment));
         process.envs(self.persistents.variables());
         Ok(())
     }

@@ -12,6 +12,7 @@ use forebay_host::users;
 use forebay_persistent::{Owner, StoreSearch};
 
 use crate::Error;
+use crate::shared_nodes::NodeOptions;
 use crate::variables::check_variables;
 use forebay_deadline::DeadlineOptions;
 use forebay_engine::AllocationProgress;
@@ -54,6 +55,8 @@ pub struct JobSpec<'a> {
     pub spectral: Spectral,
     /// Command line of the watcher process for closed files; empty without `--on-close`.
     pub on_close: &'a [OsString],
+    /// The nodes of the allocation; none: this one.
+    pub nodes: Option<NodeOptions>,
     /// How to record its I/O; none: not recorded.
     pub recording: Option<Recording<'a>>,
 }
@@ -93,7 +96,6 @@ impl JobSpec<'_> {
     ) -> Result<Request, Error> {
         let mut request = self.script.request(submitted_in, job_id)?;
         self.check_burst_buffer(&request)?;
-        self.check_nodes(&request)?;
         for warning in &request.warnings {
             let script = self.script.path.display();
             reporter.warning(&format!("{script}: {warning}; {}", warning.hint));
@@ -123,20 +125,6 @@ impl JobSpec<'_> {
         }
         forebay_onclose::check(self.drain, &self.spectral, &request, self.store_options.maps)?;
         Ok(request)
-    }
-
-    /// An allocation is on one node.
-    fn check_nodes(&self, request: &Request) -> Result<(), Error> {
-        let nodes = forebay_scheduler::nodes_of_batch_script().filter(|nodes| *nodes > 1);
-        let is_shared = self.store_options.pfs_directory.is_some();
-        match (&request.job, nodes) {
-            (Some(job), Some(nodes)) if !is_shared => Err(Error::SeveralNodes {
-                script: self.script.path.clone(),
-                place: job.place,
-                nodes,
-            }),
-            _ => Ok(()),
-        }
     }
 
     /// On the file system alone, persistent allocations are used, but neither made nor destroyed.

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_engine::Provisioned;
+use forebay_engine::{JobAllocation, Provisioned, Session};
 use forebay_host::namespace::Keeper;
 use forebay_host::process::SignalGuard;
 use forebay_host::{clock, probe, system, threads};
@@ -85,6 +85,8 @@ struct JobResources {
     directory: JobDirectory,
     recorded: RecordFile,
     provisioned: Provisioned,
+    /// The engine of an allocation over several nodes.
+    session: Option<Session>,
     persistents: JobPersistents,
 }
 
@@ -126,6 +128,7 @@ impl JobResources {
                 directory,
                 recorded,
                 provisioned: Provisioned::default(),
+                session: None,
                 persistents: JobPersistents::default(),
             }),
             Err(error) => {
@@ -153,7 +156,20 @@ impl JobResources {
             return Err(PersistentError::InSeries.into());
         }
         self.persistents.prepare(&context.owner(), &mut self.recorded)?;
-        self.provisioned = context.provision(&mut self.recorded)?;
+        let events = match context.nodes() {
+            Some(nodes) => {
+                let events = caught.watch(None)?;
+                let (session, allocation) =
+                    context.start_engine(nodes, &mut self.recorded, &events)?;
+                self.session = Some(session);
+                self.provisioned.allocation = Some(allocation);
+                events
+            }
+            None => {
+                self.provisioned = context.provision(&mut self.recorded)?;
+                caught.watch(self.provisioned.keeper.as_ref().map(Keeper::identity))?
+            }
+        };
         // This process is now in the view, with the directories that the script names.
         check_directory(&context.works_in)?;
         if runs_once {
@@ -163,9 +179,10 @@ impl JobResources {
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
         let mut running = ActiveJob {
             context: &context,
-            events: caught.watch(keeper)?,
+            events,
             keeper,
             job_allocation: self.provisioned.allocation.as_ref(),
+            session: self.session.as_ref(),
             persistents: &mut self.persistents,
             store_watch: StoreWatch::begin(),
             write_failures: WriteFailures::of(&self.recorded.record),
@@ -187,20 +204,27 @@ impl JobResources {
     /// empty: unknown which, none: all ended.
     fn release(mut self, kept: bool, processes: Option<&[i32]>, reporter: &dyn Reporter) {
         std::mem::take(&mut self.persistents).release(&mut self.recorded, reporter, processes);
-        let gone = if kept { self.mark_kept() } else { self.free() };
+        let gone = if kept { self.mark_kept(reporter) } else { self.free() };
         if let Err(error) = gone {
             reporter.warning(&error.to_string());
         }
     }
 
-    fn mark_kept(mut self) -> Result<(), Error> {
+    fn mark_kept(mut self, reporter: &dyn Reporter) -> Result<(), Error> {
+        let left = self.session.map(Session::leave).unwrap_or_default();
+        left.iter().for_each(|failure| reporter.warning(failure));
         self.recorded.update(|record| record.phase = Phase::Kept)?;
         Ok(self.directory.remove()?)
     }
 
     /// Resources that cannot be freed stay recorded.
     fn free(self) -> Result<(), Error> {
-        let freed = self.provisioned.allocation.map(|allocated| allocated.allocation.free());
+        let own = self.provisioned.allocation.filter(|_| self.recorded.record.nodes.is_none());
+        let freed = own.map(|JobAllocation { allocation, .. }| allocation.free());
+        let left = self.session.map(Session::remove).unwrap_or_default();
+        if !left.is_empty() {
+            return Err(Error::NodesLeft(left));
+        }
         if let Some(keeper) = self.provisioned.keeper {
             keeper.end();
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use forebay_directive::Stage;
-use forebay_engine::{Ledger, Place, Step};
+use forebay_engine::{Ledger, NodesUse, Place, Step};
 use forebay_host::process::{self, Identity, ProcessRef};
 use forebay_host::{clock, files, filesystem, state, system, users};
 use forebay_store::persistent::namespace_in;
@@ -64,6 +64,9 @@ pub struct Record {
     pub job_directory: PathBuf,
     /// The job's own allocation.
     pub place: Option<Place>,
+    /// The nodes of an allocation over several nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodesUse>,
     /// Persistent allocations that the job uses and does not remove.
     #[serde(default)]
     pub persistent: Vec<PersistentUse>,
@@ -124,6 +127,7 @@ impl Record {
             phase: Phase::Preparing,
             job_directory: job_directory.to_owned(),
             place: None,
+            nodes: None,
             persistent: Vec::new(),
             stage_out: Vec::new(),
             drain_to: Vec::new(),
@@ -365,6 +369,7 @@ impl Ledger for RecordFile {
             Step::Allocation(place) => self.record.place = Some(place),
             Step::Keeper(keeper) => self.record.keeper = Some(keeper),
             Step::KeeperEnded => self.record.keeper = None,
+            Step::Nodes(nodes) => self.record.nodes = Some(nodes),
         }
         self.write()
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path};
 
-use forebay_engine::MOUNTED_BELOW;
+use forebay_engine::{MOUNTED_BELOW, NodesUse};
 use forebay_host::files::{self, Kind};
 use forebay_host::users;
 
@@ -28,7 +28,12 @@ impl Record {
         check_path(&self.job_directory, &format!("forebay-{id}"))?;
         if let Some(place) = &self.place {
             let root = &place.root;
-            if !place.mounted {
+            if let Some(nodes) = &self.nodes {
+                check_nodes(nodes, id)?;
+                if *root != nodes.mount() {
+                    return Err(format!("{root:?} is not the allocation of job {id}"));
+                }
+            } else if !place.mounted {
                 check_path(root, &format!("forebay-{}-{id}", users::user_id()))?;
             } else if *root != Path::new(MOUNTED_BELOW).join(id) {
                 return Err(format!("{root:?} is not the allocation of job {id}"));
@@ -63,6 +68,18 @@ fn check_host(host: &str) -> Result<(), String> {
     } else {
         Err(format!("{host:?} is not the name of a host"))
     }
+}
+
+/// The directory of a job on its nodes, and their names.
+fn check_nodes(nodes: &NodesUse, id: &str) -> Result<(), String> {
+    let name = nodes.directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !name.starts_with(&format!("forebay-node-{id}-"))
+        || nodes.commands.len() != nodes.nodes.len()
+    {
+        return Err(format!("{:?} is not the directory of job {id}", nodes.directory));
+    }
+    check_path(&nodes.directory, name)?;
+    nodes.nodes.iter().try_for_each(|node| check_host(node))
 }
 
 /// The same, of this name.

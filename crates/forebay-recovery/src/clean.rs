@@ -113,7 +113,7 @@ pub fn clean(
     if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
         reporter.warning(&error.to_string());
     }
-    remove_all(job, is_inside)?;
+    remove_all(job, is_inside, how.discard, reporter)?;
     drop(lock);
     Ok(staged)
 }
@@ -303,9 +303,21 @@ fn remove_partial_stage_out(
     Ok(remove_parts(job.open_requests()?, &record.id)?)
 }
 
-fn remove_all(job: RecordFile, inside: bool) -> Result<(), Error> {
+/// Removes the allocation and all files. `forgets` nodes that cannot be reached.
+fn remove_all(
+    job: RecordFile,
+    inside: bool,
+    forgets: bool,
+    reporter: &dyn Messages,
+) -> Result<(), Error> {
     let record = &job.record;
-    if let Some(place) = record.place.clone() {
+    if let Some(nodes) = &record.nodes {
+        let left = forebay_engine::remove_left(nodes, &|| true);
+        if !left.is_empty() && !forgets {
+            return Err(Error::NodesLeft(left));
+        }
+        left.iter().for_each(|left| reporter.warning(&format!("not removed: {left}")));
+    } else if let Some(place) = record.place.clone() {
         let allocation = Allocation::found(place.root, place.mounted);
         // From outside, the mount disappears with its keeper.
         if !place.mounted || inside {

@@ -20,6 +20,9 @@ pub enum Error {
     /// Entering the job's view of the file system failed.
     #[error("no private view of the file system: {0}")]
     View(forebay_host::Error),
+    /// Nodes still hold something of the job.
+    #[error("not removed: {}", .0.join("; "))]
+    NodesLeft(Vec<String>),
     /// A running job cannot be cleaned.
     #[error("job {0} is running")]
     IsRunning(String),
@@ -78,6 +81,9 @@ impl Error {
                 "copy what is wanted elsewhere with forebay stage out --job ID PATH DIR, then forebay clean --discard ID"
             }
             Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
+            Self::NodesLeft(_) => {
+                "once the nodes can be reached, run forebay clean again; forebay clean --discard forgets them"
+            }
             Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
         };
         Some(hint.to_owned())

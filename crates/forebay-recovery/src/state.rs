@@ -1,7 +1,7 @@
 //! Determines the state of an earlier job from its record and the machine.
 
-use forebay_host::files;
 use forebay_host::process::{self, Identity, Liveness};
+use forebay_host::{files, mounts};
 use forebay_persistent::surviving_processes;
 use forebay_record::{Phase, RUN_VARIABLE, Record, RecordFile};
 
@@ -46,6 +46,13 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
                 true => Ok(JobState::Lost),
                 false => orphaned_or(record, JobState::Lost),
             };
+        }
+        Some(place) if record.nodes.is_some() && !mounts::is_mount_point(&place.root)? => {
+            let in_memory = record.nodes.as_ref().is_some_and(|nodes| nodes.in_memory);
+            return Ok(match record.phase {
+                Phase::Running | Phase::Kept if !in_memory => JobState::Unreachable,
+                _ => JobState::Lost,
+            });
         }
         Some(place) if !place.mounted && files::status(&place.root).is_err() => {
             // In these phases the allocation holds nothing that exists only there.

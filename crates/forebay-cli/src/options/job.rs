@@ -9,6 +9,7 @@ use forebay_engine::{PathMap, StoreOptions};
 use forebay_host::files;
 
 use super::emulation::EmulationArguments;
+use super::nodes::NodeArguments;
 use crate::parsers::{map, size, time};
 
 /// What a job is, and where its files are.
@@ -39,6 +40,8 @@ pub struct JobArguments {
     pub map: Vec<PathMap>,
     #[command(flatten, next_help_heading = "Storage")]
     pub space: SpaceArguments,
+    #[command(flatten, next_help_heading = "Several nodes")]
+    pub nodes: NodeArguments,
     #[command(flatten, next_help_heading = "Emulation")]
     pub emulation: EmulationArguments,
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -30,6 +30,16 @@ impl Group {
         let no_pid = || std::io::Error::other("no pid");
         let pid = on(pid.ok_or_else(no_pid), "run", &path)?;
         Ok(Self { child, pid })
+    }
+
+    /// The pipes to the command, if it was started with pipes. Each can be taken once.
+    pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// The process ID of the command.
+    pub fn process_id(&self) -> i32 {
+        self.pid.as_raw_pid()
     }
 
     /// The ID, to end the group from another thread.

@@ -103,6 +103,19 @@ pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> 
     matching(since, is_wanted)
 }
 
+/// Living processes that this user can look at and that started with this value in a variable.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn started_with(name: &str, value: &OsStr) -> Result<Vec<i32>> {
+    let wanted = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let is_wanted = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+    };
+    Ok(processes()?.workers(Identity::default()).filter(is_wanted).collect())
+}
+
 /// Living processes, not older than `since`, in the view of a keeper.
 pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
     let view = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));

@@ -62,7 +62,11 @@ impl Events {
 
     /// Excludes a started process and its descendants from the processes of the job.
     pub fn exclude_child(&self, job: Job) {
-        let pid = job.pid.as_raw_pid();
+        self.exclude_pid(job.pid.as_raw_pid());
+    }
+
+    /// The same for a child of this process ID.
+    pub fn exclude_pid(&self, pid: i32) {
         self.others.borrow_mut().insert(pid);
         self.excluded.borrow_mut().insert(pid);
     }

@@ -1,0 +1,105 @@
+//! Options of an allocation over several nodes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay_engine::Coherence;
+use forebay_host::{network, system};
+use forebay_job::NodeOptions;
+use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
+use forebay_terminal::CliError;
+
+/// The nodes of a job, and the engine that gives them one namespace.
+#[derive(Debug, Args)]
+pub struct NodeArguments {
+    /// Nodes of the allocation, separated by commas; this node is one of them
+    /// [default: the nodes of the scheduler's job]
+    #[arg(long, value_name = "NODES", value_delimiter = ',', conflicts_with = "no_burst_buffer")]
+    pub nodes: Vec<String>,
+    /// File with one node a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "no_burst_buffer"])]
+    pub hostfile: Option<PathBuf>,
+    /// Engine of the namespace over all nodes [default: the first that keeps the request]
+    #[arg(long, value_name = "NAME")]
+    pub engine: Option<String>,
+    /// What other nodes must see: strict (each write at once) or close_to_open
+    #[arg(long, value_name = "WHAT", default_value = "strict")]
+    pub coherence: Coherence,
+    /// Copies of the data on different nodes: with 2 the job continues when a node is lost
+    #[arg(long, value_name = "COPIES", default_value_t = 1)]
+    pub redundancy: u32,
+    /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}
+    /// [default: that of the scheduler, else ssh]
+    #[arg(long, value_name = "COMMAND", value_parser = NodeLauncher::parse)]
+    pub launcher: Option<NodeLauncher>,
+    /// Parent of the job's directory on each node
+    #[arg(long, value_name = "DIR", default_value = "/tmp")]
+    pub node_dir: PathBuf,
+}
+
+impl NodeArguments {
+    /// The options for the job; none if it has one node.
+    ///
+    /// # Errors
+    /// If the nodes cannot be listed or reached, or this one is none of them.
+    pub fn options(&self) -> Result<Option<NodeOptions>, CliError> {
+        let Some(names) = self.names().map_err(CliError::new)? else {
+            return Ok(None);
+        };
+        let names = local_first(names)?;
+        let launcher = match &self.launcher {
+            Some(launcher) => launcher.clone(),
+            None => NodeLauncher::choose().map_err(|error| {
+                CliError::new(error)
+                    .with_hint("name a way with --launcher, for example --launcher 'rsh {node}'")
+            })?,
+        };
+        Ok(Some(NodeOptions {
+            names,
+            launcher,
+            engine: self.engine.clone(),
+            coherence: self.coherence,
+            redundancy: self.redundancy,
+            directory: self.node_dir.clone(),
+        }))
+    }
+
+    fn names(&self) -> Result<Option<Vec<String>>, String> {
+        if let Some(file) = &self.hostfile {
+            return node_names_in(file).map(Some);
+        }
+        if !self.nodes.is_empty() {
+            return Ok(Some(self.nodes.clone()));
+        }
+        // A task of srun or mpiexec is one of several on its node: it has its own.
+        match nodes_of_batch_script() {
+            Some(nodes) if nodes > 1 => node_names_of_job(),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The same names, this machine's first.
+fn local_first(mut names: Vec<String>) -> Result<Vec<String>, CliError> {
+    let host = system::hostname();
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let by_name = names.iter().position(|name| *name == host || short(name) == short(&host));
+    let is_here = |name: &String| {
+        let addresses = network::addresses_of(name).unwrap_or_default();
+        addresses.into_iter().any(|address| {
+            address.is_loopback()
+                || network::address_towards(&address.to_string()).is_ok_and(|own| own == address)
+        })
+    };
+    match by_name.or_else(|| names.iter().position(is_here)) {
+        Some(at) => {
+            names[..=at].rotate_right(1);
+            Ok(names)
+        }
+        None => Err(CliError::new(format!(
+            "this machine, {host}, is none of the nodes {}",
+            names.join(", ")
+        ))
+        .with_hint("start forebay run on one of the nodes, as a batch script does")),
+    }
+}

@@ -1,0 +1,261 @@
+//! One node of a job: its directory, its steps and their processes. Writes each step down before it is
+//! carried out, so that an agent that replaces this one can stop it. Never removes what is mounted.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use forebay_host::process::{Identity, command, run_captured};
+use forebay_host::{clock, files, filesystem, mounts};
+use serde::{Deserialize, Serialize};
+
+use super::processes::{self, Process, end_of_log};
+use super::protocol::{EndedStep, NodeHealth};
+use crate::cluster::PRIVATE;
+use crate::steps::{EngineStep, Ready, Role, Stop};
+
+/// The time for a command that stops a step.
+const STOP_MAX: Duration = Duration::from_secs(120);
+
+/// What is written down about a node.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct NodeRecord {
+    /// The directory for data in the store.
+    data: Option<PathBuf>,
+    /// The steps that were begun.
+    steps: Vec<BegunStep>,
+    /// The agent.
+    agent: Identity,
+}
+
+/// What is needed to stop a step.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct BegunStep {
+    id: String,
+    role: Role,
+    stop: Stop,
+    /// Whether its process ends by itself.
+    is_brief: bool,
+}
+
+/// A node of a job.
+pub(super) struct Node {
+    directory: PathBuf,
+    record: NodeRecord,
+    processes: HashMap<String, Process>,
+}
+
+impl Node {
+    /// Continues what an earlier agent of this directory began, and ends that agent.
+    pub(super) fn attach(directory: PathBuf) -> Result<Self, String> {
+        let mut record = NodeRecord::default();
+        let exists = files::status_of_name(&directory).is_ok();
+        if exists {
+            if !files::is_private_dir(&directory) {
+                return Err(format!(
+                    "{} is not a private directory of this user",
+                    directory.display()
+                ));
+            }
+            record = files::read_json(&record_in(&directory)).map_err(|error| error.to_string())?;
+            record.agent.kill();
+        }
+        let adopted = record
+            .steps
+            .iter()
+            .filter(|step| !step.is_brief)
+            .filter_map(|step| Some((step.id.clone(), Process::adopt(&step.id, &directory)?)));
+        let processes = adopted.collect();
+        let mut node = Self { directory, record, processes };
+        node.record.agent = Identity::ours().map_err(|error| error.to_string())?;
+        if exists {
+            node.write()?;
+        }
+        Ok(node)
+    }
+
+    /// Whether the job's directory exists.
+    pub(super) fn is_claimed(&self) -> bool {
+        self.record.data.is_some()
+    }
+
+    /// Makes the job's directory and the directory for data.
+    pub(super) fn claim(&mut self, data: PathBuf, private: bool) -> Result<(), String> {
+        let text = |error: forebay_host::Error| error.to_string();
+        files::make_directory(&self.directory, 0o700).map_err(text)?;
+        self.record.data = Some(data.clone());
+        self.write()?;
+        files::make_directory(&self.directory.join("log"), 0o700).map_err(text)?;
+        files::make_directory(&data, 0o700).map_err(text)?;
+        if private {
+            let namespace = data.join(PRIVATE);
+            files::make_directory(&namespace, 0o755).map_err(text)?;
+            files::make_link(&namespace, &self.directory.join(PRIVATE)).map_err(text)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a step down, then its files, and starts its process.
+    pub(super) fn begin(
+        &mut self,
+        step: &EngineStep,
+    ) -> Result<Option<std::process::Child>, String> {
+        if !self.is_claimed() {
+            return Err("the directory of the job is not there".to_owned());
+        }
+        let text = |error: forebay_host::Error| error.to_string();
+        self.record.steps.retain(|begun| begun.id != step.id);
+        self.record.steps.push(BegunStep {
+            id: step.id.clone(),
+            role: step.role,
+            stop: step.stop.clone(),
+            is_brief: step.ready == Ready::Ended,
+        });
+        self.write()?;
+        for directory in &step.directories {
+            files::make_directories(directory, 0o700).map_err(text)?;
+        }
+        for file in &step.files {
+            write_private(&file.path, file.text.as_bytes()).map_err(text)?;
+        }
+        processes::start(&self.directory, step)
+    }
+
+    /// Keeps the process of a step that is ready.
+    pub(super) fn keep(&mut self, step: &EngineStep, child: std::process::Child) {
+        if step.ready != Ready::Ended {
+            self.processes.insert(step.id.clone(), Process::Child(child));
+        }
+    }
+
+    /// The last lines of the log of a step.
+    pub(super) fn log(&self, step: &str) -> String {
+        end_of_log(&self.directory, step)
+    }
+
+    /// Which processes ended, and the space of the store.
+    pub(super) fn health(&mut self) -> NodeHealth {
+        let mut ended = Vec::new();
+        for step in self.record.steps.iter().filter(|step| !step.is_brief) {
+            let how = match self.processes.get_mut(&step.id) {
+                Some(process) => process.ended(),
+                None => Some("it is not there any more".to_owned()),
+            };
+            if let Some(how) = how {
+                let log = end_of_log(&self.directory, &step.id);
+                let how = format!("{how}\n{log}").trim_end().to_owned();
+                ended.push(EndedStep { id: step.id.clone(), role: step.role, how });
+            }
+        }
+        let data = self.record.data.as_deref().unwrap_or(Path::new("/"));
+        let space = filesystem::space(data).map(|space| space.available_bytes);
+        NodeHealth { ended, mount_error: None, store_available_bytes: space.unwrap_or_default() }
+    }
+
+    /// Lets all operations on the mounts fail, also those that wait.
+    pub(super) fn abort(&self) -> Result<(), String> {
+        for at in self.mounts() {
+            mounts::abort_fuse(at).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn mounts(&self) -> impl Iterator<Item = &Path> {
+        self.record.steps.iter().rev().filter_map(|step| match &step.stop {
+            Stop::Unmount(at) => Some(at.as_path()),
+            _ => None,
+        })
+    }
+
+    /// Stops all steps, mounts first; what is left. With `remove` the data and the directory go, too.
+    pub(super) fn stop(&mut self, remove: bool) -> Vec<String> {
+        let mut left = Vec::new();
+        for at in self.mounts() {
+            // A mount that does not answer any more cannot be detached by fusermount.
+            let detached = mounts::detach_fuse(at)
+                .or_else(|_| mounts::abort_fuse(at).and_then(|()| mounts::detach_fuse(at)));
+            left.extend(detached.err().map(|error| error.to_string()));
+        }
+        for step in self.record.steps.iter().rev() {
+            if let Stop::Command(argv) = &step.stop {
+                left.extend(run_stop(&self.directory, argv).err());
+            }
+        }
+        match processes::end_all(&self.directory, remove) {
+            Ok(alive) => left.extend(alive),
+            Err(error) => left.push(error),
+        }
+        self.processes.values_mut().for_each(|process| drop(process.ended())); // reaps children
+        if remove && left.is_empty() {
+            left.extend(self.remove().err());
+        }
+        left
+    }
+
+    fn remove(&mut self) -> Result<(), String> {
+        let all = mounts::mounts().map_err(|error| error.to_string())?;
+        if let Some(mount) = all.iter().find(|mount| mount.mount_point.starts_with(&self.directory))
+        {
+            return Err(format!("{} is still mounted", mount.mount_point.display()));
+        }
+        let remove = |path: &Path| match files::remove_tree(path) {
+            Err(error) if !error.is_not_found() => Err(error.to_string()),
+            _ => Ok(()),
+        };
+        if let Some(data) = &self.record.data {
+            remove(data)?;
+        }
+        remove(&self.directory)?;
+        self.record = NodeRecord { agent: self.record.agent, ..NodeRecord::default() };
+        Ok(())
+    }
+
+    fn write(&self) -> Result<(), String> {
+        let path = record_in(&self.directory);
+        let fresh = path.with_extension("fresh");
+        files::write_json(&path, &fresh, &self.record).map_err(|error| error.to_string())
+    }
+}
+
+fn record_in(directory: &Path) -> PathBuf {
+    directory.join("node.json")
+}
+
+fn write_private(path: &Path, content: &[u8]) -> forebay_host::Result<()> {
+    use std::io::Write;
+    files::remove_if_present(path)?;
+    let mut file = files::make_file(path, 0o600)?;
+    files::with_path(file.write_all(content), "write", path)
+}
+
+fn run_stop(directory: &Path, argv: &[String]) -> Result<(), String> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Ok(());
+    };
+    let mut stop: Command = command(program);
+    stop.args(arguments).current_dir(directory);
+    match run_captured(stop, STOP_MAX, &|| true) {
+        Ok(Some(done)) if done.success => Ok(()),
+        Ok(Some(_)) => Err(format!("{} failed", argv.join(" "))),
+        Ok(None) => Err(format!("{} did not end within {} s", argv.join(" "), STOP_MAX.as_secs())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Reads a file through a mount. Reports after `time_max` that the mount does not answer, although the
+/// thread that reads still waits then.
+pub(super) fn probe_mount(path: PathBuf, time_max: Duration) -> Option<String> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let started = forebay_host::threads::spawn(move || {
+        sender.send(files::read_bytes(&path).err().map(|error| error.to_string())).ok()
+    });
+    if let Err(error) = started {
+        return Some(error.to_string());
+    }
+    let began = clock::now();
+    match receiver.recv_timeout(time_max) {
+        Ok(error) => error,
+        Err(_) => Some(format!("it does not answer within {} s", began.elapsed().as_secs())),
+    }
+}

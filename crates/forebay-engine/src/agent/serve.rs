@@ -1,0 +1,192 @@
+//! The agent of a node: `forebay __node`. Reads requests from standard input and answers on standard
+//! output. Ends itself and what it started when no message arrives for longer than the limit.
+
+use std::io::{BufRead, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use forebay_host::{system, threads};
+use parking_lot::Mutex;
+
+use super::node::{Node, probe_mount};
+use super::processes::wait_until_ready;
+use super::protocol::{Answer, Envelope, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Request};
+use crate::host_facts::HostFacts;
+use crate::steps::EngineStep;
+
+/// The time for a mount to return a small file.
+const PROBE_MAX: Duration = Duration::from_secs(8);
+/// The time for the first message.
+const FIRST_MAX: Duration = Duration::from_secs(60);
+
+/// The node, once its directory is known. Requests for steps are carried out at the same time.
+type SharedNode = Arc<Mutex<Option<Node>>>;
+
+/// Serves until standard input ends and nothing is left to stop, or until the connection is lost for
+/// longer than its limit. Returns the exit code.
+pub fn serve() -> i32 {
+    let node = SharedNode::default();
+    let (sender, lines) = mpsc::channel();
+    let reader = threads::spawn(move || {
+        let input = std::io::stdin().lock();
+        let mut input = std::io::BufReader::new(input);
+        loop {
+            let mut line = Vec::new();
+            let read = std::io::Read::take(&mut input, MESSAGE_BYTES_MAX as u64)
+                .read_until(b'\n', &mut line);
+            let is_end = !matches!(read, Ok(bytes) if bytes > 0);
+            if is_end || sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    if let Err(error) = reader {
+        eprintln!("forebay: {error}");
+        return 1;
+    }
+    let mut lost_max = FIRST_MAX;
+    loop {
+        match lines.recv_timeout(lost_max) {
+            Ok(line) => {
+                if let Some(limit) = handle(&line, &node) {
+                    lost_max = limit;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => break,
+            Err(RecvTimeoutError::Disconnected) => {
+                let is_needed = node.lock().as_ref().is_some_and(Node::is_claimed);
+                if !is_needed {
+                    return 0;
+                }
+                // Another agent may take over in the meantime, and kill this one.
+                forebay_host::clock::sleep(lost_max);
+                break;
+            }
+        }
+    }
+    let mut node = node.lock();
+    let left = node.as_mut().map(|node| node.stop(false)).unwrap_or_default();
+    left.iter().for_each(|left| eprintln!("forebay: {left}"));
+    1
+}
+
+/// Handles one message; a new limit for a lost connection, if the message sets it.
+fn handle(line: &[u8], node: &SharedNode) -> Option<Duration> {
+    let Envelope { version, number, message } = match serde_json::from_slice(line) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            let message = format!("a message cannot be read: {error}");
+            answer(0, Answer::Failed { message, log: String::new() });
+            return None;
+        }
+    };
+    if version != PROTOCOL_VERSION {
+        answer(
+            number,
+            failed(format!("it speaks version {PROTOCOL_VERSION} of the protocol, not {version}")),
+        );
+        return None;
+    }
+    match message {
+        Request::Attach { directory, lost_s_max } => {
+            let attached = Node::attach(directory).map(|attached| {
+                let is_claimed = attached.is_claimed();
+                node.lock().replace(attached);
+                Answer::Attached {
+                    forebay: env!("CARGO_PKG_VERSION").to_owned(),
+                    pid: i32::try_from(system::process_id()).unwrap_or_default(),
+                    is_claimed,
+                }
+            });
+            answer(number, attached.unwrap_or_else(failed));
+            return Some(Duration::from_secs(lost_s_max.into()));
+        }
+        // These may take long. Others go on.
+        Request::Facts(asked) => spawn(number, move || {
+            HostFacts::collect(&asked).map(|facts| Answer::Facts(Box::new(facts)))
+        }),
+        Request::Start(step) => {
+            let node = Arc::clone(node);
+            spawn(number, move || Ok(start(&step, &node)));
+        }
+        Request::Health { probe } => {
+            let node = Arc::clone(node);
+            spawn(number, move || {
+                let mut health = with(&node, |node| Ok(node.health()))?;
+                health.mount_error = probe.and_then(|probe| probe_mount(probe, PROBE_MAX));
+                Ok(Answer::Health(health))
+            });
+        }
+        Request::Claim { data, private } => {
+            let claimed = with(node, |node| node.claim(data, private));
+            answer(number, claimed.map_or_else(failed, |()| Answer::Done));
+        }
+        Request::Leave => {
+            node.lock().take();
+            answer(number, Answer::Done);
+        }
+        Request::Abort => {
+            let aborted = with(node, |node| node.abort());
+            answer(number, aborted.map_or_else(failed, |()| Answer::Done));
+        }
+        Request::Stop { remove } => {
+            let left = with(node, |node| Ok(node.stop(remove)));
+            answer(number, left.map_or_else(failed, |left| Answer::Stopped { left }));
+        }
+    }
+    None
+}
+
+fn failed(message: String) -> Answer {
+    Answer::Failed { message, log: String::new() }
+}
+
+fn with<T>(
+    node: &SharedNode,
+    act: impl FnOnce(&mut Node) -> Result<T, String>,
+) -> Result<T, String> {
+    match node.lock().as_mut() {
+        Some(node) => act(node),
+        None => Err("no directory was named before".to_owned()),
+    }
+}
+
+/// Starts a step. Other steps start at the same time: only what concerns the node's record excludes them.
+fn start(step: &EngineStep, node: &SharedNode) -> Answer {
+    let begun = with(node, |node| node.begin(step));
+    let ready = begun.and_then(|child| match child {
+        None => Ok(()),
+        Some(mut child) => {
+            let ready = wait_until_ready(step, &mut child);
+            with(node, |node| {
+                node.keep(step, child);
+                ready
+            })
+        }
+    });
+    match ready {
+        Ok(()) => Answer::Done,
+        Err(message) => {
+            let log = with(node, |node| Ok(node.log(&step.id))).unwrap_or_default();
+            Answer::Failed { message, log }
+        }
+    }
+}
+
+fn spawn(number: u64, act: impl FnOnce() -> Result<Answer, String> + Send + 'static) {
+    let started = threads::spawn(move || answer(number, act().unwrap_or_else(failed)));
+    if let Err(error) = started {
+        answer(number, failed(error.to_string()));
+    }
+}
+
+/// Sends an answer. A lost connection is noticed where requests are read.
+fn answer(number: u64, message: Answer) {
+    let envelope = Envelope { version: PROTOCOL_VERSION, number, message };
+    let mut output = std::io::stdout().lock();
+    if let Ok(mut line) = serde_json::to_vec(&envelope) {
+        line.push(b'\n');
+        output.write_all(&line).and_then(|()| output.flush()).ok();
+    }
+}

@@ -1,0 +1,12 @@
+//! The nodes of a job, seen from `forebay run`: connections to their agents, the runner of an engine's
+//! plan, and its monitor. Assumes that each node runs the same version of Forebay.
+
+mod connection;
+mod monitor;
+mod nodes;
+mod runner;
+mod session;
+
+pub use nodes::{Reach, directory_of};
+pub(crate) use session::{MOUNT, PRIVATE, data_directory};
+pub use session::{NodesUse, Session, SessionSpec, remove_left};

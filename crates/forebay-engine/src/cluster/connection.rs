@@ -1,0 +1,171 @@
+//! The connection to the agent of one node: a launcher such as `ssh` or `srun` starts the agent, and
+//! its standard input and output carry the messages. Never decides what is asked.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{ChildStdin, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use forebay_host::process::{Group, command};
+use forebay_host::threads;
+use parking_lot::Mutex;
+
+use crate::agent::protocol::{Answer, Envelope, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Request};
+
+/// The part of the launcher's standard error that is reported.
+const LAUNCHER_BYTES_MAX: u64 = 4096;
+
+/// An answer, or none if the connection was lost first.
+type Reply = Option<Answer>;
+/// Who waits for answers, by number of the request; none after the connection is lost.
+type Waiting = Arc<Mutex<Option<HashMap<u64, mpsc::Sender<Reply>>>>>;
+
+/// The connection to an agent.
+pub(super) struct Connection {
+    group: Mutex<Option<Group>>,
+    pid: i32,
+    input: Mutex<Option<ChildStdin>>,
+    waiting: Waiting,
+    number: AtomicU64,
+    /// What the launcher printed.
+    printed: Arc<Mutex<String>>,
+}
+
+/// A request that was sent.
+pub(super) struct Sent(mpsc::Receiver<Reply>);
+
+impl Sent {
+    /// The answer within `time_max`.
+    ///
+    /// # Errors
+    /// If it does not arrive, or the connection was lost.
+    pub(super) fn answer(&self, time_max: Duration) -> Result<Answer, String> {
+        match self.0.recv_timeout(time_max) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+                Err("the connection was lost".to_owned())
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                Err(format!("it does not answer within {} s", time_max.as_secs()))
+            }
+        }
+    }
+
+    /// The answer, if it has arrived.
+    pub(super) fn poll(&self) -> Option<Result<Answer, String>> {
+        match self.0.try_recv() {
+            Ok(Some(answer)) => Some(Ok(answer)),
+            Err(mpsc::TryRecvError::Empty) => None,
+            Ok(None) | Err(mpsc::TryRecvError::Disconnected) => {
+                Some(Err("the connection was lost".to_owned()))
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Starts the agent with this command line.
+    ///
+    /// # Errors
+    /// If the launcher cannot be started.
+    pub(super) fn start(words: &[OsString]) -> forebay_host::Result<Self> {
+        let mut launcher = command(words.first().cloned().unwrap_or_default());
+        launcher.args(words.get(1..).unwrap_or_default());
+        launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = Group::start(launcher)?;
+        let (input, output, errors) = group.take_pipes();
+        let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
+        let printed = Arc::new(Mutex::new(String::new()));
+        let pid = group.process_id();
+        let connection = Self {
+            group: Mutex::new(Some(group)),
+            pid,
+            input: Mutex::new(input),
+            waiting: Arc::clone(&waiting),
+            number: AtomicU64::new(1),
+            printed: Arc::clone(&printed),
+        };
+        if let Some(errors) = errors {
+            threads::spawn(move || {
+                let mut errors = BufReader::new(errors.take(LAUNCHER_BYTES_MAX));
+                let mut line = String::new();
+                while errors.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                    printed.lock().push_str(&line);
+                    line.clear();
+                }
+                std::io::copy(&mut errors.into_inner().into_inner(), &mut std::io::sink()).ok();
+            })?;
+        }
+        if let Some(output) = output {
+            threads::spawn(move || receive(BufReader::new(output), &waiting))?;
+        }
+        Ok(connection)
+    }
+
+    /// Sends a request.
+    pub(super) fn send(&self, message: &Request) -> Sent {
+        let (sender, receiver) = mpsc::channel();
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let envelope = Envelope { version: PROTOCOL_VERSION, number, message };
+        let registered = match self.waiting.lock().as_mut() {
+            Some(waiting) => waiting.insert(number, sender).is_none(),
+            None => false,
+        };
+        let mut input = self.input.lock();
+        if let (true, Some(pipe), Ok(mut line)) =
+            (registered, input.as_mut(), serde_json::to_vec(&envelope))
+        {
+            line.push(b'\n');
+            if pipe.write_all(&line).and_then(|()| pipe.flush()).is_err() {
+                *input = None; // the reader notices the end
+            }
+        }
+        Sent(receiver)
+    }
+
+    /// The process of the launcher here.
+    pub(super) fn launcher_pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// What the launcher printed, for an error.
+    pub(super) fn printed(&self) -> String {
+        self.printed.lock().trim().to_owned()
+    }
+
+    /// Closes the connection. The launcher ends, and the agent if nothing is left of the job.
+    pub(super) fn close(&self, kills: bool) {
+        self.input.lock().take();
+        if let Some(group) = self.group.lock().take() {
+            if kills {
+                group.number().end(true);
+            }
+            group.reap().ok(); // how the launcher ended changes nothing
+        }
+    }
+}
+
+fn receive(mut output: impl BufRead, waiting: &Waiting) {
+    loop {
+        let mut line = Vec::new();
+        let read = Read::take(&mut output, MESSAGE_BYTES_MAX as u64).read_until(b'\n', &mut line);
+        if !matches!(read, Ok(bytes) if bytes > 0) {
+            break;
+        }
+        // A login shell may print before the agent starts.
+        let Ok(envelope) = serde_json::from_slice::<Envelope<Answer>>(&line) else { continue };
+        if envelope.version != PROTOCOL_VERSION {
+            break;
+        }
+        let sender = waiting.lock().as_mut().and_then(|all| all.remove(&envelope.number));
+        if let Some(sender) = sender {
+            sender.send(Some(envelope.message)).ok(); // who asked may have given up
+        }
+    }
+    let senders = waiting.lock().take().unwrap_or_default();
+    senders.into_values().for_each(|sender| drop(sender.send(None)));
+}

@@ -1,0 +1,159 @@
+//! Watches the nodes of a job while it runs: processes alive, and a small file read through every mount.
+//! Lets operations fail rather than wait for ever. Never ends the job.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use forebay_host::clock;
+use parking_lot::Mutex;
+
+use super::nodes::Nodes;
+use crate::agent::protocol::{Answer, NodeHealth, Request};
+use crate::engine::Promise;
+use crate::steps::Role;
+
+/// The interval of looks.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// The time for a node to answer a look. Reading through its mount has 8 s of it.
+const ANSWER_MAX: Duration = Duration::from_secs(12);
+/// The time to start another agent.
+const RECONNECT_MAX: Duration = Duration::from_secs(15);
+/// A mount that does not answer for so long is aborted. Engines that survive a server need it to go on.
+const HANG_MAX: Duration = Duration::from_secs(60);
+
+/// What the monitor found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Messages for the user that were not taken yet.
+    pub messages: Vec<String>,
+    /// Why operations on the namespace fail; none while they succeed.
+    pub failed: Option<String>,
+    /// Launchers that were started after the first ones.
+    pub launchers: Vec<i32>,
+    /// The nodes that were lost, by index.
+    pub lost: HashSet<usize>,
+}
+
+/// The state of one node between two looks.
+#[derive(Debug, Default, Clone)]
+struct Watched {
+    /// Steps whose end was reported.
+    reported: HashSet<String>,
+    lost_since: Option<Instant>,
+    mount_fails_since: Option<Instant>,
+}
+
+/// Watches the nodes.
+pub(super) struct Monitor {
+    pub(super) engine: String,
+    pub(super) nodes: Arc<Nodes>,
+    pub(super) promise: Promise,
+    /// A small file in the namespace; none if there is no namespace over the nodes.
+    pub(super) probe: Option<PathBuf>,
+    pub(super) findings: Arc<Mutex<Findings>>,
+}
+
+impl Monitor {
+    /// Watches until `stop` is closed or has a message.
+    pub(super) fn run(&self, stop: &Receiver<()>) {
+        let mut watched = vec![Watched::default(); self.nodes.len()];
+        loop {
+            match stop.recv_timeout(INTERVAL) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if self.findings.lock().failed.is_none() {
+                self.look(&mut watched);
+            }
+        }
+    }
+
+    fn look(&self, watched: &mut [Watched]) {
+        let lost = self.findings.lock().lost.clone();
+        let asked: Vec<_> = (0..self.nodes.len()).filter(|node| !lost.contains(node)).collect();
+        let request = Request::Health { probe: self.probe.clone() };
+        let requests = asked.iter().map(|node| (*node, request.clone())).collect();
+        let answers = self.nodes.ask(requests, ANSWER_MAX, &|| true);
+        for (node, answer) in asked.into_iter().zip(answers) {
+            let state = &mut watched[node];
+            match answer {
+                Ok(Answer::Health(health)) => {
+                    state.lost_since = None;
+                    self.judge(node, state, &health);
+                }
+                Ok(Answer::Failed { message, .. }) => self.tell(node, &message),
+                Ok(_) => self.tell(node, super::nodes::UNEXPECTED),
+                Err(message) => self.reconnect(node, state, &message),
+            }
+        }
+    }
+
+    fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
+        let fresh: Vec<_> =
+            health.ended.iter().filter(|step| state.reported.insert(step.id.clone())).collect();
+        for step in fresh {
+            let what = format!("{} ended: {}", step.id, step.how);
+            match step.role {
+                Role::Server if !self.promise.survives_server => return self.fail(node, &what),
+                _ => self.tell(node, &what),
+            }
+        }
+        match &health.mount_error {
+            None => state.mount_fails_since = None,
+            Some(error) => {
+                let since = *state.mount_fails_since.get_or_insert_with(clock::now);
+                let may_recover = self.promise.survives_server;
+                if !may_recover || since.elapsed() > HANG_MAX {
+                    self.fail(node, &format!("the mount fails: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Starts another agent. The node is lost after the limit of its agent.
+    fn reconnect(&self, node: usize, state: &mut Watched, message: &str) {
+        let since = *state.lost_since.get_or_insert_with(|| {
+            self.tell(node, &format!("{message}; connecting again"));
+            clock::now()
+        });
+        match self.nodes.reconnect(node, RECONNECT_MAX) {
+            Ok(launcher) => {
+                self.findings.lock().launchers.push(launcher);
+                state.lost_since = None;
+                self.tell(node, "connected again");
+            }
+            Err(_) if since.elapsed() < HANG_MAX => {}
+            Err(error) => {
+                let what = format!("the node is lost: {error}");
+                self.findings.lock().lost.insert(node);
+                if self.promise.survives_node {
+                    self.tell(node, &what);
+                } else {
+                    self.fail(node, &what);
+                }
+            }
+        }
+    }
+
+    fn tell(&self, node: usize, what: &str) {
+        let message = format!("engine {}: node {}: {what}", self.engine, self.nodes.name(node));
+        self.findings.lock().messages.push(message);
+    }
+
+    /// Aborts all mounts: operations on the namespace fail from now on.
+    fn fail(&self, node: usize, what: &str) {
+        let name = self.nodes.name(node);
+        let reason = format!("engine {}: node {name}: {what}", self.engine);
+        let aborted = self.nodes.all(&Request::Abort, ANSWER_MAX);
+        let mut findings = self.findings.lock();
+        findings.messages.push(format!("{reason}; operations on the job's files fail from now on"));
+        for failure in aborted.into_iter().filter_map(Result::err) {
+            let (node, message) = (failure.node, failure.message);
+            findings.messages.push(format!("engine {}: node {node}: {message}", self.engine));
+        }
+        findings.failed = Some(reason);
+    }
+}

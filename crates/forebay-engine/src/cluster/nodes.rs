@@ -1,0 +1,228 @@
+//! The nodes of a job and their agents: connects them, asks all of them at once, and connects an agent
+//! again that was lost. Never knows what an engine is.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use forebay_host::{clock, system};
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+use super::connection::Connection;
+use crate::agent::protocol::{Answer, Request};
+use crate::error::Error;
+
+/// The time for an agent to answer its first request: the launcher may ask other machines.
+const CONNECT_MAX: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How the nodes of a job are reached.
+pub struct Reach {
+    /// The names, as the user or the scheduler wrote them. The first is this machine.
+    pub names: Vec<String>,
+    /// The command line that starts the agent of a node. One for each name.
+    pub commands: Vec<Vec<OsString>>,
+    /// The job's directory on each node.
+    pub directory: PathBuf,
+    /// An agent ends itself and what it started after so long without a message, in seconds.
+    pub lost_s_max: u32,
+}
+
+/// The connected nodes.
+pub struct Nodes {
+    reach: Reach,
+    connections: Vec<RwLock<Arc<Connection>>>,
+}
+
+/// A failure on a node.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeFailure {
+    /// The node's name.
+    pub(crate) node: String,
+    /// What happened.
+    pub(crate) message: String,
+}
+
+impl Nodes {
+    /// Connects the agents of all nodes. `go_on` is asked while they start.
+    ///
+    /// # Errors
+    /// Names the node that cannot be reached, or whose Forebay differs. Leaves no agent running.
+    pub fn connect(reach: Reach, go_on: &dyn Fn() -> bool) -> Result<Self, Error> {
+        let started = reach.commands.iter().map(|words| {
+            let connection = Connection::start(words)?;
+            Ok(RwLock::new(Arc::new(connection)))
+        });
+        let connections = started.collect::<Result<Vec<_>, Error>>()?;
+        let nodes = Self { reach, connections };
+        let attach = nodes.attach_request();
+        let all = (0..nodes.len()).map(|node| (node, attach.clone())).collect();
+        let answers = nodes.ask(all, CONNECT_MAX, go_on);
+        match nodes.check_attached(answers) {
+            Ok(()) => Ok(nodes),
+            Err(error) => {
+                nodes.close(true);
+                Err(error)
+            }
+        }
+    }
+
+    fn attach_request(&self) -> Request {
+        Request::Attach {
+            directory: self.reach.directory.clone(),
+            lost_s_max: self.reach.lost_s_max,
+        }
+    }
+
+    fn check_attached(&self, answers: Vec<Result<Answer, String>>) -> Result<(), Error> {
+        for (node, answer) in answers.into_iter().enumerate() {
+            let name = self.name(node).to_owned();
+            match answer {
+                Ok(Answer::Attached { forebay, .. }) if forebay == env!("CARGO_PKG_VERSION") => {}
+                Ok(Answer::Attached { forebay, .. }) => {
+                    return Err(Error::NodeVersion { node: name, forebay });
+                }
+                Ok(Answer::Failed { message, .. }) => {
+                    return Err(Error::Node { node: name, message });
+                }
+                Ok(_) => return Err(Error::Node { node: name, message: UNEXPECTED.to_owned() }),
+                Err(message) => {
+                    let printed = self.connections[node].read().printed();
+                    return Err(Error::NodeUnreachable { node: name, message, printed });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of nodes.
+    pub(super) fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// The name of a node.
+    pub fn name(&self, node: usize) -> &str {
+        &self.reach.names[node]
+    }
+
+    /// How the nodes are reached.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// The processes here that lead to the agents. They are not processes of the job.
+    pub fn launchers(&self) -> Vec<i32> {
+        self.connections.iter().map(|connection| connection.read().launcher_pid()).collect()
+    }
+
+    /// Sends a request to a node.
+    pub(super) fn send(&self, node: usize, request: &Request) -> super::connection::Sent {
+        self.connections[node].read().send(request)
+    }
+
+    /// Sends requests and waits for all answers, in the order of the requests.
+    pub(super) fn ask(
+        &self,
+        requests: Vec<(usize, Request)>,
+        time_max: Duration,
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<Result<Answer, String>> {
+        let sent: Vec<_> =
+            requests.iter().map(|(node, request)| self.send(*node, request)).collect();
+        let began = clock::now();
+        let mut answers: Vec<Option<Result<Answer, String>>> = sent.iter().map(|_| None).collect();
+        loop {
+            for (answer, sent) in answers.iter_mut().zip(&sent) {
+                if answer.is_none() {
+                    *answer = sent.poll();
+                }
+            }
+            let is_over = began.elapsed() > time_max || !go_on();
+            if is_over || answers.iter().all(Option::is_some) {
+                break;
+            }
+            clock::sleep(POLL_INTERVAL);
+        }
+        let late = || {
+            let waited = began.elapsed().as_secs();
+            if go_on() {
+                Err(format!("it does not answer within {waited} s"))
+            } else {
+                Err("interrupted".to_owned())
+            }
+        };
+        answers.into_iter().map(|answer| answer.unwrap_or_else(late)).collect()
+    }
+
+    /// Sends one request to all nodes, and waits until each is carried out.
+    pub(super) fn all(
+        &self,
+        request: &Request,
+        time_max: Duration,
+    ) -> Vec<Result<Answer, NodeFailure>> {
+        let requests = (0..self.len()).map(|node| (node, request.clone())).collect();
+        let answers = self.ask(requests, time_max, &|| true);
+        let named = |(node, answer): (usize, Result<Answer, String>)| {
+            let failure = |message| NodeFailure { node: self.name(node).to_owned(), message };
+            match answer {
+                Ok(Answer::Failed { message, .. }) => Err(failure(message)),
+                Ok(answer) => Ok(answer),
+                Err(message) => Err(failure(message)),
+            }
+        };
+        answers.into_iter().enumerate().map(named).collect()
+    }
+
+    /// Starts another agent for a node whose connection was lost. It continues what the earlier one began.
+    /// Returns the launcher's process.
+    pub(super) fn reconnect(&self, node: usize, time_max: Duration) -> Result<i32, String> {
+        let words = &self.reach.commands[node];
+        let fresh = Connection::start(words).map_err(|error| error.to_string())?;
+        let attached = fresh.send(&self.attach_request()).answer(time_max);
+        match attached {
+            Ok(Answer::Attached { is_claimed: true, .. }) => {
+                let pid = fresh.launcher_pid();
+                let earlier =
+                    std::mem::replace(&mut *self.connections[node].write(), Arc::new(fresh));
+                earlier.close(true);
+                Ok(pid)
+            }
+            Ok(Answer::Attached { .. }) => {
+                fresh.close(false);
+                Err("the directory of the job is gone there".to_owned())
+            }
+            Ok(Answer::Failed { message, .. }) => {
+                fresh.close(true);
+                Err(message)
+            }
+            Ok(_) => {
+                fresh.close(true);
+                Err(UNEXPECTED.to_owned())
+            }
+            Err(message) => {
+                let printed = fresh.printed();
+                fresh.close(true);
+                Err(format!("{message} {printed}").trim().to_owned())
+            }
+        }
+    }
+
+    /// Closes the connections. With `kills` launchers do not wait for their agents.
+    pub fn close(&self, kills: bool) {
+        self.connections.iter().for_each(|connection| connection.read().close(kills));
+    }
+}
+
+/// An agent of this version does not do that.
+pub(super) const UNEXPECTED: &str = "it gave an unexpected answer";
+
+/// A new directory for a job, with a name that nobody can guess.
+///
+/// # Errors
+/// If the kernel gives no random bytes.
+pub fn directory_of(below: &std::path::Path, id: &str) -> forebay_host::Result<PathBuf> {
+    let random: [u8; 6] = system::random_bytes()?;
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(below.join(format!("forebay-node-{id}-{random}")))
+}

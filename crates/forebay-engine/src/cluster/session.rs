@@ -1,0 +1,481 @@
+//! Gives a job one namespace over its nodes: connects them, checks what they offer, carries out the plan
+//! of an engine, watches it, and takes it down. Never copies data.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use forebay_host::messages::Messages;
+use forebay_host::{clock, files, system, threads, users};
+use forebay_store::Allocation;
+use indicatif::HumanBytes;
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::monitor::{Findings, Monitor};
+use super::nodes::{NodeFailure, Nodes, Reach};
+use super::runner;
+use crate::agent::protocol::{Answer, Request};
+use crate::engine::{Coherence, Engine, EngineRequest, Layout, Promise};
+use crate::error::Error;
+use crate::host_facts::{FactsRequest, HostFacts};
+use crate::options::StoreUsed;
+use crate::steps::EnginePlan;
+
+/// The time for a node to look at itself.
+const FACTS_MAX: Duration = Duration::from_secs(60);
+/// The time for a node to make directories.
+const CLAIM_MAX: Duration = Duration::from_secs(30);
+/// The time for a node to stop its steps, and to remove their data.
+const STOP_MAX: Duration = Duration::from_secs(180);
+/// Clocks that differ by more are reported, in milliseconds.
+const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
+/// Data are not distributed evenly: a store has room for so many percent of its share.
+const SHARE_PERCENT: u64 = 125;
+/// The directory of a job's directory that shows the namespace.
+pub(crate) const MOUNT: &str = "mount";
+/// The directory of each node's private namespace.
+pub(crate) const PRIVATE: &str = "private";
+/// The file that the monitor reads through each mount.
+const PROBE: &str = ".forebay-health";
+
+/// What is recorded about the nodes of a job, for the command that cleans up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodesUse {
+    /// The engine.
+    pub engine: String,
+    /// The nodes, as the user or the scheduler wrote them.
+    pub nodes: Vec<String>,
+    /// The command lines that start their agents.
+    pub commands: Vec<Vec<String>>,
+    /// The job's directory on each node.
+    pub directory: PathBuf,
+    /// Whether the data are in memory: they end with the engine.
+    pub in_memory: bool,
+}
+
+impl NodesUse {
+    /// The directory that shows the namespace.
+    pub fn mount(&self) -> PathBuf {
+        self.directory.join(MOUNT)
+    }
+}
+
+/// What a job needs from its nodes.
+pub struct SessionSpec<'a> {
+    /// Id of the job.
+    pub id: &'a str,
+    /// The engine.
+    pub engine: &'a dyn Engine,
+    /// The store of the user or the site; none: the default.
+    pub store: Option<&'a Path>,
+    /// The requested capacity; none: what the stores grant.
+    pub capacity_bytes: Option<u64>,
+    /// Refuse to start with less.
+    pub strict_capacity: bool,
+    /// Copies of the data.
+    pub redundancy: u32,
+    /// How files are distributed.
+    pub layout: Layout,
+    /// The least coherence that the job accepts.
+    pub coherence: Coherence,
+    /// The directories of the namespaces over all nodes.
+    pub namespaces: Vec<String>,
+    /// Whether each node has a private namespace.
+    pub private: bool,
+    /// Receives messages.
+    pub messages: &'a dyn Messages,
+}
+
+/// A namespace over all nodes of a job.
+pub struct Session {
+    nodes: Arc<Nodes>,
+    mount: PathBuf,
+    environment: BTreeMap<String, String>,
+    used: StoreUsed,
+    promise: Promise,
+    findings: Arc<Mutex<Findings>>,
+    monitor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+/// What was settled before anything is started.
+struct Settled {
+    request: EngineRequest,
+    facts: Vec<HostFacts>,
+    used: StoreUsed,
+}
+
+impl Session {
+    /// Starts the engine. `record` is called before the first directory is made, and what it records is
+    /// enough to remove everything.
+    ///
+    /// # Errors
+    /// Names the node and the reason. What was started is then stopped and removed, or named as left.
+    pub fn start(
+        spec: &SessionSpec,
+        reach: Reach,
+        record: &mut dyn FnMut(&NodesUse) -> forebay_host::Result<()>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        check_names(&reach.names)?;
+        let nodes = Arc::new(Nodes::connect(reach, go_on)?);
+        let session = Self::start_connected(spec, &nodes, record, go_on);
+        if let Err(error) = &session
+            && !matches!(error, Error::EngineLeft { .. })
+        {
+            nodes.close(matches!(error, Error::EngineInterrupted));
+        }
+        session
+    }
+
+    fn start_connected(
+        spec: &SessionSpec,
+        nodes: &Arc<Nodes>,
+        record: &mut dyn FnMut(&NodesUse) -> forebay_host::Result<()>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let settled = settle(spec, nodes, go_on)?;
+        let plan = plan_of(spec, &settled)?;
+        record(&nodes_use(spec, nodes, &settled))?;
+        let started = claim(spec, nodes, &settled)
+            .and_then(|()| runner::carry_out(&plan, nodes, go_on))
+            .and_then(|()| prepare_namespace(&plan.mount, spec, nodes));
+        if let Err(error) = started {
+            let left = stop(nodes, true);
+            return Err(match left.is_empty() {
+                true => error,
+                false => Error::EngineLeft { error: Box::new(error), left },
+            });
+        }
+        let findings = Arc::default();
+        let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory);
+        let monitor = Monitor {
+            engine: spec.engine.name().to_owned(),
+            nodes: Arc::clone(nodes),
+            promise: promise.clone(),
+            probe: (!spec.namespaces.is_empty()).then(|| plan.mount.join(PROBE)),
+            findings: Arc::clone(&findings),
+        };
+        let (sender, receiver) = mpsc::channel();
+        let thread = threads::spawn(move || monitor.run(&receiver))?;
+        Ok(Self {
+            nodes: Arc::clone(nodes),
+            mount: plan.mount,
+            environment: plan.environment,
+            used: settled.used,
+            promise,
+            findings,
+            monitor: Some((sender, thread)),
+        })
+    }
+
+    /// The directory that shows the namespace, on each node.
+    pub fn mount(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Variables for the job's processes.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// The store and the size.
+    pub fn used(&self) -> &StoreUsed {
+        &self.used
+    }
+
+    /// What the engine guarantees.
+    pub fn promise(&self) -> &Promise {
+        &self.promise
+    }
+
+    /// The names of the nodes.
+    pub fn names(&self) -> &[String] {
+        &self.nodes.reach().names
+    }
+
+    /// The processes here that lead to the agents. They are not processes of the job.
+    pub fn launchers(&self) -> Vec<i32> {
+        let mut all = self.nodes.launchers();
+        all.extend(&self.findings.lock().launchers);
+        all
+    }
+
+    /// Messages of the monitor since the last call.
+    pub fn take_messages(&self) -> Vec<String> {
+        std::mem::take(&mut self.findings.lock().messages)
+    }
+
+    /// Why operations on the namespace fail; none while they succeed.
+    pub fn failure(&self) -> Option<String> {
+        self.findings.lock().failed.clone()
+    }
+
+    fn end_monitor(&mut self) {
+        if let Some((stop, thread)) = self.monitor.take() {
+            drop(stop);
+            thread.join().ok(); // a panic was printed, and there is nothing to watch any more
+        }
+    }
+
+    /// Leaves the engine running, without agents: a later `forebay clean` continues.
+    pub fn leave(mut self) -> Vec<String> {
+        self.end_monitor();
+        let left = self.nodes.all(&Request::Leave, CLAIM_MAX);
+        self.nodes.close(false);
+        left.into_iter().filter_map(Result::err).map(described).collect()
+    }
+
+    /// Stops the engine and removes its data; what is left, with the node.
+    pub fn remove(mut self) -> Vec<String> {
+        self.end_monitor();
+        let left = stop(&self.nodes, true);
+        self.nodes.close(!left.is_empty());
+        left
+    }
+}
+
+/// Stops and removes what an earlier `forebay run` left on nodes; what is left, with the node.
+///
+/// # Errors
+/// If no node can be reached.
+pub fn remove_left(used: &NodesUse, go_on: &dyn Fn() -> bool) -> Vec<String> {
+    let mut left = Vec::new();
+    for (name, words) in used.nodes.iter().zip(&used.commands) {
+        let reach = Reach {
+            names: vec![name.clone()],
+            commands: vec![words.iter().map(Into::into).collect()],
+            directory: used.directory.clone(),
+            lost_s_max: 60,
+        };
+        match Nodes::connect(reach, go_on) {
+            Ok(node) => {
+                let remaining = stop(&node, true);
+                node.close(!remaining.is_empty());
+                left.extend(remaining);
+            }
+            Err(error) => left.push(error.to_string()),
+        }
+    }
+    left
+}
+
+fn described(failure: NodeFailure) -> String {
+    format!("node {}: {}", failure.node, failure.message)
+}
+
+fn stop(nodes: &Nodes, remove: bool) -> Vec<String> {
+    let mut left = Vec::new();
+    for (node, answer) in nodes.all(&Request::Stop { remove }, STOP_MAX).into_iter().enumerate() {
+        let name = nodes.name(node);
+        match answer {
+            Ok(Answer::Stopped { left: remaining }) => {
+                left.extend(remaining.into_iter().map(|what| format!("node {name}: {what}")));
+            }
+            Ok(_) => left.push(format!("node {name}: {}", super::nodes::UNEXPECTED)),
+            Err(failure) => left.push(described(failure)),
+        }
+    }
+    left
+}
+
+fn check_names(names: &[String]) -> Result<(), Error> {
+    let mut seen = HashMap::new();
+    for name in names {
+        if seen.insert(name, ()).is_some() {
+            return Err(Error::NodeTwice(name.clone(), name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Asks the nodes what they have, and settles the size.
+fn settle(spec: &SessionSpec, nodes: &Nodes, go_on: &dyn Fn() -> bool) -> Result<Settled, Error> {
+    let promise = spec.engine.promise(spec.redundancy, true);
+    if promise.coherence < spec.coherence {
+        return Err(Error::Coherence {
+            engine: spec.engine.name().to_owned(),
+            promised: promise.coherence,
+            asked: spec.coherence,
+        });
+    }
+    let facts = facts_of(spec, nodes, go_on)?;
+    check_facts(spec, &facts)?;
+    let used = size(spec, &facts)?;
+    Ok(Settled {
+        request: EngineRequest {
+            id: spec.id.to_owned(),
+            directory: nodes.reach().directory.clone(),
+            capacity_bytes: used.capacity_bytes,
+            redundancy: spec.redundancy,
+            layout: spec.layout,
+            namespaces: spec.namespaces.clone(),
+            owner: (users::user_id(), users::own_group_id()),
+            seed: [system::random_bytes()?, system::random_bytes()?, system::random_bytes()?],
+            unix_s: clock::unix_s(),
+        },
+        facts,
+        used,
+    })
+}
+
+fn facts_of(
+    spec: &SessionSpec,
+    nodes: &Nodes,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Vec<HostFacts>, Error> {
+    let names = &nodes.reach().names;
+    let requests = names.iter().enumerate().map(|(node, name)| {
+        let peer = names.iter().find(|other| *other != name);
+        let request = FactsRequest {
+            name: name.clone(),
+            peer: peer.cloned(),
+            programs: spec.engine.programs().iter().map(|&program| program.to_owned()).collect(),
+            store: spec.store.map(Path::to_owned),
+            share_bytes: None,
+        };
+        (node, Request::Facts(request))
+    });
+    let answers = nodes.ask(requests.collect(), FACTS_MAX, go_on);
+    let named = |(node, answer)| {
+        let failed = |message| Error::Node { node: nodes.name(node).to_owned(), message };
+        match answer {
+            Ok(Answer::Facts(facts)) => Ok(*facts),
+            Ok(Answer::Failed { message, .. }) | Err(message) => Err(failed(message)),
+            Ok(_) => Err(failed(super::nodes::UNEXPECTED.to_owned())),
+        }
+    };
+    answers.into_iter().enumerate().map(named).collect()
+}
+
+fn check_facts(spec: &SessionSpec, facts: &[HostFacts]) -> Result<(), Error> {
+    let mut machines: HashMap<&str, &str> = HashMap::new();
+    for node in facts {
+        if let Some(other) = machines.insert(&node.identity, &node.name) {
+            return Err(Error::NodeTwice(other.to_owned(), node.name.clone()));
+        }
+        let missing = spec.engine.missing(node);
+        if !missing.is_empty() {
+            return Err(Error::EngineMissing {
+                engine: spec.engine.name().to_owned(),
+                node: node.name.clone(),
+                missing,
+            });
+        }
+    }
+    let clocks = facts.iter().map(|node| node.unix_ms);
+    let (first, last) = (clocks.clone().min(), clocks.max());
+    let difference_ms = last.unwrap_or_default() - first.unwrap_or_default();
+    if difference_ms > CLOCK_DIFFERENCE_MS_MAX {
+        let slow = facts.iter().min_by_key(|node| node.unix_ms).map_or("", |node| &node.name);
+        let fast = facts.iter().max_by_key(|node| node.unix_ms).map_or("", |node| &node.name);
+        spec.messages.warning(&format!(
+            "the clocks of {slow} and {fast} differ by {} s: times of files differ between nodes",
+            difference_ms / 1000
+        ));
+    }
+    Ok(())
+}
+
+/// The size of the namespace. The smallest store limits it.
+fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
+    let of = |node: &&HostFacts| node.store.usable_bytes;
+    let smallest = facts.iter().min_by_key(of).ok_or(Error::NoNodes)?;
+    let largest = facts.iter().max_by_key(of).map_or(0, |node| node.store.usable_bytes);
+    let (count, copies) = (facts.len() as u64, u64::from(spec.redundancy));
+    let usable_bytes = (smallest.store.usable_bytes / SHARE_PERCENT * 100)
+        .saturating_mul(count)
+        .checked_div(copies)
+        .unwrap_or_default();
+    let asked_bytes = spec.capacity_bytes;
+    let capacity_bytes = asked_bytes.unwrap_or(usable_bytes).min(usable_bytes);
+    let store = format!("{} on {count} nodes", smallest.store.name);
+    if let (Some(asked_bytes), true) = (asked_bytes, spec.strict_capacity)
+        && asked_bytes > capacity_bytes
+    {
+        return Err(Error::LessThanAsked { asked_bytes, usable_bytes, store });
+    }
+    if largest > smallest.store.usable_bytes.saturating_mul(2) && capacity_bytes == usable_bytes {
+        spec.messages.warning(&format!(
+            "node {} has the smallest store, {}: it limits the namespace to {}",
+            smallest.name,
+            HumanBytes(smallest.store.usable_bytes),
+            HumanBytes(capacity_bytes)
+        ));
+    }
+    Ok(StoreUsed {
+        store,
+        in_memory: facts.iter().any(|node| node.store.in_memory),
+        enforced: true,
+        capacity_bytes,
+        asked_bytes,
+    })
+}
+
+fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
+    let reach = nodes.reach();
+    let text = |words: &Vec<std::ffi::OsString>| {
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    };
+    NodesUse {
+        engine: spec.engine.name().to_owned(),
+        nodes: reach.names.clone(),
+        commands: reach.commands.iter().map(text).collect(),
+        directory: reach.directory.clone(),
+        in_memory: settled.used.in_memory,
+    }
+}
+
+/// Makes the directories of the job on all nodes.
+fn claim(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> Result<(), Error> {
+    let requests = settled.facts.iter().enumerate().map(|(node, facts)| {
+        let data = data_directory(&settled.request, facts);
+        (node, Request::Claim { data, private: spec.private })
+    });
+    let answers = nodes.ask(requests.collect(), CLAIM_MAX, &|| true);
+    for (node, answer) in answers.into_iter().enumerate() {
+        let failed = |message| Error::Node { node: nodes.name(node).to_owned(), message };
+        match answer {
+            Ok(Answer::Done) => {}
+            Ok(Answer::Failed { message, .. }) | Err(message) => return Err(failed(message)),
+            Ok(_) => return Err(failed(super::nodes::UNEXPECTED.to_owned())),
+        }
+    }
+    Ok(())
+}
+
+/// The directory for a job's data in the store of a node.
+pub(crate) fn data_directory(request: &EngineRequest, node: &HostFacts) -> PathBuf {
+    Allocation::root_in(&node.store.directory, &request.id)
+}
+
+/// The plan of the engine; without steps if the job has private namespaces only.
+fn plan_of(spec: &SessionSpec, settled: &Settled) -> Result<EnginePlan, Error> {
+    if spec.namespaces.is_empty() {
+        let mount = settled.request.mount();
+        return Ok(EnginePlan { steps: Vec::new(), mount, environment: BTreeMap::new() });
+    }
+    let plan = spec.engine.plan(&settled.request, &settled.facts);
+    plan.map_err(|message| Error::EngineRefuses { engine: spec.engine.name().to_owned(), message })
+}
+
+/// Makes the namespaces, and the file that the monitor reads. The private namespace is a link, which leads to
+/// the own directory on each node.
+fn prepare_namespace(mount: &Path, spec: &SessionSpec, nodes: &Nodes) -> Result<(), Error> {
+    if spec.namespaces.is_empty() {
+        files::make_directories(mount, 0o700)?;
+    } else {
+        drop(files::make_file(&mount.join(PROBE), 0o600)?);
+    }
+    for namespace in &spec.namespaces {
+        files::make_directory(&mount.join(namespace), 0o755)?;
+    }
+    if spec.private {
+        let private = nodes.reach().directory.join(PRIVATE);
+        files::make_link(&private, &mount.join(PRIVATE))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! The interface of engines. An engine gives a job one namespace over its nodes. A driver is a pure
+//! function from a request and facts of the nodes to a plan. Never starts a process.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::MOUNT;
+use crate::host_facts::HostFacts;
+use crate::steps::EnginePlan;
+
+/// When a node sees what another node wrote.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Coherence {
+    /// When a file is opened after the writer closed it, as on NFS.
+    CloseToOpen,
+    /// At once, as on one machine (POSIX).
+    Strict,
+}
+
+impl std::fmt::Display for Coherence {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::CloseToOpen => "close_to_open",
+            Self::Strict => "strict",
+        })
+    }
+}
+
+impl std::str::FromStr for Coherence {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "strict" => Ok(Self::Strict),
+            "close_to_open" => Ok(Self::CloseToOpen),
+            _ => Err("write strict or close_to_open".to_owned()),
+        }
+    }
+}
+
+/// What an engine guarantees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Promise {
+    /// When a node sees what another node wrote.
+    pub coherence: Coherence,
+    /// Whether appends of several nodes to one file keep every byte.
+    pub atomic_append: bool,
+    /// Whether locks exclude processes of other nodes.
+    pub locks: bool,
+    /// Whether files can be mapped with `MAP_SHARED`.
+    pub shared_mmap: bool,
+    /// Whether the data of one file are spread over the nodes.
+    pub striping: bool,
+    /// Whether the data survive the death of a server process.
+    pub survives_server: bool,
+    /// Whether the data survive the loss of a node.
+    pub survives_node: bool,
+    /// Whether the data survive the death of all processes of the engine.
+    pub survives_restart: bool,
+    /// Deviations from POSIX, one sentence each.
+    pub deviations: Vec<String>,
+}
+
+/// What a node lacks for an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Missing {
+    /// The program or feature.
+    pub what: String,
+    /// How to get it.
+    pub remedy: String,
+}
+
+/// How files are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Bytes of a file that are next to each other on one server.
+    pub stripe_unit_bytes: u64,
+    /// The number of servers of a file; none: all.
+    pub stripe_count: Option<u32>,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self { stripe_unit_bytes: 1 << 20, stripe_count: None }
+    }
+}
+
+/// What a driver plans for.
+#[derive(Debug, Clone)]
+pub struct EngineRequest {
+    /// Id of the job.
+    pub id: String,
+    /// The directory of the job on each node, which only the user can enter.
+    pub directory: PathBuf,
+    /// The capacity of the namespace in bytes.
+    pub capacity_bytes: u64,
+    /// Copies of the data on different nodes: 1 or 2.
+    pub redundancy: u32,
+    /// How files are distributed.
+    pub layout: Layout,
+    /// The directories of the namespaces.
+    pub namespaces: Vec<String>,
+    /// The user and the group that own the namespaces.
+    pub owner: (u32, u32),
+    /// Random bytes for keys and identifiers.
+    pub seed: [[u8; 16]; 3],
+    /// The current time, in seconds since 1970.
+    pub unix_s: u64,
+}
+
+impl EngineRequest {
+    /// The directory that shows the namespace.
+    pub fn mount(&self) -> PathBuf {
+        self.directory.join(MOUNT)
+    }
+
+    /// A node's share of the capacity, with all copies, in bytes.
+    pub fn share_bytes(&self, nodes: usize) -> u64 {
+        let all = self.capacity_bytes.saturating_mul(u64::from(self.redundancy));
+        all.div_ceil(nodes.max(1) as u64)
+    }
+}
+
+/// A driver.
+pub trait Engine: Sync {
+    /// Its name, for `--engine`.
+    fn name(&self) -> &str;
+    /// Programs that it looks for on each node.
+    fn programs(&self) -> &[&'static str];
+    /// What it guarantees with this redundancy and store.
+    fn promise(&self, redundancy: u32, in_memory: bool) -> Promise;
+    /// What a node lacks; empty if it can serve.
+    fn missing(&self, node: &HostFacts) -> Vec<Missing>;
+    /// The files to write and the processes to start. At least one node.
+    ///
+    /// # Errors
+    /// Describes a request that the engine cannot keep.
+    fn plan(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String>;
+    /// What to start to read the data again after all processes ended.
+    ///
+    /// # Errors
+    /// Why the data cannot be read again.
+    fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String>;
+}

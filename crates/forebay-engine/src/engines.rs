@@ -1,0 +1,17 @@
+//! The drivers. Each is a pure function from a request and facts of the nodes to a plan.
+
+mod ceph;
+mod directory;
+
+pub use ceph::Ceph;
+pub use directory::Directory;
+
+use crate::engine::Engine;
+
+/// All engines by name, those that are tried first come first.
+pub const ENGINES: [&dyn Engine; 2] = [&Ceph, &Directory];
+
+/// The engine of this name.
+pub fn engine_named(name: &str) -> Option<&'static dyn Engine> {
+    ENGINES.into_iter().find(|engine| engine.name() == name)
+}

@@ -1,0 +1,116 @@
+//! The driver of Ceph for one job: monitors, a storage daemon and a mount on every node, metadata servers,
+//! no manager. All run as the user, with keys of the allocation, and listen on the job's network only.
+
+mod cluster;
+mod settings;
+
+use crate::engine::{Coherence, Engine, EngineRequest, Missing, Promise};
+use crate::host_facts::HostFacts;
+use crate::steps::EnginePlan;
+use cluster::Cluster;
+
+/// The programs, with the package that brings them.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("ceph-mon", "ceph-mon"),
+    ("ceph-osd", "ceph-osd"),
+    ("ceph-mds", "ceph-mds"),
+    ("ceph-fuse", "ceph-fuse"),
+    ("monmaptool", "ceph-base"),
+];
+/// Their names.
+const PROGRAM_NAMES: [&str; 5] = ["ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool"];
+
+/// Ceph, started for the job.
+pub struct Ceph;
+
+impl Engine for Ceph {
+    fn name(&self) -> &'static str {
+        "ceph"
+    }
+
+    fn programs(&self) -> &[&'static str] {
+        &PROGRAM_NAMES
+    }
+
+    fn promise(&self, redundancy: u32, in_memory: bool) -> Promise {
+        let is_redundant = redundancy > 1;
+        Promise {
+            coherence: Coherence::Strict,
+            atomic_append: false,
+            locks: true,
+            shared_mmap: false,
+            striping: true,
+            survives_server: is_redundant,
+            survives_node: is_redundant,
+            survives_restart: !in_memory,
+            deviations: DEVIATIONS.map(str::to_owned).to_vec(),
+        }
+    }
+
+    fn missing(&self, node: &HostFacts) -> Vec<Missing> {
+        let absent = PROGRAMS.iter().filter(|(program, _)| !node.programs.contains_key(*program));
+        let mut missing: Vec<_> = absent
+            .map(|(program, package)| Missing {
+                what: (*program).to_owned(),
+                remedy: format!("install the package {package} on {}", node.name),
+            })
+            .collect();
+        if !node.has_fuse {
+            missing.push(Missing {
+                what: "/dev/fuse".to_owned(),
+                remedy: format!("load the kernel module fuse on {}", node.name),
+            });
+        }
+        if !node.can_mount_fuse {
+            missing.push(Missing {
+                what: "fusermount3".to_owned(),
+                remedy: format!("install the package fuse3 on {}", node.name),
+            });
+        }
+        missing
+    }
+
+    fn plan(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
+        if !(1..=2).contains(&request.redundancy) {
+            return Err(format!(
+                "a redundancy of {} is not offered: write 1 or 2",
+                request.redundancy
+            ));
+        }
+        if request.redundancy as usize > nodes.len() {
+            return Err(format!(
+                "a redundancy of 2 needs two nodes, and the job has {}",
+                nodes.len()
+            ));
+        }
+        if let Some(count) =
+            request.layout.stripe_count.filter(|&count| count as usize > nodes.len())
+        {
+            return Err(format!(
+                "a stripe count of {count} needs as many nodes; there are {}",
+                nodes.len()
+            ));
+        }
+        if let Some(node) = nodes.iter().find(|node| nodes.len() > 1 && node.address.is_loopback())
+        {
+            return Err(format!(
+                "node {} reaches the others from {} only: give it an address of their network",
+                node.name, node.address
+            ));
+        }
+        Ok(Cluster::new(request, nodes).plan())
+    }
+
+    fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
+        if nodes.iter().any(|node| node.store.in_memory) {
+            return Err("the data were in memory, and ended with the storage daemons".to_owned());
+        }
+        Ok(Cluster::new(request, nodes).restart())
+    }
+}
+
+/// Each is measured; docs/explanation has the checks.
+const DEVIATIONS: [&str; 2] = [
+    "Appends of several nodes to one file at the same time lose bytes; appends of one node do not.",
+    "Files cannot be mapped with MAP_SHARED: mmap fails with ENODEV.",
+];

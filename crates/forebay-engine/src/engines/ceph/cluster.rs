@@ -1,0 +1,444 @@
+//! The plan of a cluster: its configuration, keys and processes. Pure.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use forebay_ceph::{Action, Actions, Connection, Key, Step as CephStep};
+use serde_json::{Map, Value, json};
+
+use super::settings;
+use crate::cluster::data_directory;
+use crate::engine::EngineRequest;
+use crate::host_facts::HostFacts;
+use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
+
+/// The name of the file system.
+const FILE_SYSTEM: &str = "job";
+/// The directory of the allocation in the file system, which the nodes mount.
+const ALLOCATION: &str = "/allocation";
+/// From so many nodes on, three monitors survive the loss of one.
+const MONITORS_OF: usize = 3;
+/// Placement groups for each storage daemon: enough to distribute objects evenly.
+const GROUPS_PER_DAEMON: usize = 32;
+/// Placement groups for names.
+const GROUPS_OF_NAMES: usize = 16;
+/// The largest object in bytes.
+const OBJECT_BYTES: u64 = 4 << 20;
+/// What a storage daemon may use beyond its share: objects are not distributed evenly.
+const DEVICE_PERCENT: u64 = 125;
+const DEVICE_EXTRA_BYTES: u64 = 512 << 20;
+/// The time for a daemon or a command, in seconds.
+const READY_S_MAX: u32 = 60;
+
+/// A cluster to plan.
+pub(super) struct Cluster<'a> {
+    request: &'a EngineRequest,
+    nodes: &'a [HostFacts],
+    /// Steps of the plan so far.
+    steps: Vec<EngineStep>,
+}
+
+impl<'a> Cluster<'a> {
+    pub(super) fn new(request: &'a EngineRequest, nodes: &'a [HostFacts]) -> Self {
+        Self { request, nodes, steps: Vec::new() }
+    }
+
+    /// Makes and starts a new cluster.
+    pub(super) fn plan(mut self) -> EnginePlan {
+        self.add_configuration();
+        self.add_monitors(true);
+        self.add_file_system();
+        self.add_storage(true);
+        self.add_metadata_servers();
+        self.add_namespace(true);
+        self.add_mounts();
+        self.finish()
+    }
+
+    /// Starts a cluster whose data are on disk.
+    pub(super) fn restart(mut self) -> EnginePlan {
+        self.add_monitors(false);
+        self.add_restart();
+        self.add_storage(false);
+        self.add_metadata_servers();
+        self.add_namespace(false);
+        self.add_mounts();
+        self.finish()
+    }
+
+    fn finish(self) -> EnginePlan {
+        EnginePlan { steps: self.steps, mount: self.request.mount(), environment: BTreeMap::new() }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.request.directory.join("ceph")
+    }
+
+    fn configuration(&self) -> PathBuf {
+        self.home().join("ceph.conf")
+    }
+
+    fn data(&self, node: usize) -> PathBuf {
+        data_directory(self.request, &self.nodes[node]).join("ceph")
+    }
+
+    fn monitors(&self) -> usize {
+        let survives_one = self.request.redundancy > 1 && self.nodes.len() >= MONITORS_OF;
+        if survives_one { MONITORS_OF } else { 1 }
+    }
+
+    /// Metadata servers: one, and one that takes over.
+    fn metadata_servers(&self) -> usize {
+        if self.request.redundancy > 1 { 2 } else { 1 }
+    }
+
+    /// Some bytes of the seed for the daemons, others for the mounts.
+    fn key(&self, is_mount: bool) -> Key {
+        let [daemons, mounts, _] = self.request.seed;
+        let bytes = if is_mount { mounts } else { daemons };
+        Key::from_random(bytes, u32::try_from(self.request.unix_s).unwrap_or_default())
+    }
+
+    /// A UUID: 0 is the cluster, others are storage daemons.
+    fn uuid(&self, number: u16) -> String {
+        let mut bytes = self.request.seed[2];
+        bytes[4..6].copy_from_slice(&number.to_be_bytes());
+        bytes[6] = bytes[6] & 0x0f | 0x40; // random
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    }
+
+    fn uuid_of_storage(&self, daemon: usize) -> String {
+        self.uuid(u16::try_from(daemon + 1).unwrap_or(u16::MAX))
+    }
+
+    fn monitor_name(monitor: usize) -> char {
+        if monitor == 0 { 'a' } else { char::from(b'a' + (monitor % 26) as u8) }
+    }
+
+    fn monitor_address(&self, monitor: usize) -> SocketAddr {
+        let node = &self.nodes[monitor];
+        SocketAddr::new(node.address, node.free_port)
+    }
+
+    fn text_of(address: SocketAddr) -> String {
+        format!("[v2:{address}]")
+    }
+
+    fn text_of_configuration(&self, node: usize) -> String {
+        let monitors = (0..self.monitors()).map(|one| Self::text_of(self.monitor_address(one)));
+        let names: Vec<_> =
+            (0..self.monitors()).map(|one| Self::monitor_name(one).to_string()).collect();
+        let (home, data) = (self.home(), self.data(node));
+        let address = self.nodes[node].address;
+        let store = if self.nodes[node].store.in_memory { "memstore" } else { "bluestore" };
+        let share_bytes = self.request.share_bytes(self.nodes.len());
+        let device_bytes = share_bytes / 100 * DEVICE_PERCENT + DEVICE_EXTRA_BYTES;
+        let copies = self.request.redundancy;
+        format!(
+            "[global]\n\
+             fsid = {fsid}\n\
+             mon host = {hosts}\n\
+             mon initial members = {names}\n\
+             public addr = {address}\n\
+             cluster addr = {address}\n\
+             keyring = {home}/keyring\n\
+             crash dir = {home}\n\
+             run dir = {home}\n\
+             mon data = {data}/mon\n\
+             osd data = {data}/osd\n\
+             mds data = {data}/mds\n\
+             osd objectstore = {store}\n\
+             memstore device bytes = {device_bytes}\n\
+             bluestore block size = {device_bytes}\n\
+             osd pool default size = {copies}\n\
+             client fs = {FILE_SYSTEM}\n\
+             {settings}",
+            fsid = self.uuid(0),
+            hosts = monitors.collect::<Vec<_>>().join(","),
+            names = names.join(","),
+            home = home.display(),
+            data = data.display(),
+            settings = settings::lines(copies > 1),
+        )
+    }
+
+    fn text_of_keyring(&self) -> String {
+        let all = "allow *";
+        let key = self.key(false);
+        let mut text = key.keyring("mon.", &[("mon", all)]);
+        let everything = [("mon", all), ("osd", all), ("mds", all), ("mgr", all)];
+        text += &key.keyring("client.admin", &everything);
+        let of_storage = [("mon", "allow profile osd"), ("osd", all)];
+        for daemon in 0..self.nodes.len() {
+            text += &key.keyring(&format!("osd.{daemon}"), &of_storage);
+        }
+        let of_metadata = [("mon", "allow profile mds"), ("osd", all), ("mds", all)];
+        for server in 0..self.metadata_servers() {
+            text += &key.keyring(&format!("mds.{}", Self::monitor_name(server)), &of_metadata);
+        }
+        let of_mount = [
+            ("mon", "allow r"),
+            ("osd", "allow rw tag cephfs data=job"),
+            ("mds", "allow rw path=/allocation"),
+        ];
+        text + &self.key(true).keyring("client.job", &of_mount)
+    }
+
+    /// A step with the usual values.
+    fn step(&self, node: usize, name: &str, after: &[String]) -> EngineStep {
+        let environment = [("CEPH_ARGS", ""), ("CEPH_CONF", "")];
+        EngineStep {
+            id: step_id(node, name),
+            node,
+            role: Role::Once,
+            directories: Vec::new(),
+            files: Vec::new(),
+            argv: Vec::new(),
+            environment: environment
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            ready: Ready::Ended,
+            ready_s_max: READY_S_MAX,
+            stop: Stop::Nothing,
+            after: after.to_vec(),
+        }
+    }
+
+    /// The words that start a program of Ceph with the configuration.
+    fn words(&self, node: usize, program: &str, arguments: &[&str]) -> Vec<String> {
+        let mut words = self.nodes[node].words(program);
+        words.extend(arguments.iter().map(|&argument| argument.to_owned()));
+        words.extend(["-c".to_owned(), text(&self.configuration())]);
+        words
+    }
+
+    /// A step of Forebay itself: actions on the cluster.
+    fn actions(
+        &self,
+        node: usize,
+        name: &str,
+        after: &[String],
+        actions: Vec<Action>,
+    ) -> EngineStep {
+        let file = self.home().join(format!("{name}.json"));
+        let connection = Connection {
+            config: self.configuration(),
+            keyring: self.home().join("keyring"),
+            name: "client.admin".to_owned(),
+            library_directory: None,
+            connect_s_max: READY_S_MAX / 2,
+        };
+        let text_of_file = json!(Actions { connection, actions }).to_string();
+        let mut step = self.step(node, name, after);
+        step.argv = vec![text(&self.nodes[node].forebay), "__ceph".to_owned(), text(&file)];
+        step.files = vec![PlannedFile { path: file, text: text_of_file }];
+        step
+    }
+
+    fn add_configuration(&mut self) {
+        for node in 0..self.nodes.len() {
+            let mut step = self.step(node, "configuration", &[]);
+            step.directories = vec![self.home(), self.request.mount()];
+            step.directories.extend(["osd", "mds"].map(|name| self.data(node).join(name)));
+            let file =
+                |name: &str, text: String| PlannedFile { path: self.home().join(name), text };
+            step.files = vec![
+                file("ceph.conf", self.text_of_configuration(node)),
+                file("keyring", self.text_of_keyring()),
+            ];
+            self.steps.push(step);
+            self.add_map(node);
+        }
+    }
+
+    /// The addresses of the monitors, for the daemons that are made before a monitor runs.
+    fn add_map(&mut self, node: usize) {
+        let mut step = self.step(node, "monitor-map", &[step_id(node, "configuration")]);
+        step.argv = self.nodes[node].words("monmaptool");
+        let fixed = ["--create", "--clobber", "--fsid", &self.uuid(0)];
+        step.argv.extend(fixed.map(str::to_owned));
+        for monitor in 0..self.monitors() {
+            let name = Self::monitor_name(monitor).to_string();
+            let address = Self::text_of(self.monitor_address(monitor));
+            step.argv.extend(["--addv".to_owned(), name, address]);
+        }
+        step.argv.push(text(&self.home().join("monmap")));
+        self.steps.push(step);
+    }
+
+    fn add_monitors(&mut self, is_new: bool) {
+        let map = text(&self.home().join("monmap"));
+        let keyring = text(&self.home().join("keyring"));
+        for monitor in 0..self.monitors() {
+            let name = Self::monitor_name(monitor).to_string();
+            let mut after = Vec::new();
+            if is_new {
+                let mut make =
+                    self.step(monitor, "monitor-make", &[step_id(monitor, "monitor-map")]);
+                make.argv = self.words(
+                    monitor,
+                    "ceph-mon",
+                    &["--mkfs", "-i", &name, "--monmap", &map, "--keyring", &keyring],
+                );
+                after.push(make.id.clone());
+                self.steps.push(make);
+            }
+            let mut serve = self.step(monitor, "monitor", &after);
+            serve.argv = self.words(monitor, "ceph-mon", &["-f", "-i", &name]);
+            serve.role = Role::Server;
+            serve.ready = Ready::Accepts(self.monitor_address(monitor));
+            serve.stop = Stop::Signal;
+            self.steps.push(serve);
+        }
+    }
+
+    fn all_monitors(&self) -> Vec<String> {
+        (0..self.monitors()).map(|monitor| step_id(monitor, "monitor")).collect()
+    }
+
+    fn add_storage(&mut self, is_new: bool) {
+        let map = text(&self.home().join("monmap"));
+        for node in 0..self.nodes.len() {
+            let id = node.to_string();
+            let mut after = vec![step_id(0, "file-system")];
+            if is_new {
+                let mut make = self.step(node, "storage-make", &[step_id(node, "monitor-map")]);
+                let uuid = self.uuid_of_storage(node);
+                let arguments = ["--mkfs", "-i", &id, "--osd-uuid", &uuid, "--monmap", &map];
+                make.argv = self.words(node, "ceph-osd", &arguments);
+                after.push(make.id.clone());
+                self.steps.push(make);
+            }
+            let mut serve = self.step(node, "storage", &after);
+            serve.argv = self.words(node, "ceph-osd", &["-f", "-i", &id]);
+            serve.role = Role::Server;
+            serve.ready = Ready::Started;
+            serve.stop = Stop::Signal;
+            self.steps.push(serve);
+        }
+    }
+
+    /// Registers the storage daemons, in the order of their numbers, and makes pools and file system.
+    fn add_file_system(&mut self) {
+        let groups = (self.nodes.len() * GROUPS_PER_DAEMON).next_power_of_two();
+        let pool = |name: &str, groups: usize| json!({"prefix": "osd pool create", "pool": name, "pg_num": groups, "pgp_num": groups});
+        let new = (0..self.nodes.len())
+            .map(|daemon| json!({"prefix": "osd new", "uuid": self.uuid_of_storage(daemon)}));
+        let others = [
+            pool("names", GROUPS_OF_NAMES),
+            pool("data", groups),
+            json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": "names", "data": "data"}),
+        ];
+        let actions = new.chain(others).map(monitor_command).collect();
+        let step = self.actions(0, "file-system", &self.all_monitors(), actions);
+        self.steps.push(step);
+    }
+
+    /// Tells the monitors that the daemons of before are gone.
+    fn add_restart(&mut self) {
+        let ids: Vec<_> = (0..self.nodes.len()).map(|daemon| daemon.to_string()).collect();
+        let mut actions = vec![monitor_command(json!({"prefix": "osd down", "ids": ids}))];
+        for server in 0..self.metadata_servers() {
+            let name = Self::monitor_name(server).to_string();
+            let mut fail = monitor_command(json!({"prefix": "mds fail", "role_or_gid": name}));
+            fail.accept = vec!["ENOENT".to_owned(), "EINVAL".to_owned()];
+            actions.push(fail);
+        }
+        let step = self.actions(0, "file-system", &self.all_monitors(), actions);
+        self.steps.push(step);
+    }
+
+    fn add_metadata_servers(&mut self) {
+        for node in 0..self.metadata_servers() {
+            let name = Self::monitor_name(node).to_string();
+            let mut after = self.all_monitors();
+            let made = step_id(node, "configuration");
+            after.extend(self.has(&made).then_some(made));
+            let mut serve = self.step(node, "metadata", &after);
+            serve.argv = self.words(node, "ceph-mds", &["-f", "-i", &name]);
+            serve.role = Role::Server;
+            serve.ready = Ready::Started;
+            serve.stop = Stop::Signal;
+            self.steps.push(serve);
+        }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.steps.iter().any(|step| step.id == id)
+    }
+
+    /// Waits for the servers; then the directory that nodes mount, with owner, layout and capacity.
+    fn add_namespace(&mut self, is_new: bool) {
+        let mut actions: Vec<Action> = vec![
+            CephStep::WaitForStorage { daemons: self.nodes.len() as u64 }.into(),
+            CephStep::WaitForMetadataServers {
+                file_system: FILE_SYSTEM.to_owned(),
+                active: 1,
+                standby: self.metadata_servers() - 1,
+            }
+            .into(),
+        ];
+        if is_new {
+            actions.extend(self.allocation());
+        }
+        let step = self.actions(0, "namespace", &[step_id(0, "file-system")], actions);
+        self.steps.push(step);
+    }
+
+    fn allocation(&self) -> [Action; 3] {
+        let (uid, gid) = self.request.owner;
+        let layout = self.request.layout;
+        let count = layout.stripe_count.map_or(self.nodes.len(), |count| count as usize);
+        let unit_bytes = layout.stripe_unit_bytes;
+        let object_bytes = OBJECT_BYTES.max(unit_bytes) / unit_bytes * unit_bytes;
+        let set = |name: &str, value: String| {
+            let path = ALLOCATION.to_owned();
+            Action::from(CephStep::SetAttribute { path, name: name.to_owned(), value })
+        };
+        [
+            CephStep::MakeDirectory { path: ALLOCATION.to_owned(), mode: 0o700, uid, gid }.into(),
+            set(
+                "ceph.dir.layout",
+                format!("stripe_unit={unit_bytes} stripe_count={count} object_size={object_bytes}"),
+            ),
+            set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
+        ]
+    }
+
+    fn add_mounts(&mut self) {
+        let after = [step_id(0, "namespace")];
+        let mount = text(&self.request.mount());
+        for node in 0..self.nodes.len() {
+            let mut step = self.step(node, "mount", &after);
+            step.directories = vec![self.request.mount()];
+            step.argv = self.words(
+                node,
+                "ceph-fuse",
+                &["-f", "--id", "job", "--client_mountpoint", ALLOCATION, &mount],
+            );
+            step.role = Role::Mount;
+            step.ready = Ready::Mounted(self.request.mount());
+            step.stop = Stop::Unmount(self.request.mount());
+            self.steps.push(step);
+        }
+    }
+}
+
+fn step_id(node: usize, name: &str) -> String {
+    format!("n{}.{name}", node + 1)
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn monitor_command(command: Value) -> Action {
+    let members: Map<String, Value> = match command {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    };
+    CephStep::Monitor(members).into()
+}

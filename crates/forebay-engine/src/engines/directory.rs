@@ -1,0 +1,54 @@
+//! The driver of one node: an ordinary directory in the node's store. Nothing is started.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::data_directory;
+use crate::engine::{Coherence, Engine, EngineRequest, Missing, Promise};
+use crate::host_facts::HostFacts;
+use crate::steps::EnginePlan;
+
+/// An ordinary directory.
+pub struct Directory;
+
+impl Engine for Directory {
+    fn name(&self) -> &'static str {
+        "directory"
+    }
+
+    fn programs(&self) -> &[&'static str] {
+        &[]
+    }
+
+    fn promise(&self, _redundancy: u32, in_memory: bool) -> Promise {
+        Promise {
+            coherence: Coherence::Strict,
+            atomic_append: true,
+            locks: true,
+            shared_mmap: true,
+            striping: false,
+            survives_server: true, // there is none
+            survives_node: false,
+            survives_restart: !in_memory,
+            deviations: Vec::new(),
+        }
+    }
+
+    fn missing(&self, _node: &HostFacts) -> Vec<Missing> {
+        Vec::new()
+    }
+
+    fn plan(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
+        let [node] = nodes else {
+            return Err(format!("a directory is on one node, and the job has {}", nodes.len()));
+        };
+        Ok(EnginePlan {
+            steps: Vec::new(),
+            mount: data_directory(request, node),
+            environment: BTreeMap::new(),
+        })
+    }
+
+    fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
+        self.plan(request, nodes)
+    }
+}

@@ -1,0 +1,175 @@
+//! Facts of a node: what an engine finds there. Collected by the node's agent.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_host::process::{command, run_captured};
+use forebay_host::{clock, filesystem, memory, network, probe, system, users};
+use forebay_store::{SHARED_MEMORY, Store};
+use serde::{Deserialize, Serialize};
+
+/// The time for a program to print its version.
+const VERSION_MAX: Duration = Duration::from_secs(10);
+/// Where daemons are that an ordinary user's PATH leaves out.
+const DAEMON_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// What the agent is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactsRequest {
+    /// The node's name, as the user or the scheduler wrote it.
+    pub name: String,
+    /// Another node of the job; none if there is no other.
+    pub peer: Option<String>,
+    /// Programs to look for.
+    pub programs: Vec<String>,
+    /// The store of the user or the site; none: the default.
+    pub store: Option<PathBuf>,
+    /// The node's share of the capacity; none: what the store grants.
+    pub share_bytes: Option<u64>,
+}
+
+/// A program on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramFacts {
+    /// The words that start it.
+    pub words: Vec<String>,
+    /// The first line of its `--version`.
+    pub version: String,
+}
+
+/// The store of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreFacts {
+    /// Its name, as the user writes it.
+    pub name: String,
+    /// The directory for data; of shared memory if the store is memory.
+    pub directory: PathBuf,
+    /// Whether it is in memory.
+    pub in_memory: bool,
+    /// The most that an allocation can have there, in bytes.
+    pub usable_bytes: u64,
+}
+
+/// The facts of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// The node's name, as the user or the scheduler wrote it.
+    pub name: String,
+    /// Its host name.
+    pub hostname: String,
+    /// What tells it from other machines: the boot ID and the network namespace.
+    pub identity: String,
+    /// The address that other nodes use.
+    pub address: IpAddr,
+    /// A port of it that was free.
+    pub free_port: u16,
+    /// The user.
+    pub user_id: u32,
+    /// The release of the kernel.
+    pub kernel: String,
+    /// The number of processors.
+    pub processors: usize,
+    /// Whether `/dev/fuse` can be opened.
+    pub has_fuse: bool,
+    /// Whether this user can mount with FUSE: root, or there is `fusermount`.
+    pub can_mount_fuse: bool,
+    /// Available memory in bytes.
+    pub memory_available_bytes: u64,
+    /// The programs that were found.
+    pub programs: BTreeMap<String, ProgramFacts>,
+    /// The program of Forebay.
+    pub forebay: PathBuf,
+    /// The store.
+    pub store: StoreFacts,
+    /// The clock, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+impl HostFacts {
+    /// The words that start a program; its name if it was not found.
+    pub fn words(&self, program: &str) -> Vec<String> {
+        let found = self.programs.get(program).map(|found| found.words.clone());
+        found.unwrap_or_else(|| vec![program.to_owned()])
+    }
+
+    /// Looks at this machine.
+    ///
+    /// # Errors
+    /// If the store cannot be used, or no route leads to the other node.
+    pub fn collect(request: &FactsRequest) -> Result<Self, String> {
+        let text = |error: forebay_host::Error| error.to_string();
+        let address = match &request.peer {
+            Some(peer) => network::address_towards(peer).map_err(text)?,
+            None => IpAddr::from([127, 0, 0, 1]),
+        };
+        let fuse = Path::new("/dev/fuse");
+        let has_fusermount = ["fusermount3", "fusermount"]
+            .iter()
+            .any(|name| system::find_other_program(name).is_some());
+        let programs = request.programs.iter().filter_map(|name| {
+            let words = vec![find_program(name)?.to_string_lossy().into_owned()];
+            let version = version_of(&words).unwrap_or_default();
+            Some((name.clone(), ProgramFacts { words, version }))
+        });
+        Ok(Self {
+            name: request.name.clone(),
+            hostname: system::hostname(),
+            identity: format!(
+                "{} {}",
+                system::boot_id().map_err(text)?,
+                system::network_namespace().map_err(text)?
+            ),
+            address,
+            free_port: network::free_port(address).map_err(text)?,
+            user_id: users::user_id(),
+            kernel: system::kernel(),
+            processors: system::processors(),
+            has_fuse: probe::can_open_rw(fuse).is_ok(),
+            can_mount_fuse: users::is_root() || has_fusermount,
+            memory_available_bytes: memory::memory().map_err(text)?.available_bytes,
+            programs: programs.collect(),
+            forebay: system::this_program().map_err(text)?,
+            store: store_facts(request.store.as_deref(), request.share_bytes)?,
+            unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
+        })
+    }
+}
+
+/// The user's store, else the default. `wanted_bytes` are refused if the memory cgroup is too small.
+fn store_facts(named: Option<&Path>, wanted_bytes: Option<u64>) -> Result<StoreFacts, String> {
+    let described = |error: forebay_store::Error| format!("{error}; {}", error.hint());
+    let (store, _) = Store::choose(named, None).map_err(described)?;
+    let directory = match &store {
+        Store::Directory { path, .. } => path.clone(),
+        Store::Memory { .. } => PathBuf::from(SHARED_MEMORY),
+    };
+    probe::can_write(&directory).map_err(|error| error.to_string())?;
+    let usable_bytes = store.usable_bytes().map_err(described)?;
+    if let Some(wanted_bytes) = wanted_bytes {
+        store.grant(wanted_bytes.min(usable_bytes), 0).map_err(described)?;
+    }
+    Ok(StoreFacts {
+        name: store.to_string(),
+        in_memory: filesystem::is_in_memory(&directory).map_err(|error| error.to_string())?,
+        directory,
+        usable_bytes,
+    })
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let in_daemons = || {
+        let paths = DAEMON_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
+        paths.into_iter().find(|path| probe::can_exec(path, Path::new("/")).is_ok())
+    };
+    system::find_other_program(name).or_else(in_daemons)
+}
+
+fn version_of(words: &[String]) -> Option<String> {
+    let (program, arguments) = words.split_first()?;
+    let mut asked = command(program);
+    asked.args(arguments).arg("--version");
+    let printed = run_captured(asked, VERSION_MAX, &|| true).ok()??;
+    Some(printed.output.lines().next()?.to_owned())
+}

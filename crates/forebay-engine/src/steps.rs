@@ -1,0 +1,121 @@
+//! The steps of an engine's plan: files to write and processes to start on the nodes. Plain data, which
+//! the agent of a node receives. Never carried out here.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a process is for. A plan stops mounts first, then servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Shows the namespace on a node.
+    Mount,
+    /// Serves data or names.
+    Server,
+    /// Ends by itself with status 0.
+    Once,
+}
+
+/// How a step is known to be ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ready {
+    /// It accepts connections at this address.
+    Accepts(SocketAddr),
+    /// A file system is mounted here.
+    Mounted(PathBuf),
+    /// It ended with status 0.
+    Ended,
+    /// It runs; later steps find out whether it serves.
+    Started,
+}
+
+/// How a step is stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// SIGTERM, then SIGKILL.
+    Signal,
+    /// Detach the mount, then end its process.
+    Unmount(PathBuf),
+    /// Run a command that undoes the step.
+    Command(Vec<String>),
+    /// Nothing is left of it.
+    Nothing,
+}
+
+/// A file to write before the process starts. Only its owner can read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedFile {
+    /// The path.
+    pub path: PathBuf,
+    /// The content.
+    pub text: String,
+}
+
+/// One step on one node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineStep {
+    /// The name of the step, unique in the plan: `n1.storage`.
+    pub id: String,
+    /// The index of the node.
+    pub node: usize,
+    /// What its process is for.
+    pub role: Role,
+    /// Directories to make, with mode 0700. Those that exist are kept.
+    pub directories: Vec<PathBuf>,
+    /// Files to write, with mode 0600.
+    pub files: Vec<PlannedFile>,
+    /// Program and arguments; empty: the step is its files.
+    pub argv: Vec<String>,
+    /// Variables of the process, besides those of the agent.
+    pub environment: BTreeMap<String, String>,
+    /// How it is known to be ready.
+    pub ready: Ready,
+    /// The time until it is ready, in seconds.
+    pub ready_s_max: u32,
+    /// How it is stopped.
+    pub stop: Stop,
+    /// Steps that are ready before it starts.
+    pub after: Vec<String>,
+}
+
+/// A plan for all nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnginePlan {
+    /// The steps. Each is preceded by those that it names.
+    pub steps: Vec<EngineStep>,
+    /// The directory that shows the namespace, on each node.
+    pub mount: PathBuf,
+    /// Variables for the job's processes.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl EnginePlan {
+    /// Checks that names are unique, that nodes exist and that each step follows steps of the plan that precede it.
+    ///
+    /// # Errors
+    /// Describes the first fault, which is one of the driver.
+    pub fn check(&self, nodes: usize) -> Result<(), String> {
+        let mut before: Vec<&str> = Vec::new();
+        for step in &self.steps {
+            if before.contains(&step.id.as_str()) {
+                return Err(format!("two steps are named {}", step.id));
+            }
+            if step.node >= nodes {
+                return Err(format!("step {} is on node {} of {nodes}", step.id, step.node));
+            }
+            if let Some(missing) = step.after.iter().find(|name| !before.contains(&name.as_str())) {
+                return Err(format!(
+                    "step {} follows {missing}, which does not precede it",
+                    step.id
+                ));
+            }
+            before.push(&step.id);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! The allocation of a job on several nodes: chooses the engine and starts it. Never stages.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use forebay_directive::AccessMode;
+use forebay_engine::engines::{ENGINES, engine_named};
+use forebay_engine::{
+    Coherence, Engine, JobAllocation, Layout, Ledger, Place, Reach, Session, SessionSpec, Step,
+    directory_of,
+};
+use forebay_host::process::Events;
+use forebay_host::{files, system};
+use forebay_record::RecordFile;
+use forebay_scheduler::NodeLauncher;
+use forebay_store::Allocation;
+
+use crate::Error;
+use crate::context::JobContext;
+
+/// An agent ends what it started after so long without a message, in seconds: half an hour, in which
+/// `forebay clean` can continue after a kill of `forebay run`.
+const LOST_S_MAX: u32 = 1800;
+/// Overrides this limit.
+const LOST_VARIABLE: &str = "FOREBAY_AGENT_LOST_S";
+
+/// The options of a job on several nodes.
+#[derive(Debug, Clone)]
+pub struct NodeOptions {
+    /// The names of the nodes. The first is this one.
+    pub names: Vec<String>,
+    /// How processes are started on the others.
+    pub launcher: NodeLauncher,
+    /// The name of the engine; none: the first that keeps the request.
+    pub engine: Option<String>,
+    /// The least coherence that the job accepts.
+    pub coherence: Coherence,
+    /// Copies of the data.
+    pub redundancy: u32,
+    /// The parent of the job's directory on each node.
+    pub directory: PathBuf,
+}
+
+impl NodeOptions {
+    /// The engine.
+    ///
+    /// # Errors
+    /// If there is none of this name, or none that keeps the request.
+    pub fn engine(&self) -> Result<&'static dyn Engine, Error> {
+        match &self.engine {
+            Some(name) => engine_named(name).ok_or_else(|| Error::NoEngine(name.clone())),
+            None => {
+                let keeps = |engine: &&dyn Engine| {
+                    engine.promise(self.redundancy, true).coherence >= self.coherence
+                };
+                let first = ENGINES.into_iter().find(keeps);
+                first.ok_or_else(|| Error::NoEngine(self.coherence.to_string()))
+            }
+        }
+    }
+
+    fn reach(&self, id: &str) -> Result<Reach, Error> {
+        let agent = [system::this_program()?.into_os_string(), "__node".into()];
+        let command = |(index, name): (usize, &String)| -> Result<Vec<OsString>, Error> {
+            if index == 0 {
+                return Ok(agent.to_vec());
+            }
+            self.launcher.command_on(name, &agent).map_err(Error::Launcher)
+        };
+        let lost_s_max = std::env::var(LOST_VARIABLE).ok().and_then(|text| text.parse().ok());
+        Ok(Reach {
+            names: self.names.clone(),
+            commands: self.names.iter().enumerate().map(command).collect::<Result<_, _>>()?,
+            directory: directory_of(&files::real_path(&self.directory)?, id)?,
+            lost_s_max: lost_s_max.unwrap_or(LOST_S_MAX),
+        })
+    }
+}
+
+impl JobContext<'_> {
+    /// The nodes of the allocation, if it is on more than this one.
+    pub(crate) fn nodes(&self) -> Option<&NodeOptions> {
+        let is_on_file_system = self.spec.store_options.pfs_directory.is_some();
+        let nodes = self.spec.nodes.as_ref().filter(|nodes| nodes.names.len() > 1)?;
+        (self.request.job.is_some() && !is_on_file_system).then_some(nodes)
+    }
+
+    /// Starts the engine on all nodes.
+    pub(crate) fn start_engine(
+        &self,
+        nodes: &NodeOptions,
+        recorded: &mut RecordFile,
+        events: &Events,
+    ) -> Result<(Session, JobAllocation), Error> {
+        let options = &self.spec.store_options;
+        let Some(asked) = &self.request.job else { return Err(Error::NoCommand) };
+        if !options.maps.is_empty() || self.spec.node_local_path().is_some() {
+            return Err(forebay_engine::Error::NoView(VIEW_IS_LOCAL.to_owned()).into());
+        }
+        let spec = SessionSpec {
+            id: self.directory.id(),
+            engine: nodes.engine()?,
+            store: options.store.or(options.site_store),
+            capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
+            strict_capacity: options.strict_capacity,
+            redundancy: nodes.redundancy,
+            layout: Layout::default(),
+            coherence: nodes.coherence,
+            namespaces: asked
+                .access
+                .iter()
+                .filter(|mode| **mode != AccessMode::Private)
+                .map(|mode| mode.directory().to_owned())
+                .collect(),
+            private: asked.access.contains(&AccessMode::Private),
+            messages: self.reporter,
+        };
+        let stops = events.stops();
+        let go_on = || stops.count() == 0;
+        let mut record = |used: &forebay_engine::NodesUse| {
+            recorded.about_to(Step::Nodes(used.clone()))?;
+            let capacity_bytes = options.capacity_bytes.unwrap_or_default();
+            let place = Place { root: used.mount(), mounted: false, capacity_bytes };
+            recorded.about_to(Step::Allocation(place))
+        };
+        let started = Session::start(&spec, nodes.reach(spec.id)?, &mut record, &go_on);
+        let session = started.map_err(|error| match error {
+            forebay_engine::Error::EngineInterrupted => Error::Stopped,
+            error => error.into(),
+        })?;
+        session.launchers().into_iter().for_each(|pid| events.exclude_pid(pid));
+        let used = session.used().clone();
+        recorded.update(|record| {
+            if let Some(place) = &mut record.place {
+                place.capacity_bytes = used.capacity_bytes;
+            }
+        })?;
+        self.reporter.allocated(&used);
+        for deviation in &session.promise().deviations {
+            self.reporter.explain(&format!("engine {}: {deviation}", spec.engine.name()));
+        }
+        let allocation = Allocation::found(session.mount().to_owned(), false);
+        Ok((session, JobAllocation { allocation, used }))
+    }
+}
+
+/// Why maps are refused.
+const VIEW_IS_LOCAL: &str = "processes on the other nodes of the job would be outside of it";
