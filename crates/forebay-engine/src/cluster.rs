@@ -8,5 +8,4 @@ mod runner;
 mod session;
 
 pub use nodes::{Reach, directory_of};
-pub(crate) use session::{MOUNT, PRIVATE, data_directory};
-pub use session::{NodesUse, Session, SessionSpec, remove_left};
+pub use session::{Session, SessionSpec, remove_left};

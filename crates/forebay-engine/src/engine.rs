@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
+use forebay_store::Allocation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::MOUNT;
 use crate::host_facts::HostFacts;
+use crate::nodes_use::MOUNT;
 use crate::steps::EnginePlan;
 
 /// When a node sees what another node wrote.
@@ -117,6 +118,11 @@ impl EngineRequest {
     /// The directory that shows the namespace.
     pub fn mount(&self) -> PathBuf {
         self.directory.join(MOUNT)
+    }
+
+    /// The directory for a job's data in the store of a node.
+    pub fn data_directory(&self, node: &HostFacts) -> PathBuf {
+        Allocation::root_in(&node.store.directory, &self.id)
     }
 
     /// A node's share of the capacity, with all copies, in bytes.

@@ -7,7 +7,7 @@ use forebay_host::process::Identity;
 use forebay_store::Allocation;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::NodesUse;
+use crate::nodes_use::NodesUse;
 use crate::options::StoreUsed;
 
 /// A change to record before or after it happens.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::processes::{self, Process, end_of_log};
 use super::protocol::{EndedStep, NodeHealth};
-use crate::cluster::PRIVATE;
+use crate::nodes_use::PRIVATE;
 use crate::steps::{EngineStep, Ready, Role, Stop};
 
 /// The time for a command that stops a step.

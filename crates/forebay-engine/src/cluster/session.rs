@@ -9,11 +9,8 @@ use std::time::Duration;
 
 use forebay_host::messages::Messages;
 use forebay_host::{clock, files, system, threads, users};
-use forebay_store::Allocation;
 use indicatif::HumanBytes;
 use parking_lot::Mutex;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::monitor::{Findings, Monitor};
 use super::nodes::{NodeFailure, Nodes, Reach};
@@ -22,6 +19,7 @@ use crate::agent::protocol::{Answer, Request};
 use crate::engine::{Coherence, Engine, EngineRequest, Layout, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
+use crate::nodes_use::{NodesUse, PRIVATE};
 use crate::options::StoreUsed;
 use crate::steps::EnginePlan;
 
@@ -35,34 +33,8 @@ const STOP_MAX: Duration = Duration::from_secs(180);
 const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
 /// Data are not distributed evenly: a store has room for so many percent of its share.
 const SHARE_PERCENT: u64 = 125;
-/// The directory of a job's directory that shows the namespace.
-pub(crate) const MOUNT: &str = "mount";
-/// The directory of each node's private namespace.
-pub(crate) const PRIVATE: &str = "private";
 /// The file that the monitor reads through each mount.
 const PROBE: &str = ".forebay-health";
-
-/// What is recorded about the nodes of a job, for the command that cleans up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct NodesUse {
-    /// The engine.
-    pub engine: String,
-    /// The nodes, as the user or the scheduler wrote them.
-    pub nodes: Vec<String>,
-    /// The command lines that start their agents.
-    pub commands: Vec<Vec<String>>,
-    /// The job's directory on each node.
-    pub directory: PathBuf,
-    /// Whether the data are in memory: they end with the engine.
-    pub in_memory: bool,
-}
-
-impl NodesUse {
-    /// The directory that shows the namespace.
-    pub fn mount(&self) -> PathBuf {
-        self.directory.join(MOUNT)
-    }
-}
 
 /// What a job needs from its nodes.
 pub struct SessionSpec<'a> {
@@ -432,7 +404,7 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
 /// Makes the directories of the job on all nodes.
 fn claim(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> Result<(), Error> {
     let requests = settled.facts.iter().enumerate().map(|(node, facts)| {
-        let data = data_directory(&settled.request, facts);
+        let data = settled.request.data_directory(facts);
         (node, Request::Claim { data, private: spec.private })
     });
     let answers = nodes.ask(requests.collect(), CLAIM_MAX, &|| true);
@@ -445,11 +417,6 @@ fn claim(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> Result<(), Err
         }
     }
     Ok(())
-}
-
-/// The directory for a job's data in the store of a node.
-pub(crate) fn data_directory(request: &EngineRequest, node: &HostFacts) -> PathBuf {
-    Allocation::root_in(&node.store.directory, &request.id)
 }
 
 /// The plan of the engine; without steps if the job has private namespaces only.

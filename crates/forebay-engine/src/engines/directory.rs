@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::data_directory;
 use crate::engine::{Coherence, Engine, EngineRequest, Missing, Promise};
 use crate::host_facts::HostFacts;
 use crate::steps::EnginePlan;
@@ -43,7 +42,7 @@ impl Engine for Directory {
         };
         Ok(EnginePlan {
             steps: Vec::new(),
-            mount: data_directory(request, node),
+            mount: request.data_directory(node),
             environment: BTreeMap::new(),
         })
     }

@@ -8,7 +8,6 @@ use forebay_ceph::{Action, Actions, Connection, Key, Step as CephStep};
 use serde_json::{Map, Value, json};
 
 use super::settings;
-use crate::cluster::data_directory;
 use crate::engine::EngineRequest;
 use crate::host_facts::HostFacts;
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
@@ -80,7 +79,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn data(&self, node: usize) -> PathBuf {
-        data_directory(self.request, &self.nodes[node]).join("ceph")
+        self.request.data_directory(&self.nodes[node]).join("ceph")
     }
 
     fn monitors(&self) -> usize {
