@@ -13,6 +13,7 @@ use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
 use crate::config::{ConfigArguments, Page};
 use crate::configuration;
+use crate::conformance::ConformanceArguments;
 use crate::drain::DrainArguments;
 use crate::exit_codes;
 use crate::gather::GatherArguments;
@@ -130,6 +131,9 @@ pub enum Verb {
     /// Do what a JSON file says with a Ceph cluster; print one line of JSON for each action
     #[command(name = "__ceph", hide = true)]
     Ceph { file: PathBuf },
+    /// Check what a file system promises on one node and across nodes (docs/development/conformance.md)
+    #[command(name = "__conformance", hide = true)]
+    Conformance(ConformanceArguments),
     /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
     Man { directory: PathBuf },

@@ -6,6 +6,7 @@ mod clean;
 mod compare;
 mod config;
 mod configuration;
+mod conformance;
 mod drain;
 mod emulation;
 mod exit_codes;
@@ -90,6 +91,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Ceph { file } => ceph::ceph(&file),
         Verb::Series(arguments) => series::series(&arguments),
+        Verb::Conformance(arguments) => conformance::conformance(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Completions { directory } => arguments::write_completions(&directory),
         Verb::Schemas { directory } => schemas::write_schemas(&directory),

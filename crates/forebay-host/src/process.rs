@@ -7,6 +7,7 @@ mod ended;
 mod group;
 mod launch;
 mod orphans;
+mod piped;
 mod pre_exec;
 mod proc_table;
 mod reference;
@@ -23,6 +24,7 @@ pub use launch::{
     Job, command, exit_at_once, leave_session, replace_by, start_in_our_group, start_job,
 };
 pub use orphans::Orphans;
+pub use piped::Piped;
 pub use pre_exec::rename_before_exec;
 pub(crate) use proc_table::KEEPER;
 pub use proc_table::{Identity, end, in_mount_namespace, started_with, using_directory, with_env};
