@@ -20,7 +20,7 @@ def destroyed(job):
     return job.command("persistent", "destroy", "proj1")
 
 
-def test_files_go_both_ways_now_and_at_the_end(asking):
+def test_persistent_files_are_staged_both_ways_immediate_and_deferred(asking):
     made(asking.job)
     made(asking.job, "other")
     (asking.pfs / "in").write_text("input\n")
@@ -45,7 +45,7 @@ def test_files_go_both_ways_now_and_at_the_end(asking):
 
 
 @pytest.mark.parametrize(("place", "is_synced"), [("$P", True), ("$S", False)])
-def test_what_is_asked_for_is_synced_where_it_outlives_the_job(asking, place, is_synced):
+def test_requested_stage_in_to_persistent_allocation_is_synced(asking, place, is_synced):
     made(asking.job)
     (asking.pfs / "in").write_text("input\n")
     asking.script(f"{P}; ask in {place}/f pfs/in; ask wait {place}/f; cat {place}/f", USE)
@@ -55,7 +55,7 @@ def test_what_is_asked_for_is_synced_where_it_outlives_the_job(asking, place, is
     assert bool([line for line in lines if re.search(r"fsync\(.*\.part>", line)]) == is_synced
 
 
-def test_what_did_not_arrive_keeps_it_from_being_destroyed(asking):
+def test_failed_request_prevents_destroy(asking):
     job = asking.job
     made(job)
     spoiled = "mkdir pfs/d; ask out $P/f pfs/d/f end; rmdir pfs/d; echo > pfs/d"
@@ -72,7 +72,7 @@ def test_what_did_not_arrive_keeps_it_from_being_destroyed(asking):
 
 
 @pytest.mark.parametrize("where", ["directory", "memory"])
-def test_after_kill_9_it_is_staged_out_before_it_is_destroyed(asking, where):
+def test_killed_job_requests_are_staged_out_before_destroy(asking, where):
     job = asking.job
     made(job)
     if where == "memory":
@@ -90,7 +90,7 @@ def test_after_kill_9_it_is_staged_out_before_it_is_destroyed(asking, where):
     only_jobs_are_gone(job)
 
 
-def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(asking):
+def test_requests_lost_with_job_memory_prevent_destroy(asking):
     job = asking.job
     made(job)
     where = job.where
@@ -145,7 +145,7 @@ def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
     only_jobs_are_gone(job, "proj1")
 
 
-def test_what_was_asked_for_is_not_forgotten_while_its_store_is_not_mounted(asking):
+def test_requests_are_kept_while_their_store_is_not_mounted(asking):
     job = asking.job
     made(job)
     asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; exec sleep 600", USE)

@@ -69,7 +69,7 @@ def test_destroy_killed_at_any_step_removes_all_or_nothing(job):
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_the_next_one_made_sweeps_what_was_left(job):
+def test_next_create_removes_leftovers_of_a_killed_one(job):
     words = ["persistent", "create", "a", "--capacity", "1MiB", *job.where]
     assert killed_at(job, "rename", 2, *words)
     assert [one["state"] for one in listed(job).values()] == ["unfinished"]
@@ -134,7 +134,7 @@ def test_job_killed_at_any_step_destroys_all_or_nothing(job):
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_killed_after_the_script_it_is_drained_by_clean(job):
+def test_job_killed_after_its_script_is_drained_by_clean(job):
     made(job)
     job.script(
         f"echo results > {STRIPED}/x; touch running; exec sleep 60",
@@ -150,7 +150,7 @@ def test_killed_after_the_script_it_is_drained_by_clean(job):
     only_jobs_are_gone(job, "proj1")
 
 
-def test_after_a_restart_of_the_machine_it_is_drained_too(build):
+def test_job_killed_by_a_restart_of_the_machine_is_drained_by_clean(build):
     with reachable(build) as job:
         if os.getuid() == 0:
             job.as_nobody()  # after a restart all of root's processes would be looked into
@@ -180,7 +180,7 @@ def drained_after_a_restart(job):
     only_jobs_are_gone(job, "proj1")
 
 
-def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
+def test_persistent_data_are_not_lost_with_the_job_memory(job):
     made(job)
     where, job.where = job.where, []
     stage_outs = [

@@ -104,7 +104,7 @@ def left(job) -> None:
 
 
 @pytest.mark.parametrize("call", ["statx", "openat", "getdents64"])
-def test_a_directory_that_is_filled_while_clean_looks_at_it_stays(job, call):
+def test_directory_filled_while_clean_checks_it_is_kept(job, call):
     """Its run is slow to write its record."""
     filled = job.temporary / "forebay-1000"
     filled.mkdir()
@@ -153,7 +153,7 @@ def test_partial_stage_out_is_removed_after_the_memory_is_lost(job, slow):
     job.leaves_nothing()
 
 
-def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
+def test_keeper_whose_memory_is_being_freed_counts_as_dead(job):
     """Its process is there as long as that takes, which is longer than clean takes to look at it."""
     job.in_memory()
     job.script(
@@ -205,7 +205,7 @@ def test_clean_succeeds_when_a_keeper_dies_meanwhile(job, call, looks_at, arrive
     assert ended == arrives
 
 
-def test_the_state_of_the_emulation_goes_with_the_job(job, slow):
+def test_emulation_state_is_removed_with_the_job(job, slow):
     job.script("mkdir $DW_JOB_STRIPED/out; touch running; sleep 60", DW, STAGE_OUT)
     process = job.start(*slow)
     wait_until((job.directory / "running").exists, process=process)

@@ -166,7 +166,7 @@ def test_journal_without_flock_is_carried_out_by_one_process(job, tree):
     assert seen(job.directory / "out") == seen(tree) and parts(job) == []
 
 
-def test_stopped_after_the_last_file_the_directories_are_finished(job, tmp_path):
+def test_staging_stopped_after_the_last_file_finishes_directories(job, tmp_path):
     """Twelve files are one batch: the second sync is that of their names, after which no file is left."""
     source = job.directory / "in"
     (source / "deep").mkdir(parents=True)
@@ -231,7 +231,7 @@ def test_stage_stopped_while_listing_sources_stops_within_a_directory(job, slow,
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
-def test_a_retry_that_looks_again_can_be_stopped(job, slow, tmp_path, how):
+def test_retry_that_scans_again_can_be_stopped(job, slow, tmp_path, how):
     process = slowly(job, tmp_path / "first", "stage", "out", "in", "out")
     wait_until(lambda: looks(tmp_path / "first") > 5)
     (one,) = kept(job)
@@ -249,7 +249,7 @@ def test_a_retry_that_looks_again_can_be_stopped(job, slow, tmp_path, how):
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
-def test_a_job_can_be_stopped_while_it_looks_for_what_it_stages_out(job, slow, tmp_path, how):
+def test_job_can_be_stopped_while_it_scans_for_stage_out(job, slow, tmp_path, how):
     job.script(
         "mv in $DW_JOB_STRIPED/out",
         DW,
@@ -270,7 +270,7 @@ def test_a_job_can_be_stopped_while_it_looks_for_what_it_stages_out(job, slow, t
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
-def test_a_job_stopped_while_it_looks_for_what_it_stages_in_leaves_nothing(job, slow, tmp_path, how):
+def test_job_stopped_while_it_scans_for_stage_in_leaves_nothing(job, slow, tmp_path, how):
     job.script("touch started", DW, "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in")
     told = tmp_path / "calls"
     process = slowly(job, told, "run", *job.where, "job.sh")
