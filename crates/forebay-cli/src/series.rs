@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_one_line_with_known_members() {
+    fn request_is_one_line_with_known_members() {
         let run = understood(r#"{"run": 3, "command": ["true"], "time_limit_s": 1.5}"#);
         let run = run.ok().expect("a request");
         assert_eq!(run.what, RunTarget::Command(vec!["true".to_owned()]));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_its_number() {
+    fn invalid_request_is_refused_with_its_number() {
         assert_eq!(error("run it").0, None);
         assert_eq!(error(r#"{"script": "x"}"#).0, None);
         assert!(error(r#"{"run": 1, "script": "x", "fresch": true}"#).1.contains("fresch"));

@@ -294,7 +294,7 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
 ];
 
 #[test]
-fn each_line_comes_to_what_the_table_says() {
+fn each_line_parses_to_the_result_of_the_table() {
     for (script, outcome) in ALONE {
         check(script, outcome);
     }

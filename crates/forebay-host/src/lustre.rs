@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_makes_is_open_to_us_alone() {
+    fn created_files_are_private_to_the_owner() {
         let mut shell = command("/bin/sh");
         with_private_umask(shell.args(["-c", "umask"]));
         let captured = run_captured(shell, PATIENCE, &|| true).expect("started");

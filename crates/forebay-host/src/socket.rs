@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_answered_and_a_closed_listener_says_so_also_where_the_name_is_long() {
+    fn request_is_answered_and_closed_listener_reported_with_long_names() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let long = scratch.path().join("x".repeat(120));
         std::fs::create_dir(&long).expect("mkdir");

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_free_again_when_they_are_dropped() {
+    fn dropped_thread_slots_are_free_again() {
         let places = Places::new(2);
         let (first, second) = (places.take(), places.take());
         assert!(first.is_some() && second.is_some() && places.take().is_none());

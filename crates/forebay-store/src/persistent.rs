@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_there_as_a_whole_and_open_to_its_owner_alone() {
+    fn persistent_allocation_appears_complete_and_private() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a.b-c")).expect("made");
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_withdrawn_has_its_name_back_or_one_like_it() {
+    fn withdrawn_allocation_is_restored_under_its_name_or_a_similar_one() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a")).expect("made");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_ones_let_their_group_say_that_it_uses_them() {
+    fn group_can_register_use_of_a_shared_allocation() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let mut shared = wanted("g");
         shared.mode = 0o750;
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_half_done_is_swept_unless_somebody_is_at_it() {
+    fn partial_allocation_is_removed_unless_it_is_locked() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let old = store.join(format!("{UNFINISHED}p~5~1"));
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_damaged_or_anothers_is_said_to_be() {
+    fn damaged_or_foreign_record_is_reported() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let made = Persistent::create(scratch.path(), &wanted("a")).expect("made");
         let record = made.root().join(RECORD);

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_and_the_applications_lines_make_figures() {
+    fn summary_and_application_lines_give_figures() {
         let account = r#"{"job_id": "7", "job_s": 2.0, "emulated": null,
             "sync_s": 0.25, "stage_in": null,
             "stage_out": {"bytes": 5, "copied_bytes": 5, "seconds": 0.5, "files": 1}}"#;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_lacks_something_is_an_error_not_a_zero() {
+    fn incomplete_summary_is_an_error() {
         let lacking = r#"{"job_id": "7", "stage_out": null, "emulated": null}"#;
         let error = serde_json::from_str::<Account>(lacking).expect_err("no job_s");
         assert!(error.to_string().contains("job_s"), "{error}");

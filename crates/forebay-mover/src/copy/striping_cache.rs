@@ -91,7 +91,7 @@ mod tests {
 
     /// The outputs have the format of lfs-getstripe(1) in Lustre 2.12 and 2.15.
     #[test]
-    fn what_somebody_has_set_is_left_to_him() {
+    fn striping_set_by_the_user_is_kept() {
         let unset = "/d\nstripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1\n";
         assert_eq!(understood(unset, true), Says::We);
         let one = unset.replace("count:  0", "count:  1");

@@ -243,7 +243,7 @@ mod tests {
     use forebay_staging::destination_in;
 
     #[test]
-    fn a_directory_whose_mode_cannot_be_had_yet_is_ours_alone_and_gets_it_at_the_end() {
+    fn directory_with_a_pending_mode_is_private_until_the_end() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (to, from) = (scratch.path().join("to"), scratch.path().join("from"));
         files::make_directories(&from, 0o755).expect("made");
