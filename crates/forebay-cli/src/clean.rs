@@ -13,7 +13,7 @@ use forebay_mover::{ALREADY_EXISTS, Failure, Number};
 use forebay_record::{RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 use forebay_terminal::{
     CliError, Progress, print_error, print_failures, print_incomplete, print_json, print_status,
     print_warning,
@@ -63,7 +63,7 @@ pub struct Cleaned<'a> {
     /// True if the job and its leftovers were removed.
     removed: bool,
     /// The stage-out; null if nothing was to be staged out.
-    stage_out: Option<&'a Staged>,
+    stage_out: Option<&'a StagingSummary>,
     /// The files that were deleted with the allocation.
     deleted_files: Option<u64>,
     /// Their bytes.
@@ -301,7 +301,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
                 missing.map_or_else(String::new, |lost| format!("; not arrived: {}", told(lost)));
             print_incomplete(staged);
             print_status(&format!("job {id}: removed{deleted}{lost}"));
-            if staged.is_some_and(Staged::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
+            if staged.is_some_and(StagingSummary::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
         }
         (None, _) => {
             print_failures(staged);
@@ -329,7 +329,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
 }
 
 /// How to rescue the files that were not staged out.
-fn hint_after_failures(id: &str, place: &Path, staged: Option<&Staged>) -> String {
+fn hint_after_failures(id: &str, place: &Path, staged: Option<&StagingSummary>) -> String {
     let is_kept = |failure: &Failure| failure.errno == Some(ALREADY_EXISTS);
     let how = if staged.is_some_and(|staged| staged.failures.iter().any(is_kept)) {
         format!(

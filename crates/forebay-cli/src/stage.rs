@@ -15,7 +15,7 @@ use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, system};
 use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_mover::{CopyEvent, Error, KeepChanged, Transfer, carry_out};
-use forebay_staging::{Staged, StagingProgress};
+use forebay_staging::{StagingProgress, StagingSummary};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
     print_stdout,
@@ -138,7 +138,7 @@ fn finish(
     let options = staging.request.options(&id, keep_changed);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
     let seconds = staging.began.elapsed().as_secs_f64();
-    let staged = Staged::new(&moved, &staging.journal, seconds);
+    let staged = StagingSummary::new(&moved, &staging.journal, seconds);
     progress.staged(direction, &staged);
     let shown = staging.shown(if as_json { usize::MAX >> 1 } else { FAILURES_SHOWN })?;
     let is_complete = moved.counts.is_complete();

@@ -73,17 +73,17 @@ impl Snapshot {
 }
 
 /// Decides the next action.
-pub(crate) fn decide(now: &Snapshot, terms: &Parameters, said: &History) -> Action {
+pub(crate) fn decide(now: &Snapshot, terms: &Parameters, history: &History) -> Action {
     let spare_s = now.left_s - now.reserved_s(terms);
     let is_safe = now.files == 0;
     if spare_s <= 0.0 && !is_safe {
         return Action::End;
     }
-    let to_signal = terms.signal_s.filter(|_| !said.signalled);
+    let to_signal = terms.signal_s.filter(|_| !history.signalled);
     if to_signal.is_some_and(|before_s| spare_s <= before_s) {
         return Action::Signal;
     }
-    let news = said.warned_bytes == 0 || now.bytes / 2 >= said.warned_bytes;
+    let news = history.warned_bytes == 0 || now.bytes / 2 >= history.warned_bytes;
     if !is_safe && now.is_near(terms) && news {
         return Action::Warn;
     }
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn warning_at_half_of_the_time_is_repeated_at_twice_the_unsaved_data() {
-        let said = |warned_bytes| History { warned_bytes, ..History::default() };
-        let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &said(before));
+        let history = |warned_bytes| History { warned_bytes, ..History::default() };
+        let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &history(before));
         assert!(matches!(decided(69_000_000, 0), Action::GoOn(_)));
         assert_eq!(decided(71_000_000, 0), Action::Warn);
         assert!(matches!(decided(140_000_000, 71_000_000), Action::GoOn(_)));

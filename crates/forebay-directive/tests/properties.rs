@@ -221,21 +221,21 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// Asserts that a position is in its text, after a line's end, or on the line after the text.
-fn assert_within(place: Position, text: &str) {
+fn assert_within(position: Position, text: &str) {
     let lines: Vec<&str> = text.lines().collect();
-    assert!(place.line >= 1 && place.line <= lines.len() + 1, "{place:?}");
-    let length = lines.get(place.line - 1).map_or(0, |line| line.len());
-    assert!(place.column >= 1 && place.column <= length + 1, "{place:?}");
+    assert!(position.line >= 1 && position.line <= lines.len() + 1, "{position:?}");
+    let length = lines.get(position.line - 1).map_or(0, |line| line.len());
+    assert!(position.column >= 1 && position.column <= length + 1, "{position:?}");
 }
 
 fn assert_problems(problems: &[Problem], texts: &[(Origin, &str)]) {
     for problem in problems {
-        let of = |(origin, _): &&(Origin, &str)| *origin == problem.place.origin;
+        let of = |(origin, _): &&(Origin, &str)| *origin == problem.position.origin;
         let (_, text) = texts.iter().find(of).expect("a text of this origin");
-        assert_within(problem.place, text);
+        assert_within(problem.position, text);
         assert!(!problem.message.is_empty() && !problem.hint.is_empty());
     }
-    assert!(problems.is_sorted_by_key(|problem| problem.place));
+    assert!(problems.is_sorted_by_key(|problem| problem.position));
 }
 
 fn assert_stages(stages: &[Stage]) {

@@ -140,11 +140,11 @@ mod tests {
                     channel.send(b"how far?").expect("send");
                     assert_eq!(channel.receive(100).expect("answer"), b"done");
                 });
-                const PATIENCE: Duration = Duration::from_secs(60);
-                let mut channel = listener.accept(PATIENCE).expect("accept").expect("one");
+                const TIMEOUT: Duration = Duration::from_secs(60);
+                let mut channel = listener.accept(TIMEOUT).expect("accept").expect("one");
                 assert_eq!(channel.receive(100).expect("question"), b"how far?");
                 channel.send(b"done").expect("answer");
-                let waiting = scope.spawn(|| listener.accept(PATIENCE).expect("closed").is_none());
+                let waiting = scope.spawn(|| listener.accept(TIMEOUT).expect("closed").is_none());
                 listener.close().expect("close");
                 assert!(waiting.join().expect("thread"));
             });

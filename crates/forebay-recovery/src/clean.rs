@@ -13,7 +13,7 @@ use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, RecordFile, StagingOptions, WriteFailures, load_pending};
 use forebay_staging::{
-    Roots, StageOut, Staged, Staging, StagingProgress, is_inside_allocation, remove_parts,
+    Roots, StageOut, Staging, StagingProgress, StagingSummary, is_inside_allocation, remove_parts,
 };
 use forebay_store::Allocation;
 
@@ -52,7 +52,7 @@ pub fn clean(
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
-) -> Result<Option<Staged>, Error> {
+) -> Result<Option<StagingSummary>, Error> {
     let lock = match job.lock() {
         // The job has ended in the meantime.
         Err(forebay_record::Error::Host(error)) if error.is_not_found() => return Ok(None),
@@ -96,7 +96,7 @@ pub fn clean(
     remove_partial_files(&job, now == JobState::Lost || !drains, reporter);
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
-    let is_incomplete = |staged: &Staged| !staged.failures.is_empty();
+    let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
     if staged.as_ref().is_some_and(is_incomplete) {
         return Ok(staged);
     }
@@ -176,7 +176,7 @@ fn drain(
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
-) -> Result<Staged, Error> {
+) -> Result<StagingSummary, Error> {
     let record = &job.record;
     if record.keeper.is_some() && !is_inside {
         // The destinations may be paths that existed only in the view.

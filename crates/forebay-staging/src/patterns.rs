@@ -110,7 +110,7 @@ mod tests {
             inner_path: inner_path.to_owned(),
             pfs_path: "/pfs".to_owned(),
             naming: VariableStyle::DataWarp,
-            place: Position { origin: Origin::Script, line: 1, column: 1 },
+            position: Position { origin: Origin::Script, line: 1, column: 1 },
         }
     }
 

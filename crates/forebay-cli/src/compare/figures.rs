@@ -116,7 +116,7 @@ struct Counters {
 
 /// The used members of the application's line of JSON.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct ResultLine {
     io_s: Option<f64>,
     bytes: Option<u64>,
 }
@@ -125,7 +125,7 @@ impl Measured {
     /// From the account of `forebay run --json` and what the job said on its standard output. Lines
     /// that are no results are passed over; several results are added up.
     pub fn of(account: &Account, output: &str, way: Variant) -> Self {
-        let said: Vec<Said> = output
+        let results: Vec<ResultLine> = output
             .lines()
             .filter(|line| line.starts_with('{'))
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -137,10 +137,10 @@ impl Measured {
             Variant::BurstBuffer => stage_out_s,
         };
         let staged = account.stage_in.iter().chain(&account.stage_out);
-        let written = said.iter().filter_map(|said| said.bytes).reduce(|a, b| a + b);
-        let told = said
+        let written = results.iter().filter_map(|line| line.bytes).reduce(|a, b| a + b);
+        let told = results
             .iter()
-            .filter_map(|said| said.io_s)
+            .filter_map(|line| line.io_s)
             .reduce(|a, b| a + b)
             .map(|io_s| (io_s, IoTimeSource::Program));
         let recorded = || {

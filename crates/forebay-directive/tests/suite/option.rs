@@ -44,7 +44,7 @@ fn unsupported_words_of_the_option_are_named() {
     ] {
         let problems = directives_of_bb(text).expect_err(text);
         assert_begins(&lines_of(&problems)[0], expected);
-        assert_eq!(problems[0].place.origin, Origin::Option);
+        assert_eq!(problems[0].position.origin, Origin::Option);
     }
 }
 
@@ -54,7 +54,7 @@ fn option_and_script_are_read_together() {
     for option in ["capacity=1G access=striped type=scratch", JOBDW] {
         let request = with(option, stage).expect("good");
         assert_eq!(request.stage_in.len(), 1);
-        assert_eq!(request.job.expect("jobdw").place.origin, Origin::Option);
+        assert_eq!(request.job.expect("jobdw").position.origin, Origin::Option);
     }
     let problems = with(JOBDW, &format!("#!/bin/bash\n{JOBDW}")).expect_err("two");
     assert_eq!(

@@ -42,7 +42,7 @@ fn stages_name_one_end_inside_and_one_outside() {
     assert_eq!(request.stage_out[0].inner_path, "");
     assert_eq!(request.stage_out[0].pfs_path, "/back_up");
     assert_eq!(request.stage_out[0].kind, StageKind::Directory);
-    assert_eq!(request.stage_out[0].place.line, 7);
+    assert_eq!(request.stage_out[0].position.line, 7);
 }
 
 #[test]

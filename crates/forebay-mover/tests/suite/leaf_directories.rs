@@ -23,10 +23,10 @@ fn planned(place: &Place, transfers: &[(&str, &str)]) -> Journal {
 }
 
 /// The partial directory in `out`.
-fn aside(place: &Place) -> PathBuf {
+fn staging_dir(place: &Place) -> PathBuf {
     let out = place.path("out");
-    let aside = names(&out).into_iter().find(|name| is_aside(name));
-    out.join(aside.expect("one is filled"))
+    let staging_dir = names(&out).into_iter().find(|name| is_aside(name));
+    out.join(staging_dir.expect("one is filled"))
 }
 
 fn moved(place: &Place, on: &(dyn Fn(CopyEvent) + Sync)) -> Moved {
@@ -55,9 +55,9 @@ fn staged_directory_appears_complete_and_is_private_before() {
             if is_aside(&name) {
                 asides.fetch_add(1, Ordering::Relaxed);
                 // Another thread can rename it meanwhile.
-                let aside = fs::metadata(inside).map(|found| found.permissions().mode());
+                let staging_dir = fs::metadata(inside).map(|found| found.permissions().mode());
                 assert!(
-                    aside.is_ok_and(|mode| mode & 0o777 == 0o700)
+                    staging_dir.is_ok_and(|mode| mode & 0o777 == 0o700)
                         || !place.path("out").join(&name).exists()
                 );
             } else {
@@ -214,11 +214,11 @@ fn staging_directory_that_vanishes_is_not_delivered() {
         let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));
         let on = |did| {
             if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-                let aside = aside(&place);
-                let first = names(&aside).remove(0);
+                let staging_dir = staging_dir(&place);
+                let first = names(&staging_dir).remove(0);
                 match whole {
-                    true => fs::remove_dir_all(&aside).expect("purged"),
-                    false => fs::remove_file(aside.join(first)).expect("purged"),
+                    true => fs::remove_dir_all(&staging_dir).expect("purged"),
+                    false => fs::remove_file(staging_dir.join(first)).expect("purged"),
                 }
             }
         };
@@ -360,8 +360,9 @@ fn equal_number_of_names_is_not_enough() {
     let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-            let aside = aside(&place);
-            fs::rename(aside.join(&names(&aside)[0]), aside.join("another")).expect("renamed");
+            let staging_dir = staging_dir(&place);
+            fs::rename(staging_dir.join(&names(&staging_dir)[0]), staging_dir.join("another"))
+                .expect("renamed");
         }
     };
     let moved = moved(&place, &on);

@@ -52,7 +52,7 @@ pub(super) enum Copied {
 }
 
 /// A directory created at a destination, and its source.
-pub(super) struct Made {
+pub(super) struct CreatedDirectory {
     pub(super) target: PathBuf,
     pub(super) source: PathBuf,
 }
@@ -67,7 +67,7 @@ pub(super) struct Queue {
     unwatched: BTreeMap<PathBuf, String>,
     /// The first matching file without a destination.
     pub(super) first_not_staged: Option<PathBuf>,
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<CreatedDirectory>,
     /// When the last version was copied.
     pub(super) last_copied: Option<Instant>,
     /// The watch has reported all files closed before this ticket.
