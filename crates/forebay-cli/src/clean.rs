@@ -134,8 +134,8 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 /// The id of the job that the user means. What cannot be undone needs the whole id.
 fn whole_id(wanted: &str, arguments: &CleanArguments) -> Result<String, CliError> {
     let id = resolve_job(wanted, |job, state| {
-        let is_left = matches!(state, JobState::Left { .. } | JobState::Unreachable);
-        *state == JobState::Lost
+        let is_left = matches!(state, JobState::Orphaned { .. } | JobState::Unreachable);
+        *state == JobState::AllocationLost
             || is_left && (arguments.to.is_some() || !job.needs_user_decision())
     })?;
     if id == wanted {
@@ -224,21 +224,21 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
 fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
-        JobState::Lost => true,
-        JobState::Left { .. } if recorded.needs_user_decision() && !discard => {
+        JobState::AllocationLost => true,
+        JobState::Orphaned { .. } if recorded.needs_user_decision() && !discard => {
             print_status(&format!(
                 "job {id} is left alone, because it was kept or stages nothing out: forebay clean {id} removes it"
             ));
             false
         }
-        JobState::Left { .. } => true,
+        JobState::Orphaned { .. } => true,
         JobState::Unreachable => {
             print_warning(&format!(
                 "job {id}: its allocation is not there; is its file system mounted?"
             ));
             false
         }
-        JobState::Running | JobState::Elsewhere => false,
+        JobState::Running | JobState::OtherHost => false,
     })
 }
 

@@ -61,7 +61,8 @@ fn start_out(arguments: &OutArguments) -> Result<i32, CliError> {
     let mut what = arguments.what.clone();
     if let Some((job, source)) = arguments.job.as_ref().zip(what.source.as_ref()) {
         let job = resolve_job(job, |job, state| {
-            job.record.place.is_some() && !matches!(state, JobState::Elsewhere | JobState::Lost)
+            job.record.place.is_some()
+                && !matches!(state, JobState::OtherHost | JobState::AllocationLost)
         })?;
         what.source = Some(job_staging::path_in(&job, source)?);
     }

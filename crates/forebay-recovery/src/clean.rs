@@ -65,27 +65,27 @@ pub fn clean(
     }
     match &now {
         JobState::Running => return Err(Error::IsRunning(job.record.id)),
-        JobState::Elsewhere if how.discard => {
+        JobState::OtherHost if how.discard => {
             job.remove()?; // the leftovers are on another machine
             return Ok(None);
         }
-        JobState::Elsewhere => return Err(Error::Elsewhere(job.record.runner.host)),
+        JobState::OtherHost => return Err(Error::Elsewhere(job.record.runner.host)),
         JobState::Unreachable if !how.discard => {
             let place = job.record.place.map(|place| place.root);
             return Err(Error::Unreachable(place.unwrap_or_default()));
         }
-        JobState::Left { processes } if !processes.is_empty() => {
+        JobState::Orphaned { processes } if !processes.is_empty() => {
             end_processes(&job.record, processes, how)?;
             now = state(&job)?; // these may have been the last leftovers
         }
-        JobState::Left { .. } | JobState::Lost | JobState::Unreachable => {}
+        JobState::Orphaned { .. } | JobState::AllocationLost | JobState::Unreachable => {}
     }
     let outside = Outside::look(destinations(&job.record, how))?;
     let (now, is_inside) = enter_view(&job, now, how)?;
     if is_inside {
         outside.check()?;
     }
-    if now == JobState::Lost {
+    if now == JobState::AllocationLost {
         // The job's own allocation can no longer be drained; persistent allocations can.
         job.update(|record| {
             record.stage_out.retain(|stage| stage.persistent.is_some());
@@ -93,7 +93,7 @@ pub fn clean(
         })?;
     }
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
-    remove_partial_files(&job, now == JobState::Lost || !drains, reporter);
+    remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
     let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
@@ -101,7 +101,7 @@ pub fn clean(
         return Ok(staged);
     }
     let asked = match now {
-        JobState::Lost if !how.discard => names_with_requests(&job.record)?,
+        JobState::AllocationLost if !how.discard => names_with_requests(&job.record)?,
         _ => Vec::new(),
     };
     if !asked.is_empty() {
@@ -165,7 +165,7 @@ fn enter_view(
     match entered {
         Ok(true) => Ok((state, true)),
         entered if view_is_alive(record) => Ok((state, entered.map_err(Error::View)?)),
-        _ if record.place.as_ref().is_some_and(is_memory) => Ok((JobState::Lost, false)),
+        _ if record.place.as_ref().is_some_and(is_memory) => Ok((JobState::AllocationLost, false)),
         _ => Ok((state, false)),
     }
 }
