@@ -7,8 +7,8 @@ import re
 
 import pytest
 from support.job import KILL
-from support.strace import has_ended, in_between
-from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from support.strace import has_ended, inject_between
+from support.persistent import STRIPED, USE, listed, made, assert_job_allocations_removed, root
 from support.trees import traced_calls
 from support.waiting import wait_until
 
@@ -41,7 +41,7 @@ def test_persistent_files_are_staged_both_ways_immediate_and_deferred(asking):
     assert (asking.pfs / "e").read_text() == "deep\n"
     assert sorted(path.name for path in asking.pfs.iterdir()) == ["e", "in", "now"]
     assert (account["requested"]["files_in"], account["requested"]["files_out"]) == (1, 1)
-    only_jobs_are_gone(asking.job, "proj1", "other")
+    assert_job_allocations_removed(asking.job, "proj1", "other")
 
 
 @pytest.mark.parametrize(("place", "is_synced"), [("$P", True), ("$S", False)])
@@ -67,7 +67,7 @@ def test_failed_request_prevents_destroy(asking):
     cleaned = job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "d" / "f").read_text() == "f\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     assert destroyed(job).returncode == 0
 
 
@@ -87,7 +87,7 @@ def test_killed_job_requests_are_staged_out_before_destroy(asking, where):
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
     assert destroyed(job).returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 def test_requests_lost_with_job_memory_prevent_destroy(asking):
@@ -111,7 +111,7 @@ def test_requests_lost_with_job_memory_prevent_destroy(asking):
     assert (root(job) / "striped" / "f").read_text() == "f\n"
     assert job.command("clean", "--discard", line["job_id"]).returncode == 0
     assert destroyed(job).returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
@@ -133,7 +133,7 @@ def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
             wait_until(lambda: has_ended(keeper))
 
         ((id,),) = (path.name.split("-")[:1] for path in job.state.glob("*.json"))
-        code = in_between(job, "openat", number, f"/proc/{keeper}/stat", dies, "clean", "--kill", id)
+        code = inject_between(job, "openat", number, f"/proc/{keeper}/stat", dies, "clean", "--kill", id)
         has_arrived = (asking.pfs / "f").exists()
         assert (code, has_arrived) in ((None, True), (0, True), (1, False)), number
         if not has_arrived:
@@ -142,7 +142,7 @@ def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
         ended.add(code)
         number += 1
     assert ended == {None, 0, 1}
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_requests_are_kept_while_their_store_is_not_mounted(asking):
@@ -157,4 +157,4 @@ def test_requests_are_kept_while_their_store_is_not_mounted(asking):
     cleaned = job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")

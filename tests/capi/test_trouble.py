@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from support.capi import Asking
+from support.capi import CapiJob
 from support.job import KILL
-from support.strace import killed_at_each
+from support.strace import kill_at_each_syscall
 from support.slow_model import MODEL
 from support.users import reachable
 from support.waiting import wait_until
@@ -54,7 +54,7 @@ def test_ordinary_user_gets_permission_errors(build, programs):
         reached = shutil.copytree(programs, job.directory.parent / "programs")
         reached.chmod(0o755)
         shutil.copy(build / "lib" / "libdatawarp.so", reached)
-        asking = Asking(job, reached)
+        asking = CapiJob(job, reached)
         os.chown(asking.pfs, job.user, job.user)
         secret, closed = asking.pfs / "secret", asking.pfs / "closed"
         secret.write_text("of root")
@@ -149,7 +149,7 @@ def test_killed_status_leaves_no_copy_of_the_request_database(asking):
     job.in_memory()
     asking.script("echo f > $S/f; ask out $S/f pfs/f end; touch asked; sleep 600")
     job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
-    assert list(killed_at_each(job, "unlink", "status"))
+    assert list(kill_at_each_syscall(job, "unlink", "status"))
     cleaned = job.command("clean", "--kill")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"

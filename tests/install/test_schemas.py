@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from support import study_data
-from support.capi import Asking
+from support.capi import CapiJob
 from support.job import DW, INTERRUPT, KILL
 from support.persistent import CREATE, USE, made
 from support.schemas import NAMES, SCHEMAS, complaints
@@ -51,7 +51,7 @@ def killed(job):
 
 
 def accounting(job, build):
-    asking = Asking(job, build / "tests" / "capi")
+    asking = CapiJob(job, build / "tests" / "capi")
     (said,) = asking.says("ask accounting $S")
     return [json.loads(said.split(" ", 1)[1])]
 

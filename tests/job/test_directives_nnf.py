@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.job import KILL
-from support.persistent import only_jobs_are_gone, ran, refused, root
+from support.persistent import assert_job_allocations_removed, ran, refused, root
 from support.waiting import wait_until
 
 JOBDW = "#DW jobdw type=xfs capacity=64MiB name=my-data"
@@ -108,7 +108,7 @@ def test_nnf_copies_into_and_out_of_a_persistent_allocation(job):
     assert sorted(tree(root(job, "proj-1") / "striped")) == ["in/a.dat", "in/deep/b.dat"]
     ran(job, f"rm {PERSISTENT}/in/a.dat", USE, copy_out(f"{PERSISTENT}/in", "%d/out/"))
     assert tree(job.directory / "out") == {"in/deep/b.dat": "b"}
-    only_jobs_are_gone(job, "proj-1")
+    assert_job_allocations_removed(job, "proj-1")
 
 
 def test_older_nnf_types_and_lists_are_accepted(job):

@@ -15,7 +15,7 @@ from support.persistent import (
     begun,
     listed,
     made,
-    only_jobs_are_gone,
+    assert_job_allocations_removed,
     ran,
     refused,
     root,
@@ -34,7 +34,7 @@ def shared(build):
 
 def test_persistent_allocation_is_created_used_and_destroyed(job):
     assert "persistent allocation proj1 of 1.00 MiB made in" in ran(job, "exit 0", CREATE).stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     assert (root(job) / "striped").stat().st_mode & 0o7777 == 0o700
     (job.directory / "in").mkdir()
     (job.directory / "in" / "a.dat").write_text("first")
@@ -49,10 +49,10 @@ def test_persistent_allocation_is_created_used_and_destroyed(job):
     ]
     ran(job, f"echo -n ' second' >> {STRIPED}/b.dat; cat {STRIPED}/b.dat > $DW_JOB_STRIPED/c.dat", DW, USE, *outs)
     assert (job.directory / "b.dat").read_text() == (job.directory / "c.dat").read_text() == "first second"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     done = ran(job, "echo over", DESTROY)
     assert done.stdout == "over\n" and "persistent allocation proj1 destroyed" in done.stderr
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
     assert list((job.state / "persistent").iterdir()) == []
 
 
@@ -79,7 +79,7 @@ def test_script_can_create_and_use_several_persistent_allocations(job):
         f"persistent allocation a-b.c: $DW_PERSISTENT_STRIPED_a-b.c, $DW_PERSISTENT_STRIPED_a_b_c is {second}"
         in used.stderr
     )
-    only_jobs_are_gone(job, "a-b.c", "proj1")
+    assert_job_allocations_removed(job, "a-b.c", "proj1")
 
 
 def test_variables_of_an_outer_job_are_not_inherited(job):
@@ -98,7 +98,7 @@ def test_nnf_jobs_get_the_persistent_variable(job):
     )
     assert done.stdout == f"{root(job, 'proj-1')}/striped/\n"
     ran(job, "true", "#DW destroy_persistent name=proj-1")
-    only_jobs_are_gone(job, "other")
+    assert_job_allocations_removed(job, "other")
 
 
 def test_second_create_is_an_error_that_names_owner_and_time(job):
@@ -109,7 +109,7 @@ def test_second_create_is_an_error_that_names_owner_and_time(job):
     assert refused(job, CREATE, options=("--dry-run",)).startswith("error: job.sh: line 3: there is")
     done = job.command("persistent", "create", "proj1", "--capacity", "1MiB", *job.where)
     assert done.returncode == 1 and "already, made by" in done.stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_requeued_job_reuses_its_own_allocation(job):
@@ -117,7 +117,7 @@ def test_requeued_job_reuses_its_own_allocation(job):
     for number, code in (("17", 0), ("17", 0), ("18", 125)):
         done = job.run(SLURM_JOB_ID=number)
         assert done.returncode == code, done.stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_dry_run_names_persistent_allocations_and_creates_none(job):
@@ -141,7 +141,7 @@ def test_dry_run_names_persistent_allocations_and_creates_none(job):
     assert any(line.startswith(f"stage out   file {STRIPED}/x -> /tmp/x") for line in lines)
     plans = json.loads(job.run("--dry-run", "--json").stdout)["persistent"]
     assert [plan["action"] for plan in plans] == ["create", "use", "use", "destroy"]
-    only_jobs_are_gone(job, "old", "used")
+    assert_job_allocations_removed(job, "old", "used")
 
 
 def test_unknown_name_is_answered_with_the_known_ones(job):
@@ -276,7 +276,7 @@ def test_series_refuses_persistent_allocations(job):
     job.script("true", USE)
     done = job.command("__series", *job.where, "job.sh")
     assert done.returncode == 125 and "cannot be run as a series" in done.stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_persistent_allocation_survives_the_kill_of_one_of_two_jobs(job):
@@ -306,7 +306,7 @@ def test_persistent_allocation_survives_the_kill_of_one_of_two_jobs(job):
     assert cleaned.returncode == 0, cleaned.stderr
     assert (job.directory / "arrived").read_text() == "killed\n"
     assert sorted(path.name for path in (root(job) / "striped").iterdir()) == ["killed", "stays"]
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     ran(job, "true", DESTROY)
 
 
@@ -322,7 +322,7 @@ def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     failed = job.command("clean", one["run_id"])
     assert failed.returncode == 123 and "killed" in failed.stderr  # it says so; nothing can be drained any more
     assert job.command("clean", "--discard", one["run_id"]).returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 def test_failed_stage_out_keeps_the_use_until_it_succeeds(job):
@@ -348,7 +348,7 @@ def test_failed_stage_out_keeps_the_use_until_it_succeeds(job):
     (root(job) / "striped" / "y").write_text("mended")
     assert job.command("clean").returncode == 0
     assert (target.read_text(), (job.directory / "y").read_text()) == ("data\n", "mended")
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_lists_can_name_persistent_allocations(job):
@@ -367,7 +367,7 @@ def test_one_of_two_concurrent_creates_succeeds(job):
     both = [job.start(), job.start()]
     codes = sorted(finished(one).returncode for one in both)
     assert codes == [0, 125]
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_job_runs_and_can_be_stopped_during_removal_of_what_it_destroys(job):
@@ -384,7 +384,7 @@ def test_job_runs_and_can_be_stopped_during_removal_of_what_it_destroys(job):
     assert status == 130 and "persistent allocation proj1 destroyed" in error, error
     (name,) = (job.directory / "names").read_text().split()
     assert name.startswith("forebay-unfinished~proj1~")
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
     assert list((job.state / "persistent").iterdir()) == []
 
 
@@ -396,7 +396,7 @@ def test_private_view_shows_persistent_allocations(job):
     job.where = where
     error = refused(job, USE, options=("--map", f"{job.store}={job.directory}"))
     assert f"it would hide {root(job)}, which the job needs" in error
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can become other users")
@@ -483,4 +483,4 @@ def test_ordinary_user_creates_uses_and_destroys_like_root(shared):
     ran(shared, f"echo x > {STRIPED}/x", CREATE, USE)
     ran(shared, f"cat {STRIPED}/x", USE, options=("--json",))
     ran(shared, "true", DESTROY)
-    only_jobs_are_gone(shared)
+    assert_job_allocations_removed(shared)

@@ -4,7 +4,7 @@ import os
 import time
 
 import pytest
-from support.persistent import begun, listed, made, only_jobs_are_gone, root
+from support.persistent import begun, listed, made, assert_job_allocations_removed, root
 
 # As on NFS, which locks no directory.
 NO_LOCKS = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=EBADF"]
@@ -64,4 +64,4 @@ def test_allocation_created_on_another_node_is_no_leftover_without_locks(job):
     assert done.returncode == 0, done.stderr
     assert young.exists() and not old.exists()
     made(job, "b")
-    only_jobs_are_gone(job, "a", "b")
+    assert_job_allocations_removed(job, "a", "b")

@@ -10,7 +10,7 @@ from support.persistent import (
     begun,
     listed,
     made,
-    only_jobs_are_gone,
+    assert_job_allocations_removed,
     ran,
     refused,
     root,
@@ -23,7 +23,7 @@ def test_job_that_was_not_started_creates_and_destroys_nothing(job):
     stage = "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x"
     error = refused(job, CREATE, DW, stage, "#BB destroy_persistent name=old")
     assert "missing" in error
-    only_jobs_are_gone(job, "old")
+    assert_job_allocations_removed(job, "old")
 
 
 def test_script_that_could_not_start_runs_once_it_is_corrected(job):
@@ -44,7 +44,7 @@ def test_script_that_could_not_start_runs_once_it_is_corrected(job):
         script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
         done = job.run()
         assert done.returncode == 125 and f"cannot run {interpreter}" in done.stderr, done.stderr
-        only_jobs_are_gone(job, "old")
+        assert_job_allocations_removed(job, "old")
         assert (root(job, "old") / "striped" / "data").read_text() == "precious"
         assert listed(job)["old"]["state"] == "ready"
     job.script(f"echo data > {STRIPED}/x", *directives, destroys, "#SBATCH --chdir=work")
@@ -54,7 +54,7 @@ def test_script_that_could_not_start_runs_once_it_is_corrected(job):
     done = job.run()
     assert done.returncode == 0, done.stderr
     assert (job.directory / "work" / "x").read_text() == "data\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 def test_destroy_lines_of_a_job_remove_all_or_nothing(job):
@@ -75,13 +75,13 @@ def test_destroy_lines_of_a_job_remove_all_or_nothing(job):
     assert not (job.directory / "ran").exists()
     (job.directory / "go").touch()
     assert finished(user).returncode == 0
-    only_jobs_are_gone(job, "first", "second")
+    assert_job_allocations_removed(job, "first", "second")
     for name in ("first", "second"):
         assert (root(job, name) / "striped" / "data").read_text() == name
         assert listed(job)[name]["state"] == "ready"
     job.script("touch ran", *destroys)
     assert job.run().returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 @pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
@@ -103,14 +103,14 @@ def test_allocation_used_by_another_job_meanwhile_is_kept(job, own):
     status, error = job.stop_when(process, another_has_used_it, INTERRUPT)
     assert status != 0 and not (job.directory / "ran").exists()
     assert "proj1 stays: another job has used it" in error, error
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     assert (root(job) / "striped" / "user").read_text() == "user\n"
 
 
 @pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
 def test_unused_new_allocation_is_removed_with_its_failed_job(job, own):
     refused(job, CREATE, *own, DW, "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x")
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 def test_job_whose_files_cannot_be_watched_changes_no_allocation(job):
@@ -133,5 +133,5 @@ def test_job_whose_files_cannot_be_watched_changes_no_allocation(job):
     finally:
         job.forebay = real
     assert done.returncode == 125 and "nothing can be watched" in done.stderr, done.stderr
-    only_jobs_are_gone(job, "old", "proj1")
+    assert_job_allocations_removed(job, "old", "proj1")
     ran(job, "true", DESTROY)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from support.job import DW, KILL
-from support.strace import killed_at
+from support.strace import kill_at_syscall
 from support.trees import CAREFUL, kept, stage
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out"
@@ -144,7 +144,7 @@ def test_retry_of_a_staging_keeps_destinations_changed_since_its_start(job, out,
     for name in "abc":
         (tree / name).write_text(f"old {name}")
         os.utime(tree / name)
-    assert killed_at(job, "rename", 2, "stage", "out", *CAREFUL, "in", "out", threads=True) is not None
+    assert kill_at_syscall(job, "rename", 2, "stage", "out", *CAREFUL, "in", "out", threads=True) is not None
     (one,) = kept(job)
     out.mkdir(exist_ok=True)
     for name in "abc":

@@ -222,7 +222,7 @@ def test_best_so_far_is_a_median(tmp_path):
             "file-system", "search" if configuration else "anchor", configuration, seconds=seconds, job_s=seconds
         )  # fmt: skip
     (place,) = figures(study).places
-    assert place.bests() == pytest.approx([1.0, 0.5, 0.5, 0.5, 0.7, 0.9, 0.9])
+    assert place.best_values() == pytest.approx([1.0, 0.5, 0.5, 0.5, 0.7, 0.9, 0.9])
     assert place.best in ({"a": "1"}, {"b": "1"})
 
 
@@ -289,7 +289,7 @@ def test_disturbed_run_is_drawn_but_not_counted(tmp_path):
     (place,) = figures(study).places
     assert place.ratios[1] is None
     assert place.drawn_ratios == pytest.approx([1.0, 0.5, 0.75, 1.0])
-    assert place.best == {"b": "1"} and place.bests()[-1] == pytest.approx(0.75)
+    assert place.best == {"b": "1"} and place.best_values()[-1] == pytest.approx(0.75)
 
 
 def test_best_setting_of_the_final_round_is_shown_without_a_recommendation(tmp_path):

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from support.job import DW
-from support.strace import killed_at, killed_at_each
-from support.trees import CALLS, CAREFUL, PIECE, SEED, forget, goes_on, kept, parts, refused, seen, stage, tree  # noqa: F401
+from support.strace import kill_at_syscall, kill_at_each_syscall
+from support.trees import CALLS, CAREFUL, PIECE, SEED, forget, retry_completes, kept, parts, refused, seen, stage, tree  # noqa: F401
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
@@ -36,8 +36,8 @@ def test_tree_is_copied_unchanged_and_skipped_the_second_time(job, tree):
 def test_staging_killed_at_any_step_ends_in_the_same_state(job, tree, call):
     met = 0
     words = ("stage", "out", *CAREFUL, "in", "out")
-    for _ in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
-        goes_on(job, tree)
+    for _ in kill_at_each_syscall(job, call, *words, threads=True, again=lambda: forget(job)):
+        retry_completes(job, tree)
         forget(job)
         met += 1
     assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
@@ -58,7 +58,7 @@ def test_staging_killed_at_random_moments_ends_in_the_same_state(job, tree):
                 time.sleep(draw.uniform(0, 0.2))
                 process.kill()
                 process.communicate()
-        goes_on(job, tree)
+        retry_completes(job, tree)
         forget(job)
 
 
@@ -312,7 +312,7 @@ def test_job_killed_in_its_stage_out_is_continued(job):
     job.script("mkdir $DW_JOB_STRIPED/out; for i in 1 2 3; do echo $i > $DW_JOB_STRIPED/out/$i; done", DW, STAGE_OUT)
     killed = 0
     for call, number in (("fsync", 1), ("fsync", 2), ("rename", 5), ("pwrite64", 30)):
-        killed += killed_at(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
+        killed += kill_at_syscall(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
         assert job.command("clean", "--kill").returncode == 0
         job.leaves_nothing()
         subprocess.run(["rm", "-rf", job.directory / "results"], check=True)

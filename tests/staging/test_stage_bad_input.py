@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from support.job import DW
-from support.strace import held_at, traced
+from support.strace import pause_at_syscall, traced
 from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
@@ -100,7 +100,7 @@ def failures(job):
 
 @pytest.mark.parametrize("call", ["ftruncate", "fchmod", "fsync", "rename"])
 def test_target_directory_removed_during_staging_fails_and_retry_completes(job, tree, call):
-    with held_at(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+    with pause_at_syscall(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         remove = ["rm", "-rf", job.directory / "out"]
         wait_until(lambda: subprocess.run(remove).returncode == 0, what="the directory to be empty")  # threads write on
     left = kept(job)
@@ -114,7 +114,7 @@ def test_target_directory_removed_during_staging_fails_and_retry_completes(job, 
 
 
 def test_directory_that_replaces_a_file_meanwhile_is_not_changed(job, tree):
-    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+    with pause_at_syscall(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         (job.directory / "out" / "large").mkdir()
         (job.directory / "out" / "large" / "precious").write_text("x")
     assert process.returncode == 123
@@ -124,7 +124,9 @@ def test_directory_that_replaces_a_file_meanwhile_is_not_changed(job, tree):
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "link", "nothing"])
 def test_source_file_that_becomes_something_else_meanwhile_is_reported(job, tree, kind):
-    with held_at(job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out") as process:
+    with pause_at_syscall(
+        job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out"
+    ) as process:
         (tree / "large").unlink()
         (tree / "deep" / "the same").unlink()
         if kind == "directory":
@@ -141,7 +143,9 @@ def test_source_file_that_becomes_something_else_meanwhile_is_reported(job, tree
 
 
 def test_source_directory_that_becomes_a_file_meanwhile_is_reported(job, tree):
-    with held_at(job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out") as process:
+    with pause_at_syscall(
+        job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out"
+    ) as process:
         subprocess.run(["rm", "-rf", tree / "deep"], check=True)
         (tree / "deep").write_text("a file")
     assert process.returncode == 123 and failures(job) and parts(job) == []

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support.job import DW, finished
-from support.strace import killed_at
+from support.strace import kill_at_syscall
 from support.trees import CAREFUL, arrived, files_seen, kept, parts, refused, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
@@ -18,7 +18,7 @@ DAY_S = 24 * 60 * 60
 
 def killed(job):
     """The id of a staging that was killed with a half file in hand."""
-    assert killed_at(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
+    assert kill_at_syscall(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
     (one,) = kept(job)
     assert one["state"] == "interrupted"
     return one["id"]

@@ -8,14 +8,14 @@ import sqlite3
 import pytest
 
 from support.job import NOBODY
-from support.strace import killed_at
+from support.strace import kill_at_syscall
 from support.trees import CAREFUL, SEED, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
 
 def killed(job):
     """The journal of a staging that was killed with a half file in hand; its log lies beside it."""
-    assert killed_at(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
+    assert kill_at_syscall(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
     (journal,) = (job.state / "stagings").glob("*.journal")
     assert journal.with_name(journal.name + "-wal").stat().st_size > 0
     return journal

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support.strace import EVERY_POINT, held_at
+from support.strace import EVERY_POINT, pause_at_syscall
 from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
 from support.users import reachable
 
@@ -135,7 +135,7 @@ def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more
 
 
 def test_vanished_target_is_not_noted_for_each_file(job, tree):
-    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+    with pause_at_syscall(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         shutil.rmtree(job.directory / "out")
     assert process.returncode == 123
     (one,) = kept(job)

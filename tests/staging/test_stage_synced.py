@@ -9,9 +9,9 @@ import sqlite3
 import pytest
 
 from support.job import DW
-from support.strace import killed_at, killed_at_each, points, traced
+from support.strace import kill_at_syscall, kill_at_each_syscall, points, traced
 from support.persistent import CREATE, STRIPED, USE, root
-from support.trees import PIECE, SEED, files_seen, forget, goes_on, kept, parts, seen, stage, traced_calls
+from support.trees import PIECE, SEED, files_seen, forget, retry_completes, kept, parts, seen, stage, traced_calls
 
 WORDS = ("--threads", "1", "--piece", str(PIECE))
 CALLS = "pwrite64,pread64,fsync,syncfs,rename,renameat2"
@@ -200,8 +200,8 @@ def test_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
 @pytest.mark.parametrize("call", ["utimensat", "fsync", "rename"])
 def test_staging_killed_with_single_file_syncs_ends_in_the_same_state(job, source, call):
     words, number = ("stage", "out", *WORDS, "in", "out"), 0
-    for number in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
-        goes_on(job, source)
+    for number in kill_at_each_syscall(job, call, *words, threads=True, again=lambda: forget(job)):
+        retry_completes(job, source)
         forget(job)
     assert number >= 3
 
@@ -216,7 +216,7 @@ def half_files(job):
 
 def killed_between_its_sync_and_its_name(job, kind, *options):
     """A staging that was killed so; its journal, and the half files, which get other contents and keep their times."""
-    assert killed_at(job, *NAMING[kind], "stage", "out", *WORDS, *options, "in", "out", threads=True)
+    assert kill_at_syscall(job, *NAMING[kind], "stage", "out", *WORDS, *options, "in", "out", threads=True)
     (one,) = kept(job)
     left = half_files(job)
     assert left and dict(one["by_state"])["copied"] == 20
@@ -248,7 +248,7 @@ def test_partial_files_from_before_a_restart_are_copied_again(job, source, kind)
 @pytest.mark.parametrize("kind", NAMING)
 def test_unchanged_partial_file_is_not_copied_again(job, source, kind):
     named = NAMING[kind][1] - 1
-    assert killed_at(job, *NAMING[kind], "stage", "out", *WORDS, "in", "out", threads=True)
+    assert kill_at_syscall(job, *NAMING[kind], "stage", "out", *WORDS, "in", "out", threads=True)
     assert len(half_files(job)) == SMALL[kind] - named
     (one,) = kept(job)
     lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"])

@@ -3,7 +3,7 @@
 import pytest
 from support.advice_data import GOOD, GOOD_SYSTEM, profile_of, shared
 from support.mpi import Mpi
-from support.mpi_run import TARGETS, Ran
+from support.mpi_run import TARGETS, MpiRun
 from support.plans import parameter, plan
 
 from forebay.profiles.model import Collective, Hints, Job, WithoutEffect
@@ -19,7 +19,7 @@ FILE = "effect-replib.bbp"
 def ran(build, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
-        yield Ran(build, tmp_path_factory.mktemp("effect"))
+        yield MpiRun(build, tmp_path_factory.mktemp("effect"))
 
 
 def judged(configuration, default, trial):

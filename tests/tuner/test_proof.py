@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from forebay.report.tuning.sentences import told_pairing
+from forebay.report.tuning.sentences import pairing_text
 from forebay.tune.model import Pairing, Verdict
 from forebay.tune.decide.job_time_gain import job_pairing, with_job_time
 from support.plans import run
@@ -14,9 +14,9 @@ TUNED = {"cb_nodes": "4"}
 
 def test_one_pair_is_described_without_an_interval():
     one = Pairing(pairs=1, ratio=2.0, low=1.5, high=2.5, confidence=0.9, default_s=2.0, tuned_s=1.0)
-    assert one.interval is None and "1.50" not in told_pairing(one) and "1 pair" in told_pairing(one)
+    assert one.interval is None and "1.50" not in pairing_text(one) and "1 pair" in pairing_text(one)
     two = msgspec.structs.replace(one, pairs=2)
-    assert two.interval == "1.50 to 2.50" and "1.50 to 2.50" in told_pairing(two)
+    assert two.interval == "1.50 to 2.50" and "1.50 to 2.50" in pairing_text(two)
 
 
 def pairs(default_s, tuned_s, io_s=(2.5, 1.1)):

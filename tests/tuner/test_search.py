@@ -46,7 +46,7 @@ def searched(plan, seconds, runs=(), status=lambda one, number: "ok", **options)
 
 def machine(seed=3, noise=0.03):
     """Times of a made-up machine; the same run has the same time, whenever it is asked for."""
-    made = synthetic_machine.Surface(seed)
+    made = synthetic_machine.SyntheticMachine(seed)
     return lambda one, number: made.seconds(one) * math.exp(random.Random(number).gauss(0, noise))
 
 
@@ -195,7 +195,7 @@ def test_failed_settings_are_neither_repeated_nor_chosen():
 
 
 def test_setting_that_fails_in_the_final_round_is_not_chosen():
-    made, seen = synthetic_machine.Surface(3), {}
+    made, seen = synthetic_machine.SyntheticMachine(3), {}
 
     def seconds(one, number):
         seen[key(one)] = seen.get(key(one), 0) + 1
@@ -221,7 +221,7 @@ def test_search_without_parameters_tries_nothing():
 
 
 def test_disturbed_run_is_repeated_and_not_counted():
-    made = synthetic_machine.Surface(3)
+    made = synthetic_machine.SyntheticMachine(3)
     status = lambda one, number: "contaminated" if number == 2 else "ok"  # noqa: E731
     runs, verdict = searched(plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status)
     assert runs[2].configuration == runs[3].configuration and runs[3].phase == "repeat"
@@ -234,7 +234,7 @@ def test_search_finishes_on_a_machine_that_is_always_disturbed():
 
 
 def test_disturbed_final_run_does_not_hide_a_large_gain():
-    made, late = synthetic_machine.Surface(3), []
+    made, late = synthetic_machine.SyntheticMachine(3), []
 
     def seconds(one, number):
         noise = math.exp(random.Random(number).gauss(0, 0.02))
@@ -256,7 +256,7 @@ def test_forbidden_settings_are_not_run():
 
 
 def test_replay_is_searched_and_the_job_confirms_in_two_pairs():
-    io = synthetic_machine.Surface(3)
+    io = synthetic_machine.SyntheticMachine(3)
     runs = []
     chosen = plan(30, confirm_pairs=2)
     while isinstance(step := next_step(chosen, runs, **RULES), Step):
@@ -269,7 +269,7 @@ def test_replay_is_searched_and_the_job_confirms_in_two_pairs():
 
 
 def test_setting_that_fails_on_the_job_is_not_recommended():
-    io = synthetic_machine.Surface(3)
+    io = synthetic_machine.SyntheticMachine(3)
     runs = []
     while isinstance(step := next_step(plan(30, confirm_pairs=2), runs, **RULES), Step):
         seconds = io.seconds(step.configuration)

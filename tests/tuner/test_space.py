@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.advice_data import GOOD, GOOD_SYSTEM, local, profile_of, shared
 from support.record_data import log
-from support.mpi_run import TARGETS, Ran
+from support.mpi_run import TARGETS, MpiRun
 from support.plans import plan as plan_with
 
 from forebay.profiles.model import Collective, Hints, Job, Profile
@@ -19,7 +19,7 @@ MIB = 1 << 20
 def ran(build, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
-        yield Ran(build, tmp_path_factory.mktemp("space"))
+        yield MpiRun(build, tmp_path_factory.mktemp("space"))
 
 
 @pytest.fixture(scope="module")

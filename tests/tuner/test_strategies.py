@@ -41,12 +41,12 @@ def test_three_strategies_exist_and_another_name_is_an_error():
 @pytest.mark.parametrize("name", NAMES)
 def test_proposals_are_new_effective_allowed_and_repeatable_by_seed(name):
     forbidden = lambda one: "no" if one.get(NODES) == "8" else None  # noqa: E731
-    trials = played(name, synthetic_machine.Surface(3), 15, forbidden=forbidden)
+    trials = played(name, synthetic_machine.SyntheticMachine(3), 15, forbidden=forbidden)
     names = [key(trial.configuration) for trial in trials]
     assert len(trials) > 3 and len(set(names)) == len(names) and () not in names
     assert all(synthetic_machine.acting(trial.configuration) == trial.configuration for trial in trials)
     assert not any(forbidden(trial.configuration) for trial in trials)
-    assert played(name, synthetic_machine.Surface(3), 15, forbidden=forbidden) == trials
+    assert played(name, synthetic_machine.SyntheticMachine(3), 15, forbidden=forbidden) == trials
 
 
 @pytest.mark.parametrize("name", ["random", "tpe"])
@@ -112,7 +112,7 @@ def test_default_strategy_gets_closest_on_synthetic_machines():
     def mean(name):
         found = []
         for seed in range(3):
-            machine = synthetic_machine.Surface(seed)
+            machine = synthetic_machine.SyntheticMachine(seed)
             best = min(machine.seconds(one) for one in synthetic_machine.configurations())
             tried = [machine.seconds(trial.configuration) for trial in played(name, machine, 14, seed)]
             found.append(min(tried) / best)
