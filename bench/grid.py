@@ -203,10 +203,10 @@ def under_forebay(grid: Grid, build: pathlib.Path, place: pathlib.Path, script: 
 def job_script(grid: Grid, build: pathlib.Path) -> str:
     """The default run as a user would write it down."""
     head = ["#!/bin/bash", f"#SBATCH --job-name={grid.name}", f"#SBATCH --ntasks={grid.ranks}"]
-    return "\n".join([*head, *surroundings(build), shlex.join(command(grid, build)), ""])
+    return "\n".join([*head, *setup_lines(build), shlex.join(command(grid, build)), ""])
 
 
-def surroundings(build: pathlib.Path) -> list[str]:
+def setup_lines(build: pathlib.Path) -> list[str]:
     """Lines of a script before a kernel is launched."""
     exports = " ".join(f"{name}={value}" for name, value in LAUNCHING.items())
     return [f"export {exports}", f'export LD_PRELOAD="{idle(build)}:$LD_PRELOAD"']

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import msgspec
-from grid import PROJECT, RESULTS, command, job_script, make_idle, prepare, surroundings
+from grid import PROJECT, RESULTS, command, job_script, make_idle, prepare, setup_lines
 from grid_kernels import Grid, grids
 
 from forebay.tune.model import Configuration, Run, Verdict, key
@@ -95,7 +95,7 @@ def search(grid: Grid, build: pathlib.Path, budget_runs: int) -> Outcome:
         words = [str(build / "bin" / "forebay"), "tune", "--budget", str(budget_runs), "--on", "file-system"]
         words += ["--objective", "io", "--pfs-model", str(PROJECT / "machines" / f"{grid.model}.toml")]
         if grid.check:
-            check = [*surroundings(build), shlex.join([*command(grid, build), *grid.check])]
+            check = [*setup_lines(build), shlex.join([*command(grid, build), *grid.check])]
             words += ["--check", "\n".join(check)]
         environment = os.environ | {"FOREBAY_STATE": str(place / "state")}
         subprocess.run([*words, "job.sh"], cwd=place, env=environment, check=True, stdout=sys.stderr)

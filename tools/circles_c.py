@@ -61,7 +61,7 @@ def objects_of(folder: Path, sources: list[Path], out: Path) -> dict[Path, str]:
     return found
 
 
-def against_the_order(graph: dict[str, set[str]]) -> list[str]:
+def upward_imports(graph: dict[str, set[str]]) -> list[str]:
     """By a call, or by an include: a header may hold types and inline functions alone."""
     edges = {(file, other) for file, others in graph.items() for other in others}
     for source in Path("mpi").glob("*/*.[ch]"):
@@ -105,7 +105,7 @@ def main() -> int:
     for folder, sources, out, names in programs:
         graph = calls(objects_of(folder, sources, out), names)
         wrong += ["a circle of calls: " + ", ".join(circle) for circle in circles(graph)]
-        wrong += against_the_order(graph) if folder.name == "mpi" else []
+        wrong += upward_imports(graph) if folder.name == "mpi" else []
     for line in sorted(set(wrong)):
         print(f"error: {line}", file=sys.stderr)
     if wrong:

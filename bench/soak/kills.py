@@ -101,7 +101,7 @@ class Undisturbed:
         try:
             seconds = min(timed(here) for _ in range(2))
             trace = here.scratch / "trace"
-            ended_well(here, here.start("strace", "-D", "-qq", "-o", trace, "-e", "trace=" + ",".join(CALLS)))
+            assert_succeeded(here, here.start("strace", "-D", "-qq", "-o", trace, "-e", "trace=" + ",".join(CALLS)))
             counted = collections.Counter(re.findall(r"^(\w+)\(", trace.read_text(), re.MULTILINE))
             return seconds, counted
         finally:
@@ -110,14 +110,14 @@ class Undisturbed:
 
 def timed(here: Round) -> float:
     began = time.monotonic()
-    ended_well(here, here.start())
+    assert_succeeded(here, here.start())
     seconds = time.monotonic() - began
     whole(here)
     nothing_left(here, set())
     return seconds
 
 
-def ended_well(here: Round, process: subprocess.Popen) -> None:
+def assert_succeeded(here: Round, process: subprocess.Popen) -> None:
     if process.wait(PATIENCE_S) != 0:
         raise Wrong(f"an undisturbed run ended with {process.returncode}: {here.said()}")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.capi import Asking
+from support.capi import CapiJob
 
 
 @pytest.fixture
@@ -13,4 +13,4 @@ def programs(build):
 
 @pytest.fixture
 def asking(job, programs):
-    return Asking(job, programs)
+    return CapiJob(job, programs)

@@ -5,7 +5,7 @@ import json
 SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
 
 
-def test_what_programs_deferred_is_staged_out_before_the_end(asking):
+def test_deferred_requests_are_staged_out_before_the_job_end(asking):
     asking.script("echo result > $S/f; ask out $S/f pfs/f end > said; exec sleep 300")
     done = asking.job.run(*SOON)
     account = json.loads(done.stdout)
@@ -15,7 +15,7 @@ def test_what_programs_deferred_is_staged_out_before_the_end(asking):
     asking.job.leaves_nothing()
 
 
-def test_what_programs_asked_for_and_did_not_arrive_is_named(asking):
+def test_requested_files_that_did_not_arrive_are_named(asking):
     asking.script("echo result > $S/f; ask out $S/f pfs/f end > said; mkdir -p pfs/f/f; exec sleep 300")
     done = asking.job.run(*SOON)
     account = json.loads(done.stdout)

@@ -27,7 +27,7 @@ def test_revoke_of_file_and_directory_is_refused_the_second_time(asking):
     asking.job.leaves_nothing()
 
 
-def test_a_part_is_activated_and_the_rest_goes_at_the_end(asking):
+def test_activated_part_is_staged_at_once_and_the_rest_at_the_job_end(asking):
     said = asking.says(
         f"{MADE} ask out $S/d/e/a - revoke; ask out-directory $S/d/e - activate; ask wait-directory $S/d/e\n"
         "ask query-directory $S/d/e; ask out-list - activate $S/d/a; ask wait $S/d/a; ls pfs/d pfs/d/e; rm $S/d/e/b"
@@ -36,7 +36,7 @@ def test_a_part_is_activated_and_the_rest_goes_at_the_end(asking):
     assert out(asking) == ["a", "b", "e/b"]
 
 
-def test_what_was_revoked_may_be_asked_for_again_alone_or_with_all(asking):
+def test_revoked_file_can_be_requested_again_alone_or_with_its_directory(asking):
     said = asking.says(
         f"{MADE} for f in a e/a; do ask out $S/d/$f - revoke; done; ask out $S/d/a pfs/other end\n"
         "ask query $S/d/a; mkdir pfs/all; ask out-directory $S/d/e pfs/all end; ask query-directory $S/d/e"
@@ -48,7 +48,7 @@ def test_what_was_revoked_may_be_asked_for_again_alone_or_with_all(asking):
     assert out(asking) == ["a", "b", "e/a", "e/b"]
 
 
-def test_a_name_stands_for_all_that_was_asked_for_below_it(asking):
+def test_directory_name_selects_all_requests_below_it(asking):
     said = asking.says(
         "mkdir -p $S/d pfs/d; for f in a b; do echo > $S/d/$f; ask out $S/d/$f pfs/d/$f end; done\n"
         "ask out-directory $S/d - revoke; ask query-directory $S/d"
@@ -57,7 +57,7 @@ def test_a_name_stands_for_all_that_was_asked_for_below_it(asking):
     assert out(asking) == []
 
 
-def test_a_part_is_terminated_while_the_directory_is_copied(asking):
+def test_terminate_of_one_file_leaves_its_directory_copy_running(asking):
     (asking.job.directory / "slow.toml").write_text(MODEL)
     said = asking.says(
         "mkdir -p $S/d/e pfs/d; head -c 50M /dev/zero > $S/d/e/large; echo > $S/d/small\n"
@@ -75,7 +75,7 @@ def test_a_part_is_terminated_while_the_directory_is_copied(asking):
     asking.job.leaves_nothing()
 
 
-def test_after_kill_9_and_after_a_failure_what_was_revoked_stays_so(asking):
+def test_revoked_request_stays_revoked_after_kill_or_failure(asking):
     job = asking.job
     asking.script(f"{MADE} ask out $S/d/a - revoke; ask out-directory $S/d/e - revoke; touch said; sleep 600")
     job.stop_when(job.start(), (job.directory / "said").exists, KILL)
@@ -91,7 +91,7 @@ def test_after_kill_9_and_after_a_failure_what_was_revoked_stays_so(asking):
     job.leaves_nothing()
 
 
-def test_what_was_revoked_is_still_staged_out_by_the_scripts_own_line(asking):
+def test_revoked_file_is_still_staged_out_by_its_directive(asking):
     job, target = asking.job, asking.pfs / "d"
     line = "#DW stage_out type=directory source=$DW_JOB_STRIPED/d destination=%d/pfs/d"
     body = "mkdir -p $S/d pfs/d/a; echo a > $S/d/a; ask out-directory $S/d pfs/d end; ask out $S/d/a - revoke"

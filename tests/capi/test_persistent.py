@@ -7,8 +7,8 @@ import re
 
 import pytest
 from support.job import KILL
-from support.strace import has_ended, in_between
-from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from support.strace import has_ended, inject_between
+from support.persistent import STRIPED, USE, listed, made, assert_job_allocations_removed, root
 from support.trees import traced_calls
 from support.waiting import wait_until
 
@@ -20,7 +20,7 @@ def destroyed(job):
     return job.command("persistent", "destroy", "proj1")
 
 
-def test_files_go_both_ways_now_and_at_the_end(asking):
+def test_persistent_files_are_staged_both_ways_immediate_and_deferred(asking):
     made(asking.job)
     made(asking.job, "other")
     (asking.pfs / "in").write_text("input\n")
@@ -41,11 +41,11 @@ def test_files_go_both_ways_now_and_at_the_end(asking):
     assert (asking.pfs / "e").read_text() == "deep\n"
     assert sorted(path.name for path in asking.pfs.iterdir()) == ["e", "in", "now"]
     assert (account["requested"]["files_in"], account["requested"]["files_out"]) == (1, 1)
-    only_jobs_are_gone(asking.job, "proj1", "other")
+    assert_job_allocations_removed(asking.job, "proj1", "other")
 
 
 @pytest.mark.parametrize(("place", "is_synced"), [("$P", True), ("$S", False)])
-def test_what_is_asked_for_is_synced_where_it_outlives_the_job(asking, place, is_synced):
+def test_requested_stage_in_to_persistent_allocation_is_synced(asking, place, is_synced):
     made(asking.job)
     (asking.pfs / "in").write_text("input\n")
     asking.script(f"{P}; ask in {place}/f pfs/in; ask wait {place}/f; cat {place}/f", USE)
@@ -55,7 +55,7 @@ def test_what_is_asked_for_is_synced_where_it_outlives_the_job(asking, place, is
     assert bool([line for line in lines if re.search(r"fsync\(.*\.part>", line)]) == is_synced
 
 
-def test_what_did_not_arrive_keeps_it_from_being_destroyed(asking):
+def test_failed_request_prevents_destroy(asking):
     job = asking.job
     made(job)
     spoiled = "mkdir pfs/d; ask out $P/f pfs/d/f end; rmdir pfs/d; echo > pfs/d"
@@ -67,12 +67,12 @@ def test_what_did_not_arrive_keeps_it_from_being_destroyed(asking):
     cleaned = job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "d" / "f").read_text() == "f\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     assert destroyed(job).returncode == 0
 
 
 @pytest.mark.parametrize("where", ["directory", "memory"])
-def test_after_kill_9_it_is_staged_out_before_it_is_destroyed(asking, where):
+def test_killed_job_requests_are_staged_out_before_destroy(asking, where):
     job = asking.job
     made(job)
     if where == "memory":
@@ -87,10 +87,10 @@ def test_after_kill_9_it_is_staged_out_before_it_is_destroyed(asking, where):
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
     assert destroyed(job).returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
-def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(asking):
+def test_requests_lost_with_job_memory_prevent_destroy(asking):
     job = asking.job
     made(job)
     where = job.where
@@ -111,7 +111,7 @@ def test_requests_that_went_with_the_jobs_memory_keep_it_from_being_destroyed(as
     assert (root(job) / "striped" / "f").read_text() == "f\n"
     assert job.command("clean", "--discard", line["job_id"]).returncode == 0
     assert destroyed(job).returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
@@ -133,7 +133,7 @@ def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
             wait_until(lambda: has_ended(keeper))
 
         ((id,),) = (path.name.split("-")[:1] for path in job.state.glob("*.json"))
-        code = in_between(job, "openat", number, f"/proc/{keeper}/stat", dies, "clean", "--kill", id)
+        code = inject_between(job, "openat", number, f"/proc/{keeper}/stat", dies, "clean", "--kill", id)
         has_arrived = (asking.pfs / "f").exists()
         assert (code, has_arrived) in ((None, True), (0, True), (1, False)), number
         if not has_arrived:
@@ -142,10 +142,10 @@ def test_requests_lost_with_the_memory_during_clean_prevent_destroy(asking):
         ended.add(code)
         number += 1
     assert ended == {None, 0, 1}
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_what_was_asked_for_is_not_forgotten_while_its_store_is_not_mounted(asking):
+def test_requests_are_kept_while_their_store_is_not_mounted(asking):
     job = asking.job
     made(job)
     asking.script(f"{P}; echo f > $P/f; ask out $P/f pfs/f end; touch asked; exec sleep 600", USE)
@@ -157,4 +157,4 @@ def test_what_was_asked_for_is_not_forgotten_while_its_store_is_not_mounted(aski
     cleaned = job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")

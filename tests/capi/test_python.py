@@ -76,7 +76,7 @@ for refused, number in ((buffer / "b", errno.EINVAL), (buffer / "no", errno.ENOE
 """
 
 
-def test_the_same_can_be_asked_from_python(asking):
+def test_python_module_stages_like_the_c_library(asking):
     (asking.job.directory / "program.py").write_text(PROGRAM)
     (asking.pfs / "later").mkdir()
     asking.job.script(f"{PATHS}; {sys.executable} program.py", DW)
@@ -86,14 +86,14 @@ def test_the_same_can_be_asked_from_python(asking):
     assert [path.name for path in (asking.pfs / "later").iterdir() if path.is_file()] == ["c"]
 
 
-def test_importing_it_is_light():
+def test_stage_module_import_loads_little():
     heavy = "numpy", "msgspec", "click", "subprocess", "asyncio"
     check = f"import sys, forebay.stage; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
-def test_python_outside_of_a_job_gets_an_exception_that_says_what_to_do(build):
+def test_python_outside_a_job_raises_error_with_hint(build):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY")}
     environment |= WITHOUT_CONFIGURATION
     environment["LD_LIBRARY_PATH"] = str(build / "lib")

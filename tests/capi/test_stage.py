@@ -18,7 +18,7 @@ MISSING = str(-errno.ENOENT)
 BUSY = str(-errno.EBUSY)
 
 
-def test_a_file_goes_out_now_and_is_seen_to_arrive_while_the_job_runs(asking):
+def test_immediate_stage_out_arrives_while_the_job_runs(asking):
     said = asking.says(
         "echo result > $S/f; ask out $S/f pfs/f now; ask poll $S/f; ask wait $S/f; cat pfs/f; ask query $S/f"
     )
@@ -27,7 +27,7 @@ def test_a_file_goes_out_now_and_is_seen_to_arrive_while_the_job_runs(asking):
     asking.job.leaves_nothing()
 
 
-def test_a_file_comes_in_and_paths_may_be_relative_and_lead_through_links(asking):
+def test_stage_in_accepts_relative_paths_and_links(asking):
     (asking.pfs / "f").write_text("input\n")
     said = asking.says(
         "ln -s $S link; ask in link/f pfs/f; ask wait link/f; cat $S/f; cd $S; ask query ./f; ask query $S/../striped/f"
@@ -35,7 +35,7 @@ def test_a_file_comes_in_and_paths_may_be_relative_and_lead_through_links(asking
     assert said == ["0", "0", "input", DONE, DONE]
 
 
-def test_directories_go_both_ways_with_all_that_is_in_them(asking):
+def test_directories_are_staged_both_ways_with_all_their_contents(asking):
     (asking.pfs / "in" / "empty").mkdir(parents=True)
     (asking.pfs / "in" / "deep").mkdir(mode=0o750)
     (asking.pfs / "in" / "deep" / "a").write_text("a")
@@ -52,7 +52,7 @@ def test_directories_go_both_ways_with_all_that_is_in_them(asking):
     assert (out / "deep").stat().st_mode & 0o777 == 0o750 and os.readlink(out / "link") == "nowhere"
 
 
-def test_lists_go_both_ways(asking):
+def test_lists_are_staged_both_ways(asking):
     for name in ("a", "b"):
         (asking.pfs / name).write_text(name)
     (asking.pfs / "out").mkdir()
@@ -79,7 +79,7 @@ def test_deferred_request_is_staged_at_the_end_unless_revoked_or_activated(askin
     asking.job.leaves_nothing()
 
 
-def test_a_directory_can_be_deferred_too_and_is_staged_as_it_is_at_the_end(asking):
+def test_deferred_directory_is_staged_as_it_is_at_the_job_end(asking):
     said = asking.says(
         "mkdir $S/d $S/r; echo 1 > $S/d/a; echo 1 > $S/r/a; for d in d r; do ask out-directory $S/$d pfs end; done\n"
         "ask query-directory $S/d; ask query $S/d/a; ask query $S/d/no; ask out-directory $S/r - revoke\n"
@@ -89,19 +89,19 @@ def test_a_directory_can_be_deferred_too_and_is_staged_as_it_is_at_the_end(askin
     assert [path.name for path in asking.pfs.iterdir()] == ["b"]
 
 
-def test_of_many_checkpoints_only_the_newest_is_drained(asking):
+def test_only_the_newest_checkpoint_is_drained(asking):
     asking.says("checkpoints $S pfs 200")
     assert [(path.name, path.read_text()) for path in asking.pfs.iterdir()] == [("checkpoint.199", "step 199\n")]
     asking.job.leaves_nothing()
 
 
-def test_a_removed_file_takes_its_request_with_it(asking):
+def test_removing_a_file_drops_its_request(asking):
     said = asking.says("for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a")
     assert said == ["0", "0", MISSING]
     assert [path.name for path in asking.pfs.iterdir()] == ["b"]
 
 
-def test_what_a_killed_job_asked_for_is_drained(asking):
+def test_requests_of_a_killed_job_are_drained(asking):
     asking.says("checkpoints $S pfs -3", "--time", "0:01", status=124)
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
     asking.job.leaves_nothing()
@@ -114,7 +114,7 @@ ask out $S/$f - activate; ask wait $S/$f; ask query $S/$f; done > said; sort -u 
 """
 
 
-def test_failures_are_listed_until_they_are_mended_or_wanted_no_more(asking):
+def test_failures_are_listed_until_fixed_or_revoked(asking):
     said = asking.says(
         f"{SPOILED} ask failed $S; rm $S/b pfs/a; mkdir pfs/a; ask out $S/a pfs/a/a now; ask wait $S/a\n"
         "ask failed $S; ask terminate $S/c; ask failed $S; ask query $S/c; ask query $S/b"
@@ -126,7 +126,7 @@ def test_failures_are_listed_until_they_are_mended_or_wanted_no_more(asking):
     asking.job.leaves_nothing()
 
 
-def test_what_did_not_arrive_keeps_the_allocation_until_it_can_be_drained(asking):
+def test_failed_request_keeps_the_allocation_until_it_is_drained(asking):
     asking.says(SPOILED, status=123)
     assert asking.err.count("error: stage out: ") == 3 and "nothing was deleted" in asking.err
     for name in "abc":
@@ -138,7 +138,7 @@ def test_what_did_not_arrive_keeps_the_allocation_until_it_can_be_drained(asking
     asking.job.leaves_nothing()
 
 
-def test_terminating_ends_a_copy_at_once_and_leaves_no_part_of_it(asking):
+def test_terminate_stops_a_copy_at_once_and_leaves_no_partial_file(asking):
     (asking.job.directory / "slow.toml").write_text(MODEL)
     said = asking.says(
         "head -c 50M /dev/zero > $S/f; ask out $S/f pfs/f now; ask query $S/f; ask out $S/f pfs/f now\n"
@@ -159,7 +159,7 @@ def test_bad_arguments_are_refused(asking):
     assert outside.read_text() == "outside\n"
 
 
-def test_outside_of_a_job_every_call_is_refused_at_once(programs, tmp_path):
+def test_every_call_outside_a_job_is_refused_at_once(programs, tmp_path):
     here = {name: value for name, value in os.environ.items() if name != "FOREBAY_REQUESTS"}
 
     def ask(*words, **more):
@@ -177,18 +177,18 @@ def test_outside_of_a_job_every_call_is_refused_at_once(programs, tmp_path):
     assert ask("query", file, FOREBAY_REQUESTS=str(tmp_path / "gone")) == str(-errno.ENOTCONN)
 
 
-def test_threads_children_and_signals_do_no_harm(asking):
+def test_requests_work_with_threads_children_and_signals(asking):
     assert asking.says("together $S pfs") == []
     assert len(list(asking.pfs.iterdir())) == 8 * 20 + 2
     assert all(path.read_text() for path in asking.pfs.iterdir())
 
 
-def test_two_programs_at_once(asking):
+def test_two_programs_stage_at_the_same_time(asking):
     asking.says("mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n")
     assert [len(list((asking.pfs / name).iterdir())) for name in "ab"] == [162, 162]
 
 
-def test_layout_and_account_tell_what_is_so(asking):
+def test_layout_and_usage_calls_return_true_values(asking):
     said = asking.says(
         "touch $S/empty; echo 1 > $S/full; ask stripes $S/empty; ask stripes $S; ask set-stripes $S/empty 1048576 1\n"
         "ask set-stripes $S/empty 2097152 1; ask set-stripes $S/empty 1048576 2; ask set-stripes $S/full 1048576 1\n"
@@ -203,7 +203,7 @@ def test_layout_and_account_tell_what_is_so(asking):
     assert account["fragments"][0]["capacity_max"] == 64 << 20
 
 
-def test_the_account_of_the_run_tells_what_was_staged_by_request(asking):
+def test_run_summary_counts_what_was_staged_by_request(asking):
     (asking.pfs / "in").write_text("12345")
     asking.script(
         "exec > /dev/null; ask in $S/in pfs/in; ask wait $S/in; ask out $S/in pfs/now now; ask wait $S/in\n"
@@ -217,14 +217,14 @@ def test_the_account_of_the_run_tells_what_was_staged_by_request(asking):
     assert (account["stage_out"]["files"], account["exit_code"]) == (1, 0)
 
 
-def test_immediate_stages_that_wait_when_the_job_ends_are_carried_out(asking):
+def test_immediate_requests_queued_at_the_job_end_are_carried_out(asking):
     asking.says("for i in $(seq 100); do echo $i > $S/$i; done; exec > /dev/null; ask out-list pfs now $S/*")
     assert sorted(int(path.read_text()) for path in asking.pfs.iterdir()) == list(range(1, 101))
     asking.job.leaves_nothing()
 
 
 @pytest.mark.parametrize("where", ["directory", "memory"])
-def test_after_kill_9_of_forebay_run_clean_drains_what_was_asked_for(asking, where):
+def test_clean_drains_requests_after_forebay_run_is_killed(asking, where):
     job = asking.job
     if where == "memory":
         job.in_memory()
@@ -238,7 +238,7 @@ def test_after_kill_9_of_forebay_run_clean_drains_what_was_asked_for(asking, whe
     job.leaves_nothing()
 
 
-def test_after_kill_9_in_the_midst_of_a_copy_clean_leaves_no_part_of_it(asking):
+def test_clean_removes_partial_files_of_a_killed_request_copy(asking):
     job = asking.job
     (job.directory / "slow.toml").write_text(MODEL)
     job.where += ["--pfs-model", "slow.toml", "--pfs-root", asking.pfs]
@@ -252,14 +252,14 @@ def test_after_kill_9_in_the_midst_of_a_copy_clean_leaves_no_part_of_it(asking):
     job.leaves_nothing()
 
 
-def test_a_program_that_is_killed_takes_nothing_of_what_it_asked_for_with_it(asking):
+def test_requests_of_a_killed_program_are_carried_out(asking):
     asking.says(
         "checkpoints $S pfs -3 & while ! [ -e said ]; do sleep 0.01; done; kill -9 $!; wait; ask query $S/checkpoint.2"
     )
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
 
 
-def test_in_a_job_without_a_striped_namespace_nothing_listens(asking):
+def test_job_without_striped_namespace_has_no_request_server(asking):
     directive = DW.replace("striped", "private")
     asking.job.script(
         f'PATH={asking.programs}:$PATH; cd "$SLURM_SUBMIT_DIR"\necho > $DW_JOB_PRIVATE/f; ask query $DW_JOB_PRIVATE/f',
@@ -268,7 +268,7 @@ def test_in_a_job_without_a_striped_namespace_nothing_listens(asking):
     assert asking.job.run(FOREBAY_REQUESTS="/outer").stdout == f"{INVALID}\n"
 
 
-def test_the_header_serves_c99_and_cplusplus_and_the_ranks_of_an_mpi_program(asking, build, tmp_path):
+def test_header_compiles_as_c99_and_cplusplus_and_works_under_mpi(asking, build, tmp_path):
     compiled(build, tmp_path / "c", "ask.c", "cc", "-std=c99", "-Wpedantic", "-D_XOPEN_SOURCE=700")
     (tmp_path / "plain.cc").write_text('#include <datawarp.h>\nint main() { return dw_wait_file_stage("/") == 0; }\n')
     include, library = build / "include", build / "lib"
@@ -280,7 +280,7 @@ def test_the_header_serves_c99_and_cplusplus_and_the_ranks_of_an_mpi_program(ask
     assert sorted(path.read_text() for path in asking.pfs.iterdir()) == ["rank 0\n", "rank 1\n", "rank 2\n"]
 
 
-def test_the_header_and_the_library_have_the_same_functions(build):
+def test_header_and_the_library_have_the_same_functions(build):
     header = (build / "include" / "datawarp.h").read_text()
     declared = {
         line.split("dw_", 1)[1].split("(")[0] for line in header.splitlines() if line.startswith(("int dw", "char *dw"))
@@ -292,7 +292,7 @@ def test_the_header_and_the_library_have_the_same_functions(build):
     assert exported == {f"dw_{name}" for name in declared} and len(exported) == 24
 
 
-def test_what_a_program_has_staged_is_read_again_where_that_is_asked_for(asking):
+def test_requested_staging_is_verified_where_verification_is_on(asking):
     job, own = asking.job, asking.job.forebay
     asking.script("echo x > $S/x; ask out $S/x pfs/x now; ask wait $S/x; ask query $S/x")
     job.forebay, calls = "strace", job.directory / "calls"
@@ -314,7 +314,7 @@ PARTS = "$(ls -A pfs | grep -c part)"
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_so_many_requests_are_copied_at_the_same_time_as_were_asked_for(asking, most):
+def test_concurrent_requests_are_limited_to_the_option(asking, most):
     (asking.job.directory / "slow.toml").write_text(MODEL)
     said = asking.says(
         f"ask concurrency $S {most}; for n in 1 2 3 4 5; do head -c 4M /dev/zero > $S/$n; ask out $S/$n pfs/$n now; done\n"
@@ -326,7 +326,7 @@ def test_so_many_requests_are_copied_at_the_same_time_as_were_asked_for(asking, 
     assert sorted(path.name for path in asking.pfs.iterdir()) == ["1", "2", "3", "4", "5"]
 
 
-def test_the_rate_of_staging_bounds_all_requests_together(asking):
+def test_rate_limit_covers_all_requests_together(asking):
     """A block of the first one takes for ever; the second one, of one byte, would take a second by itself."""
     said = asking.says(
         "head -c 5M /dev/zero > $S/large; echo -n 1 > $S/small; ask out $S/large pfs/large now\n"

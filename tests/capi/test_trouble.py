@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from support.capi import Asking
+from support.capi import CapiJob
 from support.job import KILL
-from support.strace import killed_at_each
+from support.strace import kill_at_each_syscall
 from support.slow_model import MODEL
 from support.users import reachable
 from support.waiting import wait_until
@@ -20,7 +20,7 @@ FAILED = "0 0 0 0 1"
 FULL, INVALID = str(-errno.ENOSPC), str(-errno.EINVAL)
 
 
-def test_requests_in_full_allocation_fail_without_a_promise(asking):
+def test_requests_in_full_allocation_fail(asking):
     asking.job.in_memory()
     (asking.pfs / "large").write_bytes(bytes(1 << 20))
     said = asking.says(
@@ -35,7 +35,7 @@ def test_requests_in_full_allocation_fail_without_a_promise(asking):
     asking.job.leaves_nothing()
 
 
-def test_the_number_of_each_failure_is_told(asking):
+def test_each_failure_returns_its_errno(asking):
     said = asking.says(
         "mkdir -p $S/d pfs/d/stands; mkfifo $S/d/fifo; echo > $S/d/stands; echo > $S/d/fine\n"
         "ask out-directory $S/d pfs/d now; ask wait-directory $S/d; ask query-directory $S/d; ask failed $S; rm -r $S/d"
@@ -45,7 +45,7 @@ def test_the_number_of_each_failure_is_told(asking):
     assert told == {"fifo": errno.EINVAL, "stands": errno.EISDIR}
 
 
-def test_an_ordinary_user_is_told_what_he_may_not(build, programs):
+def test_ordinary_user_gets_permission_errors(build, programs):
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
     with reachable(build) as job:
@@ -54,7 +54,7 @@ def test_an_ordinary_user_is_told_what_he_may_not(build, programs):
         reached = shutil.copytree(programs, job.directory.parent / "programs")
         reached.chmod(0o755)
         shutil.copy(build / "lib" / "libdatawarp.so", reached)
-        asking = Asking(job, reached)
+        asking = CapiJob(job, reached)
         os.chown(asking.pfs, job.user, job.user)
         secret, closed = asking.pfs / "secret", asking.pfs / "closed"
         secret.write_text("of root")
@@ -76,7 +76,7 @@ def test_an_ordinary_user_is_told_what_he_may_not(build, programs):
         job.leaves_nothing()
 
 
-def test_copies_leave_the_disk_to_the_job(asking):
+def test_request_copies_run_in_the_idle_io_class(asking):
     """The class of I/O of each thread of `forebay run`, as a job sees it while its request is copied."""
     (asking.job.directory / "slow.toml").write_text(MODEL)
     said = asking.says(
@@ -90,7 +90,7 @@ def test_copies_leave_the_disk_to_the_job(asking):
 ASKS = "echo > ${DW_JOB_STRIPED:-.}/f; ask out ${DW_JOB_STRIPED:-.}/f pfs/f end; ask query ${DW_JOB_STRIPED:-.}/f\n"
 
 
-def test_in_a_series_every_request_is_refused_and_nothing_is_left_open(asking):
+def test_series_refuses_every_request_and_keeps_none_pending(asking):
     job = asking.job
     asking.script(ASKS)
     words = [job.forebay, "__series", *job.where, "job.sh"]
@@ -108,7 +108,7 @@ def test_in_a_series_every_request_is_refused_and_nothing_is_left_open(asking):
     job.leaves_nothing()
 
 
-def test_compare_serves_the_requests_of_all_runs(asking):
+def test_compare_carries_out_the_requests_of_all_runs(asking):
     asking.script(f"{{ {ASKS} }} >> said")
     done = asking.job.command("compare", *asking.job.where, "--repeat", "1", "--json", "job.sh")
     assert done.returncode == 0, done.stderr
@@ -118,7 +118,7 @@ def test_compare_serves_the_requests_of_all_runs(asking):
 
 
 @pytest.mark.parametrize("free_kib", [8, 32, 48])
-def test_where_there_is_hardly_any_room_it_is_refused_or_carried_out(asking, free_kib):
+def test_request_with_little_space_left_is_refused_or_carried_out(asking, free_kib):
     asking.job.in_memory()
     said = asking.says(
         f"echo kept > $S/f; head -c 100M /dev/zero > $S/fill 2> /dev/null; truncate -s -{free_kib}K $S/fill\n"
@@ -129,7 +129,7 @@ def test_where_there_is_hardly_any_room_it_is_refused_or_carried_out(asking, fre
     asking.job.leaves_nothing()
 
 
-def test_what_has_arrived_of_a_killed_job_in_memory_is_open_no_more(asking):
+def test_delivered_requests_of_a_killed_memory_job_are_not_pending(asking):
     job = asking.job
     job.in_memory()
     asking.script("echo f > $S/f; ask out $S/f pfs/f now; ask wait $S/f; touch waited; sleep 600")
@@ -144,19 +144,19 @@ def test_what_has_arrived_of_a_killed_job_in_memory_is_open_no_more(asking):
     job.leaves_nothing()
 
 
-def test_a_status_that_is_killed_leaves_no_copy_of_what_it_looked_at(asking):
+def test_killed_status_leaves_no_copy_of_the_request_database(asking):
     job = asking.job
     job.in_memory()
     asking.script("echo f > $S/f; ask out $S/f pfs/f end; touch asked; sleep 600")
     job.stop_when(job.start(), (job.directory / "asked").exists, KILL)
-    assert list(killed_at_each(job, "unlink", "status"))
+    assert list(kill_at_each_syscall(job, "unlink", "status"))
     cleaned = job.command("clean", "--kill")
     assert cleaned.returncode == 0, cleaned.stderr
     assert (asking.pfs / "f").read_text() == "f\n"
     job.leaves_nothing()
 
 
-def test_what_is_asked_while_the_job_ends_is_refused_and_not_promised(asking):
+def test_request_while_the_job_ends_is_refused(asking):
     """By a program that the end of the job does not end, between its call's connection and its question."""
     job = asking.job
     (job.directory / "slow.toml").write_text(MODEL)

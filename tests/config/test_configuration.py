@@ -72,21 +72,21 @@ def test_each_source_overrides_the_ones_below_it(settings):
     add("--rate", ("--rate", "5MB"), FOREBAY_RATE="4MB")
 
 
-def test_run_names_the_files_only_if_they_have_an_effect(settings):
+def test_run_names_configuration_files_only_if_they_have_an_effect(settings):
     settings.write(site="", user="trace = true\n")
     assert f"forebay: settings from {settings.user}\n" in settings.job.run().stderr
     settings.write(user="# nothing\n")
     assert "settings from" not in settings.job.run().stderr
 
 
-def test_a_flag_of_a_file_has_an_effect_and_an_option_overrides_it(settings):
+def test_flag_in_a_file_applies_and_an_option_overrides_it(settings):
     settings.write(user="no-profile = true\n")
     assert settings.job.run().returncode == 0 and settings.job.records() == []
     assert settings.job.run("--no-profile=false").returncode == 0
     assert len(settings.job.records()) == 1
 
 
-def test_an_option_that_conflicts_with_a_file_wins(settings):
+def test_option_that_conflicts_with_a_file_wins(settings):
     settings.write(user="no-deadline = true\ntrace = true\n")
     done = settings.job.run("--explain", "--deadline", "10", "--no-profile")
     assert done.returncode == 0, done.stderr
@@ -149,14 +149,14 @@ def test_only_the_site_file_locks(settings):
     settings.refused(f"{settings.site}:1: locked: there is no key ratte; did you mean rate?")
 
 
-def test_a_project_file_cannot_choose_where_forebay_writes(settings):
+def test_project_file_cannot_choose_where_forebay_writes(settings):
     settings.write(project="store = '/tmp'\nstate = '/tmp'\ndrain = ['*:to=/tmp']\n")
     settings.refused(
         ":1: a project file cannot set store", ":2: a project file cannot set state", ":3: drain: ", "may not name to="
     )
 
 
-def test_a_project_file_is_read_only_in_the_directory_of_the_script(settings):
+def test_project_file_is_read_only_in_the_directory_of_the_script(settings):
     (settings.job.directory.parent / "forebay.toml").write_text("stroe = 1\n")
     below = settings.job.directory / "below"
     below.mkdir()
@@ -168,7 +168,7 @@ def test_a_project_file_is_read_only_in_the_directory_of_the_script(settings):
 
 
 @pytest.mark.parametrize("name", ["site", "user", "project"])
-def test_what_is_no_plain_file_is_refused_at_once(settings, name):
+def test_configuration_that_is_no_regular_file_is_refused_at_once(settings, name):
     path = getattr(settings, name)
     os.mkfifo(path)
     settings.refused(f"{path}: the {name} file is not a regular file")
@@ -183,7 +183,7 @@ def test_what_is_no_plain_file_is_refused_at_once(settings, name):
 
 
 @pytest.mark.parametrize("name", ["site", "user", "project"])
-def test_a_file_that_others_can_write_is_refused(settings, name):
+def test_file_that_others_can_write_is_refused(settings, name):
     settings.write(**{name: "trace = true\n"})
     getattr(settings, name).chmod(0o664)
     settings.refused("can be written by other users (mode 0664)", f"hint: chmod go-w {getattr(settings, name)}")
@@ -191,7 +191,7 @@ def test_a_file_that_others_can_write_is_refused(settings, name):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs files of several users")
 @pytest.mark.parametrize("name", ["site", "user", "project"])
-def test_the_file_of_another_user_is_refused(settings, name):
+def test_file_of_another_user_is_refused(settings, name):
     settings.write(**{name: "trace = true\n"})
     path = getattr(settings, name)
     os.chown(path, 1, 1)
@@ -223,12 +223,12 @@ def test_store_and_state_of_files_are_used_and_reach_programs_of_the_job(setting
     assert (state / "profiles").is_dir()
 
 
-def test_a_path_with_a_variable_that_is_not_set_is_refused(settings):
+def test_path_with_a_variable_that_is_not_set_is_refused(settings):
     settings.write(user="store = '$NO_SUCH_PLACE/x'\n")
     settings.refused(f"{settings.user}:1: store: $NO_SUCH_PLACE is not set")
 
 
-def test_a_configured_store_does_not_hide_other_allocations(settings):
+def test_configured_store_does_not_hide_other_allocations(settings):
     job = settings.job
     other = job.directory.parent / "other"
     other.mkdir()
@@ -256,7 +256,7 @@ def test_compare_passes_the_configuration_to_its_runs(settings):
     assert settings.job.records() == []
 
 
-def test_the_python_side_gets_the_values_that_no_project_file_can_set(settings, tmp_path):
+def test_python_side_gets_the_values_that_no_project_file_can_set(settings, tmp_path):
     """The commands in Python, seen by a program in their place."""
     job = settings.job
     programs = tmp_path / "bin"
@@ -283,7 +283,7 @@ def test_drains_of_a_file_concern_only_scripts_with_a_burst_buffer(settings):
     assert done.returncode == 125 and "*.out" in done.stderr, done.stderr
 
 
-def test_the_table_shows_defaults_and_sources(settings):
+def test_table_shows_defaults_and_sources(settings):
     settings.write(user="on-close-jobs = 3\n")
     done = settings.job.command("config", FOREBAY_TRACE="1")
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}

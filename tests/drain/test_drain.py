@@ -13,7 +13,7 @@ from support.job import DW, INTERRUPT, KILL
 from support.slow_model import MODEL
 
 
-def test_what_is_closed_arrives_while_the_job_computes_and_is_not_copied_again(drained):
+def test_closed_file_is_drained_while_the_job_runs_and_not_copied_again(drained):
     drained.body(
         "mkdir -m 750 deep",
         "seq 100000 > deep/step-1.nc; echo log > log",
@@ -37,7 +37,7 @@ def test_what_is_closed_arrives_while_the_job_computes_and_is_not_copied_again(d
     assert done["drain"]["last_safe_s"] > 0
 
 
-def test_each_version_arrives_and_the_last_one_stays(drained):
+def test_each_closed_version_is_drained_and_the_last_one_remains(drained):
     drained.body(
         f"echo 1 > a.nc; {WAIT} > /dev/null; cat $PFS/a.nc >> $PFS.seen",
         f"echo 2 >> a.nc; {WAIT} > /dev/null; cat $PFS/a.nc >> $PFS.seen",
@@ -53,7 +53,7 @@ def test_each_version_arrives_and_the_last_one_stays(drained):
     assert drain["enqueued"] == 4 == sum(counts(drain, "done", "failed", "superseded", "skipped", "waiting"))
 
 
-def test_a_file_that_is_open_waits(drained):
+def test_open_file_is_not_drained_until_it_is_closed(drained):
     drained.body(
         "exec 3> a.nc; echo half >&3",
         f"{WAIT} > $PFS.first; test ! -e $PFS/a.nc || exit 9",
@@ -75,7 +75,7 @@ def taken(files: int) -> str:
 TAKEN = taken(1)
 
 
-def test_of_the_newest_only_what_was_closed_last_is_drained(drained):
+def test_newest_rule_drains_only_the_last_closed_file(drained):
     drained.body(
         f"head -c 500000 /dev/zero > chk1; {TAKEN}",
         "echo 2 > chk2; echo 3 > chk3",
@@ -88,7 +88,7 @@ def test_of_the_newest_only_what_was_closed_last_is_drained(drained):
     assert sorted(os.listdir(drained.pfs)) == ["chk1", "chk2", "chk3"]  # stage_out takes them all
 
 
-def test_the_end_of_the_job_does_not_wait_for_what_is_queued_nor_for_the_rate(drained):
+def test_job_end_waits_neither_for_the_drain_queue_nor_for_its_rate(drained):
     """Four are copied at a time; then two wait."""
     drained.body(f"for n in 1 2 3 4; do head -c 5000000 /dev/zero > a$n; done; {taken(4)}", "echo 2 > b; echo 3 > c")
     done, _ = account(drained, "--drain", "*:rate=1/s")
@@ -97,7 +97,7 @@ def test_the_end_of_the_job_does_not_wait_for_what_is_queued_nor_for_the_rate(dr
     assert (drained.pfs / "a1").stat().st_size == 5000000
 
 
-def test_to_names_a_directory_that_no_line_names(job):
+def test_drain_to_copies_into_a_directory_that_no_directive_names(job):
     job.in_memory()
     to = job.directory.parent / "elsewhere"
     job.script(
@@ -113,14 +113,14 @@ def test_to_names_a_directory_that_no_line_names(job):
     assert done["drain"]["enqueued"] == 2
 
 
-def test_to_where_a_line_goes_too_is_no_quarrel(drained):
+def test_drain_to_the_destination_of_a_directive_is_accepted(drained):
     drained.body("echo 1 > a.nc; echo 2 > b.nc")
     account(drained, "--drain", f"out/a.nc:to={drained.pfs.parent}/x", "--drain", f"out/b.nc:to={drained.pfs}/../pfs")
     assert sorted(os.listdir(drained.pfs)) == ["a.nc", "b.nc", "out"]
     assert (drained.pfs.parent / "x/out/a.nc").read_text() == "1\n"
 
 
-def test_the_variable_says_the_same_and_is_the_jobs_own_alone(drained):
+def test_drain_variable_works_like_the_option_and_is_not_inherited(drained):
     drained.body(
         f"echo 1 > a.nc; {WAIT} > /dev/null; cat $PFS/a.nc > $PFS.seen; echo ${{FOREBAY_DRAIN-none}} >> $PFS.seen"
     )
@@ -146,7 +146,7 @@ def test_the_variable_says_the_same_and_is_the_jobs_own_alone(drained):
     ],
 )
 @pytest.mark.parametrize("dry", [False, True])
-def test_what_cannot_be_drained_is_said_before_the_job(drained, options, environment, code, part, dry):
+def test_unusable_drain_rules_are_reported_before_the_job_starts(drained, options, environment, code, part, dry):
     if dry and part.endswith("nowhere"):
         return  # nothing is made
     drained.body("touch $PFS.ran")
@@ -157,14 +157,14 @@ def test_what_cannot_be_drained_is_said_before_the_job(drained, options, environ
     drained.leaves_nothing()
 
 
-def test_without_a_burst_buffer_there_is_nothing_to_drain(job):
+def test_drain_without_a_burst_buffer_is_refused(job):
     job.script("touch ran")
     done = job.run("--drain", "*")
     assert done.returncode == 125 and "there is no burst buffer" in done.stderr and "hint: add one" in done.stderr
     assert not (job.directory / "ran").exists()
 
 
-def test_outside_of_a_job_and_of_one_that_drains_nothing_there_is_nobody_to_ask(drained):
+def test_drain_query_outside_a_draining_job_is_an_error(drained):
     for verb in ("status", "wait"):
         done = drained.command("drain", verb)
         assert done.returncode == 1 and "this is no job" in done.stderr and "hint: " in done.stderr
@@ -173,7 +173,7 @@ def test_outside_of_a_job_and_of_one_that_drains_nothing_there_is_nobody_to_ask(
     assert done.returncode == 1 and "nothing of this job is drained" in done.stderr
 
 
-def test_what_does_not_arrive_is_listed_and_stage_out_tries_again(drained):
+def test_failed_drain_is_listed_and_stage_out_retries_it(drained):
     # In the way of the directory there is a file, until the application is done.
     drained.body(
         "mkdir d; touch $PFS/d; echo 1 > d/a.nc; echo 2 > b.nc",
@@ -191,7 +191,7 @@ def test_what_does_not_arrive_is_listed_and_stage_out_tries_again(drained):
     assert counts(done["drain"], "failed", "done") == [1, 1]
 
 
-def test_a_full_target_does_not_end_the_job(drained):
+def test_full_drain_destination_does_not_end_the_job(drained):
     """A file system of 1 MiB that a namespace of the test's own has; the job makes room at its end."""
     drained.pfs.mkdir()
     drained.body(
@@ -233,7 +233,7 @@ def half_done(job):
     return lambda: job.pfs.exists() and any(name.endswith(".part") for name in os.listdir(job.pfs))
 
 
-def test_ctrl_c_during_a_drain_loses_nothing(drained):
+def test_ctrl_c_during_drain_loses_no_file(drained):
     drained.body("head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; sleep 600")
     code, err = drained.stop_when(drained.start("--drain", SLOW), half_done(drained), INTERRUPT)
     assert code == 130, err
@@ -242,7 +242,7 @@ def test_ctrl_c_during_a_drain_loses_nothing(drained):
     drained.leaves_nothing()
 
 
-def test_killed_during_a_drain_nothing_is_lost_and_nothing_half_stays(drained):
+def test_kill_during_drain_loses_no_file_and_leaves_no_partial_file(drained):
     drained.body("head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; sleep 600")
     drained.stop_when(drained.start("--drain", SLOW), half_done(drained), KILL)
     assert not (drained.pfs / "a.nc").exists()
@@ -254,7 +254,7 @@ def test_killed_during_a_drain_nothing_is_lost_and_nothing_half_stays(drained):
 
 
 @pytest.mark.parametrize("discard", [False, True])
-def test_killed_during_a_drain_no_directory_keeps_what_is_half_done(drained, discard):
+def test_kill_during_drain_leaves_no_partial_file_in_any_directory(drained, discard):
     """What lies deep is in no journal yet, and the first file of the stage-out is another one."""
     drained.body("echo 1 > a; mkdir -p d/e; for n in 1 2 3; do head -c 9000000 /dev/zero > d/e/$n.nc; done; sleep 600")
     deep = drained.pfs / "d" / "e"
@@ -267,7 +267,7 @@ def test_killed_during_a_drain_no_directory_keeps_what_is_half_done(drained, dis
     drained.leaves_nothing()
 
 
-def test_what_is_half_drained_where_only_the_view_shows_it_is_said(drained):
+def test_partial_drain_below_a_mapped_path_is_reported(drained):
     (drained.directory / "behind").mkdir()
     drained.script('cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; sleep 600', DW)
     parts = lambda: list((drained.directory / "behind").glob("*.part"))
@@ -278,7 +278,7 @@ def test_what_is_half_drained_where_only_the_view_shows_it_is_said(drained):
     drained.leaves_nothing()
 
 
-def test_killed_what_goes_to_no_stage_out_line_is_not_forgotten(drained):
+def test_killed_job_files_drained_elsewhere_are_drained_by_clean(drained):
     drained.script('cd "$DW_JOB_STRIPED"; head -c 9000000 /dev/zero > a.nc; echo 2 > b.nc; echo no > c; sleep 600', DW)
     drained.stop_when(drained.start("--drain", f"{SLOW}:to={drained.pfs}"), half_done(drained), KILL)
     shown = json.loads(drained.command("status", "--json").stdout)
@@ -304,7 +304,7 @@ def test_file_changed_during_drain_is_drained_after_its_next_close(drained):
     assert drained.pfs.with_suffix(".seen").read_text() == "5000005\n"
 
 
-def test_older_files_of_newest_go_where_they_should_at_the_end(drained, tmp_path):
+def test_older_files_of_a_newest_rule_are_staged_out_at_the_job_end(drained, tmp_path):
     to = tmp_path / "elsewhere"
     drained.body("for n in 1 2 3; do echo $n > chk$n; done")
     account(drained, "--drain", f"chk*:newest:to={to}")
@@ -341,7 +341,7 @@ def test_drain_copies_have_low_priority_only_while_the_job_runs(drained):
 
 
 @pytest.mark.parametrize("drained", ["directory"], indirect=True)
-def test_a_rate_bounds_what_is_read_again_too_until_the_job_is_over(drained):
+def test_drain_rate_covers_verification_until_the_job_ends(drained):
     """What is one block waits for its rate when it is written, which the end of the job ends. Then it is read again:
     who is not to wait any more wants the disk as others do."""
     drained.body(

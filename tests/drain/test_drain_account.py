@@ -12,7 +12,7 @@ def told(job) -> dict:
 
 
 @pytest.mark.parametrize("to", ["", ":to={pfs}"], ids=["stage_out", "to"])
-def test_a_directory_of_its_name_at_the_destination_is_no_place_for_a_file(drained, to):
+def test_directory_at_the_drain_destination_fails_the_file(drained, to):
     name = "out/a.dat" if to else "a.dat"
     kept = drained.pfs / name / "a.dat"
     kept.parent.mkdir(parents=True)
@@ -30,7 +30,7 @@ def test_a_directory_of_its_name_at_the_destination_is_no_place_for_a_file(drain
     drained.leaves_nothing()
 
 
-def test_what_no_line_takes_is_not_said_to_have_arrived(drained):
+def test_files_of_no_drain_rule_are_not_counted_as_done(drained):
     drained.body(
         "echo taken > a.nc; echo scratch > ../b.nc",
         f'{WAIT} > "$SLURM_SUBMIT_DIR/status"; "$FOREBAY" drain wait > "$SLURM_SUBMIT_DIR/said"',
@@ -43,7 +43,7 @@ def test_what_no_line_takes_is_not_said_to_have_arrived(drained):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_what_one_option_brings_does_not_hide_that_another_one_could_not(drained, tmp_path, first):
+def test_success_of_one_drain_option_does_not_hide_failure_of_another(drained, tmp_path, first):
     drained.body(f'echo 1 > a.nc; {WAIT} > "$SLURM_SUBMIT_DIR/status" && exit 9', "rmdir $PFS/a.nc")
     (drained.pfs / "a.nc").mkdir(parents=True)
     options = ["--drain", "*", "--drain", f"*:to={tmp_path}"]
@@ -52,7 +52,7 @@ def test_what_one_option_brings_does_not_hide_that_another_one_could_not(drained
     assert [path.rsplit("/", 1)[1] for path, _ in told(drained)["failures"]] == ["a.nc"]
 
 
-def test_what_the_job_has_removed_since_did_not_fail_to_arrive(drained):
+def test_file_removed_by_the_job_is_no_drain_failure(drained):
     drained.body(
         f'echo 1 > a.nc; {WAIT} > "$SLURM_SUBMIT_DIR/before" && exit 9',
         f'rm a.nc; {WAIT} > "$SLURM_SUBMIT_DIR/status" || exit 8',
@@ -65,7 +65,7 @@ def test_what_the_job_has_removed_since_did_not_fail_to_arrive(drained):
     assert counts(done["drain"], "failed", "failures") == [1, []]
 
 
-def test_what_failed_and_stage_out_brought_is_logged_as_done(job):
+def test_file_staged_out_after_a_failed_drain_is_logged_as_done(job):
     pfs = job.directory.parent / "pfs"
     pfs.mkdir()
     (pfs / "sub").write_text("in the way")

@@ -42,7 +42,7 @@ def drained(job, pfs, *lines) -> dict:
     return json.loads(done.stdout)
 
 
-def test_what_arrived_where_times_are_whole_seconds_is_not_copied_again(job, whole_seconds):
+def test_drained_file_with_times_of_whole_seconds_is_not_copied_again(job, whole_seconds):
     pfs = whole_seconds / "pfs"
     done = drained(job, pfs, f'stat -c %i:%Y {pfs}/*.nc > "$SLURM_SUBMIT_DIR/arrived"')
     assert done["drain"]["done"] >= 2
@@ -53,7 +53,7 @@ def test_what_arrived_where_times_are_whole_seconds_is_not_copied_again(job, who
 
 
 @pytest.mark.parametrize("time", ["1700000000.75", "1700000000.25"])
-def test_what_changed_within_the_second_is_copied(job, whole_seconds, time):
+def test_file_changed_within_the_same_second_is_copied(job, whole_seconds, time):
     """By truncate(2), which closes nothing: as long and, to the target's file system, as old as before."""
     pfs = whole_seconds / "pfs"
     change = f'import os; os.truncate("a.nc", 0); os.truncate("a.nc", 2); os.utime("a.nc", ns=({time.replace(".", "")}0000000,) * 2)'
@@ -63,14 +63,14 @@ def test_what_changed_within_the_second_is_copied(job, whole_seconds, time):
     assert (pfs / "b.nc").read_text() == "1\n"
 
 
-def test_what_was_changed_at_its_destination_is_copied_again(job, whole_seconds):
+def test_file_changed_at_its_destination_is_copied_again(job, whole_seconds):
     pfs = whole_seconds / "pfs"
     done = drained(job, pfs, f"echo other > {pfs}/a.nc; touch -d @1700000000 {pfs}/a.nc")
     assert done["stage_out"]["unchanged_files"] == 1
     assert (pfs / "a.nc").read_text() == "1\n"
 
 
-def test_a_job_whose_results_are_safe_to_the_second_is_not_ended(job, whole_seconds):
+def test_job_whose_results_are_safe_by_whole_seconds_is_not_ended(job, whole_seconds):
     job.script(
         'mkdir "$DW_JOB_STRIPED/out"; cd "$DW_JOB_STRIPED/out"; echo 1 > a.nc; touch -d @1700000000.25 a.nc\n'
         f"'{job.forebay}' drain wait > /dev/null; sleep 7",

@@ -28,7 +28,7 @@ def script(job, more=""):
     (job.directory / "job.sh").write_text(SUMMIT.format(pfs=job.pfs, more=more))
 
 
-def test_a_script_of_summit_runs_unchanged(job):
+def test_summit_script_runs_unchanged(job):
     script(job, "echo late > $PERSIST_DIR/late")
     done = job.run("--json")
     assert done.returncode == 0, done.stderr
@@ -46,7 +46,7 @@ def test_a_script_of_summit_runs_unchanged(job):
     job.leaves_nothing()
 
 
-def test_the_variables_may_be_set_around_the_job(job):
+def test_spectral_variables_can_be_set_in_the_environment(job):
     pfs = job.directory.parent / "pfs"
     job.in_memory()
     body = "#!/bin/bash\n#BSUB -alloc_flags nvme\nexport X=1\necho 1 > /mnt/bb/$USER/sub/a || { mkdir /mnt/bb/$USER/sub; echo 1 > /mnt/bb/$USER/sub/a; }\n"
@@ -56,7 +56,7 @@ def test_the_variables_may_be_set_around_the_job(job):
     assert (job.directory / "seen").read_text() == "1\n"
 
 
-def test_variables_that_mean_something_else_do_no_harm(job):
+def test_unrelated_spectral_variables_are_ignored_with_a_note(job):
     job.script('echo 1 > "$DW_JOB_STRIPED/a"; spectral_wait.py && exit 9; mpiexec -n 1 true', DW)
     done = job.run(PERSIST_DIR="/tmp", PFS_DIR="/tmp")
     assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ def test_variables_that_mean_something_else_do_no_harm(job):
     job.leaves_nothing()
 
 
-def test_a_target_that_cannot_be_written_is_said_where_it_is_named(job):
+def test_unwritable_spectral_target_is_reported_where_it_is_named(job):
     script(job)
     job.pfs.write_text("a file")
     done = job.run()
@@ -74,7 +74,7 @@ def test_a_target_that_cannot_be_written_is_said_where_it_is_named(job):
     assert job.pfs.read_text() == "a file"
 
 
-def test_killed_clean_brings_what_was_promised(job):
+def test_killed_spectral_job_is_drained_by_clean(job):
     script(job, "echo late > $PERSIST_DIR/late; touch running; sleep 600")
     process = job.start()
     started(job, process)
@@ -87,14 +87,14 @@ def test_killed_clean_brings_what_was_promised(job):
 
 
 @pytest.mark.parametrize("option", [[], ["--spectral"]])
-def test_spectral_without_a_place_for_it(job, option):
+def test_spectral_without_a_destination_is_reported(job, option):
     job.script("true")
     done = job.run(*option)
     assert (done.returncode, "no burst buffer" in done.stderr) == ((125, True) if option else (0, False)), done.stderr
 
 
 @pytest.mark.parametrize("around", [False, True])
-def test_paths_of_summit_are_shown_to_anyone(anyone, around):
+def test_ordinary_user_sees_mapped_summit_paths(anyone, around):
     """`PFS_DIR` exists in the job's view only, whether the script names it or whoever starts it."""
     variables = {"PERSIST_DIR": "/mnt/bb/ada", "PFS_DIR": "/gpfs/alpine/out"}
     exports = "" if around else "".join(f"export {name}={value}\n" for name, value in variables.items())
@@ -140,7 +140,7 @@ def arrived(job):
 ALL = [*(f"in-hand-{n}" for n in (1, 2, 3, 4)), *(f"waits-{n}" for n in (1, 2, 3))]
 
 
-def test_what_stage_out_brought_is_logged_as_done(job):
+def test_files_that_stage_out_copied_are_logged_as_done(job):
     options, variables = left_to_stage_out(job)
     done = job.run(*options, **variables)
     assert done.returncode == 0, done.stderr

@@ -72,7 +72,7 @@ def test_unopenable_file_is_retried_and_not_reported_as_arrived(drained, when, e
     assert (drained.pfs / "a.nc").read_text() == "1\n"
 
 
-def test_after_the_watch_has_ended_nothing_is_said_to_have_arrived(drained):
+def test_files_closed_after_the_watch_ended_are_not_reported_as_arrived(drained):
     lines = meddling("read", "anon_inode:inotify", "EIO", "1+", "echo 1 > a.nc")
     status, code, account, said = drained.told(*lines)
     ((path, reason),) = status["failures"]

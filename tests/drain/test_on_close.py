@@ -53,7 +53,7 @@ def ended(watched, process):
     return process.returncode, json.loads(out)
 
 
-def test_each_version_runs_its_command_once_where_it_lies(watched):
+def test_each_version_runs_its_command_once_in_its_directory(watched):
     done = watched.directory / "done"
     process = watched.watch("--on-close", f'*.nc=echo "$FOREBAY_VERSION $FOREBAY_FILE" $(cat {{}}) >> "{done}"')
     odd = watched.top / "it's $HOME;.nc"
@@ -72,14 +72,14 @@ def test_each_version_runs_its_command_once_where_it_lies(watched):
     assert (code, account["closed"], account["done"], account["failures"]) == (0, 3, 3, [])
 
 
-def test_it_ends_with_the_directory(watched):
+def test_watch_ends_when_its_directory_is_removed(watched):
     process = watched.watch("--on-close", "*=true")
     watched.top.rmdir()
     out, _ = process.communicate(timeout=300)
     assert (process.returncode, json.loads(out)["closed"]) == (0, 0)
 
 
-def test_at_most_so_many_at_a_time(watched):
+def test_commands_at_a_time_are_limited_to_the_option(watched):
     # Each command waits until it has met another one: alone it would never end.
     meet = 'touch {}.here; until [ "$(ls data | grep -c here)" -ge 2 ]; do sleep 0.01; done; echo >> done'
     process = watched.watch("--at-most", "2", "--on-close", f"?={meet}")
@@ -89,7 +89,7 @@ def test_at_most_so_many_at_a_time(watched):
     assert ended(watched, process)[1]["done"] == 2
 
 
-def test_one_at_a_time_unless_more_are_asked_for(watched):
+def test_commands_run_one_at_a_time_by_default(watched):
     alone = "mkdir lock || echo overlap >> done; sleep 0.05; rmdir lock; echo ran >> done"
     process = watched.watch("--on-close", f"*={alone}")
     for name in "abcd":
@@ -149,7 +149,7 @@ def test_failed_command_is_retried_then_listed_and_logged(watched):
     )
 
 
-def test_stopped_it_ends_what_runs_and_names_what_was_not_begun(watched):
+def test_stopped_watch_ends_commands_and_names_those_not_started(watched):
     process = watched.watch(
         "--on-close", '*=touch ../running "$FOREBAY_FILE.running"; exec sleep 600', "--on-close", "a.running=true"
     )
@@ -175,12 +175,12 @@ def test_stopped_it_ends_what_runs_and_names_what_was_not_begun(watched):
         (["data", "--on-close", "*=true", "--log", "nowhere/log"], 1, "nowhere/log"),
     ],
 )
-def test_bad_input(watched, words, code, part):
+def test_bad_watch_options_are_refused(watched, words, code, part):
     done = watched.command("watch", *words)
     assert done.returncode == code and part in done.stderr, done.stderr
 
 
-def test_what_is_anothers_counts_by_the_event_alone(build):
+def test_close_of_another_users_file_counts_without_a_lease(build):
     """An ordinary user gets no lease on root's files."""
     if os.getuid() != 0:
         pytest.skip("only root can become another user")
@@ -223,7 +223,7 @@ one_store = pytest.mark.parametrize("plotted", ["directory"], indirect=True)
 PLOT = 'cp {} "$DW_JOB_STRIPED/pictures/$(basename {}).png"'
 
 
-def test_only_the_pictures_are_staged_out_while_the_simulation_goes_on(plotted):
+def test_pictures_are_staged_out_while_the_simulation_runs(plotted):
     plotted.body(
         "echo 1 > step-1.nc",
         f"until [ -e {plotted.pfs}/step-1.nc.png ]; do sleep 0.01; done",  # it is there while the job runs
@@ -260,7 +260,7 @@ def test_queued_commands_and_their_followers_run_before_stage_out(plotted):
 
 
 @one_store
-def test_a_failed_command_is_listed_and_does_not_fail_the_job(plotted):
+def test_failed_command_is_listed_and_does_not_fail_the_job(plotted):
     plotted.body("echo 1 > step-1.nc; sleep 600 & exit 3")
     done = plotted.run(
         "--json",
@@ -279,7 +279,7 @@ def test_a_failed_command_is_listed_and_does_not_fail_the_job(plotted):
     plotted.leaves_nothing()
 
 
-def test_ctrl_c_ends_the_commands_too(plotted):
+def test_ctrl_c_ends_commands_on_close(plotted):
     begun = plotted.directory / "begun"
     plotted.body("echo 1 > pictures/a.nc; echo 2 > b.nc; sleep 600")
     process = plotted.start("--on-close", f'*.nc=touch "{begun}"; sleep 600')
@@ -304,7 +304,7 @@ def of_ours(job, name):
     return found
 
 
-def test_killed_the_watching_process_and_its_commands_end_too(plotted):
+def test_commands_end_when_the_watching_process_is_killed(plotted):
     begun = plotted.directory / "begun"
     plotted.body("echo 1 > b.nc; sleep 600")
     process = plotted.start("--on-close", f'*.nc=touch "{begun}"; sleep 601')
@@ -341,7 +341,7 @@ def test_commands_of_killed_watch_do_not_write_during_stage_out(plotted, goes_on
 
 
 @one_store
-def test_commands_on_close_end_in_time_for_the_stage_out(plotted):
+def test_commands_on_close_end_in_time_for_stage_out(plotted):
     plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc; echo 3 > c.nc")
     soon = ("--deadline", "0:14", "--drain-margin", "0:01")
     done = plotted.run("--json", *soon, "--on-close", "*.nc=sleep 600")
@@ -358,7 +358,7 @@ STUBBORN = """trap '' TERM; touch "{}"; while :; do sleep 601; done"""
 
 
 @one_store
-def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
+def test_hanging_command_does_not_lose_the_job_summary(plotted):
     """Where a scheduler wants the end, so that it is killed soon."""
     begun, written = plotted.directory / "begun", plotted.directory / "written"
     names = "quick1 quick2 slow waits"
@@ -381,7 +381,7 @@ def test_a_command_that_does_not_end_takes_no_account_with_it(plotted):
 
 @one_store
 @pytest.mark.parametrize("is_stubborn", [False, True])
-def test_the_time_limit_bounds_commands_after_the_script(plotted, is_stubborn):
+def test_time_limit_bounds_commands_after_the_script(plotted, is_stubborn):
     """One that does not end is killed soon where the job's end is known."""
     plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc; echo 3 > c.nc")
     command = STUBBORN.format(plotted.directory / "begun") if is_stubborn else "exec sleep 601"
@@ -399,7 +399,7 @@ def test_the_time_limit_bounds_commands_after_the_script(plotted, is_stubborn):
 
 
 @one_store
-def test_what_a_signal_before_the_end_is_for_is_the_script_alone(plotted):
+def test_signal_before_the_deadline_reaches_the_script_only(plotted):
     plotted.body("echo 1 > pictures/a.png; echo 2 > b.nc")
     soon = ("--deadline", "0:20", "--drain-margin", "0:01", "--signal-before", "USR1@3")
     done = plotted.run("--json", *soon, "--on-close", "*.nc=trap 'touch signalled' USR1; sleep 600 & wait")
@@ -407,7 +407,7 @@ def test_what_a_signal_before_the_end_is_for_is_the_script_alone(plotted):
     assert told["ended_job"] and not (plotted.directory / "signalled").exists(), done.stderr
 
 
-def test_without_a_burst_buffer_there_is_nothing_to_watch(job):
+def test_on_close_without_a_burst_buffer_is_refused(job):
     job.script("touch ran")
     done = job.run("--on-close", "*=true")
     assert done.returncode == 125 and "there is no burst buffer" in done.stderr and "forebay watch DIR" in done.stderr

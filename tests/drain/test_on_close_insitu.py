@@ -20,7 +20,7 @@ def pictures(job):
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
-def test_the_pictures_and_nothing_else_come_out(job, build, store):
+def test_only_the_pictures_are_staged_out(job, build, store):
     if store == "memory":
         job.in_memory()
     shutil.copytree(PROJECT / "examples" / "insitu", job.directory, dirs_exist_ok=True)
@@ -36,7 +36,7 @@ def test_the_pictures_and_nothing_else_come_out(job, build, store):
     job.leaves_nothing()
 
 
-def test_a_python_function_does_the_same(job, build):
+def test_python_function_on_close_stages_out_only_the_pictures(job, build):
     shutil.copytree(PROJECT / "examples" / "insitu", job.directory, dirs_exist_ok=True)
     python = str(build / "venv" / "bin" / "python")
     path = f"{job.forebay.parent}:/usr/bin:/bin"

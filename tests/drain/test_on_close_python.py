@@ -24,7 +24,7 @@ def top(build, tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-def test_each_version_calls_its_function_once_and_all_is_done_at_the_end(top):
+def test_each_version_calls_its_function_once_before_the_watch_ends(top):
     watch = Watch(top)
     seen, others, second = [], [], threading.Event()
 
@@ -50,7 +50,7 @@ def test_each_version_calls_its_function_once_and_all_is_done_at_the_end(top):
     assert (watch.account.closed, watch.account.done, watch.account.failures) == (4, 4, [])
 
 
-def test_at_most_so_many_at_a_time_and_what_follows_is_handled_too(top):
+def test_functions_at_a_time_are_limited_and_later_files_are_handled(top):
     watch = Watch(top, at_most=2)
     met, running, most = threading.Barrier(2), [], []
 
@@ -71,7 +71,7 @@ def test_at_most_so_many_at_a_time_and_what_follows_is_handled_too(top):
     assert watch.account.done == 8
 
 
-def test_what_fails_is_called_again_and_then_listed_and_all_is_in_the_log(top, tmp_path, capfd):
+def test_failed_function_is_retried_then_listed_and_logged(top, tmp_path, capfd):
     log = tmp_path / "log"
     watch = Watch(top, retries=2, log=log)
     calls = []
@@ -103,7 +103,7 @@ def test_what_fails_is_called_again_and_then_listed_and_all_is_in_the_log(top, t
     assert "twice returned\n" in text
 
 
-def test_a_traceback_is_told_where_there_is_no_log(top, capfd):
+def test_traceback_is_printed_where_there_is_no_log(top, capfd):
     watch = Watch(top)
     watch.on_close("*")(lambda closed: 1 / 0)
     with watch:
@@ -119,7 +119,7 @@ class Odd(Exception):
 
 
 @pytest.mark.parametrize("name", ["not UTF-8", "not to be shown"])
-def test_whatever_is_raised_is_answered(top, name, capfd):
+def test_any_exception_of_a_function_is_recorded_as_failure(top, name, capfd):
     watch = Watch(top)
 
     @watch.on_close("*")
@@ -141,7 +141,7 @@ def copy(closed):
     shutil.copyfile(closed.path, target)
 
 
-def test_processes_may_do_it(top, tmp_path):
+def test_functions_can_run_in_a_process_pool(top, tmp_path):
     # Each in a process of its own, for libraries that threads must not share.
     with ProcessPoolExecutor(2, mp_context=get_context("spawn"), max_tasks_per_child=1) as executor:
         watch = Watch(top, at_most=2, executor=executor)
@@ -155,7 +155,7 @@ def test_processes_may_do_it(top, tmp_path):
     assert len(processes) == 2 and f".{os.getpid()}" not in processes
 
 
-def test_an_executor_that_is_broken_fails_what_it_was_to_do(top):
+def test_broken_executor_fails_its_files(top):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
         watch = Watch(top, executor=executor)
         watch.on_close("*")(leave)
@@ -169,7 +169,7 @@ def leave(closed):
     os._exit(3)
 
 
-def test_after_an_exception_what_runs_ends_and_nothing_more_is_begun(top):
+def test_exception_ends_running_functions_and_starts_no_more(top):
     watch = Watch(top)
     begun, go_on = threading.Event(), threading.Event()
     ended = []
@@ -190,7 +190,7 @@ def test_after_an_exception_what_runs_ends_and_nothing_more_is_begun(top):
     assert watch.account.not_run + 1 == watch.account.closed
 
 
-def test_it_waits_for_the_end_of_its_directory(top):
+def test_watch_waits_until_its_directory_is_removed(top):
     watch = Watch(top)
     seen = []
     watch.on_close("*")(lambda closed: seen.append(closed.path.name))
@@ -234,7 +234,7 @@ with ProcessPoolExecutor(1, mp_context=get_context("fork")) as executor:
 """
 
 
-def test_workers_that_were_forked_do_not_keep_it_alive(top, tmp_path):
+def test_forked_workers_do_not_keep_the_watch_alive(top, tmp_path):
     words, worker = [sys.executable, "-c", FORKING], None
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -252,7 +252,7 @@ def test_workers_that_were_forked_do_not_keep_it_alive(top, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["Ctrl-C", "kill -9"])
-def test_stopped_nothing_of_it_is_left(top, tmp_path, how):
+def test_stopped_python_watch_leaves_no_process(top, tmp_path, how):
     held_s = "0.5" if how == "Ctrl-C" else "600"
     words = [sys.executable, "-c", ALONE, held_s]
     process = subprocess.Popen(
@@ -282,14 +282,14 @@ def alive(process_id):
         return False
 
 
-def test_a_watch_that_is_killed_is_told(top):
+def test_killed_watch_raises_an_error(top):
     watch = Watch(top)
     watch.on_close("*")(print)
     with pytest.raises(ForebayError, match="status -9"), watch:
         os.kill(watch._process.pid, signal.SIGKILL)
 
 
-def test_bad_input(top, capfd):
+def test_bad_watch_arguments_raise_errors(top, capfd):
     with pytest.raises(ForebayError, match="no directory"):
         Watch()
     with pytest.raises(ForebayError, match="comma"):
@@ -330,7 +330,7 @@ assert watch.account.done == 3, watch.account
 
 
 @pytest.mark.parametrize("where", ["directory", "memory"])
-def test_in_a_job_a_function_may_stage_out_what_it_made(job, where):
+def test_function_in_a_job_can_stage_out_its_output(job, where):
     if where == "memory":
         job.in_memory()
     (job.directory / "program.py").write_text(IN_JOB)

@@ -29,7 +29,7 @@ def emulated(job, data, *options):
     return json.loads(done.stdout), done.stderr
 
 
-def test_staging_is_delayed_as_io_is_bytes_delayed_are_bytes_copied(job, data):
+def test_staging_is_delayed_by_exactly_the_bytes_copied(job, data):
     sizes = {"a": 5_000_000, "deep/b": 3, "deep/empty": 0, "c": (4 << 20) + 1}
     for name, size in sizes.items():
         (data / "in" / name).write_bytes(b"x" * size)
@@ -45,14 +45,14 @@ def test_staging_is_delayed_as_io_is_bytes_delayed_are_bytes_copied(job, data):
         assert (data / "out" / name).read_bytes() == b"x" * size
 
 
-def test_the_burst_buffer_itself_is_not_delayed(job, data):
+def test_burst_buffer_is_not_delayed(job, data):
     job.script("dd if=/dev/zero of=$DW_JOB_STRIPED/x bs=1M count=8 2>/dev/null; cat $DW_JOB_STRIPED/x | wc -c", DW)
     account, _ = emulated(job, data)
     counters = account["emulated"]["counters"]
     assert (counters["bytes_read"], counters["bytes_written"]) == (0, 0)
 
 
-def test_lfs_sets_layouts_that_new_files_get(job, data):
+def test_lfs_sets_layouts_for_new_files(job, data):
     job.script(
         "set -e; cd data; mkdir one many; lfs setstripe -c 1 one; lfs setstripe -c 8 -S 2M many; mkdir many/sub\n"
         "for d in one many/sub; do dd if=/dev/zero of=$d/f bs=1M count=16 2>/dev/null; done\n"
@@ -64,7 +64,7 @@ def test_lfs_sets_layouts_that_new_files_get(job, data):
     assert "lmm_stripe_count" in done.stderr and "emulated" in done.stderr
 
 
-def test_a_store_in_what_is_emulated_is_refused(job, data):
+def test_store_inside_the_emulated_file_system_is_refused(job, data):
     job.script("touch started", DW)
     (data / "store").mkdir()
     command = [job.forebay, "run", "--store", data / "store", "--pfs-model", LUSTRE, "job.sh"]
@@ -73,13 +73,13 @@ def test_a_store_in_what_is_emulated_is_refused(job, data):
     assert not (job.directory / "started").exists()
 
 
-def test_lfs_refuses_what_is_not_emulated_by_name(job, data):
+def test_lfs_names_what_is_not_emulated(job, data):
     job.script("lfs getstripe -r .; lfs migrate x; exit 0")
     done = job.run("--pfs-model", str(LUSTRE))
     assert "-r is not emulated" in done.stderr and "migrate" in done.stderr
 
 
-def test_lfs_outside_an_emulation_says_so(job, data):
+def test_lfs_outside_an_emulation_is_an_error(job, data):
     job.script("lfs getstripe /tmp; exit $?")
     done = job.run("--pfs-model", str(LUSTRE), "--pfs-root", str(data))
     assert done.returncode not in (0, 127) and "emulated" in done.stderr
@@ -94,7 +94,7 @@ def test_lfs_outside_an_emulation_says_so(job, data):
         ('value = 1, source = "test" }\nstripe_size', 'value = 7, source = "test" }\nstripe_size', "7"),
     ],
 )
-def test_a_wrong_machine_file_is_refused_with_the_place(job, old, new, said):
+def test_wrong_machine_file_is_refused_with_its_position(job, old, new, said):
     assert old in MODEL
     (job.directory / "bad.toml").write_text(MODEL.replace(old, new))
     job.script("touch started")
@@ -104,7 +104,7 @@ def test_a_wrong_machine_file_is_refused_with_the_place(job, old, new, said):
     assert not (job.directory / "started").exists()
 
 
-def test_nothing_of_the_emulation_stays_in_shared_memory(job, data):
+def test_emulation_leaves_nothing_in_shared_memory(job, data):
     job.script("ls $FOREBAY_PFS_STATE")
     done = job.run("--pfs-model", str(LUSTRE))
     (state,) = done.stdout.split()

@@ -27,7 +27,7 @@ def test_installed_machine_is_found_by_its_name(job, named):
     assert missing.returncode == 125 and "forebay machines lists" in missing.stderr
 
 
-def test_own_file_counts_more_than_the_installed_one_of_its_name(job, build):
+def test_own_machine_file_overrides_the_installed_one(job, build):
     text = (build / "share" / "forebay" / "machines" / "lustre-small.toml").read_text()
     (job.directory / "lustre-small").write_text(text.replace('name = "lustre-small"', 'name = "mine"'))
     job.script("true", DW)

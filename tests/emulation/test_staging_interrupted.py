@@ -32,7 +32,7 @@ def write_out(job):
     )
 
 
-def test_ctrl_c_during_stage_in_leaves_nothing_and_starts_nothing(job, slow):
+def test_ctrl_c_during_stage_in_leaves_nothing_and_starts_no_job(job, slow):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "it").write_bytes(CONTENT)
     job.script("touch started", ROOMY, STAGE_IN)
@@ -43,7 +43,7 @@ def test_ctrl_c_during_stage_in_leaves_nothing_and_starts_nothing(job, slow):
     job.leaves_nothing()
 
 
-def test_ctrl_c_during_stage_out_keeps_the_data_and_leaves_no_half_file(job, slow):
+def test_ctrl_c_during_stage_out_keeps_data_and_leaves_no_partial_file(job, slow):
     write_out(job)
     process = job.start(*slow)
     status, err = job.stop_when(process, lambda: half_files(job.directory), INTERRUPT)
@@ -53,7 +53,7 @@ def test_ctrl_c_during_stage_out_keeps_the_data_and_leaves_no_half_file(job, slo
     assert (kept / "striped" / "out" / "it").read_bytes() == CONTENT
 
 
-def test_kill_9_during_stage_out_puts_nothing_half_under_a_final_name(job, slow):
+def test_kill_during_stage_out_leaves_no_partial_file_under_a_final_name(job, slow):
     (job.directory / "results").mkdir()
     (job.directory / "results" / "it").write_text("the last good one")
     write_out(job)
@@ -64,7 +64,7 @@ def test_kill_9_during_stage_out_puts_nothing_half_under_a_final_name(job, slow)
     assert (kept / "striped" / "out" / "it").read_bytes() == CONTENT
 
 
-def test_kill_9_during_stage_in_starts_no_job_and_leaves_no_partial_file(job, slow):
+def test_kill_during_stage_in_starts_no_job_and_leaves_no_partial_file(job, slow):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "it").write_bytes(CONTENT)
     job.script("touch started", ROOMY, STAGE_IN)

@@ -52,7 +52,7 @@ def layout(path: pathlib.Path) -> tuple[int, int]:
     return int(fields["count"]), int(fields["size"])
 
 
-def test_a_large_file_has_stripes_by_its_size_and_is_written_by_the_stripe(job, data):
+def test_large_file_is_striped_by_its_size_and_written_in_stripe_units(job, data):
     account, said = staged_out(job, data)
     out = data / "out"
     assert layout(out / "huge") == (4, STRIPE)
@@ -65,7 +65,7 @@ def test_a_large_file_has_stripes_by_its_size_and_is_written_by_the_stripe(job, 
     assert sum(target["bytes"] for target in targets) == (6 << 20) + 13 + 2 * 4096
 
 
-def test_a_striping_that_the_directory_has_is_obeyed(job, data):
+def test_striping_of_the_directory_is_kept(job, data):
     (data / "out").mkdir()
     job.script("lfs setstripe -c 2 -S 1M data/out")
     assert job.run("--pfs-model", str(LUSTRE), "--pfs-root", str(data)).returncode == 0
@@ -73,7 +73,7 @@ def test_a_striping_that_the_directory_has_is_obeyed(job, data):
     assert layout(data / "out" / "huge") == layout(data / "out" / "small") == (2, 1 << 20)
 
 
-def test_a_staging_in_a_job_sets_stripes_as_the_jobs_own_does(job, data):
+def test_stage_command_in_a_job_sets_stripes_like_the_job_itself(job, data):
     job.script(f"{WRITE} forebay stage out $DW_JOB_STRIPED/out data/out", ROOMY)
     done = job.run(
         "--pfs-model", str(LUSTRE), "--pfs-root", str(data), PATH=f"{job.forebay.parent}:{os.environ['PATH']}"
@@ -82,7 +82,7 @@ def test_a_staging_in_a_job_sets_stripes_as_the_jobs_own_does(job, data):
     assert layout(data / "out" / "huge") == (4, STRIPE)
 
 
-def test_stripes_that_cannot_be_set_are_noted_and_the_file_arrives(job, data):
+def test_striping_failure_is_noted_and_the_file_arrives(job, data):
     if os.geteuid() != 0:
         pytest.skip("only root mounts a file system without extended attributes")
     subprocess.run(["mount", "-t", "ramfs", "none", data], check=True)

@@ -185,7 +185,7 @@ def test_record_of_program_without_mpi_is_reported(golden):
     assert report.returncode == 0 and "data" in report.stdout and "2 MiB" in report.stdout, report.stdout
 
 
-def test_study_is_shown_and_gone_on_with(golden, build):
+def test_study_is_shown_and_continued(golden, build):
     job = golden("study")
     tuned = TunedJob(job.directory)
     runs = tuned.runs()

@@ -17,7 +17,7 @@ def share(build, tmp_path_factory):
     ("words", "expected"),
     [(["sta"], {"status", "stage"}), (["run", "--no-d"], {"--no-deadline"}), (["stage", "ret"], {"retry"})],
 )
-def test_bash_offers_what_begins_so(share, words, expected):
+def test_bash_completes_words_with_the_same_prefix(share, words, expected):
     place = share / "bash-completion" / "completions" / "forebay.bash"
     line = " ".join(f"'{word}'" for word in words)
     script = f"""source {place}
@@ -28,7 +28,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}" """
     assert set(done.stdout.split()) == expected
 
 
-def test_commands_of_other_programs_are_not_offered(share):
+def test_bash_does_not_complete_commands_of_other_programs(share):
     texts = [path.read_text() for path in share.rglob("*forebay*") if path.is_file()]
     assert len(texts) == 3
     assert not any("__series" in text or "__rank" in text for text in texts)

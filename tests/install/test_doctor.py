@@ -72,7 +72,7 @@ def meminfo(name: str) -> float:
     return next(int(line.split()[1]) / 2**20 for line in lines if line.startswith(name + ":"))
 
 
-def test_findings_are_true_of_this_machine(doctor):
+def test_findings_match_this_machine(doctor):
     found = doctor.findings()
     assert gib(found["memory"]["found"].split(" of ")[1]) == pytest.approx(meminfo("MemTotal"), abs=0.01)
     assert 0 < gib(found["memory"]["found"]) < meminfo("MemTotal")
@@ -93,7 +93,7 @@ def test_findings_are_true_of_this_machine(doctor):
     assert found["emulation"]["state"] == "ok"
 
 
-def test_the_list_has_everything_and_ends_in_what_a_job_uses(doctor, tmp_path):
+def test_list_has_every_finding_and_ends_with_what_a_job_uses(doctor, tmp_path):
     ended = doctor.run("--store", tmp_path)
     assert ended.returncode == 0 and ended.stderr == ""
     assert "\x1b" not in ended.stdout
@@ -104,7 +104,7 @@ def test_the_list_has_everything_and_ends_in_what_a_job_uses(doctor, tmp_path):
     assert lines[-1].startswith(f"A job here uses {tmp_path}, up to ")
 
 
-def test_the_store_is_the_one_named_and_without_a_store_no_job_can_run(doctor, tmp_path):
+def test_store_option_is_checked_and_without_a_store_no_job_can_run(doctor, tmp_path):
     by_site = {"FOREBAY_STORE": str(tmp_path)}
     assert doctor.findings(environment=by_site)["store"]["found"].startswith(f"{tmp_path}, up to ")
     ended = doctor.run("--store", tmp_path / "missing", environment=by_site)
@@ -112,7 +112,7 @@ def test_the_store_is_the_one_named_and_without_a_store_no_job_can_run(doctor, t
     assert ended.stdout.splitlines()[-1].startswith(f"No job can run here: cannot find {tmp_path}/missing")
 
 
-def test_without_programs_mpi_is_missing_and_the_remedy_said(doctor, tmp_path):
+def test_missing_mpi_is_reported_with_a_remedy(doctor, tmp_path):
     found = doctor.findings(environment={"PATH": str(tmp_path)})
     assert found["mpi"]["state"] == "missing"
     assert "openmpi" in found["mpi"]["remedy"]
@@ -120,7 +120,7 @@ def test_without_programs_mpi_is_missing_and_the_remedy_said(doctor, tmp_path):
     assert found["slurm"]["state"] == "ok" and found["slurm"]["found"] == "none"
 
 
-def test_a_scheduler_that_does_not_answer_does_not_hold_it_up(doctor, tmp_path):
+def test_hanging_scheduler_does_not_delay_the_doctor(doctor, tmp_path):
     alive = tmp_path / "alive"
     program(tmp_path / "bin", "scontrol", f"exec sleep 1000 9>{alive}")
     # Had it waited, the time limit of `run` would have ended it.
@@ -139,7 +139,7 @@ def any_process_holds(path: pathlib.Path) -> bool:
     return False
 
 
-def test_slurm_tells_what_matters_of_its_configuration(doctor, tmp_path):
+def test_slurm_settings_that_matter_are_listed(doctor, tmp_path):
     config = "BurstBufferType         = {}\nSelectType              = select/cons_tres\nSLURM_VERSION = 24.05.3"
     environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "77"}
     program(tmp_path / "bin", "scontrol", f"[ \"$*\" = 'show config' ] && echo '{config.format('(null)')}'")
@@ -150,7 +150,7 @@ def test_slurm_tells_what_matters_of_its_configuration(doctor, tmp_path):
     assert "Slurm itself" in doctor.findings(environment=environment)["slurm"]["consequence"]
 
 
-def test_a_job_of_our_own_is_not_taken_for_one_of_slurm(doctor, job):
+def test_own_job_is_not_taken_for_a_slurm_job(doctor, job):
     job.script(f'echo "$SLURM_JOB_ID"; "{doctor.program}" doctor --json')
     ended = job.run()
     number, findings = ended.stdout.splitlines()
@@ -161,7 +161,7 @@ def test_a_job_of_our_own_is_not_taken_for_one_of_slurm(doctor, job):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
-def test_an_ordinary_user_is_told_what_holds_for_him(doctor):
+def test_ordinary_user_gets_findings_for_that_user(doctor):
     # The build may lie where only its owner may look.
     copy = pathlib.Path(tempfile.mkdtemp(prefix="forebay-test-"))
     copy.chmod(0o755)
@@ -177,7 +177,7 @@ def test_an_ordinary_user_is_told_what_holds_for_him(doctor):
     assert (found["fuse"]["state"] == "ok") <= bool(pathlib.Path("/dev/fuse").stat().st_mode & 0o006)
 
 
-def test_where_namespaces_are_forbidden_the_setting_and_its_remedy_are_named(doctor):
+def test_forbidden_namespaces_are_named_with_setting_and_remedy(doctor):
     forbid = "echo 0 > /proc/sys/user/max_user_namespaces"
     plain = "setpriv --securebits=+noroot --bounding-set=-all --inh-caps=-all"
     inside = ["unshare", "-Ur", "sh", "-c", f'{forbid} && exec {plain} "$0" doctor --json', str(doctor.program)]
@@ -191,7 +191,7 @@ def test_where_namespaces_are_forbidden_the_setting_and_its_remedy_are_named(doc
 
 
 @pytest.mark.xdist_group("memory")
-def test_the_limit_of_a_memory_cgroup_is_named_and_files_in_memory_count(doctor):
+def test_memory_cgroup_limit_is_named_and_counts_files_in_memory(doctor):
     with cgroup.limited(512 * 2**20) as group:
         held = pathlib.Path("/dev/shm") / group.name
         try:

@@ -22,7 +22,7 @@ def without_measurements(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_shows_the_script_of_the_example(page):
+def test_first_job_page_shows_the_script_of_the_example(page):
     assert (EXAMPLE / "job.sh").read_text() in blocks(page)
 
 

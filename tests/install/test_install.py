@@ -34,7 +34,7 @@ def check_helpers(prefix: pathlib.Path) -> None:
     program.write_text(content)
 
 
-def test_what_is_installed_works_from_there(build, tmp_path):
+def test_installed_programs_run_from_their_prefix(build, tmp_path):
     prefix = tmp_path / "prefix"
     # `build` is there already: only its installation is under test. What Forebay depends on is in the environment of the tests.
     packages = sysconfig.get_path("purelib")
@@ -121,7 +121,7 @@ def compile_against(prefix, tmp_path):
         assert done.stdout == f"{-errno.EINVAL}\n"
 
 
-def test_a_place_where_the_preload_cannot_be_loaded_from_is_refused(build, tmp_path):
+def test_prefix_that_the_preload_cannot_be_loaded_from_is_refused(build, tmp_path):
     prefix = tmp_path / "my tools"
     for part in ("bin/forebay", "lib/forebay/libforebay_pfsmodel_preload.so"):
         (prefix / part).parent.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,7 @@ def test_every_command_has_help_with_an_example(build):
 
 
 @pytest.mark.parametrize("words", ["tune", "report", "why", "profile export", "run", "persistent create"])
-def test_help_of_a_verb_is_what_the_verb_says_itself(build, words):
+def test_help_of_a_verb_is_the_same_through_the_help_command(build, words):
     def told(*words):
         return subprocess.run([build / "bin" / "forebay", *words], check=True, capture_output=True, text=True).stdout
 
@@ -150,7 +150,7 @@ def test_help_of_a_verb_is_what_the_verb_says_itself(build, words):
     assert "--json" in told("help", *words) or "--output" in told("help", *words)
 
 
-def test_a_wrong_command_line_is_refused(build):
+def test_wrong_command_line_is_refused(build):
     for words in ([], ["rnu", "x"], ["run"], ["run", "--pfs-root", "/tmp", "x"], ["compare", "--repeat", "0", "x"]):
         done = subprocess.run([build / "bin" / "forebay", *words], capture_output=True, text=True)
         assert done.returncode == 2 and done.stdout == "", words

@@ -29,7 +29,7 @@ def needs(machine, what="build"):
     )
 
 
-def test_rust_that_is_missing_or_too_old_is_named(bare):
+def test_missing_or_old_rust_is_named(bare):
     done = needs(bare)
     assert done.returncode == 1 and "Rust 1.88 or newer is needed; found: none" in done.stderr
     pretend(bare, "cargo", "cargo 1.63.0")
@@ -39,7 +39,7 @@ def test_rust_that_is_missing_or_too_old_is_named(bare):
     )
 
 
-def test_packages_that_an_ordinary_user_cannot_install_are_named(bare):
+def test_packages_to_install_are_named_to_an_ordinary_user(bare):
     pretend(bare, "cargo", "cargo 1.95.0")
     pretend(bare, "id", "1000")
     done = needs(bare)
@@ -48,14 +48,14 @@ def test_packages_that_an_ordinary_user_cannot_install_are_named(bare):
     assert "hint: as root: apt-get install libopenmpi-dev openmpi-bin gcc" in done.stderr
 
 
-def test_without_apt_the_packages_are_still_named(bare):
+def test_packages_are_named_without_apt(bare):
     pretend(bare, "cargo", "cargo 1.95.0")
     pretend(bare, "id", "0")
     done = needs(bare)
     assert done.returncode == 1 and "there is no apt-get" in done.stderr and "hint: " in done.stderr
 
 
-def test_optional_libraries_that_cannot_be_had_do_not_stop_a_build(bare):
+def test_missing_optional_libraries_do_not_stop_a_build(bare):
     for name, says in [("cargo", "cargo 1.95.0"), ("mpiexec", ""), ("gcc", ""), ("python3", ""), ("id", "1000")]:
         pretend(bare, name, says)
     mpicc = bare / "mpicc"
@@ -68,7 +68,7 @@ def test_optional_libraries_that_cannot_be_had_do_not_stop_a_build(bare):
     )
 
 
-def test_a_machine_that_has_everything_is_left_alone(bare):
+def test_machine_with_all_needs_is_not_changed(bare):
     for name in ("mpicc", "mpiexec", "gcc", "gfortran", "python3", "pkg-config"):
         pretend(bare, name, "")
     pretend(bare, "cargo", "cargo 1.95.0")

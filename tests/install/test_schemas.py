@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from support import study_data
-from support.capi import Asking
+from support.capi import CapiJob
 from support.job import DW, INTERRUPT, KILL
 from support.persistent import CREATE, USE, made
 from support.schemas import NAMES, SCHEMAS, complaints
@@ -51,7 +51,7 @@ def killed(job):
 
 
 def accounting(job, build):
-    asking = Asking(job, build / "tests" / "capi")
+    asking = CapiJob(job, build / "tests" / "capi")
     (said,) = asking.says("ask accounting $S")
     return [json.loads(said.split(" ", 1)[1])]
 
@@ -231,19 +231,19 @@ def why(job, build):
 OUTPUTS = {"job": job_json} | {name: globals().get(name.replace("-", "_")) for name in NAMES if name != "job"}
 
 
-def test_schemas_are_as_the_program_has_them(build):
+def test_schema_files_match_the_program(build):
     words = [sys.executable, PROJECT / "tools" / "schemas.py", build / "bin" / "forebay", "--check"]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_output_is_as_its_schema_has_it(job, build, name):
+def test_output_validates_against_its_schema(job, build, name):
     for value in OUTPUTS[name](job, build):
         assert complaints(name, value) == [], value
 
 
-def test_what_a_schema_does_not_name_or_misses_is_found(job, build):
+def test_unknown_and_missing_members_are_rejected(job, build):
     (value,) = profile(job, build)
     assert complaints("profile", value | {"more": 1}) != []
     assert complaints("profile", value | {"job_status": "0"}) != []

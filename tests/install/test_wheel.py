@@ -35,7 +35,7 @@ def run(environment: pathlib.Path, *words: object, **settings: str) -> subproces
     return subprocess.run(list(map(str, words)), env=own, capture_output=True, text=True)
 
 
-def test_the_first_job_runs_and_is_recorded(environment, tmp_path):
+def test_first_job_from_a_wheel_runs_and_is_recorded(environment, tmp_path):
     example = tmp_path / "first-job"
     shutil.copytree(PROJECT / "examples" / "first-job", example)
     settings = {"FOREBAY_STATE": str(tmp_path / "state"), "FOREBAY_STORE": "memory"}
@@ -68,7 +68,7 @@ def test_staging_from_python_loads_the_standard_library_only(environment):
 
 
 @pytest.mark.parametrize(("verb", "extra"), [("why", "report"), ("report", "report"), ("tune", "tune")])
-def test_a_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, extra):
+def test_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, extra):
     done = run(environment, environment / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))
     assert done.returncode == 1
     error, hint = done.stderr.splitlines()

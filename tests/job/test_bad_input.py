@@ -24,7 +24,7 @@ def user(build):
 
 
 @ONLY_ROOT
-def test_a_script_that_cannot_be_read(user):
+def test_unreadable_script_is_refused(user):
     user.script("touch started")
     (user.directory / "job.sh").chmod(0o600)
     done = user.run("--json")
@@ -35,7 +35,7 @@ def test_a_script_that_cannot_be_read(user):
     user.leaves_nothing()
 
 
-def test_what_is_no_script(job):
+def test_file_that_is_no_script_is_refused(job):
     for make_it, message in [
         (lambda path: path.mkdir(), "cannot read job.sh: Is a directory"),
         (lambda path: path.write_text(""), "does not begin with #!"),
@@ -52,7 +52,7 @@ def test_what_is_no_script(job):
 
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
-def test_blanks_and_quotes_everywhere(build, store, tmp_path):
+def test_blanks_and_quotes_in_all_paths_are_kept(build, store, tmp_path):
     top = tmp_path / 'it\'s "a" $HOME'
     top.mkdir()
     job = Job(build / "bin" / "forebay", top)
@@ -70,7 +70,7 @@ def test_blanks_and_quotes_everywhere(build, store, tmp_path):
 
 
 @pytest.mark.parametrize("other", ["same user", "another user"])
-def test_two_runs_at_once_on_the_default_store(build, other):
+def test_two_runs_share_the_default_store(build, other):
     if other == "another user" and os.getuid() != 0:
         pytest.skip("only root can become another user")
     with reachable(build) as first, reachable(build) as second:
@@ -101,7 +101,7 @@ def test_two_runs_at_once_on_the_default_store(build, other):
         assert list(shared.iterdir()) == []
 
 
-def test_a_folder_for_temporary_files_that_is_not_there(job):
+def test_missing_temporary_folder_is_reported(job):
     job.script("touch started", DW)
     done = job.run(TMPDIR="/no/such")
     assert (
@@ -114,7 +114,7 @@ def test_a_folder_for_temporary_files_that_is_not_there(job):
 
 
 @ONLY_ROOT
-def test_a_folder_for_temporary_files_that_takes_none(user):
+def test_unwritable_temporary_folder_is_reported(user):
     user.script("touch started", DW)
     user.temporary.chmod(0o555)
     done = user.run()
@@ -152,7 +152,7 @@ def test_job_without_state_directory_is_recorded_in_the_temporary_folder(user, h
 
 @ONLY_ROOT
 @pytest.mark.parametrize("how", ["owned by another", "a link", "open to all"])
-def test_a_state_directory_that_another_user_has_laid_out_is_left_alone(user, how):
+def test_state_directory_of_another_user_is_not_used(user, how):
     """What its records call leftovers would be removed."""
     victim = make(user, user.top / "victim", precious="x")
     trap = user.temporary / "forebay-state-65534"
@@ -193,7 +193,7 @@ def test_a_state_directory_that_another_user_has_laid_out_is_left_alone(user, ho
     "wrong, named",
     [("20 MB", "targets.bandwidth"), ("20 furlongs", "targets.bandwidth"), ("fast", "targets.bandwidth")],
 )
-def test_a_model_file_with_a_wrong_unit_is_named_with_its_key(job, wrong, named):
+def test_model_file_with_a_wrong_unit_is_named_with_its_key(job, wrong, named):
     model = job.directory / "model.toml"
     model.write_text(MODEL.replace('bandwidth = { value = "20 MB/s"', f'bandwidth = {{ value = "{wrong}"', 1))
     job.script("touch started", DW)

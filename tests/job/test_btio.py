@@ -9,7 +9,7 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "btio"
 SIZE = 40 * 64**3 * 20
 
 
-def test_the_staged_out_file_is_the_one_written_without_forebay(build, job):
+def test_btio_output_equals_that_of_a_run_without_forebay(build, job):
     example = job.directory.parent / "btio"
     shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("out", "btio"))
     shutil.copy(build / "kernels" / "btio", example)

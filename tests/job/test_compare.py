@@ -21,7 +21,7 @@ def compare(job, *options):
     )
 
 
-def test_the_table_has_a_block_for_each_file_system_and_says_emulated(job):
+def test_compare_table_has_a_block_per_file_system_and_names_emulation(job):
     job.script(WRITE + """echo '{"kernel": "x", "io_s": 0.25, "bytes": 16777216}'""", DW, STAGE_OUT)
     done = compare(job, "--pfs-model", str(LUSTRE), "--repeat", "1")
     assert done.returncode == 0 and done.stdout.count("I/O seen: as the program itself tells.") == 2, done.stderr
@@ -36,7 +36,7 @@ def test_the_table_has_a_block_for_each_file_system_and_says_emulated(job):
     job.leaves_nothing()
 
 
-def test_json_has_every_run(job):
+def test_compare_json_has_every_run(job):
     job.script(WRITE, DW, STAGE_OUT)
     blocks = json.loads(compare(job, "--repeat", "2", "--json").stdout)
     (block,) = blocks
@@ -64,13 +64,13 @@ def test_io_time_of_other_programs_comes_from_the_record_of_the_last_run(job):
     assert len(job.records()) == 2
 
 
-def test_results_that_differ_are_shouted_and_fail(job):
+def test_differing_results_are_reported_and_fail(job):
     job.script(WRITE + 'echo $SLURM_JOB_ID > "$out/id"', DW, STAGE_OUT)
     done = compare(job, "--repeat", "1")
     assert done.returncode == 1 and "THE RUNS DIFFER" in done.stdout
 
 
-def test_a_job_that_fails_is_shown_with_its_complaint(job):
+def test_failed_job_is_shown_with_its_error(job):
     job.script("echo the reason >&2; exit 4", DW)
     done = compare(job)
     assert done.returncode == 1
@@ -79,13 +79,13 @@ def test_a_job_that_fails_is_shown_with_its_complaint(job):
     job.leaves_nothing()
 
 
-def test_a_script_without_a_burst_buffer_has_nothing_to_compare(job):
+def test_compare_without_a_burst_buffer_is_refused(job):
     job.script("true")
     done = compare(job)
     assert done.returncode == 1 and "asks for no burst buffer" in done.stderr
 
 
-def test_ctrl_c_ends_the_run_in_hand_and_leaves_nothing(job):
+def test_ctrl_c_ends_the_current_run_and_leaves_nothing(job):
     job.script("touch running; sleep 300", DW)
     command = [job.forebay, "compare", "--store", job.store, "job.sh"]
     pipe = subprocess.PIPE
@@ -95,7 +95,7 @@ def test_ctrl_c_ends_the_run_in_hand_and_leaves_nothing(job):
     job.leaves_nothing()
 
 
-def test_what_was_not_written_in_a_run_is_not_called_the_same(job):
+def test_missing_output_of_a_run_is_not_called_equal(job):
     (job.directory / "out").mkdir()
     (job.directory / "out" / "old").write_text("from another day")
     job.script("mkdir $DW_JOB_STRIPED/out", DW, STAGE_OUT)
@@ -103,14 +103,14 @@ def test_what_was_not_written_in_a_run_is_not_called_the_same(job):
     assert done.returncode == 0 and "Output: not compared" in done.stdout, done.stderr
 
 
-def test_old_files_beside_the_results_do_not_hide_a_difference(job):
+def test_old_files_near_the_results_do_not_hide_a_difference(job):
     (job.directory / "out").mkdir()
     (job.directory / "out" / "old").write_text("from another day")
     job.script(WRITE + 'echo $SLURM_JOB_ID > "$out/id"', DW, STAGE_OUT)
     assert "THE RUNS DIFFER" in compare(job, "--repeat", "1").stdout
 
 
-def test_a_file_staged_into_a_directory_is_found_there(job):
+def test_file_staged_into_a_directory_is_compared_there(job):
     job.script(
         "echo same > ${DW_JOB_STRIPED}result",
         DW,
@@ -120,7 +120,7 @@ def test_a_file_staged_into_a_directory_is_found_there(job):
     assert "Output: the same in all runs, 1 file(s), 5 bytes." in done.stdout, done.stdout + done.stderr
 
 
-def test_what_the_emulation_cannot_see_is_said(job):
+def test_io_outside_the_emulation_is_reported(job):
     job.script(
         'out=${DW_JOB_STRIPED}out; mkdir -p "$out"; LD_PRELOAD= head -c 1000000 /dev/zero > "$out/x"', DW, STAGE_OUT
     )
@@ -128,7 +128,7 @@ def test_what_the_emulation_cannot_see_is_said(job):
     assert "NOT COMPARABLE: the emulation saw only 0 of the 1000000 bytes" in done.stdout, done.stdout + done.stderr
 
 
-def test_a_destination_may_hold_the_jobs_id(job):
+def test_destination_can_contain_the_job_id(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x", DW, STAGE_OUT.replace("%d/out", "%d/out-%j")
     )
@@ -136,7 +136,7 @@ def test_a_destination_may_hold_the_jobs_id(job):
     assert "Output: the same in all runs, 1 file(s), 2 bytes." in done.stdout, done.stdout + done.stderr
 
 
-def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
+def test_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
     model = job.directory.parent / "slow.toml"
     model.write_text(MODEL)
     job.script(
@@ -165,7 +165,7 @@ def test_a_second_ctrl_c_stops_stage_out_and_says_where_the_data_are(job):
 @pytest.mark.parametrize(
     ("name", "hint"), [("nosuch.toml", "forebay machines"), ("job.sh", "docs/reference/machine-files.md")]
 )
-def test_a_machine_file_that_cannot_be_read_is_told_with_a_remedy(job, name, hint):
+def test_unreadable_machine_file_is_reported_with_a_remedy(job, name, hint):
     job.script("touch ran", DW)
     done = compare(job, "--pfs-model", name)
     assert done.returncode == 1 and name in done.stderr and not (job.directory / "ran").exists()
@@ -173,7 +173,7 @@ def test_a_machine_file_that_cannot_be_read_is_told_with_a_remedy(job, name, hin
     assert list(job.temporary.iterdir()) == []
 
 
-def test_a_persistent_allocation_is_used_with_a_warning_and_not_made(job):
+def test_persistent_allocation_is_used_with_a_warning_and_not_created(job):
     create = "#BB create_persistent name=p capacity=1MiB"
     job.script("touch ran", DW, create)
     done = compare(job)

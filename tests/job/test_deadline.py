@@ -54,13 +54,13 @@ QSTAT = """Job Id: 7.server
         ({"FLUX_URI": "local:///x"}, "flux", lambda: "3600.5", "flux job timeleft", 3601),
     ],
 )
-def test_each_scheduler_is_asked_in_its_own_way(job, environment, command, says, told_by, at_most_s):
+def test_end_time_is_queried_from_each_scheduler(job, environment, command, says, told_by, at_most_s):
     deadline, err = told(job, environment, **{command: says()})
     assert (deadline["told_by"], deadline["ended_job"], deadline["warnings"]) == (told_by, False, []), err
     assert 3000 < left_s(deadline) <= at_most_s + 60
 
 
-def test_what_newer_slurms_have_in_the_environment_needs_no_command(job):
+def test_end_time_in_the_slurm_environment_needs_no_command(job):
     end = int(time.time()) + 3600
     deadline, _ = told(job, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(end)}, squeue="must not be asked")
     assert (deadline["told_by"], deadline["end_unix_s"]) == ("SLURM_JOB_END_TIME", end)
@@ -76,19 +76,19 @@ def test_what_newer_slurms_have_in_the_environment_needs_no_command(job):
         ({"SLURM_JOB_ID": "7"}, "squeue", "N/A"),
     ],
 )
-def test_a_job_without_a_limit_has_no_end(job, environment, command, says):
+def test_job_without_a_limit_has_no_end(job, environment, command, says):
     deadline, err = told(job, environment, **{command: says})
     assert deadline is None and "is not known" not in err
 
 
-def test_a_scheduler_that_cannot_be_asked_is_named_and_the_job_runs(job):
+def test_scheduler_without_an_answer_is_named_and_the_job_runs(job):
     deadline, err = told(job, {"LSB_JOBID": "7"}, bjobs="Job <7> is not found")
     assert deadline is None
     assert 'when the job ends is not known (bjobs says "Job <7> is not found")' in err
     assert "--deadline TIME says it" in err
 
 
-def test_without_a_scheduler_there_is_no_end_but_the_users_own(job):
+def test_deadline_without_a_scheduler_is_the_users_option_only(job):
     deadline, _ = told(job, {})
     assert deadline is None
     done = job.run("--json", "--deadline", "1:00:00", "--drain-rate", "5MB/s")
@@ -100,7 +100,7 @@ def test_without_a_scheduler_there_is_no_end_but_the_users_own(job):
     )
 
 
-def test_a_job_is_ended_for_its_stage_out_and_says_so(job):
+def test_job_is_ended_for_its_stage_out_with_a_message(job):
     job.script(BODY + "; exec sleep 300", DW, STAGE_OUT)
     done = job.run(*SOON)
     account = json.loads(done.stdout)
@@ -111,7 +111,7 @@ def test_a_job_is_ended_for_its_stage_out_and_says_so(job):
     job.leaves_nothing()
 
 
-def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
+def test_unsaved_files_are_listed_and_shown_until_they_arrive(job):
     strange = "tab\there"
     job.script(BODY + "; echo yy > ${DW_JOB_STRIPED}out/$'tab\\there'; exec sleep 300", DW, STAGE_OUT)
     (job.directory / "results" / strange).mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_what_could_not_arrive_is_listed_named_and_shown_until_it_has(job):
         ("--deadline", "tomorrow", "write for example 30, 1:30:00 or 1-12"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(job, option, value, hint):
+def test_contradictory_deadline_options_are_refused(job, option, value, hint):
     job.script("touch ran", DW)
     done = job.run(option, value)
     assert done.returncode == 2 and hint in done.stderr and not (job.directory / "ran").exists()
@@ -177,7 +177,7 @@ def test_files_only_drained_are_reported_when_not_safe(job, late):
     assert (size, target) == (2, str(pfs / "x")) and "a directory stands at its place" in why
 
 
-def test_a_job_of_which_nothing_is_staged_out_troubles_no_scheduler(job):
+def test_job_without_stage_out_queries_no_scheduler(job):
     commands = job.directory.parent / "commands"
     commands.mkdir()
     (commands / "squeue").write_text('#!/bin/sh\ntouch "$ASKED"\n')
@@ -189,7 +189,7 @@ def test_a_job_of_which_nothing_is_staged_out_troubles_no_scheduler(job):
     assert (job.directory / "ran").exists() and not asked.exists()
 
 
-def test_a_job_that_ends_waits_for_no_scheduler(job):
+def test_job_end_does_not_wait_for_the_scheduler(job):
     """It is asked again because the job would be ended now, and does not answer."""
     commands = job.directory.parent / "commands"
     commands.mkdir()
@@ -209,7 +209,7 @@ def test_a_job_that_ends_waits_for_no_scheduler(job):
     job.leaves_nothing()
 
 
-def test_whatever_was_asked_for_and_is_not_safe_is_named_with_its_reason(job):
+def test_unsaved_files_are_named_with_their_reason(job):
     """What cannot be staged ends no job before its time; a directory that cannot be looked into may hold data."""
     job.as_nobody()
     body = BODY + "; mkfifo ${DW_JOB_STRIPED}out/pipe; %s touch ready; sleep 1.5"
@@ -232,7 +232,7 @@ def test_whatever_was_asked_for_and_is_not_safe_is_named_with_its_reason(job):
     (job.directory / "job.sh").unlink()
 
 
-def test_a_stage_out_that_cannot_begin_names_all_that_is_not_safe(job):
+def test_stage_out_that_cannot_start_names_all_unsaved_files(job):
     damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
     job.script(f"{BODY}; {damage}", DW, STAGE_OUT)
     done = job.run(*AT_ONCE)
@@ -242,7 +242,7 @@ def test_a_stage_out_that_cannot_begin_names_all_that_is_not_safe(job):
     assert (size, target) == (2, str(job.directory / "results" / "x")) and "is damaged" in why
 
 
-def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
+def test_file_being_drained_at_the_slurm_signal_is_named_first(job):
     """The copy in hand is stopped: it may take longer than the time there is."""
     (job.directory / "slow.toml").write_text(MODEL)
     big = "mkdir ${DW_JOB_STRIPED}out; head -c 100000000 /dev/zero > ${DW_JOB_STRIPED}out/big; exec sleep 300"
@@ -266,7 +266,7 @@ def test_what_is_being_drained_when_slurm_wants_the_end_is_named_first(job):
     job.leaves_nothing()
 
 
-def test_a_job_is_not_ended_for_what_can_never_be_staged(job):
+def test_job_is_not_ended_for_files_that_can_never_be_staged(job):
     """A destination that has become one in the allocation itself."""
     job.script(
         'ln -s "$DW_JOB_STRIPED" link; mkdir "$DW_JOB_STRIPED/in" "$DW_JOB_STRIPED/out"\n'

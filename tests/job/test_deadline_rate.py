@@ -23,7 +23,7 @@ def reckoned(told):
     return told["deadline"]["drain_rate_from"], told["deadline"]["drain_bytes_per_s"]
 
 
-def test_the_slowest_stage_out_on_record_that_copied_enough_counts(job):
+def test_slowest_stage_out_on_record_that_copied_enough_counts(job):
     """What a drain had brought already says nothing, although it all arrived."""
     job.script(DRAINED, DW, STAGE_OUT)
     first = account(job, "--drain", "big")
@@ -45,7 +45,7 @@ def test_the_slowest_stage_out_on_record_that_copied_enough_counts(job):
 
 
 @pytest.mark.parametrize("is_hole", [False, True])
-def test_where_nothing_is_on_record_half_of_what_was_copied_in_counts(job, is_hole):
+def test_half_of_the_stage_in_rate_counts_without_a_record(job, is_hole):
     with (job.directory / "input").open("wb") as file:
         file.truncate(33554432) if is_hole else file.write(bytes(33554432))
     job.script(
@@ -80,6 +80,6 @@ def test_own_drain_rate_counts_where_it_is_slower_and_unlimited(job, drain, opti
 
 
 @pytest.mark.parametrize("options", [(), ("--drain-rate", "50MB/s")])
-def test_no_stage_out_is_faster_than_it_may_be(job, options):
+def test_estimated_rate_does_not_exceed_the_rate_limit(job, options):
     job.script("mkdir ${DW_JOB_STRIPED}out", DW, STAGE_OUT)
     assert reckoned(account(job, *options, "--stage-rate", "5MB/s")) == ("stage-rate", 5e6)

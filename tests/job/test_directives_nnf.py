@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.job import KILL
-from support.persistent import only_jobs_are_gone, ran, refused, root
+from support.persistent import assert_job_allocations_removed, ran, refused, root
 from support.waiting import wait_until
 
 JOBDW = "#DW jobdw type=xfs capacity=64MiB name=my-data"
@@ -40,7 +40,7 @@ def copy_out(source: str, destination: str) -> str:
     return f"#DW copy_out source={source} destination={destination}"
 
 
-def test_the_job_knows_its_allocation_by_its_name_alone(job):
+def test_nnf_allocation_is_known_by_its_name_only(job):
     body = 'ls -d "${DW_JOB_my_data}."; env | grep -o "^DW_JOB_[^=]*"'
     job.script(body, JOBDW)
     done = job.run(DW_JOB_outer="/outer")
@@ -51,7 +51,7 @@ def test_the_job_knows_its_allocation_by_its_name_alone(job):
     job.leaves_nothing()
 
 
-def test_files_and_directories_are_copied_in_and_out(any_store):
+def test_nnf_files_and_directories_are_copied_in_and_out(any_store):
     job = any_store
     inputs(job)
     (job.directory / "there").mkdir()
@@ -91,7 +91,7 @@ def test_files_and_directories_are_copied_in_and_out(any_store):
     job.leaves_nothing()
 
 
-def test_copy_out_is_planned_after_the_script_and_goes_to_the_same_place(job):
+def test_copy_out_is_planned_after_the_script_for_the_same_destination(job):
     job.script(f"mkdir {HERE}/made; echo -n $RANDOM > {HERE}/made/x", JOBDW, copy_out(f"{HERE}/made", "%d/out"))
     for _ in range(2):
         done = job.run("--json", "--stage-verify", "end")
@@ -101,17 +101,17 @@ def test_copy_out_is_planned_after_the_script_and_goes_to_the_same_place(job):
     job.leaves_nothing()
 
 
-def test_into_and_out_of_a_persistent_allocation(job):
+def test_nnf_copies_into_and_out_of_a_persistent_allocation(job):
     inputs(job)
     create = "#DW create_persistent type=lustre name=proj-1 capacity=1MiB"
     ran(job, "true", create, USE, copy_in("%d/in", PERSISTENT))
     assert sorted(tree(root(job, "proj-1") / "striped")) == ["in/a.dat", "in/deep/b.dat"]
     ran(job, f"rm {PERSISTENT}/in/a.dat", USE, copy_out(f"{PERSISTENT}/in", "%d/out/"))
     assert tree(job.directory / "out") == {"in/deep/b.dat": "b"}
-    only_jobs_are_gone(job, "proj-1")
+    assert_job_allocations_removed(job, "proj-1")
 
 
-def test_types_and_lists_of_older_copies(job):
+def test_older_nnf_types_and_lists_are_accepted(job):
     inputs(job)
     (job.directory / "list").write_text(f"{PERSISTENT}/p '{job.directory}/p'\n{HERE}/tree/a.dat '{job.directory}/'\n")
     ran(
@@ -128,7 +128,7 @@ def test_types_and_lists_of_older_copies(job):
     assert f"error: job.sh: line 4: copy_in: the source {job.directory}/in is not a file" in error
 
 
-def test_a_missing_source_ends_the_job_or_is_named_and_the_rest_arrives(job):
+def test_missing_nnf_source_fails_or_is_named_and_the_rest_arrives(job):
     missing = copy_in("%d/none", HERE)
     for options in ((), ("--dry-run",)):
         error = refused(job, JOBDW, missing, options=options)
@@ -147,7 +147,7 @@ def test_a_missing_source_ends_the_job_or_is_named_and_the_rest_arrives(job):
     job.leaves_nothing()
 
 
-def test_a_dry_run_tells_by_nnfs_names(job):
+def test_dry_run_uses_nnf_names(job):
     inputs(job)
     job.script("true", JOBDW, copy_in("%d/in", f"{HERE}/tree"), copy_out(f"{HERE}/out", "%d/out"))
     done = job.run("--dry-run")
@@ -159,7 +159,7 @@ def test_a_dry_run_tells_by_nnfs_names(job):
     assert f"stage out   path {HERE}/out -> {submit}/out (line 5)" in lines
 
 
-def test_drained_while_the_job_runs_to_where_it_is_copied_out(job):
+def test_nnf_files_are_drained_to_their_copy_out_destination(job):
     wait = f"until [ -e {job.directory.name!r}/../out/made/x ] || [ $SECONDS -gt 60 ]; do sleep 0.02; done"
     job.script(
         f"mkdir {HERE}/made; echo -n x > {HERE}/made/x; cd ..; {wait}; cp -a {job.directory.name!r}/../out copy",
@@ -173,7 +173,7 @@ def test_drained_while_the_job_runs_to_where_it_is_copied_out(job):
     job.leaves_nothing()
 
 
-def test_killed_the_job_is_cleaned_and_its_copy_out_arrives(any_store):
+def test_killed_nnf_job_is_cleaned_and_its_copy_out_arrives(any_store):
     job = any_store
     wait = 'until [ -e go ] || ! [ -d "$PWD" ]; do sleep 0.02; done'
     job.script(

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
 """
 
 
-def test_a_process_whose_first_thread_has_ended_is_still_a_process(job):
+def test_process_whose_first_thread_has_ended_is_still_found(job):
     source, program = job.directory / "thread.c", job.directory / "thread"
     source.write_text(THREAD)
     subprocess.run(["cc", "-pthread", "-o", program, source], check=True)
@@ -52,7 +52,7 @@ def test_a_process_whose_first_thread_has_ended_is_still_a_process(job):
     job.leaves_nothing()
 
 
-def test_a_destination_inside_the_allocation_is_refused(job):
+def test_destination_inside_the_allocation_is_refused(job):
     destination = f"{job.store}/forebay-{os.getuid()}-%j/keep"
     job.script(
         "touch started", DW, f"#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination={destination}"
@@ -63,7 +63,7 @@ def test_a_destination_inside_the_allocation_is_refused(job):
     job.leaves_nothing()
 
 
-def test_a_run_within_a_run_starts_its_ranks(job):
+def test_nested_run_starts_its_ranks(job):
     (job.directory / "inner.sh").write_text('#!/bin/bash\necho "${DW_JOB_STRIPED-none}"\nmpiexec -n 2 echo inner\n')
     job.script(f"{job.forebay} run inner.sh", DW)
     done = job.run()
@@ -71,7 +71,7 @@ def test_a_run_within_a_run_starts_its_ranks(job):
     job.leaves_nothing()
 
 
-def test_a_job_that_clears_the_temporary_folder_keeps_its_exit_code(job):
+def test_job_that_clears_the_temporary_folder_keeps_its_exit_code(job):
     job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; rm -rf $TMPDIR/*; exit 7", DW, STAGE_OUT)
     done = job.run("--json")
     assert done.returncode == 7 and '"exit_code":7' in done.stdout, done.stderr
@@ -79,7 +79,7 @@ def test_a_job_that_clears_the_temporary_folder_keeps_its_exit_code(job):
     job.leaves_nothing()
 
 
-def test_processes_that_were_there_before_are_not_the_jobs(job):
+def test_processes_started_before_the_job_are_not_ended(job):
     job.script("true", DW)
     script = f'sleep 60 & exec "{job.forebay}" run --store "{job.store}" job.sh'
     process = subprocess.Popen(
@@ -103,7 +103,7 @@ def test_processes_that_were_there_before_are_not_the_jobs(job):
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
-def test_a_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
+def test_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
     job.script("mkdir $DW_JOB_STRIPED/out; touch running; until [ -e go ]; do sleep 0.01; done", DW)
     command = ["bash", "-c", f'trap "" {int(number)}; exec "$0" run --store "$1" job.sh', job.forebay, job.store]
     process = subprocess.Popen(command, cwd=job.directory, env=job.environment(), stderr=subprocess.PIPE, text=True)
@@ -116,7 +116,7 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(job, number):
     job.leaves_nothing()
 
 
-def test_ctrl_backslash_ends_the_job_as_ctrl_c_does(job):
+def test_ctrl_backslash_ends_the_job_like_ctrl_c(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT
     )
@@ -127,7 +127,7 @@ def test_ctrl_backslash_ends_the_job_as_ctrl_c_does(job):
     job.leaves_nothing()
 
 
-def test_a_job_that_ends_in_its_own_way_when_asked_keeps_its_exit_code(job):
+def test_job_that_handles_sigint_keeps_its_exit_code(job):
     job.script("trap 'exit 7' TERM; touch running; while :; do sleep 0.01; done", DW)
     process = job.start()
     status, err = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
@@ -135,7 +135,7 @@ def test_a_job_that_ends_in_its_own_way_when_asked_keeps_its_exit_code(job):
     job.leaves_nothing()
 
 
-def test_a_job_that_ignores_being_asked_is_killed_at_the_second_signal(job):
+def test_job_that_ignores_signals_is_killed_at_the_second_one(job):
     job.script("trap '' TERM; touch running; while :; do sleep 0.01; done", DW)
     process = job.start()
     assert job.stop_when(process, lambda: twice(process, (job.directory / "running").exists), INTERRUPT)[0] == 130
@@ -187,21 +187,21 @@ def nobodys(build, request):
 
 
 @pytest.mark.parametrize("nobodys", [0o711], indirect=True)
-def test_an_ordinary_user_below_a_folder_he_cannot_list(nobodys):
+def test_ordinary_user_runs_below_an_unlistable_folder(nobodys):
     done = nobodys.run("mkdir $DW_JOB_STRIPED/out; id -u > $DW_JOB_STRIPED/out/id")
     assert done.returncode == 0, done.stderr
     assert (nobodys.directory / "results" / "id").read_text() == "65534\n"
     assert list(nobodys.store.iterdir()) == []
 
 
-def test_the_script_is_the_one_that_was_read(job):
+def test_script_changed_after_it_was_read_runs_as_read(job):
     job.script("echo first; echo '#!/bin/bash' > job.sh; sleep 0.1; echo last; basename $0; echo \"$1\"", DW)
     command = [job.forebay, "run", "--store", job.store, "job.sh", "--", "an argument"]
     done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
     assert done.stdout.splitlines() == ["first", "last", "job.sh", "an argument"], done.stderr
 
 
-def test_a_wrong_working_directory_is_named_before_anything_is_done(job):
+def test_wrong_working_directory_is_named_before_the_job_starts(job):
     job.script("touch started", "#SBATCH --chdir=/no/such", DW)
     done = job.run()
     assert done.returncode == 125 and "/no/such" in done.stderr and "--chdir" in done.stderr
@@ -213,7 +213,7 @@ def test_options_without_effect_are_named(job):
     assert "#SBATCH options without effect here: --exclusive -o" in job.run().stderr
 
 
-def test_a_closed_terminal_does_not_lose_the_data(job):
+def test_closed_terminal_does_not_lose_the_data(job):
     job.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x", DW, STAGE_OUT)
     with open("/dev/full", "w") as full:
         command = [job.forebay, "run", "--json", "--store", job.store, "job.sh"]

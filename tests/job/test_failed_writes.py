@@ -56,7 +56,7 @@ def check_is_beside(job, done):
     assert "the file before it is unchanged" in done.stderr and "check.write-failed" in done.stderr
 
 
-def test_file_whose_write_failed_goes_beside_the_good_one(full):
+def test_file_whose_write_failed_is_staged_next_to_the_good_one(full):
     done = full.run("--json", "--store", "memory")
     check_is_beside(full, done)
     assert "error: a write failed:" in done.stderr and "/check: ENOSPC in write" in done.stderr
@@ -80,7 +80,7 @@ def test_why_and_report_begin_with_the_failed_write(full):
     assert "did not hold this job back" not in report.stdout
 
 
-def test_program_that_is_not_recorded_is_known_by_the_full_store(full):
+def test_failed_write_of_an_unrecorded_program_is_inferred_from_the_full_store(full):
     source = full.directory / "static.c"
     source.write_text(STATIC)
     subprocess.run(["cc", "-static", "-o", full.directory / "static", source], check=True)
@@ -88,7 +88,7 @@ def test_program_that_is_not_recorded_is_known_by_the_full_store(full):
     check_is_beside(full, full.run("--store", "memory"))
 
 
-def test_jobs_without_a_profile_are_known_by_the_full_store(full):
+def test_failed_write_without_a_profile_is_inferred_from_the_full_store(full):
     full.script(f'echo new > "$DW_JOB_STRIPED/kept"; sleep 1; {SWALLOWS}', SMALL, OUT)
     check_is_beside(full, full.run("--store", "memory", "--no-profile"))
     assert (full.directory / "out" / "kept").read_text() == "new\n"
@@ -101,14 +101,14 @@ def test_accepted_failed_writes_are_staged_under_their_names(full):
     assert not (full.directory / "out" / "check.write-failed").exists()
 
 
-def test_new_file_whose_write_failed_keeps_its_name_and_is_told(full):
+def test_new_file_whose_write_failed_keeps_its_name_and_is_reported(full):
     (full.directory / "out" / "check").unlink()
     done = full.run("--store", "memory")
     assert done.returncode == 123 and "out/check may be incomplete" in done.stderr, done.stderr
     assert (full.directory / "out" / "check").stat().st_size > 100_000
 
 
-def test_file_that_was_emptied_and_written_anew_is_whole(full):
+def test_file_truncated_and_rewritten_is_complete(full):
     (full.directory / "retry.py").write_text(RETRIES)
     full.script("python3 retry.py", SMALL, OUT)
     done = full.run("--store", "memory")

@@ -43,7 +43,7 @@ def ranks(done):
 
 
 @pytest.mark.parametrize("script", ["slurm-lustre.sh", "lsf-gpfs.sh", "pbs.sh", "flux.sh"])
-def test_scripts_without_a_burst_buffer(job, build, script):
+def test_foreign_scripts_without_a_burst_buffer_run(job, build, script):
     btio(job, build, job.directory)
     (job.directory / "romio_hints").write_text("romio_cb_write enable\n")
     done = run(job, script)
@@ -52,7 +52,7 @@ def test_scripts_without_a_burst_buffer(job, build, script):
 
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
-def test_datawarp_directories(anyone, build, store):
+def test_foreign_datawarp_directories_are_staged(anyone, build, store):
     job = anyone
     if store == "memory":
         job.in_memory("--store", "memory")
@@ -65,7 +65,7 @@ def test_datawarp_directories(anyone, build, store):
     assert sorted(path.name for path in back_up.iterdir()) == ["btio", "btio.full.out", "inputbt.data"]
 
 
-def test_input_edited_in_the_script(anyone, build):
+def test_input_edited_in_the_script_is_used(anyone, build):
     job = anyone
     btio(job, build, job.directory, deck=DECK, deck_name="tmp_input")
     make(job, job.pfs / "ada")
@@ -74,7 +74,7 @@ def test_input_edited_in_the_script(anyone, build):
     assert is_right(job.pfs / "ada" / "back_up")
 
 
-def test_a_persistent_allocation_made_used_and_destroyed(anyone, build):
+def test_foreign_scripts_create_use_and_destroy_a_persistent_allocation(anyone, build):
     job = anyone
     btio(job, build, job.pfs / "ada" / "for_bb")
     for script in ("create", "use", "destroy"):
@@ -86,7 +86,7 @@ def test_a_persistent_allocation_made_used_and_destroyed(anyone, build):
     assert job.allocations() == []
 
 
-def test_an_interactive_job_with_its_file_of_directives(anyone, build):
+def test_interactive_job_reads_its_directives_file(anyone, build):
     job = anyone
     btio(job, build, job.directory)
     shutil.copy(SCRIPTS / "bbf.conf", job.directory)
@@ -103,7 +103,7 @@ cat "$indir/a" "$infile" > "$outdir/$SLURM_PROCID"
 
 
 @pytest.mark.parametrize(("script", "warned"), [("slurm-continued.sh", 0), ("slurm-bare-continuation.sh", 1)])
-def test_a_directive_over_two_lines(anyone, script, warned):
+def test_directive_over_two_lines_is_read(anyone, script, warned):
     job = anyone
     make(job, job.pfs / "inputs", a="input ")
     make(job, job.pfs, file__dat="data")
@@ -128,7 +128,7 @@ def test_a_directive_over_two_lines(anyone, script, warned):
     assert (plan["tasks"], plan["time_limit_s"], plan["store"]["asked_bytes"]) == (2, 600, 1000 * 10**9)
 
 
-def test_where_nobody_has_set_user_the_scripts_path_is_the_one_shown(anyone, build):
+def test_readme_path_is_shown_where_user_is_not_set(anyone, build):
     """As in containers."""
     job = anyone
     btio(job, build, job.directory)
@@ -142,7 +142,7 @@ def test_where_nobody_has_set_user_the_scripts_path_is_the_one_shown(anyone, bui
     assert is_right(next((job.pfs / "scratch").iterdir()))
 
 
-def test_what_the_readme_gives_a_continued_script_is_enough(job):
+def test_readme_command_runs_a_continued_script(job):
     job.pfs = job.directory.parent / "pfs"
     commands = (SCRIPTS / "README.md").read_text().split("```")[1].replace("DIR/", f"{job.pfs}/")
     subprocess.run(["bash", "-e", "-c", commands], cwd=job.directory, check=True)
@@ -156,14 +156,14 @@ def test_what_the_readme_gives_a_continued_script_is_enough(job):
         shutil.rmtree(job.pfs / "outputs")
 
 
-def test_what_comes_of_the_examples_is_nothing_for_git():
+def test_output_of_the_examples_is_ignored_by_git():
     names = ["scripts/btio", "scripts/inputbt.data", "scripts/tmp_input", "scripts/btio.full.out", "scripts/my.x"]
     names += ["slurm/results/host", "slurm/checkpoints/step-0001/rank0"]
     for name in names:
         assert subprocess.run(["git", "check-ignore", "-q", name], cwd=SCRIPTS.parent).returncode == 0, name
 
 
-def test_a_script_that_names_no_size_is_not_told_that_it_asked_for_one(job):
+def test_script_without_a_size_gets_no_message_about_its_size(job):
     (job.directory / "job.sh").write_text("#!/bin/bash\n#BSUB -alloc_flags nvme\ndf /mnt/bb/$USER > /dev/null\n")
     job.in_memory()
     done = job.run("--json", "--strict-capacity")
@@ -174,7 +174,7 @@ def test_a_script_that_names_no_size_is_not_told_that_it_asked_for_one(job):
     assert (asked["asked_bytes"], asked["capacity_bytes"]) == (3 << 20, 3 << 20)
 
 
-def test_every_script_is_in_the_readme():
+def test_readme_names_every_script():
     text = (SCRIPTS / "README.md").read_text()
     named = [word.strip("`") for word in text.split() if word.strip("`,").endswith((".sh", ".conf"))]
     for path in SCRIPTS.iterdir():
@@ -183,7 +183,7 @@ def test_every_script_is_in_the_readme():
 
 
 @pytest.mark.parametrize("store", ["memory", "directory"])
-def test_node_local_nvme_of_an_lsf_script(anyone, build, store):
+def test_lsf_script_gets_node_local_storage(anyone, build, store):
     job = anyone
     if store == "memory":
         job.in_memory("--store", "memory")

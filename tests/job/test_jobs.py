@@ -57,7 +57,7 @@ def test_job_whose_stage_out_failed_is_listed_with_its_pending_files(job):
     assert left["next"] == f"forebay clean {left['job_id']}"
 
 
-def test_last_and_the_end_of_an_id_name_a_job_and_clean_says_which(job):
+def test_last_or_the_end_of_an_id_selects_a_job_and_clean_names_it(job):
     first, second = killed(job), killed(job)
     done = job.command("clean", "last")
     assert done.returncode == 0 and f"last is {second} (job.sh)" in done.stderr, done.stderr
@@ -69,7 +69,7 @@ def test_last_and_the_end_of_an_id_name_a_job_and_clean_says_which(job):
 
 
 @pytest.mark.parametrize("flag", ["--discard", "--kill", "--overwrite-newer"])
-def test_what_cannot_be_undone_needs_the_whole_id(job, flag):
+def test_irreversible_commands_need_the_whole_id(job, flag):
     left = killed(job)
     for short in ("last", left[-6:]):
         done = job.command("clean", flag, short)
@@ -98,7 +98,7 @@ def test_ambiguous_part_of_an_id_lists_the_candidates(job):
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "directory", "huge", "text", "other-id"])
-def test_foreign_record_of_a_job_is_named_and_passed_over(job, kind):
+def test_foreign_record_of_a_job_is_named_and_skipped(job, kind):
     job.script("true", DW)
     assert job.run().returncode == 0
     record = job.state / PROFILES / "9999999999999" / "job.json"

@@ -14,7 +14,7 @@ def ranks(count: int) -> list[str]:
     return [f"{rank}/{count}/{rank}" for rank in range(count)]
 
 
-def test_srun_takes_its_own_number_of_tasks_or_the_jobs(job):
+def test_srun_starts_its_own_number_of_tasks_or_that_of_the_job(job):
     job.script(f"srun -n 3 --hint=nomultithread {RANKS}; srun {RANKS}; srun -N1 --ntasks-per-node=1 {RANKS}")
     done = job.run()
     assert done.returncode == 0, done.stderr
@@ -43,19 +43,19 @@ def test_options_that_matter_are_honoured(job):
     assert done.stdout.splitlines() == ["/tmp green"] * 2, done.stderr
 
 
-def test_a_label_names_the_rank_in_each_line(job):
+def test_label_option_prefixes_each_line_with_its_rank(job):
     job.script("srun -l -n 2 echo said")
     done = job.run()
     lines = sorted(done.stdout.splitlines())
     assert len(lines) == 2 and all(line.endswith("said") and line != "said" for line in lines), done
 
 
-def test_a_rank_that_fails_fails_the_launcher(job):
+def test_failed_rank_fails_the_launcher(job):
     job.script("srun -n 2 bash -c 'exit 9'")
     assert job.run().returncode == 9
 
 
-def test_a_bad_count_and_a_missing_program_are_errors(job):
+def test_bad_count_and_missing_program_are_errors(job):
     for line, message in [
         ("srun -n two true", "srun: "),
         ("srun -n 2", "no program to start"),
@@ -79,14 +79,14 @@ def test_srun_starts_ranks_when_the_version_query_of_mpiexec_hangs(job, tmp_path
     assert time.monotonic() - began < 30
 
 
-def test_without_an_mpi_the_remedy_is_named(job):
+def test_missing_mpi_is_named_with_a_remedy(job):
     job.script("PATH=${PATH%%:*}; srun -n 2 true")
     done = job.run()
     assert done.returncode == 127
     assert "no mpiexec in PATH" in done.stderr and "apt-get install" in done.stderr
 
 
-def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
+def test_site_launcher_is_used_inside_a_slurm_job(job):
     job.script("echo $PATH; type -P srun mpiexec; echo ${BASH_ENV-none}; echo $SLURM_JOB_ID", "#SBATCH -J x")
     done = job.run(SLURM_JOB_ID="77")
     assert done.stdout.splitlines()[-2:] == ["none", "77"]
@@ -94,7 +94,7 @@ def test_inside_a_slurm_job_the_sites_own_launcher_is_used(job):
     assert str(job.temporary) not in done.stdout
 
 
-def test_without_a_number_mpirun_starts_the_jobs_tasks(job):
+def test_mpirun_without_a_number_starts_the_tasks_of_the_job(job):
     job.script(
         "mpirun echo x; mpirun -N 3 --host elsewhere echo y; mpiexec -n 1 --host a echo z : -n 2 --host b echo z"
     )
@@ -102,7 +102,7 @@ def test_without_a_number_mpirun_starts_the_jobs_tasks(job):
     assert sorted(done.stdout.split()) == ["x"] * 2 + ["y"] * 3 + ["z"] * 3, done.stderr
 
 
-def test_a_login_shell_finds_the_launchers_too(job):
+def test_login_shell_finds_the_launchers(job):
     (job.directory / "job.sh").write_text("#!/bin/bash -l\necho $own; exec srun -n 2 echo x\n")
     (job.directory / "own").write_text("own=mine\n")
     done = job.run(BASH_ENV=str(job.directory / "own"))
@@ -124,7 +124,7 @@ def test_login_shell_whose_profile_replaces_path_and_bash_env_finds_launchers(jo
     assert (done.returncode, done.stdout.split()) == (7, ["read", "two", "words", "x", "x"]), done.stderr
 
 
-def test_srun_in_the_background_is_one_process_to_be_ended(job):
+def test_background_srun_is_one_process(job):
     job.script(
         "srun -n 1 sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.01; done; kill $!; wait $!; pgrep -s 0 sleep; exit 0"
     )
@@ -132,7 +132,7 @@ def test_srun_in_the_background_is_one_process_to_be_ended(job):
     assert done.returncode == 0 and "left behind" not in done.stderr, done.stderr
 
 
-def test_the_launchers_say_who_they_are(job):
+def test_launchers_print_version_and_usage(job):
     job.script("mpiexec --version | head -1; srun --version; srun --help | head -1")
     done = job.run()
     lines = done.stdout.splitlines()
@@ -140,7 +140,7 @@ def test_the_launchers_say_who_they_are(job):
     assert lines[1].startswith("srun of forebay") and lines[2].startswith("usage: srun"), done.stderr
 
 
-def test_the_streams_of_tasks(job):
+def test_srun_options_direct_the_streams_of_tasks(job):
     job.script(
         "echo from the file > in\n"
         "srun -n 2 -i in -o out.%t bash -c 'cat; echo error of $SLURM_PROCID >&2'\n"
@@ -181,7 +181,7 @@ def test_the_streams_of_tasks(job):
         ("flux run echo x", 1),
     ],
 )
-def test_each_launcher_starts_as_many_tasks_as_its_options_say(job, line, count):
+def test_each_launcher_starts_the_number_of_tasks_of_its_options(job, line, count):
     job.script(line)
     done = job.run()
     assert (done.returncode, done.stdout.split()) == (0, ["x"] * count), done.stderr
@@ -198,7 +198,7 @@ def test_each_launcher_starts_as_many_tasks_as_its_options_say(job, line, count)
         ("aprun -n 2", "$ALPS_APP_PE/2/$ALPS_APP_PE"),
     ],
 )
-def test_each_launcher_tells_a_task_its_rank_under_its_own_names(job, launcher, names):
+def test_each_launcher_sets_its_own_rank_variables(job, launcher, names):
     job.script(f"{launcher} bash -c 'echo {names}$FOREBAY_NAMES_OF_RANK'")
     done = job.run()
     assert sorted(done.stdout.split()) == ranks(2), done.stderr
@@ -206,13 +206,13 @@ def test_each_launcher_tells_a_task_its_rank_under_its_own_names(job, launcher, 
     assert job.run().stdout.split() == ["0", "0"]
 
 
-def test_a_program_without_mpi_runs_under_jsrun(job):
+def test_jsrun_runs_a_program_without_mpi(job):
     job.script("echo data > a; jsrun -n 1 cp a b; cat b; jsrun -n 1 false; echo $?")
     done = job.run()
     assert done.stdout.split() == ["data", "1"], done.stderr
 
 
-def test_jsrun_directory_variables_and_streams(job):
+def test_jsrun_sets_directory_variables_and_streams(job):
     job.script(
         "echo input > in\n"
         'jsrun -n 2 -h /tmp -E COLOUR=green -o "$PWD"/out.%h.%t -t "$PWD"/in bash -c \'cat; echo $PWD $COLOUR; echo bad >&2\'\n'
@@ -224,7 +224,7 @@ def test_jsrun_directory_variables_and_streams(job):
     assert done.stderr.count("bad") == 2
 
 
-def test_aprun_and_flux_variables_and_streams(job):
+def test_aprun_and_flux_set_variables_and_streams(job):
     job.script(
         "aprun -n 1 -e COLOUR=red -e SIZE=a,b bash -c 'echo $COLOUR $SIZE'\n"
         "flux run -n 1 --env=COLOUR=blue --cwd=/tmp bash -c 'echo $COLOUR $PWD'\n"
@@ -248,7 +248,7 @@ def test_aprun_and_flux_variables_and_streams(job):
         ("flux run --dry-run ./a", "error: flux run: --dry-run is not supported"),
     ],
 )
-def test_what_a_launcher_cannot_do_is_an_error(job, line, message):
+def test_unsupported_launcher_options_are_errors(job, line, message):
     job.script(line)
     done = job.run()
     assert done.returncode == 2 and message in done.stderr, done.stderr
@@ -270,7 +270,7 @@ def test_unknown_options_of_each_launcher_are_named(job):
     assert lines[0].startswith("usage: jsrun") and lines[1].startswith("flux run of forebay")
 
 
-def test_module_says_that_there_are_none_unless_the_shell_has_its_own(job):
+def test_module_command_reports_no_modules_unless_the_shell_has_its_own(job):
     job.script("set -e; module load gcc/12 hdf5; module purge; module() { echo real $*; }; module load x")
     done = job.run()
     assert (done.returncode, done.stdout) == (0, "real load x\n"), done.stderr

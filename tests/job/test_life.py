@@ -11,7 +11,7 @@ STAGE_IN = "#DW stage_in type=file source=%d/in.dat destination=$DW_JOB_STRIPED/
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
 
-def test_a_job_finds_its_data_and_its_results_come_back(job):
+def test_job_gets_its_staged_data_and_its_results_are_staged_out(job):
     (job.directory / "in.dat").write_text("input")
     job.script(
         'cd $DW_JOB_STRIPED && mkdir out && cat in.dat > out/copy && ln -s copy out/link && chmod 751 out/copy && echo "$PWD/"',
@@ -41,14 +41,14 @@ def test_both_namespaces_end_in_a_slash_and_are_writable(job):
     job.leaves_nothing()
 
 
-def test_a_script_without_directives_simply_runs(job):
+def test_script_without_directives_runs(job):
     job.script('echo "${DW_JOB_STRIPED-none} $SLURM_NTASKS $SLURM_SUBMIT_DIR"; exit 3')
     done = job.run()
     assert (done.returncode, done.stdout) == (3, f"none 2 {job.directory}\n")
     job.leaves_nothing()
 
 
-def test_the_exit_code_is_the_jobs_and_data_come_back_all_the_same(job):
+def test_exit_code_is_that_of_the_job_and_results_are_staged_out(job):
     for body, code in [("exit 42", 42), ("kill -9 $$", 137)]:
         job.script(f"mkdir -p $DW_JOB_STRIPED/out; echo saved > $DW_JOB_STRIPED/out/it; {body}", DW, STAGE_OUT)
         done = job.run()
@@ -57,7 +57,7 @@ def test_the_exit_code_is_the_jobs_and_data_come_back_all_the_same(job):
         job.leaves_nothing()
 
 
-def test_a_missing_stage_in_source_is_named_and_the_job_is_not_started(job):
+def test_missing_stage_in_source_is_named_and_the_job_is_not_started(job):
     job.script("touch started", DW, STAGE_IN)
     done = job.run()
     assert done.returncode == 125
@@ -67,7 +67,7 @@ def test_a_missing_stage_in_source_is_named_and_the_job_is_not_started(job):
     job.leaves_nothing()
 
 
-def test_a_wrong_directive_is_named_with_line_and_column(job):
+def test_wrong_directive_is_named_with_line_and_column(job):
     job.script("touch started", DW.replace("64MiB", "64MiX"))
     done = job.run()
     assert done.returncode == 125
@@ -77,7 +77,7 @@ def test_a_wrong_directive_is_named_with_line_and_column(job):
     job.leaves_nothing()
 
 
-def test_what_does_not_fit_is_refused_with_both_numbers(job):
+def test_stage_in_beyond_the_capacity_is_refused_with_both_numbers(job):
     with open(job.directory / "in.dat", "wb") as large:
         large.truncate(65 << 20)
     job.script("touch started", DW, STAGE_IN)
@@ -88,7 +88,7 @@ def test_what_does_not_fit_is_refused_with_both_numbers(job):
     job.leaves_nothing()
 
 
-def test_results_that_were_never_written_are_an_error_and_nothing_is_deleted(job):
+def test_results_never_written_are_an_error_and_delete_nothing(job):
     job.script("echo precious > $DW_JOB_STRIPED/elsewhere", DW, STAGE_OUT)
     done = job.run()
     assert done.returncode == 123
@@ -98,7 +98,7 @@ def test_results_that_were_never_written_are_an_error_and_nothing_is_deleted(job
     assert (kept / "striped" / "elsewhere").read_text() == "precious\n"
 
 
-def test_one_stage_out_that_fails_does_not_stop_the_others(job):
+def test_failed_stage_out_does_not_stop_the_others(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/y; mkdir -p taken/y/z",
         DW,
@@ -126,7 +126,7 @@ def test_processes_left_behind_are_ended_before_stage_out(job):
     job.leaves_nothing()
 
 
-def test_ctrl_c_ends_the_job_and_brings_its_data_back(job):
+def test_ctrl_c_ends_the_job_and_stages_its_results_out(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo so far > $DW_JOB_STRIPED/out/it; touch running; sleep 300", DW, STAGE_OUT
     )
@@ -137,7 +137,7 @@ def test_ctrl_c_ends_the_job_and_brings_its_data_back(job):
     job.leaves_nothing()
 
 
-def test_after_kill_9_the_data_are_still_in_the_store(job):
+def test_killed_run_keeps_its_data_in_the_store(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 5", DW, STAGE_OUT
     )
@@ -149,7 +149,7 @@ def test_after_kill_9_the_data_are_still_in_the_store(job):
     assert not (job.directory / "results").exists()
 
 
-def test_two_runs_at_once_do_not_meet(job):
+def test_concurrent_runs_do_not_interfere(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo $1$SLURM_JOB_ID > $DW_JOB_STRIPED/out/$SLURM_JOB_ID; sleep 0.5", DW, STAGE_OUT
     )
@@ -161,13 +161,13 @@ def test_two_runs_at_once_do_not_meet(job):
     job.leaves_nothing()
 
 
-def test_no_job_id_comes_twice(job):
+def test_job_ids_are_unique(job):
     job.script("echo $SLURM_JOB_ID")
     ids = [job.run().stdout for _ in range(5)]
     assert len(set(ids)) == 5 and all(id.strip().isdigit() for id in ids)
 
 
-def test_json_is_one_object_and_the_jobs_output_stands_aside(job):
+def test_json_is_one_object_apart_from_the_job_output(job):
     (job.directory / "in.dat").write_text("input")
     job.script(
         "echo from the job; mkdir $DW_JOB_STRIPED/out; echo 12345 > $DW_JOB_STRIPED/out/x", DW, STAGE_IN, STAGE_OUT
@@ -188,14 +188,14 @@ def test_json_is_one_object_and_the_jobs_output_stands_aside(job):
     assert account["kept"] is None and account["emulated"] is None
 
 
-def test_output_goes_to_a_file_if_asked(job):
+def test_output_option_writes_to_a_file(job):
     job.script("echo to the file; pwd >&2", DW)
     done = job.run("--output", "job.out")
     assert (job.directory / "job.out").read_text() == "to the file\n"
     assert done.stdout == "" and str(job.directory) in done.stderr
 
 
-def test_what_cannot_be_run_is_refused(job):
+def test_script_that_cannot_run_is_refused(job):
     for script, message in [
         (b"echo no interpreter\n", "does not begin with #!"),
         (b"#!/no/such/shell\n", "cannot run /no/such/shell"),

@@ -23,7 +23,7 @@ def everything(top):
     return {path: path.lstat().st_mtime_ns for path in top.rglob("*")}
 
 
-def test_a_dry_run_says_what_would_happen_and_makes_nothing(job):
+def test_dry_run_lists_the_steps_and_creates_nothing(job):
     make(job, job.directory / "in", a="x" * 1000, b="y")
     job.script("touch started", "#SBATCH -t 10", DW, STAGE_IN, STAGE_OUT)
     before = everything(job.directory.parent)
@@ -48,7 +48,7 @@ def test_a_dry_run_says_what_would_happen_and_makes_nothing(job):
     assert (shared.returncode, shared.stdout) == (0, ""), shared.stderr
 
 
-def test_a_dry_run_says_what_goes_on_while_the_job_runs(job):
+def test_dry_run_lists_what_runs_during_the_job(job):
     job.script("true", DW, STAGE_OUT)
     drains = ("--drain", "*.nc,*.h5:rate=1MiB/s:newest", "--drain", "log:to=elsewhere")
     more = ("--spectral", "--on-close", "*.nc=plot {}", "--on-close-at-most", "3")
@@ -79,7 +79,7 @@ def test_a_dry_run_says_what_goes_on_while_the_job_runs(job):
     )
 
 
-def test_a_dry_run_names_spectrals_directories_where_they_count(job):
+def test_dry_run_names_spectral_directories_where_they_apply(job):
     (job.directory / "job.sh").write_text("#!/bin/bash\n#BSUB -alloc_flags nvme\n")
     pfs = str(job.directory.parent / "pfs")
     for persist, counts in (("/mnt/bb/ada/out", True), ("/tmp", False)):
@@ -99,7 +99,7 @@ def test_a_dry_run_names_spectrals_directories_where_they_count(job):
         ((DW, "#DW stage_in type=file source=%d/large destination=$DW_JOB_STRIPED/"), "stage-in needs 65.00 MiB"),
     ],
 )
-def test_a_dry_run_finds_what_a_run_would_find(job, lines, message):
+def test_dry_run_reports_the_errors_of_a_run(job, lines, message):
     with open(job.directory / "large", "wb") as large:
         large.truncate(65 << 20)
     job.script("touch started", *lines)
@@ -114,7 +114,7 @@ def test_a_dry_run_finds_what_a_run_would_find(job, lines, message):
     job.leaves_nothing()
 
 
-def test_explain_says_why(job):
+def test_explain_prints_reasons(job):
     job.script("true", DW)
     why = [line for line in job.run("--explain").stderr.splitlines() if line.startswith("forebay: because: ")]
     assert len(why) == 2 and why[0].endswith(f"store {job.store}: named with --store")
@@ -127,7 +127,7 @@ def test_explain_says_why(job):
     assert "because" not in job.run().stderr
 
 
-def test_capacity_and_strict_capacity(job):
+def test_capacity_is_a_request_unless_strict(job):
     job.script("touch started", DW.replace("64MiB", "8000TiB"))
     done = job.run("--strict-capacity")
     assert done.returncode == 125 and "7.81 PiB are asked for, and the store" in done.stderr
@@ -154,7 +154,7 @@ def test_capacity_and_strict_capacity(job):
         (["#SBATCH -t 10"], ["-t", "0:01"]),
     ],
 )
-def test_at_its_time_limit_a_job_is_ended_and_its_checkpoint_kept(job, lines, options):
+def test_job_at_its_time_limit_is_ended_and_its_checkpoint_kept(job, lines, options):
     (job.directory / "job.sh").write_text("\n".join(["#!/bin/bash", *lines, DW, STAGE_OUT, CHECKPOINT, ""]))
     done = job.run("--json", *options)
     account = json.loads(done.stdout)
@@ -164,7 +164,7 @@ def test_at_its_time_limit_a_job_is_ended_and_its_checkpoint_kept(job, lines, op
     job.leaves_nothing()
 
 
-def test_time_0_lifts_the_limit_and_lsf_counts_minutes(job):
+def test_time_0_removes_the_limit_and_lsf_counts_minutes(job):
     job.script("sleep 1.2; echo done", "#SBATCH -t 0:01")
     assert job.run("--time", "0").stdout == "done\n"
     for line, seconds in [
@@ -179,7 +179,7 @@ def test_time_0_lifts_the_limit_and_lsf_counts_minutes(job):
     assert job.run("--time", "soon").returncode == 2
 
 
-def test_a_job_without_directives_gets_them_from_outside(job):
+def test_job_without_directives_gets_them_from_options(job):
     make(job, job.directory, bbf__conf=f"{DW}\n{STAGE_OUT}\n", in__dat="x")
     body = 'mkdir ${DW_JOB_STRIPED:-/no/such}/out && echo "$1" > $DW_JOB_STRIPED/out/x'
     words = "capacity=64MiB access=striped type=scratch"
@@ -201,7 +201,7 @@ def test_a_job_without_directives_gets_them_from_outside(job):
         job.leaves_nothing()
 
 
-def test_what_is_wrong_with_outside_directives_is_said_with_their_place(job):
+def test_errors_in_outside_directives_are_reported_with_their_position(job):
     make(job, job.directory, bbf__conf=f"{DW}\n#DW stage_in type=file source=/no/such destination=$DW_JOB_STRIPED/\n")
     job.script("touch started")
     for options, message in [
@@ -219,7 +219,7 @@ def test_what_is_wrong_with_outside_directives_is_said_with_their_place(job):
     job.leaves_nothing()
 
 
-def test_lists_in_and_out_the_latter_written_by_the_job(job):
+def test_lists_are_staged_in_and_out_also_if_written_by_the_job(job):
     make(job, job.directory / "in", a="1", b="2")
     escaped = str(job.directory).replace(" ", "\\ ")
     rows = [
@@ -242,7 +242,7 @@ def test_lists_in_and_out_the_latter_written_by_the_job(job):
     job.leaves_nothing()
 
 
-def test_what_is_wrong_in_a_list_is_said_with_file_line_and_column(job):
+def test_errors_in_a_list_are_reported_with_file_line_and_column(job):
     make(
         job, job.directory, list="/a $DW_JOB_STRIPED/a\n\n/only\n  relative $DW_JOB_STRIPED/b\n/x '$DW_JOB_STRIPED/c\n"
     )
@@ -260,7 +260,7 @@ def test_what_is_wrong_in_a_list_is_said_with_file_line_and_column(job):
     assert len(job.allocations()) == 2 and all((kept / "striped" / "x").exists() for kept in job.allocations())
 
 
-def test_modifiers_without_effect_are_warned_of(job):
+def test_modifiers_without_effect_are_warnings(job):
     job.script(
         "true", DW.replace("striped", "striped(MFS=1GiB,client_cache=yes)") + " write_window_length=10 max_mds=yes"
     )
@@ -274,7 +274,7 @@ def test_modifiers_without_effect_are_warned_of(job):
 
 
 @pytest.mark.parametrize("store", ["memory", "memory:huge"])
-def test_memory_stores(anyone, store):
+def test_memory_stores_are_used_and_freed(anyone, store):
     job = anyone
     job.in_memory("--store", store)
     job.script("stat -f -c %T $DW_JOB_STRIPED; grep -c huge=always /proc/self/mounts; echo $FOREBAY_STORE", DW)
@@ -289,7 +289,7 @@ def test_memory_stores(anyone, store):
     job.leaves_nothing()
 
 
-def test_the_sites_store(job):
+def test_store_of_the_site_is_used(job):
     job.in_memory()
     job.script("echo $DW_JOB_STRIPED", DW)
     done = job.run(FOREBAY_STORE=str(job.store))

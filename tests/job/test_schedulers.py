@@ -25,17 +25,17 @@ def values(job, header, names, **environment):
     return done.stdout.split()
 
 
-def test_slurm(job):
+def test_slurm_script_gets_slurm_variables(job):
     header = "#SBATCH -J btio -n 4 -p workq -A k1267 -c 2"
     names = "SLURM_JOB_NAME SLURM_NTASKS SLURM_JOB_PARTITION SLURM_JOB_ACCOUNT SLURM_CPUS_PER_TASK LSB_JOBID PBS_JOBID FLUX_JOB_ID"
     assert values(job, header, names) == ["btio", "4", "workq", "k1267", "2", "-", "-", "-"]
 
 
-def test_a_script_that_names_no_scheduler_has_slurms_variables(job):
+def test_script_without_a_scheduler_gets_slurm_variables(job):
     assert values(job, "# nothing", "SLURM_NTASKS FOREBAY_NTASKS LSB_JOBID") == ["1", "1", "-"]
 
 
-def test_lsf(job):
+def test_lsf_script_gets_lsf_variables(job):
     header = "#BSUB -P projid -J nas_btio -W 10\n#BSUB -nnodes 1 -n 3 -q debug -o nas_btio.o%J"
     names = "LSB_JOBNAME LSB_QUEUE LSB_PROJECT_NAME LSB_JOBINDEX LSB_DJOB_NUMPROC LSB_HOSTS LSB_MCPU_HOSTS LSB_SUB_HOST FOREBAY_NTASKS SLURM_NTASKS"
     seen = values(job, header, names)
@@ -48,7 +48,7 @@ def test_lsf(job):
     assert "#BSUB options without effect here: -o\n" in done.stderr
 
 
-def test_pbs(job):
+def test_pbs_script_gets_pbs_variables(job):
     header = (
         "#PBS -N wrf -q regular -A m123 -j oe\n#PBS -l select=2:ncpus=4:mpiprocs=2:ompthreads=2 -l walltime=0:10:00"
     )
@@ -63,7 +63,7 @@ def test_pbs(job):
     assert done.stdout.split() == [HOST] * 4 + ["job.sh", "1", "ada"], done.stderr
 
 
-def test_a_pbs_script_may_give_the_node_file_to_mpiexec(job):
+def test_pbs_script_can_pass_the_node_file_to_mpiexec(job):
     done = run(
         job,
         "#PBS -l nodes=1:ppn=3\nmpiexec -machinefile $PBS_NODEFILE -n $(wc -l < $PBS_NODEFILE) echo x; mpirun echo y\n",
@@ -72,7 +72,7 @@ def test_a_pbs_script_may_give_the_node_file_to_mpiexec(job):
 
 
 @pytest.mark.parametrize("sentinel", ["#FLUX:", "# flux:"])
-def test_flux(job, sentinel):
+def test_flux_script_gets_flux_variables(job, sentinel):
     header = f"{sentinel} -N1 -n 3 --job-name=app001 --queue=batch # three\n{sentinel} -t 5m"
     assert values(job, header, "FOREBAY_NTASKS FLUX_JOB_ID FLUX_TASK_RANK SLURM_NTASKS") == ["3", "-", "-", "-"]
     done = run(
@@ -91,7 +91,7 @@ def test_mpi_in_a_flux_script_does_not_look_for_flux(job, build):
     assert (done.returncode, ranks) == (0, [1, 4, 4]), done.stderr
 
 
-def test_of_two_schedulers_one_counts_and_the_other_is_named(job):
+def test_one_of_two_schedulers_applies_and_the_other_is_named(job):
     done = run(job, "#PBS -l walltime=never\n#SBATCH -n 2\nsrun echo x; echo ${PBS_JOBID-none}\n")
     assert done.stdout.split() == ["x", "x", "none"], done.stderr
     assert "#PBS lines have no effect, since the script has #SBATCH lines too" in done.stderr
@@ -108,14 +108,14 @@ def test_of_two_schedulers_one_counts_and_the_other_is_named(job):
         ("# flux: -t 5x", "-t needs a time, minutes or such as 30s, 1.5h, 2d"),
     ],
 )
-def test_a_bad_value_is_named_with_its_line_and_nothing_starts(job, line, message):
+def test_bad_value_is_named_with_its_line_and_nothing_starts(job, line, message):
     done = run(job, f"# a comment\n{line}\ntouch started\n")
     assert done.returncode == 125 and f"job.sh: line 3: {message}" in done.stderr, done.stderr
     assert not (job.directory / "started").exists()
 
 
 @pytest.mark.parametrize("line", ["#BSUB -cwd sub", "#PBS -d sub", "# flux: --cwd=sub", "#SBATCH -D sub"])
-def test_the_directory_a_header_names_is_that_of_the_job(job, line):
+def test_job_runs_in_the_directory_of_its_header(job, line):
     done = run(job, f"{line}\npwd\n")
     assert done.returncode == 125 and "submit dir/sub" in done.stderr
     (job.directory / "sub").mkdir()
@@ -123,7 +123,7 @@ def test_the_directory_a_header_names_is_that_of_the_job(job, line):
 
 
 @pytest.mark.parametrize("name", ["LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID"])
-def test_inside_a_job_of_a_real_scheduler_there_are_no_stand_ins(job, name):
+def test_job_of_a_real_scheduler_gets_no_launcher_shims(job, name):
     done = run(
         job,
         "#BSUB -n 3\necho ${FOREBAY_SHIMS-none} ${LSB_DJOB_NUMPROC-none}; type -P jsrun flux module\n",
@@ -135,7 +135,7 @@ def test_inside_a_job_of_a_real_scheduler_there_are_no_stand_ins(job, name):
     assert done.stdout == "none\n"
 
 
-def test_scripts_as_in_the_talks_run_a_real_mpi_program(job, build):
+def test_published_example_scripts_run_a_real_mpi_program(job, build):
     """Jobs of our own in the shapes of OLCF (LSF, jsrun), KAUST (Slurm), NERSC (PBS, aprun), and one for Flux."""
     job.directory.joinpath("btio").symlink_to(build / "kernels" / "btio")
     (job.directory / "deck").write_text("w\n0\n1\n8 8 8\n.\n")
@@ -156,7 +156,7 @@ def test_scripts_as_in_the_talks_run_a_real_mpi_program(job, build):
         assert json.loads(line)["ranks"] == 4
 
 
-def test_lines_of_moab_are_those_of_pbs(job):
+def test_moab_lines_are_read_as_pbs_lines(job):
     script = "#!/bin/bash\n#MSUB -l nodes=1:ppn=3\n#MSUB -N moab\necho $PBS_JOBNAME; wc -l < $PBS_NODEFILE\n"
     (job.directory / "job.sh").write_text(script)
     done = job.run()
@@ -191,7 +191,7 @@ def test_allocation_of_a_job_on_several_nodes_is_refused_before_the_script(job, 
     job.leaves_nothing()
 
 
-def test_nodes_that_a_header_asks_for_are_named_outside_of_a_scheduler(job):
+def test_requested_nodes_are_named_outside_a_scheduler(job):
     (job.directory / "job.sh").write_text("#!/bin/bash\n#SBATCH --nodes=4\necho ran\n")
     done = job.run()
     assert done.stdout == "ran\n" and "ask for 4 nodes: all tasks run on this one" in done.stderr

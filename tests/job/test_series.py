@@ -124,7 +124,7 @@ LOOK = """stat -c %d:%i "$DW_JOB_STRIPED"; cd "$DW_JOB_STRIPED"
 cat input/a input/deep/b input/link new 2>/dev/null; true"""
 
 
-def test_three_runs_have_one_allocation_and_one_staging(staged, begin):
+def test_three_runs_share_one_allocation_and_one_staging(staged, begin):
     series = begin()
     assert series.ready["ready"] and series.ready["burst_buffer"] and series.ready["emulated"] is None
     assert series.ready["stage_in"]["files"] == 3 and series.ready["store"]["capacity_bytes"] == 64 << 20
@@ -148,7 +148,7 @@ def names(directory):
     return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
 
 
-def test_a_fresh_run_finds_what_was_staged_in_and_nothing_else(staged, begin):
+def test_fresh_run_finds_only_the_staged_in_files(staged, begin):
     series = begin()
     striped, private = series.shown("STRIPED"), series.shown("PRIVATE")
     before = {name: (striped / name).lstat() for name in names(striped)}
@@ -172,7 +172,7 @@ def test_a_fresh_run_finds_what_was_staged_in_and_nothing_else(staged, begin):
     staged.leaves_nothing()
 
 
-def test_what_lies_beside_a_record_of_a_run_is_not_taken_for_old_records(job, begin):
+def test_files_next_to_a_run_record_are_not_taken_for_old_records(job, begin):
     cases = job.directory / "cases"
     for number in range(1000, 1210):
         (cases / str(number)).mkdir(parents=True)
@@ -183,7 +183,7 @@ def test_what_lies_beside_a_record_of_a_run_is_not_taken_for_old_records(job, be
     assert len(list(cases.iterdir())) == 211
 
 
-def test_what_cannot_be_staged_in_again_is_an_error_and_the_series_goes_on(staged, begin):
+def test_file_that_cannot_be_staged_again_is_an_error_and_the_series_continues(staged, begin):
     series = begin()
     (staged.directory / "input").rename(staged.directory / "elsewhere")
     assert series.shell(1, "rm $DW_JOB_STRIPED/input/a")["job_status"] == 0
@@ -196,14 +196,14 @@ def test_what_cannot_be_staged_in_again_is_an_error_and_the_series_goes_on(stage
     assert series.end() == 0
 
 
-def test_a_directory_that_the_job_removed_is_there_again(job, begin):
+def test_directory_removed_by_the_job_is_restored(job, begin):
     job.script("", BOTH)
     series = begin()
     assert series.shell(1, 'rmdir "$DW_JOB_STRIPED" "$DW_JOB_PRIVATE"')["job_status"] == 0
     assert series.shell(2, 'cd "$DW_JOB_STRIPED" && cd "$DW_JOB_PRIVATE"', fresh=True)["job_status"] == 0
 
 
-def test_a_run_over_its_time_limit_is_ended_and_the_next_one_runs(job, begin):
+def test_run_over_its_time_limit_is_ended_and_the_next_one_runs(job, begin):
     job.script("", DW)
     series = begin()
     answer = series.run(1, script=written(job, "hangs.sh", HANGING), time_limit_s=0.5)
@@ -235,7 +235,7 @@ def test_each_run_has_its_directory_environment_output_and_limit(job, begin):
     assert answer["over_time_limit"], "the script's own limit counts where a request has none"
 
 
-def test_a_run_that_cannot_be_begun_is_answered_with_a_hint(job, begin):
+def test_run_that_cannot_start_is_answered_with_a_hint(job, begin):
     job.script("", DW)
     series = begin()
     (job.directory / "plain").write_text("true\n")
@@ -256,7 +256,7 @@ def test_a_run_that_cannot_be_begun_is_answered_with_a_hint(job, begin):
     assert (job.directory / "record" / "job.json").read_text() == "{}"
 
 
-def test_a_bad_request_is_answered_and_the_series_goes_on(job, begin):
+def test_bad_request_is_answered_and_the_series_continues(job, begin):
     job.script("", DW)
     series = begin()
     for line, number in [
@@ -273,7 +273,7 @@ def test_a_bad_request_is_answered_and_the_series_goes_on(job, begin):
     assert series.run(8, command=["true"])["job_status"] == 0
 
 
-def test_requests_may_come_ahead_of_their_answers(job, begin):
+def test_requests_can_be_sent_before_earlier_answers(job, begin):
     job.script("", DW)
     series = begin()
     for number in range(5):
@@ -282,7 +282,7 @@ def test_requests_may_come_ahead_of_their_answers(job, begin):
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
-def test_the_end_of_requests_ends_the_run_in_hand(job, begin, store):
+def test_end_of_requests_ends_the_current_run(job, begin, store):
     if store == "memory":
         job.in_memory()
     job.script("", DW, STAGE_OUT)
@@ -297,7 +297,7 @@ def test_the_end_of_requests_ends_the_run_in_hand(job, begin, store):
     assert not (job.directory / "results").exists()
 
 
-def test_a_requester_that_reads_no_more_ends_it(job, begin):
+def test_series_ends_when_its_requester_stops_reading(job, begin):
     job.script("", DW)
     series = begin()
     series.process.stdout.close()
@@ -317,7 +317,7 @@ time.sleep(300)
 """
 
 
-def test_after_kill_9_of_the_requester_it_removes_everything_itself(job):
+def test_series_removes_everything_after_its_requester_is_killed(job):
     job.script("", DW)
     words = [sys.executable, "-c", REQUESTER, job.forebay, "__series", *job.where, "job.sh"]
     requester = subprocess.Popen(words, cwd=job.directory, env=job.environment(), stdout=subprocess.PIPE, text=True)
@@ -331,7 +331,7 @@ def test_after_kill_9_of_the_requester_it_removes_everything_itself(job):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_signal_ends_it_and_nothing_is_staged_out(job, begin, number, busy):
+def test_signal_ends_the_series_and_nothing_is_staged_out(job, begin, number, busy):
     job.script("", DW, STAGE_OUT)
     series = begin()
     assert series.shell(1, "mkdir $DW_JOB_STRIPED/input")["job_status"] == 0
@@ -352,7 +352,7 @@ def killed(job, series):
     return shown
 
 
-def test_after_kill_9_clean_removes_what_is_left_and_stages_nothing_out(staged, begin):
+def test_clean_removes_a_killed_series_and_stages_nothing_out(staged, begin):
     series = begin()
     body = "echo wrong > $DW_JOB_STRIPED/input/a; touch running; exec sleep 300"
     series.tell(json.dumps({"run": 1, "script": written(staged, "hangs.sh", body), "record": "record"}))
@@ -367,7 +367,7 @@ def test_after_kill_9_clean_removes_what_is_left_and_stages_nothing_out(staged, 
     assert (said["state"], said["killed"], said["kind"]) == ("ended", True, "run")
 
 
-def test_after_kill_9_between_runs_clean_needs_no_name_and_no_option(staged, begin):
+def test_clean_removes_a_series_killed_between_runs_without_options(staged, begin):
     series = begin()
     assert series.shell(1, "echo wrong > $DW_JOB_STRIPED/input/a")["job_status"] == 0
     assert killed(staged, series)["processes"] == []
@@ -386,7 +386,7 @@ def test_series_continues_after_a_run_empties_the_temporary_directory(job, begin
     job.leaves_nothing()
 
 
-def test_without_a_burst_buffer_the_allocation_is_on_the_file_system(staged, begin):
+def test_series_without_a_burst_buffer_allocates_on_the_file_system(staged, begin):
     series = begin("--no-burst-buffer")
     assert series.ready["root"] == ""
     variable = series.ready["variables"]["DW_JOB_STRIPED"]
@@ -407,7 +407,7 @@ def test_script_with_an_unset_variable_is_not_run(job, begin):
     assert series.end() == 0
 
 
-def test_the_root_shows_what_only_the_job_sees(job, begin):
+def test_root_member_shows_what_only_the_job_sees(job, begin):
     shown = job.directory.parent / "shown"
     shown.mkdir()
     job.script("", BOTH)
@@ -420,7 +420,7 @@ def test_the_root_shows_what_only_the_job_sees(job, begin):
     assert series.end() == 0
 
 
-def test_without_a_view_there_is_no_root(job, begin):
+def test_series_without_a_view_has_no_root_member(job, begin):
     job.script("", DW)
     job.in_memory("--no-userns")
     series = begin()
@@ -429,7 +429,7 @@ def test_without_a_view_there_is_no_root(job, begin):
     assert not series.shown("STRIPED").exists()
 
 
-def test_under_a_real_scheduler_its_own_launchers_are_used(job, begin):
+def test_launchers_of_a_real_scheduler_are_used(job, begin):
     job.script("", DW)
     series = begin(SLURM_JOB_ID="77")
     said = series.outputs(job, command=["sh", "-c", 'echo "$SLURM_JOB_ID ${FOREBAY_SHIMS-none}"; ls "$DW_JOB_STRIPED"'])
@@ -437,7 +437,7 @@ def test_under_a_real_scheduler_its_own_launchers_are_used(job, begin):
 
 
 @pytest.mark.parametrize("family", ["openmpi", "mpich"])
-def test_a_command_is_recorded_with_its_ranks_hints_and_calls(job, begin, build, family):
+def test_command_is_recorded_with_ranks_hints_and_calls(job, begin, build, family):
     mpi = Mpi(family, build)
     file = f"series-{family}-{job.directory.parent.name}"
     job.script("", DW)
@@ -465,7 +465,7 @@ def test_a_command_is_recorded_with_its_ranks_hints_and_calls(job, begin, build,
     assert job.records() == []
 
 
-def test_emulated_runs_are_delayed_and_say_so(job, begin):
+def test_emulated_runs_are_delayed_and_marked(job, begin):
     source = job.directory / "data" / "input"
     source.mkdir(parents=True)
     (source / "x").write_bytes(b"x" * 1000)
@@ -490,7 +490,7 @@ def test_emulated_runs_are_delayed_and_say_so(job, begin):
 @pytest.mark.parametrize(
     ("line", "said"), [(DW.replace("64MiB", "much"), "capacity=much"), (f"{DW}\n{STAGE_IN}", "input does not exist")]
 )
-def test_what_cannot_begin_is_one_line_of_json(job, line, said):
+def test_series_that_cannot_start_prints_one_line_of_json(job, line, said):
     job.script("", line)
     done = job.command("__series", *job.where, "job.sh")
     refusal = json.loads(done.stdout)
@@ -500,7 +500,7 @@ def test_what_cannot_begin_is_one_line_of_json(job, line, said):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, None])
-def test_stopped_while_it_stages_in_it_ends_without_a_trace(job, begin, number):
+def test_series_stopped_in_stage_in_leaves_nothing(job, begin, number):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "large").write_bytes(bytes(50 << 20))
     (job.directory.parent / "slow.toml").write_text(MODEL)
@@ -516,13 +516,13 @@ def test_stopped_while_it_stages_in_it_ends_without_a_trace(job, begin, number):
     job.leaves_nothing()
 
 
-def test_options_that_mean_nothing_to_a_series_are_refused(job):
+def test_options_without_meaning_for_a_series_are_refused(job):
     job.script("", DW)
     for option in ("--keep", "--dry-run", "--json", "--output=x"):
         assert job.command("__series", *job.where, option, "job.sh").returncode == 2
 
 
-def test_tune_is_a_verb_in_python_that_can_call_forebay_back(job, build):
+def test_tune_verb_in_python_can_call_forebay(job, build):
     listed = job.command("--help").stdout
     assert "\n  tune " in listed and "__series" not in listed
     top = job.directory.parent / "prefix" / "bin"
@@ -559,7 +559,7 @@ def series_traced(job, call, happens, told="/dev/null") -> bool:
 
 
 @pytest.mark.parametrize("call", ["mkdir", "rename", "unlink"])
-def test_killed_anywhere_a_series_is_taken_away_whole(job, call):
+def test_series_killed_at_any_step_is_removed_completely(job, call):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "a").write_text("a\n")
     job.script("", DW, STAGE_IN, STAGE_OUT)

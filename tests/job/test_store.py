@@ -27,7 +27,7 @@ def memory(job, request):
     return job
 
 
-def test_beyond_its_capacity_a_job_gets_enospc_and_all_it_had_is_freed(memory):
+def test_job_beyond_its_capacity_gets_enospc_and_its_memory_is_freed(memory):
     memory.script(
         "mkdir $DW_JOB_STRIPED/out; head -c 60M /dev/zero > $DW_JOB_STRIPED/out/fits\n"
         "LC_ALL=C head -c 60M /dev/zero > $DW_JOB_STRIPED/large 2> said; grep -c 'No space left' said\n"
@@ -43,7 +43,7 @@ def test_beyond_its_capacity_a_job_gets_enospc_and_all_it_had_is_freed(memory):
     memory.leaves_nothing()
 
 
-def test_the_view_is_the_jobs_alone_and_gives_it_no_rights(memory):
+def test_view_is_private_to_the_job_and_grants_no_rights(memory):
     memory.script(
         "echo $DW_JOB_STRIPED; grep CapEff /proc/self/status; id -u; touch inside; until [ -e seen ]; do sleep 0.01; done\n"
         "touch /mnt/x 2>/dev/null && echo wrote",
@@ -65,7 +65,7 @@ def test_the_view_is_the_jobs_alone_and_gives_it_no_rights(memory):
     memory.leaves_nothing()
 
 
-def test_signals_leftovers_and_failures_are_as_in_a_directory(memory):
+def test_memory_store_handles_signals_leftovers_and_failures(memory):
     memory.script(
         "mkdir $DW_JOB_STRIPED/out; (sleep 300 & sleep 300) & echo x > $DW_JOB_STRIPED/out/x; kill -SEGV $$",
         DW,
@@ -77,7 +77,7 @@ def test_signals_leftovers_and_failures_are_as_in_a_directory(memory):
     memory.leaves_nothing()
 
 
-def test_a_job_that_clears_its_temporary_directory_keeps_its_data(memory):
+def test_job_that_clears_its_temporary_directory_keeps_its_data(memory):
     memory.script("mkdir $DW_JOB_STRIPED/out; echo x > $DW_JOB_STRIPED/out/x; rm -rf $TMPDIR/*", DW, STAGE_OUT)
     done = memory.run()
     assert done.returncode == 0, done.stderr
@@ -85,7 +85,7 @@ def test_a_job_that_clears_its_temporary_directory_keeps_its_data(memory):
     memory.leaves_nothing()
 
 
-def test_a_run_within_a_run_has_memory_of_its_own(memory):
+def test_nested_run_has_its_own_memory(memory):
     inner = memory.directory / "inner.sh"
     inner.write_text(f"#!/bin/bash\n{DW}\ndf --output=target $DW_JOB_STRIPED | tail -1; ls $DW_JOB_STRIPED | wc -l\n")
     memory.script(f"touch $DW_JOB_STRIPED/outer; {memory.forebay} run inner.sh; ls $DW_JOB_STRIPED", DW)
@@ -132,7 +132,7 @@ print(re.search("ShmemPmdMapped: *([0-9]+)", smaps)[1])
 
 
 @pytest.mark.parametrize("store, huge", [("memory", False), ("memory:huge", True)])
-def test_huge_pages_are_for_those_who_ask(memory, store, huge):
+def test_huge_pages_are_used_only_on_request(memory, store, huge):
     (memory.directory / "mapped.py").write_text(MAPPED_BY_HUGE_PAGES)
     memory.script(
         "grep ' /mnt/forebay/' /proc/self/mountinfo; head -c 200M /dev/zero > ${DW_JOB_STRIPED}x\n"
@@ -147,7 +147,7 @@ def test_huge_pages_are_for_those_who_ask(memory, store, huge):
 
 
 @pytest.mark.xdist_group("memory")
-def test_a_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
+def test_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
     memory.script("touch started", DW.replace("64MiB", "1GiB"))
     with cgroup.limited(512 * MIB) as group:
         command = cgroup.within(group, [memory.forebay, "run", "job.sh"])
@@ -164,7 +164,7 @@ def test_a_job_in_a_cgroup_without_room_is_refused_before_it_starts(memory):
 
 
 @pytest.mark.xdist_group("memory")
-def test_what_fits_a_cgroup_ends_in_enospc_and_not_in_a_killed_process(memory):
+def test_job_that_fits_its_cgroup_gets_enospc_and_is_not_killed(memory):
     memory.script("LC_ALL=C head -c 200M /dev/zero > $DW_JOB_STRIPED/x 2> said; cat said", DW.replace("64MiB", "1GiB"))
     with cgroup.limited(512 * MIB) as group:
         words = [memory.forebay, "run", "--capacity", "150MiB", "job.sh"]
@@ -177,7 +177,7 @@ def test_what_fits_a_cgroup_ends_in_enospc_and_not_in_a_killed_process(memory):
     memory.leaves_nothing()
 
 
-def test_without_a_view_memory_is_a_directory_whose_size_is_watched(memory):
+def test_memory_without_a_view_is_a_directory_with_a_watched_size(memory):
     memory.script("echo $DW_JOB_STRIPED; head -c 65M /dev/zero > $DW_JOB_STRIPED/x", DW)
     done = memory.run("--no-userns")
     assert done.returncode == 0 and done.stdout.startswith("/dev/shm/forebay-"), done.stderr
@@ -190,7 +190,7 @@ def test_without_a_view_memory_is_a_directory_whose_size_is_watched(memory):
     memory.leaves_nothing()
 
 
-def test_where_the_machine_refuses_a_view_the_job_runs_without(job):
+def test_job_runs_without_a_view_where_the_machine_refuses_it(job):
     if os.getuid() != 0:
         pytest.skip("needs a user namespace in which to set limits")
     job.in_memory()
@@ -216,7 +216,7 @@ def only_in(directory: pathlib.Path, size: str):
         subprocess.run(["umount", directory], check=True)
 
 
-def test_a_store_that_is_full_in_mid_run_loses_nothing_of_what_was_written(job):
+def test_store_full_during_the_run_loses_no_written_data(job):
     if os.getuid() != 0:
         pytest.skip("only root may mount a small file system")
     with only_in(job.store, "20m"):

@@ -38,7 +38,7 @@ def test_files_that_no_line_names_are_counted_and_the_largest_named(job):
     assert unnamed == {"files": 2, "bytes": 3002, "largest": [["striped/deep/large", 3000], ["striped/b", 2]]}
 
 
-def test_nothing_is_said_where_lines_name_all_files(job):
+def test_no_message_where_directives_name_all_files(job):
     job.script(
         'cd "$DW_JOB_STRIPED"; mkdir out; echo a > out/a; echo b > b',
         DW,
@@ -50,7 +50,7 @@ def test_nothing_is_said_where_lines_name_all_files(job):
     assert json.loads(done.stdout)["unnamed"]["files"] == 0
 
 
-def test_line_with_a_typo_keeps_the_results_and_says_what_is_there(job):
+def test_directive_with_a_typo_keeps_the_results_and_lists_them(job):
     job.script('cd "$DW_JOB_STRIPED"; echo result > result.dat', DW, STAGE_OUT.format("results.dat"))
     done = job.run()
     assert done.returncode == 123 and "the largest: striped/result.dat (7 B)" in done.stderr, done.stderr
@@ -65,7 +65,7 @@ def test_line_with_a_typo_keeps_the_results_and_says_what_is_there(job):
     job.leaves_nothing()
 
 
-def test_discard_tells_also_of_files_that_no_line_names(job):
+def test_discard_names_files_that_no_directive_names(job):
     job.script('cd "$DW_JOB_STRIPED"; echo result > result.dat', DW, STAGE_OUT.format("results.dat"))
     assert job.run().returncode == 123
     (allocation,) = job.allocations()
@@ -95,7 +95,7 @@ def at_a_terminal(job, answer: str, *words: str) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(status), said.decode()
 
 
-def test_discard_says_what_it_deletes_and_asks_at_a_terminal(job):
+def test_discard_lists_what_it_deletes_and_asks_at_a_terminal(job):
     job.script('cd "$DW_JOB_STRIPED"; echo result > result.dat', DW, STAGE_OUT.format("results.dat"))
     assert job.run().returncode == 123
     (allocation,) = job.allocations()
@@ -115,7 +115,7 @@ def test_discard_says_what_it_deletes_and_asks_at_a_terminal(job):
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
 @pytest.mark.parametrize("named", ["deep/result.dat", "striped/deep/result.dat", "{data}/striped/deep/result.dat"])
-def test_stage_out_of_a_job_rescues_a_file_by_hand(job, store, named):
+def test_stage_out_command_saves_a_file_of_a_job(job, store, named):
     if store == "memory":
         job.in_memory()
     job.script(

@@ -43,7 +43,7 @@ def test_shown_paths_exist_in_the_view_only(anyone):
     job.leaves_nothing()
 
 
-def test_a_new_name_beside_what_is_shown_is_an_error_not_a_loss(anyone):
+def test_new_name_next_to_a_mapped_path_is_an_error_and_loses_nothing(anyone):
     job = anyone
     job.script(
         "for d in / /mnt /gpfs-of-tests; do (: > $d/new) 2>/dev/null && echo $d; done; : > /gpfs-of-tests/alpine/new",
@@ -54,7 +54,7 @@ def test_a_new_name_beside_what_is_shown_is_an_error_not_a_loss(anyone):
     assert (job.pfs / "new").exists()
 
 
-def test_staging_from_and_to_a_mapped_path(anyone):
+def test_staging_from_and_to_a_mapped_path_works(anyone):
     job = anyone
     make(job, job.pfs / "in", a="from the map")
     make(job, job.directory, list="/gpfs-of-tests/in/a $DW_JOB_STRIPED/b\n")
@@ -77,7 +77,7 @@ def test_staging_from_and_to_a_mapped_path(anyone):
     job.leaves_nothing()
 
 
-def test_an_existing_path_shows_the_mapped_directory(anyone):
+def test_existing_path_shows_the_mapped_directory(anyone):
     job = anyone
     there, other = make(job, job.top / "there", old="old"), make(job, job.top / "other", new="new")
     job.script(f"ls {there}; echo x > {there}/x; readlink -f {other}")
@@ -86,7 +86,7 @@ def test_an_existing_path_shows_the_mapped_directory(anyone):
     assert os.listdir(there) == ["old"] and (other / "x").read_text() == "x\n"
 
 
-def test_one_mapped_directory_within_another(anyone):
+def test_mapped_directories_can_be_nested(anyone):
     job = anyone
     inner = make(job, job.top / "inner", x="inner")
     make(job, job.pfs / "deep")
@@ -99,7 +99,7 @@ def test_one_mapped_directory_within_another(anyone):
     job.leaves_nothing()
 
 
-def test_the_header_may_name_a_mapped_working_directory(anyone):
+def test_header_can_name_a_mapped_working_directory(anyone):
     job = anyone
     job.script("pwd; echo x > y", "#SBATCH -D /gpfs-of-tests/ada", DW)
     for options in ([], ["--dry-run"]):
@@ -108,7 +108,7 @@ def test_the_header_may_name_a_mapped_working_directory(anyone):
     assert (job.pfs / "y").read_text() == "x\n"
 
 
-def test_maps_that_cannot_be_are_refused_before_anything_is_made(anyone):
+def test_impossible_maps_are_refused_before_anything_is_created(anyone):
     job = anyone
     make(job, job.directory, file="x")
     job.script("touch started", DW)
@@ -134,7 +134,7 @@ def test_maps_that_cannot_be_are_refused_before_anything_is_made(anyone):
     assert not (directory / "started").exists() and not (directory / "new").exists()
 
 
-def test_what_needs_a_view_is_refused_without_one(anyone):
+def test_options_that_need_a_view_are_refused_without_one(anyone):
     job = anyone
     job.script("touch started", NVME)
     for options in (["--no-userns"], ["--no-userns", "--dry-run"]):
@@ -151,7 +151,7 @@ def test_what_needs_a_view_is_refused_without_one(anyone):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_what_maps_show_of_the_emulated_file_system_is_emulated(job, whole):
+def test_mapped_paths_of_the_emulated_file_system_are_emulated(job, whole):
     """The map's directory lies in the root, or the root in the map's directory."""
     pfs = job.directory.parent / "pfs"
     (pfs / "slow").mkdir(parents=True)

@@ -49,7 +49,7 @@ def test_variables_are_fresh_directories_next_to_the_outputs(job, results):
     job.leaves_nothing()
 
 
-def test_pfs_dir_holds_them_where_it_is_given(job, results):
+def test_pfs_dir_contains_the_fresh_directories_where_given(job, results):
     elsewhere = job.directory.parent / "elsewhere"
     elsewhere.mkdir()
     job.script(SHOW, DW, STAGE_IN)

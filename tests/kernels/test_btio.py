@@ -31,7 +31,7 @@ VALUE_BYTES = 8
 
 @both_libraries
 @pytest.mark.parametrize("ranks", [1, 4, 9])
-def test_class_s_holds_exactly_the_numbered_values(build, tmp_path, ranks, io):
+def test_class_s_file_holds_exactly_the_numbered_values(build, tmp_path, ranks, io):
     result = result_of(run_btio(build, ranks, write_deck(tmp_path), "--verify", "--sync", io=io))
 
     path = tmp_path / "out" / "btio.full.out"
@@ -53,7 +53,7 @@ def test_any_grid_gives_the_same_bytes(build, tmp_path, ranks, grid, dumps, io):
 
 
 @both_libraries
-def test_a_longer_file_of_an_earlier_run_is_replaced(build, tmp_path, io):
+def test_longer_file_of_an_earlier_run_is_replaced(build, tmp_path, io):
     path = tmp_path / "out" / "btio.full.out"
     deck = write_deck(tmp_path, dumps=2)
     path.write_bytes(b"old" * 1_000_000)
@@ -89,7 +89,7 @@ def test_result_line_describes_the_run(build, tmp_path):
     assert result["read_s"] == result["verify_s"] == 0
 
 
-def test_path_with_blanks_quotes_and_no_utf8_stays_json(build, tmp_path):
+def test_path_with_blanks_quotes_and_no_utf8_gives_valid_json(build, tmp_path):
     out = os.fsencode(tmp_path) + b'/a "b"\\ \xc3\xa9 \xff'
     os.mkdir(out)
     deck = tmp_path / "inputbt.data"
@@ -149,7 +149,7 @@ def test_verify_names_the_first_of_many_wrong_values_and_counts_them(build, tmp_
 
 @both_libraries
 @pytest.mark.parametrize("size", [829_439, 829_441, 0])
-def test_a_file_of_another_size_is_refused(build, tmp_path, size, io):
+def test_file_of_another_size_is_refused(build, tmp_path, size, io):
     deck = write_deck(tmp_path, mode="r")
     with open(tmp_path / "out" / "btio.full.out", "wb") as file:
         file.truncate(size)
@@ -171,7 +171,7 @@ def test_a_file_of_another_size_is_refused(build, tmp_path, size, io):
     ],
     ids=["comments", "dos", "no-last-newline", "blank-lines-and-appended-twice"],
 )
-def test_deck_forms(build, tmp_path, text):
+def test_all_deck_forms_are_read(build, tmp_path, text):
     (tmp_path / "out").mkdir()
     (tmp_path / "inputbt.data").write_bytes(text.format(out=tmp_path / "out").encode())
     result_of(mpiexec(4, build / "kernels" / "btio", cwd=tmp_path))

@@ -77,7 +77,7 @@ def calls_of_a_dump(variant, ranks):
         ("fortran", 4, "ompio"),
     ],
 )
-def test_dumps_are_read_back_and_written_over(build, tmp_path, has, variant, ranks, io):
+def test_dumps_are_read_back_and_overwritten(build, tmp_path, has, variant, ranks, io):
     """7 dumps, 3 at a time: 0 1 2 are read back, 3 4 5 written over them and read back, 6 over 3."""
     has(variant)
     result = result_of(run_nas(build, ranks, tmp_path, variant, "--read-interval", 3, "--verify", "--sync", io=io))
@@ -99,7 +99,7 @@ def test_dumps_are_read_back_and_written_over(build, tmp_path, has, variant, ran
 
 
 @pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
-def test_netcdf_records_are_read_back_and_written_over(build, tmp_path, has, variant):
+def test_netcdf_records_are_read_back_and_overwritten(build, tmp_path, has, variant):
     has(variant)
     result = result_of(run_nas(build, 4, tmp_path, variant, "--read-interval", 3, "--verify"))
     assert (result["verified"], result["calls"]) == (True, 13 * calls_of_a_dump(variant, 4))
@@ -109,7 +109,7 @@ def test_netcdf_records_are_read_back_and_written_over(build, tmp_path, has, var
 
 
 @pytest.mark.parametrize("dumps, left", [(7, [6]), (6, [3, 4, 5]), (2, [0, 1])])
-def test_a_sequential_file_ends_with_the_last_record(build, tmp_path, dumps, left):
+def test_sequential_file_ends_with_the_last_record(build, tmp_path, dumps, left):
     """Fortran drops what follows the record that is written after REWIND."""
     flags = ["--read-interval", 3, "--verify"]
     result = result_of(run_nas(build, 4, tmp_path, "epio", *flags, dumps=dumps))
@@ -129,13 +129,13 @@ def test_a_sequential_file_ends_with_the_last_record(build, tmp_path, dumps, lef
 
 
 @pytest.mark.parametrize("interval, read, left", [(1, 4, [3]), (4, 4, [0, 1, 2, 3]), (5, 0, [0, 1, 2, 3])])
-def test_intervals_at_the_ends(build, tmp_path, interval, read, left):
+def test_intervals_at_both_ends_are_accepted(build, tmp_path, interval, read, left):
     result = result_of(run_nas(build, 4, tmp_path, "simple", "--read-interval", interval, "--verify", dumps=4))
     assert result["bytes"] == (4 + read) * DUMP_VALUES * 8
     assert values_in(tmp_path / "out" / "btio.simple.out") == dump_values(*left)
 
 
-def test_a_dump_that_was_not_written_over_is_found(build, tmp_path):
+def test_dump_that_was_not_overwritten_is_found(build, tmp_path):
     """A file of 7 dumps, 3 at a time, is not one of 8: what stands second would be dump 7."""
     result_of(run_nas(build, 4, tmp_path, "full", "--read-interval", 3))
     run = run_nas(build, 4, tmp_path, "full", "--read-interval", 3, "--verify", dumps=8, mode="r")
@@ -177,7 +177,7 @@ def test_fortran_names_the_path_it_cannot_open(build, tmp_path, has, mode):
 
 @pytest.mark.parametrize("ranks", [1, 4])
 @pytest.mark.parametrize("size", ["400k", "804k"])
-def test_fortran_does_not_lose_data_on_a_full_disk_without_a_word(build, tmp_path, has, ranks, size):
+def test_fortran_reports_data_lost_on_a_full_disk(build, tmp_path, has, ranks, size):
     """829,440 bytes; gfortran's library reports success. In 804k all but the last pages fit."""
     has("fortran")
     run = run_btio(
@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
 """
 
 
-def test_a_hole_in_the_middle_is_found(tmp_path):
+def test_hole_in_the_middle_is_found(tmp_path):
     """Rank 0 meets a full disk, then another rank gets the space behind it: the size is right."""
     probe = tmp_path / "probe.c"
     probe.write_text(ASK_WHETHER_WHOLE)

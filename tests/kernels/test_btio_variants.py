@@ -49,7 +49,7 @@ def rows_per_dump(ranks):
     "variant, ranks, io",
     [("simple", 4, "ompio"), ("simple", 9, "romio321"), ("independent", 4, "ompio"), ("independent", 4, "romio321")],
 )
-def test_the_bytes_are_those_of_full(build, tmp_path, variant, ranks, io):
+def test_variant_writes_the_same_bytes_as_full(build, tmp_path, variant, ranks, io):
     result = result_of(run_variant(build, ranks, tmp_path, variant, "--verify", "--sync", io=io))
     name = {"simple": "btio.simple.out", "independent": "btio.full.out"}[variant]
     assert values_in(tmp_path / "out" / name) == expected_values(GRID, DUMPS)
@@ -58,7 +58,7 @@ def test_the_bytes_are_those_of_full(build, tmp_path, variant, ranks, io):
     assert (result["verified"], result["bytes"], result["files"]) == (True, DATA_BYTES, 1)
 
 
-def test_simple_makes_as_many_small_writes_as_the_published_one(build, tmp_path):
+def test_simple_makes_the_published_number_of_small_writes(build, tmp_path):
     """64 x 64 x 64 points on 4 ranks: 8192 rows of 1,280 bytes per dump."""
     deck = write_deck(tmp_path, grid=(64, 64, 64), dumps=2)
     result = result_of(run_btio(build, 4, deck, "--sweeps", "0", "--variant", "simple"))
@@ -136,7 +136,7 @@ def test_epio_names_a_damaged_record_mark(build, tmp_path, offset):
 @pytest.mark.parametrize(
     "method, ranks, io", [(2, 1, "ompio"), (2, 4, "ompio"), (2, 4, "romio321"), (3, 4, "ompio"), (3, 4, "romio321")]
 )
-def test_netcdf_file_is_the_published_one(build, tmp_path, has_pnetcdf, method, ranks, io):
+def test_netcdf_file_equals_the_published_one(build, tmp_path, has_pnetcdf, method, ranks, io):
     deck = write_deck(tmp_path, method=method, grid=GRID, dumps=DUMPS)
     result = result_of(run_btio(build, ranks, deck, "--sweeps", "0", "--verify", "--sync", io=io))
     cells = int(ranks**0.5)
@@ -214,7 +214,7 @@ def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, vari
     assert '"kernel"' not in run.stdout  # PnetCDF says a word of its own there
 
 
-def test_what_was_left_out_of_the_build_says_so(tmp_path):
+def test_variant_not_built_reports_it(tmp_path):
     kernels = pathlib.Path(__file__).parents[2] / "kernels"
     words = ["make", "-C", kernels, f"BUILD={tmp_path}", "PNETCDF=no", "HDF5=no", "FORTRAN=no", "CFLAGS=-O0"]
     subprocess.run(words, check=True, capture_output=True)

@@ -59,14 +59,14 @@ def test_random_blocks_hold_the_same_cells_on_any_number_of_ranks(build, tmp_pat
     assert len(sizes) == 1
 
 
-def test_without_a_file_of_sizes_blocks_are_those_of_the_published_generator(build, tmp_path):
+def test_blocks_without_a_size_file_are_those_of_the_published_generator(build, tmp_path):
     result = result_of(run_replib(build, 2, tmp_path, "-w", "file1b", "-r", 2, "-v"))
     assert (result["step_bytes"], result["bytes"]) == (2 * 665_600, 4 * 665_600)
     assert report(tmp_path) == expected(665_600)
 
 
 @pytest.mark.parametrize("invert", [False, True])
-def test_blocks_of_a_file_lie_in_the_order_of_ranks(build, tmp_path, invert):
+def test_blocks_of_a_file_are_in_rank_order(build, tmp_path, invert):
     """Damage shows whose block a byte is in: 40, 400 and 80 bytes, or the other way round."""
     lines = distribution(tmp_path, "2,2,80,0", "0,3,24,16,0,0", "1,2,400,0", "7,2,1,0")
     flags = ["-w", "file1b", "-f", lines, "-r", 3, "--verify", *(["--invert"] if invert else [])]
@@ -88,7 +88,7 @@ def test_read_mode_reads_and_compares(build, tmp_path, io="romio321"):
     assert_failed(run_replib(build, 4, tmp_path, "-r", 4, "--read", io=io), r"holds \d+ bytes, \d+ expected\nhint: ")
 
 
-def test_work_between_the_steps_takes_its_time(build, tmp_path):
+def test_work_between_steps_takes_the_time_of_the_option(build, tmp_path):
     result = result_of(run_replib(build, 2, tmp_path, "-r", 3, "-t", 50))
     assert result["style"] == "reportinglib"
     assert result["compute_s"] >= 0.15
@@ -151,7 +151,7 @@ def owners(lines, step_bytes):
 
 @pytest.mark.parametrize("invert", [False, True])
 @pytest.mark.parametrize("io", ["ompio", "romio321"])
-def test_chunks_lie_where_their_line_says(build, tmp_path, invert, io):
+def test_chunks_are_at_the_offset_of_their_line(build, tmp_path, invert, io):
     """A float of each rank is damaged in turn: the rank that reads it is the one its chunk belongs to."""
     flags = ["-w", "fileNb", "-f", distribution(tmp_path, *SCATTERED), "-r", 3, "-v", *(["-i"] if invert else [])]
     result = result_of(run_replib(build, 3, tmp_path, *flags, io=io))
@@ -188,7 +188,7 @@ def test_chunks_that_do_not_fill_a_step_are_refused(build, tmp_path, lines, patt
     assert_refused(run_replib(build, 2, tmp_path, "-w", "fileNb", "-f", path), pattern)
 
 
-def test_a_rank_may_have_thousands_of_chunks(build, tmp_path):
+def test_rank_can_have_thousands_of_chunks(build, tmp_path):
     """4 ranks in turn, 4 bytes each: no two values of a rank lie side by side."""
     chunks = 5000
     lines = [

@@ -82,19 +82,19 @@ def test_data_has_a_row_per_simulation_step(build, tmp_path, io):
     assert re.findall(r"\(0\): (.*)", attributes) == ["2682", "0, 1"]
 
 
-def test_a_chunk_is_no_larger_than_the_data(build, tmp_path):
+def test_chunk_is_no_larger_than_the_data(build, tmp_path):
     result_of(run_h5p(build, tmp_path, "-r", 1, ranks=1))
     assert f"Chunks:    {{{SIM_STEPS}, {COLUMNS[0]}}}" in described(tmp_path)
 
 
-def test_a_reporting_step_may_have_many_simulation_steps(build, tmp_path):
+def test_reporting_step_can_have_many_simulation_steps(build, tmp_path):
     """One column for each rank, and 100,000 rows."""
     flags = ["-w", "file1b", "-b", "h5p", "-t", 0, "-s", 100_000, "-o", tmp_path / "report.h5", "--verify"]
     result = result_of(mpiexec(2, build / "kernels" / "replib", *flags))
     assert (result["step_bytes"], result["verified"]) == (2 * 4 * 100_000, True)
 
 
-def test_mapping_says_whose_each_column_is(build, tmp_path):
+def test_mapping_names_the_owner_of_each_column(build, tmp_path):
     result_of(run_h5p(build, tmp_path))
     gids, first = values_of(tmp_path, "/mapping/gids", "I"), values_of(tmp_path, "/mapping/index_pointer", "Q")
     elements = values_of(tmp_path, "/mapping/element_id", "I")
@@ -132,7 +132,7 @@ def test_damage_is_named(build, tmp_path):
     assert_failed(run, r"H5Dread on rank 1: .*wrong value at 2040 of /mapping/element_id")
 
 
-def test_a_file_of_another_run_is_refused(build, tmp_path):
+def test_file_of_another_run_is_refused(build, tmp_path):
     result_of(run_h5p(build, tmp_path))
     run = run_h5p(build, tmp_path, "--read", "-r", REP_STEPS + 1)
     assert_failed(run, r"H5Dopen on rank 0: .*/data is 12 x 3034, 15 x 3034 expected\nhint: ")
@@ -141,7 +141,7 @@ def test_a_file_of_another_run_is_refused(build, tmp_path):
     assert_failed(run_h5p(build, tmp_path, "--read"), r"H5Fopen on rank 0: .*report.h5: ")
 
 
-def test_a_block_must_hold_a_simulation_step(build, tmp_path):
+def test_block_without_a_simulation_step_is_refused(build, tmp_path):
     assert_refused(run_h5p(build, tmp_path, "-s", 102), "a rank has nothing to write")
 
 

@@ -52,7 +52,7 @@ def dataset_bytes(ranks, step, dataset):
         (4, "independent", "ompio"),
     ],
 )
-def test_every_dataset_lies_in_the_file_in_one_piece(build, tmp_path, ranks, transfer, io):
+def test_every_dataset_is_contiguous_in_the_file(build, tmp_path, ranks, transfer, io):
     result = result_of(run_vpic(build, ranks, tmp_path, "--transfer", transfer, "--verify", "--sync", io=io))
     facts = {
         "kernel": "vpic",
@@ -83,7 +83,7 @@ def test_h5ls_sees_eight_datasets_in_each_step(build, tmp_path):
             assert f"/Step#{step}/{name}" in listed and f"{{{4 * PARTICLES}}}" in listed
 
 
-def test_damage_is_named_on_reading_on_other_ranks(build, tmp_path, io="romio321"):
+def test_damage_is_named_when_other_ranks_read(build, tmp_path, io="romio321"):
     result_of(run_vpic(build, 4, tmp_path, io=io))
     run = run_vpic(build, 2, tmp_path, "--particles", 2 * PARTICLES, "--read", "--verify", io=io)
     assert (result_of(run)["mode"], result_of(run)["verified"]) == ("r", True)
@@ -95,7 +95,7 @@ def test_damage_is_named_on_reading_on_other_ranks(build, tmp_path, io="romio321
     assert (only_json_line(run)["verified"], only_json_line(run)["mismatches"]) == (False, 1)
 
 
-def test_a_file_of_another_run_is_refused(build, tmp_path):
+def test_file_of_another_run_is_refused(build, tmp_path):
     result_of(run_vpic(build, 4, tmp_path))
     run = run_vpic(build, 2, tmp_path, "--read")
     assert_failed(run, r"H5Dread on rank 0: .*vpic.h5: a dataset has 4004 values, 2002 expected\nhint: ")

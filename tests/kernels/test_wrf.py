@@ -72,7 +72,7 @@ def assert_state(path, number):
 
 
 @pytest.mark.parametrize("ranks, io", [(1, "romio321"), (4, "ompio"), (4, "romio321")])
-def test_a_run_reads_and_writes_the_files_of_wrf(build, tmp_path, ranks, io):
+def test_run_reads_and_writes_the_files_of_wrf(build, tmp_path, ranks, io):
     made = result_of(run_wrf(build, ranks, tmp_path, "--prepare", "--verify", io=io))
     assert (made["variant"], made["files"], made["verified"]) == ("prepare", 2, True)
     assert made["bytes"] == 4 * (VALUES + BOUNDARY_VALUES)
@@ -112,7 +112,7 @@ def test_boundary_file_has_four_sides_of_six_fields_and_their_tendencies(build, 
     assert result["calls"] == 4 * (4 * VARIABLES + 2 * BOUNDARY_READS)
 
 
-def test_intervals_say_which_files_are_written(build, tmp_path):
+def test_intervals_select_the_files_written(build, tmp_path):
     prepared(build, tmp_path)
     flags = ["--steps", 3, "--history-interval", 1, "--restart-interval", 0, "--time", 20]
     result = result_of(run_wrf(build, 2, tmp_path, *flags))
@@ -146,7 +146,7 @@ def test_damage_is_found_in_each_kind_of_file(build, tmp_path):
     )
 
 
-def test_what_was_not_prepared_is_missing(build, tmp_path):
+def test_unprepared_input_is_reported_as_missing(build, tmp_path):
     assert_failed(run_wrf(build, 2, tmp_path), r"ncmpi_open on rank 0: .*wrfinput_d01: .*\nhint: wrf --prepare")
     prepared(build, tmp_path)
     run = run_wrf(build, 2, tmp_path, "--variables", VARIABLES + 1)
@@ -164,7 +164,7 @@ def test_files_of_another_grid_are_refused(build, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["wrfinput_d01", "wrfbdy_d01"])
-def test_a_file_without_its_end_is_refused(build, tmp_path, name):
+def test_truncated_file_is_refused(build, tmp_path, name):
     prepared(build, tmp_path)
     size = (tmp_path / name).stat().st_size
     with open(tmp_path / name, "r+b") as file:

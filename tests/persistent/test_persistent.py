@@ -15,7 +15,7 @@ from support.persistent import (
     begun,
     listed,
     made,
-    only_jobs_are_gone,
+    assert_job_allocations_removed,
     ran,
     refused,
     root,
@@ -32,9 +32,9 @@ def shared(build):
         job.command("clean", "--discard", "--kill")
 
 
-def test_one_is_made_used_by_a_later_job_and_destroyed(job):
+def test_persistent_allocation_is_created_used_and_destroyed(job):
     assert "persistent allocation proj1 of 1.00 MiB made in" in ran(job, "exit 0", CREATE).stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     assert (root(job) / "striped").stat().st_mode & 0o7777 == 0o700
     (job.directory / "in").mkdir()
     (job.directory / "in" / "a.dat").write_text("first")
@@ -49,14 +49,14 @@ def test_one_is_made_used_by_a_later_job_and_destroyed(job):
     ]
     ran(job, f"echo -n ' second' >> {STRIPED}/b.dat; cat {STRIPED}/b.dat > $DW_JOB_STRIPED/c.dat", DW, USE, *outs)
     assert (job.directory / "b.dat").read_text() == (job.directory / "c.dat").read_text() == "first second"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     done = ran(job, "echo over", DESTROY)
     assert done.stdout == "over\n" and "persistent allocation proj1 destroyed" in done.stderr
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_a_script_may_make_and_use_one_and_use_several(job):
+def test_script_can_create_and_use_several_persistent_allocations(job):
     made(job, "a-b.c")
     used = ran(
         job,
@@ -79,16 +79,16 @@ def test_a_script_may_make_and_use_one_and_use_several(job):
         f"persistent allocation a-b.c: $DW_PERSISTENT_STRIPED_a-b.c, $DW_PERSISTENT_STRIPED_a_b_c is {second}"
         in used.stderr
     )
-    only_jobs_are_gone(job, "a-b.c", "proj1")
+    assert_job_allocations_removed(job, "a-b.c", "proj1")
 
 
-def test_the_variables_of_an_outer_job_are_not_taken_for_ones_own(job):
+def test_variables_of_an_outer_job_are_not_inherited(job):
     job.script("env | grep -c DW_PERSISTENT; true")
     done = job.run(DW_PERSISTENT_STRIPED_x="/elsewhere/")
     assert done.stdout == "0\n"
 
 
-def test_nnf_jobs_know_it_by_their_variable(job):
+def test_nnf_jobs_get_the_persistent_variable(job):
     ran(job, "true", "#DW create_persistent type=lustre name=proj-1 capacity=1MiB")
     done = ran(
         job,
@@ -98,10 +98,10 @@ def test_nnf_jobs_know_it_by_their_variable(job):
     )
     assert done.stdout == f"{root(job, 'proj-1')}/striped/\n"
     ran(job, "true", "#DW destroy_persistent name=proj-1")
-    only_jobs_are_gone(job, "other")
+    assert_job_allocations_removed(job, "other")
 
 
-def test_made_twice_is_an_error_that_names_who_and_when(job):
+def test_second_create_is_an_error_that_names_owner_and_time(job):
     ran(job, "true", CREATE)
     error = refused(job, CREATE)
     assert "error: job.sh: line 3: there is a persistent allocation proj1 already, made by" in error
@@ -109,18 +109,18 @@ def test_made_twice_is_an_error_that_names_who_and_when(job):
     assert refused(job, CREATE, options=("--dry-run",)).startswith("error: job.sh: line 3: there is")
     done = job.command("persistent", "create", "proj1", "--capacity", "1MiB", *job.where)
     assert done.returncode == 1 and "already, made by" in done.stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_a_requeued_job_takes_what_it_has_made(job):
+def test_requeued_job_reuses_its_own_allocation(job):
     job.script("true", CREATE)
     for number, code in (("17", 0), ("17", 0), ("18", 125)):
         done = job.run(SLURM_JOB_ID=number)
         assert done.returncode == code, done.stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_dry_run_tells_of_them_and_makes_none(job):
+def test_dry_run_names_persistent_allocations_and_creates_none(job):
     made(job, "old")
     made(job, "used")
     job.script(
@@ -141,10 +141,10 @@ def test_dry_run_tells_of_them_and_makes_none(job):
     assert any(line.startswith(f"stage out   file {STRIPED}/x -> /tmp/x") for line in lines)
     plans = json.loads(job.run("--dry-run", "--json").stdout)["persistent"]
     assert [plan["action"] for plan in plans] == ["create", "use", "use", "destroy"]
-    only_jobs_are_gone(job, "old", "used")
+    assert_job_allocations_removed(job, "old", "used")
 
 
-def test_unknown_names_hear_of_those_there_are(job):
+def test_unknown_name_is_answered_with_the_known_ones(job):
     error = refused(job, USE)
     assert (
         f"line 3: there is no persistent allocation proj1 in {job.store}" in error and "#BB create_persistent" in error
@@ -172,14 +172,14 @@ def test_unknown_names_hear_of_those_there_are(job):
         (["a", "--capacity", "500PiB", "--strict-capacity"], "are asked for, and the store"),
     ],
 )
-def test_bad_words_make_nothing(job, words, what):
+def test_bad_arguments_create_nothing(job, words, what):
     done = job.command("persistent", "create", *words, *job.where)
     assert done.returncode in (1, 2) and what in done.stderr, done.stderr
     assert done.returncode == 2 or "hint: " in done.stderr
     assert job.allocations() == []
 
 
-def test_capacity_is_a_wish(job):
+def test_persistent_capacity_is_a_request(job):
     done = job.command("persistent", "create", "big", "--capacity", "500PiB", *job.where)
     assert done.returncode == 0 and "warning: 500.00 PiB are asked for big; the store has" in done.stderr
     assert 0 < listed(job)["big"]["capacity_bytes"] < 500 << 50
@@ -188,7 +188,7 @@ def test_capacity_is_a_wish(job):
     )
 
 
-def test_going_beyond_the_capacity_is_said(job):
+def test_use_beyond_the_capacity_is_reported(job):
     full = "head -c %s /dev/zero > " + f"{STRIPED}/x"
     assert "holds" not in ran(job, full % "500K", CREATE, USE).stderr
     done = ran(job, full % "2M", USE)
@@ -196,7 +196,7 @@ def test_going_beyond_the_capacity_is_said(job):
     ran(job, "true", DESTROY)
 
 
-def test_a_store_that_is_not_mounted_is_named(job):
+def test_unmounted_store_is_named(job):
     made(job)
     away = job.store.with_name("unmounted")
     job.store.rename(away)
@@ -211,7 +211,7 @@ def test_a_store_that_is_not_mounted_is_named(job):
     assert ran(job, f"echo {STRIPED}", USE).stdout == f"{root(job)}/striped/\n"  # found without --store
 
 
-def test_the_record_lies_beside_the_data_and_needs_no_state_directory(job):
+def test_record_is_next_to_the_data_and_needs_no_state_directory(job):
     made(job)
     for path in sorted(job.state.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -222,7 +222,7 @@ def test_the_record_lies_beside_the_data_and_needs_no_state_directory(job):
     assert job.allocations() == []
 
 
-def test_a_damaged_record_is_named_and_can_be_destroyed(job):
+def test_damaged_record_is_named_and_can_be_destroyed(job):
     made(job)
     (root(job) / "striped" / "data").write_text("kept")
     (root(job) / "allocation.json").write_text("{")
@@ -235,7 +235,7 @@ def test_a_damaged_record_is_named_and_can_be_destroyed(job):
     assert job.allocations() == []
 
 
-def test_an_expired_one_takes_no_new_job_and_is_not_deleted(job):
+def test_expired_allocation_accepts_no_job_and_is_not_deleted(job):
     made(job, "proj1", "--expires", "1h")
     ran(job, "true", USE)
     record = root(job) / "allocation.json"
@@ -250,7 +250,7 @@ def test_an_expired_one_takes_no_new_job_and_is_not_deleted(job):
     ran(job, "true", DESTROY)
 
 
-def test_the_name_in_two_stores_must_be_told_apart(job):
+def test_name_in_two_stores_needs_the_store_option(job):
     made(job)
     other = job.store.with_name("other")
     other.mkdir()
@@ -260,7 +260,7 @@ def test_the_name_in_two_stores_must_be_told_apart(job):
     assert "hint: name the store with --store DIR" in refused(job, USE)
 
 
-def test_status_lists_them_beside_the_jobs(job):
+def test_status_lists_persistent_allocations_with_the_jobs(job):
     assert job.command("status").stdout == "no jobs, nothing left behind\n"
     made(job)
     text = job.command("status").stdout
@@ -271,15 +271,15 @@ def test_status_lists_them_beside_the_jobs(job):
     assert "state     ready" in shown and "capacity  1.00 MiB" in shown
 
 
-def test_a_series_refuses_them(job):
+def test_series_refuses_persistent_allocations(job):
     made(job)
     job.script("true", USE)
     done = job.command("__series", *job.where, "job.sh")
     assert done.returncode == 125 and "cannot be run as a series" in done.stderr
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_two_jobs_at_once_and_kill_9_of_one(job):
+def test_persistent_allocation_survives_the_kill_of_one_of_two_jobs(job):
     made(job)
     out = f"#DW stage_out type=file source={STRIPED}/killed destination=%d/arrived"
     first = begun(job, "stays")
@@ -306,7 +306,7 @@ def test_two_jobs_at_once_and_kill_9_of_one(job):
     assert cleaned.returncode == 0, cleaned.stderr
     assert (job.directory / "arrived").read_text() == "killed\n"
     assert sorted(path.name for path in (root(job) / "striped").iterdir()) == ["killed", "stays"]
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     ran(job, "true", DESTROY)
 
 
@@ -322,10 +322,10 @@ def test_hurry_deletes_what_a_killed_job_was_to_stage_out(job):
     failed = job.command("clean", one["run_id"])
     assert failed.returncode == 123 and "killed" in failed.stderr  # it says so; nothing can be drained any more
     assert job.command("clean", "--discard", one["run_id"]).returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
-def test_a_stage_out_that_fails_keeps_the_use_until_it_is_mended(job):
+def test_failed_stage_out_keeps_the_use_until_it_succeeds(job):
     made(job)
     target = job.directory / "missing" / "there"
     job.script(
@@ -348,10 +348,10 @@ def test_a_stage_out_that_fails_keeps_the_use_until_it_is_mended(job):
     (root(job) / "striped" / "y").write_text("mended")
     assert job.command("clean").returncode == 0
     assert (target.read_text(), (job.directory / "y").read_text()) == ("data\n", "mended")
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_lists_name_persistent_allocations_too(job):
+def test_lists_can_name_persistent_allocations(job):
     made(job)
     (job.directory / "a.dat").write_text("listed")
     (job.directory / "list").write_text(f'"{job.directory}/a.dat" {STRIPED}/deep/\n')
@@ -362,15 +362,15 @@ def test_lists_name_persistent_allocations_too(job):
     assert "the job has no allocation of its own" in error
 
 
-def test_of_two_creates_at_the_same_time_one_wins(job):
+def test_one_of_two_concurrent_creates_succeeds(job):
     job.script("true", CREATE)
     both = [job.start(), job.start()]
     codes = sorted(finished(one).returncode for one in both)
     assert codes == [0, 125]
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_while_what_it_destroys_is_removed_the_job_runs_and_can_be_stopped(job):
+def test_job_runs_and_can_be_stopped_during_removal_of_what_it_destroys(job):
     """A tree so large that removing it takes longer than the script: the first call of each thread that removes a name waits."""
     made(job)
     (root(job) / "striped" / "data").touch()
@@ -384,11 +384,11 @@ def test_while_what_it_destroys_is_removed_the_job_runs_and_can_be_stopped(job):
     assert status == 130 and "persistent allocation proj1 destroyed" in error, error
     (name,) = (job.directory / "names").read_text().split()
     assert name.startswith("forebay-unfinished~proj1~")
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_a_view_of_the_jobs_own_shows_them(job):
+def test_private_view_shows_persistent_allocations(job):
     made(job)
     where, job.where = job.where, ["--store", "memory"]
     done = ran(job, f"echo memory > $DW_JOB_STRIPED/x; cp $DW_JOB_STRIPED/x {STRIPED}/x", DW, USE)
@@ -396,7 +396,7 @@ def test_a_view_of_the_jobs_own_shows_them(job):
     job.where = where
     error = refused(job, USE, options=("--map", f"{job.store}={job.directory}"))
     assert f"it would hide {root(job)}, which the job needs" in error
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can become other users")
@@ -478,9 +478,9 @@ echo shared >> $DW_PERSISTENT_STRIPED_team/deep/x
 
 
 @root_only
-def test_an_ordinary_user_has_them_as_root_has(shared):
+def test_ordinary_user_creates_uses_and_destroys_like_root(shared):
     shared.as_nobody()
     ran(shared, f"echo x > {STRIPED}/x", CREATE, USE)
     ran(shared, f"cat {STRIPED}/x", USE, options=("--json",))
     ran(shared, "true", DESTROY)
-    only_jobs_are_gone(shared)
+    assert_job_allocations_removed(shared)

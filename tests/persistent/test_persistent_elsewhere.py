@@ -4,7 +4,7 @@ import os
 import time
 
 import pytest
-from support.persistent import begun, listed, made, only_jobs_are_gone, root
+from support.persistent import begun, listed, made, assert_job_allocations_removed, root
 
 # As on NFS, which locks no directory.
 NO_LOCKS = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e", "inject=flock:error=EBADF"]
@@ -28,7 +28,7 @@ def without_locks(job, *words):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a namespace of processes with its /proc")
 @pytest.mark.parametrize("in_the_end", ["locks tell", "its file is removed"])
-def test_none_is_destroyed_under_a_job_that_neither_processes_nor_locks_tell_of(job, in_the_end):
+def test_allocation_used_on_another_node_without_locks_is_not_destroyed(job, in_the_end):
     made(job)
     container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     process = through(job, container, lambda: begun(job, "there"))
@@ -54,7 +54,7 @@ def test_none_is_destroyed_under_a_job_that_neither_processes_nor_locks_tell_of(
     assert job.allocations() == []
 
 
-def test_allocation_made_elsewhere_is_no_leftover_without_locks(job):
+def test_allocation_created_on_another_node_is_no_leftover_without_locks(job):
     began_ms = int((time.time() - 60) * 1000)
     young = job.store / f"forebay-unfinished~young~{began_ms}~1"
     old = job.store / f"forebay-unfinished~old~{began_ms - 3_600_000}~1"
@@ -64,4 +64,4 @@ def test_allocation_made_elsewhere_is_no_leftover_without_locks(job):
     assert done.returncode == 0, done.stderr
     assert young.exists() and not old.exists()
     made(job, "b")
-    only_jobs_are_gone(job, "a", "b")
+    assert_job_allocations_removed(job, "a", "b")

@@ -5,8 +5,8 @@ import os
 
 import pytest
 from support.job import DW, KILL
-from support.strace import abandoned, calls_made, has_ended, killed_at, killed_at_each, points
-from support.persistent import STRIPED, USE, listed, made, only_jobs_are_gone, root
+from support.strace import abandoned, calls_made, has_ended, kill_at_syscall, kill_at_each_syscall, points
+from support.persistent import STRIPED, USE, listed, made, assert_job_allocations_removed, root
 from support.users import another_users_program, reachable
 from support.waiting import wait_until
 
@@ -19,7 +19,7 @@ def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=Fals
         for number in points(calls_made(job, call, *words(f"{call}-0"), threads=threads)):
             name = f"{call}-{number}"
             prepare(name)
-            if killed_at(job, call, number, *words(name), threads=threads) is not None:
+            if kill_at_syscall(job, call, number, *words(name), threads=threads) is not None:
                 names.append(name)
     return names
 
@@ -69,9 +69,9 @@ def test_destroy_killed_at_any_step_removes_all_or_nothing(job):
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_the_next_one_made_sweeps_what_was_left(job):
+def test_next_create_removes_leftovers_of_a_killed_one(job):
     words = ["persistent", "create", "a", "--capacity", "1MiB", *job.where]
-    assert killed_at(job, "rename", 2, *words)
+    assert kill_at_syscall(job, "rename", 2, *words)
     assert [one["state"] for one in listed(job).values()] == ["unfinished"]
     abandoned(job)
     made(job, "b")
@@ -89,7 +89,7 @@ def test_job_killed_at_any_step_leaves_the_data_and_no_use(job, call):
         f"#DW stage_out type=file source={STRIPED}/copy destination=%d/copy",
     )
     number = 0
-    for number in killed_at_each(job, call, "run", *job.where, "job.sh"):
+    for number in kill_at_each_syscall(job, call, "run", *job.where, "job.sh"):
         done = job.command("clean", "--kill", "--discard")
         assert done.returncode == 0, (number, done.stderr)
         if list(job.temporary.iterdir()) or [path for path in job.state.iterdir() if path.suffix]:
@@ -130,11 +130,11 @@ def test_job_killed_at_any_step_destroys_all_or_nothing(job):
     for name in seen:
         done = job.command("persistent", "destroy", name, *job.where)
         assert done.returncode == 0, (name, done.stderr)
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
     assert list((job.state / "persistent").iterdir()) == []
 
 
-def test_killed_after_the_script_it_is_drained_by_clean(job):
+def test_job_killed_after_its_script_is_drained_by_clean(job):
     made(job)
     job.script(
         f"echo results > {STRIPED}/x; touch running; exec sleep 60",
@@ -147,10 +147,10 @@ def test_killed_after_the_script_it_is_drained_by_clean(job):
     assert done.returncode == 0, done.stderr
     assert (job.directory / "x").read_text() == "results\n"
     assert (root(job) / "striped" / "x").read_text() == "results\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_after_a_restart_of_the_machine_it_is_drained_too(build):
+def test_job_killed_by_a_restart_of_the_machine_is_drained_by_clean(build):
     with reachable(build) as job:
         if os.getuid() == 0:
             job.as_nobody()  # after a restart all of root's processes would be looked into
@@ -177,10 +177,10 @@ def drained_after_a_restart(job):
     done = job.command("clean")
     assert done.returncode == 0, done.stderr
     assert (job.directory / "x").read_text() == "results\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
+def test_persistent_data_are_not_lost_with_the_job_memory(job):
     made(job)
     where, job.where = job.where, []
     stage_outs = [
@@ -205,7 +205,7 @@ def test_what_is_in_it_is_not_lost_with_the_jobs_own_memory(job):
     assert job.command("persistent", "destroy", "proj1").returncode == 1
     assert job.command("clean", "--discard", line["job_id"]).returncode == 0
     assert (root(job) / "striped" / "x").read_text() == "results\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that runs as another user")
@@ -231,5 +231,5 @@ def test_allocation_is_in_use_while_an_unkillable_process_runs(build):
                 os.kill(int((job.directory / "pid").read_text()), KILL)
         wait_until(lambda: has_ended(pid))
         assert job.command("clean").returncode == 0
-        only_jobs_are_gone(job, "proj1")
+        assert_job_allocations_removed(job, "proj1")
         assert job.command("persistent", "destroy", "proj1", *job.where).returncode == 0

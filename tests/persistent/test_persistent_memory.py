@@ -77,7 +77,7 @@ def listed(job: Job) -> list[dict]:
     return json.loads(done.stdout)
 
 
-def test_made_used_by_two_jobs_at_once_and_destroyed_without_a_store(anyone):
+def test_memory_allocation_is_created_shared_and_destroyed_without_a_store(anyone):
     job = anyone
     done = ran(job, f"echo one > $DW_JOB_STRIPED/a; cp $DW_JOB_STRIPED/a {STRIPED}/a", DW, CREATE, USE)
     assert "persistent allocation proj1 of 1.00 MiB made in /dev/shm" in done.stderr
@@ -103,7 +103,7 @@ def test_made_used_by_two_jobs_at_once_and_destroyed_without_a_store(anyone):
     assert job.allocations() == [] and list(job.temporary.iterdir()) == []
 
 
-def test_it_is_found_without_a_state_directory(namespace):
+def test_memory_allocation_is_found_without_a_state_directory(namespace):
     job = namespace
     ran(job, "true", CREATE)
     other = job.directory.parent / "other-state"
@@ -116,7 +116,7 @@ def test_it_is_found_without_a_state_directory(namespace):
     assert (one["state"], one["in_memory"]) == ("gone", True)
 
 
-def test_memory_named_for_the_job_names_no_place_for_what_outlives_it(namespace):
+def test_memory_option_of_the_job_does_not_apply_to_persistent_allocations(namespace):
     job = namespace
     job.where = ["--store", "memory"]
     assert "made in /mnt/nvme" in ran(job, "true", CREATE, FOREBAY_STORE="/mnt/nvme").stderr
@@ -126,7 +126,7 @@ def test_memory_named_for_the_job_names_no_place_for_what_outlives_it(namespace)
     assert [one["store"] for one in json.loads(done.stdout)] == ["/mnt/nvme"]
 
 
-def test_ones_own_counts_before_anothers_of_the_same_name(namespace):
+def test_own_allocation_precedes_that_of_another_user(namespace):
     job = namespace
     job.store.chmod(0o1777)
     ran(job, "true", CREATE)  # root's, in the memory that all share
@@ -144,7 +144,7 @@ def test_ones_own_counts_before_anothers_of_the_same_name(namespace):
     assert done.returncode == 125 and "proj1 is root's, and closed to you" in done.stderr
 
 
-def test_ones_own_that_is_missing_is_not_replaced_by_anothers(namespace):
+def test_missing_own_allocation_is_not_replaced_by_that_of_another_user(namespace):
     job = namespace
     job.store.chmod(0o1777)
     done = job.command("persistent", "create", "proj1", "--capacity", "1MiB", "--mode", "0777")  # root's, open to all
@@ -170,7 +170,7 @@ def test_ones_own_that_is_missing_is_not_replaced_by_anothers(namespace):
     assert ran(job, f"echo {STRIPED}", USE).stdout == f"{job.store}/forebay-persistent-proj1/striped/\n"
 
 
-def test_what_else_ends_it_is_said(namespace):
+def test_events_that_remove_a_memory_allocation_are_named(namespace):
     """systemd removes what a user has in shared memory when he logs out; some schedulers, when the job ends."""
     job = namespace
     logout, scheduler = "also when you log out", "also with this job"
@@ -184,7 +184,7 @@ def test_what_else_ends_it_is_said(namespace):
     assert logout in ran(job, "true", CREATE.replace("proj1", "proj3")).stderr
 
 
-def test_after_a_restart_it_is_said_to_be_gone(namespace):
+def test_memory_allocation_is_reported_lost_after_a_restart(namespace):
     job = namespace
     ran(job, "true", CREATE)
     restart = "umount /dev/shm && mount -t tmpfs -o mode=1777 tmpfs /dev/shm"

@@ -10,7 +10,7 @@ from support.persistent import (
     begun,
     listed,
     made,
-    only_jobs_are_gone,
+    assert_job_allocations_removed,
     ran,
     refused,
     root,
@@ -18,15 +18,15 @@ from support.persistent import (
 from support.waiting import wait_until
 
 
-def test_a_job_that_was_not_started_has_made_and_destroyed_nothing(job):
+def test_job_that_was_not_started_creates_and_destroys_nothing(job):
     made(job, "old")
     stage = "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x"
     error = refused(job, CREATE, DW, stage, "#BB destroy_persistent name=old")
     assert "missing" in error
-    only_jobs_are_gone(job, "old")
+    assert_job_allocations_removed(job, "old")
 
 
-def test_a_script_that_cannot_begin_is_mended_and_runs(job):
+def test_script_that_could_not_start_runs_once_it_is_corrected(job):
     """What is missing when everything else is done: the interpreter, by path and by name; one is no program."""
     made(job, "old")
     stage = f"#DW stage_out type=file source={STRIPED}/x destination=%d/x"
@@ -44,7 +44,7 @@ def test_a_script_that_cannot_begin_is_mended_and_runs(job):
         script.write_text(script.read_text().replace("#!/bin/bash", f"#!{interpreter}"))
         done = job.run()
         assert done.returncode == 125 and f"cannot run {interpreter}" in done.stderr, done.stderr
-        only_jobs_are_gone(job, "old")
+        assert_job_allocations_removed(job, "old")
         assert (root(job, "old") / "striped" / "data").read_text() == "precious"
         assert listed(job)["old"]["state"] == "ready"
     job.script(f"echo data > {STRIPED}/x", *directives, destroys, "#SBATCH --chdir=work")
@@ -54,10 +54,10 @@ def test_a_script_that_cannot_begin_is_mended_and_runs(job):
     done = job.run()
     assert done.returncode == 0, done.stderr
     assert (job.directory / "work" / "x").read_text() == "data\n"
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
 
 
-def test_of_what_it_destroys_all_goes_or_nothing(job):
+def test_destroy_lines_of_a_job_remove_all_or_nothing(job):
     """The second is taken into use while the job stages in, when the first could be destroyed and both were seen."""
     for name in ("first", "second"):
         made(job, name)
@@ -75,17 +75,17 @@ def test_of_what_it_destroys_all_goes_or_nothing(job):
     assert not (job.directory / "ran").exists()
     (job.directory / "go").touch()
     assert finished(user).returncode == 0
-    only_jobs_are_gone(job, "first", "second")
+    assert_job_allocations_removed(job, "first", "second")
     for name in ("first", "second"):
         assert (root(job, name) / "striped" / "data").read_text() == name
         assert listed(job)[name]["state"] == "ready"
     job.script("touch ran", *destroys)
     assert job.run().returncode == 0
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
 @pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
-def test_what_another_job_has_used_meanwhile_stays(job, own):
+def test_allocation_used_by_another_job_meanwhile_is_kept(job, own):
     """It is there for others as soon as it is made, and the job that made it is stopped while it stages in."""
     (job.directory / "large").write_bytes(bytes(4 << 20))
     stage_in = "#DW stage_in type=file source=%d/large destination=$DW_JOB_STRIPED/large"
@@ -103,17 +103,17 @@ def test_what_another_job_has_used_meanwhile_stays(job, own):
     status, error = job.stop_when(process, another_has_used_it, INTERRUPT)
     assert status != 0 and not (job.directory / "ran").exists()
     assert "proj1 stays: another job has used it" in error, error
-    only_jobs_are_gone(job, "proj1")
+    assert_job_allocations_removed(job, "proj1")
     assert (root(job) / "striped" / "user").read_text() == "user\n"
 
 
 @pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
-def test_what_nobody_else_has_used_goes_with_the_job_that_made_it(job, own):
+def test_unused_new_allocation_is_removed_with_its_failed_job(job, own):
     refused(job, CREATE, *own, DW, "#DW stage_in type=file source=%d/missing destination=$DW_JOB_STRIPED/x")
-    only_jobs_are_gone(job)
+    assert_job_allocations_removed(job)
 
 
-def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
+def test_job_whose_files_cannot_be_watched_changes_no_allocation(job):
     """A user namespace without any inotify instance: known only after the allocation is made."""
     made(job)
     made(job, "old")
@@ -133,5 +133,5 @@ def test_a_job_whose_files_cannot_be_watched_leaves_what_it_used_as_it_was(job):
     finally:
         job.forebay = real
     assert done.returncode == 125 and "nothing can be watched" in done.stderr, done.stderr
-    only_jobs_are_gone(job, "old", "proj1")
+    assert_job_allocations_removed(job, "old", "proj1")
     ran(job, "true", DESTROY)

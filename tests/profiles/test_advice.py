@@ -14,7 +14,7 @@ from forebay.profiles.model import Collective, Hints, Job, WithoutEffect, Writer
 from support.mpi import PROJECT
 
 
-def test_good_collective_writes_by_enough_aggregators_are_left_alone():
+def test_good_collective_writes_by_enough_aggregators_get_no_advice():
     writers = [Writer(rank=n, bytes=1 << 30, calls=64, aggregator=True) for n in range(4)]
     collective = Collective(aggregators_write=4, active=[0, 0, 0, 16], rmw_calls=0, rmw_bytes=0)
     assert findings(profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective, writers=writers))) == []
@@ -32,7 +32,7 @@ def test_good_collective_writes_by_enough_aggregators_are_left_alone():
         (3, 1, 1, None),
     ],
 )
-def test_the_number_of_aggregators_divides_that_of_the_ranks(ranks, hosts, now, proposed):
+def test_suggested_aggregators_divide_the_ranks(ranks, hosts, now, proposed):
     file = shared(write=GOOD, system=GOOD_SYSTEM, ranks=ranks, collective=Collective(aggregators_write=now))
     found = findings(profile_of(file, ranks=ranks, hosts=hosts))
     if proposed is None:
@@ -42,7 +42,7 @@ def test_the_number_of_aggregators_divides_that_of_the_ranks(ranks, hosts, now, 
         assert ranks % proposed == 0
 
 
-def test_data_sieving():
+def test_data_sieving_is_found():
     write = {"calls": 960, "independent": 960, "bytes": 13 << 20, "seconds": 160.0, "slowest_rank_s": 50.0}
     system = {"calls": 96, "bytes": 50 << 20}
     collective = Collective(aggregators_write=0, rmw_calls=96, rmw_bytes=37 << 20)
@@ -51,12 +51,12 @@ def test_data_sieving():
     assert found.seconds == 50.0
 
 
-def test_a_little_sieving_at_the_edges_is_none():
+def test_little_sieving_at_the_edges_is_ignored():
     collective = Collective(aggregators_write=4, rmw_calls=2, rmw_bytes=1 << 20)
     assert "data-sieving" not in codes(profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective)))
 
 
-def test_hints_without_effect():
+def test_hints_without_effect_are_found():
     ignored = [WithoutEffect(key="cb_nodes", asked="4", seen="1 rank(s) wrote")]
     hints = Hints(environment={"cb_nodes": "4", "romio_no_indep_rw": "true"}, without_effect=ignored)
     collective = Collective(aggregators_write=1)
@@ -68,7 +68,7 @@ def test_hints_without_effect():
     assert "romio_no_indep_rw=true" in found.lines[0]  # what the job sets already is kept
 
 
-def test_uneven_aggregators_and_ranks_that_only_hand_over():
+def test_uneven_aggregators_and_ranks_without_system_calls_are_found():
     writers = [Writer(rank=0, bytes=3 << 30, calls=192, aggregator=True)]
     writers += [Writer(rank=n, bytes=(1 << 30) // 3, calls=20, aggregator=True) for n in (4, 8, 12)]
     collective = Collective(aggregators_write=4)
@@ -76,13 +76,13 @@ def test_uneven_aggregators_and_ranks_that_only_hand_over():
     assert codes(profile_of(file)) == ["uneven-aggregators"]
 
 
-def test_idle_aggregators():
+def test_idle_aggregators_are_found():
     collective = Collective(aggregators_write=8, active=[90, 5, 0, 5], rmw_calls=0, rmw_bytes=0)
     file = shared(write=GOOD, system=GOOD_SYSTEM, collective=collective, stripe_bytes=16 << 20, stripe_count=8)
     assert "idle-aggregators" in codes(profile_of(file))
 
 
-def test_nothing_is_said_where_nothing_is_at_stake():
+def test_no_advice_where_little_time_is_lost():
     write = {"calls": 20, "collective": 20, "bytes": 22118400, "seconds": 1.0, "slowest_rank_s": 0.5}
     system = {"calls": 23040, "bytes": 22118400}
     profile = profile_of(shared(write=write, system=system), wall_s=100.0)
@@ -91,14 +91,14 @@ def test_nothing_is_said_where_nothing_is_at_stake():
     assert "nothing to gain" in paragraph(profile, [note])
 
 
-def test_one_rank_that_writes_everything():
+def test_one_rank_that_writes_everything_is_found():
     found = only(profile_of(local("/data/big", moved=1 << 30, seconds=40.0)), "one-rank")
     assert found.seconds == 40.0 and "Rank 0 alone" in found.title
     even = [local(f"/data/{rank}", moved=1 << 30, seconds=40.0, rank=rank) for rank in range(16)]
     assert codes(profile_of(*even)) == []
 
 
-def test_metadata_heavy():
+def test_metadata_heavy_program_is_found():
     files = [local(f"/data/f.{n}", moved=1 << 20, seconds=0.1, opens=100, metadata_s=40.0, rank=n) for n in range(16)]
     found = only(profile_of(*files), "metadata-heavy")
     assert found.seconds == pytest.approx(40.0)
@@ -109,44 +109,44 @@ def test_one_slow_open_is_not_metadata_heavy():
     assert codes(profile_of(local("/data/f", moved=1 << 20, seconds=0.1, opens=16, metadata_s=640.0, ranks=16))) == []
 
 
-def test_many_tiny_collective_calls():
+def test_many_tiny_collective_calls_are_found():
     read = {"calls": 13000, "collective": 13000, "bytes": 13000 * 900, "seconds": 480.0, "slowest_rank_s": 30.0}
     file = shared("/s/wrfbdy_d01", read=read, system_read={"calls": 3250, "bytes": 13000 * 900})
     found = only(profile_of(file), "small-collective")
     assert found.seconds == 30.0 and "13,000 collective reads of wrfbdy_d01 move 900 B" in found.title
 
 
-def test_many_small_files():
+def test_many_small_files_are_found():
     files = [local(f"/data/f.{n}", moved=1000, seconds=0.5, rank=n % 16) for n in range(2000)]
     assert codes(profile_of(*files)) == ["many-small-files"]
 
 
-def test_files_that_all_ranks_open():
+def test_files_that_all_ranks_open_are_found():
     file = local("/data/namelist", moved=16 << 10, read=True, opens=512, metadata_s=5.0, ranks=512, seconds=5000.0)
     assert "opened-by-all" in codes(profile_of(file, ranks=512))
 
 
-def test_many_syncs():
+def test_many_syncs_are_found():
     file = local("/data/log", calls=500, moved=64 << 20, seconds=10.0)
     file.layers["POSIX"].syncs, file.layers["POSIX"].sync_s = 500, 30.0
     found = only(profile_of(file), "many-syncs")
     assert found.seconds == 30.0 and "75 %" in found.title
 
 
-def test_flushing_a_stream_is_no_sync():
+def test_flush_of_a_stream_is_no_sync():
     file = local("/data/log", calls=500, moved=64 << 20, seconds=10.0, name="STDIO")
     file.layers["STDIO"].syncs = 500
     assert "many-syncs" not in codes(profile_of(file))
 
 
-def test_small_calls_of_fortran_and_of_streams():
+def test_small_calls_of_fortran_and_of_streams_are_found():
     posix = local("/data/fort.10", calls=50_000, moved=50_000 * 40, seconds=20.0, sequential=50_000)
     assert "GFORTRAN_UNFORMATTED_BUFFER_SIZE" in only(profile_of(posix), "small-calls").lines[0]
     stream = local("/data/out.txt", calls=50_000, moved=50_000 * 40, seconds=20.0, name="STDIO")
     assert "small-calls" not in codes(profile_of(stream))  # a stream has a buffer
 
 
-def test_a_file_read_over_and_over_is_staged_in():
+def test_stage_in_is_suggested_for_a_file_read_repeatedly():
     file = local(
         "/data/green functions.bin", calls=5000, moved=64 << 30, read=True, seconds=60.0, ranks=16, end_bytes=1 << 30
     )
@@ -158,7 +158,7 @@ def test_a_file_read_over_and_over_is_staged_in():
     assert "read-again" not in codes(profile_of(once))
 
 
-def test_independent_calls_that_fall_to_pieces():
+def test_independent_calls_split_into_pieces_are_found():
     write = {"calls": 160, "independent": 160, "bytes": 1 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
     system = {"calls": 1_000_000, "bytes": 1 << 30}
     assert codes(profile_of(shared(write=write, system=system))) == ["independent-pieces"]
@@ -175,7 +175,7 @@ def test_alignment_matters_on_parallel_file_systems_only():
     assert codes(profile_of(file)) == []
 
 
-def test_one_stripe_of_a_machine_with_many():
+def test_one_stripe_on_a_machine_with_many_targets_is_found():
     file = shared(
         write=GOOD,
         system=GOOD_SYSTEM,
@@ -188,7 +188,7 @@ def test_one_stripe_of_a_machine_with_many():
     assert "one-stripe" not in codes(profile_of(file))
 
 
-def test_files_left_open_and_programs_without_finalize():
+def test_files_left_open_and_programs_without_finalize_are_found():
     file = shared(write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=4), not_closed=16)
     assert only(profile_of(file), "not-closed").level == "note"
     assert codes(profile_of(finished=False, wall_s=None)) == ["no-finalize"]
@@ -196,7 +196,7 @@ def test_files_left_open_and_programs_without_finalize():
     assert codes(profile_of(finished=False, wall_s=None, job=Job(running=True))) == []
 
 
-def test_alike_findings_about_alike_files_are_told_once():
+def test_equal_findings_about_similar_files_are_reported_once():
     write = {"calls": 320, "collective": 320, "bytes": 320 << 20, "seconds": 80.0, "slowest_rank_s": 5.0}
     system = {"calls": 300_000, "bytes": 320 << 20}
     files = [shared(f"/s/wrfout_d01_2007-04-03_{hour:02}_00_00", write=write, system=system) for hour in range(24)]
@@ -205,7 +205,7 @@ def test_alike_findings_about_alike_files_are_told_once():
     assert found.lines == ("export MPICH_MPIIO_HINTS='wrfout*:romio_cb_write=enable'",)
 
 
-def test_most_at_stake_comes_first():
+def test_findings_are_sorted_by_time_lost():
     def off(path, seconds):
         write = {
             "calls": 320,
@@ -234,24 +234,24 @@ def test_most_at_stake_comes_first():
         ("/s/größe.nc", "größe.nc"),
     ],
 )
-def test_patterns(path, pattern):
+def test_file_patterns_cover_similar_names(path, pattern):
     assert file_pattern(path) == pattern
 
 
-def test_the_line_quotes_values_and_puts_longer_patterns_first():
+def test_hint_line_quotes_values_and_puts_longer_patterns_first():
     assert hints_line({"a*": {"cb_nodes": "2"}, "abc*": {"cb_config_list": "*:*"}}) == (
         "export MPICH_MPIIO_HINTS='abc*:cb_config_list=#*:*#,a*:cb_nodes=2'"
     )
 
 
-def test_ten_thousand_files_without_mpi_io(tmp_path):
+def test_ten_thousand_files_without_mpi_io_are_judged(tmp_path):
     files = [record_data.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)]
     profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json(), record_data.step(*files)))
     assert findings(profile) == findings(profile)
     assert paragraph(profile, findings(profile))
 
 
-def test_a_profile_of_nothing(tmp_path):
+def test_empty_profile_gives_no_advice(tmp_path):
     profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json()))
     assert findings(profile) == []
     assert (
@@ -260,7 +260,7 @@ def test_a_profile_of_nothing(tmp_path):
     )
 
 
-def test_the_table_of_rules_has_them_all():
+def test_table_of_rules_has_every_rule():
     package = PROJECT / "python" / "src" / "forebay" / "advice"
     source = "".join(path.read_text() for path in package.glob("rules_*.py"))
     told = set(re.findall(r'code="([a-z-]+)"', source)) | {"aborted", "no-finalize"}
@@ -273,14 +273,14 @@ def test_the_table_of_rules_has_them_all():
 
 
 @pytest.mark.parametrize("mpi, told", [("Open MPI v4.1.4", True), ("MPICH Version: 4.0.2", False)])
-def test_what_it_takes_that_a_hint_arrives(mpi, told):
+def test_advice_names_what_a_hint_needs_to_take_effect(mpi, told):
     file = shared(write=GOOD, system=GOOD_SYSTEM, collective=Collective(aggregators_write=1))
     (found,) = findings(profile_of(file, mpi=mpi))
     assert "make any MPI obey" in found.action
     assert ("does not tell" in found.action) == told
 
 
-def test_names_that_are_not_fit_to_print():
+def test_unprintable_names_are_escaped():
     write = {"calls": 320, "collective": 320, "bytes": 320 << 20, "seconds": 80.0, "slowest_rank_s": 50.0}
     file = shared("/s/\x1b[31mred\n.nc", write=write, system={"calls": 300_000, "bytes": 320 << 20})
     (found,) = findings(profile_of(file))
@@ -288,7 +288,7 @@ def test_names_that_are_not_fit_to_print():
     assert found.file == "/s/\x1b[31mred\n.nc"
 
 
-def test_one_stripe_of_an_emulated_file_system():
+def test_one_stripe_on_an_emulated_file_system_is_found():
     """The record tells that it is emulated, and one stripe: no machine file has to be named."""
     file = shared(
         write=GOOD | {"bytes": 100 << 20},
@@ -303,7 +303,7 @@ def test_one_stripe_of_an_emulated_file_system():
 
 
 @pytest.mark.parametrize(("collective", "mean"), [(0, 181 << 10), (0, 1280), (12960, 305)])
-def test_stripe_units_are_for_aggregators_with_calls_near_a_unit(collective, mean):
+def test_stripe_unit_advice_needs_calls_near_a_unit(collective, mean):
     """Independent calls are as long as the program makes them, and no unit is near 305 bytes."""
     calls = 12960
     file = shared(
@@ -314,7 +314,7 @@ def test_stripe_units_are_for_aggregators_with_calls_near_a_unit(collective, mea
     assert "stripe-unit" not in codes(profile_of(file))
 
 
-def test_a_few_bytes_read_to_write_are_nothing():
+def test_few_bytes_read_to_write_are_ignored():
     collective = Collective(aggregators_write=2, rmw_calls=9, rmw_bytes=300 << 10)
     file = shared(write=GOOD | {"bytes": 1 << 20}, system={"calls": 20, "bytes": 1 << 20}, collective=collective)
     assert "data-sieving" not in codes(profile_of(file))
@@ -323,5 +323,5 @@ def test_a_few_bytes_read_to_write_are_nothing():
 @pytest.mark.parametrize(
     ("number", "said"), [(1010 << 10, "1010 KiB"), (999, "999 B"), (5 << 20, "5 MiB"), (1536, "1.5 KiB")]
 )
-def test_sizes_have_no_powers_of_ten(number, said):
+def test_sizes_are_formatted_without_exponents(number, said):
     assert size(number) == said

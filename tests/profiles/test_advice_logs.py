@@ -12,7 +12,7 @@ from forebay.profiles import sources
 from support.mpi import Mpi
 
 
-def test_default_is_told_from_tuned():
+def test_advice_differs_for_default_and_tuned_logs():
     found = only(record_data.log("mpiio_shared_default"), "few-aggregators")
     assert found.level == "chance"
     assert found.lines == ("export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'",)
@@ -20,7 +20,7 @@ def test_default_is_told_from_tuned():
     assert codes(record_data.log("mpiio_shared_tuned")) == []
 
 
-def test_collective_buffering_that_is_off_is_seen():
+def test_disabled_collective_buffering_is_found():
     found = only(record_data.log("mpiio_shared_cbdisable"), "collective-buffering-off")
     assert found.level == "problem"
     assert found.lines == ("export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'",)
@@ -30,7 +30,7 @@ def test_collective_buffering_that_is_off_is_seen():
     assert codes(record_data.log("mpiio_shared_cbdisable")) == ["collective-buffering-off"]
 
 
-def test_small_random_calls():
+def test_small_random_calls_are_found():
     found = only(record_data.log("small_random"), "small-independent")
     assert "8,000 independent" in found.title and "random" in found.title and "512 B" in found.title
     assert "MPI_File_write_at_all" in found.action and "MPI_File_read_at_all" in found.action
@@ -38,14 +38,14 @@ def test_small_random_calls():
     assert "burst buffer" in found.action
 
 
-def test_a_job_in_a_burst_buffer_is_not_told_to_use_one():
+def test_job_in_a_burst_buffer_is_not_advised_to_use_one():
     profile = copy.deepcopy(record_data.log("small_random"))
     profile.job.store = "memory"
     found = only(profile, "small-independent")
     assert "burst buffer" not in found.action and found.lines == ()
 
 
-def test_nothing_is_said_of_a_good_file_per_process():
+def test_good_file_per_process_log_gets_no_advice():
     profile = record_data.log("posix_fpp")
     assert findings(profile) == []
     assert "No rule finds anything wrong" in paragraph(profile, [])
@@ -79,7 +79,7 @@ def test_wrf_chem_gets_stripe_units_near_the_mean_call_and_more_aggregators(tmp_
     assert (values["stripe sized reads"], values["system reads"], values["aggregators"]) == (108, 762, 4)
 
 
-def test_wrf_chem_second_round_goes_on_with_wrfbdy_alone(tmp_path):
+def test_wrf_chem_second_round_advises_on_wrfbdy_only(tmp_path):
     (found,) = findings(wrf(tmp_path, wrf_chem.SECOND))
     assert found.code == "stripe-unit" and found.file.endswith("wrfbdy_d01")
     assert "striping_unit=131072" in found.lines[0]
@@ -110,7 +110,7 @@ def btio(build, tmp_path_factory):
         ("*:romio_cb_write=enable", "few-aggregators", 5, 10),
     ],
 )
-def test_a_program_that_takes_the_line_is_told_of_it_no_more(btio, hints, code, before, after):
+def test_advice_that_was_applied_is_not_repeated(btio, hints, code, before, after):
     profile = btio(hints)
     assert profile.programs[0].files[-1].layers["POSIX"].write.calls == before
     line = re.fullmatch(r"export MPICH_MPIIO_HINTS='(.*)'", only(profile, code).lines[0])

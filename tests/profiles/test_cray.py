@@ -57,7 +57,7 @@ def only_file(found):
     return file
 
 
-def test_box_to_the_digit(tmp_path):
+def test_cray_box_is_read_exactly(tmp_path):
     file = only_file(profile(tmp_path, BTIO_BOX))
     called, system = file.layers["MPI-IO"].write, file.layers["POSIX"].write
     assert (file.path, file.stripe_count, file.stripe_bytes) == ("/scratch/btio.full.out", 64, 1048576)
@@ -73,13 +73,13 @@ def test_box_to_the_digit(tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "0: ", "[0] ", "[1,0]<stderr>:"])
 @pytest.mark.parametrize("side", ["| ", "|", ""])
-def test_labels_and_sides_of_the_box_do_not_matter(tmp_path, prefix, side):
+def test_box_is_read_with_any_labels_and_sides(tmp_path, prefix, side):
     lines = [line.removeprefix("| ") for line in BTIO_BOX.splitlines() if not line.startswith("+")]
     text = "".join(f"{prefix}{side}{line}\n" for line in lines)
     assert only_file(profile(tmp_path, text)) == only_file(profile(tmp_path, BTIO_BOX))
 
 
-def test_other_output_between_the_lines(tmp_path):
+def test_box_is_read_with_other_output_between_its_lines(tmp_path):
     noisy = "".join(
         f"{line}\nTiming for main: 0.5 = elapsed seconds\n residual = 17\n" for line in BTIO_BOX.splitlines()
     )
@@ -100,7 +100,7 @@ def test_missing_lines_and_na_are_unknown_and_named(tmp_path):
     assert "ave write gap size" not in note
 
 
-def test_blocks_of_a_file_opened_again_are_added_and_reads_join_writes(tmp_path):
+def test_blocks_of_a_reopened_file_are_added(tmp_path):
     read = BTIO_BOX.replace("write access", "read access").replace("writes", "reads").replace("writers", "readers")
     read = read.replace("write size", "read size").replace("write gap", "read gap")
     file = only_file(profile(tmp_path, BTIO_BOX + BTIO_BOX + read))
@@ -112,7 +112,7 @@ def test_blocks_of_a_file_opened_again_are_added_and_reads_join_writes(tmp_path)
     assert file.stripe_bytes == 1048576
 
 
-def test_times_follow_from_net_bandwidth(tmp_path):
+def test_times_are_computed_from_net_bandwidth(tmp_path):
     found = profile(tmp_path, BTIO_BOX + TIMERS)
     write = only_file(found).layers["MPI-IO"].write
     elapsed_s = 53687091532 / (2231 * 2**20)
@@ -123,7 +123,7 @@ def test_times_follow_from_net_bandwidth(tmp_path):
     assert write.rest_s == pytest.approx(0.20 * write.seconds)  # 22 %, but no more than 80 % leave
 
 
-def test_a_table_of_the_writers_alone_is_not_one_of_all_ranks(tmp_path):
+def test_table_of_writers_only_is_not_taken_for_all_ranks(tmp_path):
     writers = TIMERS.replace("all ranks", "writers only").replace("2231.", "9999.")
     found = profile(tmp_path, BTIO_BOX + TIMERS + writers)
     assert only_file(found) == only_file(profile(tmp_path, BTIO_BOX + TIMERS))
@@ -135,7 +135,7 @@ def test_tables_that_fit_no_box_give_no_times(tmp_path):
     assert any("2 table(s) of phases for 1 box(es)" in note for note in found.notes)
 
 
-def test_hints_in_force(tmp_path):
+def test_hints_in_force_are_read(tmp_path):
     hints = """\
 PE 0: MPIIO hints for /scratch/btio.full.out:
           cb_buffer_size           = 16777216
@@ -155,7 +155,7 @@ PE 1279: MPIIO hints for /scratch/wrfbdy_d01:
     assert files["/scratch/wrfbdy_d01"].hints.in_force == {"cb_nodes": "4"}
 
 
-def test_names_with_spaces_and_utf8(tmp_path):
+def test_names_with_spaces_and_utf8_are_read(tmp_path):
     text = BTIO_BOX.replace("/scratch/btio.full.out", "/scratch/my run/größe <b>.nc")
     assert only_file(profile(tmp_path, text)).path == "/scratch/my run/größe <b>.nc"
 
@@ -168,14 +168,14 @@ def test_text_without_statistics_is_refused(tmp_path):
     assert "MPICH_MPIIO_STATS" in raised.value.hint
 
 
-def test_text_cut_off_in_a_box(tmp_path):
+def test_text_truncated_in_a_box_is_reported(tmp_path):
     found = profile(tmp_path, BTIO_BOX[: BTIO_BOX.index("|   system writes")])
     assert only_file(found).layers["POSIX"].write.calls is None
     assert metrics.totals(found, "POSIX").write.calls is None
     assert any("system writes" in note for note in found.notes)
 
 
-def test_a_number_beyond_all_measure_is_unknown(tmp_path):
+def test_number_beyond_any_limit_is_unknown(tmp_path):
     path = tmp_path / "job.out"
     path.write_text(BTIO_BOX.replace("= 51211", "= 99999999999999999999999"))
     (file,) = cray.read(path).programs[0].files

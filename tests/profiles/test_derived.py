@@ -22,7 +22,7 @@ def profile_of(*files, ranks=4, wall_s=10.0, **members):
     return Profile(source="forebay", path="x", job=Job(), programs=[program])
 
 
-def test_totals_of_genuine_logs():
+def test_totals_of_real_logs_are_correct():
     default, disabled = (record_data.log("mpiio_shared_default"), record_data.log("mpiio_shared_cbdisable"))
     assert metrics.layers_present(default) == ["MPI-IO", "POSIX", "STDIO"]
     assert metrics.totals(default, "MPI-IO").write.collective == 20
@@ -33,14 +33,14 @@ def test_totals_of_genuine_logs():
     assert metrics.totals(disabled, "POSIX").write.common_sizes[0] == (960, 23040)
 
 
-def test_file_counts_of_a_genuine_log():
+def test_file_counts_of_a_real_log_are_correct():
     counts = {count.kind: count for count in metrics.file_counts(record_data.log("posix_fpp"), "POSIX")}
     assert (counts["total"].number, counts["read/write"].number, counts["read-only"].number) == (4, 4, 0)
     assert counts["total"].average_bytes == counts["total"].largest_bytes == 33554432
 
 
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"])
-def test_throughput_is_darshans(name):
+def test_throughput_equals_that_of_darshan(name):
     """`agg_perf_by_slowest`, as the package computes it."""
     darshan = pytest.importorskip("darshan")
     from darshan.backend.cffi_backend import accumulate_records
@@ -62,7 +62,7 @@ def test_throughput_adds_own_files_by_rank_and_shared_files_one_after_the_other(
     assert found.bytes_per_s == pytest.approx(2500 / 8.0)
 
 
-def test_own_files_of_unknown_ranks_count_as_spread_evenly_and_it_is_said():
+def test_own_files_of_unknown_ranks_count_as_spread_evenly_with_a_note():
     found = metrics.performance(profile_of(file_of("/a", 8.0, 100, ranks=1)).programs[0], "POSIX")
     assert found.seconds == pytest.approx(2.0) and "spread evenly" in found.how
 
@@ -81,7 +81,7 @@ def test_io_share_counts_each_file_at_the_layer_it_was_called_through():
     assert upper.share(upper.write_s) == pytest.approx(0.3)
 
 
-def test_what_the_source_knows_of_the_whole_program_goes_first():
+def test_totals_of_the_source_precede_sums_over_files():
     profile = profile_of(file_of("/a", 4.0, 100, ranks=4, slowest_s=2.0), io_s=20.0, io_slowest_rank_s=6.0)
     share = metrics.io_share(profile)
     assert (share.average, share.slowest) == (pytest.approx(0.5), pytest.approx(0.6))
@@ -91,18 +91,18 @@ def test_shares_never_exceed_the_run():
     assert metrics.io_share(profile_of(file_of("/a", 90.0, 1, ranks=4, slowest_s=99.0))).slowest == 1.0
 
 
-def test_slowest_files():
+def test_slowest_files_are_ranked():
     profile = profile_of(*(file_of(f"/{n}", float(n), 1, ranks=1, rank=0) for n in range(10)))
     assert [(slow.file.path, slow.seconds) for slow in metrics.slowest_files(profile, 2)] == [("/9", 9.0), ("/8", 8.0)]
 
 
-def test_stripe_share():
+def test_stripe_share_is_computed():
     assert metrics.stripe_share(Traffic(calls=762, stripe_sized=108)) == pytest.approx(0.1417, abs=1e-4)
     assert metrics.stripe_share(Traffic(calls=0, stripe_sized=0)) is None
     assert metrics.stripe_share(Traffic(calls=5)) is None
 
 
-def test_efficiency_against_a_machine():
+def test_efficiency_against_a_machine_is_computed():
     machine = read_machine(PROJECT / "machines" / "lustre-small.toml")
     assert machine.peak_bytes_per_s == 8 * 62.5e6
     found = metrics.efficiency(profile_of(file_of("/a", 4.0, 10**9, ranks=4, slowest_s=4.0)), machine)
@@ -118,7 +118,7 @@ def test_efficiency_against_a_machine():
         ('name = "x"\n[targets]\ncount = {value = "many"}', "many"),
     ],
 )
-def test_machine_files_that_are_none(tmp_path, text, said):
+def test_invalid_machine_files_are_refused(tmp_path, text, said):
     path = tmp_path / "m.toml"
     path.write_text(text)
     with pytest.raises(ProfileError, match=said) as raised:
@@ -152,7 +152,7 @@ def test_programs_at_the_same_time_share_the_time():
     assert slowest_s(*[first] * 3) == pytest.approx(2.0)
 
 
-def test_the_slowest_rank_waits_for_what_the_writer_waits_for():
+def test_slowest_rank_includes_the_wait_for_the_writer():
     """One of four ranks writes for 3 s while the others wait for it: 3 s of writing, not of exchange."""
     file = file_of("/a", 3.0, 100, ranks=4)
     file.layers["MPI-IO"] = Layer(

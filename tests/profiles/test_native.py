@@ -26,7 +26,7 @@ def statistics(build, tmp_path_factory):
     return path
 
 
-def test_statistics_of_the_library(statistics):
+def test_statistics_of_the_mpi_library_are_read(statistics):
     profile = sources.open_path(statistics)
     (program,) = profile.programs
     (file,) = [file for file in program.files if file.path.endswith("btio.full.out")]
@@ -40,7 +40,7 @@ def test_statistics_of_the_library(statistics):
     assert file.not_closed == 0
 
 
-def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
+def test_sequential_calls_syncs_and_single_ranks_are_read(build, tmp_path, statistics):
     mpi = Mpi("openmpi", build)
     told, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "f")
     path = tmp_path / "report.json"
@@ -53,7 +53,7 @@ def test_sequential_calls_syncs_and_the_only_rank(build, tmp_path, statistics):
     assert [file.rank for file in files if file.path.endswith("deck")] == [0]
 
 
-def test_json_and_box_of_one_run_tell_the_same(statistics):
+def test_json_and_box_of_one_run_agree(statistics):
     told = sources.open_path(statistics.parent / "output.txt").programs[0].files[0]
     known = next(file for file in sources.open_path(statistics).programs[0].files if file.path == told.path)
     for layer, names in {"MPI-IO": ("collective", "independent"), "POSIX": ("calls", "bytes", "gaps")}.items():
@@ -63,7 +63,7 @@ def test_json_and_box_of_one_run_tell_the_same(statistics):
     assert told.collective.active == known.collective.active
 
 
-def test_record_with_several_programs(tmp_path):
+def test_record_with_several_programs_is_read(tmp_path):
     files = [record_data.posix_file(f"/data/in {n}", read_bytes=100 * n, read_s=0.5) for n in (1, 2)]
     late = record_data.step(*files, started_unix_s=1700000050.0, program="/opt/wrf/real.exe")
     directory = record_data.record(tmp_path, record_data.job_json(), late, record_data.step())
@@ -96,7 +96,7 @@ def test_layers_of_one_path_are_one_file(tmp_path):
     assert (file.ranks, file.layers["MPI-IO"].opens, file.layers["POSIX"].opens) == (4, 4, 1)
 
 
-def test_heat_is_spread_out(tmp_path):
+def test_heat_map_is_decoded(tmp_path):
     heat = {"layer": "posix", "bins": 3, "bin_s": 0.1, "ranks_per_row": 2, "rows": 2}
     good = heat | {"write": [[0, 1, 7], [1, 2, 9]], "read": []}
     bad = heat | {"layer": "mpiio", "write": [[2, 0, 1]]}
@@ -129,7 +129,7 @@ def test_wrong_types_are_damage(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"id": 3}', b'{"id": "\xd7da"}'])
-def test_damaged_job_file(tmp_path, content):
+def test_damaged_job_file_is_named(tmp_path, content):
     directory = record_data.record(tmp_path, record_data.job_json(), record_data.step())
     (directory / "job.json").write_bytes(content)
     profile = record_reader.read_record(directory)
@@ -149,7 +149,7 @@ def test_newer_formats_are_read_as_far_as_they_are_known(tmp_path):
     assert any("object-store" in note for note in profile.notes)
 
 
-def test_running_and_killed_jobs_are_told_apart(tmp_path):
+def test_running_and_killed_jobs_are_distinguished(tmp_path):
     running = record_data.job_json(
         "1", state="running", ended_unix_s=None, outcome=None, process=record_data.own_process()
     )
@@ -165,7 +165,7 @@ def test_running_and_killed_jobs_are_told_apart(tmp_path):
     assert record_reader.read_record(record_data.record(tmp_path, far)).job.running
 
 
-def test_program_without_finalize_and_job_without_programs(tmp_path):
+def test_program_without_finalize_and_job_without_programs_are_read(tmp_path):
     unfinished = record_data.step(finished=False, wall_s=None)
     aborted = record_data.step(finished=False, wall_s=None, aborted={"rank": 3, "code": 17})
     profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json("1"), unfinished, aborted))
@@ -177,7 +177,7 @@ def test_program_without_finalize_and_job_without_programs(tmp_path):
     assert metrics.io_share(empty).average is None and metrics.layers_present(empty) == []
 
 
-def test_ten_thousand_files_and_odd_names(tmp_path):
+def test_ten_thousand_files_and_odd_names_are_read(tmp_path):
     names = ["/data/with space", "/data/größe", "/data/new\nline", "/data/<b>", *(f"/data/{n}" for n in range(10_000))]
     directory = record_data.record(
         tmp_path,
@@ -189,7 +189,7 @@ def test_ten_thousand_files_and_odd_names(tmp_path):
     assert metrics.file_counts(profile, "POSIX")[0].number == len(names)
 
 
-def test_zero_length_run(tmp_path):
+def test_zero_length_run_is_read(tmp_path):
     job = record_data.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
     profile = record_reader.read_record(record_data.record(tmp_path, job, record_data.step(wall_s=0.0)))
     assert metrics.io_share(profile) is None

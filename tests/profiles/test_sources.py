@@ -23,13 +23,13 @@ def refused(state, *arguments):
     return str(raised.value)
 
 
-def test_the_last_record_is_the_default(tmp_path):
+def test_last_record_is_the_default(tmp_path):
     record_data.record(tmp_path, record_data.job_json("11", started_unix_s=20.0, ended_unix_s=None))
     record_data.record(tmp_path, record_data.job_json("12", started_unix_s=10.0, ended_unix_s=15.0))
     assert opened(tmp_path)[0].job.id == "11"
 
 
-def test_by_id_scheduler_id_and_beginning(tmp_path):
+def test_record_is_found_by_id_scheduler_id_and_prefix(tmp_path):
     record_data.record(tmp_path, record_data.job_json("1795311", scheduler_job="4711"))
     record_data.record(tmp_path, record_data.job_json("1795999", scheduler_job="4712"))
     assert [profile.job.id for profile in opened(tmp_path, "1795999", "4711", "17953")] == [
@@ -46,7 +46,7 @@ SHORT_IDS = json.loads((REPOSITORY / "crates/forebay-cli/src/short_ids.json").re
 
 
 @pytest.mark.parametrize("case", SHORT_IDS, ids=lambda case: f"{case['wanted']!r} of {len(case['ids'])}")
-def test_short_id_means_what_it_means_to_the_commands_in_rust(tmp_path, case):
+def test_short_id_selects_the_same_job_as_in_the_rust_commands(tmp_path, case):
     for number, job in enumerate(case["ids"]):
         record_data.record(tmp_path, record_data.job_json(job, scheduler_job=None, started_unix_s=float(number)))
     if isinstance(case["is"], str):
@@ -58,7 +58,7 @@ def test_short_id_means_what_it_means_to_the_commands_in_rust(tmp_path, case):
     assert is_ambiguous == (case["is"] is False and bool(case["ids"]))
 
 
-def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):
+def test_repeated_scheduler_id_selects_the_newest_run(tmp_path):
     for number in (1, 2):
         record_data.record(
             tmp_path, record_data.job_json(str(number), scheduler_job="4711", started_unix_s=float(number))
@@ -66,13 +66,13 @@ def test_an_id_given_twice_by_the_scheduler_is_the_newest_run(tmp_path):
     assert opened(tmp_path, "4711")[0].job.id == "2"
 
 
-def test_a_file_is_told_by_its_content(tmp_path):
+def test_file_kind_is_detected_by_content(tmp_path):
     path = tmp_path / "core.txt"
     shutil.copy(record_data.LOGS / "posix_fpp.darshan", path)
     assert opened(tmp_path, path)[0].source == "darshan"
 
 
-def test_the_newest_log_of_a_directory_and_all_of_its_job(tmp_path):
+def test_newest_log_of_a_directory_is_opened_with_all_of_its_job(tmp_path):
     days = tmp_path / "2026"
     days.mkdir()
     for age, (name, source) in enumerate(
@@ -89,7 +89,7 @@ def test_the_newest_log_of_a_directory_and_all_of_its_job(tmp_path):
     assert profile.path == str(days)
 
 
-def test_a_record_directory_and_its_job_file(tmp_path):
+def test_record_is_opened_by_its_directory_or_job_file(tmp_path):
     directory = record_data.record(tmp_path, record_data.job_json("11"), record_data.step())
     for path in (directory, directory / "job.json"):
         (profile,) = opened(tmp_path, path)
@@ -98,14 +98,14 @@ def test_a_record_directory_and_its_job_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "small_random"])
 @pytest.mark.parametrize("share", [0.001, 0.1, 0.5, 0.9])
-def test_truncated_logs(tmp_path, name, share):
+def test_truncated_logs_are_refused(tmp_path, name, share):
     content = (record_data.LOGS / f"{name}.darshan").read_bytes()
     path = tmp_path / "cut.darshan"
     path.write_bytes(content[: max(1, int(share * len(content)))])
     assert str(path) in refused(tmp_path, path)
 
 
-def test_what_cannot_be_read(tmp_path):
+def test_unreadable_source_is_reported(tmp_path):
     empty = tmp_path / "empty.darshan"
     empty.touch()
     assert "empty file" in refused(tmp_path, empty)

@@ -34,12 +34,12 @@ def next_step(said):
     return line.removeprefix("Next: ")
 
 
-def test_no_record_yet(why):
+def test_missing_record_is_reported(why):
     said = why(status=1)
     assert said.startswith("error: no job has been recorded yet") and "hint: `forebay run" in said
 
 
-def test_refused(why, tmp_path):
+def test_refusal_is_explained(why, tmp_path):
     error, hint = ("wrf.sh: line 3: capacity=1XiB is no size", "write for example capacity=10GiB")
     record_data.record(tmp_path, record_data.job_json(outcome=None, error=error, hint=hint))
     said = why()
@@ -49,7 +49,7 @@ def test_refused(why, tmp_path):
     assert next_step(why("2")) == hint
 
 
-def test_all_errors_of_the_directives_are_told_with_their_hints(why, tmp_path):
+def test_all_directive_errors_are_reported_with_their_hints(why, tmp_path):
     said_by_run = (
         "l.sh: line 2: type=cache is refused\n  hint: write type=scratch\n"
         "l.sh: line 3: swap is refused\n  hint: remove the line, and ask for nodes with more memory\n"
@@ -69,7 +69,7 @@ def test_all_errors_of_the_directives_are_told_with_their_hints(why, tmp_path):
 @pytest.mark.parametrize(
     "status, name", [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")]
 )
-def test_ended_by_a_signal(why, tmp_path, status, name):
+def test_end_by_a_signal_is_explained(why, tmp_path, status, name):
     record_data.record(
         tmp_path, record_data.job_json(outcome=ended(status)), record_data.step(finished=False, wall_s=None)
     )
@@ -78,7 +78,7 @@ def test_ended_by_a_signal(why, tmp_path, status, name):
     assert ("memory ran out" in said) == (status - 128 == signal.SIGKILL)
 
 
-def test_job_that_forebay_ended_before_the_deadline_is_told_as_such(why, tmp_path):
+def test_job_ended_before_the_deadline_is_explained(why, tmp_path):
     deadline = {"end_unix_s": 1.8e9, "told_by": "--deadline", "signalled": None, "ended_job": True}
     record_data.record(tmp_path, record_data.job_json(outcome=ended(124, 122, deadline=deadline)))
     said = why()
@@ -93,12 +93,12 @@ def test_signal_that_the_deadline_sent_is_named_with_its_reason(why, tmp_path):
     assert "SIGUSR1" in said and "does not handle it" in said and "signal 10" not in said, said
 
 
-def test_a_status_beyond_all_signals_is_none(why, tmp_path):
+def test_status_beyond_all_signals_is_no_signal(why, tmp_path):
     record_data.record(tmp_path, record_data.job_json(outcome=ended(255)))
     assert "ended with status 255." in why() and "signal" not in why()
 
 
-def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
+def test_failed_program_in_a_script_that_continued_is_named(why, tmp_path):
     for number, more in enumerate([{}, {"aborted": {"rank": 1, "code": 0}}]):
         record_data.record(
             tmp_path, record_data.job_json(str(number)), record_data.step(finished=False, wall_s=None, **more)
@@ -110,24 +110,24 @@ def test_a_program_that_failed_in_a_script_that_went_on(why, tmp_path):
     assert "Rank 1 of wrf.exe called MPI_Abort with code 0" in said
 
 
-def test_a_damaged_record_is_said_to_be_one(why, tmp_path):
+def test_damaged_record_is_reported(why, tmp_path):
     directory = record_data.record(tmp_path, record_data.job_json("5"))
     (directory / "job.json").write_text("{")
     assert "How job 5 ended is not known" in why("5")
 
 
-def test_of_a_job_within_a_job_the_outer_one_is_the_last(why, tmp_path):
+def test_outer_of_two_nested_jobs_is_the_last(why, tmp_path):
     record_data.record(tmp_path, record_data.job_json("1", outcome=ended(3)))
     record_data.record(tmp_path, record_data.job_json("2", started_unix_s=1700000010.0, ended_unix_s=1700000020.0))
     assert "Job 1 (wrf.sh) ended with status 3" in why()
 
 
-def test_time_limit(why, tmp_path):
+def test_time_limit_is_explained(why, tmp_path):
     record_data.record(tmp_path, record_data.job_json(outcome=ended(124)))
     assert "ended at its time limit after 30 s" in why()
 
 
-def test_failed_and_aborted(why, tmp_path):
+def test_failed_and_aborted_programs_are_explained(why, tmp_path):
     aborted = record_data.step(finished=False, wall_s=None, aborted={"rank": 3, "code": 17})
     record_data.record(tmp_path, record_data.job_json(outcome=ended(17)), aborted)
     said = why()
@@ -156,7 +156,7 @@ def left_behind(state, identity):
     (state / f"{identity}-77@here.json").write_text("{}")
 
 
-def test_killed_running_and_cleaned(why, tmp_path):
+def test_killed_running_and_cleaned_jobs_are_distinguished(why, tmp_path):
     running = record_data.job_json(
         "1", state="running", ended_unix_s=None, outcome=None, process=record_data.own_process()
     )
@@ -179,7 +179,7 @@ def test_killed_running_and_cleaned(why, tmp_path):
     assert "has been cleaned up" in why("3") and "forebay clean" not in why("3")
 
 
-def test_remains_that_nobody_has_looked_at_run_no_more(why, tmp_path):
+def test_uninspected_leftovers_are_not_called_running(why, tmp_path):
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     process = record_data.process(child.pid)
@@ -189,7 +189,7 @@ def test_remains_that_nobody_has_looked_at_run_no_more(why, tmp_path):
     child.wait()
 
 
-def test_ended_well_tells_what_it_waited_for(why, tmp_path):
+def test_successful_job_is_explained_with_what_it_waited_for(why, tmp_path):
     write = {"calls": {"collective": 20}, "asked_bytes": 22118400, "system_calls": 23040, "system_bytes": 22118400}
     seconds = {"open": 0.0, "close": 0.0, "metadata": 0.0, "sync": 0.0, "write": {"calls": 40.0, "data": 39.0}}
     file = {"path": "/s/d.dat", "layer": "mpiio", "ranks": 4, "opens": 4, "write": write}
@@ -202,14 +202,14 @@ def test_ended_well_tells_what_it_waited_for(why, tmp_path):
     assert next_step(said) == "export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'"
 
 
-def test_json_and_other_sources(why, tmp_path):
+def test_why_prints_json_and_reads_other_sources(why, tmp_path):
     found = json.loads(why("--json", str(record_data.LOGS / "mpiio_shared_cbdisable.darshan")))
     assert found["state"] == "ended" and "not buffered" in found["paragraph"]
     assert found["next_step"].startswith("export MPICH_MPIIO_HINTS=")
 
 
 @pytest.mark.parametrize("verb", ["why", "report"])
-def test_json_of_what_failed_is_that_of_all_commands(job, verb):
+def test_why_errors_as_json_have_the_common_form(job, verb):
     """`tune` fails in the same place; each says on standard error what it always says."""
     done = job.command(verb, "--json", "nosuch")
     told = json.loads(done.stdout)
@@ -220,13 +220,13 @@ def test_json_of_what_failed_is_that_of_all_commands(job, verb):
 
 
 @pytest.mark.parametrize("words", [["why"], ["report"], ["tune"], ["profile", "export"]])
-def test_h_is_help(job, words):
+def test_short_option_h_prints_help(job, words):
     short, long = (job.command(*words, option) for option in ("-h", "--help"))
     assert short.returncode == 0, short.stderr
     assert short.stdout == long.stdout and "-h, --help" in short.stdout
 
 
-def test_what_cannot_be_read(why, tmp_path):
+def test_why_of_an_unreadable_source_is_an_error(why, tmp_path):
     (tmp_path / "x.darshan").touch()
     assert "empty file" in why(str(tmp_path / "x.darshan"), status=1)
     assert why("--no-such-option", status=2).startswith("Usage: forebay why ")

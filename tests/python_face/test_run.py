@@ -53,7 +53,7 @@ def test_run_returns_the_fields_of_the_json_and_open_finds_the_record(here):
         forebay.open("nosuch")
 
 
-def test_a_failed_job_raises_an_error_with_its_result(here):
+def test_failed_job_raises_an_error_with_its_result(here):
     here.script(WRITES + "exit 3", *DIRECTIVES)
     with pytest.raises(forebay.JobError, match="exit code 3") as caught:
         forebay.run("job.sh", store=here.store)
@@ -61,7 +61,7 @@ def test_a_failed_job_raises_an_error_with_its_result(here):
     assert forebay.run("job.sh", store=here.store, check=False).exit_code == 3
 
 
-def test_a_job_that_does_not_start_has_an_error_and_a_hint(here):
+def test_job_that_does_not_start_has_an_error_and_a_hint(here):
     result = forebay.run("nosuch.sh", check=False)
     assert result.exit_code == 125 and "nosuch.sh" in result.error and result.hint
 
@@ -75,7 +75,7 @@ def test_a_job_that_does_not_start_has_an_error_and_a_hint(here):
         ({"json": True}, "unknown option 'json'"),
     ],
 )
-def test_a_wrong_option_is_a_type_error(here, options, message):
+def test_wrong_option_is_a_type_error(here, options, message):
     with pytest.raises(TypeError, match=message):
         forebay.run("job.sh", **options)
 
@@ -91,7 +91,7 @@ def test_ctrl_c_stages_out_and_leaves_nothing(here):
     here.leaves_nothing()
 
 
-def test_tables_for_notebooks_escape_names_and_have_no_script(here):
+def test_notebook_tables_escape_names_and_have_no_script(here):
     here.script(WRITES, *DIRECTIVES)
     (here.directory / "job.sh").rename(here.directory / "<b>.sh")
     shown = forebay.run("<b>.sh", store=here.store)._repr_html_() + forebay.open()._repr_html_()

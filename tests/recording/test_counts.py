@@ -31,7 +31,7 @@ def picked(traffic, *names):
     ],
     ids=["default", "aligned", "sieving", "plain"],
 )
-def test_btio_with_romio(mpi, tmp_path, hints, ranks, system_calls, system_bytes, rmw_calls, gaps):
+def test_btio_with_romio_is_counted(mpi, tmp_path, hints, ranks, system_calls, system_bytes, rmw_calls, gaps):
     file, _ = btio(mpi, tmp_path, MPICH_MPIIO_HINTS=hints or "none:cb_nodes=1")
     assert picked(file["write"], "system_ranks", "system_calls", "system_bytes", "rmw_calls", "gaps", "steps_back") == {
         "system_ranks": ranks,
@@ -57,7 +57,7 @@ def test_btio_with_romio(mpi, tmp_path, hints, ranks, system_calls, system_bytes
     assert file["opened_by"] == {"openmpi": "mca_io_romio321.so", "mpich": "libmpich.so.12"}[mpi.family]
 
 
-def test_btio_with_ompio(openmpi, tmp_path):
+def test_btio_with_ompio_is_counted(openmpi, tmp_path):
     file, run = btio(openmpi, tmp_path)
     assert picked(
         file["write"], "system_ranks", "aggregators", "system_calls", "system_bytes", "rmw_calls", "gaps"
@@ -73,7 +73,7 @@ def test_btio_with_ompio(openmpi, tmp_path):
     assert said(run) == []
 
 
-def test_stripes_and_active_aggregators(mpi, tmp_path):
+def test_stripes_and_active_aggregators_are_reported(mpi, tmp_path):
     """13,271,040 bytes have 12 whole stripes of 1 MiB; a dump ends within one, so 7 are written whole."""
     file, _ = btio(mpi, tmp_path, MPICH_MPIIO_HINTS=ALIGNED)
     assert file["stripe_bytes"] == 1 << 20
@@ -83,7 +83,7 @@ def test_stripes_and_active_aggregators(mpi, tmp_path):
     assert [writer["aggregator"] for writer in file["write"]["writers"]] == [True, True]
 
 
-def test_sieving_reads_what_it_does_not_write(mpi, tmp_path):
+def test_sieving_reads_are_counted(mpi, tmp_path):
     """50 blocks of 10 bytes, 10 bytes apart, in a file that exists: one read and one write of 990 bytes."""
     path = tmp_path / "file"
     path.write_bytes(b"." * 2000)
@@ -125,7 +125,7 @@ CALLS = ["independent", "nonblocking", "nonblocking_collective", "split_collecti
         ("split", [0, 0, 0, 2], [0, 0, 0, 2]),
     ],
 )
-def test_kinds_of_calls(mpi, tmp_path, case, written, read):
+def test_each_kind_of_call_is_counted(mpi, tmp_path, case, written, read):
     report, run = mpi.report(2, mpi.observed(), case, tmp_path / "file")
     file = only_file(report)
     assert [file["write"]["calls"][kind] for kind in CALLS] == written
@@ -135,7 +135,7 @@ def test_kinds_of_calls(mpi, tmp_path, case, written, read):
     assert run.stdout.count(" ok") == 2
 
 
-def test_large_counts_and_shared_pointers(mpi, tmp_path):
+def test_large_counts_and_shared_pointers_are_counted(mpi, tmp_path):
     for case in ("large", "shared_pointer"):
         report, _ = mpi.report(2, mpi.observed(), case, tmp_path / case)
         writes = only_file(report)["write"]
@@ -145,7 +145,7 @@ def test_large_counts_and_shared_pointers(mpi, tmp_path):
         )
 
 
-def test_seconds_are_parts_of_each_other(mpi, tmp_path):
+def test_seconds_of_parts_add_up(mpi, tmp_path):
     report, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "file")
     sums, slowest = (only_file(report)["seconds"][part] for part in ("sum", "slowest"))
     assert sums["write"]["calls"] >= sums["write"]["data"] > 0
@@ -157,7 +157,7 @@ def test_seconds_are_parts_of_each_other(mpi, tmp_path):
 
 
 @pytest.mark.parametrize("binding", ["MPIF", "MPI", "F08"])
-def test_fortran_is_seen_once(mpi, tmp_path, binding):
+def test_fortran_calls_are_counted_once(mpi, tmp_path, binding):
     program = mpi.compiled(f"fortran-{binding}", f"-DBINDING_{binding}", PROGRAMS / "observed.F90")
     report, _ = mpi.report(2, program, tmp_path / "file")
     file = only_file(report)

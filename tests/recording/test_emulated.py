@@ -13,7 +13,7 @@ BOTH = {"ours-first": "$OURS:$LD_PRELOAD", "ours-last": "$LD_PRELOAD:$OURS"}
 
 
 @pytest.mark.parametrize("order", BOTH)
-def test_both_orders_count_alike_and_one_sees_the_delays(job, openmpi, build, order):
+def test_both_preload_orders_count_alike_and_one_includes_the_delays(job, openmpi, build, order):
     data = job.directory / "data"
     data.mkdir()
     (job.directory / "deck").write_text(f"w\n0\n{DUMPS}\n48 48 48\n{data}\n")

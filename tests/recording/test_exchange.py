@@ -29,7 +29,7 @@ def told(words, preload="", **options):
     return [line for line in lines if not line.startswith(OF_THE_EXCHANGE)], preloads
 
 
-def test_the_program_gets_its_own_library(mpi, tmp_path):
+def test_program_gets_the_library_of_its_mpi(mpi, tmp_path):
     report, run = mpi.report(2, mpi.observed(), "independent", tmp_path / "f", preload=other_library(mpi))
     assert (run.stderr, run.stdout.count(" ok")) == ("", 2)
     assert only_file(report)["write"]["calls"]["independent"] == 8
@@ -37,7 +37,7 @@ def test_the_program_gets_its_own_library(mpi, tmp_path):
     assert report["arguments"] == ["independent", str(tmp_path / "f")]
 
 
-def test_words_and_variables_are_kept(mpi, telling):
+def test_exchange_keeps_arguments_and_variables(mpi, telling):
     words = [telling, "", "two words", "--", "ü"]
     expected, _ = told(words)
     lines, preloads = told(words, other_library(mpi))
@@ -45,7 +45,7 @@ def test_words_and_variables_are_kept(mpi, telling):
     assert preloads == [str(mpi.library)]
 
 
-def test_the_name_it_was_started_by_is_kept(mpi, telling, tmp_path):
+def test_exchange_keeps_the_program_name(mpi, telling, tmp_path):
     link = tmp_path / "another-name"
     link.symlink_to(telling)
     lines, preloads = told(["bash", "-c", 'exec -a "zeroth word" ./another-name x'], other_library(mpi), cwd=tmp_path)
@@ -54,7 +54,7 @@ def test_the_name_it_was_started_by_is_kept(mpi, telling, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["script", "loader", "memory"])
-def test_other_ways_to_start_a_program(mpi, telling, tmp_path, way):
+def test_exchange_works_for_other_ways_to_start_a_program(mpi, telling, tmp_path, way):
     """As the interpreter of a script; by the loader's name; from a file that has no name any more."""
     script = tmp_path / "script"
     script.write_text(f"#!{telling} option\n")
@@ -77,7 +77,7 @@ def test_other_ways_to_start_a_program(mpi, telling, tmp_path, way):
     assert preloads == [str(mpi.library)]
 
 
-def test_a_script_with_both_mpis_is_recorded_whole(openmpi, mpich, tmp_path):
+def test_script_with_both_mpis_is_recorded_completely(openmpi, mpich, tmp_path):
     record = tmp_path / "record"
     record.mkdir()
     script = tmp_path / "job.sh"
@@ -99,13 +99,13 @@ def test_a_script_with_both_mpis_is_recorded_whole(openmpi, mpich, tmp_path):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_both_libraries_at_once_become_one(mpi, telling, order):
+def test_both_preloaded_libraries_become_one(mpi, telling, order):
     both = [str(mpi.library), str(other_library(mpi))][::order]
     _, preloads = told([telling], ":".join(both))
     assert preloads == [f"{mpi.library}:{mpi.library}"]
 
 
-def test_the_place_between_other_preloads_is_kept(mpi, telling):
+def test_exchange_keeps_the_position_between_other_preloads(mpi, telling):
     beneath = mpi.compiled("beneath", "-shared", "-fPIC", PROGRAMS / "beneath.c")
     tool = mpi.compiled("tool", "-shared", "-fPIC", PROGRAMS / "tool.c")
     _, preloads = told([telling], f"{beneath} {other_library(mpi)}:{tool}")
@@ -121,7 +121,7 @@ def lonely(mpi, tmp_path):
     return library
 
 
-def test_without_a_sibling_the_program_runs_unrecorded(mpi, lonely, tmp_path):
+def test_program_without_the_other_library_runs_unrecorded(mpi, lonely, tmp_path):
     path = tmp_path / "report.json"
     run = mpi.run(2, mpi.observed(), "independent", tmp_path / "f", preload=lonely, FOREBAY_MPI_STATS=path)
     assert (run.returncode, run.stdout.count(" ok")) == (0, 2)
@@ -131,7 +131,7 @@ def test_without_a_sibling_the_program_runs_unrecorded(mpi, lonely, tmp_path):
     assert not path.exists()
 
 
-def test_what_may_not_be_exchanged_is_let_through(mpi, tmp_path):
+def test_program_that_cannot_be_exchanged_runs_unrecorded(mpi, tmp_path):
     """Given to the loader itself, the library is in no variable that could be changed."""
     words = [
         "/lib64/ld-linux-x86-64.so.2",
@@ -148,7 +148,7 @@ def test_what_may_not_be_exchanged_is_let_through(mpi, tmp_path):
     assert not (tmp_path / "report.json").exists()
 
 
-def test_a_preload_of_the_users_own_works_behind_ours(mpi, tmp_path):
+def test_preload_of_the_user_works_behind_ours(mpi, tmp_path):
     beneath = mpi.compiled("beneath", "-shared", "-fPIC", PROGRAMS / "beneath.c")
     for preload in (f"{mpi.library}:{beneath}", f"{other_library(mpi)}:{beneath}"):
         report, run = mpi.report(1, mpi.observed(), "independent", tmp_path / "f", preload=preload)
@@ -156,7 +156,7 @@ def test_a_preload_of_the_users_own_works_behind_ours(mpi, tmp_path):
         assert only_file(report)["write"]["system_calls"] == 4
 
 
-def test_programs_without_mpi_do_not_notice(mpi, tmp_path):
+def test_programs_without_mpi_run_unchanged(mpi, tmp_path):
     (tmp_path / "static.c").write_text('#include <stdio.h>\nint main(void) { return puts("static") < 0; }\n')
     subprocess.run(["cc", "-static", "static.c", "-o", "static"], cwd=tmp_path, check=True)
     script = (
@@ -187,7 +187,7 @@ def test_programs_without_mpi_do_not_notice(mpi, tmp_path):
     assert ran(other_library(mpi), **launched) == expected, "each is exchanged, for it might load an MPI later"
 
 
-def test_setuid_programs_do_not_notice(mpi, tmp_path):
+def test_setuid_programs_run_unchanged(mpi, tmp_path):
     """The loader gives them no library from a path, whoever asks."""
     scratch = pathlib.Path("/tmp") / f"forebay-setuid-{os.getpid()}"  # below a directory that others may enter
     scratch.mkdir(mode=0o755)

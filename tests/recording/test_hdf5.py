@@ -53,7 +53,7 @@ def unaligned_addresses(vpic, openmpi, path):
 
 @pytest.mark.parametrize("more", ["", ":cb_nodes=1:romio_cb_write=enable"])
 @pytest.mark.parametrize("transfer", ["collective", "independent"])
-def test_datasets_lie_on_multiples_of_the_alignment(openmpi, vpic, tmp_path, transfer, more):
+def test_datasets_are_at_multiples_of_the_alignment(openmpi, vpic, tmp_path, transfer, more):
     path = tmp_path / "aligned-vpic.h5"
     file, run = written(openmpi, vpic, path, f"*.h5:hdf5_alignment={MIB}{more}", "--transfer", transfer)
     assert len(addresses(path)) == 16
@@ -63,14 +63,14 @@ def test_datasets_lie_on_multiples_of_the_alignment(openmpi, vpic, tmp_path, tra
     assert "had no effect" not in run.stderr
 
 
-def test_the_alignment_alone_changes_nothing_of_mpi_io(openmpi, vpic, tmp_path):
+def test_alignment_alone_does_not_change_mpi_io(openmpi, vpic, tmp_path):
     file, run = written(openmpi, vpic, tmp_path / "alone-vpic.h5", f"*:hdf5_alignment={MIB}")
     assert file["opened_by"] == "mca_fs_ufs.so"
     assert said(run) == []
 
 
 @pytest.mark.parametrize("hints", ["*:cb_nodes=1", f"other:hdf5_alignment={MIB}", f"*:hdf5_alignment_threshold={MIB}"])
-def test_without_the_key_the_layout_is_as_without_the_library(openmpi, vpic, tmp_path, hints):
+def test_layout_without_the_key_equals_that_without_the_library(openmpi, vpic, tmp_path, hints):
     before = unaligned_addresses(vpic, openmpi, tmp_path / "before-vpic.h5")
     written(openmpi, vpic, tmp_path / "after-vpic.h5", hints)
     assert addresses(tmp_path / "after-vpic.h5") == before
@@ -78,13 +78,13 @@ def test_without_the_key_the_layout_is_as_without_the_library(openmpi, vpic, tmp
 
 
 @pytest.mark.parametrize("threshold, is_aligned", [(2 * PARTICLES * 4, True), (2 * PARTICLES * 4 + 1, False)])
-def test_what_is_shorter_than_the_threshold_is_not_aligned(openmpi, vpic, tmp_path, threshold, is_aligned):
+def test_data_below_the_threshold_are_not_aligned(openmpi, vpic, tmp_path, threshold, is_aligned):
     path = tmp_path / "threshold-vpic.h5"
     written(openmpi, vpic, path, f"*:hdf5_alignment={MIB}:hdf5_alignment_threshold={threshold}")
     assert ({address % MIB for address in addresses(path)} == {0}) is is_aligned
 
 
-def test_the_threshold_is_half_of_the_alignment_unless_told(openmpi, vpic, tmp_path):
+def test_threshold_is_half_of_the_alignment_by_default(openmpi, vpic, tmp_path):
     path = tmp_path / "half-vpic.h5"
     dataset_bytes = 2 * PARTICLES * 4
     for alignment, is_aligned in [(2 * dataset_bytes, True), (2 * dataset_bytes + 2, False)]:
@@ -92,7 +92,7 @@ def test_the_threshold_is_half_of_the_alignment_unless_told(openmpi, vpic, tmp_p
         assert ({address % alignment for address in addresses(path)} == {0}) is is_aligned
 
 
-def test_a_file_that_is_only_read_is_named(openmpi, vpic, tmp_path):
+def test_file_that_is_only_read_is_named(openmpi, vpic, tmp_path):
     path = tmp_path / "read-vpic.h5"
     unaligned_addresses(vpic, openmpi, path)
     file, run = written(openmpi, vpic, path, f"*:hdf5_alignment={MIB}", "--read")
@@ -101,7 +101,7 @@ def test_a_file_that_is_only_read_is_named(openmpi, vpic, tmp_path):
     ]
 
 
-def test_a_program_without_hdf5_is_named(mpi, tmp_path):
+def test_program_without_hdf5_is_named(mpi, tmp_path):
     hints = f"*:hdf5_alignment={MIB}:hdf5_alignment_threshold=4096:romio_cb_write=enable"
     report, run = mpi.report(1, mpi.observed(), "own", tmp_path / "plain", MPICH_MPIIO_HINTS=hints)
     seen = "no H5Fcreate of HDF5 1.10 or later made this file with an alignment"
@@ -113,7 +113,7 @@ def test_a_program_without_hdf5_is_named(mpi, tmp_path):
 
 
 @pytest.mark.parametrize("value", ["0", "-4096", "1M", "99999999999999999999"])
-def test_what_is_no_number_of_bytes_is_refused(mpi, tmp_path, value):
+def test_alignment_that_is_no_number_of_bytes_is_refused(mpi, tmp_path, value):
     hints = f"*:hdf5_alignment={value}:cb_nodes=1"
     report, run = mpi.report(1, mpi.observed(), "own", tmp_path / "plain", MPICH_MPIIO_HINTS=hints)
     assert sum("'hdf5_alignment' is not a number of bytes above 0" in line for line in said(run)) == 1
@@ -152,7 +152,7 @@ def serial(mpi):
 
 
 @pytest.mark.parametrize("privately", [False, True])
-def test_hdf5_without_mpi_io_is_aligned_too(serial, tmp_path, privately):
+def test_hdf5_without_mpi_io_is_aligned(serial, tmp_path, privately):
     words = (
         [serial.alone, tmp_path / "serial.h5", serial.library] if privately else [serial.linked, tmp_path / "serial.h5"]
     )
@@ -162,7 +162,7 @@ def test_hdf5_without_mpi_io_is_aligned_too(serial, tmp_path, privately):
     assert messages == []
 
 
-def test_hdf5_before_1_10_is_left_alone_and_that_is_said_once(serial, tmp_path):
+def test_hdf5_before_1_10_is_unchanged_with_one_message(serial, tmp_path):
     words = [serial.linked, tmp_path / "old.h5"]
     environment = {"MPICH_MPIIO_HINTS": "*:hdf5_alignment=4096", "preload": f"{serial.mpi.library}:{serial.old}"}
     address, messages = serial.address(*words, **environment)

@@ -22,7 +22,7 @@ def row_sums(heat: dict, direction: str) -> dict[int, int]:
     return sums
 
 
-def test_bytes_stand_in_the_bins_of_their_time(mpi, tmp_path):
+def test_bytes_are_in_the_bins_of_their_time(mpi, tmp_path):
     program = mpi.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
     report, _ = mpi.report(2, program, "slow", tmp_path / "f")
     heat = heat_of(report, "posix")
@@ -34,7 +34,7 @@ def test_bytes_stand_in_the_bins_of_their_time(mpi, tmp_path):
 
 
 @pytest.mark.parametrize("case, written, read", [("independent", 4000, 1000), ("split", 1000, 1000)])
-def test_programs_calls_and_system_calls(mpi, tmp_path, case, written, read):
+def test_heat_map_has_program_calls_and_system_calls(mpi, tmp_path, case, written, read):
     report, _ = mpi.report(2, mpi.observed(), case, tmp_path / "file")
     for layer in ("mpiio", "posix"):
         heat = heat_of(report, layer)
@@ -43,7 +43,7 @@ def test_programs_calls_and_system_calls(mpi, tmp_path, case, written, read):
     assert row_sums(heat_of(report, "mpiio"), "write") == {0: written, 1: written}
 
 
-def test_moments_sizes_and_ranks_of_an_mpi_file(mpi, tmp_path):
+def test_heat_map_has_moments_sizes_and_ranks_of_an_mpi_file(mpi, tmp_path):
     report, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "file")
     file = only_file(report)
     writes = file["write"]
@@ -116,7 +116,7 @@ def test_bins_double_and_sizes_overflow(tmp_path):
 
 
 @pytest.mark.parametrize("ranks, per_row, rows", [(256, 1, 256), (300, 2, 150), (3000, 12, 250)])
-def test_rows_of_many_ranks(mpich, tmp_path, ranks, per_row, rows):
+def test_heat_map_groups_rows_of_many_ranks(mpich, tmp_path, ranks, per_row, rows):
     """The joining alone, of more ranks than this machine can run: rank n writes n + 1 bytes."""
     left_out = {
         "rank_merge.c",

@@ -32,17 +32,17 @@ def given(mpi, path, value):
         " * : cb_nodes = 3 ",
     ],
 )
-def test_patterns_that_match(openmpi, tmp_path, value):
+def test_matching_patterns_apply_hints(openmpi, tmp_path, value):
     value = value.format(path=tmp_path / "wrfout", parent=tmp_path)
     assert given(openmpi, tmp_path / "wrfout", value) == {"cb_nodes": "3"}
 
 
 @pytest.mark.parametrize("value", ["wrf:cb_nodes=3", "/wrfout.0:cb_nodes=3", "nowhere/*:cb_nodes=3", "*.nc:cb_nodes=3"])
-def test_patterns_that_do_not_match(openmpi, tmp_path, value):
+def test_other_patterns_apply_no_hints(openmpi, tmp_path, value):
     assert given(openmpi, tmp_path / "wrfout", value) == {}
 
 
-def test_several_hints_and_quoted_values(mpi, tmp_path):
+def test_several_hints_and_quoted_values_are_applied(mpi, tmp_path):
     value = "*:cb_nodes=2:cb_config_list=#*:2,other:1#:romio_cb_write=enable"
     assert given(mpi, tmp_path / "f", value) == {
         "cb_nodes": "2",
@@ -71,7 +71,7 @@ def test_bad_items_are_named_once_and_the_rest_is_used(mpi, tmp_path, value, ite
     assert run.stdout.count(" ok") == 2
 
 
-def test_the_environment_overrides_the_program(mpich, tmp_path):
+def test_environment_overrides_the_program(mpich, tmp_path):
     found, run = hints(mpich, tmp_path / "f", "*:cb_buffer_size=131072", case="info", ranks=2)
     assert found["program"]["cb_buffer_size"] == "65536"
     assert found["in_force"]["cb_buffer_size"] == "131072"
@@ -80,14 +80,14 @@ def test_the_environment_overrides_the_program(mpich, tmp_path):
     assert run.stdout.count(" ok") == 2, "the program's own MPI_Info is as it was"
 
 
-def test_hints_of_the_program_alone(mpich, tmp_path):
+def test_hints_of_the_program_alone_are_reported(mpich, tmp_path):
     report, _ = mpich.report(2, mpich.observed(), "info", tmp_path / "f")
     found = only_file(report)["hints"]
     assert found["environment"] == {}
     assert found["in_force"]["cb_buffer_size"] == "65536"
 
 
-def test_open_mpi_4_does_not_tell_and_its_echo_is_not_believed(openmpi, tmp_path):
+def test_hints_that_open_mpi_4_only_echoes_are_reported_as_unknown(openmpi, tmp_path):
     found, _ = hints(openmpi, tmp_path / "f", "*:cb_buffer_size=131072:bogus=1", case="info", ranks=2)
     assert found["in_force"] is None
 
@@ -113,17 +113,17 @@ def test_cb_nodes_with_cb_config_list_has_its_effect(mpi, tmp_path):
     assert "had no effect" not in run.stderr
 
 
-def test_a_hint_that_the_mpi_does_not_know_is_named(mpich, tmp_path):
+def test_hint_unknown_to_the_mpi_is_named(mpich, tmp_path):
     found, _ = hints(mpich, tmp_path / "f", "*:bogus=1:cb_nodes=1")
     assert found["without_effect"] == [{"key": "bogus", "asked": "1", "seen": "this MPI does not know it"}]
 
 
-def test_open_mpi_gets_romio_and_says_so_once(openmpi, tmp_path):
+def test_open_mpi_gets_romio_with_one_message(openmpi, tmp_path):
     run = openmpi.run(2, openmpi.observed(), "info", tmp_path / "f", MPICH_MPIIO_HINTS="*:cb_buffer_size=131072")
     assert sum("ROMIO takes the files" in line for line in said(run)) == 1
 
 
-def test_the_users_choice_of_component_is_kept(openmpi, tmp_path):
+def test_component_chosen_by_the_user_is_kept(openmpi, tmp_path):
     value = "*:cb_buffer_size=131072"
     report, run = openmpi.report(
         2, openmpi.observed(), "info", tmp_path / "f", MPICH_MPIIO_HINTS=value, OMPI_MCA_io="ompio"
@@ -150,7 +150,7 @@ def test_hints_work_without_a_report(mpich, tmp_path):
     assert run.stderr.count("cb_buffer_size           = 131072\n") == 1
 
 
-def test_rank_0_decides_for_all(mpi, tmp_path):
+def test_rank_0_sets_the_hints_for_all_ranks(mpi, tmp_path):
     """Only rank 0 has the variables: the others get hints, and Open MPI's component, all the same."""
     script = tmp_path / "rank.sh"
     script.write_text(
@@ -164,13 +164,13 @@ def test_rank_0_decides_for_all(mpi, tmp_path):
     assert file["opened_by"] in ("mca_io_romio321.so", "libmpich.so.12")
 
 
-def test_line_ends_in_values_of_the_program_are_blanks(mpi, tmp_path):
+def test_line_breaks_in_values_of_the_program_become_blanks(mpi, tmp_path):
     report, run = mpi.report(1, mpi.observed(), "line_ends", tmp_path / "f", MPICH_MPIIO_HINTS_DISPLAY="1")
     assert run.stdout == "rank 0 ok\n"
     assert only_file(report)["hints"]["program"] == {"note": "first second"}
 
 
-def test_line_ends_in_values_of_the_environment_are_refused(mpi, tmp_path):
+def test_line_breaks_in_values_of_the_environment_are_refused(mpi, tmp_path):
     report, run = mpi.report(1, mpi.observed(), "own", tmp_path / "f", MPICH_MPIIO_HINTS="*:note=a\nb:cb_nodes=1")
     assert any("'note' holds a line end" in line for line in said(run))
     assert only_file(report)["hints"]["environment"] == {"cb_nodes": "1"}

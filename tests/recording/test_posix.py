@@ -25,7 +25,7 @@ def picked(file: dict, *names: str) -> list:
     return [file[name] for name in names]
 
 
-def test_data_calls(mpi, direct, tmp_path):
+def test_data_calls_are_counted(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "data_calls", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == ""
@@ -53,7 +53,7 @@ def test_positions_are_followed(mpi, direct, tmp_path):
     assert picked(file, "opens", "not_closed", "seeks") == [3, 0, 5]
 
 
-def test_other_calls(openmpi, tmp_path):
+def test_other_calls_are_counted(openmpi, tmp_path):
     """Open MPI only: a library below Debian's MPICH takes mmap away from those in front of it."""
     program = openmpi.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
     report, _ = openmpi.report(1, program, "other_calls", tmp_path / "f")
@@ -67,7 +67,7 @@ def test_other_calls(openmpi, tmp_path):
     assert file["seconds"]["sum"]["metadata"] > 0 and file["seconds"]["sum"]["sync"] > 0
 
 
-def test_other_names_of_a_descriptor(mpi, direct, tmp_path):
+def test_duplicated_descriptors_are_followed(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "names", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == ""
@@ -77,7 +77,7 @@ def test_other_names_of_a_descriptor(mpi, direct, tmp_path):
     assert picked(file, "opens", "not_closed") == [1, 1]
 
 
-def test_copies_within_the_kernel(mpi, direct, tmp_path):
+def test_copies_within_the_kernel_are_counted(mpi, direct, tmp_path):
     report, _ = mpi.report(1, direct, "copied", tmp_path / "f")
     source, target = files_of(report, "posix")
     assert counted(source["read"]) == {"system_calls": 2, "system_bytes": 1500, "steps_back": 1}
@@ -93,14 +93,14 @@ def test_failures_reach_the_program(mpi, direct, tmp_path):
     assert counted(file["write"]) == {"system_calls": 1, "system_bytes": 10, "system_failures": 1}
 
 
-def test_threads(mpi, direct, tmp_path):
+def test_calls_of_threads_are_counted(mpi, direct, tmp_path):
     report, _ = mpi.report(2, direct, "threads", tmp_path / "f")
     for file in files_of(report, "posix"):
         assert picked(file, "opens", "not_closed") == [4, 0]
         assert picked(file["write"], "system_calls", "system_bytes") == [8000, 8_000_000]
 
 
-def test_children_are_not_their_parents(mpi, direct, tmp_path):
+def test_calls_of_children_are_not_counted_for_their_parent(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "forked", tmp_path / "f")
     file = only_file(report, "posix")
     assert run.stdout == ""
@@ -110,7 +110,7 @@ def test_children_are_not_their_parents(mpi, direct, tmp_path):
     assert picked(file, "opens", "not_closed") == [1, 0]
 
 
-def test_who_alone_opened_a_file(mpi, direct, tmp_path):
+def test_only_rank_that_opened_a_file_is_named(mpi, direct, tmp_path):
     """Readers too: rank 0 reads the deck; each rank has a file of its own."""
     report, _ = mpi.report(2, direct, "positions", tmp_path / "f")
     assert [(file["path"], file["rank"]) for file in report["files"]] == [
@@ -122,7 +122,7 @@ def test_who_alone_opened_a_file(mpi, direct, tmp_path):
     assert {file["layer"]: file["rank"] for file in report["files"]} == {"stdio": 0, "mpiio": None}
 
 
-def test_signal_handlers_may_open_and_write(mpi, direct, tmp_path):
+def test_signal_handlers_can_open_and_write(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "signals", tmp_path / "f")
     assert run.stdout == ""
     [file] = [file for file in report["files"] if file["path"] == f"{tmp_path}/f.0"]
@@ -135,7 +135,7 @@ def test_files_beyond_the_limit_are_counted(mpi, direct, tmp_path):
     assert (len(report["files"]), report["files_dropped"]) == (1024, 76)
 
 
-def test_ten_thousand_files_of_eight_ranks(mpich, tmp_path):
+def test_ten_thousand_files_of_eight_ranks_are_counted(mpich, tmp_path):
     """1100 of each rank, of which 1024 find room on it, and 4096 in the report."""
     program = mpich.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
     report, _ = mpich.report(8, program, "many_files", tmp_path / "f")
@@ -144,7 +144,7 @@ def test_ten_thousand_files_of_eight_ranks(mpich, tmp_path):
     assert all((file["ranks"], file["opens"], file["not_closed"]) == (1, 1, 0) for file in report["files"])
 
 
-def test_btio_with_a_file_for_each_rank(mpi, tmp_path):
+def test_btio_with_a_file_for_each_rank_is_counted(mpi, tmp_path):
     """BTIO's deck is read by rank 0 as a stream; epio's files are opened without MPI-IO, one for each rank."""
     dumps, points, ranks, side = 3, 48**3, 4, 2
     (tmp_path / "deck").write_text(f"w\n0\n{dumps}\n48 48 48\n{tmp_path}\n")
@@ -166,7 +166,7 @@ def test_btio_with_a_file_for_each_rank(mpi, tmp_path):
     assert sum(cell[2] for cell in heat["write"]) == dumps * (points * 40 + ranks * side * 8)
 
 
-def test_times_are_parts_of_each_other(mpi, direct, tmp_path):
+def test_times_of_parts_add_up(mpi, direct, tmp_path):
     report, _ = mpi.report(2, direct, "threads", tmp_path / "f")
     total = 0
     for file in report["files"]:
@@ -186,7 +186,7 @@ def test_times_are_parts_of_each_other(mpi, direct, tmp_path):
     assert report["io_s"]["sum"] / 2 <= report["io_s"]["slowest"] <= report["io_s"]["sum"]
 
 
-def test_fortran(mpi, tmp_path):
+def test_fortran_calls_are_counted(mpi, tmp_path):
     fortran = mpi.compiled("direct-fortran", "-DWITH_MPI", PROGRAMS / "direct.F90")
     report, _ = mpi.report(1, fortran, tmp_path / "f")
     file, text = report["files"]
@@ -197,7 +197,7 @@ def test_fortran(mpi, tmp_path):
     assert text["write"]["system_bytes"] == 7
 
 
-def test_stripes_of_the_emulated_file_system(job, openmpi, build):
+def test_stripes_of_the_emulated_file_system_are_reported(job, openmpi, build):
     """dd writes 10 stripe units; the eleventh block is the half of one."""
     data = job.directory / "data"
     data.mkdir()
@@ -231,7 +231,7 @@ def traced(program, path, traces) -> tuple[dict, dict]:
 
 
 @pytest.mark.parametrize("source", ["direct.F90", "streams.cpp"])
-def test_as_many_calls_as_strace_sees(mpi, tmp_path, source):
+def test_counts_equal_those_of_strace(mpi, tmp_path, source):
     program, path, record = tmp_path / "program", tmp_path / "f", tmp_path / "record"
     record.mkdir()
     compiler = "gfortran" if source.endswith("F90") else "g++"

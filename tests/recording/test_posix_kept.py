@@ -86,7 +86,7 @@ DIRECT = ["data_calls", "positions", "names", "copied", "failing", "large", "blo
 
 
 @pytest.mark.parametrize("case", DIRECT)
-def test_system_calls_of_programs(mpi, direct, tmp_path, case):
+def test_system_calls_of_programs_are_unchanged(mpi, direct, tmp_path, case):
     (_, _, without), (done, _, observed) = both_ways(mpi, [direct, case, "f"], tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(without) >= 4
@@ -94,7 +94,7 @@ def test_system_calls_of_programs(mpi, direct, tmp_path, case):
 
 
 @pytest.mark.parametrize("case", ["independent", "split", "sieve", "own", "nonblocking"])
-def test_system_calls_of_mpi_io(mpi, tmp_path, case):
+def test_system_calls_of_mpi_io_are_unchanged(mpi, tmp_path, case):
     """The calls of several threads may change places."""
     name = f"{case}-{os.getpid()}"  # Open MPI shares a semaphore among all files of one name on a machine
     launcher, given = [mpi.command("mpiexec"), "-n", "1"], {name: b"y" * 2000}
@@ -114,7 +114,7 @@ UNTRACED = ["forks", "races", "jumps_out", "temporary"]
 
 
 @pytest.mark.parametrize("case", [*ONE_PROCESS, *SEVERAL, *UNTRACED])
-def test_hard_cases(mpi, harsh, tmp_path, case):
+def test_hard_cases_behave_as_without_the_library(mpi, harsh, tmp_path, case):
     (alone, before, without), (done, after, observed) = both_ways(mpi, [harsh, case], tmp_path, case not in UNTRACED)
     assert (done.returncode, done.stdout, done.stderr) == (alone.returncode, alone.stdout, alone.stderr) == (7, "", "")
     assert contents(after) == contents(before)
@@ -122,7 +122,7 @@ def test_hard_cases(mpi, harsh, tmp_path, case):
     assert sorted(observed) == sorted(without) if case in SEVERAL else observed == without
 
 
-def test_a_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
+def test_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
     """The program itself looks at its memory."""
     _, (done, directory, _) = both_ways(openmpi, [harsh, "opens_often"], tmp_path, traced=False)
     assert (done.returncode, done.stdout, done.stderr) == (7, "", ""), contents(directory)
@@ -130,7 +130,7 @@ def test_a_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
     assert (file["opens"], file["not_closed"], file["write"]["system_calls"]) == (100_000, 0, 6250)
 
 
-def test_what_is_counted_in_hard_cases(mpi, harsh, tmp_path):
+def test_hard_cases_are_counted(mpi, harsh, tmp_path):
     names = ("path", "opens", "not_closed")
     expected = {
         "closes_all": [
@@ -154,7 +154,7 @@ def test_what_is_counted_in_hard_cases(mpi, harsh, tmp_path):
         assert sorted(found) == sorted((directory + name, *rest) for name, *rest in files), case
 
 
-def test_temporary_files_are_told_by_the_name_they_got(mpi, harsh, tmp_path):
+def test_temporary_files_are_reported_by_their_final_name(mpi, harsh, tmp_path):
     both_ways(mpi, [harsh, "temporary"], tmp_path, traced=False)
     [process] = told(tmp_path)
     first, second = process["files"]

@@ -39,7 +39,7 @@ def told(record) -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(record.glob("process-*.json"))]
 
 
-def test_what_a_process_tells(mpi, direct, record, tmp_path):
+def test_process_without_mpi_writes_a_record(mpi, direct, record, tmp_path):
     done = run(mpi, direct, "large", tmp_path / "f", record=record)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     [process] = told(record)
@@ -56,14 +56,14 @@ def test_what_a_process_tells(mpi, direct, record, tmp_path):
 
 
 @pytest.mark.parametrize("case, status", [("few", 0), ("left", 0), ("killed", -signal.SIGKILL), ("all_closed", 0)])
-def test_who_tells_nothing(mpi, direct, record, tmp_path, case, status):
+def test_process_with_little_io_or_abrupt_end_writes_no_record(mpi, direct, record, tmp_path, case, status):
     """Little I/O; an end by _exit or by a signal."""
     done = run(mpi, direct, case, tmp_path / "f", record=record)
     assert (done.returncode, done.stderr) == (status, "")
     assert list(record.iterdir()) == []
 
 
-def test_exit_in_a_signal_handler(mpi, direct, record, tmp_path):
+def test_exit_in_a_signal_handler_does_not_hang(mpi, direct, record, tmp_path):
     """Whatever it interrupted, malloc mostly: it must not wait for ever."""
     done = run(mpi, direct, "exit_in_handler", tmp_path / "f", record=record)
     assert (done.returncode, done.stderr) == (0, "")
@@ -71,7 +71,7 @@ def test_exit_in_a_signal_handler(mpi, direct, record, tmp_path):
     assert process["files"][0]["write"]["system_bytes"] == 2_000_000
 
 
-def test_without_the_variables_nothing_is_written(mpi, direct, record, tmp_path):
+def test_process_without_the_variables_writes_nothing(mpi, direct, record, tmp_path):
     done = run(mpi, direct, "large", tmp_path / "f")
     assert (done.returncode, done.stderr) == (0, "")
     assert list(record.iterdir()) == []
@@ -91,7 +91,7 @@ exit 7
 """
 
 
-def test_a_shell_script_is_as_without(mpi, record, tmp_path):
+def test_shell_script_behaves_as_without_the_library(mpi, record, tmp_path):
     with_library, without = tmp_path / "with", tmp_path / "without"
     with_library.mkdir()
     without.mkdir()
@@ -111,21 +111,21 @@ def test_a_shell_script_is_as_without(mpi, record, tmp_path):
     } == {f"{with_library}/zeros": (20 * 65536, 0), f"{with_library}/copy": (0, 20 * 65536)}
 
 
-def test_no_more_than_64_in_a_record(mpi, direct, record, tmp_path):
+def test_record_has_at_most_64_processes(mpi, direct, record, tmp_path):
     loop = f"for i in $(seq 70); do {direct} large {tmp_path}/f; done"
     assert run(mpi, "bash", "-c", loop, record=record).returncode == 0
     assert len(told(record)) == 64
     assert len((record / "processes").read_text()) == 70
 
 
-def test_a_record_that_is_gone_harms_nobody(mpi, direct, tmp_path):
+def test_removed_record_does_not_affect_the_program(mpi, direct, tmp_path):
     done = run(mpi, direct, "large", tmp_path / "f", record=tmp_path / "nowhere")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (tmp_path / "f").stat().st_size == 2_000_000
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
-def test_a_full_record_harms_nobody(mpi, direct, record, tmp_path):
+def test_full_record_does_not_affect_the_program(mpi, direct, record, tmp_path):
     script = f"mount -t tmpfs -o size=4k none {record} && {direct} large {tmp_path}/f; echo $?; ls {record}"
     done = run(mpi, "unshare", "-m", "bash", "-c", script, record=record)
     assert (done.stdout, done.stderr) == ("0\nprocesses\n", "")
@@ -164,7 +164,7 @@ OF_USERS = [
 ]
 
 
-def test_what_interpreters_read_for_themselves_is_left_out(tmp_path):
+def test_reads_of_interpreters_for_themselves_are_not_counted(tmp_path):
     (tmp_path / "paths.c").write_text(PATHS)
     mpi = PROJECT / "mpi"
     subprocess.run(

@@ -57,7 +57,7 @@ def asked_bytes(step):
     return output["write"]["asked_bytes"]
 
 
-def test_the_programs_of_a_job_are_recorded_each_by_itself(with_mpi, mpi):
+def test_each_program_of_a_job_is_recorded_separately(with_mpi, mpi):
     job = with_mpi
     job.script("srun -n 4 ./btio inputbt.data && mpiexec -n 1 ./btio inputbt.data", DW)
     done = job.run("--json", PATH=job.path)
@@ -79,7 +79,7 @@ def test_the_programs_of_a_job_are_recorded_each_by_itself(with_mpi, mpi):
     job.leaves_nothing()
 
 
-def test_a_script_may_use_both_families_of_mpi(job, build):
+def test_script_can_use_both_mpi_families(job, build):
     for family in ("openmpi", "mpich"):
         shutil.copy(Mpi(family, build).observed(), job.directory / family)
     job.script('srun -n 2 ./openmpi independent "$PWD/f" && mpiexec.mpich -n 1 ./mpich independent "$PWD/f"')
@@ -89,7 +89,7 @@ def test_a_script_may_use_both_families_of_mpi(job, build):
     assert found == [(2, "Open"), (1, "MPICH")], done.stderr
 
 
-def test_what_is_recorded_of_the_environment_bears_on_io(job):
+def test_only_environment_that_affects_io_is_recorded(job):
     job.script("true")
     job.run(MPICH_MPIIO_HINTS="*:cb_nodes=2", PNETCDF_HINTS="x=1", OMPI_MCA_io="ompio", SECRET_TOKEN="no")
     said = job.record()["environment"]
@@ -100,7 +100,7 @@ def test_what_is_recorded_of_the_environment_bears_on_io(job):
 ENVIRONMENT = 'env | grep -E "^(LD_PRELOAD|FOREBAY_PROFILE|FOREBAY_MPI)" | sort; true'
 
 
-def test_no_profile_leaves_the_environment_alone(job):
+def test_no_profile_does_not_change_the_environment(job):
     job.script(ENVIRONMENT)
     done = job.run("--no-profile", "--json", "--output", "out")
     assert (job.directory / "out").read_text() == "" and json.loads(done.stdout)["profile"] is None
@@ -110,7 +110,7 @@ def test_no_profile_leaves_the_environment_alone(job):
     assert job.run("--no-profile", "--trace").returncode == 2
 
 
-def test_hints_that_nobody_gets_without_a_profile_are_told(job):
+def test_hints_without_effect_without_a_profile_are_reported(job):
     hints = "export MPICH_MPIIO_HINTS='*:cb_nodes=2'"
     job.script(hints)
     warning = "warning: --no-profile: Open MPI and MPICH get no MPICH_MPIIO_HINTS"
@@ -122,7 +122,7 @@ def test_hints_that_nobody_gets_without_a_profile_are_told(job):
     assert "warning" not in job.run("--no-profile").stderr
 
 
-def test_the_users_own_preload_is_kept_behind_ours_and_traces_are_asked_for(job):
+def test_preload_of_the_user_is_kept_behind_ours_and_traces_are_enabled(job):
     job.script(ENVIRONMENT)
     own = next(str(path) for path in pathlib.Path("/").glob("*lib/*/libm.so.6"))
     done = job.run("--trace", LD_PRELOAD=own)
@@ -136,14 +136,14 @@ def test_the_users_own_preload_is_kept_behind_ours_and_traces_are_asked_for(job)
 @pytest.mark.parametrize(
     ("variable", "value"), [("SLURM_JOB_ID", "77"), ("PBS_JOBID", "5.server"), ("FLUX_URI", "local://x")]
 )
-def test_under_a_real_scheduler_it_is_the_same(job, variable, value):
+def test_job_under_a_real_scheduler_is_recorded(job, variable, value):
     job.script(ENVIRONMENT)
     done = job.run(**{variable: value})
     assert f"FOREBAY_PROFILE={job.records()[0]}" in done.stdout and "LD_PRELOAD=" in done.stdout, done.stderr
     assert job.record()["scheduler_job"] == (None if variable == "FLUX_URI" else value)
 
 
-def test_what_a_killed_job_recorded_is_readable_and_clean_completes_it(with_mpi):
+def test_record_of_a_killed_job_is_readable_and_completed_by_clean(with_mpi):
     job = with_mpi
     job.script("srun -n 4 ./btio inputbt.data; touch running; exec sleep 300", DW)
     job.stop_when(job.start(PATH=job.path), (job.directory / "running").exists, KILL)
@@ -164,7 +164,7 @@ def test_what_a_killed_job_recorded_is_readable_and_clean_completes_it(with_mpi)
     job.leaves_nothing()
 
 
-def test_while_a_job_runs_its_record_says_so(job):
+def test_record_of_a_running_job_has_the_state_running(job):
     job.script("touch running; until [ -e go ]; do sleep 0.01; done")
     process = job.start()
     wait_until((job.directory / "running").exists)
@@ -181,7 +181,7 @@ def test_while_a_job_runs_its_record_says_so(job):
 
 
 @pytest.mark.parametrize(("number", "status"), [(INTERRUPT, 130), (TERMINATE, 143)])
-def test_a_job_that_is_stopped_is_recorded_to_its_end(job, number, status):
+def test_stopped_job_is_recorded_to_its_end(job, number, status):
     job.script("touch running; sleep 300", DW)
     code, _ = job.stop_when(job.start(), (job.directory / "running").exists, number)
     said = job.record()
@@ -199,7 +199,7 @@ def test_a_job_that_is_stopped_is_recorded_to_its_end(job, number, status):
         ("true", [DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/none destination=%d/x"], [], 123, None),
     ],
 )
-def test_how_a_job_ended_is_recorded(job, body, lines, options, exit_code, error):
+def test_end_of_a_job_is_recorded(job, body, lines, options, exit_code, error):
     job.script(body, *lines)
     done = job.run(*options)
     said = job.record()
@@ -211,7 +211,7 @@ def test_how_a_job_ended_is_recorded(job, body, lines, options, exit_code, error
         assert said["hint"] is None or said["hint"] in done.stderr
 
 
-def test_a_job_refused_before_it_had_an_id_is_recorded_too(job):
+def test_job_refused_before_it_had_an_id_is_recorded(job):
     job.script("touch started")
     done = job.run(TMPDIR="/no/such")
     assert done.returncode == 125 and "/no/such" in job.record()["error"]
@@ -219,7 +219,7 @@ def test_a_job_refused_before_it_had_an_id_is_recorded_too(job):
     assert job.run().returncode == 125 and len(job.records()) == 1
 
 
-def test_the_account_of_a_refused_job_names_its_record(job):
+def test_summary_of_a_refused_job_names_its_record(job):
     job.script("true", DW, "#DW stage_in type=file source=/no/such destination=$DW_JOB_STRIPED/x")
     account, (record,) = json.loads(job.run("--json").stdout), job.records()
     assert account["profile"] == str(record) and account["error"] == job.record()["error"]
@@ -228,26 +228,26 @@ def test_the_account_of_a_refused_job_names_its_record(job):
     assert json.loads(job.run("--no-profile", "--json").stdout)["profile"] is None
 
 
-def test_the_user_has_a_name_where_the_environment_has_none(job):
+def test_user_name_is_recorded_without_user_variable(job):
     job.script("true")
     words = ["env", "-u", "USER", "-u", "LOGNAME", job.forebay, "run", *job.where, "job.sh"]
     subprocess.run(words, cwd=job.directory, env=job.environment(), check=True, capture_output=True)
     assert job.record()["user"] == pwd.getpwuid(os.getuid()).pw_name
 
 
-def test_the_end_of_a_job_that_failed_leads_to_why(job):
+def test_message_of_a_failed_job_names_forebay_why(job):
     job.script("dd if=/dev/zero of=x bs=1M count=2 2>/dev/null; exit 3")
     done = job.run()
     assert done.stderr.rstrip().endswith(f": forebay why {job.records()[0].name}")
 
 
-def test_a_dry_run_records_nothing(job):
+def test_dry_run_records_nothing(job):
     job.script("true", DW)
     assert job.run("--dry-run").returncode == 0 and job.records() == []
 
 
 @ONLY_ROOT
-def test_a_state_directory_that_takes_nothing_costs_the_job_nothing(job):
+def test_unwritable_state_directory_does_not_affect_the_job(job):
     job.as_nobody()
     job.state.chmod(0o500)
     job.script("exit 3")
@@ -267,7 +267,7 @@ def small(job):
     subprocess.run(["umount", job.state], check=True)
 
 
-def test_a_state_directory_that_is_full_costs_the_job_nothing(small):
+def test_full_state_directory_does_not_affect_the_job(small):
     job = small
     fill(job.state / "fill")
     job.script("echo ran; exit 3")
@@ -286,7 +286,7 @@ def fill(path):
             pass
 
 
-def test_a_record_does_not_take_the_last_room_of_the_state_directory(small):
+def test_record_leaves_free_space_in_the_state_directory(small):
     job = small
     fill(job.state / "fill")
     os.truncate(job.state / "fill", (job.state / "fill").stat().st_size - 8192)
@@ -296,7 +296,7 @@ def test_a_record_does_not_take_the_last_room_of_the_state_directory(small):
     assert done.stderr.count("warning: the job's I/O is not recorded") == done.stderr.count("warning: ") == 1
 
 
-def test_a_state_directory_that_fills_while_the_job_runs_is_said_once(small):
+def test_state_directory_that_fills_during_the_job_is_reported_once(small):
     job = small
     job.script(
         f'{sys.executable} -c \'f = open("{job.state}/fill", "wb", 0)\nwhile f.write(b"x" * 4096): pass\' 2>/dev/null; exit 3'
@@ -316,7 +316,7 @@ def test_a_state_directory_that_fills_while_the_job_runs_is_said_once(small):
 
 @ONLY_ROOT
 @pytest.mark.parametrize("store", ["memory", "directory"])
-def test_an_ordinary_users_job_in_a_view_is_recorded(build, store):
+def test_job_of_an_ordinary_user_in_a_view_is_recorded(build, store):
     with reachable(build) as job:
         installed(build, job)
         job.as_nobody()
@@ -339,7 +339,7 @@ def installed(build, job):
     job.forebay = pathlib.Path(shutil.copy(build / "bin" / "forebay", top / "bin"))
 
 
-def test_a_job_within_a_job_has_a_record_of_its_own(with_mpi):
+def test_nested_job_has_its_own_record(with_mpi):
     job = with_mpi
     (job.directory / "inner.sh").write_text(
         '#!/bin/bash\nsrun -n 1 ./btio inputbt.data > /dev/null; echo "$LD_PRELOAD"\n'
@@ -353,7 +353,7 @@ def test_a_job_within_a_job_has_a_record_of_its_own(with_mpi):
     assert done.stdout.splitlines() == [library, library]
 
 
-def test_an_emulated_job_is_recorded_in_front_of_the_emulation(with_mpi):
+def test_emulated_job_is_recorded_before_the_emulation(with_mpi):
     job = with_mpi
     (job.directory / "slow.toml").write_text(MODEL)
     job.script('srun -n 4 ./btio inputbt.data > /dev/null; echo "$LD_PRELOAD"')
@@ -379,7 +379,7 @@ python3 -c 'import multiprocessing as m; print(m.get_context("fork").Pool(2).map
 """
 
 
-def test_shell_tools_run_unharmed(job):
+def test_shell_tools_run_unchanged(job):
     job.script(TOOLS)
     plain, recorded = job.run("--no-profile"), job.run()
     assert recorded.returncode == plain.returncode == 0, recorded.stderr
@@ -388,7 +388,7 @@ def test_shell_tools_run_unharmed(job):
     assert ours(recorded) == ours(plain)
 
 
-def test_a_program_with_address_sanitizer_runs(job):
+def test_program_with_address_sanitizer_runs(job):
     source = job.directory / "checked.c"
     source.write_text('#include <stdio.h>\nint main(void) { return puts("ran") < 0; }\n')
     built = subprocess.run(["cc", "-fsanitize=address", source, "-o", job.directory / "checked"], capture_output=True)
@@ -399,7 +399,7 @@ def test_a_program_with_address_sanitizer_runs(job):
     assert job.run(ASAN_OPTIONS="color=never").stdout == "ran\ncolor=never:verify_asan_link_order=0\n"
 
 
-def test_without_a_library_the_job_runs_and_it_is_said_once(build):
+def test_job_without_a_recording_library_runs_with_one_message(build):
     with reachable(build) as job:
         top = job.directory.parent / "alone"
         top.mkdir()
@@ -439,7 +439,7 @@ def ours_alive():
     }
 
 
-def test_the_newest_two_hundred_records_are_kept_and_those_of_running_jobs(job):
+def test_newest_two_hundred_records_and_those_of_running_jobs_are_kept(job):
     for number in range(10, 215):
         old_record(job, number)
     alive = old_record(job, 1, state="running", process=ours_alive())
@@ -460,7 +460,7 @@ def test_the_newest_two_hundred_records_are_kept_and_those_of_running_jobs(job):
     assert len(kept) == 200 + 3
 
 
-def test_records_beyond_four_gib_go_the_oldest_first(job):
+def test_records_beyond_four_gib_are_removed_oldest_first(job):
     for number in (1, 2, 3):
         old_record(job, number)
     alive = old_record(job, 0, state="running", process=ours_alive())

@@ -29,7 +29,7 @@ def profile(job, *words, **environment):
     return job.command("profile", *words, **environment)
 
 
-def test_an_mpi_program_is_recorded(job, mpi):
+def test_mpi_program_is_recorded(job, mpi):
     started = [f"mpiexec.{mpi.family}", "-n", "2", mpi.observed(), "independent", job.directory / "f"]
     root = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -50,7 +50,7 @@ def test_an_mpi_program_is_recorded(job, mpi):
     job.leaves_nothing()
 
 
-def test_the_exit_code_is_the_commands(job):
+def test_exit_code_is_that_of_the_command(job):
     closed = job.directory / "closed"
     closed.write_text("")
     for words, code in (
@@ -72,7 +72,7 @@ def test_the_exit_code_is_the_commands(job):
     assert profile(job).returncode == 2 and len(job.records()) == 6
 
 
-def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
+def test_command_inherits_the_streams_and_json_moves_its_output_to_stderr(job):
     said = subprocess.run(
         [job.forebay, "profile", "--", "cat"], input="x\n", env=job.environment(), capture_output=True, text=True
     )
@@ -85,7 +85,7 @@ def test_the_command_has_our_input_and_output_and_with_json_our_error(job):
 
 
 @pytest.mark.parametrize("number", [INTERRUPT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_a_signal_to_us_is_handed_on_once_and_is_the_commands_to_obey(job, number):
+def test_signal_is_forwarded_once_to_the_command(job, number):
     process = job.forebay_starts("profile", "--", "sh", "-c", COUNTING)
     wait_until((job.directory / "running").exists)
     process.send_signal(number)
@@ -113,27 +113,27 @@ def test_ctrl_c_at_the_terminal_reaches_the_command_once(job):
     assert (job.directory / "got").read_text() == "INT\n"
 
 
-def test_a_command_that_a_signal_ends(job):
+def test_command_ended_by_a_signal_is_recorded(job):
     process = job.forebay_starts("profile", "--", "sh", "-c", "touch running; exec sleep 300")
     status, _ = job.stop_when(process, (job.directory / "running").exists, INTERRUPT)
     assert status == 130 and job.record()["outcome"]["job_status"] == 130
 
 
-def test_at_the_time_limit_all_it_started_is_ended(job):
+def test_time_limit_ends_all_processes_of_the_command(job):
     done = profile(job, "--time", "0:01", "--", "sh", "-c", "(trap '' TERM; exec sleep 300) & echo $! > pid; wait")
     assert done.returncode == 124 and "its time limit was reached" in done.stderr
     assert job.record()["outcome"]["exit_code"] == 124
     assert not pathlib.Path("/proc", (job.directory / "pid").read_text().strip()).exists()
 
 
-def test_what_the_command_leaves_in_the_background_is_left_alone(job):
+def test_background_processes_of_the_command_are_not_ended(job):
     done = profile(job, "--", "sh", "-c", "sleep 300 > /dev/null 2>&1 & echo $!")
     pid = int(done.stdout)
     assert done.returncode == 0 and pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00300\x00"
     os.kill(pid, KILL)
 
 
-def test_killed_it_leaves_a_record_that_clean_completes(job):
+def test_killed_profile_leaves_a_record_that_clean_completes(job):
     hold = "echo $$ > made; mv made running; until [ -e go ]; do sleep 0.01; done"
     process = job.forebay_starts("profile", "--", "sh", "-c", hold)
     job.stop_when(process, (job.directory / "running").exists, KILL)
@@ -145,7 +145,7 @@ def test_killed_it_leaves_a_record_that_clean_completes(job):
     assert (job.record()["state"], job.record()["killed"]) == ("ended", True)
 
 
-def test_without_a_place_for_the_record_the_command_runs(job):
+def test_command_runs_without_a_directory_for_its_record(job):
     if os.getuid() == 0:
         job.as_nobody()
     job.state.chmod(0o500)
@@ -160,7 +160,7 @@ def test_without_a_place_for_the_record_the_command_runs(job):
 @pytest.mark.parametrize(
     ("words", "verb"), [(["report"], "report"), (["why"], "why"), (["profile", "export"], "export")]
 )
-def test_verbs_in_python_get_their_words_and_the_state_directory(build, words, verb):
+def test_verbs_in_python_get_their_arguments_and_the_state_directory(build, words, verb):
     with reachable(build) as job:
         top = job.directory.parent / "prefix"
         shutil.copytree(build / "lib" / "forebay", top / "lib" / "forebay")
@@ -185,7 +185,7 @@ def test_verbs_in_python_get_their_words_and_the_state_directory(build, words, v
         ]
 
 
-def test_the_state_directory_is_the_one_that_a_run_would_take(build, job):
+def test_state_directory_is_the_same_as_that_of_a_run(build, job):
     home = job.directory.parent / "home"
     (home / ".local" / "state" / "forebay").mkdir(parents=True)
     kept = {name: value for name, value in job.environment().items() if name not in ("FOREBAY_STATE", "XDG_STATE_HOME")}
@@ -202,6 +202,6 @@ def test_the_state_directory_is_the_one_that_a_run_would_take(build, job):
     )
 
 
-def test_the_list_of_verbs_has_those_in_python(job):
+def test_list_of_verbs_contains_those_in_python(job):
     listed = job.command("--help").stdout
     assert all(f"\n  {verb} " in listed for verb in ("profile", "report", "why"))

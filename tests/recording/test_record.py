@@ -27,7 +27,7 @@ def steps(record) -> list[dict]:
     return found
 
 
-def test_a_step_is_the_report_with_who_and_when(mpi, tmp_path, record):
+def test_step_record_is_the_report_with_program_and_time(mpi, tmp_path, record):
     report = tmp_path / "report.json"
     before = time.time()
     run = mpi.run(
@@ -53,19 +53,19 @@ def test_a_step_is_the_report_with_who_and_when(mpi, tmp_path, record):
     assert "aborted" not in step
 
 
-def test_a_record_alone_is_silent(mpi, tmp_path, record):
+def test_recording_prints_nothing(mpi, tmp_path, record):
     run = mpi.run(2, mpi.observed(), "unclosed", tmp_path / "f", FOREBAY_PROFILE=record)
     assert (run.returncode, run.stderr) == (0, "")
     assert steps(record)[0]["files"][0]["not_closed"] == 2
 
 
-def test_the_trace_is_named_after_the_step(mpi, tmp_path, record):
+def test_trace_is_named_after_the_step(mpi, tmp_path, record):
     mpi.run(1, mpi.observed(), "independent", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_TRACE="1")
     [path] = record.glob("step-*.json")
     assert json.loads(path.read_text())["trace"] == path.stem.replace("step", "trace")
 
 
-def test_a_relative_directory_is_that_of_the_start(mpi, tmp_path, record):
+def test_relative_directory_is_resolved_at_the_start(mpi, tmp_path, record):
     script = tmp_path / "rank.sh"
     script.write_text(f'cd {str(tmp_path)!r}\nexec "$@"\n')
     mpi.run(
@@ -92,7 +92,7 @@ def appears(directory, pattern, process):
     return next(directory.glob(pattern))
 
 
-def test_a_killed_program_leaves_its_unfinished_step(mpi, tmp_path, record):
+def test_killed_program_leaves_an_unfinished_step(mpi, tmp_path, record):
     process = waiting(mpi, tmp_path, record)
     path = appears(record, "step-*.json", process)
     unfinished = json.loads(path.read_text())
@@ -105,7 +105,7 @@ def test_a_killed_program_leaves_its_unfinished_step(mpi, tmp_path, record):
     assert step["program"] == str(mpi.ending())
 
 
-def test_leaving_without_finalize_leaves_it_unfinished(mpi, tmp_path, record):
+def test_exit_without_finalize_leaves_an_unfinished_step(mpi, tmp_path, record):
     mpi.run(1, mpi.ending(), "leaving", tmp_path / "f", FOREBAY_PROFILE=record)
     [step] = steps(record)
     assert not step["finished"]
@@ -113,14 +113,14 @@ def test_leaving_without_finalize_leaves_it_unfinished(mpi, tmp_path, record):
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_abort_is_noted_by_the_rank_that_calls_it(mpi, tmp_path, record, ranks):
+def test_abort_is_recorded_by_the_rank_that_calls_it(mpi, tmp_path, record, ranks):
     run = mpi.run(ranks, mpi.ending(), "aborting", tmp_path / "f", FOREBAY_PROFILE=record)
     assert run.returncode == 7
     [step] = steps(record)
     assert (step["finished"], step["aborted"]) == (False, {"rank": ranks - 1, "code": 7})
 
 
-def test_steps_at_once_do_not_meet(mpi, tmp_path, record):
+def test_concurrent_steps_do_not_interfere(mpi, tmp_path, record):
     running = [
         mpi.start(1, mpi.observed(), "independent", tmp_path / f"f{n}", FOREBAY_PROFILE=record) for n in range(6)
     ]
@@ -132,7 +132,7 @@ def test_steps_at_once_do_not_meet(mpi, tmp_path, record):
     assert sorted(step["files"][0]["path"] for step in found) == [str(tmp_path / f"f{n}") for n in range(6)]
 
 
-def test_spawned_programs_are_steps_of_their_own(openmpi, tmp_path, record):
+def test_spawned_programs_are_separate_steps(openmpi, tmp_path, record):
     report = tmp_path / "report.json"
     run = openmpi.run(
         1, openmpi.observed(), "spawning", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_STATS=report
@@ -152,7 +152,7 @@ def unharmed(mpi, tmp_path, directory, reason):
     assert line.startswith(f"forebay: {directory}/step-") and line.endswith(f"could not be written: {reason}")
 
 
-def test_a_missing_directory_is_said_once(mpi, tmp_path):
+def test_missing_directory_is_reported_once(mpi, tmp_path):
     unharmed(mpi, tmp_path, tmp_path / "nowhere", "No such file or directory")
 
 
@@ -170,11 +170,11 @@ def mounted(tmp_path):
     subprocess.run(["umount", directory], check=False, capture_output=True)
 
 
-def test_a_read_only_directory_is_said_once(mpi, tmp_path, mounted):
+def test_read_only_directory_is_reported_once(mpi, tmp_path, mounted):
     unharmed(mpi, tmp_path, mounted("ro"), "Read-only file system")
 
 
-def test_a_full_directory_is_said_once_and_left_clean(mpi, tmp_path, mounted):
+def test_full_directory_is_reported_once_and_left_clean(mpi, tmp_path, mounted):
     directory = mounted("size=64k")
     with (directory / "filling").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
         while file.write(b"x" * 4096) == 4096:
@@ -183,7 +183,7 @@ def test_a_full_directory_is_said_once_and_left_clean(mpi, tmp_path, mounted):
     assert [path.name for path in directory.iterdir()] == ["filling"]
 
 
-def test_a_directory_that_vanishes_is_said_once(mpi, tmp_path, record):
+def test_vanished_directory_is_reported_once(mpi, tmp_path, record):
     process = waiting(mpi, tmp_path, record)
     path = appears(record, "step-*.json", process)
     path.unlink()

@@ -3,7 +3,7 @@
 from support.mpi import only_file
 
 
-def test_a_split_write_is_one_call_in_which_one_aggregator_wrote(mpi, tmp_path):
+def test_split_write_counts_as_one_call_of_one_aggregator(mpi, tmp_path):
     report, _ = mpi.report(2, mpi.observed(), "split", tmp_path / "f", MPICH_MPIIO_HINTS="*:romio_cb_write=enable")
     writes = only_file(report)["write"]
     assert writes["calls"]["split_collective"] == 2

@@ -14,7 +14,7 @@ def picked(traffic: dict, *names: str) -> list:
     return [traffic[name] for name in names]
 
 
-def test_calls_on_a_stream(mpi, direct, tmp_path):
+def test_stream_calls_are_counted(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "blocks", tmp_path / "f")
     file = only_file(report, "stdio")
     assert run.stdout == ""
@@ -26,7 +26,7 @@ def test_calls_on_a_stream(mpi, direct, tmp_path):
     assert file["read"]["common_sizes"] == [[1, 2], [100, 1], [7, 1], [5, 1]]
 
 
-def test_lines_however_long(mpi, direct, tmp_path):
+def test_lines_of_any_length_are_counted(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "lines", tmp_path / "f")
     file = only_file(report, "stdio")
     assert run.stdout == ""
@@ -35,7 +35,7 @@ def test_lines_however_long(mpi, direct, tmp_path):
     assert picked(file["read"], *names) == [2007, 24013, 0, 1, 2005], "one character was pushed back"
 
 
-def test_characters_by_the_thousand(mpi, direct, tmp_path):
+def test_thousands_of_single_characters_are_counted(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "characters", tmp_path / "f")
     file = only_file(report, "stdio")
     assert run.stdout == "" and (tmp_path / "f.0").stat().st_size == 20010
@@ -50,14 +50,14 @@ def test_characters_by_the_thousand(mpi, direct, tmp_path):
     assert (file["alignment_bytes"], file["not_aligned"]) == (4096, 17061 - aligned)
 
 
-def test_appending_begins_at_the_end(mpi, direct, tmp_path):
+def test_append_starts_at_the_end(mpi, direct, tmp_path):
     report, _ = mpi.report(1, direct, "appended", tmp_path / "f")
     file = only_file(report, "stdio")
     assert picked(file, "opens", "not_aligned") == [2, 2], "700 and 1000 are off 4096, 0 is not"
     assert picked(file["write"], "system_calls", "system_bytes", "consecutive") == [3, 1300, 1]
 
 
-def test_streams_over_descriptors_and_over_other_files(mpi, direct, tmp_path):
+def test_streams_over_descriptors_and_other_files_are_counted(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "turned", tmp_path / "f")
     assert run.stdout == ""
     assert [
@@ -66,7 +66,7 @@ def test_streams_over_descriptors_and_over_other_files(mpi, direct, tmp_path):
     ] == [(f"{tmp_path}/f.0", "stdio", 1, 0, 100), (f"{tmp_path}/f.0.other", "stdio", 1, 0, 200)]
 
 
-def test_a_full_disk_and_a_missing_file_reach_the_program(mpi, direct, tmp_path):
+def test_full_disk_and_a_missing_file_reach_the_program(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "full", tmp_path / "f")
     assert run.stdout == ""
     file = only_file(report, "stdio")

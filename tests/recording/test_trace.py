@@ -25,22 +25,22 @@ def traced(mpi) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("case", ["types", "addresses", "communicators", "nonblocking", "split", "two_handles"])
-def test_programs(mpi, tmp_path, case):
+def test_traced_programs_are_replayed(mpi, tmp_path, case):
     assert_complete(mpi, tmp_path, 4, traced(mpi), case, tmp_path / "f")
 
 
 @pytest.mark.parametrize("case", ["types", "communicators", "split", "shared_pointers"])
-def test_programs_with_romio_of_open_mpi(openmpi, tmp_path, case):
+def test_traced_programs_with_romio_of_open_mpi_are_replayed(openmpi, tmp_path, case):
     """Without "nonblocking": MPI_File_iwrite_at_all crashes in the ROMIO of Open MPI 4.1.4, with or without the library."""
     by_chance = ORDER_BY_CHANCE if case == "shared_pointers" else BY_CHANCE
     assert_complete(openmpi, tmp_path, 4, traced(openmpi), case, tmp_path / "f", by_chance=by_chance, **ROMIO)
 
 
-def test_shared_pointers(mpich, tmp_path):
+def test_shared_pointers_are_replayed(mpich, tmp_path):
     assert_complete(mpich, tmp_path, 4, traced(mpich), "shared_pointers", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
 
 
-def test_collective_calls_of_several_threads(openmpi, tmp_path):
+def test_collective_calls_of_several_threads_are_replayed(openmpi, tmp_path):
     """Open MPI only: MPICH 4.0 needs minutes for collective calls of threads, with or without the library."""
     before, _ = assert_complete(openmpi, tmp_path, 2, traced(openmpi), "threads", tmp_path / "f")
     assert [file["write"]["calls"]["collective"] for file in before["files"]] == [40, 40, 40]
@@ -48,22 +48,22 @@ def test_collective_calls_of_several_threads(openmpi, tmp_path):
     assert len(threads) == 3
 
 
-def test_independent_calls_of_several_threads(mpi, tmp_path):
+def test_independent_calls_of_several_threads_are_replayed(mpi, tmp_path):
     assert_complete(mpi, tmp_path, 2, mpi.observed(), "threads", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
 
 
 @pytest.mark.parametrize("binding", ["MPIF", "MPI", "F08"])
-def test_fortran(mpi, tmp_path, binding):
+def test_fortran_program_is_replayed(mpi, tmp_path, binding):
     program = mpi.compiled(f"fortran-{binding}", f"-DBINDING_{binding}", PROGRAMS / "observed.F90")
     assert_complete(mpi, tmp_path, 2, program, tmp_path / "f")
 
 
-def test_hints_of_the_program_are_given_again(mpich, tmp_path):
+def test_hints_of_the_program_are_replayed(mpich, tmp_path):
     before, _ = assert_complete(mpich, tmp_path, 2, mpich.observed(), "info", tmp_path / "f")
     assert before["files"][0]["hints"]["program"]["cb_buffer_size"] == "65536"
 
 
-def test_an_input_is_made_and_the_original_left_alone(mpi, tmp_path):
+def test_replay_creates_the_input_and_keeps_the_original(mpi, tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"o" * 10_000)
     before, _ = assert_complete(mpi, tmp_path, 2, traced(mpi), "existing", path)
@@ -75,7 +75,7 @@ def test_an_input_is_made_and_the_original_left_alone(mpi, tmp_path):
     assert not copy.with_name("f.gone").exists()
 
 
-def test_an_output_of_an_earlier_run_that_the_program_removes(mpi, tmp_path):
+def test_output_removed_by_the_program_is_replayed(mpi, tmp_path):
     """It is made for the replay to remove: twice, the second time over what the first has left."""
     trace, path, new = tmp_path / "trace", tmp_path / "f", tmp_path / "new"
     path.write_bytes(b"old")
@@ -108,7 +108,7 @@ ALIGNED = "*:cb_nodes=2:cb_config_list=#*:2#:cb_buffer_size=8192"
 @pytest.mark.parametrize(
     "variant, hints", [("full", None), ("full", ALIGNED), ("full", SIEVING), ("independent", SIEVING), ("simple", None)]
 )
-def test_btio(mpi, tmp_path, variant, hints):
+def test_btio_is_replayed(mpi, tmp_path, variant, hints):
     environment = {"MPICH_MPIIO_HINTS": hints} if hints else {}
     trace, elsewhere = tmp_path / "trace", tmp_path / "elsewhere"
     text = deck(tmp_path)
@@ -131,14 +131,14 @@ def kernel(build):
 
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
 @pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
-def test_btio_through_pnetcdf(openmpi, kernel, tmp_path, variant, romio):
+def test_btio_through_pnetcdf_is_replayed(openmpi, kernel, tmp_path, variant, romio):
     assert_complete(
         openmpi, tmp_path, 4, kernel("btio"), "--sweeps", "0", "--variant", variant, deck(tmp_path), **romio
     )
 
 
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
-def test_replib(openmpi, kernel, tmp_path, romio):
+def test_replib_is_replayed(openmpi, kernel, tmp_path, romio):
     assert_complete(
         openmpi, tmp_path, 4, kernel("replib"), "-c", "20", "-t", "0", "-r", "3", "-o", tmp_path / "r", **romio
     )
@@ -146,13 +146,13 @@ def test_replib(openmpi, kernel, tmp_path, romio):
 
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
 @pytest.mark.parametrize("transfer", ["collective", "independent"])
-def test_vpic(openmpi, kernel, tmp_path, transfer, romio):
+def test_vpic_is_replayed(openmpi, kernel, tmp_path, transfer, romio):
     words = ["--particles", "1000", "--steps", "2", "--transfer", transfer, "-o", tmp_path / "v.h5"]
     assert_complete(openmpi, tmp_path, 4, kernel("vpic"), *words, **romio)
 
 
 @pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
-def test_wrf(openmpi, kernel, tmp_path, romio):
+def test_wrf_is_replayed(openmpi, kernel, tmp_path, romio):
     words = [kernel("wrf"), "--nx", "11", "--ny", "9", "--nz", "3", "--variables", "7", "-d", tmp_path]
     assert openmpi.run(4, *words, "--prepare").returncode == 0
     before, _ = assert_complete(openmpi, tmp_path, 4, *words, **romio)
@@ -162,7 +162,7 @@ def test_wrf(openmpi, kernel, tmp_path, romio):
 # ---- Limits and losses ----
 
 
-def test_a_call_is_a_few_bytes(mpi, tmp_path):
+def test_traced_call_takes_a_few_bytes(mpi, tmp_path):
     """BTIO simple: each call has one system call below it."""
     trace = tmp_path / "trace"
     report, _ = mpi.report(
@@ -174,7 +174,7 @@ def test_a_call_is_a_few_bytes(mpi, tmp_path):
     assert sum(path.stat().st_size for path in trace.iterdir()) < 10 * calls
 
 
-def test_the_limit_is_kept_and_told(mpi, tmp_path):
+def test_trace_limit_is_kept_and_reported(mpi, tmp_path):
     trace = tmp_path / "trace"
     run = mpi.run(1, traced(mpi), "many", tmp_path / "f", FOREBAY_MPI_TRACE=trace, FOREBAY_MPI_TRACE_BYTES_MAX=50_000)
     assert run.returncode == 0
@@ -206,7 +206,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_harms_nobody(mpi, tmp_path, small_disk):
+def test_full_disk_does_not_affect_the_program(mpi, tmp_path, small_disk):
     run = mpi.run(1, traced(mpi), "many", tmp_path / "f", FOREBAY_MPI_TRACE=small_disk / "trace")
     assert run.returncode == 0
     assert (tmp_path / "f").stat().st_size == 160_000
@@ -216,13 +216,13 @@ def test_a_full_disk_harms_nobody(mpi, tmp_path, small_disk):
     assert " lost=" in lines[-1] and " lost=0 " not in lines[-1]
 
 
-def test_a_directory_that_cannot_be_made(mpi, tmp_path):
+def test_trace_directory_that_cannot_be_created_is_reported(mpi, tmp_path):
     run = mpi.run(1, mpi.observed(), "own", tmp_path / "f", FOREBAY_MPI_TRACE="/proc/nowhere")
     assert run.returncode == 0 and " ok" in run.stdout
     assert any("rank 0's trace cannot be made" in line for line in said(run))
 
 
-def test_what_was_flushed_before_a_kill_is_readable(mpi, tmp_path):
+def test_trace_flushed_before_a_kill_is_readable(mpi, tmp_path):
     trace = tmp_path / "trace"
     run = mpi.run(2, traced(mpi), "killed", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
     assert run.returncode != 0
@@ -264,7 +264,7 @@ def test_damage_is_named(mpi, tmp_path):
     assert f"{path}: No such file or directory" in refusal()
 
 
-def test_a_partial_trace_ends_where_ranks_can_still_meet(mpi, tmp_path):
+def test_partial_trace_ends_at_the_last_common_call(mpi, tmp_path):
     """Rank 1's trace lacks its last block; collective calls that it lacks are not waited for."""
     trace = tmp_path / "trace"
     mpi.run(2, traced(mpi), "types", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
@@ -273,7 +273,7 @@ def test_a_partial_trace_ends_where_ranks_can_still_meet(mpi, tmp_path):
     assert summary["partial"] and summary["skipped"] > 0 and summary["differences"] == 0
 
 
-def test_files_are_not_overwritten_unasked(mpi, tmp_path):
+def test_replay_does_not_overwrite_files_without_the_option(mpi, tmp_path):
     trace, path = tmp_path / "trace", tmp_path / "f"
     mpi.run(2, traced(mpi), "split", path, FOREBAY_MPI_TRACE=trace)
     path.write_bytes(b"precious")
@@ -291,7 +291,7 @@ def test_files_are_not_overwritten_unasked(mpi, tmp_path):
     assert summary["differences"] == 0 and path.stat().st_size == 4000
 
 
-def test_descriptors_of_the_program_are_left_alone(mpi, tmp_path):
+def test_descriptors_of_the_program_are_unchanged(mpi, tmp_path):
     trace = tmp_path / "trace"
     run = mpi.run(1, traced(mpi), "descriptors", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
     assert run.returncode == 0, run.stderr
@@ -300,13 +300,13 @@ def test_descriptors_of_the_program_are_left_alone(mpi, tmp_path):
 
 
 @pytest.mark.parametrize("case", ["forked", "forked_threads", "signals", "unclosed", "jumping"])
-def test_the_program_is_not_harmed(openmpi, tmp_path, case):
+def test_traced_program_behaves_as_without_the_library(openmpi, tmp_path, case):
     run = openmpi.run(1, openmpi.observed(), case, tmp_path / "f", FOREBAY_MPI_TRACE=tmp_path / "trace")
     assert (run.returncode, run.stdout) == (0, "rank 0 ok\n"), run.stderr
     assert printed(openmpi, tmp_path / "trace")[-1].startswith("0 end finalized")
 
 
-def test_an_abort_is_told(openmpi, tmp_path):
+def test_abort_is_reported(openmpi, tmp_path):
     trace = tmp_path / "trace"
     run = openmpi.run(1, openmpi.observed(), "aborting", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
     assert run.returncode == 7

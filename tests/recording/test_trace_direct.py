@@ -16,18 +16,18 @@ def direct(mpi):
 
 
 @pytest.mark.parametrize("case", ["data_calls", "other_calls", "names", "copied", "lent", "few"])
-def test_system_calls(mpi, tmp_path, case):
+def test_system_calls_are_replayed(mpi, tmp_path, case):
     before, _ = assert_complete(mpi, tmp_path, 2, direct(mpi), case, tmp_path / "f", by_chance=LOCKS)
     assert len(files_of(before, "posix")) >= 2, "a file of each rank"
 
 
 @pytest.mark.parametrize("case", ["blocks", "appended", "turned"])
-def test_streams(mpi, tmp_path, case):
+def test_streams_are_replayed(mpi, tmp_path, case):
     before, _ = assert_complete(mpi, tmp_path, 2, direct(mpi), case, tmp_path / "f")
     assert len(files_of(before, "stdio")) >= 2 and files_of(before, "posix") == []
 
 
-def test_what_cannot_fail_again_is_told(mpi, tmp_path):
+def test_failures_that_replay_cannot_repeat_are_reported(mpi, tmp_path):
     """sendfile failed for a pointer to nowhere, which no trace can repeat; the other failures happen again."""
     trace = tmp_path / "trace"
     mpi.run(1, direct(mpi), "failing", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
@@ -38,7 +38,7 @@ def test_what_cannot_fail_again_is_told(mpi, tmp_path):
 
 
 @pytest.mark.parametrize("variant", ["epio", "fortran"])
-def test_btio_without_mpiio(openmpi, build, tmp_path, variant):
+def test_btio_without_mpiio_is_replayed(openmpi, build, tmp_path, variant):
     """The kernels of `make` are built with Open MPI."""
     deck = tmp_path / "deck"
     deck.write_text(f"w\n0\n3\n12 12 12\n{tmp_path}\n")
@@ -50,19 +50,19 @@ def test_btio_without_mpiio(openmpi, build, tmp_path, variant):
     assert only_file(before, "stdio")["path"] == str(deck)
 
 
-def test_threads_with_descriptors_of_their_own(mpi, tmp_path):
+def test_threads_with_their_own_descriptors_are_replayed(mpi, tmp_path):
     before, _ = assert_complete(mpi, tmp_path, 1, direct(mpi), "threads", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
     assert only_file(before, "posix")["write"]["system_calls"] == 8000
 
 
 @pytest.mark.parametrize("case", ["forked", "signals", "full", "many_files"])
-def test_the_program_is_not_harmed(mpi, tmp_path, case):
+def test_traced_program_behaves_as_without_the_library(mpi, tmp_path, case):
     run = mpi.run(1, direct(mpi), case, tmp_path / "f", FOREBAY_MPI_TRACE=tmp_path / "trace")
     assert (run.returncode, run.stdout) == (0, ""), run.stderr
     assert printed(mpi, tmp_path / "trace")[-1].startswith("0 end finalized")
 
 
-def test_nothing_is_replaced_that_the_program_did_not_find(mpi, tmp_path):
+def test_replay_replaces_no_file_the_program_did_not_find(mpi, tmp_path):
     """It looked for a file and did not find it; by now somebody has made one."""
     trace, path = tmp_path / "trace", tmp_path / "f"
     mpi.run(1, direct(mpi), "full", path, FOREBAY_MPI_TRACE=trace)
@@ -80,7 +80,7 @@ def gaps_s(mpi, trace) -> list[float]:
     return [begin - end for (_, end), (begin, _) in zip(times, times[1:])]
 
 
-def test_thinking_takes_the_share_of_the_time_between_calls(mpi, tmp_path):
+def test_replay_waits_the_share_of_the_time_between_calls(mpi, tmp_path):
     """The program sleeps 0.35 s between its two writes."""
     trace = tmp_path / "trace"
     mpi.run(1, direct(mpi), "slow", tmp_path / "f", FOREBAY_MPI_TRACE=trace)
@@ -102,7 +102,7 @@ def test_thinking_takes_the_share_of_the_time_between_calls(mpi, tmp_path):
     assert longest("0") < was / 2
 
 
-def test_one_asks_for_a_record_that_is_not_there(mpi, tmp_path):
+def test_replay_of_a_missing_record_is_an_error(mpi, tmp_path):
     run = mpi.run(2, direct(mpi), "few", tmp_path / "f", FOREBAY_MPI_TRACE="1")
     assert run.returncode == 0
     [line] = said(run)

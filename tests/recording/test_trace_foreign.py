@@ -54,7 +54,7 @@ def print_trace(mpi, trace) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, timeout=60)
 
 
-def test_a_trace_that_is_no_regular_file_is_refused_without_waiting(mpi, trace):
+def test_trace_that_is_no_regular_file_is_refused_without_waiting(mpi, trace):
     for make in (os.mkfifo, os.mkdir):
         path = rank(trace)
         path.unlink()
@@ -68,7 +68,7 @@ def test_a_trace_that_is_no_regular_file_is_refused_without_waiting(mpi, trace):
             path.touch()
 
 
-def test_a_path_that_leads_out_of_the_directory_is_refused(mpi, trace, tmp_path):
+def test_path_that_leads_out_of_the_directory_is_refused(mpi, trace, tmp_path):
     path, old = rank(trace), f"{tmp_path}/f".encode()
     new = b"/../../x".ljust(len(old), b"x")
     write(path, [block.replace(old, new) for block in blocks(path)])
@@ -85,7 +85,7 @@ def test_control_characters_of_a_trace_do_not_reach_the_terminal(mpi, trace, tmp
     assert b"\x1b" not in said.stdout and b"\x07" not in said.stdout
 
 
-def test_a_forged_trace_ends_no_reader_by_a_signal(mpi, trace, tmp_path):
+def test_forged_trace_does_not_crash_a_reader(mpi, trace, tmp_path):
     path, chance = rank(trace), random.Random(7)
     whole = blocks(path)
     _, summary, _ = replayed(mpi, 1, trace, "--directory", tmp_path / "true")

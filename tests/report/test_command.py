@@ -36,14 +36,14 @@ def test_summary_fits_a_screen(report, name):
     assert "of the run time" in told.stdout
 
 
-def test_summary_of_two_fits_a_screen(report):
+def test_summary_of_two_runs_fits_a_screen(report):
     told = report(DEFAULT, TUNED)
     assert len(told.stdout.splitlines()) <= 40
     assert "B was 1.2 times as fast as A" in told.stdout
     assert "POSIX writes: calls" in told.stdout
 
 
-def test_narrow_terminal(report):
+def test_summary_fits_a_narrow_terminal(report):
     told = report(DEFAULT, COLUMNS="40")
     assert len(told.stdout.splitlines()) <= 40
     # A line to be copied is left whole: half of it would be another command.
@@ -51,7 +51,7 @@ def test_narrow_terminal(report):
     assert copied == ["  export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'"]
 
 
-def test_narrow_terminal_has_the_lines_to_add_whatever_else_it_lacks():
+def test_narrow_terminal_always_shows_the_lines_to_add():
     one = advised(log("mpiio_shared_default"))
     long = "more than fits on a screen of forty columns, " * 9
     others = [msgspec.structs.replace(one.findings[0], title=long, lines=()) for _ in "ab"]
@@ -63,11 +63,11 @@ def test_narrow_terminal_has_the_lines_to_add_whatever_else_it_lacks():
     assert f"\n  {one.findings[0].lines[0]}\n" in told
 
 
-def test_bar_is_told_by_letters(report):
+def test_bar_parts_are_marked_by_letters(report):
     assert re.search(r"slowest rank  W+x+M*\.+", report(DEFAULT).stdout)
 
 
-def test_colour_only_where_a_person_looks(report):
+def test_colour_is_used_only_on_a_terminal(report):
     assert "\x1b" not in report(DEFAULT).stdout
     assert "\x1b[" in on_a_terminal()
     assert not re.search(r"\x1b\[[\d;]*3\d", on_a_terminal(NO_COLOR="1"))
@@ -104,13 +104,13 @@ def test_json_is_one_object(report):
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
 
 
-def test_no_advice(report, tmp_path):
+def test_run_without_advice_has_a_short_summary(report, tmp_path):
     told = report("--no-advice", "--html", tmp_path / "page.html", DEFAULT)
     assert "aggregator" not in told.stdout
     assert "What to do" not in (tmp_path / "page.html").read_text()
 
 
-def test_efficiency_against_a_machine(report, tmp_path):
+def test_report_shows_efficiency_against_a_machine(report, tmp_path):
     machine = pathlib.Path(__file__).parents[2] / "machines" / "lustre-small.toml"
     report("--machine", machine, "--html", tmp_path / "page.html", DEFAULT)
     page = (tmp_path / "page.html").read_text()
@@ -119,7 +119,7 @@ def test_efficiency_against_a_machine(report, tmp_path):
     assert re.search(r"\d{3} % of the peak, at MPI-IO; a cache was in front", page)
 
 
-def test_page_and_pdf(report, tmp_path):
+def test_page_and_pdf_are_written(report, tmp_path):
     told = report("--html", tmp_path / "a.html", "--pdf", tmp_path / "a.pdf", DEFAULT)
     assert told.stderr == f"page: {tmp_path / 'a.html'}\nPDF: {tmp_path / 'a.pdf'}\n"
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
@@ -145,7 +145,7 @@ def test_errors_say_what_to_do(report, arguments, said):
     assert "Traceback" not in told.stderr
 
 
-def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
+def test_interrupted_report_leaves_no_partial_file(tmp_path):
     """Interrupted ever later, until a run is through: there is a whole file or none, and nothing beside it."""
     page = tmp_path / "page.html"
     delay_s = 0.4
@@ -161,7 +161,7 @@ def test_interrupted_at_any_moment_leaves_no_half_file(tmp_path):
     assert page.read_text().endswith("</html>")
 
 
-def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
+def test_full_disk_is_reported_and_leaves_nothing(report, tmp_path):
     """A limit of the file size stands for a full disk: the write fails half way."""
     page = tmp_path / "page.html"
     limited = f"ulimit -f 8; trap '' XFSZ; exec {FOREBAY_PY} report {DEFAULT} --html {page}"
@@ -174,7 +174,7 @@ def test_full_disk_is_told_and_leaves_nothing(report, tmp_path):
 @pytest.mark.parametrize(
     "words", [["-c", "import forebay"], ["-m", "forebay.cli", "--help"], ["-m", "forebay.cli", "report", "--help"]]
 )
-def test_nothing_heavy_is_loaded_before_it_is_needed(words):
+def test_heavy_modules_are_loaded_only_when_needed(words):
     code = f"import runpy, sys, forebay, atexit; loaded = lambda: print([n for n in {HEAVY} if n in sys.modules], file=sys.stderr)\natexit.register(loaded)\n"
     code += "" if words[0] == "-c" else f"from forebay.cli import main\nmain({words[2:]})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -185,7 +185,7 @@ def test_help_has_examples(report):
     assert "forebay report old.darshan new.darshan" in report("--help").stdout
 
 
-def test_last_run_and_its_page_in_the_record(report, tmp_path):
+def test_page_of_the_last_run_is_written_into_its_record(report, tmp_path):
     state = tmp_path / "state"
     files = (record_data.posix_file("/scratch/ada/out.dat"),)
     record_data.record(state, record_data.job_json("1700000000001"), record_data.step(*files))

@@ -19,7 +19,7 @@ def difference(name: str, *profiles):
     return next(one for one in compare(list(profiles)).differences if one.name == name)
 
 
-def test_figures_and_ratios():
+def test_comparison_has_figures_and_ratios():
     first, second = map(log, PAIR)
     calls = difference("POSIX writes: calls", first, second)
     assert calls.values == [metrics.totals(one, "POSIX").write.calls for one in (first, second)]
@@ -36,14 +36,14 @@ def test_most_different_counters_come_first():
     assert "MPI-IO writes: calls" not in names
 
 
-def test_alike_jobs_do_not_differ():
+def test_equal_jobs_have_no_differences():
     same = log(PAIR[0])
     found = compare([same, same])
     assert [table.caption for table in found.tables] == ["What came of it"]
     assert found.verdict.startswith("No clear difference")
 
 
-def test_settings_that_were_changed():
+def test_changed_settings_are_listed():
     first, second = rich_profile(), rich_profile()
     second.programs[0].files[0].hints.environment["cb_nodes"] = "16"
     second.programs[0].files[0].stripe_count = 8
@@ -52,7 +52,7 @@ def test_settings_that_were_changed():
     assert changed == ["MPICH_MPIIO_HINTS", "wrfout_d01: cb_nodes", "wrfout_d01: stripes"]
 
 
-def test_different_programs_are_told_apart_and_shown():
+def test_different_programs_are_shown_separately():
     first, second = log("posix_fpp"), log("small_random")
     text = html(first, second)
     assert "These are different programs (iopat.ompi, pfpp.ompi)" in text
@@ -68,12 +68,12 @@ def test_one_program_in_two_scripts_is_one_program():
     assert compared.notes == [] and "B was 3.0 times as fast as A" in compared.verdict
 
 
-def test_what_forebay_sets_for_each_job_is_no_difference():
+def test_variables_that_forebay_sets_are_no_difference():
     first, second = (profile_of(environment={"FOREBAY_PFS_STATE": name}) for name in "ab")
     assert [one for one in compare([first, second]).differences if one.kind == "setting"] == []
 
 
-def test_axes_are_equal():
+def test_compared_charts_have_equal_axes():
     """A bar of the smaller job is as much shorter than that of the larger as its figure is smaller."""
     reports = job_reports(
         [advised(profile_of(file_of("/a", written=n, calls=n, seconds=1.0))) for n in (100, 400)], None
@@ -93,7 +93,7 @@ def longest_bar_px(chart: Chart) -> float:
     return max(abs(float(right) - float(left)) for left, right in paths)
 
 
-def test_one_document_on_paper_has_both_jobs():
+def test_pdf_contains_both_jobs():
     profiles = [log(name) for name in PAIR]
     reports = job_reports([advised(one) for one in profiles], None)
     made = page.pdf("A and B", reports, compare(profiles), advice=True)
@@ -107,7 +107,7 @@ def test_one_document_on_paper_has_both_jobs():
             assert all(section.name.upper() in text.upper() for section in sections)
 
 
-def test_tables_are_whole_on_paper():
+def test_pdf_has_complete_tables():
     files = [file_of(f"/scratch/file{at:03}", written=at, calls=1, seconds=200.0 - at) for at in range(120)]
     made = page.pdf("one", job_reports([advised(profile_of(*files))], None), None, advice=True)
     text = " ".join(page.extract_text() for page in pypdf.PdfReader(io.BytesIO(made)).pages)

@@ -11,20 +11,20 @@ from forebay import quantities
 
 
 @pytest.mark.parametrize("wall_s", [0.0, None])
-def test_run_without_length(wall_s):
+def test_run_of_zero_length_has_a_page(wall_s):
     text = html(profile_of(file_of("/scratch/a"), wall_s=wall_s))
     assert "The source tells no run time" in text
     assert "How long its I/O took is not told" in text
 
 
-def test_job_without_programs():
+def test_job_without_programs_has_a_page():
     nothing = Profile(source="forebay", path="/nowhere", job=Job(error="no such file", hint="make it"), programs=[])
     text = html(nothing)
     assert "not started: no such file" in text
     assert "no program of it was recorded" in text
 
 
-def test_program_that_did_not_end_properly():
+def test_program_without_proper_end_is_named():
     profile = profile_of()
     profile.programs[0].finished = False
     assert "did not end properly" in html(profile)
@@ -36,7 +36,7 @@ def test_job_that_failed_says_so_first():
     )
 
 
-def test_job_with_several_errors_tells_each():
+def test_job_with_several_errors_shows_each():
     error = "a.sh: line 2: no\n  hint: try b\na.sh: line 3: never\n  hint: try c"
     job = Job(id="1", kind="run", exit_code=125, error=error)
     told = advised(Profile(source="forebay", path="/nowhere", job=job, programs=[]))
@@ -44,7 +44,7 @@ def test_job_with_several_errors_tells_each():
     assert "(1) a.sh: line 2: no (hint: try b). (2)" in told.paragraph
 
 
-def test_job_without_mpiio():
+def test_job_without_mpiio_has_a_page():
     text = html(log("posix_fpp"))
     assert "MPI-IO: " not in text
     assert "The source does not tell which hints were in force." in text
@@ -65,7 +65,7 @@ def test_ten_thousand_files_are_a_page_of_moderate_size():
     assert "/00001<" not in text
 
 
-def test_a_thousand_ranks_are_a_page_of_moderate_size():
+def test_thousand_ranks_are_a_page_of_moderate_size():
     assert len(html(rich_profile())) < 2_000_000
 
 

@@ -28,7 +28,7 @@ def shown(browser, tmp_path, text: str):
 
 
 @pytest.mark.parametrize("name", LOG_NAMES)
-def test_every_section_is_there(name, browser, tmp_path):
+def test_page_has_every_section(name, browser, tmp_path):
     headings = shown(browser, tmp_path, html_of_log(name)).evaluate(HEADINGS)
     assert [heading for heading in headings if heading in SECTIONS] == SECTIONS
     assert "Job" in headings
@@ -36,7 +36,7 @@ def test_every_section_is_there(name, browser, tmp_path):
 
 
 @pytest.mark.parametrize("name", LOG_NAMES)
-def test_figures_are_those_derived(name, browser, tmp_path):
+def test_page_figures_equal_the_metrics(name, browser, tmp_path):
     profile = log(name)
     shown(browser, tmp_path, html_of_log(name))
     tiles = browser.evaluate("[...document.querySelectorAll('.tiles dd')].map(d => d.firstChild.textContent)")
@@ -59,7 +59,7 @@ def test_figures_are_those_derived(name, browser, tmp_path):
     assert told == [quantities.count(number) for number in calls]
 
 
-def test_what_is_known_is_told(browser, tmp_path, rich_page):
+def test_page_shows_all_known_values(browser, tmp_path, rich_page):
     text = shown(browser, tmp_path, rich_page).evaluate("document.body.textContent")
     for told in (
         "1 of 2 hints asked for had no effect", "1 rank wrote", "1 GiB staged out in 2 s", "/nvme/ada",
@@ -70,7 +70,7 @@ def test_what_is_known_is_told(browser, tmp_path, rich_page):
     assert "Exchange between ranks and waiting for them took 38 % of the run time" in text
 
 
-def test_charts_have_words_for_those_who_cannot_see_them(browser, tmp_path, rich_page):
+def test_charts_have_text_alternatives(browser, tmp_path, rich_page):
     shown(browser, tmp_path, rich_page)
     assert browser.evaluate(
         "[...document.querySelectorAll('svg')].every(s => s.querySelector('title').textContent && "
@@ -143,7 +143,7 @@ NAMES = [
 SEEN = {4: "/scratch/line\\nbreak\\ttab", 6: "/scratch/turned\\u202ecod.exe", 7: "/scratch/caf\\xe9"}
 
 
-def test_names_are_text_and_nothing_else(browser, tmp_path):
+def test_names_are_escaped_as_text(browser, tmp_path):
     files = [file_of(name, written=10, calls=1, seconds=1.0) for name in NAMES]
     for file in files:
         file.ranks = 4
@@ -158,7 +158,7 @@ def test_names_are_text_and_nothing_else(browser, tmp_path):
     assert browser.evaluate("document.scripts.length") == 1
 
 
-def test_table_of_files_sorts_and_lines_are_copied(browser, tmp_path):
+def test_files_table_sorts_and_lines_can_be_copied(browser, tmp_path):
     files = [file_of(f"/scratch/f{at}", written=at * 100, calls=1, seconds=10.0 - at) for at in range(1, 9)]
     shown(browser, tmp_path, html(profile_of(*files)))
     column = "[...document.querySelectorAll('table[data-sortable] tbody tr')].map(r => r.cells[0].textContent)"
@@ -170,7 +170,7 @@ def test_table_of_files_sorts_and_lines_are_copied(browser, tmp_path):
     assert "MPICH_MPIIO_HINTS" in browser.evaluate("document.querySelector('pre[data-lines] code').textContent")
 
 
-def test_whole_without_script(browser, tmp_path):
+def test_page_is_complete_without_javascript(browser, tmp_path):
     text = html_of_log("mpiio_shared_cbdisable")
     start, end = text.index("<script>"), text.index("</script>")
     with_script = shown(browser, tmp_path, text).evaluate("document.querySelector('main').innerText")

@@ -59,7 +59,7 @@ def begun(directory, **head):
     return study, study_data.Writer(study)
 
 
-def test_a_sentence_for_each_place_says_what_is_proven(whole):
+def test_summary_states_what_is_proven_for_each_storage(whole):
     proof = whole.verdicts["file-system"].pairing
     first, second = sentences.verdicts(figures(whole))
     assert f"{proof.ratio:.2f} times as fast ({proof.low:.2f} to {proof.high:.2f}, 6 pairs, 95 %)" in first
@@ -68,7 +68,7 @@ def test_a_sentence_for_each_place_says_what_is_proven(whole):
     assert "is not shown to be quicker" in second
 
 
-def test_four_rows_and_each_table_is_labelled(whole):
+def test_summary_has_four_rows_and_labelled_tables(whole):
     told = figures(whole)
     rows = [[cell.text for cell in row] for row in tables.outcome(told).rows]
     assert [row[:2] for row in rows] == [
@@ -86,7 +86,7 @@ def test_four_rows_and_each_table_is_labelled(whole):
     assert all("emulated file system: lustre-small" in caption for caption in captions)
 
 
-def test_the_table_agrees_with_the_pairs_that_decided(whole):
+def test_table_agrees_with_the_final_pairs(whole):
     """Not with the runs of the default nearby in time, which say something else while a machine changes."""
     told = figures(whole)
     for place, rows in zip(told.places, (tables.outcome(told).rows[:2], tables.outcome(told).rows[2:]), strict=True):
@@ -94,7 +94,7 @@ def test_the_table_agrees_with_the_pairs_that_decided(whole):
         assert default == 1 and other == pytest.approx(1 / place.verdict.pairing.ratio)
 
 
-def test_a_verdict_that_keeps_the_default_is_told_with_the_one_it_was_about(tmp_path):
+def test_kept_default_is_reported_with_the_rejected_setting(tmp_path):
     """The other one had a faster run in the search, and the pairing was not its."""
     study, writer = begun(tmp_path / "a.tune")
     study.append_plan("file-system", study_data.plan())
@@ -110,7 +110,7 @@ def test_a_verdict_that_keeps_the_default_is_told_with_the_one_it_was_about(tmp_
     assert tables.outcome(told).rows[1][-1].text == "0.95"
 
 
-def test_a_replayed_search_is_told_by_its_real_runs(tmp_path):
+def test_replayed_search_is_reported_by_its_real_runs(tmp_path):
     """Times of a replay are none of the job."""
     study, writer = begun(tmp_path / "a.tune", replay=True, objective="io")
     plan = msgspec.structs.replace(study_data.plan(), confirm_pairs=2)
@@ -133,7 +133,7 @@ def test_a_replayed_search_is_told_by_its_real_runs(tmp_path):
     assert "search, replay" in [row[1].text for row in tables.runs(told, told.places[0]).rows]
 
 
-def test_a_search_in_which_all_failed_says_how_many(tmp_path):
+def test_search_with_only_failures_reports_their_number(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     writer.run("file-system", "default")
     for value in "12":
@@ -141,7 +141,7 @@ def test_a_search_in_which_all_failed_says_how_many(tmp_path):
     assert tables.outcome(figures(study)).rows[1][1].text == "none of 2 tried counts"
 
 
-def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
+def test_costs_cover_all_runs_and_payback_uses_the_job_time(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     study.append_plan("file-system", study_data.plan(nodes=4))
     for job_s, phase, configuration in (
@@ -176,7 +176,7 @@ def test_costs_are_those_of_all_runs_and_paid_back_by_the_job(tmp_path):
     assert (runs - 1) * gain_s < sum(run.job_s for run in study.runs) <= runs * gain_s * 1.000001
 
 
-def test_a_place_where_the_job_is_slower_says_so(tmp_path):
+def test_slower_storage_is_reported(tmp_path):
     """Faster I/O of a slower job is told as what it is, and pays nothing back."""
     study, writer = begun(tmp_path / "a.tune", objective="io")
     study.append_plan("burst-buffer", study_data.plan())
@@ -197,7 +197,7 @@ def test_a_place_where_the_job_is_slower_says_so(tmp_path):
     assert "never: it gains nothing" in [cell.text for row in tables.cost(told).rows for cell in row]
 
 
-def test_a_gain_that_is_lost_in_the_jobs_noise_pays_nothing_back(tmp_path):
+def test_gain_within_the_noise_of_the_job_has_no_payback(tmp_path):
     study, writer = begun(tmp_path / "a.tune", objective="io")
     study.append_plan("burst-buffer", study_data.plan())
     for io_s, job_s, configuration in (
@@ -213,7 +213,7 @@ def test_a_gain_that_is_lost_in_the_jobs_noise_pays_nothing_back(tmp_path):
     assert any("lost in its noise" in cell for cell in cells)
 
 
-def test_best_so_far_is_a_median_not_a_lucky_run(tmp_path):
+def test_best_so_far_is_a_median(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     for seconds, configuration in (
         (1.0, {}), (0.5, {"a": "1"}), (0.9, {"b": "1"}), (1.0, {}), (0.9, {"a": "1"}), (1.1, {"a": "1"}), (1.0, {})
@@ -222,11 +222,11 @@ def test_best_so_far_is_a_median_not_a_lucky_run(tmp_path):
             "file-system", "search" if configuration else "anchor", configuration, seconds=seconds, job_s=seconds
         )  # fmt: skip
     (place,) = figures(study).places
-    assert place.bests() == pytest.approx([1.0, 0.5, 0.5, 0.5, 0.7, 0.9, 0.9])
+    assert place.best_values() == pytest.approx([1.0, 0.5, 0.5, 0.5, 0.7, 0.9, 0.9])
     assert place.best in ({"a": "1"}, {"b": "1"})
 
 
-def test_rejected_settings_and_runs_are_told_with_their_reasons(whole):
+def test_rejected_settings_and_runs_are_listed_with_reasons(whole):
     told = figures(whole)
     refused = [[cell.text for cell in row] for row in tables.refusals(told).rows]
     assert refused[0] == [
@@ -241,7 +241,7 @@ def test_rejected_settings_and_runs_are_told_with_their_reasons(whole):
     assert last[2].number is None and last[-1].text.startswith("failed; its output is")
 
 
-def test_the_search_is_drawn_with_every_run(whole):
+def test_search_chart_shows_every_run(whole):
     """One mark a run: the paths of the markers are told apart by their ink."""
     told = figures(whole)
     place = told.places[0]
@@ -255,7 +255,7 @@ def test_the_search_is_drawn_with_every_run(whole):
     assert {chart.title for chart in strips} == {one.name for one in study_data.PARAMETERS} and left_out == 0
 
 
-def test_lines_added_are_those_of_the_scripts_that_ran(whole):
+def test_added_lines_are_those_of_the_scripts_that_ran(whole):
     told = figures(whole)
     ((caption, lines),) = records.added_lines(told)
     assert "file system" in caption
@@ -264,7 +264,7 @@ def test_lines_added_are_those_of_the_scripts_that_ran(whole):
     ]
 
 
-def test_lines_added_are_those_of_the_tuned_script_while_it_stands(tmp_path):
+def test_added_lines_come_from_the_tuned_script_while_it_exists(tmp_path):
     job, tuned = tmp_path / "job.sh", tmp_path / "job.tuned.sh"
     job.write_text("#!/bin/bash\nsrun ./a\n")
     tuned.write_text("#!/bin/bash\nexport A=1  # gains much\nsrun ./a\n")
@@ -278,7 +278,7 @@ def test_lines_added_are_those_of_the_tuned_script_while_it_stands(tmp_path):
     assert records.added_lines(told) == []
 
 
-def test_a_disturbed_run_is_drawn_but_not_counted(tmp_path):
+def test_disturbed_run_is_drawn_but_not_counted(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     for seconds, configuration, status in (
         (2.0, {}, "ok"), (1.0, {"a": "1"}, "contaminated"), (1.5, {"b": "1"}, "ok"), (2.0, {}, "ok"),
@@ -289,10 +289,10 @@ def test_a_disturbed_run_is_drawn_but_not_counted(tmp_path):
     (place,) = figures(study).places
     assert place.ratios[1] is None
     assert place.drawn_ratios == pytest.approx([1.0, 0.5, 0.75, 1.0])
-    assert place.best == {"b": "1"} and place.bests()[-1] == pytest.approx(0.75)
+    assert place.best == {"b": "1"} and place.best_values()[-1] == pytest.approx(0.75)
 
 
-def test_without_a_recommendation_the_one_furthest_in_the_final_round_is_told(tmp_path):
+def test_best_setting_of_the_final_round_is_shown_without_a_recommendation(tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     for seconds, configuration in (
         (2.0, {}), (1.9, {"a": "1"}), (1.0, {"b": "1"}), (2.0, {}), (1.9, {"a": "1"}),
@@ -314,7 +314,7 @@ def test_default_and_tuned_are_compared_by_their_records(whole, page):
 
 
 @pytest.mark.parametrize("width", [400, 1200])
-def test_the_page_in_a_browser(width, browser, page):
+def test_tuning_page_works_in_a_browser(width, browser, page):
     browser.ask(
         "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
     )  # fmt: skip
@@ -407,7 +407,7 @@ def test_odd_studies_have_a_page_and_a_summary(make, browser, tmp_path):
     browser.ask("Emulation.clearDeviceMetricsOverride")
 
 
-def test_two_hundred_runs(tmp_path, browser):
+def test_study_of_two_hundred_runs_has_a_page(tmp_path, browser):
     with study_data.whole(tmp_path / "large.tune", runs=190) as study:
         text = tuning.html(study)
     assert len(text) < 2_000_000
@@ -418,7 +418,7 @@ def test_two_hundred_runs(tmp_path, browser):
     assert browser.evaluate(rows) == [202, 103]
 
 
-def test_the_command_takes_a_directory_or_the_file_in_it(report, whole, tmp_path):
+def test_command_accepts_the_study_directory_or_its_file(report, whole, tmp_path):
     in_directory, of_file = (
         json.loads(report(one, "--json").stdout) for one in (whole.directory, whole.directory / "study.jsonl")
     )
@@ -429,7 +429,7 @@ def test_the_command_takes_a_directory_or_the_file_in_it(report, whole, tmp_path
     assert len(first["runs"]) == 32 and first["runs"][0]["ratio"] is not None
 
 
-def test_the_command_writes_summary_page_and_paper(report, tmp_path):
+def test_command_writes_summary_page_and_pdf(report, tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     with study:
         writer.search("file-system", 3)
@@ -443,7 +443,7 @@ def test_the_command_writes_summary_page_and_paper(report, tmp_path):
     assert max(map(len, told.stdout.splitlines())) <= 80
 
 
-def test_a_study_stands_alone(report, whole, tmp_path):
+def test_study_cannot_be_combined_with_other_sources(report, whole, tmp_path):
     two = report(whole.directory, whole.directory)
     assert two.returncode != 0 and "stands alone" in two.stderr
     machine = report(whole.directory, "--machine", tmp_path / "none.toml")
@@ -454,7 +454,7 @@ def test_a_study_stands_alone(report, whole, tmp_path):
     assert newer.stderr.startswith("error: ") and "Traceback" not in newer.stderr
 
 
-def test_records_that_are_gone_are_said_to_be(tmp_path):
+def test_missing_records_are_reported(tmp_path):
     with study_data.whole(tmp_path / "bare.tune", runs=6) as study:
         told = figures(study)
         assert "cannot be compared" in records.pair(told, told.places[0])

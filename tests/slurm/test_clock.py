@@ -38,7 +38,7 @@ def listed(batch):
     return {os.path.basename(source): (int(size), source, target) for size, source, target, _ in lines}
 
 
-def test_the_final_stage_out_begins_in_time_and_everything_arrives(users):
+def test_final_stage_out_starts_in_time_and_everything_arrives(users):
     job = begins(users, SLOW_RATE, WRITE % ("1 2 3", 1000000) + "\n" + WAIT, 20)
     assert users.wait(job) == "FAILED"
     assert users.shown(job)["ExitCode"] == "124:0"
@@ -50,7 +50,7 @@ def test_the_final_stage_out_begins_in_time_and_everything_arrives(users):
     assert users.left() == [] and users.status("n2") == []
 
 
-def test_an_end_that_was_put_off_ends_no_job(users):
+def test_extended_time_limit_does_not_end_the_job(users):
     body = WRITE % ("1", 1000000) + "\nuntil [ -e done ]; do sleep 0.05; done"
     job = begins(users, SLOW_RATE, body, 30)
     users.appears("wrote")
@@ -61,7 +61,7 @@ def test_an_end_that_was_put_off_ends_no_job(users):
     assert users.arrived() == ["1"]
 
 
-def test_the_application_can_write_its_last_checkpoint(users):
+def test_application_can_write_its_last_checkpoint(users):
     """A process that does not catch the signal is not hurt by it."""
     trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\nsleep 300 &\n"
     job = begins(users, f"{SLOW_RATE} --signal-before USR1@5", trap + WRITE % ("1", 1000000) + "\n" + WAIT, 22)
@@ -72,7 +72,7 @@ def test_the_application_can_write_its_last_checkpoint(users):
     assert users.arrived() == ["1", "last"]
 
 
-def test_what_slurm_sends_to_the_batch_shell_reaches_the_job(users):
+def test_signal_of_slurm_to_the_batch_shell_reaches_the_job(users):
     """As `#SBATCH --signal=B:USR1@60` does; Forebay is in the shell's place."""
     trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\n"
     job = begins(users, "", trap + WRITE % ("1", 1000) + "\n" + WAIT, 3000)
@@ -83,13 +83,13 @@ def test_what_slurm_sends_to_the_batch_shell_reaches_the_job(users):
     assert users.arrived() == ["1", "last"]
 
 
-def test_without_it_nothing_is_ended(users):
+def test_job_without_deadline_is_not_ended(users):
     job = begins(users, "--no-deadline", WRITE % ("1", 1000000) + "\nsleep 3", 5)
     assert users.wait(job) == "COMPLETED", users.complained()
     assert users.arrived() == ["1"] and "safe" not in users.complained()
 
 
-def test_what_does_not_fit_is_named_and_can_be_staged_out_later(users):
+def test_files_beyond_the_time_are_named_and_can_be_staged_out_later(users):
     """On an emulated file system of 20 MB/s; Slurm wants the job to end while it is staged out."""
     (users.directory / "slow.toml").write_text(MODEL)
     names = "1 2 3 4 5 6 7 8"
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_named_and_can_be_staged_out_later(users):
     assert users.left() == [] and users.status("n2") == [] and not list(users.state.glob("*NOT-SAFE"))
 
 
-def test_scancel_leaves_time_for_what_fits_into_killwait(users):
+def test_scancel_allows_stage_out_within_killwait(users):
     """Also for a job that does not end by itself."""
     body = "trap '' TERM\n" + WRITE % ("1 2", 1000000) + "\n" + WAIT
     job = begins(users, "", body, 3000)
@@ -125,7 +125,7 @@ def test_scancel_leaves_time_for_what_fits_into_killwait(users):
     users.cluster.wait(lambda: users.left() == [], "the allocation stayed")
 
 
-def test_a_sigterm_that_is_repeated_does_not_stop_the_stage_out(users):
+def test_sigterm_that_is_repeated_does_not_stop_the_stage_out(users):
     (users.directory / "slow.toml").write_text(MODEL)
     job = begins(users, "--pfs-model slow.toml", WRITE % ("1 2", 16 << 20) + "\n" + WAIT, 3000)
     users.appears("wrote")
@@ -137,7 +137,7 @@ def test_a_sigterm_that_is_repeated_does_not_stop_the_stage_out(users):
     assert users.arrived() == ["1", "2"] and users.left() == []
 
 
-def test_killed_while_it_stages_out_the_list_names_what_was_not_safe(users):
+def test_kill_during_stage_out_leaves_a_list_of_unsaved_files(users):
     (users.directory / "slow.toml").write_text(MODEL)
     job = begins(users, "--pfs-model slow.toml", WRITE % ("1 2 3", 64 << 20) + "\n" + WAIT, 3000)
     users.appears("wrote")

@@ -41,14 +41,14 @@ def half_a_job(batch):
     assert (seen["state"], seen["host"]) == ("elsewhere", "n2")
 
 
-def test_a_node_that_lost_its_forebay_stops_no_other_and_is_drained_there(users):
+def test_node_whose_forebay_died_stops_no_other_and_is_drained(users):
     half_a_job(users)
     users.run("srun", "-w", "n2", "forebay", "clean")
     assert users.arrived() == ["rank0", "rank1"]
     assert users.left() == [] and users.status("n2") == []
 
 
-def test_gather_drains_each_node_and_says_what_arrived(batch):
+def test_gather_drains_each_node_and_reports_what_arrived(batch):
     half_a_job(batch)
     (gathered,) = json.loads(batch.run("forebay", "gather", "--json").stdout)
     shown = [gathered[name] for name in ("node", "files", "bytes", "failures", "error")]
@@ -58,7 +58,7 @@ def test_gather_drains_each_node_and_says_what_arrived(batch):
     assert again.stdout == "nothing is left on any node\n" and "n2: nothing is left there" in again.stderr
 
 
-def test_gather_at_the_end_of_a_batch_script(users):
+def test_gather_works_at_the_end_of_a_batch_script(users):
     """On the nodes of the same job; what cannot arrive is told, and stays."""
     users.script(BODY, DW, STAGE_OUT, name="work.sh")
     users.script(
@@ -87,7 +87,7 @@ def test_gather_at_the_end_of_a_batch_script(users):
     assert users.arrived() == ["rank0", "rank1"] and users.left() == []
 
 
-def test_a_node_that_cannot_be_reached_is_named(users):
+def test_node_that_cannot_be_reached_is_named(users):
     half_a_job(users)
     program = users.cluster.build / "bin" / "forebay"
     done = users.run("env", "PATH=/nowhere", program, "gather", check=False)
@@ -106,7 +106,7 @@ exec env -i PATH="$PATH" nsenter --target "$node" --net --mount --uts --pid /bin
 """
 
 
-def test_gather_reaches_nodes_by_a_remote_shell_too(roots):
+def test_gather_reaches_nodes_by_a_remote_shell(roots):
     """Where no Slurm does; only root can enter another host here."""
     roots.state = roots.directory / "state of $USER"
     half_a_job(roots)
@@ -120,7 +120,7 @@ def test_gather_reaches_nodes_by_a_remote_shell_too(roots):
     assert roots.arrived() == ["rank0", "rank1"] and roots.left() == [] and roots.status("n2") == []
 
 
-def test_a_requeued_job_goes_on_from_the_newest_complete_checkpoint(users):
+def test_requeued_job_continues_from_the_newest_complete_checkpoint(users):
     shutil.copy(PROJECT / "examples" / "slurm" / "restart.sh", users.directory)
     # Newer, but one of its files never arrived.
     torn = users.directory / "checkpoints" / "step-0099"

@@ -29,7 +29,7 @@ def listed(batch, node):
     return json.loads(batch.run("forebay", "persistent", "list", "--json", node=node).stdout)
 
 
-def test_one_job_makes_two_use_at_once_and_another_destroys(users):
+def test_allocation_created_by_one_job_is_shared_by_two_and_destroyed(users):
     makes = submit(users, "make", f"echo made > {STRIPED}/a", CREATE, USE)
     assert users.wait(makes) == "COMPLETED", complained(users, "make")
     (one,) = listed(users, "n1")

@@ -14,7 +14,7 @@ LIMIT = "#SBATCH --nodes=1 --ntasks=2 --time=5 --nodelist=n2"
 
 # Python may be in a directory of root's alone.
 @pytest.mark.parametrize("batch", ["root"], indirect=True)
-def test_the_tuner_is_one_job_and_all_its_runs_are_in_it(batch):
+def test_tuner_and_all_its_runs_are_one_slurm_job(batch):
     # A node has a /tmp of its own; where the sources lie there, it does not see them.
     shutil.copytree(PROJECT / "python" / "src", batch.directory / "package")
     shutil.copy(PROJECT / "machines" / "lustre-small.toml", batch.directory / "model.toml")

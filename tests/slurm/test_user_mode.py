@@ -13,7 +13,7 @@ def submitted(batch, example, *options):
     return batch.complained()
 
 
-def test_a_script_that_runs_itself_under_forebay(batch):
+def test_script_can_run_itself_under_forebay(batch):
     complained = submitted(batch, "one-node.sh", "--nodelist=n3")
     assert batch.arrived() == ["host"], complained
     assert (batch.results / "host").read_text() == "n3\n"
@@ -21,7 +21,7 @@ def test_a_script_that_runs_itself_under_forebay(batch):
     assert batch.left() == [] and batch.status("n3") == []
 
 
-def test_on_several_nodes_each_has_a_store_of_its_own(batch):
+def test_each_of_several_nodes_has_its_own_store(batch):
     complained = submitted(batch, "several-nodes.sh")
     assert batch.arrived() == ["rank0", "rank1"], complained
     hosts = {(batch.results / name).read_text().strip() for name in batch.arrived()}

@@ -12,13 +12,13 @@ import time
 import pytest
 
 from support.job import DW
-from support.strace import killed_at, killed_at_each
-from support.trees import CALLS, CAREFUL, PIECE, SEED, forget, goes_on, kept, parts, refused, seen, stage, tree  # noqa: F401
+from support.strace import kill_at_syscall, kill_at_each_syscall
+from support.trees import CALLS, CAREFUL, PIECE, SEED, forget, retry_completes, kept, parts, refused, seen, stage, tree  # noqa: F401
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
 
-def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
+def test_tree_is_copied_unchanged_and_skipped_the_second_time(job, tree):
     done = stage(job, "out", "in", "out", "--json")
     assert done.returncode == 0, done.stderr
     account = json.loads(done.stdout)
@@ -33,17 +33,17 @@ def test_a_tree_arrives_as_it_is_and_again_it_is_there_already(job, tree):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_killed_at_any_step_it_ends_in_the_same_state(job, tree, call):
+def test_staging_killed_at_any_step_ends_in_the_same_state(job, tree, call):
     met = 0
     words = ("stage", "out", *CAREFUL, "in", "out")
-    for _ in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
-        goes_on(job, tree)
+    for _ in kill_at_each_syscall(job, call, *words, threads=True, again=lambda: forget(job)):
+        retry_completes(job, tree)
         forget(job)
         met += 1
     assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
 
 
-def test_killed_at_random_moments_it_ends_in_the_same_state(job, tree):
+def test_staging_killed_at_random_moments_ends_in_the_same_state(job, tree):
     (tree / "slow").write_bytes(random.Random(SEED).randbytes(40 * PIECE))
     draw = random.Random(SEED)
     words = ("out", *CAREFUL, "--rate", "8MiB/s", "in", "out")
@@ -58,7 +58,7 @@ def test_killed_at_random_moments_it_ends_in_the_same_state(job, tree):
                 time.sleep(draw.uniform(0, 0.2))
                 process.kill()
                 process.communicate()
-        goes_on(job, tree)
+        retry_completes(job, tree)
         forget(job)
 
 
@@ -79,7 +79,7 @@ def begun_in_background(job, tree, *words):
     return started.stdout.strip()
 
 
-def test_cancel_stops_it_and_leaves_no_half_file_and_retry_goes_on(job, tree):
+def test_cancel_leaves_no_partial_file_and_retry_continues(job, tree):
     id = begun_in_background(job, tree)
     assert running(job)
     began = time.monotonic()
@@ -95,7 +95,7 @@ def test_cancel_stops_it_and_leaves_no_half_file_and_retry_goes_on(job, tree):
     assert seen(job.directory / "out") == seen(tree)
 
 
-def test_a_second_process_does_not_carry_it_out_too(job, tree):
+def test_second_process_does_not_carry_out_the_same_staging(job, tree):
     id = begun_in_background(job, tree)
     second = stage(job, "retry", id)
     assert second.returncode == 1
@@ -103,7 +103,7 @@ def test_a_second_process_does_not_carry_it_out_too(job, tree):
     assert stage(job, "cancel", id).returncode == 0
 
 
-def test_in_the_background_it_can_be_waited_for(job, tree):
+def test_background_staging_can_be_waited_for(job, tree):
     started = stage(job, "out", "--background", "in", "out")
     id = started.stdout.strip()
     assert stage(job, "wait", id).returncode == 0
@@ -112,7 +112,7 @@ def test_in_the_background_it_can_be_waited_for(job, tree):
     assert seen(job.directory / "out") == seen(tree)
 
 
-def test_ctrl_c_stops_it_and_leaves_no_half_file(job, tree):
+def test_ctrl_c_stops_staging_and_leaves_no_partial_file(job, tree):
     (tree / "slow").write_bytes(bytes(8 << 20))
     process = job.forebay_starts("stage", "out", "--rate", "1MiB", "in", "out")
     status, err = job.stop_when(process, lambda: parts(job), signal.SIGINT)
@@ -120,7 +120,7 @@ def test_ctrl_c_stops_it_and_leaves_no_half_file(job, tree):
     assert parts(job) == []
 
 
-def test_in_and_lists_and_single_files(job, tree):
+def test_stage_in_lists_and_single_files_are_copied(job, tree):
     assert stage(job, "in", "in", "store in").returncode == 0
     assert seen(job.directory / "store in") == seen(tree)
     (job.directory / "list").write_text("in/large 'a b/large'\n\nin/deep/small\\ 0 c/\n")
@@ -136,7 +136,7 @@ def test_in_and_lists_and_single_files(job, tree):
 @pytest.mark.parametrize(
     ("source", "reason"), [("nothing", "does not exist"), ("loop", "symbolic links"), ("fifo", "is not a file")]
 )
-def test_a_source_that_cannot_be_staged_is_refused_and_nothing_stays(job, tree, source, reason):
+def test_unusable_source_is_refused_and_leaves_nothing(job, tree, source, reason):
     (job.directory / "loop").symlink_to("loop")
     os.mkfifo(job.directory / "fifo")
     done = stage(job, "out", source, "out")
@@ -145,7 +145,7 @@ def test_a_source_that_cannot_be_staged_is_refused_and_nothing_stays(job, tree, 
     assert not (job.directory / "out").exists() and kept(job) == []
 
 
-def test_what_is_no_file_is_reported_and_the_rest_arrives(job, tree):
+def test_special_file_is_reported_and_the_rest_arrives(job, tree):
     os.mkfifo(tree / "fifo")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tree / "socket"))
@@ -161,7 +161,7 @@ def test_what_is_no_file_is_reported_and_the_rest_arrives(job, tree):
     assert seen(job.directory / "out").keys() == seen(tree).keys()
 
 
-def test_two_things_for_one_place_are_an_error(job, tree):
+def test_two_sources_for_one_destination_are_an_error(job, tree):
     (job.directory / "list").write_text("in/large x\n'in/deep/small 0' x\n")
     done = stage(job, "out", "--list", "list")
     assert done.returncode == 123
@@ -169,7 +169,7 @@ def test_two_things_for_one_place_are_an_error(job, tree):
     assert (job.directory / "x").read_bytes() == (tree / "large").read_bytes()
 
 
-def test_two_stagings_of_one_file_at_once_leave_a_whole_one(job, tree):
+def test_two_concurrent_stagings_of_one_file_leave_a_complete_one(job, tree):
     both = [job.forebay_starts("stage", "out", "in/large", "x") for _ in range(2)]
     assert [process.communicate() and process.returncode for process in both] == [0, 0]
     assert (job.directory / "x").read_bytes() == (tree / "large").read_bytes()
@@ -202,7 +202,7 @@ def test_full_target_loses_nothing_and_retry_completes_once_there_is_room(job, t
     assert seen(small / "out") == seen(tree)
 
 
-def test_a_target_directory_that_vanishes_is_made_again(job, tree):
+def test_vanished_target_directory_is_created_again(job, tree):
     (job.directory / "out" / "deep" / "small 0").mkdir(parents=True)
     assert stage(job, "out", "in", "out").returncode == 123
     (one,) = kept(job)
@@ -211,7 +211,7 @@ def test_a_target_directory_that_vanishes_is_made_again(job, tree):
     assert (job.directory / "out" / "deep" / "small 0").read_bytes() == (tree / "deep" / "small 0").read_bytes()
 
 
-def test_attributes_that_the_target_holds_are_kept_and_others_are_named(job, tree):
+def test_attributes_the_target_supports_are_kept_and_others_named(job, tree):
     try:
         os.setxattr(tree / "large", "user.origin", b"run 7")
     except OSError:
@@ -246,7 +246,7 @@ def test_owners_are_kept_where_that_is_permitted(job, tree):
     assert (job.directory / "out" / "large").stat().st_uid == 1234, "mended though the content is there"
 
 
-def test_a_source_that_may_not_be_read_is_named_with_the_remedy(job, tree):
+def test_unreadable_source_is_named_with_a_remedy(job, tree):
     if os.geteuid() == 0:
         job.as_nobody()
         for path in [tree, *tree.rglob("*")]:
@@ -260,7 +260,7 @@ def test_a_source_that_may_not_be_read_is_named_with_the_remedy(job, tree):
     assert stage(job, "retry", one["id"]).returncode == 0
 
 
-def test_a_damaged_journal_is_said_with_what_to_do(job, tree):
+def test_damaged_journal_is_reported_with_a_hint(job, tree):
     id = begun_in_background(job, tree)
     assert stage(job, "cancel", id).returncode == 0
     (job.state / "stagings" / f"{id}.journal").write_bytes(b"\x5a" * 8192)
@@ -270,7 +270,7 @@ def test_a_damaged_journal_is_said_with_what_to_do(job, tree):
     assert stage(job, "status").returncode == 1
 
 
-def test_a_jobs_stage_out_that_failed_is_told_of_and_gone_on_with(job):
+def test_failed_stage_out_of_a_job_is_reported_and_continued(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b", DW, STAGE_OUT
     )
@@ -290,7 +290,7 @@ def test_a_jobs_stage_out_that_failed_is_told_of_and_gone_on_with(job):
     job.leaves_nothing()
 
 
-def test_what_is_written_into_a_kept_allocation_is_staged_out_too(job):
+def test_files_written_into_a_kept_allocation_are_staged_out(job):
     """The journal is no reason to overlook what was changed after the stage-out."""
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a",
@@ -308,18 +308,18 @@ def test_what_is_written_into_a_kept_allocation_is_staged_out_too(job):
     job.leaves_nothing()
 
 
-def test_killed_in_its_stage_out_a_job_is_gone_on_with(job):
+def test_job_killed_in_its_stage_out_is_continued(job):
     job.script("mkdir $DW_JOB_STRIPED/out; for i in 1 2 3; do echo $i > $DW_JOB_STRIPED/out/$i; done", DW, STAGE_OUT)
     killed = 0
     for call, number in (("fsync", 1), ("fsync", 2), ("rename", 5), ("pwrite64", 30)):
-        killed += killed_at(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
+        killed += kill_at_syscall(job, call, number, "run", *job.where, "job.sh", threads=True) is not None
         assert job.command("clean", "--kill").returncode == 0
         job.leaves_nothing()
         subprocess.run(["rm", "-rf", job.directory / "results"], check=True)
     assert killed >= 3
 
 
-def test_results_that_were_taken_away_since_are_staged_out_again(job):
+def test_results_removed_since_are_staged_out_again(job):
     """A scratch file system that is purged between the job and the cleaning up after it."""
     job.script(
         "mkdir $DW_JOB_STRIPED/out; echo a > $DW_JOB_STRIPED/out/a; echo b > $DW_JOB_STRIPED/out/b", DW, STAGE_OUT
@@ -333,7 +333,7 @@ def test_results_that_were_taken_away_since_are_staged_out_again(job):
 
 
 @pytest.mark.parametrize("store", ["directory", "memory"])
-def test_a_destination_that_leads_into_the_allocation_is_refused(job, store):
+def test_destination_inside_the_allocation_is_refused(job, store):
     """What would arrive there would be removed with the allocation."""
     if store == "memory":
         job.in_memory()

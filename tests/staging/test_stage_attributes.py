@@ -23,7 +23,7 @@ def attributes(path):
 
 
 @pytest.mark.parametrize("name", ["large", "deep/small 0"])
-def test_they_are_mended_where_contents_are_compared_and_only_there(job, tree, name):
+def test_attributes_are_repaired_only_where_contents_are_compared(job, tree, name):
     source, target = tree / name, job.directory / "out" / name
     try:
         os.setxattr(source, "user.same", b"same")
@@ -99,7 +99,7 @@ def test_owners_that_the_target_does_not_keep_are_noted(job, tree):
     assert (job.directory / "out" / "large").stat().st_uid == 0
 
 
-def test_a_hard_link_that_the_target_does_not_make_becomes_a_file_and_is_noted(job, tree):
+def test_unsupported_hard_link_becomes_a_file_and_is_noted(job, tree):
     calls = "link,linkat"
     words = ("stage", "out", *CAREFUL, "--json", "in", "out")
     _, done = traced_calls(job, calls, *words, strace=["-e", f"inject={calls}:error=EPERM"])

@@ -37,7 +37,7 @@ def retried(job) -> None:
 
 
 @pytest.mark.parametrize("error", ["EIO", "ESTALE"])
-def test_directory_is_never_wider_than_its_source_after_a_transient_error(job, tree, error):
+def test_directory_mode_is_never_wider_than_its_source_after_an_error(job, tree, error):
     for path in ("closed", "closed/secret"):
         for number in (1, 2, 3, 4):
             for place in ("in", "out"):

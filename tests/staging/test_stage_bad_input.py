@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from support.job import DW
-from support.strace import held_at, traced
+from support.strace import pause_at_syscall, traced
 from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
@@ -28,7 +28,7 @@ def mounted(directory, options):
 
 
 @ONLY_ROOT
-def test_a_full_target_is_told_of_once_with_what_is_needed_and_what_is_free(job, tree):
+def test_full_target_is_reported_once_with_needed_and_free_space(job, tree):
     for number in range(40):
         (tree / f"much {number}").write_bytes(random.Random(number).randbytes(64 << 10))
     with mounted(job.directory / "small", "size=1M") as small:
@@ -53,7 +53,7 @@ def test_a_full_target_is_told_of_once_with_what_is_needed_and_what_is_free(job,
 
 
 @ONLY_ROOT
-def test_a_target_that_takes_no_more_files_is_told_of_too(job, tree):
+def test_target_without_free_inodes_is_reported(job, tree):
     with mounted(job.directory / "small", "size=8M,nr_inodes=5") as small:
         assert stage(job, "out", "in", "small/out").returncode == 123
         (one,) = kept(job)
@@ -63,7 +63,7 @@ def test_a_target_that_takes_no_more_files_is_told_of_too(job, tree):
         assert seen(small / "out") == seen(tree)
 
 
-def test_a_quota_that_is_used_up_is_called_so(job, tree):
+def test_exhausted_quota_is_reported_as_such(job, tree):
     ended = traced(job, "symlink,symlinkat", "error=EDQUOT", "stage", "out", "in", "out", threads=True).wait(LIMIT_S)
     (one,) = kept(job)
     assert ended == 123 and one["missing_files"] > 0
@@ -74,7 +74,7 @@ def test_a_quota_that_is_used_up_is_called_so(job, tree):
 
 
 @ONLY_ROOT
-def test_a_job_whose_destination_is_full_keeps_its_data_until_there_is_room(job):
+def test_job_with_a_full_destination_keeps_its_data_until_space_is_free(job):
     job.script(
         "mkdir $DW_JOB_STRIPED/out; for i in {1..30}; do head -c 64K /dev/urandom > $DW_JOB_STRIPED/out/$i; done",
         DW,
@@ -100,7 +100,7 @@ def failures(job):
 
 @pytest.mark.parametrize("call", ["ftruncate", "fchmod", "fsync", "rename"])
 def test_target_directory_removed_during_staging_fails_and_retry_completes(job, tree, call):
-    with held_at(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+    with pause_at_syscall(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         remove = ["rm", "-rf", job.directory / "out"]
         wait_until(lambda: subprocess.run(remove).returncode == 0, what="the directory to be empty")  # threads write on
     left = kept(job)
@@ -113,8 +113,8 @@ def test_target_directory_removed_during_staging_fails_and_retry_completes(job, 
     assert files_seen(job.directory / "out") == files_seen(tree) and parts(job) == []
 
 
-def test_a_directory_that_takes_the_place_of_a_file_meanwhile_is_left_alone(job, tree):
-    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+def test_directory_that_replaces_a_file_meanwhile_is_not_changed(job, tree):
+    with pause_at_syscall(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         (job.directory / "out" / "large").mkdir()
         (job.directory / "out" / "large" / "precious").write_text("x")
     assert process.returncode == 123
@@ -123,8 +123,10 @@ def test_a_directory_that_takes_the_place_of_a_file_meanwhile_is_left_alone(job,
 
 
 @pytest.mark.parametrize("kind", ["directory", "fifo", "link", "nothing"])
-def test_a_source_file_that_becomes_something_else_meanwhile_is_reported(job, tree, kind):
-    with held_at(job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out") as process:
+def test_source_file_that_becomes_something_else_meanwhile_is_reported(job, tree, kind):
+    with pause_at_syscall(
+        job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out"
+    ) as process:
         (tree / "large").unlink()
         (tree / "deep" / "the same").unlink()
         if kind == "directory":
@@ -140,8 +142,10 @@ def test_a_source_file_that_becomes_something_else_meanwhile_is_reported(job, tr
     assert (job.directory / "out" / "deep" / "small 1").exists() and parts(job) == []
 
 
-def test_a_source_directory_that_becomes_a_file_meanwhile_is_reported(job, tree):
-    with held_at(job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out") as process:
+def test_source_directory_that_becomes_a_file_meanwhile_is_reported(job, tree):
+    with pause_at_syscall(
+        job, "mkdir", (job.directory / "out").exists, "stage", "out", *CAREFUL, "in", "out"
+    ) as process:
         subprocess.run(["rm", "-rf", tree / "deep"], check=True)
         (tree / "deep").write_text("a file")
     assert process.returncode == 123 and failures(job) and parts(job) == []
@@ -153,7 +157,7 @@ def test_a_source_directory_that_becomes_a_file_meanwhile_is_reported(job, tree)
     assert seen(job.directory / "plain" / "out") == seen(tree)
 
 
-def test_links_that_lead_in_a_circle_arrive_as_they_are_and_are_no_target(job, tree):
+def test_looping_links_are_copied_as_links_and_refused_as_target(job, tree):
     (tree / "a").symlink_to("b")
     (tree / "b").symlink_to("a")
     (tree / "up").symlink_to("..")
@@ -166,7 +170,7 @@ def test_links_that_lead_in_a_circle_arrive_as_they_are_and_are_no_target(job, t
 
 
 @pytest.mark.parametrize("spelling", ["sub/../x", "./x", "linked/x", "//x"])
-def test_one_place_in_two_spellings_is_given_to_one_source_only(job, tree, spelling):
+def test_one_destination_in_two_spellings_gets_one_source_only(job, tree, spelling):
     (job.directory / "sub").mkdir()
     (job.directory / "linked").symlink_to(".")
     (job.directory / "list").write_text(
@@ -178,13 +182,13 @@ def test_one_place_in_two_spellings_is_given_to_one_source_only(job, tree, spell
     assert (job.directory / "x").read_bytes() == (tree / "large").read_bytes()
 
 
-def test_the_same_line_twice_is_no_error(job, tree):
+def test_repeated_line_is_no_error(job, tree):
     (job.directory / "list").write_text("in/large x\nin/large x\n")
     assert stage(job, "out", "--list", "list").returncode == 0
     assert (job.directory / "x").read_bytes() == (tree / "large").read_bytes()
 
 
-def test_a_path_longer_than_the_system_takes_fails_alone_and_clearly(job, tree):
+def test_path_beyond_the_system_limit_fails_alone_and_is_named(job, tree):
     name, here = "d" * 200, os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for _ in range(25):  # 5,000 bytes

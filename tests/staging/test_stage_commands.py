@@ -13,7 +13,7 @@ def listed(job, content):
     return stage(job, "out", "--list", "list")
 
 
-def test_a_name_in_a_list_may_begin_with_a_number_sign(job):
+def test_name_in_a_list_can_begin_with_a_number_sign(job):
     for name in ("#first", "# second", "third"):
         (job.directory / name).write_text(name)
     done = listed(job, b"#first #1\n'# second' 2#\nthird \"# 3\"\n")
@@ -22,7 +22,7 @@ def test_a_name_in_a_list_may_begin_with_a_number_sign(job):
         assert (job.directory / target).read_text() == source
 
 
-def test_a_comment_in_a_list_is_refused_and_nothing_is_left_out_silently(job):
+def test_comment_in_a_list_is_refused(job):
     (job.directory / "a").touch()
     for line in ("# these are the results", "#a"):
         done = listed(job, f"a b\n{line}\n".encode())
@@ -31,7 +31,7 @@ def test_a_comment_in_a_list_is_refused_and_nothing_is_left_out_silently(job):
     assert not (job.directory / "b").exists() and kept(job) == []
 
 
-def test_a_list_whose_lines_end_as_on_windows_means_the_same_names(job):
+def test_list_with_windows_line_ends_names_the_same_files(job):
     for name in ("a", "c", "e\r"):
         (job.directory / name).write_text(name)
     done = listed(job, b"a b\r\n\r\n'c' 'd'\r\n'e\r' 'f\r'\n")
@@ -40,14 +40,14 @@ def test_a_list_whose_lines_end_as_on_windows_means_the_same_names(job):
     assert not (job.directory / "b\r").exists() and not (job.directory / "d\r").exists()
 
 
-def test_a_zero_byte_in_a_list_is_refused(job):
+def test_zero_byte_in_a_list_is_refused(job):
     (job.directory / "#").touch()
     done = listed(job, b"\0 b\n")
     assert done.returncode == 1
     refused(done, "list: line 1: a zero byte", "hint: ")
 
 
-def test_what_is_no_file_is_refused_with_a_hint_that_can_be_followed(job):
+def test_special_file_as_source_is_refused_with_a_usable_hint(job):
     os.mkfifo(job.directory / "fifo")
     for source in ("fifo", "/dev/null"):
         done = stage(job, "out", source, "copy")
@@ -77,7 +77,7 @@ def test_full_state_directory_is_reported_with_a_hint_and_left_empty(job, kib):
 
 
 @pytest.mark.parametrize("verb", ["status", "wait", "cancel", "retry", "list"])
-def test_help_says_that_a_job_may_be_named(job, verb):
+def test_help_names_jobs_as_selection(job, verb):
     assert "job" in stage(job, verb, "--help").stdout.partition("ID")[2].partition("Options:")[0]
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support.job import DW, finished
-from support.strace import killed_at
+from support.strace import kill_at_syscall
 from support.trees import CAREFUL, arrived, files_seen, kept, parts, refused, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
@@ -18,7 +18,7 @@ DAY_S = 24 * 60 * 60
 
 def killed(job):
     """The id of a staging that was killed with a half file in hand."""
-    assert killed_at(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
+    assert kill_at_syscall(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
     (one,) = kept(job)
     assert one["state"] == "interrupted"
     return one["id"]
@@ -40,7 +40,7 @@ def running(job):
     return started.stdout.strip()
 
 
-def test_cancel_of_one_that_was_killed_leaves_no_half_file_and_retry_goes_on(job, tree):
+def test_cancel_of_a_killed_staging_leaves_no_partial_file(job, tree):
     id = killed(job)
     done = stage(job, "cancel", id)
     assert done.returncode == 0 and parts(job) == [], done.stderr
@@ -50,7 +50,7 @@ def test_cancel_of_one_that_was_killed_leaves_no_half_file_and_retry_goes_on(job
     arrived(job, tree)
 
 
-def test_what_is_forgotten_leaves_nothing_half_done_and_is_no_reason_to_fail(job, tree):
+def test_forgotten_staging_leaves_no_partial_file_and_no_failure(job, tree):
     id = killed(job)
     assert stage(job, "wait").returncode == 123
     done = stage(job, "forget", id)
@@ -63,7 +63,7 @@ def test_what_is_forgotten_leaves_nothing_half_done_and_is_no_reason_to_fail(job
     assert files_seen(job.directory / "out") == files_seen(tree)
 
 
-def test_what_failed_is_forgotten_and_what_has_arrived_stays(job, tree):
+def test_forget_drops_failures_and_keeps_delivered_files(job, tree):
     id = failed(job)
     done = stage(job, "forget", "--json", id)
     assert done.returncode == 0, done.stderr
@@ -72,7 +72,7 @@ def test_what_failed_is_forgotten_and_what_has_arrived_stays(job, tree):
     assert (job.directory / "out" / "deep" / "small 1").read_bytes() == (tree / "deep" / "small 1").read_bytes()
 
 
-def test_one_that_runs_is_not_forgotten(job):
+def test_running_staging_is_not_forgotten(job):
     id = running(job)
     done = stage(job, "forget", id)
     assert done.returncode == 1
@@ -83,7 +83,7 @@ def test_one_that_runs_is_not_forgotten(job):
     assert kept(job) == []
 
 
-def test_a_job_is_not_forgotten(job):
+def test_job_is_not_forgotten(job):
     job.script("touch running; until [ -e go ]; do sleep 0.01; done", DW)
     process = job.start()
     wait_until((job.directory / "running").exists)
@@ -97,7 +97,7 @@ def test_a_job_is_not_forgotten(job):
 
 
 @pytest.mark.parametrize("words", [["status"], ["wait"], ["list"], ["list", "--failed"]], ids=" ".join)
-def test_a_journal_that_cannot_be_read_is_no_success_and_the_others_are_told_of(job, tree, words):
+def test_unreadable_journal_is_a_failure_and_the_others_are_listed(job, tree, words):
     assert stage(job, "wait", stage(job, "out", "--background", "in", "out").stdout.strip()).returncode == 0
     (done,) = kept(job)
     journal = job.state / "stagings" / "17.journal"
@@ -137,7 +137,7 @@ def test_finished_background_staging_is_kept_for_days_then_forgotten(job, tree):
     refused(gone, f"there is no staging {begun[0]}", "hint: forebay stage list", "7 days")
 
 
-def test_more_may_be_remembered_than_a_process_may_have_open_files(job):
+def test_stagings_can_outnumber_the_open_file_limit(job):
     (job.directory / "one").touch()
     done = job.state / "stagings" / f"{in_background(job, 'copy')}.journal"
     for number in range(60):

@@ -9,8 +9,21 @@ import signal
 import pytest
 
 from support.job import DW, finished
-from support.strace import EVERY_POINT, calls_made, held_at, killed_at_each, points, traced
-from support.trees import CALLS, CAREFUL, PIECE, SEED, arrived, files_seen, forget, goes_on, kept, parts, seen, stage
+from support.strace import EVERY_POINT, calls_made, pause_at_syscall, kill_at_each_syscall, points, traced
+from support.trees import (
+    CALLS,
+    CAREFUL,
+    PIECE,
+    SEED,
+    arrived,
+    files_seen,
+    forget,
+    retry_completes,
+    kept,
+    parts,
+    seen,
+    stage,
+)
 from support.trees import tree  # noqa: F401 (a fixture)
 from support.waiting import wait_until
 
@@ -76,7 +89,7 @@ def test_stage_sigint_at_any_step_leaves_no_partial_and_retry_completes(job, tre
         is_old_or_new(job, tree)
         assert parts(job) == [] and seen(tree) == before
         if status != 0:
-            goes_on(job, tree, was_there=True)
+            retry_completes(job, tree, was_there=True)
         forget(job)
     assert met > 0 or call in ("link", "linkat", "symlink", "symlinkat", "mkdir"), f"{call} is never called"
 
@@ -87,7 +100,7 @@ def test_stage_cancelled_at_any_step_leaves_no_partial_and_retry_completes(job, 
     for moment in (moments(job)[number] for number in at):
         an_older_version(job)
         # Slowly, so that it is not done before it looks whether it is cancelled.
-        with held_at(job, call, moment, "stage", "out", *CAREFUL, "--rate", "256KiB", "in", "out") as held:
+        with pause_at_syscall(job, call, moment, "stage", "out", *CAREFUL, "--rate", "256KiB", "in", "out") as held:
             left = kept(job) if held is not None else []  # at its last step it has forgotten it
             if left:
                 cancel = job.forebay_starts("stage", "cancel", left[0]["id"])
@@ -102,7 +115,7 @@ def test_stage_cancelled_at_any_step_leaves_no_partial_and_retry_completes(job, 
             stopped += held.returncode == 123
             is_old_or_new(job, tree)
             assert parts(job) == [] and seen(tree) == before
-            goes_on(job, tree, was_there=True)
+            retry_completes(job, tree, was_there=True)
         assert files_seen(out) == files_seen(tree)
         forget(job)
     assert stopped > 0
@@ -111,7 +124,7 @@ def test_stage_cancelled_at_any_step_leaves_no_partial_and_retry_completes(job, 
 @pytest.mark.parametrize("call", ["mkdir", "pwrite64", "fsync", "rename", "renameat2", "linkat"])
 def test_staging_of_same_files_succeeds_after_another_was_killed(job, tree, call):
     words = ("stage", "out", *CAREFUL, "in", "out")
-    for number in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
+    for number in kill_at_each_syscall(job, call, *words, threads=True, again=lambda: forget(job)):
         (tree / "large").write_bytes(bytes([number % 256]) * (2 * PIECE))  # and the source is a newer one meanwhile
         left = kept(job)
         done = stage(job, "out", "in", "out")
@@ -131,7 +144,7 @@ def test_concurrent_stagings_never_expose_a_partial_file(job, tree, call, at):
     first, second = (tree / "large").read_bytes(), bytes(2 * PIECE + 1)
     for moment in (moments(job)[number] for number in at):
         (tree / "large").write_bytes(first)
-        with held_at(job, call, moment, "stage", "out", *CAREFUL, "in", "out") as held:
+        with pause_at_syscall(job, call, moment, "stage", "out", *CAREFUL, "in", "out") as held:
             if held is not None:
                 met += 1
                 (job.directory / "newer").write_bytes(second)
@@ -166,7 +179,7 @@ def test_journal_without_flock_is_carried_out_by_one_process(job, tree):
     assert seen(job.directory / "out") == seen(tree) and parts(job) == []
 
 
-def test_stopped_after_the_last_file_the_directories_are_finished(job, tmp_path):
+def test_staging_stopped_after_the_last_file_finishes_directories(job, tmp_path):
     """Twelve files are one batch: the second sync is that of their names, after which no file is left."""
     source = job.directory / "in"
     (source / "deep").mkdir(parents=True)
@@ -231,7 +244,7 @@ def test_stage_stopped_while_listing_sources_stops_within_a_directory(job, slow,
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
-def test_a_retry_that_looks_again_can_be_stopped(job, slow, tmp_path, how):
+def test_retry_that_scans_again_can_be_stopped(job, slow, tmp_path, how):
     process = slowly(job, tmp_path / "first", "stage", "out", "in", "out")
     wait_until(lambda: looks(tmp_path / "first") > 5)
     (one,) = kept(job)
@@ -249,7 +262,7 @@ def test_a_retry_that_looks_again_can_be_stopped(job, slow, tmp_path, how):
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
-def test_a_job_can_be_stopped_while_it_looks_for_what_it_stages_out(job, slow, tmp_path, how):
+def test_job_can_be_stopped_while_it_scans_for_stage_out(job, slow, tmp_path, how):
     job.script(
         "mv in $DW_JOB_STRIPED/out",
         DW,
@@ -270,7 +283,7 @@ def test_a_job_can_be_stopped_while_it_looks_for_what_it_stages_out(job, slow, t
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
-def test_a_job_stopped_while_it_looks_for_what_it_stages_in_leaves_nothing(job, slow, tmp_path, how):
+def test_job_stopped_while_it_scans_for_stage_in_leaves_nothing(job, slow, tmp_path, how):
     job.script("touch started", DW, "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in")
     told = tmp_path / "calls"
     process = slowly(job, told, "run", *job.where, "job.sh")

@@ -66,7 +66,7 @@ def test_cancelled_stage_out_of_a_job_is_completed_by_clean(job, store):
     job.leaves_nothing()
 
 
-def test_a_jobs_stage_out_can_be_waited_for(job):
+def test_stage_out_of_a_job_can_be_waited_for(job):
     job.script(WRITES.replace("8M", "1M"), DW, STAGE_OUT)
     process = job.start("--stage-rate", "2MiB/s")
     listed = lambda: json.loads(job.command("status", "--json").stdout)
@@ -80,7 +80,7 @@ def test_a_jobs_stage_out_can_be_waited_for(job):
 
 @pytest.mark.parametrize("profile", [[], ["--no-profile"]])
 @pytest.mark.parametrize("how", ["fails", "killed"])
-def test_waiting_for_a_job_whose_script_never_began_is_no_success(job, how, profile):
+def test_wait_for_a_job_whose_script_never_started_fails(job, how, profile):
     process, id = staging_in(job, *profile)
     waits = job.forebay_starts("stage", "wait", id)
     wait_until(
@@ -102,7 +102,7 @@ def test_waiting_for_a_job_whose_script_never_began_is_no_success(job, how, prof
     job.leaves_nothing()
 
 
-def test_what_failed_in_a_jobs_stage_out_is_listed_by_its_id(job):
+def test_failures_of_a_job_stage_out_are_listed_by_its_id(job):
     (job.directory / "results" / "y").mkdir(parents=True)
     job.script(WRITES, DW, STAGE_OUT)
     assert job.run().returncode == 123
@@ -119,7 +119,7 @@ def test_what_failed_in_a_jobs_stage_out_is_listed_by_its_id(job):
     job.leaves_nothing()
 
 
-def test_a_stage_in_is_cancelled_and_the_job_is_not_started(job):
+def test_stage_in_is_cancelled_and_the_job_is_not_started(job):
     process, id = staging_in(job)
     (one,) = shown(job, "status", id)
     assert (one["direction"], one["files"]) == ("in", 1)
@@ -130,7 +130,7 @@ def test_a_stage_in_is_cancelled_and_the_job_is_not_started(job):
     job.leaves_nothing()
 
 
-def test_ids_of_nothing_and_of_jobs_that_stage_nothing(job):
+def test_unknown_ids_and_jobs_without_staging_are_errors(job):
     none = stage(job, "status", "17")
     assert none.returncode == 1 and "there is no staging 17" in none.stderr and "hint: " in none.stderr
     job.script("touch running; until [ -e go ]; do sleep 0.01; done", DW)
@@ -193,7 +193,7 @@ def test_options_of_clean_override_those_of_the_run(job):
     job.leaves_nothing()
 
 
-def test_the_limit_of_a_killed_run_holds_for_clean(job):
+def test_limit_of_a_killed_run_holds_for_clean(job):
     id = killed_in_its_stage_out(job)
     cleaning = job.forebay_starts("clean")
     wait_until(lambda: stage(job, "status", id).returncode == 0 and shown(job, "status", id)[0]["state"] == "running")
@@ -204,7 +204,7 @@ def test_the_limit_of_a_killed_run_holds_for_clean(job):
     job.leaves_nothing()
 
 
-def test_a_record_of_an_older_version_is_understood(job):
+def test_record_of_an_older_version_is_read(job):
     id = killed_in_its_stage_out(job, "--stage-verify", "end")
     (path,) = job.state.glob("*.json")
     record = json.loads(path.read_text())

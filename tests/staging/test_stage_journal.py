@@ -8,14 +8,14 @@ import sqlite3
 import pytest
 
 from support.job import NOBODY
-from support.strace import killed_at
+from support.strace import kill_at_syscall
 from support.trees import CAREFUL, SEED, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
 
 def killed(job):
     """The journal of a staging that was killed with a half file in hand; its log lies beside it."""
-    assert killed_at(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
+    assert kill_at_syscall(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
     (journal,) = (job.state / "stagings").glob("*.journal")
     assert journal.with_name(journal.name + "-wal").stat().st_size > 0
     return journal
@@ -69,7 +69,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_journal_is_named_and_never_begun_anew(job, tree, damage):
+def test_damaged_journal_is_named_and_never_recreated(job, tree, damage):
     journal = killed(job)
     # Its log would mend it: what is tested is the journal without it.
     with sqlite3.connect(journal) as connection:
@@ -90,7 +90,7 @@ def test_a_damaged_journal_is_named_and_never_begun_anew(job, tree, damage):
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
 @pytest.mark.parametrize("damage", ["gone", "empty", "half", "garbage"])
-def test_a_damaged_log_beside_the_journal_costs_steps_and_no_data(job, tree, end, damage):
+def test_damaged_write_ahead_log_loses_steps_and_no_data(job, tree, end, damage):
     """What the log alone held is done again; if the journal is no journal without it, that is said."""
     journal = killed(job)
     beside = journal.with_name(journal.name + end)
@@ -110,7 +110,7 @@ def test_a_damaged_log_beside_the_journal_costs_steps_and_no_data(job, tree, end
         mended(job, tree, journal)
 
 
-def test_a_journal_that_is_removed_meanwhile_is_no_harm_to_the_files(job, tree):
+def test_journal_removed_meanwhile_does_not_affect_files(job, tree):
     (tree / "slow").write_bytes(bytes(2 << 20))
     process = job.forebay_starts("stage", "out", "--rate", "2MiB", "in", "out")
     wait_until(lambda: parts(job), process=process)
@@ -128,7 +128,7 @@ def test_a_journal_that_is_removed_meanwhile_is_no_harm_to_the_files(job, tree):
     assert parts(job) == []
 
 
-def test_where_journals_cannot_be_written_that_is_said_before_anything_is_made(job, tree):
+def test_unwritable_journals_are_reported_before_anything_is_created(job, tree):
     if os.geteuid() == 0:
         job.as_nobody()
         for path in [tree, *tree.rglob("*")]:
@@ -142,7 +142,7 @@ def test_where_journals_cannot_be_written_that_is_said_before_anything_is_made(j
     assert not (job.directory / "out").exists()
 
 
-def test_a_journal_that_may_only_be_read_is_an_error_that_names_it(job, tree):
+def test_read_only_journal_is_an_error_that_names_it(job, tree):
     if os.geteuid() == 0:
         job.as_nobody()
         for path in [tree, *tree.rglob("*")]:

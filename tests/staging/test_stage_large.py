@@ -66,14 +66,14 @@ def test_writes_stay_within_blocks_and_whole_blocks_bypass_the_page_cache(job, s
     assert (job.directory / "out" / "holes").stat().st_blocks * 512 < 7 * MIB
 
 
-def test_what_is_staged_in_goes_through_the_page_cache(job, source):
+def test_stage_in_uses_the_page_cache(job, source):
     """The job that reads it is on this node."""
     opened = [flags for call, _, flags in staged(job, direction="in") if call == "openat"]
     assert opened and not any("O_DIRECT" in flags for flags in opened)
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
-def test_what_is_verified_is_read_after_the_sync_and_out_past_the_page_cache(job, source, direction):
+def test_verification_reads_after_sync_and_stage_out_bypasses_page_cache(job, source, direction):
     calls = staged(job, "--verify", "end", direction=direction)
     for name in {name for _, name, _ in calls}:
         order = [call for call, other, _ in calls if other == name and call != "openat"]
@@ -88,7 +88,7 @@ def test_what_is_verified_is_read_after_the_sync_and_out_past_the_page_cache(job
 # In pieces, and by the batch.
 @pytest.mark.parametrize(("size", "lost_block"), [(20 * MIB + 17, 2), (6 * MIB, 0)])
 @pytest.mark.parametrize("direction", ["in", "out"])
-def test_a_block_that_the_device_lost_is_found_when_it_is_verified(job, source, direction, size, lost_block):
+def test_block_lost_by_the_device_is_found_by_verification(job, source, direction, size, lost_block):
     (source / "holes").unlink()
     os.truncate(source / "whole", size)
     in_the_way = job.directory / "out" / "whole"

@@ -29,7 +29,7 @@ def one(job):
     return found
 
 
-def test_the_status_of_one_large_file_tells_bytes_rate_and_time_left(job):
+def test_status_of_one_large_file_has_bytes_rate_and_time_left(job):
     started = stage(job, "out", "--background", *large(job))
     id = started.stdout.strip()
     wait_until(lambda: one(job)["bytes_per_s"] is not None)
@@ -47,7 +47,7 @@ def test_the_status_of_one_large_file_tells_bytes_rate_and_time_left(job):
     assert (stopped["bytes_per_s"], stopped["remaining_s"], stopped["copied_bytes"]) == (None, None, 0)
 
 
-def test_before_the_first_piece_of_a_large_file_small_ones_tell_no_rate(job):
+def test_rate_is_unknown_before_the_first_piece_of_a_large_file(job):
     (job.directory / "in").mkdir()
     (job.directory / "in" / "large").write_bytes(bytes(LARGE))
     (job.directory / "in" / "small").write_bytes(b"x")
@@ -60,7 +60,7 @@ def test_before_the_first_piece_of_a_large_file_small_ones_tell_no_rate(job):
     assert stage(job, "cancel", one(job)["id"]).returncode == 0
 
 
-def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):
+def test_rate_after_a_kill_counts_only_the_continued_copy(job):
     """What was copied before, and the time in which nobody copied, count for nothing."""
     process = job.forebay_starts("stage", "out", *large(job))
     wait_until(lambda: kept(job) and one(job)["copied_bytes"] >= 8 * PIECE)
@@ -79,7 +79,7 @@ def test_after_a_kill_the_rate_is_that_of_what_goes_on(job):
     assert finished(process).returncode == 123
 
 
-def test_on_a_terminal_there_is_a_bar_with_bytes_rate_and_time_left(job):
+def test_terminal_shows_a_bar_with_bytes_rate_and_time_left(job):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     words = [job.forebay, "stage", "out", *large(job)]
@@ -104,7 +104,7 @@ def test_on_a_terminal_there_is_a_bar_with_bytes_rate_and_time_left(job):
     assert b"staging was stopped" in seen
 
 
-def test_without_a_terminal_there_is_no_bar(job):
+def test_no_bar_without_a_terminal(job):
     (job.directory / "small").write_text("x")
     done = stage(job, "out", "small", "copy")
     assert done.returncode == 0 and "[" not in done.stderr and "\r" not in done.stderr, done.stderr

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from support.strace import EVERY_POINT, held_at
+from support.strace import EVERY_POINT, pause_at_syscall
 from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
 from support.users import reachable
 
@@ -26,14 +26,14 @@ def in_the_way(job, tree):
     return one["id"]
 
 
-def test_directories_that_were_purged_are_made_again_and_finished(job, tree, in_the_way):
+def test_purged_directories_are_created_again_and_finished(job, tree, in_the_way):
     shutil.rmtree(job.directory / "out")
     done = stage(job, "retry", in_the_way)
     assert done.returncode == 0, done.stderr
     assert seen(job.directory / "out") == seen(tree) and kept(job) == []
 
 
-def test_a_directory_in_which_something_is_made_again_gets_its_time_again(job, tree, in_the_way):
+def test_directory_time_is_restored_after_files_are_recreated(job, tree, in_the_way):
     out = job.directory / "out"
     (out / "deep" / "empty").rmdir()
     (out / "there" / "file").rmdir()
@@ -43,7 +43,7 @@ def test_a_directory_in_which_something_is_made_again_gets_its_time_again(job, t
     assert files_seen(out) == files_seen(tree)
 
 
-def test_a_directory_whose_file_was_purged_gets_its_time_again(job, tree, in_the_way):
+def test_directory_time_is_restored_after_a_purged_file_is_copied(job, tree, in_the_way):
     out = job.directory / "out"
     (out / "deep" / "small 1").unlink()
     (out / "there" / "file").rmdir()
@@ -51,7 +51,7 @@ def test_a_directory_whose_file_was_purged_gets_its_time_again(job, tree, in_the
     assert seen(out)["deep"] == seen(tree)["deep"] and files_seen(out) == files_seen(tree)
 
 
-def test_a_file_in_the_place_of_a_directory_that_had_arrived_is_no_success(job, tree, in_the_way):
+def test_file_in_place_of_a_delivered_directory_is_a_failure(job, tree, in_the_way):
     out = job.directory / "out"
     (out / "there" / "file").rmdir()
     shutil.rmtree(out / "deep")
@@ -78,7 +78,7 @@ def owned(job):
 
 
 @ONLY_ROOT
-def test_retry_goes_on_below_a_directory_that_may_not_be_written(user):
+def test_retry_continues_below_an_unwritable_directory(user):
     source, out = user.directory / "in", user.directory / "out"
     (source / "closed" / "below").mkdir(parents=True)
     for name in ("a", "b", "below/c"):
@@ -101,7 +101,7 @@ def test_retry_goes_on_below_a_directory_that_may_not_be_written(user):
 
 
 @ONLY_ROOT
-def test_a_directory_that_we_did_not_make_is_not_opened(user):
+def test_directory_not_created_by_staging_keeps_its_mode(user):
     (user.directory / "in" / "closed").mkdir(parents=True)
     (user.directory / "in" / "closed" / "a").write_text("a")
     (user.directory / "out" / "closed").mkdir(parents=True)
@@ -134,8 +134,8 @@ def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more
     assert number > 6
 
 
-def test_where_the_target_has_vanished_no_note_is_made_of_each_file(job, tree):
-    with held_at(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
+def test_vanished_target_is_not_noted_for_each_file(job, tree):
+    with pause_at_syscall(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         shutil.rmtree(job.directory / "out")
     assert process.returncode == 123
     (one,) = kept(job)
@@ -144,7 +144,7 @@ def test_where_the_target_has_vanished_no_note_is_made_of_each_file(job, tree):
     assert gone and all(remedy.startswith(str(job.directory / "out")) and "has vanished" in remedy for remedy in gone)
 
 
-def test_a_file_is_not_staged_to_itself(job, tree):
+def test_file_is_not_staged_to_itself(job, tree):
     done = stage(job, "out", "in/large", "in/large")
     assert done.returncode == 123
     refused(done, "source and target are the same file", "hint: choose another target")

@@ -9,9 +9,9 @@ import sqlite3
 import pytest
 
 from support.job import DW
-from support.strace import killed_at, killed_at_each, points, traced
+from support.strace import kill_at_syscall, kill_at_each_syscall, points, traced
 from support.persistent import CREATE, STRIPED, USE, root
-from support.trees import PIECE, SEED, files_seen, forget, goes_on, kept, parts, seen, stage, traced_calls
+from support.trees import PIECE, SEED, files_seen, forget, retry_completes, kept, parts, seen, stage, traced_calls
 
 WORDS = ("--threads", "1", "--piece", str(PIECE))
 CALLS = "pwrite64,pread64,fsync,syncfs,rename,renameat2"
@@ -54,7 +54,7 @@ IN_ORDER = {
 
 @pytest.mark.parametrize("direction", ["in", "out"])
 @pytest.mark.parametrize("kind", IN_ORDER)
-def test_a_file_is_synced_before_it_has_its_name_and_the_name_after(job, source, kind, direction):
+def test_file_is_synced_before_its_rename_and_the_directory_after(job, source, kind, direction):
     out = job.directory / "out"
     lines, done = traced_calls(job, CALLS, "stage", direction, *WORDS, "in", "out")
     assert done.returncode == 0, done.stderr
@@ -66,7 +66,7 @@ def test_a_file_is_synced_before_it_has_its_name_and_the_name_after(job, source,
 
 
 @pytest.mark.parametrize("kind", IN_ORDER)
-def test_what_is_there_and_cannot_be_synced_has_not_arrived(job, source, kind):
+def test_existing_file_that_cannot_be_synced_is_not_delivered(job, source, kind):
     out = job.directory / "out"
     assert stage(job, "out", *WORDS, "in", "out").returncode == 0
     inodes = lambda: {path: path.stat().st_ino for path in out.rglob("*") if path.is_file()}  # noqa: E731
@@ -165,7 +165,7 @@ def test_directory_sync_failure_is_reported_and_retry_completes(job, source, num
 
 @pytest.mark.parametrize("kind", ["many"])
 @pytest.mark.parametrize("call", ["fchmod", "utimensat", "syncfs"])
-def test_a_directory_that_cannot_be_finished_is_told_of_and_retry_finishes_it(job, source, call):
+def test_directory_that_cannot_be_finished_is_reported_and_retry_completes(job, source, call):
     out = job.directory / "out"
     source.chmod(0o751)
     fails = ["-P", out, "-e", f"inject={call}:error=EIO"]
@@ -180,7 +180,7 @@ def test_a_directory_that_cannot_be_finished_is_told_of_and_retry_finishes_it(jo
 
 @pytest.mark.parametrize("kind", ["few"])
 @pytest.mark.parametrize("call", ["rename", "fsync"])
-def test_a_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
+def test_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
     os.link(source / "small 0", source / "the same")
     # The main thread makes hard links; what it does before and after is its journal's.
     for number in range(1, 9):
@@ -198,10 +198,10 @@ def test_a_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
 
 @pytest.mark.parametrize("kind", ["few"])
 @pytest.mark.parametrize("call", ["utimensat", "fsync", "rename"])
-def test_killed_where_files_are_synced_one_by_one_it_ends_in_the_same_state(job, source, call):
+def test_staging_killed_with_single_file_syncs_ends_in_the_same_state(job, source, call):
     words, number = ("stage", "out", *WORDS, "in", "out"), 0
-    for number in killed_at_each(job, call, *words, threads=True, again=lambda: forget(job)):
-        goes_on(job, source)
+    for number in kill_at_each_syscall(job, call, *words, threads=True, again=lambda: forget(job)):
+        retry_completes(job, source)
         forget(job)
     assert number >= 3
 
@@ -216,7 +216,7 @@ def half_files(job):
 
 def killed_between_its_sync_and_its_name(job, kind, *options):
     """A staging that was killed so; its journal, and the half files, which get other contents and keep their times."""
-    assert killed_at(job, *NAMING[kind], "stage", "out", *WORDS, *options, "in", "out", threads=True)
+    assert kill_at_syscall(job, *NAMING[kind], "stage", "out", *WORDS, *options, "in", "out", threads=True)
     (one,) = kept(job)
     left = half_files(job)
     assert left and dict(one["by_state"])["copied"] == 20
@@ -228,7 +228,7 @@ def killed_between_its_sync_and_its_name(job, kind, *options):
 
 
 @pytest.mark.parametrize("kind", ["many", "leaf"])
-def test_a_half_file_that_is_not_what_was_copied_is_copied_again(job, source, kind):
+def test_changed_partial_file_is_copied_again(job, source, kind):
     id = killed_between_its_sync_and_its_name(job, kind)
     assert stage(job, "retry", id).returncode == 0
     assert files_seen(job.directory / "out") == files_seen(source) and parts(job) == []
@@ -246,9 +246,9 @@ def test_partial_files_from_before_a_restart_are_copied_again(job, source, kind)
 
 
 @pytest.mark.parametrize("kind", NAMING)
-def test_a_half_file_that_is_what_was_copied_is_not_copied_again(job, source, kind):
+def test_unchanged_partial_file_is_not_copied_again(job, source, kind):
     named = NAMING[kind][1] - 1
-    assert killed_at(job, *NAMING[kind], "stage", "out", *WORDS, "in", "out", threads=True)
+    assert kill_at_syscall(job, *NAMING[kind], "stage", "out", *WORDS, "in", "out", threads=True)
     assert len(half_files(job)) == SMALL[kind] - named
     (one,) = kept(job)
     lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"])
@@ -268,7 +268,7 @@ def stage_in_of_a_job(job, target, *options, directives=()):
 
 
 @pytest.mark.parametrize("kind", ["few", "many"])
-def test_what_a_job_stages_into_a_persistent_allocation_is_synced(job, source, kind):
+def test_stage_in_to_persistent_allocation_is_synced(job, source, kind):
     calls = stage_in_of_a_job(job, STRIPED, directives=[CREATE, USE])
     assert calls == IN_ORDER[kind]
     assert files_seen(root(job) / "striped" / "in") == files_seen(source)

@@ -17,7 +17,7 @@ def compiled(build, program, source, *how):
     return program
 
 
-class Asking:
+class CapiJob:
     """A job whose script may say `ask`."""
 
     def __init__(self, job, programs):

@@ -18,13 +18,13 @@ import sys
 import tempfile
 
 from support import record_data
-from support.synthetic_machine import BUFFER, COLLECTIVE, COUNT, FILE, MIB, NODES, SIEVING, SIZE, Surface
+from support.synthetic_machine import BUFFER, COLLECTIVE, COUNT, FILE, MIB, NODES, SIEVING, SIZE, SyntheticMachine
 
 #: Seconds of a job beyond its programs' own.
 START_S = 0.2
 NOISE = 0.004
 BLOCK_BYTES = 512
-SURFACE = Surface(int(os.environ.get("FAKE_SURFACE", "2")))
+SURFACE = SyntheticMachine(int(os.environ.get("FAKE_SURFACE", "2")))
 
 
 class Launch:

@@ -13,7 +13,7 @@ MODEL = PROJECT / "machines" / "lustre-small.toml"
 TARGETS = 8
 
 
-class Ran:
+class MpiRun:
     """Runs job scripts, each in a directory of its own."""
 
     def __init__(self, build, scratch):

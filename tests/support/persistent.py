@@ -31,7 +31,7 @@ def root(job: Job, name: str = "proj1"):
     return job.store / f"forebay-persistent-{name}"
 
 
-def only_jobs_are_gone(job: Job, *names: str):
+def assert_job_allocations_removed(job: Job, *names: str):
     """Nothing of a job is left; of the store these allocations are."""
     assert sorted(path.name for path in job.store.iterdir()) == [f"forebay-persistent-{name}" for name in sorted(names)]
     assert list(job.temporary.iterdir()) == []

@@ -32,13 +32,13 @@ def calls_made(job, call: str, *words, threads: bool = False, path=None) -> int:
     return max(made.values(), default=0)
 
 
-def killed_at_each(job, call: str, *words, threads: bool = False, again=lambda: None):
+def kill_at_each_syscall(job, call: str, *words, threads: bool = False, again=lambda: None):
     """Kills forebay at each point of its calls of that name, after one run to count them; `again` removes what that
     has left. Yields the number of the call after each kill."""
     count = calls_made(job, call, *words, threads=threads)
     again()
     for number in points(count):
-        if killed_at(job, call, number, *words, threads=threads) is not None:
+        if kill_at_syscall(job, call, number, *words, threads=threads) is not None:
             yield number
 
 
@@ -48,7 +48,7 @@ def abandoned(job) -> None:
     time.sleep(2 * UNRECORDED_MS / 1000)
 
 
-def killed_at(job, call: str, number: int, *words, threads: bool = False) -> int | None:
+def kill_at_syscall(job, call: str, number: int, *words, threads: bool = False) -> int | None:
     """Runs forebay until its main thread, or any, makes that call for the n-th time; then its process, now killed."""
     process = traced(job, call, f"signal=KILL:when={number}", *words, threads=threads)
     return process.pid if process.wait(timeout=300) == -signal.SIGKILL else None
@@ -67,7 +67,7 @@ def traced(
 
 
 @contextlib.contextmanager
-def held_at(job, call: str, is_there, *words):
+def pause_at_syscall(job, call: str, is_there, *words):
     """Forebay, stopped in the midst of such a call once `is_there()` holds; afterwards it goes on to its end. None
     if it ends before."""
     process = traced(job, call, "signal=STOP", *words, threads=True)
@@ -75,17 +75,17 @@ def held_at(job, call: str, is_there, *words):
     try:
         while process.poll() is None and not is_there():
             assert time.monotonic() < deadline
-            goes_on(process)
+            resume(process)
         yield process if process.poll() is None else None
         while process.poll() is None:
             assert time.monotonic() < deadline
-            goes_on(process)
+            resume(process)
     finally:
         process.kill()
         process.wait()
 
 
-def in_between(job, call: str, number: int, path, happens, *words) -> int | None:
+def inject_between(job, call: str, number: int, path, happens, *words) -> int | None:
     """Stops forebay at its n-th such call on a path, lets something happen, lets it go on; how it ended. None if it
     makes no such call."""
     told = job.directory.parent / "told"
@@ -96,12 +96,12 @@ def in_between(job, call: str, number: int, path, happens, *words) -> int | None
         wait_until(lambda: process.poll() is not None or "stopped by SIGSTOP" in told.read_text())
         if process.poll() is None:
             happens()
-            goes_on(process)
+            resume(process)
             return process.wait(timeout=300)
     return None
 
 
-def goes_on(process: subprocess.Popen) -> None:
+def resume(process: subprocess.Popen) -> None:
     """Lets it go until it is stopped the next time."""
     process.send_signal(signal.SIGCONT)
     time.sleep(0.01)

@@ -52,7 +52,7 @@ def configurations() -> list[Configuration]:
     return list({key(one): one for one in map(acting, all_of_them)}.values())
 
 
-class Surface:
+class SyntheticMachine:
     """One machine and one application, drawn from a seed."""
 
     def __init__(self, seed: int):

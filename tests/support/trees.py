@@ -112,7 +112,7 @@ def files_seen(top):
     return {name: what for name, what in found if not any(word.endswith(".part") for word in name.split("/"))}
 
 
-def goes_on(job, tree, was_there=False):
+def retry_completes(job, tree, was_there=False):
     """What was interrupted is gone on with, or begun again if that was before it was written down."""
     left = kept(job)
     for one in left:

@@ -3,7 +3,7 @@
 import pytest
 from support.advice_data import GOOD, GOOD_SYSTEM, profile_of, shared
 from support.mpi import Mpi
-from support.mpi_run import TARGETS, Ran
+from support.mpi_run import TARGETS, MpiRun
 from support.plans import parameter, plan
 
 from forebay.profiles.model import Collective, Hints, Job, WithoutEffect
@@ -19,7 +19,7 @@ FILE = "effect-replib.bbp"
 def ran(build, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
-        yield Ran(build, tmp_path_factory.mktemp("effect"))
+        yield MpiRun(build, tmp_path_factory.mktemp("effect"))
 
 
 def judged(configuration, default, trial):
@@ -30,7 +30,7 @@ def judged(configuration, default, trial):
 # Real runs: Open MPI, which tells no hints in force, and MPICH, which does.
 
 
-def test_effect_is_seen_in_the_counters_of_real_runs_and_noise_is_none(ran):
+def test_effect_is_found_in_counters_of_real_runs_but_not_in_noise(ran):
     kernel = f"mpiexec -n 4 {ran.kernel('replib')} -w file1b -r 3 -t 0 -o {FILE}"
 
     def run(hints="", stripes=1):
@@ -45,7 +45,7 @@ def test_effect_is_seen_in_the_counters_of_real_runs_and_noise_is_none(ran):
     assert (file.collective.aggregators_write, file.stripe_count) == (4, 4)
 
 
-def test_effect_of_aggregators_that_mpich_caps_is_none_and_is_said(ran, build):
+def test_aggregators_capped_by_mpich_have_no_effect_and_are_reported(ran, build):
     deck = "printf 'w\\n0\\n2\\n16 16 16\\n.\\n' > deck.data"
     lines = [deck, f"mpiexec.mpich -n 4 {Mpi('mpich', build).btio()} deck.data"]
     default = ran.profile("mpich", *lines)
@@ -83,7 +83,7 @@ def denied(**asked):
     return Hints(environment=asked, without_effect=[WithoutEffect(key=k, asked=v, seen=seen) for k, v in asked.items()])
 
 
-def test_a_hint_that_the_library_says_was_not_obeyed():
+def test_hint_that_the_library_ignored_has_no_effect():
     """Open MPI 5.0.11 hands no hint on to its ROMIO."""
     moved = {"calls": 300, "bytes": 4 << 30}
     trial = written(hints=denied(romio_ds_write="disable"), system=moved)
@@ -91,7 +91,7 @@ def test_a_hint_that_the_library_says_was_not_obeyed():
     assert judged(given, written(), trial) == ["out.nc:romio_ds_write"]
 
 
-def test_one_of_two_files_that_did_not_obey_is_not_enough():
+def test_one_of_two_files_without_effect_is_not_enough():
     trial = written(hints=denied(romio_ds_write="disable"), system={"calls": 300, "bytes": 4 << 30})
     trial.programs[0].files.append(shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, hints=Hints()))
     assert judged({"out.nc:romio_ds_write": "disable"}, written(), trial) == []
@@ -102,41 +102,41 @@ def test_fewer_aggregators_than_asked_for_are_an_effect():
     assert judged({"out.nc:cb_nodes": "8"}, written(), trial) == []
 
 
-def test_what_is_not_known_is_not_called_without_effect():
+def test_unknown_effect_is_not_called_without_effect():
     unknown = written(collective=None, system={"calls": None, "bytes": None}, stripe_count=None, stripe_bytes=None)
     given = {"out.nc:cb_nodes": "8", "out.nc:romio_cb_write": "enable", "lfs_stripe_count": "4"}
     assert judged(given, unknown, unknown) == []
 
 
-def test_effect_of_bringing_romio_is_seen_even_in_the_same_calls():
+def test_effect_of_switching_to_romio_is_found_with_equal_calls():
     given = {"out.nc:romio_cb_write": "automatic"}
     ompio, romio = written(opened_by="mca_fs_ufs.so"), written(opened_by="mca_io_romio321.so")
     assert judged(given, ompio, romio) == []
     assert judged(given, ompio, ompio) == list(given)
 
 
-def test_effect_of_a_buffer_size_is_seen_in_the_system_calls():
+def test_effect_of_a_buffer_size_is_found_in_the_system_calls():
     given = {"out.nc:cb_buffer_size": str(MIB)}
     assert judged(given, written(), written(system=GOOD_SYSTEM | {"calls": 4 * GOOD_SYSTEM["calls"]})) == []
     assert judged(given, written(), written()) == list(given)
 
 
-def test_a_file_that_the_trial_lacks_tells_nothing():
+def test_file_missing_in_the_trial_is_not_judged():
     assert judged({"out.nc:cb_nodes": "8"}, written(), profile_of()) == []
 
 
 @pytest.mark.parametrize(("count", "lost"), [(1, ["lfs_stripe_count"]), (8, []), (4, [])])
-def test_a_count_beyond_the_targets_is_cut_by_lustre_and_still_an_effect(count, lost):
+def test_stripe_count_capped_by_lustre_is_still_an_effect(count, lost):
     assert judged({"lfs_stripe_count": "8"}, written(), written(stripe_count=count)) == lost
 
 
-def test_a_larger_alignment_moves_the_end():
+def test_alignment_with_a_longer_file_is_an_effect():
     longer = written(system=GOOD_SYSTEM | {"end_bytes": 5 << 30})
     assert judged({"nc_var_align_size": str(MIB)}, written(), longer) == []
     assert judged({"nc_var_align_size": str(MIB)}, written(), written()) == ["nc_var_align_size"]
 
 
-def test_what_romio_may_do_by_itself_is_not_called_without_effect():
+def test_automatic_romio_choice_is_not_called_without_effect():
     """Of a job that has hints already its `automatic` may be buffering; ompio's calls are its own."""
     for by, lost in (("mca_io_romio321.so", []), ("mca_fs_ufs.so", ["out.nc:romio_cb_write"])):
         run = profile_of(shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, opened_by=by))
@@ -144,7 +144,7 @@ def test_what_romio_may_do_by_itself_is_not_called_without_effect():
         assert judged({"out.nc:romio_cb_write": "disable"}, run, run) == ["out.nc:romio_cb_write"]
 
 
-def test_a_layout_that_nobody_tells_is_not_called_without_effect():
+def test_unknown_layout_is_not_called_without_effect():
     unknown = written(stripe_count=None, stripe_bytes=None)
     given = {"lfs_stripe_count": "8", "lfs_stripe_size": str(MIB)}
     assert judged(given, unknown, unknown) == []

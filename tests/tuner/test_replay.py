@@ -76,7 +76,7 @@ def test_replay_maps_a_trace_of_another_allocation_to_this_one(traced):
         ("the trace lacks 7 call(s): its limit was reached", "FOREBAY_MPI_TRACE_BYTES_MAX"),
     ],
 )
-def test_replay_that_is_refused_ends_the_search_before_it_begins(tuned, traced, refusal, hint):
+def test_refused_replay_ends_the_search_before_it_starts(tuned, traced, refusal, hint):
     _, trace = traced
     (trace / "damage").write_text(f"forebay-replay: rank 3: {refusal}\n")
     err = tuned.refused("--replay", "--trace", str(trace), "--budget", "8", runs=2)
@@ -84,7 +84,7 @@ def test_replay_that_is_refused_ends_the_search_before_it_begins(tuned, traced, 
     assert [run.replay for run in tuned.runs()] == [False, True]
 
 
-def test_replay_script_is_one_of_the_shell(traced):
+def test_replay_script_is_a_shell_script(traced):
     profile, _ = traced
     text = text_of(profile, directory="/a dir", variables={"DW_JOB_STRIPED": "/mnt/x/"}, think=0.5)
     checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True)
@@ -93,7 +93,7 @@ def test_replay_script_is_one_of_the_shell(traced):
     assert '--map /mnt/x="${DW_JOB_STRIPED%/}/forebay-replay"' in text
 
 
-def test_replay_of_a_real_job_writes_as_it_did_over_what_it_wrote(live, build, monkeypatch):
+def test_replay_of_a_real_job_overwrites_its_output_with_the_same_writes(live, build, monkeypatch):
     monkeypatch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
     monkeypatch.setenv("FOREBAY_LIBRARY", str(build / "lib" / "forebay"))
     live.btio(before="")

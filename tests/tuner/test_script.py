@@ -43,7 +43,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_foreign_scripts(tmp_path, name):
+def test_foreign_scripts_are_understood(tmp_path, name):
     shutil.copy(SCRIPTS / name, tmp_path)
     found = script.read(tmp_path / name)
     launches = [(one.line, one.launcher, one.ranks, one.program) for one in found.launches]
@@ -72,7 +72,7 @@ LAUNCHES = {
 
 
 @pytest.mark.parametrize("line", LAUNCHES)
-def test_launch_lines(tmp_path, line):
+def test_launch_lines_are_found(tmp_path, line):
     [launch] = read(tmp_path, BASH + "# mpiexec in a comment\n\n" + line + "\n").launches
     assert (launch.line, launch.launcher, launch.ranks, launch.program) == (4, *LAUNCHES[line])
 
@@ -88,7 +88,7 @@ def test_launch_lines(tmp_path, line):
         "flux jobs",
     ],
 )
-def test_where_no_launch_is_seen_the_profile_decides(tmp_path, body):
+def test_profile_decides_where_no_launch_line_is_found(tmp_path, body):
     assert read(tmp_path, BASH + body + "\n").launches == ()
 
 
@@ -106,7 +106,7 @@ def test_where_no_launch_is_seen_the_profile_decides(tmp_path, body):
         ("#!/bin/bash\nls", "ls"),
     ],
 )
-def test_lines_are_added_behind_the_header_and_its_options_of_the_shell(tmp_path, text, before):
+def test_lines_are_added_after_the_header_and_its_set_options(tmp_path, text, before):
     found = read(tmp_path, text)
     assert text.split("\n")[found.begin] == before
 
@@ -121,12 +121,12 @@ def test_lines_are_added_behind_the_header_and_its_options_of_the_shell(tmp_path
         ("lfs setstripe --stripe-size 2m out > log", (None, 2 << 20, "out")),
     ],
 )
-def test_its_own_striping(tmp_path, line, numbers):
+def test_striping_commands_are_found(tmp_path, line, numbers):
     [own] = read(tmp_path, f"{BASH}mkdir out\n{line}\n").stripe_lines
     assert (own.line, own.end, own.count, own.unit, own.directory) == (3, 3, *numbers)
 
 
-def test_what_it_sets_of_ours_with_the_line_behind_it(tmp_path):
+def test_forebay_variables_that_the_script_sets_are_found(tmp_path):
     body = 'export MPICH_MPIIO_HINTS="*.nc:cb_nodes=2,\\\n*:romio_cb_write=enable"\nif x; then\n  ROMIO_HINTS=$PWD/h\nfi\nexport ROMIO_HINTS\n'
     hints, romio = read(tmp_path, BASH + body).assignments
     assert (hints.line, hints.end, hints.is_nested, hints.value) == (
@@ -140,7 +140,7 @@ def test_what_it_sets_of_ours_with_the_line_behind_it(tmp_path):
     assert (csh.variable, csh.value) == ("PNETCDF_HINTS", "a=1")
 
 
-def test_what_the_environment_sets_of_ours(tmp_path, monkeypatch):
+def test_forebay_variables_of_the_environment_are_found(tmp_path, monkeypatch):
     monkeypatch.setenv("MPICH_MPIIO_HINTS", "*:cb_nodes=2")
     assert read(tmp_path, BASH + "ls\n").inherited == {"MPICH_MPIIO_HINTS": "*:cb_nodes=2"}
 
@@ -161,12 +161,12 @@ def test_hints_for_one_command_alone_are_refused_with_their_line(tmp_path):
         ("hints() { export MPICH_MPIIO_HINTS='*:cb_nodes=2'; }", "in a function of one line"),
     ],
 )
-def test_hints_that_ours_would_not_override_are_refused(tmp_path, line, what):
+def test_hints_that_cannot_be_overridden_are_refused(tmp_path, line, what):
     with pytest.raises(TuneError, match=f"line 3 .*{what}"):
         read(tmp_path, BASH + f"ls\n{line}\n")
 
 
-def test_variables_that_are_only_handed_on_are_no_error(tmp_path):
+def test_variables_that_are_only_exported_are_no_error(tmp_path):
     job = read(tmp_path, BASH + "declare -x MPICH_MPIIO_HINTS='*:cb_nodes=2'\nmpirun -x MPICH_MPIIO_HINTS ./a\n")
     assert [one.value for one in job.assignments] == ["*:cb_nodes=2"]
 
@@ -184,7 +184,7 @@ def test_variables_that_are_only_handed_on_are_no_error(tmp_path):
         ("# none", 1),
     ],
 )
-def test_nodes(tmp_path, header, nodes):
+def test_number_of_nodes_is_read(tmp_path, header, nodes):
     assert read(tmp_path, f"{BASH}{header}\nls\n").nodes == nodes
 
 
@@ -207,18 +207,18 @@ def test_nodes(tmp_path, header, nodes):
         ),
     ],
 )
-def test_what_cannot_be_run_or_written_is_told(tmp_path, text, message, hint):
+def test_unusable_script_is_reported(tmp_path, text, message, hint):
     with pytest.raises(TuneError) as told:
         read(tmp_path, text)
     assert message in str(told.value) and (hint is None or hint in told.value.hint)
 
 
-def test_a_script_that_is_not_there(tmp_path):
+def test_missing_script_is_reported(tmp_path):
     with pytest.raises(TuneError, match="No such file"):
         script.read(tmp_path / "nowhere.sh")
 
 
-def test_options_of_forebay_run_count(tmp_path):
+def test_options_of_forebay_run_are_considered(tmp_path):
     text = BASH + "#DW jobdw type=scratch access_mode=striped,private capacity=1MiB\nls\n"
     assert read(tmp_path, text).variables == ("DW_JOB_STRIPED", "DW_JOB_PRIVATE")
     assert read(tmp_path, text, "--no-burst-buffer").variables == ("DW_JOB_STRIPED", "DW_JOB_PRIVATE")

@@ -46,7 +46,7 @@ def searched(plan, seconds, runs=(), status=lambda one, number: "ok", **options)
 
 def machine(seed=3, noise=0.03):
     """Times of a made-up machine; the same run has the same time, whenever it is asked for."""
-    made = synthetic_machine.Surface(seed)
+    made = synthetic_machine.SyntheticMachine(seed)
     return lambda one, number: made.seconds(one) * math.exp(random.Random(number).gauss(0, noise))
 
 
@@ -56,7 +56,7 @@ def phases(runs):
 
 @pytest.mark.parametrize("strategy", ["tpe", "greedy", "random"])
 @pytest.mark.parametrize("runs_max", [12, 20, 40])
-def test_every_strategy_finds_and_proves_something_within_its_runs(strategy, runs_max):
+def test_every_strategy_finds_and_proves_a_gain_within_its_runs(strategy, runs_max):
     runs, verdict = searched(plan(runs_max, strategy=strategy), machine())
     assert verdict.recommended and verdict.pairing.low > 1 and verdict.pairing.pairs >= 2
     assert phases(runs)[:2] == ["default", "probe"] and phases(runs)[-1] == "final"
@@ -65,20 +65,20 @@ def test_every_strategy_finds_and_proves_something_within_its_runs(strategy, run
 
 
 @pytest.mark.parametrize("runs_max", [4, 5, 6, 8])
-def test_a_few_runs_are_enough_for_a_probe_and_two_pairs(runs_max):
+def test_few_runs_are_enough_for_a_probe_and_two_pairs(runs_max):
     runs, verdict = searched(plan(runs_max), machine())
     assert len(runs) <= runs_max and "final" in phases(runs)
     assert isinstance(verdict, Verdict)
 
 
 @pytest.mark.parametrize("runs_max", [1, 2, 3])
-def test_hardly_any_runs_end_in_the_default(runs_max):
+def test_very_few_runs_keep_the_default(runs_max):
     runs, verdict = searched(plan(runs_max), machine())
     assert len(runs) <= runs_max and verdict.recommended == {}
     assert verdict.is_cut_short and "the budget left no room for " in verdict.reason
 
 
-def test_what_a_small_budget_has_seen_is_told_as_it_was():
+def test_small_budget_reports_what_was_measured():
     """Never that nothing was faster, where there was only no run left to show it."""
     fast = lambda one, number: 0.4 if one else 1.0  # noqa: E731
     told = {runs_max: searched(plan(runs_max), fast)[1] for runs_max in (1, 2, 3, 6)}
@@ -90,18 +90,18 @@ def test_what_a_small_budget_has_seen_is_told_as_it_was():
 
 
 @pytest.mark.parametrize("runs_max", [1, 2, 5, 10])
-def test_a_replay_without_room_for_a_setting_says_so(runs_max):
+def test_replay_without_runs_for_a_setting_is_reported(runs_max):
     runs, verdict = searched(plan(runs_max, confirm_pairs=2), machine())
     assert verdict.recommended == {} and verdict.is_cut_short
     assert "the budget left no room for " in verdict.reason and not any(run.configuration for run in runs)
 
 
-def test_a_slower_setting_is_none_for_which_runs_were_missing():
+def test_slower_setting_is_not_reported_as_missing_runs():
     _, verdict = searched(plan(2), lambda one, number: 1.5 if one else 1.0)
     assert not verdict.is_cut_short and "nothing was found to be faster" in verdict.reason
 
 
-def test_the_anchor_comes_every_few_runs_and_nothing_is_tried_twice():
+def test_default_is_repeated_every_few_runs_and_no_setting_tried_twice():
     runs, _ = searched(plan(40), machine())
     search = [run for run in runs if run.phase != "final"]
     tried = [key(run.configuration) for run in search if run.configuration]
@@ -112,7 +112,7 @@ def test_the_anchor_comes_every_few_runs_and_nothing_is_tried_twice():
         assert since <= 4
 
 
-def test_the_final_runs_go_forth_and_back():
+def test_final_runs_alternate_in_both_orders():
     runs, _ = searched(plan(20), machine())
     last = [key(run.configuration) for run in runs if run.phase == "final"]
     width = last.index(last[-1] if last[-1] else (), 1) if () not in last[1:] else last.index((), 1)
@@ -121,7 +121,7 @@ def test_the_final_runs_go_forth_and_back():
     assert last[:half] == last[half : width + 1][::-1]
 
 
-def test_a_step_follows_from_plan_and_runs_alone():
+def test_next_step_depends_on_plan_and_runs_only():
     """So that a killed tuner goes on as if nothing had been."""
     times = machine()
     runs, verdict = searched(plan(20), times)
@@ -130,14 +130,14 @@ def test_a_step_follows_from_plan_and_runs_alone():
     assert next_step(plan(20), runs, **RULES) == verdict
 
 
-def test_more_runs_extend_a_search_that_has_ended():
+def test_more_runs_extend_a_finished_search():
     runs, _ = searched(plan(12), machine())
     longer, verdict = searched(plan(len(runs) + 10), machine(), runs)
     assert longer[: len(runs)] == runs and len(longer) > len(runs)
     assert "search" in phases(longer[len(runs) :]) and verdict.recommended
 
 
-def test_a_budget_that_ends_leads_to_the_final_round_with_what_there_is():
+def test_exhausted_budget_starts_the_final_round():
     times = machine()
     runs = []
     for _ in range(6):
@@ -150,21 +150,21 @@ def test_a_budget_that_ends_leads_to_the_final_round_with_what_there_is():
     assert left >= 0 and step.pairing is not None
 
 
-def test_an_application_that_ignores_hints_is_told_after_two_runs():
+def test_application_that_ignores_hints_is_reported_after_two_runs():
     runs, verdict = searched(
         plan(20), lambda one, number: 1.0 + number / 100, status=lambda one, _: "ineffective" if one else "ok"
     )
     assert len(runs) == 2 and verdict.recommended == {} and "ignores hints" in verdict.reason
 
 
-def test_without_a_faster_setting_the_default_is_kept():
+def test_default_is_kept_without_a_faster_setting():
     noise = lambda number: math.exp(random.Random(number).gauss(0, 0.03))  # noqa: E731
     runs, verdict = searched(plan(20), lambda one, number: (1.5 if one else 1.0) * noise(number))
     assert verdict.recommended == {} and "nothing was found to be faster" in verdict.reason
     assert "final" not in phases(runs)
 
 
-def test_a_lucky_run_does_not_survive_the_final_round():
+def test_lucky_run_does_not_survive_the_final_round():
     lucky = {}
 
     def seconds(one, number):
@@ -194,8 +194,8 @@ def test_failed_settings_are_neither_repeated_nor_chosen():
     assert verdict.recommended and verdict.recommended.get(synthetic_machine.NODES) != "8"
 
 
-def test_a_setting_that_fails_in_the_final_round_is_not_chosen():
-    made, seen = synthetic_machine.Surface(3), {}
+def test_setting_that_fails_in_the_final_round_is_not_chosen():
+    made, seen = synthetic_machine.SyntheticMachine(3), {}
 
     def seconds(one, number):
         seen[key(one)] = seen.get(key(one), 0) + 1
@@ -205,36 +205,36 @@ def test_a_setting_that_fails_in_the_final_round_is_not_chosen():
     assert verdict.recommended != BEST
 
 
-def test_if_all_settings_fail_the_search_ends_and_says_so():
+def test_search_ends_with_a_report_if_all_settings_fail():
     runs, verdict = searched(plan(40), lambda one, number: None if one else 1.0)
     assert len(runs) < 12 and verdict.recommended == {} and "failed" in verdict.reason
 
 
-def test_a_default_that_fails_twice_ends_the_search():
+def test_default_that_fails_twice_ends_the_search():
     runs, verdict = searched(plan(20), lambda one, number: None)
     assert len(runs) == 2 and "the default fails" in verdict.reason
 
 
-def test_without_parameters_there_is_nothing_to_try():
+def test_search_without_parameters_tries_nothing():
     runs, verdict = searched(plan(20, parameters=(), guesses=()), machine())
     assert len(runs) == 1 and "no setting" in verdict.reason
 
 
-def test_a_contaminated_run_is_made_again_and_does_not_count():
-    made = synthetic_machine.Surface(3)
+def test_disturbed_run_is_repeated_and_not_counted():
+    made = synthetic_machine.SyntheticMachine(3)
     status = lambda one, number: "contaminated" if number == 2 else "ok"  # noqa: E731
     runs, verdict = searched(plan(20), lambda one, number: made.seconds(one) * (9 if number == 2 else 1), status=status)
     assert runs[2].configuration == runs[3].configuration and runs[3].phase == "repeat"
     assert verdict.recommended
 
 
-def test_a_machine_that_is_always_disturbed_is_searched_nevertheless():
+def test_search_finishes_on_a_machine_that_is_always_disturbed():
     runs, verdict = searched(plan(20), machine(), status=lambda one, number: "contaminated")
     assert len(runs) <= 20 and verdict.recommended
 
 
-def test_a_disturbed_run_of_the_final_round_hides_no_large_gain():
-    made, late = synthetic_machine.Surface(3), []
+def test_disturbed_final_run_does_not_hide_a_large_gain():
+    made, late = synthetic_machine.SyntheticMachine(3), []
 
     def seconds(one, number):
         noise = math.exp(random.Random(number).gauss(0, 0.02))
@@ -249,14 +249,14 @@ def test_a_disturbed_run_of_the_final_round_hides_no_large_gain():
         assert made.seconds(verdict.recommended) <= 1.1 * made.seconds(expected.recommended)
 
 
-def test_what_is_forbidden_is_not_run():
+def test_forbidden_settings_are_not_run():
     forbidden = lambda one, _: "it hangs" if one.get(synthetic_machine.COUNT) == "8" else None  # noqa: E731
     runs, _ = searched(plan(20), machine(), forbidden=forbidden)
     assert not any(run.configuration.get(synthetic_machine.COUNT) == "8" for run in runs)
 
 
-def test_a_replay_is_searched_and_the_real_job_confirms_in_two_pairs():
-    io = synthetic_machine.Surface(3)
+def test_replay_is_searched_and_the_job_confirms_in_two_pairs():
+    io = synthetic_machine.SyntheticMachine(3)
     runs = []
     chosen = plan(30, confirm_pairs=2)
     while isinstance(step := next_step(chosen, runs, **RULES), Step):
@@ -268,8 +268,8 @@ def test_a_replay_is_searched_and_the_real_job_confirms_in_two_pairs():
     assert all(run.replay for run in runs[1:-4])
 
 
-def test_what_fails_on_the_real_job_is_not_recommended():
-    io = synthetic_machine.Surface(3)
+def test_setting_that_fails_on_the_job_is_not_recommended():
+    io = synthetic_machine.SyntheticMachine(3)
     runs = []
     while isinstance(step := next_step(plan(30, confirm_pairs=2), runs, **RULES), Step):
         seconds = io.seconds(step.configuration)

@@ -15,7 +15,7 @@ KIB, MIB = 1 << 10, 1 << 20
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "docs" / "reference" / "settings.md"
 
 
-def test_each_setting_stands_in_the_document_and_has_a_source():
+def test_each_setting_is_documented_with_a_source():
     told = DOCUMENT.read_text()
     names = [setting.name for setting in settings.ALL]
     assert len(set(names)) == len(names)
@@ -24,7 +24,7 @@ def test_each_setting_stands_in_the_document_and_has_a_source():
         assert settings.named(setting.name) is setting
 
 
-def test_a_setting_of_another_version_is_an_error_that_names_the_known_ones():
+def test_unknown_setting_is_an_error_that_names_the_known_ones():
     with pytest.raises(TuneError, match="bb_nodes: no such setting") as caught:
         settings.named("bb_nodes")
     assert "cb_nodes" in caught.value.hint
@@ -40,7 +40,7 @@ def test_a_setting_of_another_version_is_an_error_that_names_the_known_ones():
         (None, 10, False, [2, 4, 8]),
     ],
 )
-def test_stripe_counts(targets, units_in_file, with_one, counts):
+def test_stripe_counts_are_offered(targets, units_in_file, with_one, counts):
     assert stripe_counts(targets, units_in_file, with_one=with_one) == counts
 
 
@@ -55,7 +55,7 @@ def test_stripe_counts(targets, units_in_file, with_one, counts):
         (240, 20 * KIB, [64]),
     ],
 )
-def test_stripe_units(mean_bytes, file_bytes, sizes_kib):
+def test_stripe_units_are_offered(mean_bytes, file_bytes, sizes_kib):
     assert units(mean_bytes, file_bytes) == [one * KIB for one in sizes_kib]
 
 
@@ -69,15 +69,15 @@ def test_stripe_units(mean_bytes, file_bytes, sizes_kib):
         (10 * MIB, 4 * MIB, [1, 16]),
     ],
 )
-def test_buffers_that_split_what_one_call_moves_or_no_longer_do(round_bytes, default_bytes, sizes_mib):
+def test_buffer_sizes_around_one_call_are_offered(round_bytes, default_bytes, sizes_mib):
     assert sizes(round_bytes, default_bytes) == [one * MIB for one in sizes_mib]
 
 
-def test_powers_of_two():
+def test_powers_of_two_are_offered():
     assert [powers_near(number) for number in (1, 3, 1000, 1_400_000, 380_000)] == [1, 4, 1024, MIB, 512 * KIB]
     assert doubled(2, 9) == [2, 4, 8]
 
 
-def test_the_file_system_of_a_path_is_that_of_the_deepest_mount():
+def test_file_system_of_a_path_is_that_of_the_deepest_mount():
     assert mounted_as("/proc/self/maps") == "proc"
     assert mounted_as("/nothing/there") == mounted_as("/")

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from support.advice_data import GOOD, GOOD_SYSTEM, local, profile_of, shared
 from support.record_data import log
-from support.mpi_run import TARGETS, Ran
+from support.mpi_run import TARGETS, MpiRun
 from support.plans import plan as plan_with
 
 from forebay.profiles.model import Collective, Hints, Job, Profile
@@ -19,7 +19,7 @@ MIB = 1 << 20
 def ran(build, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
-        yield Ran(build, tmp_path_factory.mktemp("space"))
+        yield MpiRun(build, tmp_path_factory.mktemp("space"))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_collective_writes_get_aggregators_and_stripes(replib):
     assert not [name for name in parameters if "read" in name]
 
 
-def test_the_surest_guess_shows_in_the_counters(replib):
+def test_first_guess_has_an_effect_on_the_counters(replib):
     made = built(*replib)
     first = made.guesses[0]
     assert first.configuration == {"space-replib.bbp:cb_nodes": "4", "lfs_stripe_count": "8"}
@@ -95,7 +95,7 @@ def test_the_surest_guess_shows_in_the_counters(replib):
     ]
 
 
-def test_guesses_differ_in_effect_and_may_be_run(replib):
+def test_guesses_differ_in_effect_and_are_allowed(replib):
     made = built(*replib)
     plan = plan_of(made)
     assert len(made.guesses) >= 5
@@ -106,7 +106,7 @@ def test_guesses_differ_in_effect_and_may_be_run(replib):
     assert len({key(guess.configuration) for guess in made.guesses}) == len(made.guesses)
 
 
-def test_independent_pieces_of_one_call_each_leave_only_the_layout(ran):
+def test_independent_contiguous_calls_leave_only_the_layout(ran):
     lines = [f"mpiexec -n 4 {ran.kernel('vpic')} --steps 1 --transfer independent -o space-vpic.h5"]
     made = built(ran.profile("vpic", *lines), script.read(ran.script("vpic", *lines)))
     assert [one.setting for one in made.parameters] == ["lfs_stripe_count", "lfs_stripe_size"]
@@ -149,7 +149,7 @@ def test_romio_has_known_defaults(empty):
     assert parameters["out.nc:striping_unit"].values == (str(MIB),)
 
 
-def test_a_hint_of_the_job_is_the_default(empty):
+def test_hint_of_the_job_is_the_default(empty):
     file = collective(hints=Hints(environment={"cb_nodes": "4", "cb_config_list": "*:*"}), aggregators=4)
     nodes = named(built(profile_of(file), empty))["out.nc:cb_nodes"]
     assert nodes.default == "4"
@@ -185,7 +185,7 @@ def test_aggregators_divide_the_ranks_and_are_shared_by_the_nodes(empty, ranks, 
     assert all(ranks % int(value) == 0 for value in values)
 
 
-def test_a_lustre_driver_has_no_buffer_size_and_lays_files_out_itself(empty):
+def test_lustre_driver_has_no_buffer_size_and_sets_layouts(empty):
     hints = Hints(in_force={"romio_lustre_co_ratio": "1", "cb_nodes": "1", "striping_factor": "1"})
     made = built(profile_of(collective(hints=hints, file_system="lustre")), empty)
     assert made.machine.lustre_driver
@@ -196,7 +196,7 @@ def test_a_lustre_driver_has_no_buffer_size_and_lays_files_out_itself(empty):
     assert "lays its files out itself" in refused(made, "lfs_stripe_count")
 
 
-def test_on_cray_the_driver_is_lustres(empty):
+def test_cray_uses_the_lustre_driver(empty):
     made = built(profile_of(collective(by=None), mpi="CRAY MPICH version 8.1"), empty)
     assert made.machine.lustre_driver and "out.nc:striping_unit" in named(made)
 
@@ -207,7 +207,7 @@ def test_real_lustre_without_a_driver_is_laid_out_by_lfs(empty):
     assert "lfs setstripe" in refused(made, "striping_factor", "out.nc")
 
 
-def test_in_the_burst_buffer_there_are_no_stripes(empty):
+def test_burst_buffer_has_no_stripes(empty):
     profile = profile_of(collective(stripe_count=None, stripe_bytes=None))
     made = built(profile, empty, place="burst-buffer")
     assert not [name for name in named(made) if "strip" in name]
@@ -215,13 +215,13 @@ def test_in_the_burst_buffer_there_are_no_stripes(empty):
     assert made.guesses[0].configuration == {"out.nc:cb_nodes": "8"}
 
 
-def test_stripes_are_no_more_than_the_file_has_units(empty):
+def test_stripe_count_does_not_exceed_the_units_of_the_file(empty):
     small = {**GOOD, "bytes": 600_000, "end_bytes": 600_000}
     made = built(profile_of(collective(write=small), job=Job(emulated="m")), empty)
     assert named(made)["lfs_stripe_count"].values == ("2",)
 
 
-def test_a_file_on_all_targets_stays_there_in_the_guesses(empty):
+def test_guesses_keep_a_file_on_all_targets(empty):
     made = built(profile_of(collective(stripe_count=TARGETS), job=Job(emulated="m")), empty)
     assert named(made)["lfs_stripe_count"].values == ("1", "2", "4")
     assert not [guess for guess in made.guesses if "lfs_stripe_count" in guess.configuration]
@@ -237,18 +237,18 @@ def test_small_scattered_writes_get_the_smallest_stripe_unit(empty):
     ]
 
 
-def test_an_unknown_number_of_targets_is_no_error(empty):
+def test_unknown_number_of_targets_is_no_error(empty):
     made = built(profile_of(collective(), job=Job(emulated="m")), empty, stripe_targets=None)
     assert named(made)["lfs_stripe_count"].values == ("2", "4", "8", "16", "32", "64")
 
 
-def test_the_line_of_the_script_is_named(ran):
+def test_launch_line_of_the_script_is_named(ran):
     own = script.read(ran.script("own", "lfs setstripe -c 1 out", "srun ./app"))
     made = built(profile_of(collective(), job=Job(emulated="m")), own)
     assert "(line 3 of the script)" in named(made)["lfs_stripe_count"].reason
 
 
-def test_files_without_mpi_io_get_no_hints_but_a_layout(empty):
+def test_files_without_mpi_io_get_only_a_layout(empty):
     path = str(empty.path.parent / "log.txt")
     made = built(profile_of(local(path, moved=64 * MIB, seconds=50.0), job=Job(emulated="m")), empty)
     assert "no hint reaches it" in refused(made, "hints of MPI-IO", "log.txt")
@@ -259,14 +259,14 @@ def test_files_without_mpi_io_get_no_hints_but_a_layout(empty):
     assert "not on Lustre" in refused(built(elsewhere, empty), "lfs_stripe_count")
 
 
-def test_files_that_take_no_time_are_left_out(empty):
+def test_files_without_io_time_are_omitted(empty):
     little = {"calls": 16, "collective": 16, "bytes": 100, "seconds": 0.1, "slowest_rank_s": 0.01}
     made = built(profile_of(collective(), collective("/scratch/tiny_01.dat", write=little)), empty)
     assert not [name for name in named(made) if name.startswith("tiny")]
     assert "1 file(s) (tiny*.dat) take under 1 % of the run each" == refused(made, "all")
 
 
-def test_files_are_tuned_by_pattern_and_by_what_is_done_with_them(empty):
+def test_files_are_grouped_by_pattern_and_access(empty):
     read = {"calls": 256, "collective": 256, "bytes": 4 << 30, "seconds": 800.0, "slowest_rank_s": 20.0}
     made = built(
         profile_of(
@@ -287,7 +287,7 @@ def test_files_are_tuned_by_pattern_and_by_what_is_done_with_them(empty):
     assert {"wrfout*:cb_nodes", "wrfinput*:cb_nodes"} <= set(made.guesses[0].configuration)
 
 
-def test_where_hints_are_for_all_files_there_is_one_pattern(empty):
+def test_hints_for_all_files_have_one_pattern(empty):
     profile = profile_of(collective("/scratch/a.nc"), collective("/scratch/b.nc"), mpi="Open MPI v5.0.11")
     made = built(profile, empty)
     assert {one.pattern for one in made.parameters if one.setting == "cb_nodes"} == {"*"}
@@ -303,7 +303,7 @@ def test_tiny_collective_calls_are_not_shared_by_more_aggregators(empty):
 INDEPENDENT = {"calls": 160, "independent": 160, "bytes": 160 * MIB, "seconds": 160.0, "slowest_rank_s": 10.0}
 
 
-def test_independent_calls_in_pieces_are_sieved_by_romio(empty):
+def test_independent_noncontiguous_calls_get_data_sieving(empty):
     system = {"calls": 160_000, "bytes": 160 * MIB}
     made = built(profile_of(collective(by="mca_fs_ufs.so", write=INDEPENDENT, system=system)), empty)
     assert named(made)["out.nc:romio_ds_write"].values == ("disable", "enable")
@@ -311,14 +311,14 @@ def test_independent_calls_in_pieces_are_sieved_by_romio(empty):
     assert "out.nc:ind_wr_buffer_size" in named(made)
 
 
-def test_without_locks_there_is_no_sieving_to_write(empty):
+def test_no_write_sieving_without_locks(empty):
     system = {"calls": 160_000}
     file = collective(by="mca_fs_ufs.so", write=INDEPENDENT, system=system, file_system="unifyfs")
     sieving = named(built(profile_of(file), empty))["out.nc:romio_ds_write"]
     assert sieving.values == ("disable",) and "no locks" in sieving.reason
 
 
-def test_fewer_opens_are_tried_where_opening_takes_long(empty):
+def test_fewer_opens_are_tried_where_opens_are_slow(empty):
     file = collective(write=GOOD | {"slowest_rank_s": 2.0})
     file.layers["MPI-IO"].metadata_slowest_rank_s = 0.5
     assert "20 %" in named(built(profile_of(file), empty))["out.nc:romio_no_indep_rw"].reason
@@ -327,7 +327,7 @@ def test_fewer_opens_are_tried_where_opening_takes_long(empty):
     assert "3 independent" in refused(built(profile_of(independent), empty), "romio_no_indep_rw", "out.nc")
 
 
-def test_what_hangs_together_is_not_offered_to_a_job_that_asks_for_one_of_them(empty):
+def test_setting_that_hangs_with_a_hint_of_the_job_is_not_offered(empty):
     """MPICH, issue 6408."""
     aligned = collective(write=GOOD | {"slowest_rank_s": 2.0}, hints=Hints(environment={"striping_unit": "65536"}))
     aligned.layers["MPI-IO"].metadata_slowest_rank_s = 0.5
@@ -336,7 +336,7 @@ def test_what_hangs_together_is_not_offered_to_a_job_that_asks_for_one_of_them(e
     assert "hang" in refused(built(profile_of(promised), empty), "striping_unit", "out.nc")
 
 
-def test_directories_that_exist_get_the_layout_too(ran, empty):
+def test_existing_directories_get_the_layout(ran, empty):
     """What exists inherits nothing from the job's directory; what is outside of it is left alone."""
     here = empty.path.parent
     (here / "old results").mkdir(exist_ok=True)
@@ -346,7 +346,7 @@ def test_directories_that_exist_get_the_layout_too(ran, empty):
     assert built(profile, empty).machine.output_directories == ("old results",)
 
 
-def test_a_pattern_that_is_tuned_is_not_told_as_left_out(empty):
+def test_tuned_pattern_is_not_listed_as_omitted(empty):
     """A file that a second program reads for long, and the first one has made in no time."""
     light = collective("/scratch/in.nc", write=GOOD | {"slowest_rank_s": 0.001, "seconds": 0.001})
     for layer in light.layers.values():
@@ -360,14 +360,14 @@ def test_a_pattern_that_is_tuned_is_not_told_as_left_out(empty):
 
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_log_that_tells_less_gives_a_smaller_space(empty, name, place):
+def test_log_with_fewer_counters_gives_a_smaller_space(empty, name, place):
     made = built(log(name), empty, place=place)
     settings = {one.setting for one in made.parameters}
     assert ("cb_nodes" in settings) == name.startswith("mpiio")
     assert made.refusals and all(one.reason for one in made.refusals)
 
 
-def test_nothing_recorded_is_an_empty_space(empty):
+def test_empty_record_gives_an_empty_space(empty):
     made = built(Profile(source="forebay", path="x", job=Job(), programs=[]), empty)
     assert made.parameters == made.guesses == () and made.machine.ranks == 4
 
@@ -403,14 +403,14 @@ def plan(empty):
         ({}, {}),
     ],
 )
-def test_what_cannot_act_is_left_out(plan, given, acts):
+def test_settings_without_effect_are_omitted(plan, given, acts):
     def full(short):
         return {name if name.startswith("lfs") else f"out.nc:{name}": value for name, value in short.items()}
 
     assert space.canonical(full(given), plan) == full(given if acts is None else acts)
 
 
-def test_several_files_need_romio_brought_once(empty):
+def test_several_files_switch_to_romio_once(empty):
     made = built(profile_of(*(collective(f"/scratch/{name}.nc", by="mca_fs_ufs.so") for name in "ab")), empty)
     both = {"a.nc:romio_cb_write": "automatic", "b.nc:romio_cb_write": "automatic"}
     assert space.canonical(both, plan_of(made)) == {"a.nc:romio_cb_write": "automatic"}
@@ -426,15 +426,15 @@ def test_several_files_need_romio_brought_once(empty):
         ({"other:cb_nodes": "4"}, "no parameter"),
     ],
 )
-def test_what_must_not_be_is_forbidden_with_the_reason(plan, given, why):
+def test_unsafe_combinations_are_forbidden_with_a_reason(plan, given, why):
     assert why in space.forbidden(given, plan)
 
 
-def test_what_may_be_is_not_forbidden(plan):
+def test_safe_combinations_are_not_forbidden(plan):
     given = {"out.nc:cb_nodes": "8", "out.nc:cb_buffer_size": "1048576", "lfs_stripe_size": "4194304"}
     assert space.forbidden(given, plan) is None
 
 
-def test_the_space_goes_into_the_study_file_and_comes_back(replib):
+def test_space_is_read_back_from_the_study_file(replib):
     made = built(*replib)
     assert msgspec.json.decode(msgspec.json.encode(made), type=space.Space) == made

@@ -25,7 +25,7 @@ def test_ratios_follow_a_machine_that_becomes_slower():
     assert [round(ratio, 1) for ratio in ratios(runs)][1::2] == [0.5, 0.5]
 
 
-def test_one_disturbed_anchor_moves_no_ratio():
+def test_one_disturbed_default_run_changes_no_ratio():
     quiet = [run(n, 10.0 if n % 2 else 5.0, None if n % 2 else A) for n in range(1, 8)]
     loud = [run(3, 40.0) if one.number == 3 else one for one in quiet]
     assert ratios(loud)[1] == pytest.approx(ratios(quiet)[1]) == pytest.approx(0.5)
@@ -37,31 +37,31 @@ def test_runs_without_a_time_and_without_a_default_have_no_ratio():
     assert ratios([]) == []
 
 
-def test_recorded_io_has_anchors_of_its_own():
+def test_recorded_io_has_its_own_default_runs():
     runs = [run(1, 100.0), run(2, 10.0, replay=True), run(3, 5.0, A, replay=True)]
     assert ratios(runs) == pytest.approx([1.0, 1.0, 0.5])
 
 
-def test_a_slow_outlier_is_disturbed_and_a_fast_one_is_not():
+def test_slow_outlier_is_disturbed_and_a_fast_one_is_not():
     times = [10.0, 10.2, 9.9, 10.1, 25.0, 4.0]
     logs = {(): {n: math.log(t) for n, t in enumerate(times)}}
     assert disturbed(logs) == {4}
 
 
-def test_runs_that_differ_much_by_nature_are_not_disturbed():
+def test_runs_of_a_noisy_job_are_not_called_disturbed():
     draw = np.random.default_rng(4)
     logs = {(): dict(enumerate(draw.normal(0, 0.3, 12))), ("a",): dict(enumerate(draw.normal(-1, 0.3, 6), 20))}
     assert disturbed(logs) == set()
 
 
-def test_the_noise_is_that_of_the_default_and_a_usual_one_while_little_is_known():
+def test_noise_is_that_of_the_default_or_a_usual_value_at_first():
     assert noise([run(1, 10.0)], False) == pytest.approx(0.2)
     draw = np.random.default_rng(1)
     many = [run(n, float(10 * math.exp(draw.normal(0, 0.3)))) for n in range(60)]
     assert noise(many, False) == pytest.approx(0.3, rel=0.3)
 
 
-def test_a_pairing_tells_ratio_and_medians():
+def test_pairing_has_ratio_and_medians():
     found = pairing([10.0, 11.0, 10.5], [5.0, 5.5, 5.1], 0.95)
     assert found.pairs == 3 and found.default_s == 10.5 and found.tuned_s == 5.1
     assert found.low < found.ratio < found.high and found.ratio == pytest.approx(2.02, abs=0.02)
@@ -74,14 +74,14 @@ def test_one_pair_alone_and_no_pairs_are_refused():
         pairing([10.0], [5.0, 5.0], 0.95)
 
 
-def test_other_runs_narrow_the_interval_and_do_not_move_it():
+def test_other_runs_narrow_the_interval_without_shifting_it():
     few = pairing([10.0, 10.4], [5.0, 5.2], 0.95)
     more = pairing([10.0, 10.4], [5.0, 5.2], 0.95, [[1.0, 1.03, 0.98], [3.0, 3.1]])
     assert more.ratio == pytest.approx(few.ratio)
     assert more.high / more.low < few.high / few.low
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says():
+def test_interval_covers_the_true_value_at_its_level():
     """Equal settings, three pairs and four anchors, with noise of 15 % and a tenth of the runs disturbed."""
     draw, shape = np.random.default_rng(7), (1500 if EVERY_POINT else 200, 10)
     times = draw.normal(0, 0.15, shape) + (draw.random(shape) < 0.1) * draw.uniform(0.4, 1.1, shape)
@@ -95,7 +95,7 @@ def test_one_disturbed_run_of_each_does_not_hide_a_large_gain():
     assert loud.low > 1 and loud.ratio == pytest.approx(quiet.ratio, rel=0.15)
 
 
-def test_earlier_runs_of_the_default_narrow_the_interval_but_for_the_drift():
+def test_earlier_default_runs_narrow_the_interval_without_drift():
     few = pairing([1.0, 1.4], [0.6, 0.7], 0.95)
     more = pairing([1.0, 1.4], [0.6, 0.7], 0.95, earlier_s=[1.1, 1.2, 1.15, 1.1])
     many = pairing([1.0, 1.4], [0.6, 0.7], 0.95, earlier_s=[1.15] * 40)
@@ -103,7 +103,7 @@ def test_earlier_runs_of_the_default_narrow_the_interval_but_for_the_drift():
     assert many.high / many.low > math.exp(2 * 0.1)
 
 
-def test_looking_after_each_round_errs_no_more_often_than_it_says():
+def test_repeated_tests_keep_their_error_level():
     """Equal settings, up to four pairs, three earlier runs; 15 %, a tenth disturbed, a machine that drifts."""
     draw = np.random.default_rng(3)
     confidence = lambda n: 1 - 2 * NormalDist().cdf(-1.96 * LAST_LOOK * math.sqrt(4 / n))  # noqa: E731
@@ -116,7 +116,7 @@ def test_looking_after_each_round_errs_no_more_often_than_it_says():
     assert wrong / cases <= 0.03
 
 
-def test_logs_are_by_configuration_and_number():
+def test_logs_are_named_by_configuration_and_number():
     runs = [run(1, 10.0), run(2, 5.0, A), run(3, 10.0), run(4, None, A, "failed"), run(5, 1.0, replay=True)]
     groups = log_seconds(runs, False)
     assert groups == {(): {1: math.log(10), 3: math.log(10)}, (("a", "1"),): {2: math.log(5)}}

@@ -31,7 +31,7 @@ def played(name, machine, runs, seed=3, forbidden=lambda one: None):
     return trials
 
 
-def test_there_are_three_and_a_fourth_is_an_error():
+def test_three_strategies_exist_and_another_name_is_an_error():
     assert strategies.names() == NAMES
     assert [strategies.named(name).confirms for name in NAMES] == [False, False, True]
     with pytest.raises(TuneError, match="simulated-annealing"):
@@ -39,18 +39,18 @@ def test_there_are_three_and_a_fourth_is_an_error():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_proposals_are_new_acting_allowed_and_the_same_for_the_same_seed(name):
+def test_proposals_are_new_effective_allowed_and_repeatable_by_seed(name):
     forbidden = lambda one: "no" if one.get(NODES) == "8" else None  # noqa: E731
-    trials = played(name, synthetic_machine.Surface(3), 15, forbidden=forbidden)
+    trials = played(name, synthetic_machine.SyntheticMachine(3), 15, forbidden=forbidden)
     names = [key(trial.configuration) for trial in trials]
     assert len(trials) > 3 and len(set(names)) == len(names) and () not in names
     assert all(synthetic_machine.acting(trial.configuration) == trial.configuration for trial in trials)
     assert not any(forbidden(trial.configuration) for trial in trials)
-    assert played(name, synthetic_machine.Surface(3), 15, forbidden=forbidden) == trials
+    assert played(name, synthetic_machine.SyntheticMachine(3), 15, forbidden=forbidden) == trials
 
 
 @pytest.mark.parametrize("name", ["random", "tpe"])
-def test_a_small_space_is_tried_whole_and_then_nothing_is_proposed(name):
+def test_small_space_is_tried_completely_then_nothing_is_proposed(name):
     small = plan(PLAN.parameters[:2], machine=synthetic_machine.MACHINE, strategy=name)
     trials = []
     while (new := strategies.named(name).propose(history(trials, chosen=small), 1)) is not None:
@@ -66,23 +66,23 @@ def test_a_small_space_is_tried_whole_and_then_nothing_is_proposed(name):
         (None, [None, "1048576", "33554432"]),
     ],
 )
-def test_levels_have_the_default_at_its_place_if_it_is_known(default, expected):
+def test_levels_contain_the_default_in_order_if_known(default, expected):
     assert levels(parameter(BUFFER, "1048576", "33554432", ordered=True, default=default)) == expected
 
 
-def test_untried_leaves_out_what_acts_alike():
+def test_untried_omits_equivalent_configurations():
     everything = list(untried(history()))
     assert len(everything) == len(synthetic_machine.configurations()) - 1
     assert len({key(one) for one in everything}) == len(everything)
 
 
-def test_the_regression_joins_gains_that_were_seen_apart():
+def test_regression_combines_separate_gains():
     trials = [Trial({COUNT: "8"}, 0.5), Trial({NODES: "8"}, 0.6), Trial({BUFFER: "1048576"}, 1.2)]
     both, worse = Regression(history(trials), 0.05).predict([{COUNT: "8", NODES: "8"}, {BUFFER: "1048576"}])[0]
     assert both < -0.7 < 0 < worse
 
 
-def test_our_search_proposes_to_unite_what_helped_apart():
+def test_default_strategy_proposes_to_combine_separate_gains():
     trials = [Trial({COUNT: "8"}, 0.5), Trial({NODES: "8"}, 0.6)]
     trials += [Trial({SIZE: "4194304"}, 1.1), Trial({BUFFER: "1048576"}, 1.2)]
     assert strategies.named("tpe").propose(history(trials), 5) == {COUNT: "8", NODES: "8"}
@@ -98,7 +98,7 @@ class Walked:
         return self.times.get(tuple(one.values()), 2.0) if one else 1.0
 
 
-def test_the_walk_doubles_while_it_gains_and_leaves_a_loop_at_five_per_cent():
+def test_walk_doubles_while_it_gains_and_stops_below_five_percent():
     machine = Walked({("2",): 0.9, ("4",): 0.93, ("8",): 0.99})
     walked = [trial.configuration for trial in played("greedy", machine, 4)]
     assert walked[:3] == [{COUNT: "2"}, {COUNT: "4"}, {COUNT: "8"}]
@@ -108,11 +108,11 @@ def test_the_walk_doubles_while_it_gains_and_leaves_a_loop_at_five_per_cent():
     assert walked[2] == {COUNT: "2", SIZE: "4194304"}
 
 
-def test_ours_comes_nearer_than_the_others_on_made_up_machines():
+def test_default_strategy_gets_closest_on_synthetic_machines():
     def mean(name):
         found = []
         for seed in range(3):
-            machine = synthetic_machine.Surface(seed)
+            machine = synthetic_machine.SyntheticMachine(seed)
             best = min(machine.seconds(one) for one in synthetic_machine.configurations())
             tried = [machine.seconds(trial.configuration) for trial in played(name, machine, 14, seed)]
             found.append(min(tried) / best)

@@ -47,7 +47,7 @@ def study(tmp_path):
         yield made
 
 
-def test_what_was_appended_is_read_again(study):
+def test_appended_lines_are_read_back(study):
     study.append_plan("file-system", PLAN)
     study.append_run(run(1, without_effect=["out*:cb_nodes"]))
     pairing = Pairing(pairs=3, ratio=2.0, low=1.5, high=2.5, confidence=0.95, default_s=2.0, tuned_s=1.0)
@@ -71,7 +71,7 @@ def test_each_line_has_one_member_as_documented(study):
     assert [list(line) for line in lines[1:]] == [["run"], ["end"]]
 
 
-def test_a_new_plan_unsettles_its_place(study):
+def test_new_plan_reopens_its_storage(study):
     study.append_verdict("file-system", Verdict(recommended={}, reason="none faster"))
     assert study.settled("file-system")
     study.append_plan("file-system", PLAN)
@@ -80,7 +80,7 @@ def test_a_new_plan_unsettles_its_place(study):
 
 
 @pytest.mark.parametrize("torn", [b'{"run": {"numb', b'{"run":', b"{", b"\xff\xfe"])
-def test_a_torn_last_line_is_passed_over_and_overwritten(study, torn):
+def test_torn_last_line_is_skipped_and_overwritten(study, torn):
     study.append_run(run(1))
     study.close()
     with (study.directory / FILE_NAME).open("ab") as file:
@@ -91,13 +91,13 @@ def test_a_torn_last_line_is_passed_over_and_overwritten(study, torn):
     assert [one.number for one in Study.open(study.directory).runs] == [1, 2]
 
 
-def test_a_study_whose_head_was_never_finished_is_begun_anew(tmp_path):
+def test_study_with_an_unfinished_head_is_restarted(tmp_path):
     (tmp_path / FILE_NAME).write_bytes(b'{"forebay_tune": 1, "scr')
     Study.create(tmp_path, head()).close()
     assert Study.open(tmp_path).head == head()
 
 
-def test_a_damaged_line_in_the_middle_is_an_error_that_names_it(study):
+def test_damaged_line_in_the_middle_is_an_error_that_names_it(study):
     study.append_run(run(1))
     study.close()
     with (study.directory / FILE_NAME).open("ab") as file:
@@ -107,7 +107,7 @@ def test_a_damaged_line_in_the_middle_is_an_error_that_names_it(study):
     assert "damaged" in error.value.hint
 
 
-def test_only_one_writes(study):
+def test_only_one_process_writes_a_study(study):
     with pytest.raises(TuneError, match="another forebay tune"):
         Study.open(study.directory, write=True)
     assert Study.open(study.directory).head == study.head  # readers may
@@ -115,7 +115,7 @@ def test_only_one_writes(study):
     Study.open(study.directory, write=True).close()
 
 
-def test_a_study_is_not_made_twice(study):
+def test_study_is_not_created_twice(study):
     study.close()
     with pytest.raises(TuneError, match="already"):
         Study.create(study.directory, head())
@@ -132,18 +132,18 @@ def test_a_study_is_not_made_twice(study):
         (b'{"forebay_tune": 1, "script": 5}\n', "line 1"),
     ],
 )
-def test_what_is_no_study_is_refused(tmp_path, content, message):
+def test_file_that_is_no_study_is_refused(tmp_path, content, message):
     (tmp_path / FILE_NAME).write_bytes(content)
     with pytest.raises(TuneError, match=message):
         Study.open(tmp_path)
 
 
-def test_where_there_is_none(tmp_path):
+def test_missing_study_is_reported(tmp_path):
     with pytest.raises(TuneError, match="No such file"):
         Study.open(tmp_path / "nothing")
 
 
-def test_members_of_later_versions_are_passed_over(study):
+def test_members_of_later_versions_are_ignored(study):
     study.close()
     with (study.directory / FILE_NAME).open("ab") as file:
         file.write(msgspec.json.encode({"weather": "fine"}) + b"\n")

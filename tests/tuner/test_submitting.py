@@ -130,7 +130,7 @@ def study(tmp_path):
         ),
     ],
 )
-def test_what_the_script_asks_for_is_asked_for_the_tuner(study, executor, expected, left_out):
+def test_tuner_requests_the_resources_of_the_script(study, executor, expected, left_out):
     told = rendered(executor, SCRIPTS[executor], study)
     found = directives(told.script, SENTINELS[executor])
     psij_own = {"-e /dev/null", "-o /dev/null", "--export=ALL", "-env all", "-V"}
@@ -139,14 +139,14 @@ def test_what_the_script_asks_for_is_asked_for_the_tuner(study, executor, expect
     assert told.notes[0] == "the job may take 90 min"
 
 
-def test_the_users_lines_come_before_the_limit_of_time(study):
+def test_user_lines_precede_the_time_limit(study):
     """The last of two equal options counts."""
     found = directives(rendered("slurm", SLURM, study).script, "#SBATCH")
     assert found.index("--time=1:30:0") > found.index("--exclusive")
 
 
 @pytest.mark.parametrize("executor", SCRIPTS)
-def test_a_rendered_script_is_one_of_bash_and_nothing_is_made(study, executor):
+def test_rendered_script_is_valid_bash_and_submits_nothing(study, executor):
     told = rendered(executor, SCRIPTS[executor], study)
     checked = subprocess.run(["bash", "-n"], input=told.script, capture_output=True, text=True)
     assert (checked.returncode, checked.stderr) == (0, "")
@@ -155,14 +155,14 @@ def test_a_rendered_script_is_one_of_bash_and_nothing_is_made(study, executor):
     assert not study.exists()
 
 
-def test_burst_buffer_lines_are_not_repeated_and_that_is_said(study):
+def test_burst_buffer_lines_are_omitted_with_a_message(study):
     told = rendered("slurm", SLURM, study)
     assert "#DW" not in told.script
     assert any("#DW and #BB lines are not repeated" in note for note in told.notes)
     assert not any("#DW" in note for note in rendered("lsf", LSF, study).notes)
 
 
-def test_a_burst_buffer_line_over_two_lines_does_not_end_the_header(study):
+def test_burst_buffer_line_over_two_lines_does_not_end_the_header(study):
     text = "#!/bin/sh\n#DW jobdw type=scratch \\\n  capacity=1GiB\n#SBATCH\t-p late\n./ocean\n#SBATCH -p no\n"
     found = directives(rendered("slurm", dataclasses.replace(SLURM, text=text), study).script, "#SBATCH")
     assert [line for line in found if line.startswith("-p")] == ["-p late"]
@@ -176,7 +176,7 @@ def test_a_burst_buffer_line_over_two_lines_does_not_end_the_header(study):
         ("pbs", ["-l select=2:ncpus=4:mpiprocs=4"]),
     ],
 )
-def test_of_another_schedulers_script_nodes_and_ranks_are_taken(study, executor, expected):
+def test_nodes_and_ranks_are_read_from_a_script_of_another_scheduler(study, executor, expected):
     told = rendered(executor, dataclasses.replace(SLURM, scheduler="flux", text="#flux: -N2\n"), study)
     assert set(expected) <= set(directives(told.script, SENTINELS[executor]))
     assert any(f"has no lines for {executor}: 2 node(s) and 8 rank(s)" in note for note in told.notes)
@@ -221,7 +221,7 @@ def commands(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("executor", SCRIPTS)
-def test_a_submitted_script_runs_the_command_once_in_the_directory(study, tmp_path, commands, executor):
+def test_submitted_script_runs_the_command_once_in_the_directory(study, tmp_path, commands, executor):
     name, variable, answer = STAND_INS[executor]
     commands("scontrol", "echo this-node")
     commands(name, f'{variable}=4711 bash "$1" || exit\necho "{answer}"')
@@ -238,14 +238,14 @@ def test_a_submitted_script_runs_the_command_once_in_the_directory(study, tmp_pa
     assert directives(told.script, sentinel) == directives(before.script, sentinel)
 
 
-def test_a_refused_job_leaves_nothing_and_the_scheduler_is_quoted(study, commands):
+def test_refused_job_leaves_nothing_and_quotes_the_scheduler(study, commands):
     commands("sbatch", "echo 'sbatch: error: invalid partition specified: debug' >&2; exit 1")
     with pytest.raises(TuneError, match="the job was refused: .*invalid partition specified: debug"):
         submit("slurm", SLURM, COMMAND, Path("/jobs"), study=study, wall_s=600)
     assert not study.exists()
 
 
-def test_a_refused_job_leaves_the_study_alone(study, commands):
+def test_refused_job_does_not_change_the_study(study, commands):
     commands("qsub", "exit 1")
     study.mkdir()
     (study / "study.jsonl").write_text("{}\n")
@@ -257,7 +257,7 @@ def test_a_refused_job_leaves_the_study_alone(study, commands):
 @pytest.mark.parametrize(
     ("executor", "command"), [("slurm", "sbatch"), ("lsf", "bsub"), ("pbs", "qsub"), ("flux", "flux")]
 )
-def test_a_missing_scheduler_is_named(study, monkeypatch, tmp_path, executor, command):
+def test_missing_scheduler_is_named(study, monkeypatch, tmp_path, executor, command):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TuneError, match=f"the command {command} is not in PATH") as refused:
         submit(executor, SLURM, COMMAND, Path("/jobs"), study=study, wall_s=600)
@@ -284,7 +284,7 @@ submit("local", SLURM, command, pathlib.Path("/"), study=pathlib.Path(sys.argv[2
 """
 
 
-def test_at_ctrl_c_the_local_command_ends_by_itself_and_is_waited_for(study):
+def test_ctrl_c_waits_for_the_local_command_to_end(study):
     words = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1]), str(study)]
     process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.PIPE, text=True)
     output = study / "submitted" / "tune.out"
@@ -298,18 +298,18 @@ def test_at_ctrl_c_the_local_command_ends_by_itself_and_is_waited_for(study):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_a_study_that_psij_cannot_write_to_is_refused(tmp_path):
+def test_study_that_psij_cannot_write_to_is_refused(tmp_path):
     with pytest.raises(TuneError, match="blanks or other special characters"):
         submit("local", SLURM, COMMAND, tmp_path, study=tmp_path / "my job.tune", wall_s=600)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_open_quote_in_a_directive_is_named(study):
+def test_unclosed_quote_in_a_directive_is_named(study):
     with pytest.raises(TuneError, match="-C 'nvme"):
         rendered("slurm", dataclasses.replace(SLURM, text="#SBATCH -C 'nvme\n"), study)
 
 
-def test_the_time_is_that_of_the_budget_else_of_all_runs():
+def test_requested_time_is_the_budget_or_that_of_all_runs():
     assert wall_time_s(SLURM, 20, 3600.0) == 3600 + MARGIN_S
     assert wall_time_s(SLURM, 20, None) == 20 * 1800 + MARGIN_S
     with pytest.raises(TuneError, match="neither a budget in minutes nor a limit"):

@@ -14,7 +14,7 @@ BOTH_PLACES = {"out": "${DW_JOB_STRIPED:-$PWD/}", "directive": DW}
 HINTED = 'case "${MPICH_MPIIO_HINTS:-}" in *out*)'
 
 
-def test_tune_finds_and_writes_what_is_faster_and_then_says_its_result(tuned):
+def test_tune_finds_and_writes_a_faster_script_then_reports_its_result(tuned):
     tuned.app("--verify")
     (tuned.directory / "job.sh").chmod(0o750)
     status, out, err = tuned.tune(*EMULATED, "--budget", "12", "--seed", "1", "--json")
@@ -41,7 +41,7 @@ def test_tune_finds_and_writes_what_is_faster_and_then_says_its_result(tuned):
     assert tuned.phases().count("default") == 1
 
 
-def test_tune_in_two_places_keeps_one_hard_budget(tuned):
+def test_tune_for_two_storages_keeps_one_budget(tuned):
     tuned.app(**BOTH_PLACES)
     tuned.tunes(*EMULATED, "--budget", "7", "--budget", "30min")
     study = tuned.study()
@@ -52,7 +52,7 @@ def test_tune_in_two_places_keeps_one_hard_budget(tuned):
     assert log.count("a made-up series") == 2, "one series for each place"
 
 
-def test_tune_of_a_job_that_names_its_directory_works_in_the_copy(tuned):
+def test_tune_of_a_job_that_names_its_directory_uses_the_copy(tuned):
     tuned.app(before=f"cd '{tuned.directory}'", after="echo done > mine.txt")
     (tuned.directory / "mine.txt").write_text("mine")
     tuned.tunes(*EMULATED, "--budget", "3")
@@ -63,7 +63,7 @@ def test_tune_of_a_job_that_names_its_directory_works_in_the_copy(tuned):
     assert not (tuned.directory / "out").exists()
 
 
-def test_tune_of_a_job_that_goes_where_it_was_submitted_works_in_the_copy(tuned):
+def test_tune_of_a_job_that_changes_to_its_submit_directory_uses_the_copy(tuned):
     tuned.app(before='cd "$SLURM_SUBMIT_DIR"')
     tuned.set(SLURM_JOB_ID="77", SLURM_NTASKS="8", SLURM_SUBMIT_DIR=tuned.directory)
     tuned.tune("--budget", "1")
@@ -71,7 +71,7 @@ def test_tune_of_a_job_that_goes_where_it_was_submitted_works_in_the_copy(tuned)
     assert not (tuned.directory / "out").exists()
 
 
-def test_tune_whose_time_is_too_short_for_a_second_run_ends_after_the_first(tuned):
+def test_tune_with_time_for_one_run_ends_after_it(tuned):
     tuned.app("--compute 7")
     tuned.tunes("--budget", "700s", "--dry-run")
     (spent,) = tuned.runs()
@@ -81,7 +81,7 @@ def test_tune_whose_time_is_too_short_for_a_second_run_ends_after_the_first(tune
     assert tuned.study().ends[-1].reason == "budget" and tuned.study().verdicts == {}
 
 
-def test_tune_without_room_for_a_verdict_says_so_and_a_larger_budget_goes_on(tuned):
+def test_tune_with_too_few_runs_reports_it_and_a_larger_budget_continues(tuned):
     tuned.app()
     said = tuned.tunes(*EMULATED, "--budget", "2")
     assert "The budget left no room for the final round" in said and "looked" in said
@@ -93,7 +93,7 @@ def test_tune_without_room_for_a_verdict_says_so_and_a_larger_budget_goes_on(tun
     assert tuned.study().ends[-1].reason == "done" and tuned.tuned.exists()
 
 
-def test_tune_dry_run_shows_what_can_be_set_and_why_and_keeps_its_run(tuned):
+def test_tune_dry_run_shows_settings_with_reasons_and_keeps_its_run(tuned):
     tuned.app()
     said = tuned.tunes(*EMULATED, "--dry-run")
     assert "out:romio_cb_write" in said and "Tried first:" in said and "Not tried:" in said
@@ -104,7 +104,7 @@ def test_tune_dry_run_shows_what_can_be_set_and_why_and_keeps_its_run(tuned):
     assert tuned.phases().count("default") == 1
 
 
-def test_tune_with_too_few_runs_more_takes_back_nothing_that_was_shown(tuned):
+def test_tune_with_few_more_runs_keeps_earlier_proof(tuned):
     tuned.app()
     tuned.tunes(*EMULATED, "--budget", "6")
     shown = tuned.study().verdicts["file-system"]
@@ -114,7 +114,7 @@ def test_tune_with_too_few_runs_more_takes_back_nothing_that_was_shown(tuned):
     assert tuned.tuned.exists()
 
 
-def test_tune_trial_that_hangs_fails_and_the_search_goes_on(tuned):
+def test_tune_trial_that_hangs_fails_and_the_search_continues(tuned):
     once = f"'{tuned.temporary.parent}/hung'"
     tuned.app("--compute $waits", before=f"waits=0; {HINTED} mkdir {once} && waits=1000 ;; esac")
     tuned.tunes("--budget", "8", "--time-factor", "1")
@@ -138,7 +138,7 @@ def test_tune_trial_whose_output_is_wrong_fails(tuned):
 
 
 @pytest.mark.parametrize(("busy", "status"), [(1.0, "contaminated"), (0.5, "ok")])
-def test_tune_run_beside_others_is_made_again_where_no_processor_is_idle(tuned, busy, status):
+def test_tune_run_on_a_busy_node_is_repeated(tuned, busy, status):
     tuned.app()
     tuned.load[:] = [(0.1, 0.5)] * 3 + [(0.6, busy)]
     tuned.tunes(*EMULATED, "--budget", "12")
@@ -150,7 +150,7 @@ def test_tune_run_beside_others_is_made_again_where_no_processor_is_idle(tuned, 
     assert all(run.foreign_cpu == 0.1 for run in runs[:3])
 
 
-def test_burst_buffer_of_an_earlier_job_is_not_outside_of_the_jobs_directory(tmp_path):
+def test_burst_buffer_of_an_earlier_job_counts_as_inside_the_job_directory(tmp_path):
     """A dry run leaves the profile of the default; the next call has a burst buffer of another name."""
     path = "/mnt/forebay/1795476034261/striped/out"
     file = File(path=path, layers={"posix": Layer(read=Traffic(), write=Traffic(bytes=1))})

@@ -12,7 +12,7 @@ def test_tune_without_mpi_is_refused(tuned):
     assert "ran no MPI program" in tuned.refused(runs=1)
 
 
-def test_tune_of_a_job_that_only_computes_ends_after_one_run(tuned):
+def test_tune_of_a_job_without_io_ends_after_one_run(tuned):
     tuned.app("--compute 400")
     assert "nothing to gain" in tuned.tunes("--budget", "3")
     assert "I/O is" in tuned.study().verdicts["file-system"].reason
@@ -20,7 +20,7 @@ def test_tune_of_a_job_that_only_computes_ends_after_one_run(tuned):
     assert not tuned.tuned.exists()
 
 
-def test_tune_shows_what_a_default_run_that_fails_printed(tuned):
+def test_tune_shows_the_output_of_a_failed_default_run(tuned):
     tuned.app(after="echo the mesh is missing >&2; exit 3")
     err = tuned.refused(runs=1)
     assert "status 3" in err and "the mesh is missing" in err and "output.txt" in err
@@ -36,7 +36,7 @@ def test_tune_refuses_a_check_that_the_default_run_does_not_pass(tuned):
     assert "the check command ended with status 9" in err
 
 
-def test_tune_refuses_output_that_differs_from_run_to_run(tuned):
+def test_tune_refuses_output_that_varies_between_runs(tuned):
     tuned.app(after="echo $RANDOM$RANDOM >> out")
     err = tuned.refused(*EMULATED, "--budget", "6", runs=3)
     assert "differs from run to run: out" in err and "--check" in err
@@ -61,7 +61,7 @@ def test_tune_refuses_a_study_of_another_script_or_with_other_options(tuned):
     assert status == 1 and "another script" in err and len(tuned.runs()) == 1, err
 
 
-def test_tune_keeps_a_tuned_script_that_somebody_else_wrote(tuned):
+def test_tune_keeps_a_tuned_script_of_another_writer(tuned):
     tuned.script("exit 1")
     tuned.tuned.write_text("mine")
     status, _, err = tuned.tune()
@@ -86,7 +86,7 @@ def test_tune_keeps_a_tuned_script_that_somebody_else_wrote(tuned):
         (("--output", "no such directory/job.sh"), "cannot be written"),
     ],
 )
-def test_tune_options_that_cannot_be_are_refused_with_a_hint(tuned, options, message):
+def test_tune_impossible_options_are_refused_with_a_hint(tuned, options, message):
     tuned.script("true")
     err = tuned.refused(*options, runs=0)
     assert message in err and "hint: " in err
@@ -117,7 +117,7 @@ def test_tune_refuses_a_study_that_another_tuner_writes(tuned):
     assert first.returncode == 130
 
 
-def test_tune_refuses_a_script_that_is_missing_or_no_shells(tuned):
+def test_tune_refuses_a_missing_or_non_shell_script(tuned):
     assert "No such file" in tuned.refused(runs=0)
     (tuned.directory / "job.sh").write_text("#!/usr/bin/env python3\nprint()\n")
     assert "python3" in tuned.refused(runs=0)

@@ -27,7 +27,7 @@ def killed(process) -> None:
     process.communicate()
 
 
-def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
+def test_tune_killed_loses_at_most_the_running_trial(tuned, begun):
     tuned.app(before=hanging_after("probe", f"mkdir {begun} && sleep 300"))
     process = tuned.start(*EMULATED, "--budget", "6")
     wait_until(begun.exists, what="a run after the probe", process=process)
@@ -42,7 +42,7 @@ def test_tune_after_kill_9_lost_the_running_trial_at_most(tuned, begun):
     assert tuned.phases().count("default") == 1
 
 
-def test_tune_that_goes_on_leaves_the_second_place_its_share(tuned, begun):
+def test_continued_tune_reserves_the_share_of_the_second_storage(tuned, begun):
     tuned.app(
         before=hanging_after("probe", f"mkdir {begun} && sleep 300"), out="${DW_JOB_STRIPED:-$PWD/}", directive=DW
     )
@@ -55,7 +55,7 @@ def test_tune_that_goes_on_leaves_the_second_place_its_share(tuned, begun):
 
 
 @pytest.mark.parametrize("phase", ["default", "probe", "final"])
-def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, begun, phase):
+def test_tune_interrupted_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, begun, phase):
     hangs = f"mkdir {begun}; sleep 300"
     tuned.app(before=hangs if phase == "default" else hanging_after(phase, hangs))
     process = tuned.start(*EMULATED, "--budget", "9", "--seed", "1", "--json")
@@ -72,7 +72,7 @@ def test_tune_at_ctrl_c_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, be
     tuned.leaves_nothing()
 
 
-def test_tune_killed_with_a_mapped_directory_leaves_nothing_to_the_next(tuned, begun):
+def test_tune_killed_with_a_mapped_directory_does_not_affect_the_next(tuned, begun):
     tuned.app(before=f"cd '{tuned.directory}'\nmkdir {begun} && sleep 300")
     process = tuned.start(*EMULATED, "--budget", "1")
     wait_until(begun.exists, what="the first run", process=process)

@@ -91,7 +91,7 @@ def is_part(part, whole):
     return is_part(part[0], whole[0]) if isinstance(part, list) and isinstance(whole, list) else part == whole
 
 
-def test_fake_series_speaks_and_records_as_the_real_one(live, request):
+def test_fake_series_answers_and_records_like_the_real_one(live, request):
     live.btio(before="", directive=DW)
     real = conversation(live.directory, live.job.forebay, live.job.environment(**LAUNCHING))
     tuned = request.getfixturevalue("tuned")

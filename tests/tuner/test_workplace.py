@@ -64,7 +64,7 @@ def prepared(source, *exclude, **options):
     return place
 
 
-def test_a_copy_has_modes_times_links_and_names(source):
+def test_copy_keeps_modes_times_links_and_names(source):
     work = prepared(source).directory
     (copied, names), (original, _) = seen(work), seen(source)
     expected = {
@@ -130,7 +130,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_before_each_run_it_is_what_it_was(source, change):
+def test_run_directory_is_restored_before_each_run(source, change):
     place = prepared(source)
     before = seen(place.directory)
     inode = place.directory.stat().st_ino
@@ -143,7 +143,7 @@ def test_before_each_run_it_is_what_it_was(source, change):
     assert place.directory.stat().st_ino == inode, "what is mounted or worked in stays the same"
 
 
-def test_what_was_not_touched_is_not_copied_again(source):
+def test_unchanged_files_are_not_copied_again(source):
     place = prepared(source)
     inodes = {path: path.lstat().st_ino for path in place.directory.rglob("*")}
     (place.directory / "job.sh").write_text("changed")
@@ -152,7 +152,7 @@ def test_what_was_not_touched_is_not_copied_again(source):
     assert again <= {place.directory / "job.sh"}
 
 
-def test_a_link_out_of_the_copy_is_never_followed_to_remove(source, tmp_path):
+def test_links_out_of_the_copy_are_not_followed_on_removal(source, tmp_path):
     place = prepared(source)
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("precious")
@@ -164,7 +164,7 @@ def test_a_link_out_of_the_copy_is_never_followed_to_remove(source, tmp_path):
     assert (place.directory / "data" / "second").read_text() == "two names"
 
 
-def test_an_original_that_changed_is_told(source):
+def test_changed_original_is_reported(source):
     place = prepared(source)
     (source / "job.sh").write_text("edited meanwhile")
     place.reset()
@@ -174,13 +174,13 @@ def test_an_original_that_changed_is_told(source):
     assert told.value.hint == "begin a new study"
 
 
-def test_patterns_leave_out_names_and_paths(source):
+def test_patterns_exclude_names_and_paths(source):
     work = prepared(source, "*.dat", "closed/", "data/second").directory
     assert not (work / "data" / "deep" / "in.dat").exists() and not (work / "closed").exists()
     assert (work / "first").read_text() == "two names" and not (work / "data" / "second").exists()
 
 
-def test_what_is_too_large_is_named_and_nothing_is_left(source):
+def test_too_large_directory_is_named_and_leaves_nothing(source):
     with pytest.raises(TuneError) as told:
         prepared(source, bytes_max=5000)
     message = str(told.value)
@@ -193,7 +193,7 @@ def test_what_is_too_large_is_named_and_nothing_is_left(source):
     assert prepared(source, "data", bytes_max=5000).directory.exists()
 
 
-def test_a_directory_of_too_many_files_is_told(source, monkeypatch):
+def test_directory_with_too_many_files_is_reported(source, monkeypatch):
     monkeypatch.setattr(run_directory, "ENTRIES_MAX", 5)
     with pytest.raises(TuneError, match="more than 5 files"):
         prepared(source)
@@ -221,7 +221,7 @@ run_directory.RunDirectory(source, source / "job.tune").prepare()
 """
 
 
-def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
+def test_killed_tuner_leaves_no_partial_copy_in_use(source):
     process = subprocess.Popen([sys.executable, "-c", KILLED, source], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"copying\n"
     process.send_signal(signal.SIGKILL)
@@ -232,7 +232,7 @@ def test_a_killed_tuner_leaves_no_half_copy_to_work_in(source):
     assert sorted(path.name for path in place.study.iterdir()) == ["work"]
 
 
-def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
+def test_leftovers_of_an_earlier_tuner_are_not_copied(source):
     old = prepared(source)
     command = "while :; do mkdir -p d; for n in 1 2 3 4 5 6 7 8 9; do : > d/$n; done; done"
     orphan = subprocess.Popen(["bash", "-c", command], cwd=old.directory, stderr=subprocess.DEVNULL)
@@ -260,12 +260,12 @@ def test_what_an_earlier_tuner_left_does_not_get_into_the_new_copy(source):
         ("./a\n", False),
     ],
 )
-def test_scripts_that_need_the_map(source, text, named):
+def test_scripts_that_need_the_map_are_detected(source, text, named):
     assert RunDirectory(source, source / "job.tune").is_named_in(text.format(source=source)) == named
 
 
 @pytest.mark.parametrize("emulated", [False, True])
-def test_a_mapped_job_works_in_the_copy_under_its_own_name(job, tmp_path, emulated):
+def test_mapped_job_uses_the_copy_under_its_own_name(job, tmp_path, emulated):
     (job.directory / "in").write_text("input")
     striped = "lfs getstripe -c out" if emulated else ""
     job.script(f'pwd; cat in; echo result > "{job.directory}/out"; ls\n{striped}')

@@ -13,7 +13,7 @@ use forebay_mover::{ALREADY_EXISTS, Failure, Number};
 use forebay_record::{RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 use forebay_terminal::{
     CliError, Progress, print_error, print_failures, print_incomplete, print_json, print_status,
     print_warning,
@@ -63,7 +63,7 @@ pub struct Cleaned<'a> {
     /// True if the job and its leftovers were removed.
     removed: bool,
     /// The stage-out; null if nothing was to be staged out.
-    stage_out: Option<&'a Staged>,
+    stage_out: Option<&'a StagingSummary>,
     /// The files that were deleted with the allocation.
     deleted_files: Option<u64>,
     /// Their bytes.
@@ -134,8 +134,8 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
 /// The id of the job that the user means. What cannot be undone needs the whole id.
 fn whole_id(wanted: &str, arguments: &CleanArguments) -> Result<String, CliError> {
     let id = resolve_job(wanted, |job, state| {
-        let is_left = matches!(state, JobState::Left { .. } | JobState::Unreachable);
-        *state == JobState::Lost
+        let is_left = matches!(state, JobState::Orphaned { .. } | JobState::Unreachable);
+        *state == JobState::AllocationLost
             || is_left && (arguments.to.is_some() || !job.needs_user_decision())
     })?;
     if id == wanted {
@@ -224,21 +224,21 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
 fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
-        JobState::Lost => true,
-        JobState::Left { .. } if recorded.needs_user_decision() && !discard => {
+        JobState::AllocationLost => true,
+        JobState::Orphaned { .. } if recorded.needs_user_decision() && !discard => {
             print_status(&format!(
                 "job {id} is left alone, because it was kept or stages nothing out: forebay clean {id} removes it"
             ));
             false
         }
-        JobState::Left { .. } => true,
+        JobState::Orphaned { .. } => true,
         JobState::Unreachable => {
             print_warning(&format!(
                 "job {id}: its allocation is not there; is its file system mounted?"
             ));
             false
         }
-        JobState::Running | JobState::Elsewhere => false,
+        JobState::Running | JobState::OtherHost => false,
     })
 }
 
@@ -301,7 +301,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
                 missing.map_or_else(String::new, |lost| format!("; not arrived: {}", told(lost)));
             print_incomplete(staged);
             print_status(&format!("job {id}: removed{deleted}{lost}"));
-            if staged.is_some_and(Staged::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
+            if staged.is_some_and(StagingSummary::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
         }
         (None, _) => {
             print_failures(staged);
@@ -329,7 +329,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
 }
 
 /// How to rescue the files that were not staged out.
-fn hint_after_failures(id: &str, place: &Path, staged: Option<&Staged>) -> String {
+fn hint_after_failures(id: &str, place: &Path, staged: Option<&StagingSummary>) -> String {
     let is_kept = |failure: &Failure| failure.errno == Some(ALREADY_EXISTS);
     let how = if staged.is_some_and(|staged| staged.failures.iter().any(is_kept)) {
         format!(

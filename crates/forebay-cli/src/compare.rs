@@ -142,12 +142,12 @@ impl Bench<'_> {
         let request = self.request(None)?;
         let script = self.script.path.display();
         let made = request.create.iter();
-        let made = made.map(|made| ("makes", &made.name, made.place));
+        let made = made.map(|made| ("makes", &made.name, made.position));
         let destroyed = request.destroy.iter();
-        let destroyed = destroyed.map(|doomed| ("destroys", &doomed.name, doomed.place));
-        if let Some((does, name, place)) = made.chain(destroyed).next() {
+        let destroyed = destroyed.map(|doomed| ("destroys", &doomed.name, doomed.position));
+        if let Some((does, name, position)) = made.chain(destroyed).next() {
             let message = format!(
-                "{script}: {place}: it {does} the persistent allocation {name}, which can be done only once, and \
+                "{script}: {position}: it {does} the persistent allocation {name}, which can be done only once, and \
                  a comparison runs it several times"
             );
             let hint = format!(

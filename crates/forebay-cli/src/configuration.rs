@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_with_an_option_is_one_of_a_command() {
+    fn each_setting_with_an_option_belongs_to_a_command() {
         let all = options(&arguments::command());
         for setting in SETTINGS {
             assert_eq!(
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_verify_takes_the_values_of_the_option() {
+    fn setting_verify_takes_the_values_of_the_option() {
         let check = Setting::find("verify").expect("a setting").check;
         for when in VerifyWhen::value_variants() {
             let name = when.to_possible_value().expect("a name");

@@ -130,8 +130,8 @@ fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
             return gathered;
         }
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    gathered.jobs = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let lines = String::from_utf8_lossy(&output.stdout);
+    gathered.jobs = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     for job in &gathered.jobs {
         let staged = &job["stage_out"];
         gathered.files += staged["files"].as_u64().unwrap_or(0);

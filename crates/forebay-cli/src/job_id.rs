@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn short_ids_mean_what_the_table_says() {
+    fn short_ids_select_jobs_as_the_table_says() {
         let cases: Vec<Case> =
             serde_json::from_str(include_str!("short_ids.json")).expect("a table");
         for Case { ids, wanted, is } in cases {

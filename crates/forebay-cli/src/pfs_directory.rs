@@ -36,8 +36,8 @@ pub fn choose(
     let maps = &arguments.map;
     let stages = request.stage_out.iter().filter(|stage| stage.kind != StageKind::List);
     let outputs = stages.filter_map(|stage| directory_of_output(stage, maps));
-    let works_in = PathMap::behind(maps, &script.working_directory(&here));
-    let candidates: Vec<_> = outputs.chain(files::real_path(&works_in).ok()).collect();
+    let working_directory = PathMap::behind(maps, &script.working_directory(&here));
+    let candidates: Vec<_> = outputs.chain(files::real_path(&working_directory).ok()).collect();
     let is_hidden = |directory: &Path| maps.iter().any(|map| directory.starts_with(&map.path));
     let is_usable = |directory: &&PathBuf| {
         directory.parent().is_some()

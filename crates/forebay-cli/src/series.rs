@@ -129,11 +129,11 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn say(&self, line: &Line) {
+    fn write_line(&self, line: &Line) {
         let mut output = std::io::stdout().lock();
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
-        let said = text.and_then(|text| writeln!(output, "{text}"));
-        if let (Err(_), Some((_, bell))) = (said.and_then(|()| output.flush()), &self.heard) {
+        let written = text.and_then(|text| writeln!(output, "{text}"));
+        if let (Err(_), Some((_, bell))) = (written.and_then(|()| output.flush()), &self.heard) {
             bell.disconnect();
         }
     }
@@ -157,15 +157,15 @@ impl forebay_job::RunSource for Lines<'_> {
     }
 
     fn ready(&mut self, what: &Ready) {
-        self.say(&Line::Begun(Begun { ready: true, what, emulated: self.emulated }));
+        self.write_line(&Line::Begun(Begun { ready: true, what, emulated: self.emulated }));
     }
 
     fn next(&mut self) -> Option<Run> {
         let (lines, _) = self.heard.as_ref()?;
         while let Ok(line) = lines.try_recv() {
-            match understood(&line) {
+            match parse_request(&line) {
                 Ok(run) => return Some(run),
-                Err(refusal) => self.say(&Line::NotRun(refusal)),
+                Err(refusal) => self.write_line(&Line::NotRun(refusal)),
             }
         }
         None
@@ -174,16 +174,16 @@ impl forebay_job::RunSource for Lines<'_> {
     fn answer(&mut self, run: &Run, done: Result<&Ran, &Error>) {
         let run = run.number;
         match done {
-            Ok(ran) => self.say(&Line::Answer(Answer { run, ran })),
+            Ok(ran) => self.write_line(&Line::Answer(Answer { run, ran })),
             Err(error) => {
                 let (error, hint) = (error.to_string(), error.hint());
-                self.say(&Line::NotRun(NotRun { run: Some(run), error, hint }))
+                self.write_line(&Line::NotRun(NotRun { run: Some(run), error, hint }))
             }
         }
     }
 }
 
-fn understood(line: &str) -> Result<Run, NotRun> {
+fn parse_request(line: &str) -> Result<Run, NotRun> {
     let request = serde_json::from_str::<Request>(line).map_err(|error| error.to_string());
     request.and_then(Request::checked).map_err(|error| NotRun {
         run: serde_json::from_str::<serde_json::Value>(line)
@@ -241,13 +241,13 @@ mod tests {
     use super::*;
 
     fn error(line: &str) -> (Option<u64>, String) {
-        let refused = understood(line).expect_err(line);
+        let refused = parse_request(line).expect_err(line);
         (refused.run, refused.error)
     }
 
     #[test]
-    fn a_request_is_one_line_with_known_members() {
-        let run = understood(r#"{"run": 3, "command": ["true"], "time_limit_s": 1.5}"#);
+    fn request_is_one_line_with_known_members() {
+        let run = parse_request(r#"{"run": 3, "command": ["true"], "time_limit_s": 1.5}"#);
         let run = run.ok().expect("a request");
         assert_eq!(run.what, RunTarget::Command(vec!["true".to_owned()]));
         assert_eq!(run.time_limit, Some(Duration::from_millis(1500)));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused_with_its_number() {
+    fn invalid_request_is_refused_with_its_number() {
         assert_eq!(error("run it").0, None);
         assert_eq!(error(r#"{"script": "x"}"#).0, None);
         assert!(error(r#"{"run": 1, "script": "x", "fresch": true}"#).1.contains("fresch"));

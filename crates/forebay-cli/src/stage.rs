@@ -15,7 +15,7 @@ use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, system};
 use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_mover::{CopyEvent, Error, KeepChanged, Transfer, carry_out};
-use forebay_staging::{Staged, StagingProgress};
+use forebay_staging::{StagingProgress, StagingSummary};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
     print_stdout,
@@ -61,7 +61,8 @@ fn start_out(arguments: &OutArguments) -> Result<i32, CliError> {
     let mut what = arguments.what.clone();
     if let Some((job, source)) = arguments.job.as_ref().zip(what.source.as_ref()) {
         let job = resolve_job(job, |job, state| {
-            job.record.place.is_some() && !matches!(state, JobState::Elsewhere | JobState::Lost)
+            job.record.place.is_some()
+                && !matches!(state, JobState::OtherHost | JobState::AllocationLost)
         })?;
         what.source = Some(job_staging::path_in(&job, source)?);
     }
@@ -138,7 +139,7 @@ fn finish(
     let options = staging.request.options(&id, keep_changed);
     let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
     let seconds = staging.began.elapsed().as_secs_f64();
-    let staged = Staged::new(&moved, &staging.journal, seconds);
+    let staged = StagingSummary::new(&moved, &staging.journal, seconds);
     progress.staged(direction, &staged);
     let shown = staging.shown(if as_json { usize::MAX >> 1 } else { FAILURES_SHOWN })?;
     let is_complete = moved.counts.is_complete();

@@ -144,14 +144,14 @@ pub fn warn_of_leftovers() {
         let (id, script) = (&record.id, &record.script);
         let kept_on_purpose = record.phase == Phase::Kept && !recorded.needs_stage_out();
         match recovery::state(&recorded) {
-            Ok(JobState::Left { .. }) if !kept_on_purpose => print_warning(&format!(
+            Ok(JobState::Orphaned { .. }) if !kept_on_purpose => print_warning(&format!(
                 "job {id} ({script}) {}: see forebay status, forebay clean {id}",
                 match record.phase {
                     Phase::Kept => "has data that did not arrive at their destinations",
                     _ => "was killed before its end",
                 }
             )),
-            Ok(JobState::Lost) => print_warning(&format!(
+            Ok(JobState::AllocationLost) => print_warning(&format!(
                 "the memory of job {id} ({script}) is gone, and what it held: forebay clean {id} removes the rest"
             )),
             _ => {}

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_of_paths_are_replaced() {
+    fn variables_in_paths_are_replaced() {
         let variable = |name: &str| (name == "SCRATCH").then(|| "/s".to_owned());
         let expanded = |text| expand(text, &variable);
         assert_eq!(expanded("/a/b").as_deref(), Ok("/a/b"));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_key_gets_the_most_similar_one() {
+    fn wrong_key_gets_the_most_similar_suggestion() {
         assert!(unknown("stroe").ends_with("did you mean store?"));
         assert!(unknown("strict_capacity").ends_with("did you mean strict-capacity?"));
         assert!(unknown("qqq").ends_with("forebay config lists the keys"));

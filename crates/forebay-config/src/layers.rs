@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_key_keeps_the_value_of_the_site() {
+    fn locked_key_keeps_the_value_of_the_site() {
         let site = "rate = '1MB'\nlocked = ['rate', 'trace']";
         for (user, project, variables) in [
             ("rate = '2MB'", "", vec![]),
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_names_its_line() {
+    fn syntax_error_names_its_line() {
         let errors = load("", "verify = 'end'\nrate =\n", "", &[]).expect_err("syntax");
         assert!(errors.to_string().contains("/user:2: "), "{errors}");
     }
 
     #[test]
-    fn a_file_that_others_can_write_is_refused() {
+    fn file_that_others_can_write_is_refused() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let path = file(scratch.path(), "user", "trace = true");
         let user = Sources {

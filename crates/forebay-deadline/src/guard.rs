@@ -169,8 +169,8 @@ impl<'a> Guard<'a> {
                 return;
             };
             let terms = self.terms(known_end);
-            let said = *self.history.lock();
-            let next_s = match decide(&now, &terms, &said) {
+            let history = *self.history.lock();
+            let next_s = match decide(&now, &terms, &history) {
                 Action::GoOn(seconds) => seconds,
                 Action::Warn => {
                     self.history.lock().warned_bytes = now.bytes.max(1);

@@ -73,17 +73,17 @@ impl Snapshot {
 }
 
 /// Decides the next action.
-pub(crate) fn decide(now: &Snapshot, terms: &Parameters, said: &History) -> Action {
+pub(crate) fn decide(now: &Snapshot, terms: &Parameters, history: &History) -> Action {
     let spare_s = now.left_s - now.reserved_s(terms);
     let is_safe = now.files == 0;
     if spare_s <= 0.0 && !is_safe {
         return Action::End;
     }
-    let to_signal = terms.signal_s.filter(|_| !said.signalled);
+    let to_signal = terms.signal_s.filter(|_| !history.signalled);
     if to_signal.is_some_and(|before_s| spare_s <= before_s) {
         return Action::Signal;
     }
-    let news = said.warned_bytes == 0 || now.bytes / 2 >= said.warned_bytes;
+    let news = history.warned_bytes == 0 || now.bytes / 2 >= history.warned_bytes;
     if !is_safe && now.is_near(terms) && news {
         return Action::Warn;
     }
@@ -111,13 +111,13 @@ mod tests {
     }
 
     #[test]
-    fn a_job_with_time_enough_goes_on() {
+    fn job_with_enough_time_continues() {
         assert_eq!(fresh(at(3600.0, 100_000_000), TERMS), Action::GoOn(10.0));
         assert_eq!(fresh(at(3600.0, 0), TERMS), Action::GoOn(10.0));
     }
 
     #[test]
-    fn the_job_is_ended_when_stage_out_margin_and_grace_fill_the_time_left() {
+    fn job_is_ended_when_stage_out_margin_and_grace_fill_the_time_left() {
         // 70 s of copying, 20 s of margin, 10 s of grace.
         let seventy = 70_000_000;
         let warned = History { warned_bytes: seventy, ..History::default() };
@@ -136,15 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_results_are_safe_is_never_ended() {
+    fn job_whose_results_are_safe_is_never_ended() {
         assert!(matches!(fresh(at(1.0, 0), TERMS), Action::GoOn(_)));
         assert!(matches!(fresh(at(-1.0, 0), TERMS), Action::GoOn(_)));
     }
 
     #[test]
-    fn it_is_said_once_when_half_of_the_time_is_needed_and_again_when_twice_as_much_is_not_safe() {
-        let said = |warned_bytes| History { warned_bytes, ..History::default() };
-        let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &said(before));
+    fn warning_at_half_of_the_time_is_repeated_at_twice_the_unsaved_data() {
+        let history = |warned_bytes| History { warned_bytes, ..History::default() };
+        let decided = |bytes, before| decide(&at(200.0, bytes), &TERMS, &history(before));
         assert!(matches!(decided(69_000_000, 0), Action::GoOn(_)));
         assert_eq!(decided(71_000_000, 0), Action::Warn);
         assert!(matches!(decided(140_000_000, 71_000_000), Action::GoOn(_)));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signal_comes_once_its_time_before_the_job_is_ended() {
+    fn signal_is_sent_once_before_the_job_is_ended() {
         let terms = Parameters { signal_s: Some(120.0), ..TERMS };
         // 50 s of copying: the job ends when 80 s are left.
         let fifty = 50_000_000;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_looks_are_taken_seldom_but_in_time() {
+    fn slow_measurements_are_made_rarely_but_in_time() {
         let mut slow = at(100_000.0, 1_000_000);
         slow.look_s = 20.0;
         assert_eq!(fresh(slow, TERMS), Action::GoOn(1000.0));

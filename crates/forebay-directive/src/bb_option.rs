@@ -103,7 +103,7 @@ fn bytes(text: &str) -> Vec<SourceByte> {
         let byte = |(column, value)| SourceByte {
             value,
             literal: false,
-            place: Position { origin: Origin::Option, line: index + 1, column: column + 1 },
+            position: Position { origin: Origin::Option, line: index + 1, column: column + 1 },
         };
         bytes.extend(line.bytes().chain([b' ']).enumerate().map(byte));
     }

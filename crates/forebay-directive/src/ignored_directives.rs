@@ -24,8 +24,8 @@ pub(crate) fn directives_after_header(script: &str, header_lines: usize) -> Vec<
             continue;
         }
         if let Some(prefix) = prefix_of(line) {
-            let place = Position { origin: Origin::Script, line: index + 1, column: 1 };
-            let problem = no_effect(place, prefix, header_lines + 1);
+            let position = Position { origin: Origin::Script, line: index + 1, column: 1 };
+            let problem = no_effect(position, prefix, header_lines + 1);
             problems.push(IgnoredDirective { problem, is_staging: is_staging(line, prefix) });
         }
         here_document = here_document_in(line);
@@ -53,9 +53,9 @@ fn here_document_in(line: &str) -> Option<String> {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_').then(|| word.to_owned())
 }
 
-fn no_effect(place: Position, prefix: &str, header_end: usize) -> Problem {
+fn no_effect(position: Position, prefix: &str, header_end: usize) -> Problem {
     Problem::new(
-        place,
+        position,
         format!(
             "{prefix} behind the header, which ended at line {header_end}, would have no effect"
         ),

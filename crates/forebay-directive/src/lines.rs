@@ -86,9 +86,9 @@ pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
 
 fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Problem> {
     let line = text.lines().nth(header_lines)?;
-    let place = Position { origin, line: header_lines + 1, column: 1 };
+    let position = Position { origin, line: header_lines + 1, column: 1 };
     let hint = "begin it with #DW, as the lines before it";
-    Some(Problem::new(place, format!("\"{line}\" is no directive"), hint))
+    Some(Problem::new(position, format!("\"{line}\" is no directive"), hint))
 }
 
 /// The state while the header is read.
@@ -112,20 +112,20 @@ impl Header<'_> {
         if line.is_empty() {
             return true;
         }
-        let place = Position { origin: self.origin, line: number, column: 1 };
+        let position = Position { origin: self.origin, line: number, column: 1 };
         let prefix = prefix_of(line);
         match (self.open.take(), prefix) {
             (Some(open), Some(prefix)) if open.prefix == prefix => {
-                self.append(open, &line[prefix.len()..], place, prefix.len());
+                self.append(open, &line[prefix.len()..], position, prefix.len());
             }
             (Some(open), None) if looks_like_arguments(line) => {
-                self.found.warnings.push(bare(place, open.prefix));
-                self.append(open, line, place, 0);
+                self.found.warnings.push(bare(position, open.prefix));
+                self.append(open, line, position, 0);
             }
-            (Some(open), _) if line.starts_with('#') => self.broken(&open, place),
+            (Some(open), _) if line.starts_with('#') => self.broken(&open, position),
             (None, Some(prefix)) => {
-                let open = Open { prefix, start: place, bytes: Vec::new() };
-                self.append(open, &line[prefix.len()..], place, prefix.len());
+                let open = Open { prefix, start: position, bytes: Vec::new() };
+                self.append(open, &line[prefix.len()..], position, prefix.len());
             }
             (open, _) => {
                 self.open = open;
@@ -136,7 +136,7 @@ impl Header<'_> {
     }
 
     /// Adds the text after a prefix. The line is complete unless it ends in a backslash.
-    fn append(&mut self, mut open: Open, body: &str, place: Position, skipped: usize) {
+    fn append(&mut self, mut open: Open, body: &str, position: Position, skipped: usize) {
         let (body, continues) = match body.strip_suffix('\\') {
             Some(body) if !body.ends_with('\\') => (body, true),
             _ => (body, false),
@@ -145,7 +145,7 @@ impl Header<'_> {
             open.bytes.last().is_some_and(|byte| byte.value.is_ascii_whitespace());
         let leading = body.len() - body.trim_ascii_start().len();
         let from = if joined_at_blank { leading } else { 0 };
-        let first = Position { column: 1 + skipped + from, ..place };
+        let first = Position { column: 1 + skipped + from, ..position };
         open.bytes.extend(replace_symbols(&body[from..], first, self.symbols));
         if continues {
             self.open = Some(open);
@@ -162,10 +162,10 @@ impl Header<'_> {
         });
     }
 
-    fn broken(&mut self, open: &Open, place: Position) {
+    fn broken(&mut self, open: &Open, position: Position) {
         let prefix = open.prefix;
         self.found.problems.push(Problem::new(
-            place,
+            position,
             format!("the {prefix} line before ends in \"\\\", but no {prefix} line follows it"),
             format!("begin the continued line with {prefix}, or drop the backslash"),
         ));
@@ -174,8 +174,8 @@ impl Header<'_> {
     /// Ends the header.
     fn close(&mut self, line: usize) {
         if let Some(open) = self.open.take() {
-            let place = Position { origin: self.origin, line, column: 1 };
-            self.broken(&open, place);
+            let position = Position { origin: self.origin, line, column: 1 };
+            self.broken(&open, position);
         }
     }
 }
@@ -205,9 +205,9 @@ fn looks_like_arguments(line: &str) -> bool {
         && words.all(|word| word.split_once('=').map_or(is_flag(word), |(key, _)| is_key(key)))
 }
 
-fn bare(place: Position, prefix: &str) -> Problem {
+fn bare(position: Position, prefix: &str) -> Problem {
     Problem::new(
-        place,
+        position,
         format!("the continued line does not begin with {prefix}: taken here, ignored by Slurm"),
         format!("put {prefix} in front of it"),
     )
@@ -219,7 +219,7 @@ fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<Source
     let mut at = 0;
     let mut replace = true;
     while at < source.len() {
-        let place = Position { column: first.column + at, ..first };
+        let position = Position { column: first.column + at, ..first };
         let value = match (source[at], source.get(at + 1)) {
             (b'\\', Some(b'\\')) if replace => {
                 replace = false;
@@ -233,7 +233,7 @@ fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<Source
             Some(value) => (value.as_bytes(), 2),
             None => (&source[at..=at], 1),
         };
-        bytes.extend(new.iter().map(|&value| SourceByte { value, literal, place }));
+        bytes.extend(new.iter().map(|&value| SourceByte { value, literal, position }));
         at += step;
     }
     bytes

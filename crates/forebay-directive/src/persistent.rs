@@ -14,7 +14,7 @@ pub struct PersistentDw {
     /// Whether the directive is of the NNF dialect, which uses another variable.
     pub of_nnf: bool,
     /// The position of the directive.
-    pub place: Position,
+    pub position: Position,
 }
 
 /// `#BB create_persistent`.
@@ -27,7 +27,7 @@ pub struct CreatePersistent {
     /// `pool=`.
     pub pool: Option<String>,
     /// The position of the directive.
-    pub place: Position,
+    pub position: Position,
 }
 
 /// `#BB destroy_persistent`.
@@ -38,7 +38,7 @@ pub struct DestroyPersistent {
     /// Delete data that a killed job should have staged out.
     pub hurry: bool,
     /// The position of the directive.
-    pub place: Position,
+    pub position: Position,
 }
 
 impl PersistentDw {
@@ -62,19 +62,19 @@ pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Ve
     let Some(name) = directive.value("name").map(|token| token.text.clone()) else {
         return Ok(());
     };
-    let place = directive.start;
+    let position = directive.start;
     match directive.command.name {
         "persistentdw" => request.persistent.push(PersistentDw {
             name,
             of_nnf: directive.dialect == Dialect::Nnf,
-            place,
+            position,
         }),
         "create_persistent" => {
             let modes = directive.value("access_mode");
             let modes = modes.map_or_else(Vec::new, |modes| access::read(modes).0);
             if modes.contains(&AccessMode::Private) {
                 return Err(vec![Problem::new(
-                    place,
+                    position,
                     "a persistent allocation with access_mode=private: its namespaces would be those of \
                      a job's nodes, and the job ends",
                     "write access_mode=striped",
@@ -87,13 +87,13 @@ pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Ve
                     .and_then(|token| parse_size(&token.text).ok())
                     .unwrap_or_default(),
                 pool: directive.value("pool").map(|token| token.text.clone()),
-                place,
+                position,
             });
         }
         "destroy_persistent" => request.destroy.push(DestroyPersistent {
             name,
             hurry: directive.flags.contains(&"hurry"),
-            place,
+            position,
         }),
         _ => {}
     }
@@ -101,16 +101,16 @@ pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Ve
 }
 
 /// Checks rules across all directives.
-pub(crate) fn whole(request: &Request) -> Vec<Problem> {
+pub(crate) fn validate(request: &Request) -> Vec<Problem> {
     let used = request.persistent.iter();
-    let used = used.map(|one| (one.name.as_str(), one.place, "used"));
+    let used = used.map(|one| (one.name.as_str(), one.position, "used"));
     let made = request.create.iter();
-    let made = made.map(|one| (one.name.as_str(), one.place, "made"));
+    let made = made.map(|one| (one.name.as_str(), one.position, "made"));
     let gone = request.destroy.iter();
-    let gone = gone.map(|one| (one.name.as_str(), one.place, "destroyed"));
+    let gone = gone.map(|one| (one.name.as_str(), one.position, "destroyed"));
     let all: Vec<_> = used.chain(made).chain(gone).collect();
     let mut problems = Vec::new();
-    for (index, (name, place, what)) in all.iter().enumerate() {
+    for (index, (name, position, what)) in all.iter().enumerate() {
         let clash = all[..index].iter().find(|(other, _, before)| {
             // A script may use an allocation that it creates.
             other == name && (*before, *what) != ("used", "made")
@@ -119,17 +119,17 @@ pub(crate) fn whole(request: &Request) -> Vec<Problem> {
             let message = format!("{name} is {what} here and {before} at {other}");
             let hint =
                 "name each allocation once; one script may make and use it, and another destroy it";
-            problems.push(Problem::new(*place, message, hint));
+            problems.push(Problem::new(*position, message, hint));
         }
     }
-    problems.extend(alike(&request.persistent));
+    problems.extend(name_clash(&request.persistent));
     let stages = request.stage_in.iter().chain(&request.stage_out);
     problems.extend(stages.filter_map(|stage| unknown(stage, &request.persistent)));
     problems
 }
 
 /// Finds two names that are equal in a shell.
-fn alike(used: &[PersistentDw]) -> Option<Problem> {
+fn name_clash(used: &[PersistentDw]) -> Option<Problem> {
     let mut pairs = used.iter().enumerate().flat_map(|(index, late)| {
         let early = used[..index].iter();
         early.map(move |early| (early, late))
@@ -144,7 +144,7 @@ fn alike(used: &[PersistentDw]) -> Option<Problem> {
         VariableStyle::DataWarp.of_persistent(&shell_name(&late.name))
     );
     let hint = "use one of them in a job, or give one another name";
-    Some(Problem::new(late.place, message, hint))
+    Some(Problem::new(late.position, message, hint))
 }
 
 /// Finds a stage in an allocation that the job does not use.
@@ -156,5 +156,5 @@ fn unknown(stage: &Stage, used: &[PersistentDw]) -> Option<Problem> {
     let message =
         format!("staging in the persistent allocation {written}, which the job does not use");
     let hint = format!("add the line: #DW persistentdw name={written}");
-    Some(Problem::new(stage.place, message, hint))
+    Some(Problem::new(stage.position, message, hint))
 }

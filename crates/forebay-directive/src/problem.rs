@@ -48,10 +48,10 @@ impl std::fmt::Display for Position {
 
 /// An error that prevents the start of the job, or a warning for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {message}")]
+#[error("{position}: {message}")]
 pub struct Problem {
     /// Its position.
-    pub place: Position,
+    pub position: Position,
     /// What is wrong, including the text concerned.
     pub message: String,
     /// The correct form.
@@ -60,11 +60,11 @@ pub struct Problem {
 
 impl Problem {
     pub(crate) fn new(
-        place: Position,
+        position: Position,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { place, message: message.into(), hint: hint.into() }
+        Self { position, message: message.into(), hint: hint.into() }
     }
 }
 
@@ -86,15 +86,15 @@ pub(crate) struct Finding {
 
 impl Finding {
     pub(crate) fn error(
-        place: Position,
+        position: Position,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { weight: Weight::Wrong, problem: Problem::new(place, message, hint) }
+        Self { weight: Weight::Wrong, problem: Problem::new(position, message, hint) }
     }
 
     /// The finding for a valid item named `what`, by its support.
-    pub(crate) fn of_support(support: Support, place: Position, what: &str) -> Option<Self> {
+    pub(crate) fn of_support(support: Support, position: Position, what: &str) -> Option<Self> {
         let (weight, message, hint) = match support {
             Support::Yes => return None,
             Support::NoEffect(why) => {
@@ -105,7 +105,7 @@ impl Finding {
                 (Weight::Refused, format!("{what} is refused: {why}"), instead)
             }
         };
-        let problem = Problem::new(place, message, hint);
+        let problem = Problem::new(position, message, hint);
         Some(Self { weight, problem })
     }
 }

@@ -42,7 +42,7 @@ pub struct JobDw {
     /// How the script names its namespaces.
     pub naming: VariableStyle,
     /// The position of the directive.
-    pub place: Position,
+    pub position: Position,
 }
 
 impl JobDw {
@@ -106,7 +106,7 @@ pub struct Stage {
     #[serde(default)]
     pub naming: VariableStyle,
     /// The position of the directive, or of the line of the list.
-    pub place: Position,
+    pub position: Position,
 }
 
 impl Stage {
@@ -178,28 +178,28 @@ pub fn parse_with_option(
         }
     }
     if problems.is_empty() {
-        problems.extend(whole(&request));
-        problems.extend(persistent::whole(&request));
+        problems.extend(validate(&request));
+        problems.extend(persistent::validate(&request));
     }
-    problems.sort_by_key(|p| p.place);
-    request.warnings.sort_by_key(|p| p.place);
+    problems.sort_by_key(|p| p.position);
+    request.warnings.sort_by_key(|p| p.position);
     if problems.is_empty() { Ok(request) } else { Err(problems) }
 }
 
 /// The problem of a command that requires another one, which is missing.
 fn unmatched(directive: &Directive, lines: &[Line]) -> Option<Finding> {
-    let fellow = directive.command.beside?;
-    let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == fellow);
+    let required = directive.command.required_with?;
+    let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == required);
     if lines.iter().any(is_fellow) {
         return None;
     }
-    let message = format!("{} without {fellow}", directive.command.name);
-    let hint = format!("it takes its space from the job's allocation: add a #DW {fellow} line");
+    let message = format!("{} without {required}", directive.command.name);
+    let hint = format!("it takes its space from the job's allocation: add a #DW {required} line");
     Some(Finding::error(directive.start, message, hint))
 }
 
 /// Checks rules across all directives.
-fn whole(request: &Request) -> Option<Problem> {
+fn validate(request: &Request) -> Option<Problem> {
     let stages = request.stage_in.iter().chain(&request.stage_out);
     let in_list = |stage: &&Stage| stage.kind == StageKind::List && !request.persistent.is_empty();
     // All lines of a list may use persistent allocations.
@@ -207,7 +207,7 @@ fn whole(request: &Request) -> Option<Problem> {
     let first = own.next()?;
     let Some(job) = &request.job else {
         return Some(Problem::new(
-            first.place,
+            first.position,
             "staging without an allocation",
             format!("add a line such as: {}", example_of_jobdw(&first.naming)),
         ));
@@ -216,7 +216,7 @@ fn whole(request: &Request) -> Option<Problem> {
         return None;
     }
     Some(Problem::new(
-        first.place,
+        first.position,
         "staging needs access_mode=striped, and the allocation is private only",
         "write access_mode=striped or access_mode=striped,private in the #DW jobdw line",
     ))
@@ -269,7 +269,7 @@ fn add_job(
     if let Some(first) = &request.job {
         return Err(vec![Problem::new(
             directive.start,
-            format!("a second jobdw; the first is at {}", first.place),
+            format!("a second jobdw; the first is at {}", first.position),
             "a job has one allocation: add the capacities up in one line",
         )]);
     }
@@ -278,7 +278,7 @@ fn add_job(
         capacity_bytes: parse_size(&capacity.text).ok(),
         pool: directive.value("pool").map(|token| token.text.clone()),
         naming: naming.clone(),
-        place: directive.start,
+        position: directive.start,
     });
     Ok(())
 }
@@ -332,7 +332,7 @@ fn stage(
         inner_path,
         pfs_path,
         naming: naming.clone(),
-        place: directive.start,
+        position: directive.start,
     })
 }
 

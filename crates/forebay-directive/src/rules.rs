@@ -111,7 +111,7 @@ pub struct Command {
     /// Words without a value.
     pub flags: &'static [&'static str],
     /// Another command that it requires.
-    pub beside: Option<&'static str>,
+    pub required_with: Option<&'static str>,
     /// A valid line, for hints.
     pub example: &'static str,
 }
@@ -160,7 +160,7 @@ impl Command {
             positional: None,
             keys,
             flags: &[],
-            beside: None,
+            required_with: None,
             example,
         }
     }
@@ -281,7 +281,7 @@ pub const COMMANDS: &[Command] = &[
     Command::new("persistentdw", &[NAME], "#DW persistentdw name=proj1"),
     Command {
         positional: Some(Key::new("SIZE", Requirement::Required, Value::SizeInGib)),
-        beside: Some("jobdw"),
+        required_with: Some("jobdw"),
         ..Command::new("swap", &[POOL], "#DW swap 10GiB")
     }
     .refused(

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_slurms_and_decimals_are_exact() {
+    fn sizes_use_slurm_units_and_exact_decimals() {
         for (text, bytes) in [
             ("1", 1),
             ("4096", 4096),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_its_reason() {
+    fn invalid_size_is_refused_with_its_reason() {
         for (text, error) in [
             ("", SizeError::NoNumber),
             ("GiB", SizeError::NoNumber),

@@ -61,7 +61,7 @@ fn stage(
         inner_path,
         pfs_path,
         naming: naming.clone(),
-        place: source.start,
+        position: source.start,
     }))
 }
 
@@ -83,7 +83,7 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
     let mut word: Option<(Position, Vec<SourceByte>)> = None;
     let mut quote = Quote::None;
     for (index, value) in line.bytes().enumerate() {
-        let place = Position { origin: Origin::List, line: number, column: index + 1 };
+        let position = Position { origin: Origin::List, line: number, column: index + 1 };
         if quote == Quote::None && value.is_ascii_whitespace() {
             words.extend(word.take().map(|(start, bytes)| Token::new(&bytes, start)));
             continue;
@@ -91,9 +91,9 @@ fn words(line: &str, number: usize) -> Result<Vec<Token>, Finding> {
         if quote == Quote::None && value == b'#' && word.is_none() {
             break;
         }
-        let (_, bytes) = word.get_or_insert_with(|| (place, Vec::new()));
+        let (_, bytes) = word.get_or_insert_with(|| (position, Vec::new()));
         let (next, literal) = step(quote, value);
-        bytes.extend(literal.map(|literal| SourceByte { value, literal, place }));
+        bytes.extend(literal.map(|literal| SourceByte { value, literal, position }));
         quote = next;
     }
     if let (true, Some((start, _))) = (quote != Quote::None, &word) {

@@ -10,7 +10,7 @@ pub(crate) struct SourceByte {
     pub(crate) value: u8,
     /// From a `%` symbol or quoted: it neither separates words nor starts a variable.
     pub(crate) literal: bool,
-    pub(crate) place: Position,
+    pub(crate) position: Position,
 }
 
 impl SourceByte {
@@ -32,15 +32,15 @@ impl Token {
         let values: Vec<u8> = bytes.iter().map(|byte| byte.value).collect();
         Self {
             text: String::from_utf8_lossy(&values).into_owned(),
-            start: bytes.first().map_or(start, |byte| byte.place),
+            start: bytes.first().map_or(start, |byte| byte.position),
             bytes: bytes.to_vec(),
         }
     }
 
     /// A token for a word that is not in the text, with a position.
-    pub(crate) fn made(text: &str, place: Position) -> Self {
-        let byte = |value| SourceByte { value, literal: false, place };
-        Self::new(&text.bytes().map(byte).collect::<Vec<_>>(), place)
+    pub(crate) fn made(text: &str, position: Position) -> Self {
+        let byte = |value| SourceByte { value, literal: false, position };
+        Self::new(&text.bytes().map(byte).collect::<Vec<_>>(), position)
     }
 
     /// Part of the token. The range must end at ASCII characters.
@@ -72,7 +72,7 @@ impl Token {
 pub(crate) fn words(bytes: &[SourceByte]) -> Vec<Token> {
     bytes
         .split(SourceByte::is_blank)
-        .filter_map(|word| Some(Token::new(word, word.first()?.place)))
+        .filter_map(|word| Some(Token::new(word, word.first()?.position)))
         .collect()
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn words(bytes: &[SourceByte]) -> Vec<Token> {
 pub(crate) fn option_words(bytes: &[SourceByte]) -> Vec<Token> {
     split(bytes, |byte| byte.value == b',' || byte.is_blank())
         .into_iter()
-        .filter_map(|word| Some(Token::new(word, word.first()?.place)))
+        .filter_map(|word| Some(Token::new(word, word.first()?.position)))
         .collect()
 }
 

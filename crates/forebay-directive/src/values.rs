@@ -37,7 +37,7 @@ pub(crate) fn check(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
 }
 
 /// The problem of a missing value.
-pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
+pub(crate) fn no_value(name: &str, key: &Key, position: Position) -> Finding {
     let example = match key.value {
         Value::Words(words) | Value::WordList(words) => alternatives(words),
         Value::StagePath => "/PATH or $DW_JOB_STRIPED/PATH".into(),
@@ -46,7 +46,7 @@ pub(crate) fn no_value(name: &str, key: &Key, place: Position) -> Finding {
         Value::AccessModes => "striped".into(),
         value => value_error(value, "").map_or("TEXT".into(), |(_, example)| example.into()),
     };
-    Finding::error(place, format!("{name}= has no value"), format!("write {name}={example}"))
+    Finding::error(position, format!("{name}= has no value"), format!("write {name}={example}"))
 }
 
 /// The problem with a text, and a valid example.

@@ -13,7 +13,7 @@ pub struct VariableUse {
     /// The name, such as `DW_JOB_STRIPED`.
     pub name: String,
     /// The position of the expansion.
-    pub place: Position,
+    pub position: Position,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,9 +40,9 @@ pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
                     handled.insert(name);
                 }
                 Mention::Expanded if !handled.contains(name) => {
-                    let place =
+                    let position =
                         Position { origin: Origin::Script, line: index + 1, column: at + 1 };
-                    found.push(VariableUse { name: name.to_owned(), place });
+                    found.push(VariableUse { name: name.to_owned(), position });
                     handled.insert(name);
                 }
                 Mention::Expanded | Mention::WithDefault | Mention::Named => {}
@@ -137,7 +137,9 @@ mod tests {
     fn expanded(script: &str) -> Vec<String> {
         let found = expanded_variables(script).into_iter();
         found
-            .map(|found| format!("{} {}:{}", found.name, found.place.line, found.place.column))
+            .map(|found| {
+                format!("{} {}:{}", found.name, found.position.line, found.position.column)
+            })
             .collect()
     }
 

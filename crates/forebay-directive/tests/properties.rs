@@ -221,21 +221,21 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 /// Asserts that a position is in its text, after a line's end, or on the line after the text.
-fn assert_within(place: Position, text: &str) {
+fn assert_within(position: Position, text: &str) {
     let lines: Vec<&str> = text.lines().collect();
-    assert!(place.line >= 1 && place.line <= lines.len() + 1, "{place:?}");
-    let length = lines.get(place.line - 1).map_or(0, |line| line.len());
-    assert!(place.column >= 1 && place.column <= length + 1, "{place:?}");
+    assert!(position.line >= 1 && position.line <= lines.len() + 1, "{position:?}");
+    let length = lines.get(position.line - 1).map_or(0, |line| line.len());
+    assert!(position.column >= 1 && position.column <= length + 1, "{position:?}");
 }
 
 fn assert_problems(problems: &[Problem], texts: &[(Origin, &str)]) {
     for problem in problems {
-        let of = |(origin, _): &&(Origin, &str)| *origin == problem.place.origin;
+        let of = |(origin, _): &&(Origin, &str)| *origin == problem.position.origin;
         let (_, text) = texts.iter().find(of).expect("a text of this origin");
-        assert_within(problem.place, text);
+        assert_within(problem.position, text);
         assert!(!problem.message.is_empty() && !problem.hint.is_empty());
     }
-    assert!(problems.is_sorted_by_key(|problem| problem.place));
+    assert!(problems.is_sorted_by_key(|problem| problem.position));
 }
 
 fn assert_stages(stages: &[Stage]) {
@@ -274,12 +274,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn scripts(script in text()) {
+    fn any_script_parses_or_gives_valid_problems(script in text()) {
         assert_parsed(&script, "");
     }
 
     #[test]
-    fn options(script in nearly_right(), option in text()) {
+    fn any_option_parses_or_gives_valid_problems(script in nearly_right(), option in text()) {
         assert_parsed(&script, &option);
         if let Err(problems) = directives_of_bb(&option) {
             assert_problems(&problems, &[(Origin::Option, &option)]);
@@ -288,7 +288,7 @@ proptest! {
 
     /// A `--bb` option means the same as its directives.
     #[test]
-    fn written_out_options_mean_the_same(
+    fn printed_options_are_parsed_to_the_same_value(
         words in prop::collection::vec(select(&[
             "capacity=1G", "access=striped", "access_mode=striped(MFS=1G,MFC=2)", "type=scratch",
             "type=cache", "pool=p", "swap=3", "swap=x", "capacity=0",
@@ -315,7 +315,7 @@ proptest! {
     }
 
     #[test]
-    fn lists(
+    fn any_list_parses_or_gives_valid_problems(
         (list, direction) in prop_oneof![
             list(),
             (text(), any::<bool>()).prop_map(|(text, is_in)| (text, direction(is_in))),
@@ -332,7 +332,7 @@ proptest! {
 
     /// A list accepts any quoted name.
     #[test]
-    fn quoted_names_come_back_as_they_are(name in "[^\r\n]{1,20}") {
+    fn quoted_names_are_parsed_back(name in "[^\r\n]{1,20}") {
         let quoted = name.replace('\'', "'\\''");
         let list = format!("'/g/{quoted}' $DW_JOB_STRIPED/x");
         let stages = stages_of_list(&list, Direction::In, &VariableStyle::DataWarp).expect("a right line");
@@ -340,7 +340,7 @@ proptest! {
     }
 
     #[test]
-    fn sizes(text in "[0-9]{0,25}(\\.[0-9]{0,25})?([kKmMgGtTpP]?[iI]?[bB]?|\\PC{0,3})") {
+    fn parsed_sizes_are_positive(text in "[0-9]{0,25}(\\.[0-9]{0,25})?([kKmMgGtTpP]?[iI]?[bB]?|\\PC{0,3})") {
         if let Ok(bytes) = parse_size(&text) {
             prop_assert!(bytes > 0);
         }

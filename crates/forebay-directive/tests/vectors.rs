@@ -294,7 +294,7 @@ const BESIDE_JOBDW: &[(&str, Outcome)] = &[
 ];
 
 #[test]
-fn each_line_comes_to_what_the_table_says() {
+fn each_line_parses_to_the_result_of_the_table() {
     for (script, outcome) in ALONE {
         check(script, outcome);
     }
@@ -322,6 +322,6 @@ fn check(script: &str, outcome: &Outcome) {
     let problems = parsed.err().unwrap_or_default();
     assert_eq!(problems.len(), 1, "{script}\n{problems:#?}");
     let p = &problems[0];
-    let found = format!("{}:{} {} | {}", p.place.line, p.place.column, p.message, p.hint);
+    let found = format!("{}:{} {} | {}", p.position.line, p.position.column, p.message, p.hint);
     assert!(found.starts_with(expected), "{script}\n  found    {found}\n  expected {expected}");
 }

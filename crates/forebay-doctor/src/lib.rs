@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_aligned_and_colour_adds_nothing() {
+    fn list_is_aligned_and_colour_adds_no_text() {
         let findings = [
             finding("store", State::Ok, None),
             finding("shared_memory", State::Missing, Some("mount it")),
@@ -211,13 +211,13 @@ missing  shared memory  what was found
     }
 
     #[test]
-    fn ids_are_distinct() {
+    fn finding_ids_are_distinct() {
         let ids: std::collections::HashSet<_> = QUESTIONS.iter().map(|(id, _)| id).collect();
         assert_eq!(ids.len(), QUESTIONS.len());
     }
 
     #[test]
-    fn without_a_store_the_summary_says_that_no_job_can_run() {
+    fn summary_without_a_store_says_that_no_job_can_run() {
         let (store, mpi) = ("store", "mpi");
         let missing = finding(store, State::Missing, None);
         let said = summary(Some(&missing), None);

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_setting_in_force_is_the_one_in_brackets() {
+    fn setting_in_force_is_the_one_in_brackets() {
         assert_eq!(chosen("always [madvise] never"), Some("madvise"));
         assert_eq!(chosen("always"), None);
     }

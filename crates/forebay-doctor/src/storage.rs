@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones() {
+    fn network_file_systems_are_distinguished_from_local_ones() {
         let lines = [
             "1 0 254:0 / / rw - ext4 /dev/vda rw",
             "2 1 0:40 / /lustre rw - lustre 10.0.0.1@tcp:/fs rw",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_none_is_missing_and_has_a_remedy() {
+    fn unusable_store_is_missing_and_has_a_remedy() {
         let none = store(Some(Path::new("/no/such")), None);
         assert_eq!(none.state, super::super::diagnosis::State::Missing);
         assert!(none.found.starts_with("cannot find /no/such"), "{}", none.found);

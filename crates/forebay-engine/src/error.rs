@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_view_names_the_doctor_and_a_store_another_store() {
+    fn refused_view_hints_at_the_doctor_and_refused_store_at_another() {
         let refused = forebay_host::Error {
             operation: "enter",
             path: "/x".into(),

@@ -57,10 +57,10 @@ pub struct CloseWatcher {
     bell: WatchHandle,
     answered: u64,
     directories: HashMap<i32, PathBuf>,
-    seen: HashMap<PathBuf, Seen>,
+    seen: HashMap<PathBuf, LastClosed>,
     pending: Pending,
     /// Files that had a writer at the last check.
-    held: HashMap<PathBuf, Held>,
+    retries: HashMap<PathBuf, Retry>,
     troubles: Vec<CloseEvent>,
     no_lease_told: bool,
     looked_through_at_the_end: bool,
@@ -80,14 +80,14 @@ const GO_ON: u8 = 0;
 const FINISH: u8 = 1;
 const STOP: u8 = 2;
 
-struct Seen {
+struct LastClosed {
     version: u64,
     status: Status,
 }
 
-struct Held {
+struct Retry {
     tries: u32,
-    again: Option<Instant>,
+    due: Option<Instant>,
 }
 
 /// Paths to check, in the order of their last event.
@@ -163,7 +163,7 @@ impl CloseWatcher {
             directories: HashMap::new(),
             seen: HashMap::new(),
             pending: Pending::default(),
-            held: HashMap::new(),
+            retries: HashMap::new(),
             troubles: Vec::new(),
             no_lease_told: false,
             looked_through_at_the_end: false,
@@ -177,7 +177,7 @@ impl CloseWatcher {
         }
         for path in std::mem::take(&mut closes.pending).in_order.into_values() {
             if let Ok(status) = files::status_of_name(&path) {
-                closes.seen.insert(path, Seen { version: 0, status });
+                closes.seen.insert(path, LastClosed { version: 0, status });
             }
         }
         Ok(closes)
@@ -203,12 +203,12 @@ impl CloseWatcher {
                 return Ok(CloseEvent::End);
             }
             if let Some(path) = self.pending.take() {
-                match self.look(path)? {
+                match self.check_closed(path)? {
                     Some(told) => return Ok(told),
                     None => continue,
                 }
             }
-            let again = self.retry_what_is_due();
+            let again = self.queue_due_retries();
             if !self.pending.in_order.is_empty() {
                 continue;
             }
@@ -233,21 +233,21 @@ impl CloseWatcher {
     /// Checks whether a writer has the file open, and reports a new version if not. inotify reports
     /// the close of any writer. Only a read lease shows whether it was the last one. The kernel
     /// grants none while a descriptor or a shared mapping can write to the file.
-    fn look(&mut self, path: PathBuf) -> Result<Option<CloseEvent>> {
-        let status = match kernel::look(&path) {
+    fn check_closed(&mut self, path: PathBuf) -> Result<Option<CloseEvent>> {
+        let status = match kernel::take_lease(&path) {
             Look::Gone => {
-                self.held.remove(&path);
+                self.retries.remove(&path);
                 return Ok(None);
             }
             Look::Open => {
-                self.hold(path);
+                self.schedule_retry(path);
                 return Ok(None);
             }
             Look::Unknown(error) => {
-                if self.hold(path.clone()) {
+                if self.schedule_retry(path.clone()) {
                     return Ok(None);
                 }
-                self.held.remove(&path);
+                self.retries.remove(&path);
                 return Ok(Some(CloseEvent::Unseen(error)));
             }
             Look::Unleased(status, error) => {
@@ -268,31 +268,31 @@ impl CloseWatcher {
                 status
             }
         };
-        self.held.remove(&path);
+        self.retries.remove(&path);
         let version = self.seen.get(&path).map_or(0, |seen| seen.version) + 1;
-        self.seen.insert(path.clone(), Seen { version, status });
+        self.seen.insert(path.clone(), LastClosed { version, status });
         Ok(Some(CloseEvent::Closed(Closed { path, version, status })))
     }
 
     /// Schedules a retry. Returns false if all retries are used.
-    fn hold(&mut self, path: PathBuf) -> bool {
-        let held = self.held.entry(path).or_insert(Held { tries: 0, again: None });
-        held.again = (held.tries < TRIES).then(|| clock::now() + FIRST_RETRY * (1 << held.tries));
-        held.tries += 1;
-        held.again.is_some()
+    fn schedule_retry(&mut self, path: PathBuf) -> bool {
+        let retry = self.retries.entry(path).or_insert(Retry { tries: 0, due: None });
+        retry.due = (retry.tries < TRIES).then(|| clock::now() + FIRST_RETRY * (1 << retry.tries));
+        retry.tries += 1;
+        retry.due.is_some()
     }
 
     /// Queues the files that are due for a retry. Returns the time of the next retry.
-    fn retry_what_is_due(&mut self) -> Option<Instant> {
+    fn queue_due_retries(&mut self) -> Option<Instant> {
         let now = clock::now();
         let mut first: Option<Instant> = None;
-        for (path, held) in &mut self.held {
-            match held.again {
-                Some(again) if again <= now => {
-                    held.again = None;
+        for (path, retry) in &mut self.retries {
+            match retry.due {
+                Some(due) if due <= now => {
+                    retry.due = None;
                     self.pending.add(path.clone());
                 }
-                Some(again) => first = Some(first.map_or(again, |first| first.min(again))),
+                Some(due) => first = Some(first.map_or(due, |first| first.min(due))),
                 None => {}
             }
         }
@@ -333,7 +333,7 @@ impl CloseWatcher {
             return;
         };
         if told != Some(&path) {
-            self.held.remove(&path); // start the retries from the beginning
+            self.retries.remove(&path); // start the retries from the beginning
             self.pending.add(path);
         }
     }

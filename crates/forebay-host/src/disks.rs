@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_a_partition_and_stacks_of_them_are_found_and_other_disks_are_not() {
+    fn disks_partitions_and_stacks_are_found_and_other_disks_are_not() {
         let mut machine = Machine::new();
         let pcie: &[_] = &[("device/transport", "pcie\n")];
         machine.device("nvme0n1", "259:0", pcie);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_behind_a_network_is_not_local() {
+    fn disk_behind_a_network_is_not_local() {
         let mut machine = Machine::new();
         machine.device("a/nvme1n1", "259:1", &[("device/transport", "tcp\n")]);
         machine.device("b/nvme2n1", "259:2", &[("device/nvme2/transport", "rdma\n")]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_of_the_system_and_second_mounts_are_left_out() {
+    fn system_disks_and_second_mounts_are_omitted() {
         let mut machine = Machine::new();
         for number in ["259:1", "259:2", "259:3"] {
             machine.device(&format!("{number}/nvme0n1"), number, &[]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_own_directory_is_preferred_and_files_are_no_place() {
+    fn own_directory_of_the_user_is_preferred_and_files_are_refused() {
         let mut machine = Machine::new();
         machine.device("nvme0n1", "259:0", &[]);
         machine.device("x/nvme1n1", "259:1", &[]);

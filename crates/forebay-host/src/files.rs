@@ -48,7 +48,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_tree_its_owner_closed_is_removed_and_links_are_not_followed() {
+    fn unwritable_tree_is_removed_and_links_are_not_followed() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let tree = scratch.path().join("tree");
         let kept = scratch.path().join("kept");

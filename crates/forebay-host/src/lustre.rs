@@ -16,7 +16,7 @@ use crate::{Error, Result, system};
 const EMULATION: &str = "FOREBAY_PFS_STATE";
 const LFS: &str = "lfs";
 /// The time limit for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LFS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether Forebay emulates Lustre for this process. `lfs` knows the emulated directories.
 pub fn is_emulated() -> bool {
@@ -41,7 +41,7 @@ pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
         command(found.ok_or_else(|| missing(io::ErrorKind::NotFound))?)
     };
     with_private_umask(asked.args(words));
-    let captured = run_captured(asked, PATIENCE, go_on)?;
+    let captured = run_captured(asked, LFS_TIMEOUT, go_on)?;
     let captured = captured.ok_or_else(|| missing(io::ErrorKind::TimedOut))?;
     Ok(captured.output)
 }
@@ -61,10 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_it_makes_is_open_to_us_alone() {
+    fn created_files_are_private_to_the_owner() {
         let mut shell = command("/bin/sh");
         with_private_umask(shell.args(["-c", "umask"]));
-        let captured = run_captured(shell, PATIENCE, &|| true).expect("started");
+        let captured = run_captured(shell, LFS_TIMEOUT, &|| true).expect("started");
         assert_eq!(captured.expect("in time").output, "0077\n");
     }
 }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_with_the_least_left_holds_and_cached_files_count_as_free() {
+    fn tightest_memory_limit_applies_and_page_cache_counts_as_free() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let top = scratch.path().join("cgroup");
         let job = top.join("slurm/job_1");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_container_the_path_is_relative_to_the_root_of_the_mount() {
+    fn cgroup_path_in_a_container_is_relative_to_the_mount_root() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let top = scratch.path().join("cgroup");
         group(&top, "4000", 1000, "active_file 500\n");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn where_both_versions_are_mounted_the_one_with_the_controller_counts() {
+    fn cgroup_version_with_the_memory_controller_is_used() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (first, second) = (scratch.path().join("1"), scratch.path().join("2"));
         group(&first.join("a"), "700", 600, "total_inactive_file 50\n");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_meminfo_as_of_a_container_is_enough() {
+    fn short_meminfo_of_a_container_is_enough() {
         let text = "MemTotal:        2048 kB\nMemAvailable:  1024 kB\nHugePages_Total:  3\n";
         assert_eq!(field_bytes(text, "MemAvailable"), Some(1 << 20));
         assert_eq!(field_bytes(text, "MemFree"), None);

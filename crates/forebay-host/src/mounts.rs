@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn covered_mounts_are_left_out_and_names_decoded() {
+    fn covered_mounts_are_omitted_and_names_decoded() {
         let text = r"25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684092k
 not a line of the kernel's
 27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw

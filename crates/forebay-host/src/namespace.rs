@@ -86,16 +86,16 @@ impl Keeper {
         if pid < 0 {
             return on(Err(io::Error::last_os_error()), "make", view);
         }
-        let mut said = String::new();
-        let heard = report.read_to_string(&mut said);
-        if heard.is_ok() && said == READY {
+        let mut report_text = String::new();
+        let heard = report.read_to_string(&mut report_text);
+        if heard.is_ok() && report_text == READY {
             let life = Some(life);
             let identity = Identity::of(pid)?;
             return Ok(Self { identity, life });
         }
         drop(life);
         reap(pid);
-        on(heard.and(Err(io::Error::other(said))), "make", view)
+        on(heard.and(Err(io::Error::other(report_text))), "make", view)
     }
 
     /// Lets the keeper outlive this process.
@@ -203,14 +203,14 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
     // `clean` recognizes keepers by this name, so set it before the parent can record the keeper.
     let name = std::ffi::CString::new(KEEPER).unwrap_or_default();
     rustix::thread::set_name(&name).ok();
-    let said = match &made {
+    let report_text = match &made {
         Ok(()) => READY.to_owned(),
         Err(error) => error.to_string(),
     };
     let mut order = [0];
-    let stay = made.is_ok() && report.write_all(said.as_bytes()).is_ok();
+    let stay = made.is_ok() && report.write_all(report_text.as_bytes()).is_ok();
     if !stay {
-        report.write_all(said.as_bytes()).ok(); // the parent may be gone
+        report.write_all(report_text.as_bytes()).ok(); // the parent may be gone
     }
     drop(report);
     if !stay || !matches!(life.read(&mut order), Ok(1)) {

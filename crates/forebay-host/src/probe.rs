@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_not_be_opened_is_said() {
+    fn unopenable_path_is_reported() {
         assert!(can_open_rw(Path::new("/dev/null")).is_ok());
         assert!(can_write(Path::new("/no/such")).is_err());
         assert_eq!(read_sysctl("/proc/sys/no/such"), None);

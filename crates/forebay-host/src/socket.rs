@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_answered_and_a_closed_listener_says_so_also_where_the_name_is_long() {
+    fn request_is_answered_and_closed_listener_reported_with_long_names() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let long = scratch.path().join("x".repeat(120));
         std::fs::create_dir(&long).expect("mkdir");
@@ -140,11 +140,11 @@ mod tests {
                     channel.send(b"how far?").expect("send");
                     assert_eq!(channel.receive(100).expect("answer"), b"done");
                 });
-                const PATIENCE: Duration = Duration::from_secs(60);
-                let mut channel = listener.accept(PATIENCE).expect("accept").expect("one");
+                const TIMEOUT: Duration = Duration::from_secs(60);
+                let mut channel = listener.accept(TIMEOUT).expect("accept").expect("one");
                 assert_eq!(channel.receive(100).expect("question"), b"how far?");
                 channel.send(b"done").expect("answer");
-                let waiting = scope.spawn(|| listener.accept(PATIENCE).expect("closed").is_none());
+                let waiting = scope.spawn(|| listener.accept(TIMEOUT).expect("closed").is_none());
                 listener.close().expect("close");
                 assert!(waiting.join().expect("thread"));
             });

@@ -34,31 +34,31 @@ fn named<T>(started: io::Result<T>) -> Result<T> {
     on(started, START, Path::new("forebay"))
 }
 
-/// At most so many threads that serve others. Each counts until its place is dropped.
+/// At most so many threads that serve others. Each counts until its slot is dropped.
 #[derive(Debug)]
-pub struct Places {
+pub struct Slots {
     taken: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// The place of one thread.
+/// The slot of one thread.
 #[derive(Debug)]
-pub struct Place(Arc<AtomicUsize>);
+pub struct Slot(Arc<AtomicUsize>);
 
-impl Places {
+impl Slots {
     /// All are free.
     pub fn new(most: usize) -> Self {
         Self { taken: Arc::default(), most }
     }
 
-    /// Takes a place; none if all are taken.
-    pub fn take(&self) -> Option<Place> {
-        let place = Place(Arc::clone(&self.taken));
-        (self.taken.fetch_add(1, Ordering::Relaxed) < self.most).then_some(place)
+    /// Takes a slot; none if all are taken.
+    pub fn take(&self) -> Option<Slot> {
+        let slot = Slot(Arc::clone(&self.taken));
+        (self.taken.fetch_add(1, Ordering::Relaxed) < self.most).then_some(slot)
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -75,12 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_free_again_when_they_are_dropped() {
-        let places = Places::new(2);
-        let (first, second) = (places.take(), places.take());
-        assert!(first.is_some() && second.is_some() && places.take().is_none());
+    fn dropped_thread_slots_are_free_again() {
+        let slots = Slots::new(2);
+        let (first, second) = (slots.take(), slots.take());
+        assert!(first.is_some() && second.is_some() && slots.take().is_none());
         drop(first);
-        assert!(places.take().is_some());
+        assert!(slots.take().is_some());
     }
 
     #[test]

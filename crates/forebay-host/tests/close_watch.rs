@@ -38,7 +38,7 @@ fn once(name: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn each_version_is_told_once_and_what_was_there_is_known() {
+fn each_version_is_reported_once_and_existing_files_are_known() {
     let (top, mut closes) = watched();
     assert_eq!(told(&mut closes, top.path()), []);
     let path = top.path().join("a");
@@ -57,7 +57,7 @@ fn each_version_is_told_once_and_what_was_there_is_known() {
 }
 
 #[test]
-fn a_duplicate_keeps_it_open() {
+fn duplicated_descriptor_keeps_the_file_open() {
     let (top, mut closes) = watched();
     let file = File::create(top.path().join("a")).expect("create");
     let second = file.try_clone().expect("dup");
@@ -68,7 +68,7 @@ fn a_duplicate_keeps_it_open() {
 }
 
 #[test]
-fn a_child_that_inherited_it_keeps_it_open_until_it_is_killed() {
+fn inherited_descriptor_keeps_the_file_open_until_the_child_is_killed() {
     let (top, mut closes) = watched();
     let file = File::create(top.path().join("a")).expect("create");
     let output = Stdio::from(file.try_clone().expect("dup"));
@@ -82,7 +82,7 @@ fn a_child_that_inherited_it_keeps_it_open_until_it_is_killed() {
 }
 
 #[test]
-fn the_last_of_two_writers_counts() {
+fn close_of_the_last_of_two_writers_is_reported() {
     let (top, mut closes) = watched();
     let path = top.path().join("a");
     let first = File::create(&path).expect("create");
@@ -122,7 +122,7 @@ fn writers_that_close_at_the_same_time_make_one_version() {
 }
 
 #[test]
-fn a_shared_mapping_keeps_it_open_after_close() {
+fn shared_mapping_keeps_the_file_open_after_close() {
     const BYTES: usize = 4096;
     let (top, mut closes) = watched();
     let mut options = OpenOptions::new();
@@ -147,7 +147,7 @@ fn a_shared_mapping_keeps_it_open_after_close() {
 }
 
 #[test]
-fn a_static_binary_is_seen_as_any_other() {
+fn close_by_a_static_binary_is_reported() {
     let (top, mut closes) = watched();
     let tools = tempfile::tempdir().expect("tempdir");
     let (source, program) = (tools.path().join("w.c"), tools.path().join("w"));
@@ -163,7 +163,7 @@ fn a_static_binary_is_seen_as_any_other() {
 }
 
 #[test]
-fn a_file_renamed_into_place_is_told_under_that_name_only() {
+fn file_renamed_into_place_is_reported_under_that_name_only() {
     let (top, mut closes) = watched();
     let (temporary, path) = (top.path().join(".a"), top.path().join("a"));
     fs::write(&temporary, "1").expect("write");
@@ -180,7 +180,7 @@ fn a_file_renamed_into_place_is_told_under_that_name_only() {
 }
 
 #[test]
-fn a_file_that_is_gone_and_what_is_no_file_are_not_told() {
+fn removed_and_special_files_are_not_reported() {
     let (top, mut closes) = watched();
     let path = top.path().join("a");
     fs::write(&path, "1").expect("write");
@@ -192,7 +192,7 @@ fn a_file_that_is_gone_and_what_is_no_file_are_not_told() {
 }
 
 #[test]
-fn directories_are_followed_where_they_are_made_and_moved() {
+fn new_and_moved_directories_are_followed() {
     let (top, mut closes) = watched();
     let outside = tempfile::tempdir_in(top.path().parent().expect("parent")).expect("tempdir");
     fs::create_dir_all(outside.path().join("in/deep")).expect("mkdir");
@@ -214,7 +214,7 @@ fn directories_are_followed_where_they_are_made_and_moved() {
 }
 
 #[test]
-fn more_files_than_the_kernel_queues_are_all_told_once() {
+fn files_beyond_the_kernel_queue_are_all_reported_once() {
     let (top, mut closes) = watched();
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("read");
     let limit: usize = limit.trim().parse().expect("number");
@@ -231,7 +231,7 @@ fn more_files_than_the_kernel_queues_are_all_told_once() {
 }
 
 #[test]
-fn a_truncation_by_path_is_told_at_the_end() {
+fn truncation_by_path_is_reported_at_the_end() {
     let (top, mut closes) = watched();
     let cut = Command::new("perl")
         .args(["-e", "truncate($ARGV[0], 2) or die"])
@@ -253,7 +253,7 @@ fn a_truncation_by_path_is_told_at_the_end() {
 }
 
 #[test]
-fn a_writer_who_comes_while_we_look_is_not_harmed_and_nor_are_we() {
+fn writer_that_opens_during_the_lease_check_is_not_disturbed() {
     let (top, mut closes) = watched();
     let rounds = rounds(500);
     let path = top.path().join("a");
@@ -279,7 +279,7 @@ fn a_writer_who_comes_while_we_look_is_not_harmed_and_nor_are_we() {
 }
 
 #[test]
-fn what_is_written_while_we_look_is_all_told_once() {
+fn files_written_during_the_scan_are_all_reported_once() {
     let (top, mut closes) = watched();
     let bell = closes.bell();
     let directory = top.path().to_owned();
@@ -306,7 +306,7 @@ fn what_is_written_while_we_look_is_all_told_once() {
 }
 
 #[test]
-fn the_watch_ends_with_what_is_watched() {
+fn watch_ends_when_its_directory_is_removed() {
     let (top, mut closes) = watched();
     fs::remove_dir_all(top.path()).expect("remove");
     assert!(matches!(closes.wait().expect("wait"), CloseEvent::End));

@@ -24,8 +24,8 @@ pub(crate) struct JobContext<'a> {
     pub(crate) directory: &'a JobDirectory,
     pub(crate) reporter: &'a dyn Reporter,
     pub(crate) request: Request,
-    pub(crate) submitted_in: PathBuf,
-    pub(crate) works_in: PathBuf,
+    pub(crate) submit_directory: PathBuf,
+    pub(crate) working_directory: PathBuf,
     /// The scheduler's job id, else Forebay's.
     pub(crate) job_id: String,
     pub(crate) under_scheduler: bool,
@@ -50,18 +50,18 @@ impl<'a> JobContext<'a> {
         directory: &'a JobDirectory,
         reporter: &'a dyn Reporter,
     ) -> Result<Self, Error> {
-        let submitted_in = system::current_directory()?;
-        let works_in = spec.script.working_directory(&submitted_in);
+        let submit_directory = system::current_directory()?;
+        let working_directory = spec.script.working_directory(&submit_directory);
         let outer_job = forebay_scheduler::scheduler_job_id(directory.id());
         let job_id = outer_job.clone().unwrap_or_else(|| directory.id().to_owned());
-        let request = spec.request(&submitted_in, &job_id, reporter)?;
+        let request = spec.request(&submit_directory, &job_id, reporter)?;
         Ok(Self {
             spec,
             directory,
             reporter,
             request,
-            submitted_in,
-            works_in,
+            submit_directory,
+            working_directory,
             job_id,
             under_scheduler: outer_job.is_some(),
         })

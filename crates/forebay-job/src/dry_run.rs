@@ -104,16 +104,16 @@ impl JobSpec<'_> {
     /// # Errors
     /// Errors of [`crate::run`] before the job starts.
     pub fn preview(&self, reporter: &dyn Reporter) -> Result<DryRun, Error> {
-        let submitted_in = system::current_directory()?;
+        let submit_directory = system::current_directory()?;
         let id = clock::unix_milliseconds().to_string(); // a run gets another id of the same form
-        let request = self.request(&submitted_in, &id, reporter)?;
+        let request = self.request(&submit_directory, &id, reporter)?;
         let store_options = self.store_options(forebay_scheduler::scheduler_job_id(&id).is_some());
         let shown = self.shown();
         if let (Some(why), false) = (store_options.no_view, shown.is_empty()) {
             return Err(forebay_engine::Error::NoView(why.to_owned()).into());
         }
         store_options.check_maps()?;
-        self.check_directory(&submitted_in)?;
+        self.check_directory(&submit_directory)?;
         let choose = |job| store_options.choose(job, &reserved_bytes, reporter);
         let chosen = request.job.as_ref().map(choose).transpose()?;
         let persistent = plans(&self.owner(&request, (&id, false), reporter))?;
@@ -138,12 +138,12 @@ impl JobSpec<'_> {
         }
         let into = |stage: &Stage| {
             let (alone, _) = plan_of(std::slice::from_ref(stage), &|_| true)?;
-            let (source, destination) = (stage.pfs_path.clone(), inner(stage));
+            let (source, destination) = (stage.pfs_path.clone(), variable_path(stage));
             let counts = (Some(alone.files), Some(alone.bytes));
             Ok(planned(stage, source, destination, counts))
         };
         let out_of = |stage: &Stage| {
-            let (source, destination) = (inner(stage), stage.pfs_path.clone());
+            let (source, destination) = (variable_path(stage), stage.pfs_path.clone());
             planned(stage, source, destination, (None, None))
         };
         Ok(DryRun {
@@ -179,13 +179,13 @@ impl JobSpec<'_> {
     }
 
     /// Checks that the script's working directory exists or is a mount point of a map.
-    fn check_directory(&self, submitted_in: &Path) -> Result<(), Error> {
+    fn check_directory(&self, submit_directory: &Path) -> Result<(), Error> {
         let maps = self.store_options.maps;
-        let works_in = self.script.working_directory(submitted_in);
-        let found = files::status(&PathMap::behind(maps, &works_in));
-        let will_be_made = maps.iter().any(|map| map.path.starts_with(&works_in));
+        let working_directory = self.script.working_directory(submit_directory);
+        let found = files::status(&PathMap::behind(maps, &working_directory));
+        let will_be_made = maps.iter().any(|map| map.path.starts_with(&working_directory));
         if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
-            return Err(Error::NoDirectory(works_in));
+            return Err(Error::NoDirectory(working_directory));
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ fn planned_drain(drain_spec: &DrainSpec) -> PlannedDrain {
     }
 }
 
-fn inner(stage: &Stage) -> String {
+fn variable_path(stage: &Stage) -> String {
     let variable = match &stage.persistent {
         Some(name) => stage.naming.of_persistent(name),
         None => stage.naming.of_job(),
@@ -244,8 +244,8 @@ fn planned(
     (files, bytes): (Option<u64>, Option<u64>),
 ) -> PlannedStage {
     PlannedStage {
-        line: stage.place.line,
-        of_option: stage.place.origin == Origin::Option,
+        line: stage.position.line,
+        of_option: stage.position.origin == Origin::Option,
         kind: match stage.kind {
             StageKind::File => "file",
             StageKind::Directory => "directory",

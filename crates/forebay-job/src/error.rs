@@ -42,24 +42,24 @@ pub enum Error {
     #[error("the working directory {} that the script's header names (--chdir, -cwd, -d or --cwd) does not exist", .0.display())]
     NoDirectory(PathBuf),
     /// The destination of a stage-out is in the allocation, which is removed afterwards.
-    #[error("{}: {}: {command}: the destination {destination} is in the allocation itself", script.display(), place.on_line())]
+    #[error("{}: {}: {command}: the destination {destination} is in the allocation itself", script.display(), position.on_line())]
     StageOutInside {
         /// The script.
         script: PathBuf,
         /// The position of the directive.
-        place: Position,
+        position: Position,
         /// The word of the directive.
         command: &'static str,
         /// The destination in the directive.
         destination: String,
     },
     /// The script expands a variable that it would not find.
-    #[error("{}: {place}: ${name} is not set in this job", script.display())]
+    #[error("{}: {position}: ${name} is not set in this job", script.display())]
     UnsetVariable {
         /// The script.
         script: PathBuf,
         /// The variable in it.
-        place: Position,
+        position: Position,
         /// Its name.
         name: String,
         /// What to write.
@@ -81,12 +81,12 @@ pub enum Error {
         kept: Option<PathBuf>,
     },
     /// A persistent allocation cannot be made or destroyed without a burst buffer.
-    #[error("{}: {}: {command} {name}: there is no burst buffer with --no-burst-buffer", script.display(), place.on_line())]
+    #[error("{}: {}: {command} {name}: there is no burst buffer with --no-burst-buffer", script.display(), position.on_line())]
     NoBurstBuffer {
         /// The script.
         script: PathBuf,
         /// The directive.
-        place: Position,
+        position: Position,
         /// Its word.
         command: &'static str,
         /// The allocation.

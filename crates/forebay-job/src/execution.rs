@@ -50,8 +50,8 @@ pub(crate) struct Execution<'a> {
     /// The change of the job's record that the script's process commits when it starts.
     pub(crate) start_record: Option<&'a PendingUpdate>,
     pub(crate) program: Program<'a>,
-    pub(crate) submitted_in: &'a Path,
-    pub(crate) works_in: &'a Path,
+    pub(crate) submit_directory: &'a Path,
+    pub(crate) working_directory: &'a Path,
     /// Variables in addition to the job's.
     pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) output: Output<'a>,
@@ -217,7 +217,7 @@ impl ActiveJob<'_> {
         execution: &Execution,
     ) -> Result<(), Error> {
         let context = self.context;
-        process.current_dir(execution.works_in);
+        process.current_dir(execution.working_directory);
         if !context.under_scheduler {
             let launchers = context.directory.launchers();
             context.directory.add_launchers(&system::this_program()?, context.spec.shims)?;
@@ -226,7 +226,7 @@ impl ActiveJob<'_> {
             process.envs(forebay_scheduler::job_variables(
                 execution.script(context),
                 &context.job_id,
-                execution.submitted_in,
+                execution.submit_directory,
                 |lines| context.directory.add_node_file(lines),
             )?);
         }

@@ -90,11 +90,11 @@ impl JobSpec<'_> {
     /// The request of the script; empty if directives are ignored.
     pub(crate) fn request(
         &self,
-        submitted_in: &Path,
+        submit_directory: &Path,
         job_id: &str,
         reporter: &dyn Reporter,
     ) -> Result<Request, Error> {
-        let mut request = self.script.request(submitted_in, job_id)?;
+        let mut request = self.script.request(submit_directory, job_id)?;
         self.check_burst_buffer(&request)?;
         for warning in &request.warnings {
             let script = self.script.path.display();
@@ -133,13 +133,14 @@ impl JobSpec<'_> {
             return Ok(());
         }
         let made = request.create.iter();
-        let made = made.map(|made| ("create_persistent", &made.name, made.place));
+        let made = made.map(|made| ("create_persistent", &made.name, made.position));
         let destroyed = request.destroy.iter();
-        let destroyed = destroyed.map(|doomed| ("destroy_persistent", &doomed.name, doomed.place));
+        let destroyed =
+            destroyed.map(|doomed| ("destroy_persistent", &doomed.name, doomed.position));
         match made.chain(destroyed).next() {
-            Some((command, name, place)) => Err(Error::NoBurstBuffer {
+            Some((command, name, position)) => Err(Error::NoBurstBuffer {
                 script: self.script.path.clone(),
-                place,
+                position,
                 command,
                 name: name.clone(),
             }),
@@ -195,6 +196,6 @@ fn node_local() -> JobDw {
         capacity_bytes: None,
         pool: None,
         naming: VariableStyle::DataWarp,
-        place: Position { origin: Origin::Script, line: 1, column: 1 },
+        position: Position { origin: Origin::Script, line: 1, column: 1 },
     }
 }

@@ -171,10 +171,10 @@ impl JobResources {
             }
         };
         // This process is now in the view, with the directories that the script names.
-        check_directory(&context.works_in)?;
+        check_directory(&context.working_directory)?;
         if runs_once {
             // Reports a missing interpreter before staging in or destroying anything.
-            probe::can_exec(Path::new(&spec.script.interpreter[0]), &context.works_in)?;
+            probe::can_exec(Path::new(&spec.script.interpreter[0]), &context.working_directory)?;
         }
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
         let mut running = ActiveJob {

@@ -13,7 +13,7 @@ use forebay_host::process::StopRequests;
 use forebay_mover::{Error as MoverError, Journal, Number};
 use forebay_onclose::Drain;
 use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles, WriteFailures};
-use forebay_staging::{Roots, StageOut, Staged, Staging, plan_in};
+use forebay_staging::{Roots, StageOut, Staging, StagingSummary, plan_in};
 use forebay_store::Allocation;
 
 use crate::Error;
@@ -47,7 +47,7 @@ pub(crate) trait Node {
     ///
     /// # Errors
     /// If a file cannot be staged in, or a signal arrived.
-    fn stage_in(&self, scope: Scope) -> Result<Option<Staged>, Error>;
+    fn stage_in(&self, scope: Scope) -> Result<Option<StagingSummary>, Error>;
 
     /// Plans the stage-out.
     ///
@@ -59,7 +59,7 @@ pub(crate) trait Node {
     fn outstanding(&self) -> Number;
 
     /// Carries out the plan.
-    fn stage_out(&self, ignored: IgnoredStops) -> Staged;
+    fn stage_out(&self, ignored: IgnoredStops) -> StagingSummary;
 
     /// Lists the files that exist only here, from the plan. Without a plan, `reason` says why there
     /// is none. None if they cannot be listed.
@@ -105,7 +105,7 @@ impl<'a> LocalNode<'a> {
     pub(crate) fn stage_out_lines(&self) -> StageOut<'a> {
         StageOut {
             stages: &self.request.stage_out,
-            elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
+            elsewhere: self.drain.map(Drain::extra_targets).unwrap_or_default(),
             roots: self.roots(),
             allocation: self.allocation(),
             failed_writes: self
@@ -162,7 +162,7 @@ impl<'a> LocalNode<'a> {
 }
 
 impl Node for LocalNode<'_> {
-    fn stage_in(&self, scope: Scope) -> Result<Option<Staged>, Error> {
+    fn stage_in(&self, scope: Scope) -> Result<Option<StagingSummary>, Error> {
         if self.request.stage_in.is_empty() || self.data_location().is_none() {
             return Ok(None);
         }
@@ -211,10 +211,10 @@ impl Node for LocalNode<'_> {
         counts.and_then(Result::ok).map(|counts| counts.open()).unwrap_or_default()
     }
 
-    fn stage_out(&self, ignored: IgnoredStops) -> Staged {
+    fn stage_out(&self, ignored: IgnoredStops) -> StagingSummary {
         let planned = self.planned.borrow();
         let Some((journal, drained)) = planned.as_ref() else {
-            return Staged::default();
+            return StagingSummary::default();
         };
         let mut staged = self.staging(Direction::Out).carry_out(journal, ignored);
         staged.files += drained;

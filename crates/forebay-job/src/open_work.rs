@@ -17,7 +17,7 @@ impl<'a> OpenStageOut<'a> {
     /// The present stage-out: launchers may have announced Spectral's directories.
     fn current(&self) -> StageOut<'a> {
         StageOut {
-            elsewhere: self.drain.map(Drain::elsewhere).unwrap_or_default(),
+            elsewhere: self.drain.map(Drain::extra_targets).unwrap_or_default(),
             ..self.stage_out.clone()
         }
     }

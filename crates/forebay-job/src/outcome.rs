@@ -13,7 +13,7 @@ use forebay_onclose::{CommandSummary, Drained};
 use forebay_persistent::PersistentUsed;
 use forebay_record::{FailedWrite, UnsavedFiles};
 use forebay_request_server::Requested;
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 
 /// The result of one job.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub struct Outcome {
     /// Persistent allocations that the job created, used or destroyed.
     pub persistent: Vec<PersistentUsed>,
     /// The stage-in; none if the script has none.
-    pub stage_in: Option<Staged>,
+    pub stage_in: Option<StagingSummary>,
     /// Exit status of the script as a shell shows it.
     pub job_status: i32,
     /// Run time of the script in seconds, without staging.
@@ -44,7 +44,7 @@ pub struct Outcome {
     /// The drain while the job ran; none without drains.
     pub drain: Option<Drained>,
     /// The stage-out; none if the script has none.
-    pub stage_out: Option<Staged>,
+    pub stage_out: Option<StagingSummary>,
     /// Staging requests of the job's programs; none without requests.
     pub requested: Option<Requested>,
     /// Number of leftover processes, which Forebay ended.

@@ -34,7 +34,7 @@ pub(crate) fn begin_of_run(
     directory: &Path,
     run: &Run,
     script: &JobScript,
-    works_in: &Path,
+    working_directory: &Path,
     id: &str,
     recording: &Recording,
 ) -> Result<Profile, Error> {
@@ -43,7 +43,7 @@ pub(crate) fn begin_of_run(
         RunTarget::Script(path) => vec![text(path)],
         RunTarget::Command(words) => words.clone(),
     };
-    job.directory = text(works_in);
+    job.directory = text(working_directory);
     job.environment.clone_from(&run.environment);
     job.emulated = recording.emulated.map(|emulated| emulated());
     Ok(Profile::begin_in(directory, &job, id)?)

@@ -7,7 +7,7 @@ mod protocol;
 
 use forebay_profile::Recording;
 use forebay_record::RecordFile;
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 
 use crate::context::{ActiveJob, check_directory};
 use crate::error::Error;
@@ -62,7 +62,7 @@ impl ActiveJob<'_> {
         Ok(())
     }
 
-    fn ready(&self, stage_in: Option<Staged>) -> Ready {
+    fn ready(&self, stage_in: Option<StagingSummary>) -> Ready {
         let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
         let variables = self.variables().into_iter();
         let root = |pid| format!("/proc/{pid}/root");
@@ -90,10 +90,10 @@ impl ActiveJob<'_> {
             check_variables(&script.path, &script.text, &context.request)?;
         }
         let script = script.as_ref().unwrap_or(context.spec.script);
-        let submitted_in = run.directory.as_deref().unwrap_or(&context.submitted_in);
+        let submit_directory = run.directory.as_deref().unwrap_or(&context.submit_directory);
         let named = run.directory.clone();
-        let works_in = named.unwrap_or_else(|| script.working_directory(submitted_in));
-        check_directory(&works_in)?;
+        let working_directory = named.unwrap_or_else(|| script.working_directory(submit_directory));
+        check_directory(&working_directory)?;
         let stage_in = match snapshot.filter(|_| run.fresh) {
             Some(snapshot) => self.restore_snapshot(snapshot)?,
             None => None,
@@ -104,8 +104,8 @@ impl ActiveJob<'_> {
                 RunTarget::Script(_) => Program::Script(script),
                 RunTarget::Command(words) => Program::Command(words),
             },
-            submitted_in,
-            works_in: &works_in,
+            submit_directory,
+            working_directory: &working_directory,
             environment: &run.environment,
             output: run.output.as_deref().map_or(Output::Error, Output::Both),
             time_limit: run.time_limit.or(context.spec.time_limit),
@@ -124,7 +124,7 @@ impl ActiveJob<'_> {
         &self,
         run: &Run,
         execution: &Execution,
-        stage_in: Option<Staged>,
+        stage_in: Option<StagingSummary>,
     ) -> Result<Ran, Error> {
         let context = self.context;
         let (Some(directory), Some(recording)) = (&run.record, &context.spec.recording) else {
@@ -132,8 +132,8 @@ impl ActiveJob<'_> {
         };
         let recording = Recording { trace: run.trace, ..recording.clone() };
         let id = format!("{}.{}", context.directory.id(), run.number);
-        let (script, works_in) = (execution.script(context), execution.works_in);
-        let profile = begin_of_run(directory, run, script, works_in, &id, &recording)?;
+        let (script, working_directory) = (execution.script(context), execution.working_directory);
+        let profile = begin_of_run(directory, run, script, working_directory, &id, &recording)?;
         let execution = Execution { recording: Some((&profile, &recording)), ..*execution };
         let done = self.carry_out(&execution, stage_in);
         let outcome = done.as_ref().map(|(_, outcome)| outcome);
@@ -144,7 +144,7 @@ impl ActiveJob<'_> {
     fn carry_out(
         &self,
         execution: &Execution,
-        stage_in: Option<Staged>,
+        stage_in: Option<StagingSummary>,
     ) -> Result<(Ran, Outcome), Error> {
         let executed = self.execute(execution)?;
         self.check_capacity(&self.node(None));
@@ -162,7 +162,7 @@ impl ActiveJob<'_> {
     }
 
     /// Restores the snapshot. Returns the repeated stage-in.
-    fn restore_snapshot(&self, snapshot: &mut Snapshot) -> Result<Option<Staged>, Error> {
+    fn restore_snapshot(&self, snapshot: &mut Snapshot) -> Result<Option<StagingSummary>, Error> {
         let missing = snapshot.revert()?;
         let staged = if missing.is_empty() {
             None

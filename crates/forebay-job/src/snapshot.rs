@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_touched_stays_and_what_was_added_goes() {
+    fn revert_keeps_unchanged_files_and_removes_added_ones() {
         let scratch = tempfile::tempdir().expect("tempdir");
         staged(scratch.path());
         let mut snapshot = Snapshot::of(scratch.path()).expect("look");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_removed_or_replaced_is_missing_then() {
+    fn revert_reports_changed_removed_and_replaced_files() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let [a, b, link] = staged(scratch.path());
         let snapshot = Snapshot::of(scratch.path()).expect("look");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_staged_again_is_an_error() {
+    fn file_not_staged_again_is_an_error() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let [a, ..] = staged(scratch.path());
         let mut snapshot = Snapshot::of(scratch.path()).expect("look");

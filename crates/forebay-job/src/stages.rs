@@ -23,7 +23,7 @@ use forebay_record::UnsavedFiles;
 use forebay_record::{Phase, Record, RecordFile, clear_pending};
 use forebay_request_server::Requested;
 use forebay_request_server::Requests;
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 use forebay_staging::is_inside_allocation;
 
 impl ActiveJob<'_> {
@@ -54,13 +54,13 @@ impl ActiveJob<'_> {
         let start_record = recorded.prepare(|record| {
             record.phase = Phase::Running;
             record.stage_out.clone_from(&context.request.stage_out);
-            record.drain_to = drain.as_ref().map(Drain::elsewhere).unwrap_or_default();
+            record.drain_to = drain.as_ref().map(Drain::extra_targets).unwrap_or_default();
         })?;
         let execution = Execution {
             start_record: Some(&start_record),
             program: Program::Script(context.spec.script),
-            submitted_in: &context.submitted_in,
-            works_in: &context.works_in,
+            submit_directory: &context.submit_directory,
+            working_directory: &context.working_directory,
             environment: &environment,
             output: context.spec.output,
             time_limit: context.spec.time_limit,
@@ -107,7 +107,7 @@ impl ActiveJob<'_> {
         &self,
         execution: &Execution,
         executed: ExecutionResult,
-        stage_in: Option<Staged>,
+        stage_in: Option<StagingSummary>,
     ) -> Outcome {
         let context = self.context;
         let profile = execution.recording.map(|(profile, _)| profile.directory());
@@ -164,7 +164,7 @@ impl ActiveJob<'_> {
         let time_ran_out = guard.is_some_and(|guard| {
             guard.has_ended_job() || guard.is_active() && self.is_asked_to_stop()
         });
-        let incomplete = outcome.stage_out.as_ref().is_some_and(Staged::is_incomplete);
+        let incomplete = outcome.stage_out.as_ref().is_some_and(StagingSummary::is_incomplete);
         outcome.exit_code = exit_code(outcome.job_status, missing, time_ran_out, incomplete);
         self.check_capacity(node);
         if !missing {
@@ -194,7 +194,7 @@ impl ActiveJob<'_> {
         guard: Option<&Guard>,
         before: usize,
         missing: bool,
-    ) -> (Staged, Option<UnsavedFiles>) {
+    ) -> (StagingSummary, Option<UnsavedFiles>) {
         let guard = guard.filter(|guard| guard.is_active());
         let ignored = |all: bool| if all { usize::MAX } else { before };
         // With an active guard the plan is completed: the list needs it, and SIGKILL may follow.
@@ -202,11 +202,11 @@ impl ActiveJob<'_> {
             Ok(()) => {}
             // The list would need a complete plan, which was just interrupted.
             Err(error @ MoverError::PlanInterrupted(_)) => {
-                return (Staged::not_started(error), None);
+                return (StagingSummary::not_started(error), None);
             }
             Err(error) => {
                 let unsaved = node.list_unsaved(recorded, Some(&error.to_string()));
-                return (Staged::not_started(error), unsaved);
+                return (StagingSummary::not_started(error), unsaved);
             }
         }
         let open = || {
@@ -299,7 +299,11 @@ impl ActiveJob<'_> {
     }
 
     /// Starts the deadline guard if the job has a deadline and may have data to stage out.
-    fn guard<'a>(&'a self, node: &LocalNode<'a>, stage_in: Option<&Staged>) -> Option<Guard<'a>> {
+    fn guard<'a>(
+        &'a self,
+        node: &LocalNode<'a>,
+        stage_in: Option<&StagingSummary>,
+    ) -> Option<Guard<'a>> {
         let context = self.context;
         let has_data = node.data_location().is_some();
         let store_options = context.spec.deadline.as_ref().filter(|_| has_data)?;
@@ -326,7 +330,7 @@ impl ActiveJob<'_> {
         let asked = self.context.request.job.as_ref();
         match asked.zip(self.job_allocation) {
             Some((job, allocated)) => {
-                let persistent = self.persistents.askable()?;
+                let persistent = self.persistents.request_namespaces()?;
                 let tag = self.context.directory.id();
                 let how = self.context.spec.staging;
                 let (own, capacity_bytes) = (&allocated.allocation, allocated.used.capacity_bytes);
@@ -374,7 +378,7 @@ impl ActiveJob<'_> {
         {
             Some(stage) => Err(Error::StageOutInside {
                 script: context.spec.script.path.clone(),
-                place: stage.place,
+                position: stage.position,
                 command: stage.command(Direction::Out),
                 destination: stage.pfs_path.clone(),
             }),

@@ -32,12 +32,12 @@ pub(crate) fn check_expanded(
     request: &Request,
 ) -> Result<(), Error> {
     let found = expanded_variables(text).into_iter();
-    let Some(VariableUse { name, place }) = { found }.find(|used| !given.contains(&used.name))
+    let Some(VariableUse { name, position }) = { found }.find(|used| !given.contains(&used.name))
     else {
         return Ok(());
     };
     let hint = remedy(&name, request);
-    Err(Error::UnsetVariable { script: script.to_owned(), place, name, hint })
+    Err(Error::UnsetVariable { script: script.to_owned(), position, name, hint })
 }
 
 fn remedy(name: &str, request: &Request) -> String {

@@ -60,7 +60,7 @@ mod tests {
     use crate::options::parsed;
 
     #[test]
-    fn two_letters_behind_one_dash_are_one_option() {
+    fn two_letters_after_one_dash_are_one_option() {
         for (line, expected) in [
             ("-n 48 -N 24 -d 1 -S 12 -cc cpu -ss -j 1 ./a -n 2", Some(48)),
             ("-n4 -cc none -sn 2 -q ./a", Some(4)),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_and_what_is_not_known() {
+    fn aprun_variables_are_set_and_unknown_options_reported() {
         let step = parsed(&APRUN, "-e A=b,c=d -sz -n 2 ./a");
         assert_eq!(step.exports, [("A".to_owned(), "b,c=d".to_owned())]);
         assert_eq!(step.warnings, ["unknown option -sz has no effect"]);

@@ -83,7 +83,7 @@ mod tests {
     use crate::options::parsed;
 
     #[test]
-    fn tasks_are_one_unless_more_are_asked_for() {
+    fn one_task_by_default() {
         for (line, expected) in [
             ("hostname", 1),
             ("-N4 -n16 -o mpibind=off -c 2 -t 5m ./a -n 3", 16),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_take_variables_away_are_named() {
+    fn environment_rules_that_remove_variables_are_named() {
         let step = parsed(&FLUX_RUN, "--env=A=b --env=-LD_* --env=HOME --env-file=f ./a");
         assert_eq!(step.exports, [("A".to_owned(), "b".to_owned())]);
         let kept = "is not honoured: the job's environment stays";

@@ -72,7 +72,7 @@ mod tests {
     use crate::options::parsed;
 
     #[test]
-    fn tasks_are_resource_sets_times_tasks_of_each() {
+    fn tasks_are_resource_sets_times_tasks_per_set() {
         for (line, expected) in [
             ("-n 1 -a 16 -c 16 -r 1 ./btio", Some(16)),
             ("-n6 -a1 -g1 -c7 -r6 -l gpu-cpu -d packed -b packed:7 ./a", Some(6)),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused() {
+    fn unsupported_jsrun_options_are_refused() {
         for line in ["--erf_input f ./a", "-U 1 ./a", "-f app", "-n 1 ./a : -n 2 ./b"] {
             let words: Vec<_> = line.split(' ').map(Into::into).collect();
             let error = JSRUN.parse(&words).expect_err(line).to_string();

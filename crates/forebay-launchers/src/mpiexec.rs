@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn placement_is_dropped_and_the_rest_is_handed_on() {
+    fn placement_options_are_dropped_and_the_rest_forwarded() {
         splits_into("-n 3 ./a.out -n 5", "-n 3", "./a.out -n 5");
         splits_into("-np 3 --map-by ppr:2:node -x A=b ./a.out", "-n 3 -x A=b", "./a.out");
         splits_into("--hostfile=h -ppn 32 --np=2 a b", "-n 2", "a b");
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_ranks_is_that_of_the_job_where_it_is_not_given() {
+    fn number_of_ranks_defaults_to_that_of_the_job() {
         splits_into("./a.out", "-n 4", "./a.out");
         splits_into("-N 3 --host a ./a.out", "-n 3", "./a.out");
         splits_into("-pernode ./a.out", "-n 1", "./a.out");

@@ -85,7 +85,7 @@ mod tests {
     use crate::options::parsed;
 
     #[test]
-    fn what_matters_is_taken_and_the_program_keeps_its_own_options() {
+    fn srun_options_are_taken_and_the_program_keeps_its_own() {
         let step = parsed(
             &SRUN,
             "-n 1024 --hint=nomultithread -c4 -K1 -lu --cpu_bind=cores ./btio -n deck",
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_number_is_an_error() {
+    fn bad_number_is_an_error() {
         let words = ["-n".into(), "four".into(), "x".into()];
         let error = SRUN.parse(&words).expect_err("no number").to_string();
         assert!(error.contains("four"), "{error}");

@@ -14,7 +14,7 @@ const UNIT_BYTES: u64 = 1024;
 /// A burst is this fraction of the bytes of one second.
 const BURSTS_PER_S: u32 = 20;
 /// The longest sleep between two checks for a stop.
-const STEP: Duration = Duration::from_millis(50);
+const WAIT_STEP: Duration = Duration::from_millis(50);
 
 /// A limit on bytes per second, for all threads that use it together.
 pub struct BandwidthLimit {
@@ -54,7 +54,7 @@ impl BandwidthLimit {
                 if is_stopped() {
                     return;
                 }
-                clock::sleep(early.wait_time_from(self.clock.now()).min(STEP));
+                clock::sleep(early.wait_time_from(self.clock.now()).min(WAIT_STEP));
             }
         }
     }

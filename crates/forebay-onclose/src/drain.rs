@@ -32,7 +32,7 @@ use crate::versions::Version;
 use control::Control;
 use copying::{Copying, ImpreciseCopy, finish_directories};
 use forebay_record::{DrainTarget, RecordFile, TargetLog, WriteFailures, tag};
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 use queue::{Copied, Queue};
 use rules::{Rule, Rules};
 use speed::Speed;
@@ -115,8 +115,8 @@ impl<'a> Drain<'a> {
     }
 
     /// The targets that no stage_out line names.
-    pub fn elsewhere(&self) -> Vec<DrainTarget> {
-        self.rules.lock().elsewhere()
+    pub fn extra_targets(&self) -> Vec<DrainTarget> {
+        self.rules.lock().extra_targets()
     }
 
     /// Drains while the job runs. When the job ends, Forebay completes the copies in progress. A stop
@@ -210,8 +210,8 @@ impl<'a> Drain<'a> {
         let Some((rule, added)) = rules.add_spectral(persist.as_ref(), pfs.as_ref())? else {
             return Ok(());
         };
-        let elsewhere = rules.elsewhere();
-        recorded.lock().update(|record| record.drain_to = elsewhere)?;
+        let extra_targets = rules.extra_targets();
+        recorded.lock().update(|record| record.drain_to = extra_targets)?;
         drop(rules);
         let (closed, unwatched) = added.scan_closed();
         for error in unwatched {
@@ -341,7 +341,7 @@ impl<'a> Drain<'a> {
         &self,
         (number, target_log): (usize, &TargetLog),
         version: &Version,
-        made: &mut Vec<queue::Made>,
+        made: &mut Vec<queue::CreatedDirectory>,
     ) -> Copied {
         let rule = self.rule(version);
         let has_ended = || self.queue.lock().job_ended;
@@ -404,7 +404,7 @@ impl<'a> Drain<'a> {
     }
 
     /// The summary, after stage-out.
-    pub fn summary(&self, status: DrainStatus, staged: Option<&Staged>) -> Drained {
+    pub fn summary(&self, status: DrainStatus, staged: Option<&StagingSummary>) -> Drained {
         let last_copied = self.queue.lock().last_copied;
         report::summary(status, staged, self.began, last_copied)
     }

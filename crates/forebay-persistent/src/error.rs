@@ -158,12 +158,12 @@ pub enum Error {
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
     /// An error caused by a directive of a job's script.
-    #[error("{}: {}: {error}", script.display(), place.on_line())]
+    #[error("{}: {}: {error}", script.display(), position.on_line())]
     OfJob {
         /// The script.
         script: PathBuf,
         /// The position of the directive.
-        place: Position,
+        position: Position,
         /// The error.
         error: Box<Self>,
     },

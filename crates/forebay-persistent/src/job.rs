@@ -99,14 +99,14 @@ impl Attached {
 
 /// A persistent namespace out of which programs of the job may request staging.
 #[derive(Debug)]
-pub struct AskableNamespace {
+pub struct RequestNamespace {
     /// The root of the namespace, with links resolved.
     pub root: PathBuf,
     file: PathBuf,
     stages_out: OnceLock<()>,
 }
 
-impl AskableNamespace {
+impl RequestNamespace {
     /// Records that data are to be staged out. From then on the allocation is not destroyed, even
     /// after a kill, until they are completed or discarded.
     pub fn stages_out(&self) -> forebay_host::Result<()> {
@@ -138,10 +138,10 @@ pub struct Owner<'a> {
 
 impl Owner<'_> {
     /// Adds the position of the directive to an error.
-    fn with_place<T>(&self, place: &Position, result: Result<T>) -> Result<T> {
+    fn with_position<T>(&self, position: &Position, result: Result<T>) -> Result<T> {
         result.map_err(|error| Error::OfJob {
             script: self.script.to_owned(),
-            place: *place,
+            position: *position,
             error: Box::new(error),
         })
     }
@@ -157,12 +157,12 @@ impl JobPersistents {
         for asked in &request.destroy {
             let found = places.find(&asked.name);
             let can_be = found.and_then(|found| destroyable(&found, asked.hurry).map(drop));
-            owner.with_place(&asked.place, can_be)?;
+            owner.with_position(&asked.position, can_be)?;
         }
         for asked in &request.persistent {
             if !is_made_by(request, &asked.name) {
                 let usable = places.find(&asked.name).and_then(|found| usable(&found));
-                owner.with_place(&asked.place, usable)?;
+                owner.with_position(&asked.position, usable)?;
             }
         }
         for asked in &request.create {
@@ -172,14 +172,14 @@ impl JobPersistents {
                     let note = format!("{} was made when this job began before", asked.name);
                     owner.messages.note(&note);
                 }
-                made => {
-                    self.made.push(CreatedAllocation::of(owner.with_place(&asked.place, made)?))
-                }
+                made => self
+                    .made
+                    .push(CreatedAllocation::of(owner.with_position(&asked.position, made)?)),
             }
         }
         for asked in &request.persistent {
             let held = places.find(&asked.name).and_then(hold);
-            let (persistent, held) = owner.with_place(&asked.place, held)?;
+            let (persistent, held) = owner.with_position(&asked.position, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
             let mut made = self.made.iter_mut();
@@ -215,7 +215,7 @@ impl JobPersistents {
         let ready = owner.request.destroy.iter().try_for_each(|asked| {
             let found = owner.search.find(&asked.name);
             let one = found.and_then(|found| Detached::of(found, asked.hurry));
-            detached.push(owner.with_place(&asked.place, one)?);
+            detached.push(owner.with_position(&asked.position, one)?);
             Ok::<_, Error>(())
         });
         let started = ready.map_err(E::from).and_then(|()| start());
@@ -271,15 +271,15 @@ impl JobPersistents {
     }
 
     /// The namespaces out of which programs of the job may request staging.
-    pub fn askable(&self) -> forebay_host::Result<Vec<AskableNamespace>> {
-        let askable = self.used.iter().map(|one| {
-            Ok(AskableNamespace {
+    pub fn request_namespaces(&self) -> forebay_host::Result<Vec<RequestNamespace>> {
+        let request_namespaces = self.used.iter().map(|one| {
+            Ok(RequestNamespace {
                 root: files::real_path(&one.persistent.namespace())?,
                 file: one.file.clone(),
                 stages_out: OnceLock::new(),
             })
         });
-        askable.collect()
+        request_namespaces.collect()
     }
 
     /// Names and namespaces of the allocations that the job uses.
@@ -359,7 +359,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
     };
     for asked in &request.create {
         let new = new_persistent(owner, asked, None);
-        let (store, _, grant) = owner.with_place(&asked.place, places.check_new(&new))?;
+        let (store, _, grant) = owner.with_position(&asked.position, places.check_new(&new))?;
         plans.push(PersistentPlan {
             action: PersistentAction::Create,
             name: asked.name.clone(),
@@ -376,7 +376,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
                 let usable = places
                     .find(&asked.name)
                     .and_then(|one| usable(&one).map(|()| found(PersistentAction::Use, &one)));
-                owner.with_place(&asked.place, usable)?
+                owner.with_position(&asked.position, usable)?
             }
         };
         plans.push(PersistentPlan { variables: asked.variables(), ..plan });
@@ -386,7 +386,7 @@ pub fn plans(owner: &Owner) -> Result<Vec<PersistentPlan>> {
             destroyable(&one, asked.hurry)?;
             Ok(found(PersistentAction::Destroy, &one))
         });
-        plans.push(owner.with_place(&asked.place, doomed)?);
+        plans.push(owner.with_position(&asked.position, doomed)?);
     }
     Ok(plans)
 }
@@ -460,19 +460,19 @@ fn usable(found: &Persistent) -> Result<()> {
 }
 
 /// Wait and attempts for the shared lock: `destroyable` holds the exclusive lock briefly.
-const LOOKED_AT: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 100;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+const LOCK_TRIES_MAX: u32 = 100;
 
 fn hold(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
     usable(&found)?;
-    for _ in 0..LOOKS {
+    for _ in 0..LOCK_TRIES_MAX {
         if let Some(held) = found.hold(LockMode::Shared)? {
             return Ok((found, held));
         }
         if files::status_of_name(found.root()).is_err() {
             return Err(Error::Vanishing(found.name));
         }
-        clock::sleep(LOOKED_AT);
+        clock::sleep(LOCK_RETRY_INTERVAL);
     }
     Err(Error::Locked { root: found.root().to_owned(), name: found.name })
 }

@@ -12,7 +12,7 @@ mod uses;
 
 pub use error::{Error, MissingAllocation, format_utc};
 pub use job::{
-    AskableNamespace, JobPersistents, Owner, PersistentAction, PersistentPlan, PersistentUsed,
+    JobPersistents, Owner, PersistentAction, PersistentPlan, PersistentUsed, RequestNamespace,
     names_with_requests, plans, remove_uses, surviving_processes,
 };
 pub use search::{Destroyed, Listing, NewPersistent, StoreSearch};

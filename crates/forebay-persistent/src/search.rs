@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::name_error;
 use forebay_host::messages::Messages;
 use forebay_host::{clock, disks, files, system, users};
-use forebay_store::persistent::{About, Contents, Persistent, Unfinished, Wanted};
+use forebay_store::persistent::{About, NewAllocation, Persistent, StoreListing, Unfinished};
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
@@ -106,7 +106,7 @@ impl StoreSearch<'_> {
             }
         };
         for store in stores {
-            let contents = Contents::of(&store)?;
+            let contents = StoreListing::of(&store)?;
             listing.found.extend(contents.found);
             listing.unfinished.extend(contents.unfinished);
         }
@@ -156,7 +156,7 @@ impl StoreSearch<'_> {
     fn unknown(name: &str, stores: Vec<PathBuf>) -> Error {
         let mut names = Vec::new();
         for store in &stores {
-            match Contents::of(store) {
+            match StoreListing::of(store) {
                 Ok(contents) => names.extend(contents.found.into_iter().map(|one| one.name)),
                 Err(error) => return error.into(),
             }
@@ -197,7 +197,7 @@ impl StoreSearch<'_> {
             watcher.warning(&format!("{asked} are asked for {}; the store has {given}", new.name));
         }
         let now_s = clock::unix_s();
-        let wanted = Wanted {
+        let wanted = NewAllocation {
             about: About {
                 name: new.name.to_owned(),
                 capacity_bytes,
@@ -289,7 +289,7 @@ impl StoreSearch<'_> {
 
 /// Removes the user's leftovers in a store, of one name or all. Returns whether there were any.
 fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
-    let swept = Contents::sweep(store, name)?;
+    let swept = StoreListing::sweep(store, name)?;
     for root in &swept {
         // The link stays if an allocation of this name exists again.
         if files::status_of_name(root).is_err() {

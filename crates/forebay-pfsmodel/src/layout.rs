@@ -73,7 +73,7 @@ mod tests {
 
     /// Compares all small cases with a count of single bytes.
     #[test]
-    fn lanes_agree_with_counting_single_bytes() {
+    fn bytes_per_target_agree_with_counting_single_bytes() {
         for (stripe_count, stripe_size_bytes, first_target) in
             [(1, 4, 2), (2, 3, 4), (3, 5, 0), (5, 2, 3), (4, 1, 1)]
         {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_request_costs_no_more_steps_than_there_are_stripes() {
+    fn huge_request_costs_at_most_one_step_per_stripe() {
         let layout = Layout { stripe_count: 4, stripe_size_bytes: 65_536, first_target: 0 };
         let lanes: Vec<Lane> = layout.lanes(0, 1 << 50, 8).collect();
         assert_eq!(lanes.len(), 4);

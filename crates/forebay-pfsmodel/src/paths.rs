@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_paths_are_told_from_others() {
+    fn plain_paths_are_distinguished_from_others() {
         assert!(is_plain(b"/a/b"));
         for path in ["a/b", "/a//b", "/a/./b", "/a/..", "/a/", ""] {
             assert!(!is_plain(path.as_bytes()), "{path}");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_does_not_fit_is_refused() {
+    fn too_long_path_is_refused() {
         let mut buffer = *b"/abc####";
         assert_eq!(append(&mut buffer[..7], 4, b"def"), None);
         assert_eq!(append(&mut buffer, 4, b"def"), Some(8));

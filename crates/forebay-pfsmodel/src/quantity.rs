@@ -99,7 +99,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn units_are_read_as_written() {
+    fn quantities_are_read_with_their_units() {
         assert_eq!(Kind::Rate.parse("62.5 MB/s", false), Ok(62_500_000));
         assert_eq!(Kind::Rate.parse("1GiB/s", false), Ok(1 << 30));
         assert_eq!(Kind::Time.parse(" 500 us ", false), Ok(500_000));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_has_its_reason() {
+    fn each_invalid_quantity_has_its_reason() {
         let reason = |kind: Kind, text| kind.parse(text, false).unwrap_err();
         assert_eq!(reason(Kind::Rate, "62.5"), "the unit is missing");
         assert_eq!(reason(Kind::Rate, "62.5 MB"), "unit \"MB\" does not fit here");

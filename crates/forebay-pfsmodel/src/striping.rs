@@ -137,7 +137,7 @@ mod tests {
     use super::{Striping, TEXT_MAX};
 
     #[test]
-    fn text_comes_back_as_it_went() {
+    fn striping_text_is_parsed_back() {
         let extremes = Striping {
             stripe_count: i32::MAX,
             stripe_size_bytes: u64::MAX,

@@ -47,7 +47,7 @@ fn one_request_costs_latency_and_transfer() {
 }
 
 #[test]
-fn targets_work_side_by_side_and_pieces_on_one_are_one_request() {
+fn targets_work_in_parallel_and_pieces_on_one_are_one_request() {
     let (state, client) = (state(), Client::new());
     // Four units on two targets: each gets one request of two units. The client needs as long for all.
     assert_eq!(state.charge_data(0, &stripes(2), &client, Op::Write, 0, 4 * UNIT), 1000 + 2 * UNIT);
@@ -61,7 +61,7 @@ fn targets_work_side_by_side_and_pieces_on_one_are_one_request() {
 }
 
 #[test]
-fn the_client_cap_binds_over_many_targets() {
+fn client_cap_limits_many_targets() {
     let (state, client) = (state(), Client::new());
     // Four targets could accept 4 bytes per ns; the client sends 2.
     assert_eq!(state.charge_data(0, &stripes(4), &client, Op::Write, 0, 4 * UNIT), 2 * UNIT);
@@ -104,7 +104,7 @@ fn metadata_operations_queue_for_everybody() {
 }
 
 #[test]
-fn a_sync_waits_behind_what_is_queued() {
+fn sync_waits_for_queued_requests() {
     let (state, client) = (state(), Client::new());
     state.charge_data(0, &stripes(1), &client, Op::Write, 0, 10_000);
     assert_eq!(state.charge_sync(0, &stripes(2), &client), 12_000);
@@ -112,7 +112,7 @@ fn a_sync_waits_behind_what_is_queued() {
 }
 
 #[test]
-fn nothing_is_charged_for_nothing() {
+fn empty_request_costs_nothing() {
     let (state, client) = (state(), Client::new());
     assert_eq!(state.charge_data(77, &stripes(2), &client, Op::Read, 5, 0), 77);
     assert_eq!(
@@ -122,7 +122,7 @@ fn nothing_is_charged_for_nothing() {
 }
 
 #[test]
-fn the_span_runs_from_first_start_to_last_finish() {
+fn span_is_from_first_start_to_last_finish() {
     let (state, client) = (state(), Client::new());
     state.charge_data(5000, &stripes(1), &client, Op::Write, 0, 1000);
     state.charge_data(4000, &stripes(1), &client, Op::Write, 3 * UNIT, 1000);

@@ -13,7 +13,7 @@ fn refusal(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_small_lustre_is_read() {
+fn small_lustre_machine_file_is_read() {
     let model = Model::from_toml(SMALL, "lustre-small.toml").unwrap();
     assert_eq!(model.name, "lustre-small");
     assert_eq!(model.targets.count.value, 8);
@@ -56,7 +56,7 @@ const REFUSALS: &[(&str, &str, [&str; 3])] = &[
 ];
 
 #[test]
-fn refusals_name_file_key_text_and_remedy() {
+fn machine_file_errors_name_file_key_text_and_remedy() {
     for (from, to, words) in REFUSALS {
         let message = refusal(from, to);
         assert!(message.starts_with("m.toml: "), "{message}");
@@ -67,7 +67,7 @@ fn refusals_name_file_key_text_and_remedy() {
 }
 
 #[test]
-fn a_number_without_source_is_refused() {
+fn number_without_source_is_refused() {
     let message = refusal("source = \"Lustre's default\"", "source = \" \"");
     assert!(message.contains("layout.stripe_count has no source"), "{message}");
     let message = refusal(", source = \"Lustre's default\"", "");
@@ -75,7 +75,7 @@ fn a_number_without_source_is_refused() {
 }
 
 #[test]
-fn a_penalty_may_be_zero() {
+fn penalty_can_be_zero() {
     let text = SMALL.replace("\"1 ms\"", "\"0 ms\"").replace("\"10 us\"", "\"0 us\"");
     let model = Model::from_toml(&text, "m.toml").unwrap();
     assert_eq!((model.targets.switch_penalty_ns.value, model.metadata.per_stripe_ns.value), (0, 0));

@@ -153,7 +153,7 @@ fn differences(seconds: &[f64]) -> Vec<String> {
 }
 
 #[test]
-fn the_sweep_has_the_published_shape() {
+fn sweep_has_the_published_shape() {
     let seconds = sweep(&machine());
     println!("osts published model");
     for (row, got) in published().rows.iter().zip(&seconds) {
@@ -169,7 +169,7 @@ fn the_sweep_has_the_published_shape() {
 
 /// Canary: without the client limit, the times at 64 and 128 OSTs keep halving.
 #[test]
-fn without_the_client_cap_the_shape_is_lost() {
+fn sweep_without_client_cap_loses_the_shape() {
     let mut model = machine();
     model.client.bandwidth_bytes_per_s.value = 1_000_000_000_000;
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());
@@ -177,7 +177,7 @@ fn without_the_client_cap_the_shape_is_lost() {
 
 /// Canary: with half the client limit, more targets stop helping too early.
 #[test]
-fn with_a_tight_client_cap_the_shape_is_lost() {
+fn sweep_with_a_tight_client_cap_loses_the_shape() {
     let mut model = machine();
     model.client.bandwidth_bytes_per_s.value /= 2;
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());
@@ -185,7 +185,7 @@ fn with_a_tight_client_cap_the_shape_is_lost() {
 
 /// Canary: with very fast targets, the clients limit everything.
 #[test]
-fn without_target_bandwidth_the_shape_is_lost() {
+fn sweep_without_target_bandwidth_loses_the_shape() {
     let mut model = machine();
     model.targets.bandwidth_bytes_per_s.value *= 100;
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());
@@ -193,7 +193,7 @@ fn without_target_bandwidth_the_shape_is_lost() {
 
 /// Canary: if aligned writers paid for lock switches, the sweep would miss the published points.
 #[test]
-fn a_penalty_on_every_request_loses_the_shape() {
+fn sweep_with_a_penalty_on_every_request_loses_the_shape() {
     let mut model = machine();
     model.targets.latency_ns.value += model.targets.switch_penalty_ns.value;
     assert_ne!(differences(&sweep(&model)), Vec::<String>::new());

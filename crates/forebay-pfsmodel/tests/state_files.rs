@@ -28,7 +28,7 @@ fn with_directories(names: &[&str]) -> TempDir {
 }
 
 #[test]
-fn all_who_attach_see_one_state() {
+fn attached_processes_share_one_state() {
     let folder = with_directories(&["a", "b"]);
     let creator = create(&folder, &["a", "b/../b"]).unwrap();
     let other = attach(&folder).unwrap();
@@ -46,7 +46,7 @@ fn all_who_attach_see_one_state() {
 }
 
 #[test]
-fn the_file_is_private_and_its_space_is_reserved() {
+fn state_file_is_private_and_its_space_is_reserved() {
     let folder = with_directories(&["a"]);
     create(&folder, &["a"]).unwrap();
     let metadata = std::fs::metadata(folder.path().join("state")).unwrap();
@@ -55,7 +55,7 @@ fn the_file_is_private_and_its_space_is_reserved() {
 }
 
 #[test]
-fn an_existing_file_is_never_taken_over() {
+fn existing_file_is_never_overwritten() {
     let folder = with_directories(&["a"]);
     std::fs::write(folder.path().join("state"), "precious").unwrap();
     let message = create(&folder, &["a"]).unwrap_err();
@@ -82,7 +82,7 @@ fn unfit_directories_are_refused_and_leave_no_file() {
 }
 
 #[test]
-fn what_is_no_state_of_this_version_is_refused() {
+fn state_of_another_version_is_refused() {
     let folder = with_directories(&["a"]);
     let path = folder.path().join("state");
     assert!(attach(&folder).unwrap_err().contains("No such file"));
@@ -109,7 +109,7 @@ fn what_is_no_state_of_this_version_is_refused() {
 }
 
 #[test]
-fn a_link_in_place_of_the_file_is_refused() {
+fn link_in_place_of_the_state_file_is_refused() {
     let folder = with_directories(&["a"]);
     drop(create(&folder, &["a"]).unwrap());
     std::os::unix::fs::symlink("state", folder.path().join("link")).unwrap();

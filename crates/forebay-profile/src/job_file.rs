@@ -15,7 +15,7 @@ use crate::ids::{PROFILES, ids};
 const FORMAT: u32 = 1;
 pub(crate) const NAME: &str = "job.json";
 /// The temporary name during the write.
-const FRESH: &str = "job.fresh";
+const TEMPORARY_NAME: &str = "job.fresh";
 /// A job of another machine counts as ended after 30 days, more than schedulers allow.
 const UNSEEN_S_MAX: f64 = 30.0 * 86_400.0;
 /// Variables that affect I/O, and prefixes of such variables.
@@ -216,7 +216,7 @@ pub(crate) fn exists_in(directory: &Path) -> bool {
 }
 
 fn write(directory: &Path, job: &impl Serialize) -> Result<(), Error> {
-    Ok(files::write_json(&directory.join(NAME), &directory.join(FRESH), job)?)
+    Ok(files::write_json(&directory.join(NAME), &directory.join(TEMPORARY_NAME), job)?)
 }
 
 fn read<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, Error> {
@@ -265,7 +265,7 @@ pub fn mark_killed(directory: &Path) -> Result<(), Error> {
 
 fn remove_if_empty(directory: &Path) -> Result<(), Error> {
     let names = files::names_in(directory).unwrap_or_default();
-    if names.iter().all(|name| name == FRESH) && files::status(directory).is_ok() {
+    if names.iter().all(|name| name == TEMPORARY_NAME) && files::status(directory).is_ok() {
         files::remove_tree(directory)?;
     }
     Ok(())

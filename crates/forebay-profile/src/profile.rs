@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_that_of_the_launcher_where_there_are_two() {
+    fn library_is_that_of_the_launcher_where_two_exist() {
         let both = libraries();
         let of = |all: &Libraries, family| all.for_launcher(|| family).map(Path::to_owned);
         assert_eq!(of(&both, MpiFamily::Hydra), both.mpich);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_loaded_first_and_once_and_the_users_own_stay_in_order() {
+    fn own_preload_is_first_and_user_preloads_keep_their_order() {
         let both = libraries();
         let preload = |before: &str| both.preload("/l/mpich/x.so".as_ref(), before.as_ref());
         assert_eq!(preload(""), "/l/mpich/x.so");

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_in_turn_add_up_and_those_at_the_same_time_count_once() {
+    fn consecutive_programs_add_up_and_concurrent_ones_count_once() {
         let first =
             r#"{"started_unix_s": 100.0, "wall_s": 10.0, "io_s": {"sum": 8.0, "slowest": 2.0}}"#;
         let later =
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_times_leaves_the_time_unknown() {
+    fn program_without_times_makes_the_time_unknown() {
         let known = r#"{"started_unix_s": 1.0, "wall_s": 1.0, "io_s": {"slowest": 0.5}}"#;
         let unknown = r#"{"started_unix_s": 1.0, "finished": false}"#;
         let programs = 2;

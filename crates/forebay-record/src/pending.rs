@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_without_its_tables_is_empty_and_can_be_emptied() {
+    fn list_without_tables_is_empty_and_can_be_cleared() {
         let root = tempfile::tempdir().unwrap();
         let connection = Connection::open(root.path().join(NAME)).unwrap();
         clear_pending(root.path()).unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_for_which_there_is_no_room_is_not_begun() {
+    fn list_without_space_is_not_created() {
         let root = tempfile::tempdir().unwrap();
         let connection = Connection::open(root.path().join(NAME)).unwrap();
         // Space for the first table, not for the second.

@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_another_nodes_job_has_too_is_seen() {
+    fn id_used_by_a_job_of_another_node_is_detected() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let record = Record::new("170", Path::new("job.sh"), Path::new("/tmp/x")).expect("record");
         let recorded = record.create_in(scratch.path(), false).expect("kept");

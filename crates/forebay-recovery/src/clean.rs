@@ -13,7 +13,7 @@ use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, RecordFile, StagingOptions, WriteFailures, load_pending};
 use forebay_staging::{
-    Roots, StageOut, Staged, Staging, StagingProgress, is_inside_allocation, remove_parts,
+    Roots, StageOut, Staging, StagingProgress, StagingSummary, is_inside_allocation, remove_parts,
 };
 use forebay_store::Allocation;
 
@@ -52,7 +52,7 @@ pub fn clean(
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
-) -> Result<Option<Staged>, Error> {
+) -> Result<Option<StagingSummary>, Error> {
     let lock = match job.lock() {
         // The job has ended in the meantime.
         Err(forebay_record::Error::Host(error)) if error.is_not_found() => return Ok(None),
@@ -65,27 +65,27 @@ pub fn clean(
     }
     match &now {
         JobState::Running => return Err(Error::IsRunning(job.record.id)),
-        JobState::Elsewhere if how.discard => {
+        JobState::OtherHost if how.discard => {
             job.remove()?; // the leftovers are on another machine
             return Ok(None);
         }
-        JobState::Elsewhere => return Err(Error::Elsewhere(job.record.runner.host)),
+        JobState::OtherHost => return Err(Error::Elsewhere(job.record.runner.host)),
         JobState::Unreachable if !how.discard => {
             let place = job.record.place.map(|place| place.root);
             return Err(Error::Unreachable(place.unwrap_or_default()));
         }
-        JobState::Left { processes } if !processes.is_empty() => {
+        JobState::Orphaned { processes } if !processes.is_empty() => {
             end_processes(&job.record, processes, how)?;
             now = state(&job)?; // these may have been the last leftovers
         }
-        JobState::Left { .. } | JobState::Lost | JobState::Unreachable => {}
+        JobState::Orphaned { .. } | JobState::AllocationLost | JobState::Unreachable => {}
     }
     let outside = Outside::look(destinations(&job.record, how))?;
     let (now, is_inside) = enter_view(&job, now, how)?;
     if is_inside {
         outside.check()?;
     }
-    if now == JobState::Lost {
+    if now == JobState::AllocationLost {
         // The job's own allocation can no longer be drained; persistent allocations can.
         job.update(|record| {
             record.stage_out.retain(|stage| stage.persistent.is_some());
@@ -93,15 +93,15 @@ pub fn clean(
         })?;
     }
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
-    remove_partial_files(&job, now == JobState::Lost || !drains, reporter);
+    remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
-    let is_incomplete = |staged: &Staged| !staged.failures.is_empty();
+    let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
     if staged.as_ref().is_some_and(is_incomplete) {
         return Ok(staged);
     }
     let asked = match now {
-        JobState::Lost if !how.discard => names_with_requests(&job.record)?,
+        JobState::AllocationLost if !how.discard => names_with_requests(&job.record)?,
         _ => Vec::new(),
     };
     if !asked.is_empty() {
@@ -165,7 +165,7 @@ fn enter_view(
     match entered {
         Ok(true) => Ok((state, true)),
         entered if view_is_alive(record) => Ok((state, entered.map_err(Error::View)?)),
-        _ if record.place.as_ref().is_some_and(is_memory) => Ok((JobState::Lost, false)),
+        _ if record.place.as_ref().is_some_and(is_memory) => Ok((JobState::AllocationLost, false)),
         _ => Ok((state, false)),
     }
 }
@@ -176,7 +176,7 @@ fn drain(
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
-) -> Result<Staged, Error> {
+) -> Result<StagingSummary, Error> {
     let record = &job.record;
     if record.keeper.is_some() && !is_inside {
         // The destinations may be paths that existed only in the view.

@@ -65,13 +65,13 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
     let record = &recorded.record;
     let (state, processes) = match state_of(recorded)? {
         JobState::Running => ("running", Vec::new()),
-        JobState::Left { processes } if record.phase == Phase::Kept && processes.is_empty() => {
+        JobState::Orphaned { processes } if record.phase == Phase::Kept && processes.is_empty() => {
             ("kept", processes)
         }
-        JobState::Left { processes } => ("left", processes),
-        JobState::Lost => ("lost", Vec::new()),
+        JobState::Orphaned { processes } => ("left", processes),
+        JobState::AllocationLost => ("lost", Vec::new()),
         JobState::Unreachable => ("unreachable", Vec::new()),
-        JobState::Elsewhere => ("elsewhere", Vec::new()),
+        JobState::OtherHost => ("elsewhere", Vec::new()),
     };
     let unsaved_count = recorded.unsaved_count();
     let here = state != "lost" && state != "elsewhere";
@@ -131,10 +131,10 @@ pub fn undrained_by_node(records: &Records, nodes: &[String]) -> Result<Undraine
             continue;
         }
         let state = state_of(recorded)?;
-        let may_hold = matches!(state, JobState::Left { .. } | JobState::Elsewhere);
+        let may_hold = matches!(state, JobState::Orphaned { .. } | JobState::OtherHost);
         let jobs = if may_hold && recorded.needs_stage_out() && !recorded.needs_user_decision() {
             &mut undrained.held
-        } else if state == JobState::Elsewhere && recorded.may_have_requests() {
+        } else if state == JobState::OtherHost && recorded.may_have_requests() {
             &mut undrained.unknown
         } else {
             continue;

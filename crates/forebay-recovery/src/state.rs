@@ -13,16 +13,16 @@ pub enum JobState {
     /// Its `forebay run` is alive.
     Running,
     /// Its `forebay run` was killed, or kept the allocation.
-    Left {
+    Orphaned {
         /// Processes of the job that are still alive.
         processes: Vec<i32>,
     },
     /// The allocation is gone: the machine restarted, or the keeper ended.
-    Lost,
+    AllocationLost,
     /// The directory of the allocation is missing; its file system may not be mounted.
     Unreachable,
     /// It belongs to another machine or container. Only that one knows its state.
-    Elsewhere,
+    OtherHost,
 }
 
 /// Determines the state of a job. Changes nothing.
@@ -32,7 +32,7 @@ pub enum JobState {
 pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
     let record = &recorded.record;
     match record.runner.liveness()? {
-        Liveness::Unknown => return Ok(JobState::Elsewhere),
+        Liveness::Unknown => return Ok(JobState::OtherHost),
         Liveness::Alive => return Ok(JobState::Running),
         Liveness::Gone => {}
     }
@@ -43,37 +43,37 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
         Some(place) if place.mounted && !(same_boot && view_is_alive(record)) => {
             // Its processes may still write in persistent allocations.
             return match record.persistent.is_empty() {
-                true => Ok(JobState::Lost),
-                false => orphaned_or(record, JobState::Lost),
+                true => Ok(JobState::AllocationLost),
+                false => orphaned_or(record, JobState::AllocationLost),
             };
         }
         Some(place) if record.nodes.is_some() && !mounts::is_mount_point(&place.root)? => {
             let in_memory = record.nodes.as_ref().is_some_and(|nodes| nodes.in_memory);
             return Ok(match record.phase {
                 Phase::Running | Phase::Kept if !in_memory => JobState::Unreachable,
-                _ => JobState::Lost,
+                _ => JobState::AllocationLost,
             });
         }
         Some(place) if !place.mounted && files::status(&place.root).is_err() => {
             // In these phases the allocation holds nothing that exists only there.
             return Ok(match record.phase {
-                Phase::Preparing | Phase::Removing => JobState::Lost,
+                Phase::Preparing | Phase::Removing => JobState::AllocationLost,
                 Phase::Running | Phase::Kept => JobState::Unreachable,
             });
         }
         _ => {}
     }
     let processes = Vec::new();
-    orphaned_or(record, JobState::Left { processes })
+    orphaned_or(record, JobState::Orphaned { processes })
 }
 
-/// Returns `Left` if processes of the job are alive, else `none`.
+/// Returns `Orphaned` if processes of the job are alive, else `none`.
 fn orphaned_or(record: &Record, none: JobState) -> Result<JobState, Error> {
     match processes(record) {
         Ok(processes) if processes.is_empty() => Ok(none),
-        Ok(processes) => Ok(JobState::Left { processes }),
+        Ok(processes) => Ok(JobState::Orphaned { processes }),
         // This process runs in a container or in a job.
-        Err(error) if error.is_denied() => Ok(JobState::Elsewhere),
+        Err(error) if error.is_denied() => Ok(JobState::OtherHost),
         Err(error) => Err(error.into()),
     }
 }

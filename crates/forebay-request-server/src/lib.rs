@@ -18,7 +18,7 @@ use forebay_directive::AccessMode;
 use forebay_host::files;
 use forebay_host::process::StopRequests;
 use forebay_host::socket::Listener;
-use forebay_host::threads::{self, Places};
+use forebay_host::threads::{self, Slots};
 use forebay_requests::{SOCKET_NAME, SOCKET_VARIABLE};
 use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex};
@@ -26,7 +26,7 @@ use parking_lot::{Condvar, Mutex};
 pub use accounting::Accounting;
 pub use error::Error;
 use forebay_directive::Direction;
-use forebay_persistent::AskableNamespace;
+use forebay_persistent::RequestNamespace;
 use forebay_record::{PendingList, StagingOptions, WriteFailures, load_pending};
 use rate_limit::RateLimit;
 pub use state::Requested;
@@ -58,7 +58,7 @@ impl Requests {
         allocation: &Allocation,
         capacity_bytes: u64,
         access: &[AccessMode],
-        persistent: Vec<AskableNamespace>,
+        persistent: Vec<RequestNamespace>,
         tag: &str,
         how: StagingOptions,
         write_failures: WriteFailures,
@@ -70,7 +70,7 @@ impl Requests {
         let socket = allocation.root().join(SOCKET_NAME);
         let listener = Arc::new(Listener::bind(&socket)?);
         let shared = Arc::new(Shared {
-            places: Places::new(WAITING_MAX),
+            slots: Slots::new(WAITING_MAX),
             state: Mutex::new(State {
                 table: RequestTable::default(),
                 open: PendingList::in_allocation(allocation.root()),

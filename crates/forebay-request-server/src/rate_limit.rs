@@ -27,7 +27,7 @@ mod tests {
     use forebay_host::clock;
 
     #[test]
-    fn a_rate_adds_up_over_the_bytes_and_not_over_the_pauses() {
+    fn rate_limit_adds_up_over_bytes_and_not_over_pauses() {
         let mut limit = RateLimit::default();
         let now = clock::now();
         let second = Duration::from_secs(1);

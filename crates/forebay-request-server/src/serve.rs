@@ -48,10 +48,10 @@ fn answer_one(shared: &Arc<Shared>, mut channel: Channel) {
     match question {
         Question::About { action, .. } if takes_long(action) => {
             let waiting = Arc::new(Mutex::new(Some((channel, question))));
-            let started = shared.places.take().map(|place| {
+            let started = shared.slots.take().map(|slot| {
                 let (shared, waiting) = (Arc::clone(shared), Arc::clone(&waiting));
                 threads::spawn(move || {
-                    let _place = place;
+                    let _slot = slot;
                     let waiting = waiting.lock().take();
                     waiting.map(|(mut channel, question)| reply(&shared, &mut channel, question))
                 })
@@ -433,7 +433,7 @@ impl State {
     /// Drops the entry of a file that is not a stage-in and no longer exists.
     fn drop_if_removed(&mut self, path: &Path) -> bool {
         let is_gone = files::status(path).is_err_and(|error| error.is_not_found());
-        if !is_gone || self.table.is_busy(path, false) || self.table.is_in(path) {
+        if !is_gone || self.table.is_busy(path, false) || self.table.is_stage_in(path) {
             return false;
         }
         self.table.drop_entry(path);

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use forebay_directive::Direction;
 use forebay_host::clock;
-use forebay_host::threads::Places;
+use forebay_host::threads::Slots;
 use parking_lot::{Condvar, Mutex};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::rate_limit::RateLimit;
 use crate::table::{Errno, FailedFiles, RequestTable, Task, TaskOutcome};
-use forebay_persistent::AskableNamespace;
+use forebay_persistent::RequestNamespace;
 use forebay_record::{PendingList, StagingOptions, WriteFailures};
 
 /// How often a pause checks whether the copy is cancelled.
@@ -59,14 +59,14 @@ pub(crate) struct State {
 
 pub(crate) struct Shared {
     /// Programs that wait, each with a thread.
-    pub(crate) places: Places,
+    pub(crate) slots: Slots,
     pub(crate) state: Mutex<State>,
     /// Signals that a task or worker has ended.
     pub(crate) changed: Condvar,
     /// Root of the striped namespace, with links resolved.
     pub(crate) root: PathBuf,
     /// Persistent namespaces.
-    pub(crate) persistent: Vec<AskableNamespace>,
+    pub(crate) persistent: Vec<RequestNamespace>,
     pub(crate) allocation: PathBuf,
     pub(crate) is_mounted: bool,
     pub(crate) capacity_bytes: u64,

@@ -234,7 +234,7 @@ impl RequestTable {
     }
 
     /// Is it a stage-in, so that the file need not exist in the burst buffer?
-    pub(crate) fn is_in(&self, inner: &Path) -> bool {
+    pub(crate) fn is_stage_in(&self, inner: &Path) -> bool {
         let entry = self.entry_of(inner);
         entry.is_some_and(|entry| entry.copy.direction == Direction::In)
     }
@@ -291,7 +291,7 @@ impl RequestTable {
             Selection::Whole { inner, .. } => self.drop_entry(inner),
             Selection::Part { tree, inner } => {
                 if let Some(entry) = self.entries.get_mut(tree) {
-                    entry.leave_out(inner);
+                    entry.exclude(inner);
                 }
             }
         }
@@ -404,7 +404,7 @@ impl RequestTable {
 
 impl Entry {
     /// Excludes a path from the directory. Its copy continues without that path.
-    fn leave_out(&mut self, inner: &Path) {
+    fn exclude(&mut self, inner: &Path) {
         self.copy.left_out.insert(inner.to_owned());
         let is_left = |file: &Path| !file.starts_with(inner);
         if let State::Ended(failed) = &mut self.state {
@@ -420,7 +420,7 @@ impl Entry {
     /// skips files already copied.
     fn terminate_part(&mut self, inner: &Path) -> bool {
         if !self.copy.leaves_out(inner) {
-            self.leave_out(inner);
+            self.exclude(inner);
             if let State::Copying(cancelled, _) = &self.state {
                 cancelled.store(true, Ordering::SeqCst);
                 self.requeue = true;

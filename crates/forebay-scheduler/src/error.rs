@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_script_has_the_hint_of_the_machine() {
+    fn missing_script_has_the_hint_of_the_system() {
         let missing = crate::JobScript::read("/no/such".as_ref()).expect_err("missing");
         assert!(matches!(&missing, Error::Host(error) if error.is_not_found()));
         assert_eq!(missing.hint(), Some("check the path"));

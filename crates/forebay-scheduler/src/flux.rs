@@ -50,13 +50,13 @@ fn time(text: &str) -> Option<Duration> {
 }
 
 pub(crate) fn end(go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let said = run_command("flux", &["job", "timeleft"], go_on)?;
-    match said.trim().parse::<f64>() {
+    let output = run_command("flux", &["job", "timeleft"], go_on)?;
+    match output.trim().parse::<f64>() {
         // Flux reports "no limit" as the largest number.
         Ok(seconds) if seconds.is_finite() && seconds < f64::from(u32::MAX) => {
             Ok(Some(EndTime::after(seconds, "flux job timeleft")))
         }
         Ok(_) => Ok(None),
-        Err(_) => Err(parse_error("flux job timeleft", &said)),
+        Err(_) => Err(parse_error("flux job timeleft", &output)),
     }
 }

@@ -12,7 +12,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) tasks: String,
     pub(crate) processors: String,
     pub(crate) host: String,
-    pub(crate) submitted_in: &'a OsStr,
+    pub(crate) submit_directory: &'a OsStr,
     pub(crate) cpus_per_task: Option<String>,
     pub(crate) partition: Option<&'a str>,
     pub(crate) account: Option<&'a str>,

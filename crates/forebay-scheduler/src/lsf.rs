@@ -65,7 +65,7 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
         (&["LSB_DJOB_HOSTFILE"], &facts.node_file),
         (&["LSB_DJOB_NUMPROC"], facts.tasks.as_ref()),
         (&["LSB_SUB_HOST"], facts.host.as_ref()),
-        (&["LS_SUBCWD"], facts.submitted_in),
+        (&["LS_SUBCWD"], facts.submit_directory),
     ];
     table.iter().for_each(|line| set(*line));
     if hosts.len() < LONGEST_BYTES {
@@ -78,15 +78,15 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
 
 /// `bjobs` prints hours and minutes, followed by L for a run limit.
 pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let said = run_command("bjobs", &["-noheader", "-o", "time_left", job], go_on)?;
-    match lsf_left(&said) {
+    let output = run_command("bjobs", &["-noheader", "-o", "time_left", job], go_on)?;
+    match lsf_left(&output) {
         Some(left) => Ok(left.map(|seconds| after_minutes(seconds, "bjobs"))),
-        None => Err(parse_error("bjobs", &said)),
+        None => Err(parse_error("bjobs", &output)),
     }
 }
 
-fn lsf_left(said: &str) -> Option<Option<f64>> {
-    let words: Vec<_> = said.split_whitespace().collect();
+fn lsf_left(output: &str) -> Option<Option<f64>> {
+    let words: Vec<_> = output.split_whitespace().collect();
     let time = match words[..] {
         ["-"] | [_, "E" | "X"] => return Some(None),
         [time] | [time, "L"] => time,

@@ -117,7 +117,7 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
     let table: &[Names] = &[
         (&["PBS_JOBID"], facts.id),
         (&["PBS_JOBNAME"], facts.name.as_ref()),
-        (&["PBS_O_WORKDIR"], facts.submitted_in),
+        (&["PBS_O_WORKDIR"], facts.submit_directory),
         (&["PBS_O_HOST"], facts.host.as_ref()),
         (&["PBS_QUEUE", "PBS_O_QUEUE"], facts.partition.unwrap_or("workq").as_ref()),
         (&["PBS_NODEFILE"], &facts.node_file),
@@ -142,25 +142,29 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
 }
 
 pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let said = run_command("qstat", &["-f", job], go_on)?;
+    let output = run_command("qstat", &["-f", job], go_on)?;
     let value = |name: &str| {
         let of_line = |line: &'_ str| {
             let (found, value) = line.split_once(" = ")?;
             (found.trim() == name).then(|| value.trim().to_owned())
         };
-        said.lines().find_map(of_line)
+        output.lines().find_map(of_line)
     };
     // Torque reports the time left; PBS Pro and OpenPBS report the limit and the start time.
     if let Some(left) = value("Walltime.Remaining").and_then(|left| left.parse().ok()) {
         return Ok(Some(after_minutes(left, "qstat")));
     }
     let Some(given) = value("Resource_List.walltime") else {
-        return if said.contains("Job_Name") { Ok(None) } else { Err(parse_error("qstat", &said)) };
+        return if output.contains("Job_Name") {
+            Ok(None)
+        } else {
+            Err(parse_error("qstat", &output))
+        };
     };
     let began = value("stime").or_else(|| value("start_time"));
     let began = began.and_then(|began| {
-        let said = run_command("date", &["-d", &began, "+%s"], go_on).ok()?;
-        said.trim().parse::<f64>().ok()
+        let output = run_command("date", &["-d", &began, "+%s"], go_on).ok()?;
+        output.trim().parse::<f64>().ok()
     });
     match (parse_hms(&given), began) {
         (Some(seconds), Some(began)) => Ok(Some(at(began + seconds, "qstat"))),

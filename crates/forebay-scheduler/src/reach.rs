@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remote_shell_is_told_where_jobs_are_recorded_whatever_says_it_here() {
+    fn remote_shell_gets_the_state_directory_from_any_source() {
         let shell = RemoteShell(vec!["ssh".to_owned()]);
         let words = shell.command_on("n2", vec!["forebay".into()]).expect("words");
         let state = directories().swap_remove(0);

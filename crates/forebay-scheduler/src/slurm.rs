@@ -61,7 +61,7 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
     let table: &[Names] = &[
         (&["SLURM_JOB_ID", "SLURM_JOBID"], facts.id),
         (&["SLURM_JOB_NAME"], facts.name.as_ref()),
-        (&["SLURM_SUBMIT_DIR"], facts.submitted_in),
+        (&["SLURM_SUBMIT_DIR"], facts.submit_directory),
         (&["SLURM_NTASKS", "SLURM_NPROCS"], facts.tasks.as_ref()),
         (&["SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"], facts.tasks.as_ref()),
         (&["SLURM_JOB_NUM_NODES", "SLURM_NNODES"], "1".as_ref()),
@@ -86,12 +86,12 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
 }
 
 pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let said = run_command("squeue", &["-h", "-j", job, "-o", "%e"], go_on)?;
-    match said.trim() {
+    let output = run_command("squeue", &["-h", "-j", job, "-o", "%e"], go_on)?;
+    match output.trim() {
         "N/A" | "NONE" => Ok(None),
         word => {
             let end = word.parse().map(|unix_s| Some(at(unix_s, "squeue")));
-            end.map_err(|_| parse_error("squeue", &said))
+            end.map_err(|_| parse_error("squeue", &output))
         }
     }
 }

@@ -48,7 +48,7 @@ pub fn in_a_schedulers_job() -> bool {
 pub fn job_variables(
     script: &JobScript,
     id: &str,
-    submitted_in: &Path,
+    submit_directory: &Path,
     write_node_file: impl FnOnce(&str) -> forebay_host::Result<PathBuf>,
 ) -> forebay_host::Result<Vec<Variable>> {
     let header = &script.header;
@@ -68,7 +68,7 @@ pub fn job_variables(
         tasks: tasks.to_string(),
         processors: system::processors().to_string(),
         host,
-        submitted_in: submitted_in.as_os_str(),
+        submit_directory: submit_directory.as_os_str(),
         cpus_per_task: header.cpus_per_task.map(|n| n.to_string()),
         partition: header.partition.as_deref(),
         account: header.account.as_deref(),

@@ -7,7 +7,7 @@ use forebay_host::process::StopRequests;
 use forebay_mover::{CopyEvent, Failure, Journal, KeepChanged, Options, WriteMode, carry_out};
 use forebay_record::StagingOptions;
 
-use crate::Staged;
+use crate::StagingSummary;
 
 /// Receives messages and the progress of a staging.
 pub trait StagingProgress: Messages {
@@ -16,7 +16,7 @@ pub trait StagingProgress: Messages {
     /// Some bytes were copied or skipped. Several threads call it.
     fn moved(&self, bytes: u64);
     /// Staging has ended.
-    fn staged(&self, direction: Direction, staged: &Staged);
+    fn staged(&self, direction: Direction, staged: &StagingSummary);
 }
 
 /// One staging of a job.
@@ -39,7 +39,7 @@ pub struct Staging<'a> {
 
 impl Staging<'_> {
     /// Copies the pending files of the journal. Stops when the number of stop requests exceeds `before`.
-    pub fn carry_out(&self, journal: &Journal, before: usize) -> Staged {
+    pub fn carry_out(&self, journal: &Journal, before: usize) -> StagingSummary {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;
         let options = Options {
@@ -67,10 +67,12 @@ impl Staging<'_> {
         });
         let seconds = started.elapsed().as_secs_f64();
         let staged = match moved {
-            Ok(moved) => Staged::new(&moved, journal, seconds),
-            Err(error) => {
-                Staged { seconds, failures: vec![Failure::from(error)], ..Staged::default() }
-            }
+            Ok(moved) => StagingSummary::new(&moved, journal, seconds),
+            Err(error) => StagingSummary {
+                seconds,
+                failures: vec![Failure::from(error)],
+                ..StagingSummary::default()
+            },
         };
         self.reporter.staged(self.direction, &staged);
         staged

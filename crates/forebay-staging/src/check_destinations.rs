@@ -29,7 +29,7 @@ pub fn check_destinations(
     for asked in stages {
         let refused = |message: String| Error::Destination {
             script: script.to_owned(),
-            place: asked.place,
+            position: asked.position,
             command: asked.command(Direction::Out),
             message,
         };
@@ -41,7 +41,7 @@ pub fn check_destinations(
             {
                 let what = if *of_tree { "the directory" } else { "the file" };
                 let (path, inner) = (forebay_host::files::printable(&path), &other.inner_path);
-                let line = other.place.on_line();
+                let line = other.position.on_line();
                 return Err(refused(format!(
                     "{path} is where {what} {inner} of {line} goes already"
                 )));

@@ -11,24 +11,24 @@ pub enum Error {
     #[error(transparent)]
     Mover(#[from] forebay_mover::Error),
     /// A stage-in names a source that cannot be staged.
-    #[error("{}: {}: {command}: {message}", script.display(), place.on_line())]
+    #[error("{}: {}: {command}: {message}", script.display(), position.on_line())]
     Source {
         /// The script.
         script: PathBuf,
         /// The position of the directive.
-        place: Position,
+        position: Position,
         /// The word of the directive.
         command: &'static str,
         /// What is wrong with the source.
         message: String,
     },
     /// A destination cannot be written, or belongs to another line.
-    #[error("{}: {}: {command}: {message}", script.display(), place.on_line())]
+    #[error("{}: {}: {command}: {message}", script.display(), position.on_line())]
     Destination {
         /// The script.
         script: PathBuf,
         /// The position of the directive.
-        place: Position,
+        position: Position,
         /// The word of the directive.
         command: &'static str,
         /// What is wrong with the destination.

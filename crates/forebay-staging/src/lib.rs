@@ -28,4 +28,4 @@ pub use requests::remove_parts;
 pub use roots::Roots;
 pub use stage_in::plan_in;
 pub use stage_out::StageOut;
-pub use summary::Staged;
+pub use summary::StagingSummary;

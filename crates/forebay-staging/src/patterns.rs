@@ -110,12 +110,12 @@ mod tests {
             inner_path: inner_path.to_owned(),
             pfs_path: "/pfs".to_owned(),
             naming: VariableStyle::DataWarp,
-            place: Position { origin: Origin::Script, line: 1, column: 1 },
+            position: Position { origin: Origin::Script, line: 1, column: 1 },
         }
     }
 
     #[test]
-    fn a_name_is_for_any_directory_and_a_path_for_its_own() {
+    fn name_pattern_matches_any_directory_and_path_pattern_its_own() {
         let patterns = Patterns::parse("wrfout*,out/step-?.nc,deep/**/[ab].h5").expect("good");
         for wanted in ["wrfout_d01", "in/any/wrfout", "out/step-1.nc", "deep/a.h5", "deep/x/y/b.h5"]
         {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_file_can_match_is_refused() {
+    fn impossible_pattern_is_refused() {
         for (text, part) in [
             ("", "empty"),
             ("a,,b", "empty"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_out_line_covers_what_lies_in_it() {
+    fn stage_out_directive_covers_files_below_it() {
         let covered = |pattern: &str, kind, inner: &str| {
             let pattern = Pattern::parse(pattern).expect("good");
             pattern.can_be_staged_by(&stage(kind, inner))

@@ -28,7 +28,7 @@ pub fn plan_in(
     for asked in stages {
         let refused = |message: String| Error::Source {
             script: script.to_owned(),
-            place: asked.place,
+            position: asked.position,
             command: asked.command(Direction::In),
             message,
         };

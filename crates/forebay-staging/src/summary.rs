@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 /// The result of one staging.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub struct Staged {
+pub struct StagingSummary {
     /// Completed files and links.
     pub files: u64,
     /// Their bytes.
@@ -33,7 +33,7 @@ pub struct Staged {
     pub failures: Vec<Failure>,
 }
 
-impl Staged {
+impl StagingSummary {
     /// The result of a staging that could not begin.
     pub fn not_started(error: forebay_mover::Error) -> Self {
         Self { failures: vec![Failure::from(error)], ..Self::default() }

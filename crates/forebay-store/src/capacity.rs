@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_beyond_the_machine_is_cut_down_to_half_of_it() {
+    fn capacity_beyond_the_machine_is_reduced_to_half_of_it() {
         let grant =
             |wanted| Room::in_memory(u64::MAX, memory(20_000, None)).grant(wanted).expect("grant");
         assert_eq!((grant(4_000).capacity_bytes, grant(4_000).usable_bytes), (4_000, 10_000));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cgroup_without_room_beside_the_application_is_refused_with_both_numbers() {
+    fn cgroup_without_room_for_application_and_store_is_refused() {
         let in_group = |wanted, free| {
             Room::in_memory(u64::MAX, memory(40 * GIB, Some((4 * GIB, free)))).grant(wanted)
         };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_keeps_a_tenth_for_others() {
+    fn disk_store_leaves_a_tenth_free() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = Store::directory(scratch.path()).expect("store");
         let grant = store.grant(1 << 60, 0).expect("grant");

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_comes_before_the_site() {
+    fn choice_of_the_user_precedes_that_of_the_site() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (memory, huge) = (Path::new("memory"), Path::new("memory:huge"));
         let chosen = |named, site| Store::choose(named, site).expect("chosen");
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_must_be_a_directory_that_exists() {
+    fn store_must_be_an_existing_directory() {
         let error = |name| Store::choose(Some(Path::new(name)), None).expect_err(name);
         assert!(error("/no/such").to_string().starts_with("cannot find /no/such"));
         let file = error("/etc/passwd").to_string();

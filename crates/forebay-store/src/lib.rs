@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_allocation_is_private_to_its_owner_and_leaves_nothing() {
+    fn allocation_is_private_to_its_owner_and_leaves_nothing() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let make = |namespaces: &[&str]| Allocation::in_directory(scratch.path(), "7", namespaces);
         let made = make(&["striped", "private"]).expect("made");

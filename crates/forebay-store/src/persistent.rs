@@ -50,7 +50,7 @@ pub struct About {
 
 /// A request to create an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NewAllocation {
     /// The content of its record.
     pub about: About,
     /// Permission bits of the namespace.
@@ -85,14 +85,14 @@ pub struct Unfinished {
 
 /// The persistent allocations in a store.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Contents {
+pub struct StoreListing {
     /// Complete allocations, sorted by name.
     pub found: Vec<Persistent>,
     /// Incomplete allocations.
     pub unfinished: Vec<Unfinished>,
 }
 
-impl Contents {
+impl StoreListing {
     /// Lists the persistent allocations of a store.
     pub fn of(store: &Path) -> Result<Self, Error> {
         let mut contents = Self::default();
@@ -182,7 +182,7 @@ impl Persistent {
     ///
     /// # Errors
     /// If the name is in use, or a call of the operating system fails. Leaves nothing behind.
-    pub fn create(store: &Path, wanted: &Wanted) -> Result<Self, Error> {
+    pub fn create(store: &Path, wanted: &NewAllocation) -> Result<Self, Error> {
         let name = &wanted.about.name;
         let root = root_in(store, name);
         if files::status_of_name(&root).is_ok() {
@@ -329,7 +329,7 @@ fn read(record: &Path, owner: u32, name: &str) -> Result<About, String> {
 }
 
 /// Creates the content of an allocation.
-fn fill(root: &Path, wanted: &Wanted) -> Result<DirectoryLock, Error> {
+fn fill(root: &Path, wanted: &NewAllocation) -> Result<DirectoryLock, Error> {
     let taken = || std::io::Error::other("somebody else has locked it");
     let held = DirectoryLock::take(root, LockMode::Exclusive)?.ok_or_else(taken);
     let held = files::with_path(held, "lock", root)?;
@@ -369,7 +369,7 @@ fn mode_of_uses(mode: u32) -> u32 {
 mod tests {
     use super::*;
 
-    fn wanted(name: &str) -> Wanted {
+    fn wanted(name: &str) -> NewAllocation {
         let about = About {
             name: name.into(),
             capacity_bytes: 1 << 30,
@@ -379,11 +379,11 @@ mod tests {
             job_id: None,
             script: None,
         };
-        Wanted { about, mode: OWNER_ALONE, group: None }
+        NewAllocation { about, mode: OWNER_ALONE, group: None }
     }
 
     #[test]
-    fn one_is_there_as_a_whole_and_open_to_its_owner_alone() {
+    fn persistent_allocation_appears_complete_and_private() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a.b-c")).expect("made");
@@ -392,16 +392,16 @@ mod tests {
         assert_eq!(files::status(made.root()).expect("root").mode, 0o755);
         let again = Persistent::create(store, &wanted("a.b-c")).expect_err("taken");
         assert!(matches!(again, Error::PersistentExists(name) if name == "a.b-c"));
-        assert_eq!(Contents::of(store).expect("list").found, std::slice::from_ref(&made));
+        assert_eq!(StoreListing::of(store).expect("list").found, std::slice::from_ref(&made));
         assert!(made.hold(LockMode::Exclusive).expect("lock").is_some());
         let doomed = made.withdraw().expect("withdrawn");
-        let contents = Contents::of(store).expect("list");
+        let contents = StoreListing::of(store).expect("list");
         assert_eq!((contents.found, contents.unfinished[0].path.clone()), (Vec::new(), doomed));
         assert!(made.hold(LockMode::Shared).expect("gone").is_none());
     }
 
     #[test]
-    fn what_was_withdrawn_has_its_name_back_or_one_like_it() {
+    fn withdrawn_allocation_is_restored_under_its_name_or_a_similar_one() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let made = Persistent::create(store, &wanted("a")).expect("made");
@@ -417,14 +417,14 @@ mod tests {
         files::rename(another.root(), made.root()).expect("in its place");
         let other = made.restore(&doomed).expect("back");
         assert_eq!(data(&other).expect("data"), "precious");
-        let found = Contents::of(store).expect("list").found;
+        let found = StoreListing::of(store).expect("list").found;
         let about: Vec<_> = found.iter().map(|one| &one.about).collect();
         assert_eq!(found[1].root(), other);
         assert_eq!(about[1], &Err("it is the record of a".to_owned())); // no job can use it
     }
 
     #[test]
-    fn shared_ones_let_their_group_say_that_it_uses_them() {
+    fn group_can_register_use_of_a_shared_allocation() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let mut shared = wanted("g");
         shared.mode = 0o750;
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_half_done_is_swept_unless_somebody_is_at_it() {
+    fn partial_allocation_is_removed_unless_it_is_locked() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let store = scratch.path();
         let old = store.join(format!("{UNFINISHED}p~5~1"));
@@ -445,17 +445,17 @@ mod tests {
             files::make_directories(&path.join("striped"), 0o700).expect("mkdir");
         }
         let held = DirectoryLock::take(&busy, LockMode::Exclusive).expect("lock");
-        let sweep = |name| Contents::sweep(store, name).expect("sweep");
+        let sweep = |name| StoreListing::sweep(store, name).expect("sweep");
         assert_eq!(sweep(Some("other")), Vec::<PathBuf>::new());
         assert_eq!(sweep(None), [root_in(store, "p")]);
         drop(held);
-        let left = Contents::of(store).expect("list").unfinished;
+        let left = StoreListing::of(store).expect("list").unfinished;
         let names: Vec<_> = left.iter().map(|left| left.name.as_str()).collect();
         assert_eq!(names, ["q", "r"]);
     }
 
     #[test]
-    fn a_record_that_is_damaged_or_anothers_is_said_to_be() {
+    fn damaged_or_foreign_record_is_reported() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let made = Persistent::create(scratch.path(), &wanted("a")).expect("made");
         let record = made.root().join(RECORD);

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use forebay_host::files::{printable, printable_text};
 use forebay_mover::{Cause, by_cause};
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 
 /// Writes one line to standard error.
 fn line(text: &str) {
@@ -50,7 +50,7 @@ pub fn print_status(message: &str) {
 const FAILURES_SHOWN: usize = 10;
 
 /// Prints the failures of a stage-out.
-pub fn print_failures(staged: Option<&Staged>) {
+pub fn print_failures(staged: Option<&StagingSummary>) {
     let Some(staged) = staged else { return };
     let causes = by_cause(&staged.failures);
     for Cause { first, failures } in causes.iter().take(FAILURES_SHOWN) {

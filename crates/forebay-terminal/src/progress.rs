@@ -10,7 +10,7 @@ use forebay_host::messages::Messages;
 use forebay_host::messages::counted;
 use forebay_host::process::Orphans;
 use forebay_job::Reporter;
-use forebay_staging::{Staged, StagingProgress};
+use forebay_staging::{StagingProgress, StagingSummary};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 
@@ -138,7 +138,7 @@ impl StagingProgress for Progress {
         });
     }
 
-    fn staged(&self, direction: Direction, staged: &Staged) {
+    fn staged(&self, direction: Direction, staged: &StagingSummary) {
         self.with_bar(|bar| {
             if let Some(bar) = bar.take() {
                 bar.finish_and_clear();

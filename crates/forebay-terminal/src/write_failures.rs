@@ -3,7 +3,7 @@
 use forebay_host::messages::counted;
 use forebay_job::Outcome;
 use forebay_mover::IncompleteFile;
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 use indicatif::HumanBytes;
 
 use crate::messages::{print_error_line, print_hint, print_warning};
@@ -37,7 +37,7 @@ pub fn print_write_failures(outcome: &Outcome) {
 }
 
 /// Prints which staged files may be incomplete.
-pub fn print_incomplete(staged: Option<&Staged>) {
+pub fn print_incomplete(staged: Option<&StagingSummary>) {
     let incomplete = staged.map_or(&[][..], |staged| &staged.incomplete);
     for IncompleteFile { source, destination, is_renamed, .. } in incomplete.iter().take(SHOWN) {
         let (source, destination) =

@@ -217,12 +217,12 @@ class Watch:
             error = future.exception()
         except CancelledError as cancelled:
             error = cancelled
-        reason, trace = (None, None) if error is None else _told(error)
+        reason, trace = (None, None) if error is None else _describe_error(error)
         answer = {"call": call, "error": reason, "traceback": trace}
         self._say(msgspec.json.encode(answer) + b"\n")
 
 
-def _told(error: BaseException) -> tuple[str, str]:
+def _describe_error(error: BaseException) -> tuple[str, str]:
     """An exception and its traceback, in UTF-8: names of files in them need not be."""
     try:
         reason = "".join(traceback.format_exception_only(error)).strip()

@@ -78,7 +78,7 @@ def written(program, path, job=None):
     return darshan_log.read(path)
 
 
-def test_what_was_written_is_read_back(tmp_path):
+def test_exported_log_is_read_back(tmp_path):
     program = a_program()
     profile = written(program, tmp_path / "a.darshan")
     (back,) = profile.programs
@@ -98,7 +98,7 @@ def test_what_was_written_is_read_back(tmp_path):
                 assert getattr(file.layers[name], member) == getattr(layer, member), (name, member)
 
 
-def test_darshans_package_reads_the_same(tmp_path):
+def test_pydarshan_reads_the_same_values(tmp_path):
     log = tmp_path / "a.darshan"
     written(a_program(), log)
     report = DarshanReport(str(log), read_all=True)
@@ -116,7 +116,7 @@ def test_darshans_package_reads_the_same(tmp_path):
     assert counter["POSIX_F_MAX_WRITE_TIME"] == 0.0
 
 
-def test_the_modules_have_the_versions_that_this_release_of_darshan_reads(tmp_path):
+def test_modules_have_the_versions_of_the_darshan_release(tmp_path):
     """A new release of the package shows here first: then look at what its counters mean now."""
     program = a_program()
     program.files.append(
@@ -140,7 +140,7 @@ def test_the_modules_have_the_versions_that_this_release_of_darshan_reads(tmp_pa
         assert cffi_backend.ffi.sizeof(f"struct darshan_{kind}") == bytes_of_record
 
 
-def test_heat_is_read_back(tmp_path):
+def test_heat_map_is_read_back(tmp_path):
     heat = Heat(layer="MPI-IO", bin_s=0.5, ranks_per_row=1, read=[[0, 1, 5], [9, 0, 0]], write=[[2, 3, 0], [0, 0, 7]])
     program = a_program(heat=[heat, Heat(layer="POSIX", bin_s=1.0, ranks_per_row=2, read=[[1]], write=[[1]])])
     program.ranks = 2
@@ -155,7 +155,7 @@ def test_time_of_syncing_is_time_of_writing_to_darshan(tmp_path):
     assert counters_of(tmp_path / "a.darshan", "POSIX")["POSIX_F_WRITE_TIME"] == 3.5
 
 
-def test_what_was_before_the_start_is_at_the_start(tmp_path):
+def test_events_before_the_start_are_moved_to_the_start(tmp_path):
     program = a_program()
     posix = program.files[0].layers["POSIX"]
     posix.opened_s, posix.read.first_s, posix.write.first_s = -2.5, 0.0, None
@@ -165,7 +165,7 @@ def test_what_was_before_the_start_is_at_the_start(tmp_path):
 
 
 @pytest.mark.parametrize("rank, ranks, expected", [(3, 1, 3), (None, 4, -1), (None, 3, -1)])
-def test_a_file_of_one_rank_has_its_rank(tmp_path, rank, ranks, expected):
+def test_file_of_one_rank_has_its_rank(tmp_path, rank, ranks, expected):
     program = a_program()
     program.files[0].rank, program.files[0].ranks = rank, ranks
     written(program, tmp_path / "a.darshan")
@@ -186,7 +186,7 @@ def test_hints_are_read_back(tmp_path):
     assert metadata[f"hints.{record_id('/scratch/a.nc'):x}"] == "cb_nodes=1;romio_cb_write=enable"
 
 
-def test_hints_for_which_there_is_no_room_are_counted():
+def test_hints_beyond_the_space_are_counted():
     many = {f"hint_{number}": "value" * 4 for number in range(20)}
     hints = {number: Hints(in_force=many | {"file": str(number)}) for number in range(1, 40)}
     text = darshan_hints.metadata({"forebay": "1"}, hints)
@@ -203,11 +203,11 @@ def test_files_with_the_same_hints_share_them():
     assert [hints.in_force for hints in darshan_hints.of_files(text).values()] == [same] * 19
 
 
-def test_a_log_of_darshan_itself_has_no_hints():
+def test_log_of_darshan_has_no_hints():
     assert darshan_hints.of_files("lib_ver=3.5.0\nh=romio_no_indep_rw=true;cb_nodes=4\n") == {}
 
 
-def test_ids_are_darshans(logs):
+def test_ids_equal_those_of_darshan(logs):
     report = DarshanReport(str(logs / "small_random.darshan"))
     assert len(report.name_records) == 8
     for file_id, name in report.name_records.items():
@@ -217,7 +217,7 @@ def test_ids_are_darshans(logs):
 NAMES = ["/a b/c", "/\u00e4\u00f6/\u65e5\u672c", "/x\ny", "/<b>&amp;", "/" + "n" * 4000, "/a%20;=b", "relative"]
 
 
-def test_names_of_every_kind(tmp_path):
+def test_names_of_every_kind_are_exported(tmp_path):
     program = a_program()
     (model,) = program.files
     program.files = [File(path=name, layers=model.layers, ranks=4) for name in NAMES]
@@ -227,13 +227,13 @@ def test_names_of_every_kind(tmp_path):
     assert back.arguments[:2] == ["line", "break"]
 
 
-def test_bytes_that_are_no_text_are_shown(tmp_path):
+def test_invalid_utf8_bytes_are_shown_escaped(tmp_path):
     program = a_program(path=os.fsdecode(b"/scratch/\xff\xfe"))
     (back,) = written(program, tmp_path / "a.darshan").programs
     assert back.files[0].path == "/scratch/\\xff\\xfe"
 
 
-def test_two_thousand_files(tmp_path):
+def test_two_thousand_files_are_exported(tmp_path):
     program = a_program()
     (model,) = program.files
     program.files = [
@@ -244,14 +244,14 @@ def test_two_thousand_files(tmp_path):
     assert sum(file.layers["POSIX"].write.calls for file in back.files) == 52_000
 
 
-def test_a_run_of_no_length_and_a_run_without_files(tmp_path):
+def test_run_of_zero_length_or_without_files_is_exported(tmp_path):
     program = a_program()
     program.wall_s, program.files = 0.0, []
     (back,) = written(program, tmp_path / "a.darshan").programs
     assert (back.wall_s, back.files) == (0.0, [])
 
 
-def test_what_was_there_is_replaced_and_nothing_else_is_left(tmp_path):
+def test_existing_log_is_replaced_and_nothing_else_is_left(tmp_path):
     log = tmp_path / "a.darshan"
     for path in ("/scratch/one", "/scratch/two"):
         (back,) = written(a_program(path), log).programs
@@ -259,7 +259,7 @@ def test_what_was_there_is_replaced_and_nothing_else_is_left(tmp_path):
     assert os.listdir(tmp_path) == ["a.darshan"]
 
 
-def test_a_directory_one_cannot_write_to_is_named(tmp_path):
+def test_unwritable_directory_is_named(tmp_path):
     with pytest.raises(ProfileError) as refused:
         darshan_write.write(a_program(), Job(), 0, MOUNTS, tmp_path / "missing" / "a.darshan")
     assert "missing/a.darshan" in str(refused.value) and refused.value.hint
@@ -287,7 +287,7 @@ def record_of(path, files=1):
     return path
 
 
-def test_a_full_disk_leaves_no_log(tmp_path):
+def test_full_disk_leaves_no_log(tmp_path):
     record = record_of(tmp_path / "step.json", files=500)
 
     def no_more_than_two_kilobytes():
@@ -300,7 +300,7 @@ def test_a_full_disk_leaves_no_log(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_export_leaves_no_half_log(tmp_path, number):
+def test_interrupted_export_leaves_no_partial_log(tmp_path, number):
     record = record_of(tmp_path / "step.json", files=1000)
     words = [*FOREBAY_PY, "export", str(record), "--output", "a.darshan"]
     process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -318,7 +318,7 @@ def test_only_what_forebay_recorded_is_exported(tmp_path, logs):
     assert run.returncode == 1 and "no-such-job" in run.stderr and os.listdir(tmp_path) == []
 
 
-def test_steps_are_chosen(tmp_path):
+def test_steps_are_selected_by_option(tmp_path):
     record = tmp_path / "1763"
     record.mkdir()
     for number in (1, 2):
@@ -367,7 +367,7 @@ def btio_file(profile):
 
 
 @pytest.mark.parametrize("case", HINTS)
-def test_a_real_run_beside_the_log_of_darshan_itself(run_btio, logs, case):
+def test_export_of_a_real_run_agrees_with_the_log_of_darshan(run_btio, logs, case):
     stats, log = run_btio(HINTS[case])
     genuine = logs / f"mpiio_shared_{case}.darshan"
     recorded = btio_file(record_reader.read_file(stats))
@@ -385,7 +385,7 @@ def test_a_real_run_beside_the_log_of_darshan_itself(run_btio, logs, case):
         assert back.hints.environment == recorded.hints.environment != {}
 
 
-def test_darshans_command_line_reads_the_log_of_a_real_run(run_btio, tmp_path):
+def test_darshan_parser_reads_the_log_of_a_real_run(run_btio, tmp_path):
     _, log = run_btio(HINTS["tuned"])
 
     def darshan(*arguments):

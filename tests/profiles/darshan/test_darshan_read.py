@@ -47,7 +47,7 @@ def refusal(path: Path) -> ProfileError:
     "name, system_writes, aggregators",
     [("mpiio_shared_default", 5, 1), ("mpiio_shared_tuned", 26, 2), ("mpiio_shared_cbdisable", 23_040, 4)],
 )
-def test_collective_writes_and_who_made_the_system_calls(logs, name, system_writes, aggregators):
+def test_collective_writes_are_read_with_their_system_calls(logs, name, system_writes, aggregators):
     file = file_of(logs / f"{name}.darshan", "d.dat")
     asked, made = file.layers["MPI-IO"].write, file.layers["POSIX"].write
     assert (asked.calls, asked.collective, asked.independent, asked.bytes) == (20, 20, 0, 22_118_400)
@@ -62,7 +62,7 @@ def test_collective_writes_and_who_made_the_system_calls(logs, name, system_writ
     assert file.hints is None
 
 
-def test_file_per_process(logs):
+def test_file_per_process_log_is_read(logs):
     program = program_of(logs / "posix_fpp.darshan")
     assert sorted(file.rank for file in program.files) == [0, 1, 2, 3]
     for file in program.files:
@@ -74,7 +74,7 @@ def test_file_per_process(logs):
     assert (program.ranks, program.uses_mpi, program.hosts) == (4, True, 1)
 
 
-def test_every_counter_of_a_small_random_log_is_darshans(logs):
+def test_every_counter_of_a_random_log_equals_that_of_darshan(logs):
     path = logs / "small_random.darshan"
     file = file_of(path, "d.dat")
     report = DarshanReport(str(path), read_all=True)
@@ -96,7 +96,7 @@ def test_every_counter_of_a_small_random_log_is_darshans(logs):
 
 
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_tuned", "posix_fpp", "small_random"])
-def test_heat_holds_every_byte_once(logs, name):
+def test_heat_map_counts_every_byte_once(logs, name):
     program = program_of(logs / f"{name}.darshan")
     assert program.heat
     for heat in program.heat:
@@ -106,7 +106,7 @@ def test_heat_holds_every_byte_once(logs, name):
         assert len(heat.write) == len(heat.read) == 4
 
 
-def test_heat_of_a_log_without_heat_maps_comes_from_its_trace(log):
+def test_heat_map_of_a_log_without_one_comes_from_its_trace(log):
     path = log("mpiio_shared_tuned")
     give_version(path, HEATMAP, 9)
     heats = {heat.layer: heat for heat in program_of(path).heat}
@@ -126,7 +126,7 @@ def test_writers_of_a_log_without_traces_come_from_its_heat_map(log):
 @pytest.mark.parametrize(
     "module, name, version", [(DXT_POSIX, "DXT_POSIX", 2), (DXT_MPIIO, "DXT_MPIIO", 3), (STDIO, "STDIO", 3)]
 )
-def test_a_module_of_a_newer_version_is_named_and_the_others_are_read(log, module, name, version):
+def test_module_of_a_newer_version_is_named_and_the_others_are_read(log, module, name, version):
     path = log("mpiio_shared_tuned")
     give_version(path, module, version)
     profile = darshan_log.read(path)
@@ -135,7 +135,7 @@ def test_a_module_of_a_newer_version_is_named_and_the_others_are_read(log, modul
     assert (file.layers["POSIX"].write.calls, file.layers["MPI-IO"].write.calls) == (26, 20)
 
 
-def test_a_module_nobody_has_heard_of_is_named(log):
+def test_unknown_module_is_named(log):
     path = log("mpiio_shared_tuned")
     content = bytearray(path.read_bytes())
     place = content[MODULE_MAPS_AT + 16 * POSIX : MODULE_MAPS_AT + 16 * (POSIX + 1)]
@@ -145,7 +145,7 @@ def test_a_module_nobody_has_heard_of_is_named(log):
     assert file_of(path, "d.dat").layers["POSIX"].write.calls == 26
 
 
-def test_an_incomplete_module_is_named(log):
+def test_incomplete_module_is_named(log):
     path = log("mpiio_shared_default")
     content = bytearray(path.read_bytes())
     struct.pack_into("<Q", content, PARTIAL_AT, 1 << POSIX)
@@ -153,7 +153,7 @@ def test_an_incomplete_module_is_named(log):
     assert any("POSIX is incomplete" in note for note in darshan_log.read(path).notes)
 
 
-def test_a_log_that_is_cut_is_refused_wherever_it_is_cut(log):
+def test_log_truncated_at_any_place_is_refused(log):
     path = log("mpiio_shared_default")
     whole = path.read_bytes()
     for length in [*range(1, len(whole), 500), len(whole) - 1]:
@@ -161,7 +161,7 @@ def test_a_log_that_is_cut_is_refused_wherever_it_is_cut(log):
         refusal(path)
 
 
-def test_a_log_with_other_bytes_in_the_middle_is_refused(log):
+def test_log_with_damaged_bytes_is_refused(log):
     path = log("mpiio_shared_default")
     whole = path.read_bytes()
     for at in range(1400, len(whole) - 40, 600):
@@ -169,7 +169,7 @@ def test_a_log_with_other_bytes_in_the_middle_is_refused(log):
         refusal(path)
 
 
-def test_a_log_that_crashes_the_library_is_refused(log):
+def test_log_that_crashes_the_library_is_refused(log):
     path = log("mpiio_shared_tuned")
     content = bytearray(path.read_bytes())
     content[NAMES_LENGTH_AT] = 233
@@ -177,7 +177,7 @@ def test_a_log_that_crashes_the_library_is_refused(log):
     assert "Assertion" in str(refusal(path))
 
 
-def test_what_is_no_log_is_refused(tmp_path):
+def test_file_that_is_no_log_is_refused(tmp_path):
     empty, text, missing = tmp_path / "empty", tmp_path / "text", tmp_path / "missing"
     empty.touch()
     text.write_text("no log at all\n" * 1000)
@@ -187,7 +187,7 @@ def test_what_is_no_log_is_refused(tmp_path):
     assert "not a regular file" in str(refusal(tmp_path))
 
 
-def test_a_log_one_may_not_read_is_refused(log):
+def test_unreadable_log_is_refused(log):
     path = log("mpiio_shared_default")
     path.chmod(0)
     if os.geteuid() != 0:
@@ -210,19 +210,19 @@ def test_a_log_one_may_not_read_is_refused(log):
 @pytest.mark.parametrize(
     "name, ranks, files", [("sample-goodost.darshan", 48, 50), ("sample.darshan", 2048, 3), ("noposix.darshan", 512, 2)]
 )
-def test_logs_of_older_releases_of_darshan(name, ranks, files):
+def test_logs_of_older_darshan_releases_are_read(name, ranks, files):
     program = program_of(Path(get_log_path(name)))
     assert (program.ranks, len(program.files)) == (ranks, files)
 
 
-def test_stripes_of_lustre():
+def test_lustre_stripes_are_read():
     files = program_of(Path(get_log_path("sample-goodost.darshan"))).files
     striped = [file for file in files if file.stripe_bytes is not None]
     assert striped
     assert {(file.stripe_bytes, file.file_system) for file in striped} == {(1_048_576, "lustre")}
 
 
-def test_two_thousand_files_of_a_rank_each():
+def test_two_thousand_files_of_one_rank_each_are_read():
     files = program_of(Path(get_log_path("sample-badost.darshan"))).files
     assert len(files) == 2051
     assert all(file.ranks == 1 for file in files if "POSIX" in file.layers)

@@ -116,7 +116,7 @@ struct Counters {
 
 /// The used members of the application's line of JSON.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct ResultLine {
     io_s: Option<f64>,
     bytes: Option<u64>,
 }
@@ -125,7 +125,7 @@ impl Measured {
     /// From the account of `forebay run --json` and what the job said on its standard output. Lines
     /// that are no results are passed over; several results are added up.
     pub fn of(account: &Account, output: &str, way: Variant) -> Self {
-        let said: Vec<Said> = output
+        let results: Vec<ResultLine> = output
             .lines()
             .filter(|line| line.starts_with('{'))
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -137,10 +137,10 @@ impl Measured {
             Variant::BurstBuffer => stage_out_s,
         };
         let staged = account.stage_in.iter().chain(&account.stage_out);
-        let written = said.iter().filter_map(|said| said.bytes).reduce(|a, b| a + b);
-        let told = said
+        let written = results.iter().filter_map(|line| line.bytes).reduce(|a, b| a + b);
+        let told = results
             .iter()
-            .filter_map(|said| said.io_s)
+            .filter_map(|line| line.io_s)
             .reduce(|a, b| a + b)
             .map(|io_s| (io_s, IoTimeSource::Program));
         let recorded = || {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_and_the_applications_lines_make_figures() {
+    fn summary_and_application_lines_give_figures() {
         let account = r#"{"job_id": "7", "job_s": 2.0, "emulated": null,
             "sync_s": 0.25, "stage_in": null,
             "stage_out": {"bytes": 5, "copied_bytes": 5, "seconds": 0.5, "files": 1}}"#;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_lacks_something_is_an_error_not_a_zero() {
+    fn incomplete_summary_is_an_error() {
         let lacking = r#"{"job_id": "7", "stage_out": null, "emulated": null}"#;
         let error = serde_json::from_str::<Account>(lacking).expect_err("no job_s");
         assert!(error.to_string().contains("job_s"), "{error}");

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_stand_with_their_range() {
+    fn medians_are_shown_with_their_range() {
         let shown = table(&block(&[3.0, 1.0, 2.0], &[1.0, 4.0], 0.0)).to_string();
         assert!(shown.contains("2.00 (1.00-3.00)"), "{shown}");
         assert!(shown.contains("2.50 (1.00-4.00)"), "{shown}");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_called_a_gain() {
+    fn gain_is_called_a_gain() {
         let said = sentences(&block(&[4.0; 3], &[1.0; 3], 1.0)).join("\n");
         assert!(said.contains("Job time: the burst buffer is 4.0 times as fast."), "{said}");
         assert!(said.contains("safe: the burst buffer is 2.0 times as fast."), "{said}");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_called_a_loss_with_its_reason() {
+    fn loss_is_called_a_loss_with_its_reason() {
         let said = sentences(&block(&[2.0; 3], &[1.0; 3], 3.0)).join("\n");
         assert!(
             said.contains("safe: the burst buffer LOSES, it takes 2.0 times as long."),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn near_equality_is_not_sold_as_either() {
+    fn near_equality_is_neither_gain_nor_loss() {
         let said = sentences(&block(&[1.00; 3], &[1.02; 3], 0.0)).join("\n");
         assert!(said.contains("Job time: no clear difference between the two."), "{said}");
         assert!(!said.contains("LOSES"), "{said}");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_emulation_did_not_see_is_no_comparison() {
+    fn io_outside_the_emulation_is_not_compared() {
         let mut block = block(&[1.0], &[2.0], 0.0);
         block.rows[0].runs[0].emulated_bytes = Some(7);
         let said = sentences(&block).join("\n");
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn differing_output_is_shouted() {
+    fn differing_output_is_reported() {
         let mut block = block(&[1.0], &[1.0], 0.0);
         block.same_output = Some(false);
         assert!(sentences(&block).join("\n").contains("THE RUNS DIFFER"));

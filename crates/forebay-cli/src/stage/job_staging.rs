@@ -32,7 +32,7 @@ pub fn path_in(id: &str, path: &Path) -> Result<PathBuf, CliError> {
         CliError::new(message).with_hint(hint)
     };
     let job = with_id(id)?.ok_or_else(|| none(format!("there is no job {id}")))?;
-    if recovery::state(&job)? == JobState::Elsewhere {
+    if recovery::state(&job)? == JobState::OtherHost {
         let message = format!("job {id} is on {}", job.record.runner.host);
         return Err(CliError::new(message).with_hint("ask there"));
     }
@@ -55,7 +55,7 @@ pub fn path_in(id: &str, path: &Path) -> Result<PathBuf, CliError> {
 /// The current or last staging of the job.
 pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
     let id = &job.record.id;
-    if recovery::state(job)? == JobState::Elsewhere {
+    if recovery::state(job)? == JobState::OtherHost {
         let message = format!("the staging of job {id} is on {}", job.record.runner.host);
         return Err(CliError::new(message).with_hint("ask there"));
     }

@@ -49,7 +49,7 @@ fn of_list(list: &Path) -> Result<Vec<Transfer>, CliError> {
         if line.contains(&0) {
             return Err(wrong(number + 1, "a zero byte, which no name holds"));
         }
-        let Some(words) = words(line.strip_suffix(b"\r").unwrap_or(line)) else {
+        let Some(words) = split_words(line.strip_suffix(b"\r").unwrap_or(line)) else {
             return Err(wrong(number + 1, "a quote is not closed"));
         };
         let path = |word: &Vec<u8>| Path::new(OsStr::from_bytes(word)).to_owned();
@@ -68,7 +68,7 @@ fn of_list(list: &Path) -> Result<Vec<Transfer>, CliError> {
 
 /// Splits a line without zero bytes into words like a shell. `#` does not begin a comment, since
 /// that would silently drop files of such names.
-fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let exchanged = |bytes: &[u8], from: u8, to: u8| -> Vec<u8> {
         let exchange = |byte: &u8| if *byte == from { to } else { *byte };
         bytes.iter().map(exchange).collect()

@@ -7,7 +7,7 @@ use crate::{JOBDW, all_bad, assert_begins, bad, good};
 const NNF: &str = "#DW jobdw type=lustre capacity=10GiB name=my-data";
 
 #[test]
-fn an_allocation_of_nnf_is_one_striped_namespace_under_its_own_name() {
+fn nnf_allocation_is_one_striped_namespace_under_its_name() {
     for kind in ["xfs", "gfs2", "lustre"] {
         let made = good(&format!("#DW jobdw type={kind} capacity=10GiB name=my-data"));
         let job = made.job.expect("an allocation");
@@ -32,7 +32,7 @@ fn copy(line: &str) -> Stage {
 }
 
 #[test]
-fn copies_of_nnf_are_stages_of_what_is_found() {
+fn nnf_copies_become_stages_of_existing_sources() {
     for (line, kind, persistent, inner, pfs) in [
         (
             "copy_in source=/g/a destination=$DW_JOB_my_data/in/",
@@ -69,7 +69,7 @@ fn copies_of_nnf_are_stages_of_what_is_found() {
 }
 
 #[test]
-fn a_source_without_a_name_of_its_own_is_a_directory_whose_contents_are_meant() {
+fn nnf_source_without_a_name_means_directory_contents() {
     for line in [
         "copy_in source=/g/a/ destination=$DW_JOB_my_data/in",
         "copy_in source=/g/a/. destination=$DW_JOB_my_data/in",
@@ -84,7 +84,7 @@ fn a_source_without_a_name_of_its_own_is_a_directory_whose_contents_are_meant() 
 }
 
 #[test]
-fn the_types_of_older_copies_count() {
+fn types_of_older_nnf_copies_are_used() {
     let of_type = |kind: &str, line: &str| copy(&format!("copy_{line} type={kind}")).kind;
     let into = "in source=/g/a destination=$DW_JOB_my_data/a";
     assert_eq!(of_type("file", into), StageKind::File);
@@ -104,7 +104,7 @@ fn the_types_of_older_copies_count() {
 }
 
 #[test]
-fn what_lies_nowhere_in_nnfs_burst_buffer_is_refused_with_how_to_begin() {
+fn path_outside_the_nnf_allocation_is_refused_with_a_hint() {
     let ours = "begin it with $DW_JOB_my_data/, or $DW_PERSISTENT_NAME/ of a persistent";
     for (line, expected) in [
         (
@@ -189,7 +189,7 @@ fn nnf_directives_are_validated_first() {
 }
 
 #[test]
-fn what_could_be_either_follows_the_rest_of_the_script() {
+fn ambiguous_line_follows_the_dialect_of_the_script() {
     let of_nnf = |script: &str| good(script).persistent[0].of_nnf;
     assert!(of_nnf(
         "#DW persistentdw name=proj-1\n#DW copy_in source=/a destination=$DW_PERSISTENT_proj_1/b"
@@ -202,7 +202,7 @@ fn what_could_be_either_follows_the_rest_of_the_script() {
 }
 
 #[test]
-fn persistent_allocations_of_nnf_are_datawarps_in_other_words() {
+fn nnf_persistent_allocations_are_read_like_those_of_datawarp() {
     let made = good("#DW create_persistent type=lustre name=proj-1 capacity=2GiB profile=fast");
     assert_eq!(made.create[0].name, "proj-1");
     assert_eq!(made.create[0].capacity_bytes, 2 << 30);
@@ -227,7 +227,7 @@ fn persistent_allocations_of_nnf_are_datawarps_in_other_words() {
 }
 
 #[test]
-fn a_script_that_mixes_dialects_hears_of_both_places() {
+fn mixed_dialects_are_reported_with_both_positions() {
     let copy = "#DW persistentdw name=ab requires=copy-offload";
     let problems = all_bad(&format!("#!/bin/bash\n{JOBDW}\n{copy}\n{copy}"));
     assert_begins(
@@ -243,7 +243,7 @@ fn a_script_that_mixes_dialects_hears_of_both_places() {
 }
 
 #[test]
-fn the_type_tells_more_than_the_keys() {
+fn type_key_decides_the_dialect() {
     let found = bad("#DW jobdw name=ab type=scratch capacity=1G access_mode=striped");
     assert_begins(&found, "1:11 unknown key \"name\" | jobdw knows type= access_mode=");
     let found = bad("#DW jobdw access_mode=striped type=xfs capacity=1GiB name=ab");

@@ -5,7 +5,7 @@ use forebay_directive::{COMMANDS, FOREIGN, MODES, MODIFIERS, NNF_COMMANDS, Value
 const PAGE: &str = include_str!("../../../../docs/reference/directives.md");
 
 #[test]
-fn the_page_names_every_command_key_and_word_of_the_tables() {
+fn reference_page_names_every_command_key_and_word() {
     let mut missing: Vec<String> = Vec::new();
     let mut need = |text: String| {
         if !PAGE.contains(&text) {

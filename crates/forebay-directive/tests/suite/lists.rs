@@ -19,7 +19,7 @@ fn pair(pfs: &str, inner: &str) -> (String, String) {
 }
 
 #[test]
-fn a_line_names_source_and_destination() {
+fn list_line_names_source_and_destination() {
     let text = "# what the run reads\n\n/g/a.dat $DW_JOB_STRIPED/a.dat\r\n  \
                 /g/b\t${DW_JOB_STRIPED}/sub/ # into a directory\n";
     assert_eq!(pairs(text, Direction::In), [pair("/g/a.dat", "a.dat"), pair("/g/b", "sub/")]);

@@ -30,8 +30,8 @@ fn good(script: &str) -> Request {
 /// Formats problems as `line:column message | hint`.
 fn lines_of(problems: &[Problem]) -> Vec<String> {
     let line = |p: &Problem| {
-        let place = p.place;
-        format!("{}:{} {} | {}", place.line, place.column, p.message, p.hint)
+        let position = p.position;
+        format!("{}:{} {} | {}", position.line, position.column, p.message, p.hint)
     };
     problems.iter().map(line).collect()
 }

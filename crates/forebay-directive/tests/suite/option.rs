@@ -9,7 +9,7 @@ fn with(option: &str, script: &str) -> Result<Request, Vec<Problem>> {
 }
 
 #[test]
-fn words_become_directives() {
+fn option_words_become_directives() {
     for (text, expected) in [
         (
             "capacity=1G access=striped type=scratch",
@@ -30,7 +30,7 @@ fn words_become_directives() {
 }
 
 #[test]
-fn what_has_no_place_in_the_option_is_named() {
+fn unsupported_words_of_the_option_are_named() {
     for (text, expected) in [
         (
             "capacity=1G access=striped,private type=scratch",
@@ -44,17 +44,17 @@ fn what_has_no_place_in_the_option_is_named() {
     ] {
         let problems = directives_of_bb(text).expect_err(text);
         assert_begins(&lines_of(&problems)[0], expected);
-        assert_eq!(problems[0].place.origin, Origin::Option);
+        assert_eq!(problems[0].position.origin, Origin::Option);
     }
 }
 
 #[test]
-fn the_option_and_the_script_are_read_as_one() {
+fn option_and_script_are_read_together() {
     let stage = "#!/bin/bash\n#DW stage_in type=file source=/g/a destination=$DW_JOB_STRIPED/a\n";
     for option in ["capacity=1G access=striped type=scratch", JOBDW] {
         let request = with(option, stage).expect("good");
         assert_eq!(request.stage_in.len(), 1);
-        assert_eq!(request.job.expect("jobdw").place.origin, Origin::Option);
+        assert_eq!(request.job.expect("jobdw").position.origin, Origin::Option);
     }
     let problems = with(JOBDW, &format!("#!/bin/bash\n{JOBDW}")).expect_err("two");
     assert_eq!(
@@ -64,7 +64,7 @@ fn the_option_and_the_script_are_read_as_one() {
 }
 
 #[test]
-fn places_are_those_of_the_text_that_the_user_wrote() {
+fn error_positions_refer_to_the_text_of_the_user() {
     for (option, expected) in [
         ("type=scratch,access=striped,capacity=3X", "--bb, line 1, column 38: capacity=3X is no"),
         ("access=striped type=scratch", "--bb, line 1, column 1: jobdw needs capacity="),

@@ -5,7 +5,7 @@ use forebay_directive::{Direction, VariableStyle, matches_variable, stages_of_li
 use crate::{JOBDW, all_bad, assert_begins, bad, good};
 
 #[test]
-fn a_job_uses_several_beside_its_own() {
+fn job_uses_several_persistent_allocations_and_its_own() {
     let request = good(&format!(
         "#!/bin/bash\n#DW persistentdw name=proj1\n{JOBDW}\n#DW persistentdw name=a-b.c\n\
          #DW stage_in type=directory source=/g/in destination=$DW_PERSISTENT_STRIPED_proj1\n\
@@ -31,7 +31,7 @@ fn a_job_uses_several_beside_its_own() {
 }
 
 #[test]
-fn a_job_that_only_makes_or_destroys_is_right() {
+fn job_that_only_creates_or_destroys_is_valid() {
     let made = good(
         "#BB create_persistent name=a capacity=1GiB pool=p\n#BB create_persistent name=b capacity=1",
     );
@@ -43,7 +43,7 @@ fn a_job_that_only_makes_or_destroys_is_right() {
 }
 
 #[test]
-fn a_script_names_each_once() {
+fn script_names_each_persistent_allocation_once() {
     let create = "#BB create_persistent name=a capacity=1";
     let destroy = "#BB destroy_persistent name=a";
     let used = "#DW persistentdw name=a";
@@ -63,7 +63,7 @@ fn a_script_names_each_once() {
 }
 
 #[test]
-fn staging_is_in_what_the_job_uses() {
+fn staging_needs_an_allocation_the_job_uses() {
     let stage = "#DW stage_in type=file source=/g/x destination=$DW_PERSISTENT_STRIPED_b/x";
     assert_begins(
         &bad(&format!("#DW persistentdw name=a\n{stage}")),
@@ -82,7 +82,7 @@ fn staging_is_in_what_the_job_uses() {
 }
 
 #[test]
-fn a_list_names_them_too() {
+fn list_can_name_persistent_allocations() {
     let list = "/g/x $DW_PERSISTENT_STRIPED_my-a/in/\n/g/y $DW_JOB_STRIPED/y\n";
     let stages = stages_of_list(list, Direction::In, &VariableStyle::DataWarp).expect("right");
     assert_eq!(stages[0].persistent.as_deref(), Some("my-a"));

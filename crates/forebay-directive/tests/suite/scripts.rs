@@ -5,7 +5,7 @@ use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse};
 use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 
 #[test]
-fn a_script_without_directives_asks_for_nothing() {
+fn script_without_directives_requests_nothing() {
     assert_eq!(good(""), Request::default());
     assert_eq!(good("#!/bin/bash\necho hi\n"), Request::default());
     assert_eq!(good("#!/bin/bash\n#dw jobdw\n #DW jobdw\n"), Request::default());
@@ -42,11 +42,11 @@ fn stages_name_one_end_inside_and_one_outside() {
     assert_eq!(request.stage_out[0].inner_path, "");
     assert_eq!(request.stage_out[0].pfs_path, "/back_up");
     assert_eq!(request.stage_out[0].kind, StageKind::Directory);
-    assert_eq!(request.stage_out[0].place.line, 7);
+    assert_eq!(request.stage_out[0].position.line, 7);
 }
 
 #[test]
-fn symbols_are_replaced_and_their_blanks_belong_to_the_value() {
+fn symbols_are_replaced_and_keep_their_blanks() {
     let script = format!(
         "{JOBDW}\n#DW stage_out type=file source=$DW_JOB_STRIPED/%x destination=%d/%u-%j-%%-%q\n\
          #DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/g/\\\\%j\n"
@@ -75,7 +75,7 @@ fn broken_continuations_are_named_where_they_break() {
 }
 
 #[test]
-fn the_script_as_a_whole_must_make_sense() {
+fn script_with_contradictory_directives_is_refused() {
     let stage = "#DW stage_in type=file source=/g destination=$DW_JOB_STRIPED/in";
     assert!(bad(stage).starts_with("1:5 staging without an allocation | add a line such as"));
     let private = "#DW jobdw type=scratch access_mode=private capacity=1G";
@@ -89,7 +89,7 @@ fn the_script_as_a_whole_must_make_sense() {
 }
 
 #[test]
-fn a_directive_after_the_header_is_a_warning() {
+fn directive_after_the_header_is_a_warning() {
     for gap in ["echo hi", "   "] {
         let found = warned(&format!("#!/bin/bash\n{gap}\n{JOBDW}\n"));
         assert!(found.starts_with("3:1 #DW behind the header, which ended at line 2"), "{found}");
@@ -106,7 +106,7 @@ fn staging_after_the_header_of_an_allocation_is_an_error() {
 }
 
 #[test]
-fn a_script_may_write_another_one() {
+fn script_that_writes_another_script_is_read() {
     for word in ["EOF", "-EOF", " 'EOF'", "\"EOF\""] {
         let script = format!("#!/bin/bash\ncat > inner.sh <<{word}\n{JOBDW}\n\tEOF\n");
         assert_eq!(good(&script).job, None, "{word}");
@@ -116,7 +116,7 @@ fn a_script_may_write_another_one() {
 }
 
 #[test]
-fn two_angle_brackets_are_not_always_a_here_document() {
+fn double_angle_bracket_is_not_always_a_here_document() {
     for line in ["x=$((1<<n))", "(( x = y<<n ))", "  # x << n", "grep x <<<word", "x<<2"] {
         let found = warned(&format!("#!/bin/bash\n{line}\n{JOBDW}\n"));
         assert_begins(&found, "3:1 #DW behind the header");
@@ -124,7 +124,7 @@ fn two_angle_brackets_are_not_always_a_here_document() {
 }
 
 #[test]
-fn a_dollar_in_what_a_symbol_stands_for_is_no_variable() {
+fn dollar_in_the_value_of_a_symbol_is_no_variable() {
     let mut symbols = symbols();
     symbols.directory = "/scratch/$cash".into();
     let script =
@@ -134,14 +134,14 @@ fn a_dollar_in_what_a_symbol_stands_for_is_no_variable() {
 }
 
 #[test]
-fn all_problems_are_reported_in_the_order_of_the_lines() {
+fn all_problems_are_reported_in_line_order() {
     let problems = all_bad("#DW jobdw capacity=0\n#DW what\n#DW swap 1\n");
     let lines: Vec<_> = problems.iter().map(|p| &p[..2]).collect();
     assert_eq!(lines, ["1:", "1:", "1:", "2:", "3:"], "{problems:#?}");
 }
 
 #[test]
-fn what_is_wrong_is_said_before_what_is_refused() {
+fn errors_are_reported_before_unsupported_features() {
     let cache = "#DW jobdw type=cache access_mode=striped,ldbalance capacity=x";
     let problems = all_bad(cache);
     assert_eq!(problems.len(), 2, "{problems:#?}");
@@ -166,7 +166,7 @@ fn symbols_of_arrays_are_replaced() {
 }
 
 #[test]
-fn a_large_job_stages_its_directory_in_and_out() {
+fn large_job_stages_its_directory_in_and_out() {
     let request = good(
         "#!/bin/bash\n#SBATCH --partition=workq\n#SBATCH -t 10\n#SBATCH --nodes=32\n\
          #SBATCH --ntasks=1024\n#SBATCH -o out_%j\n\

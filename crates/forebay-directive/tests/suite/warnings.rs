@@ -3,7 +3,7 @@
 use crate::{JOBDW, all_bad, assert_begins, bad, good, lines_of};
 
 #[test]
-fn what_has_no_effect_is_named_and_the_job_goes_on() {
+fn key_without_effect_is_named_and_the_job_continues() {
     let request = good(
         "#DW jobdw type=scratch capacity=1GiB max_mds=yes optimization_strategy=bandwidth \\\n\
          #DW write_window_multiplier=5 access_mode=striped(MFS=10GiB,client_cache),\
@@ -28,7 +28,7 @@ fn what_has_no_effect_is_named_and_the_job_goes_on() {
 }
 
 #[test]
-fn a_value_without_effect_is_checked_all_the_same() {
+fn value_without_effect_is_still_checked() {
     let jobdw = JOBDW.replace("striped", "striped(MFS=big)");
     assert_begins(&bad(&jobdw), "1:48 MFS=big is no size");
     let jobdw = format!("{JOBDW} max_mds=maybe optimization_strategy=fast");
@@ -37,7 +37,7 @@ fn a_value_without_effect_is_checked_all_the_same() {
 
 /// A form printed in a published talk.
 #[test]
-fn a_continued_line_without_prefix_is_taken_with_a_warning() {
+fn continued_line_without_prefix_is_accepted_with_a_warning() {
     let request = good(
         "#!/bin/bash\n#DW jobdw capacity=1000GB \\\n    access_mode=striped type=scratch\n\
          #DW stage_in source=/lustre/inputs destination=$DW_JOB_STRIPED/inputs type=directory\n\
@@ -54,13 +54,13 @@ fn a_continued_line_without_prefix_is_taken_with_a_warning() {
 }
 
 #[test]
-fn a_bare_line_keeps_its_columns_and_may_go_on() {
+fn bare_line_keeps_its_columns_and_can_be_continued() {
     let found = bad("#DW jobdw type=scratch \\\ncapacity=x \\\n  access_mode=striped\n");
     assert_begins(&found, "2:10 capacity=x is no size");
 }
 
 #[test]
-fn a_bare_line_of_another_kind_breaks_the_continuation() {
+fn bare_line_of_another_kind_ends_the_continuation() {
     for line in ["echo x=1", "   ", "X=1", "--a=b", "./run mode=1"] {
         let found = bad(&format!("{JOBDW} \\\n{line}\n"));
         assert_begins(&found, "2:1 the #DW line before ends in \"\\\", but no #DW line follows it");
@@ -68,7 +68,7 @@ fn a_bare_line_of_another_kind_breaks_the_continuation() {
 }
 
 #[test]
-fn a_list_needs_no_destination_and_says_so() {
+fn destination_of_a_list_is_a_warning() {
     for (stage, at) in [
         ("stage_in type=list source=/g/list destination=$DW_JOB_STRIPED", "2:51"),
         ("stage_out type=list source=/g/list destination=/g/out", "2:52"),

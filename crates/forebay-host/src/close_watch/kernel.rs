@@ -72,14 +72,14 @@ fn set(file: &File, what: libc::c_int, value: libc::c_int) -> std::io::Result<()
 
 /// The status of a regular file without writers. Without leases, does not check for writers.
 pub fn is_closed(path: &Path) -> Result<Option<Status>> {
-    match look(path) {
+    match take_lease(path) {
         Look::Closed(Lease { status, .. }) | Look::Unleased(status, _) => Ok(Some(status)),
         Look::Open | Look::Gone => Ok(None),
         Look::Unknown(error) => Err(error),
     }
 }
 
-pub(super) fn look(path: &Path) -> Look {
+pub(super) fn take_lease(path: &Path) -> Look {
     // Opening a fifo does not block, and symbolic links are not followed.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {

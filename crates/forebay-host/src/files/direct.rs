@@ -82,7 +82,7 @@ mod tests {
     use crate::files;
 
     #[test]
-    fn whole_blocks_and_odd_ends_become_one_file() {
+    fn whole_blocks_and_partial_ends_become_one_file() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let path = scratch.path().join("file");
         let made = files::make_file(&path, 0o600).expect("made");

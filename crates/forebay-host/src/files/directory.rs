@@ -148,7 +148,7 @@ mod tests {
     use crate::files;
 
     #[test]
-    fn a_directory_that_is_open_tells_the_same_as_paths_do() {
+    fn open_directory_reports_the_same_as_paths() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let at = |name: &str| scratch.path().join(name);
         files::write_atomically(&at("b"), &at("fresh"), b"seven by").expect("written");

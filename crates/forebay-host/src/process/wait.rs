@@ -231,7 +231,7 @@ mod tests {
 
     // A single test, because all threads share the events of the process.
     #[test]
-    fn a_job_is_waited_for_and_what_it_leaves_behind_is_ended() {
+    fn job_is_waited_for_and_its_orphans_are_ended() {
         // A shell starts background programs with SIGINT ignored, and children inherit that.
         // SAFETY: sets the default action; the test has no handler for it.
         unsafe { libc::signal(SIGINT, libc::SIG_DFL) };

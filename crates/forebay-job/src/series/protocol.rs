@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay_engine::StoreUsed;
 use forebay_host::process::EventSender;
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub struct Ready {
     /// The store of the allocation.
     pub store: Option<StoreUsed>,
     /// The result of the stage-in.
-    pub stage_in: Option<Staged>,
+    pub stage_in: Option<StagingSummary>,
 }
 
 /// What a run executes.

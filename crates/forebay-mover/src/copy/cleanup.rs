@@ -128,13 +128,14 @@ impl Journal {
         tag: &str,
         among: Unfinished,
     ) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
-        let aside = |(id, target): (i64, PathBuf)| {
-            let aside = staging_dir_name(&target, tag, id);
-            let is_there = files::status_of_name(&aside).is_ok_and(|it| it.kind == Kind::Directory);
-            is_there.then_some((id, target, aside))
+        let staging_dir = |(id, target): (i64, PathBuf)| {
+            let staging_dir = staging_dir_name(&target, tag, id);
+            let is_there =
+                files::status_of_name(&staging_dir).is_ok_and(|it| it.kind == Kind::Directory);
+            is_there.then_some((id, target, staging_dir))
         };
         let trees = self.unfinished_trees(among)?;
-        Ok(trees.into_iter().filter_map(aside).collect())
+        Ok(trees.into_iter().filter_map(staging_dir).collect())
     }
 }
 

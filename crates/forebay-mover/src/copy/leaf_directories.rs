@@ -21,11 +21,11 @@ const PATH_MAX: usize = 4096;
 const NAME_MAX: usize = 255;
 
 /// Creates a partial directory. An existing one is a leftover of a killed run.
-fn create_staging_dir(aside: &Path) -> forebay_host::Result<()> {
-    match files::make_directory(aside, FILLED) {
+fn create_staging_dir(staging_dir: &Path) -> forebay_host::Result<()> {
+    match files::make_directory(staging_dir, FILLED) {
         Err(error) if error.already_exists() => {
-            files::remove_tree(aside)?;
-            files::make_directory(aside, FILLED)
+            files::remove_tree(staging_dir)?;
+            files::make_directory(staging_dir, FILLED)
         }
         made => made,
     }
@@ -34,7 +34,7 @@ fn create_staging_dir(aside: &Path) -> forebay_host::Result<()> {
 /// A partial directory in progress.
 pub(crate) struct StagedDirectory {
     directory: i64,
-    aside: Arc<Path>,
+    staging_dir: Arc<Path>,
     target: PathBuf,
     has_arrived: bool,
 }
@@ -50,21 +50,21 @@ impl CopyContext<'_> {
                 continue;
             };
             let target = parent_of(&first.target).to_owned();
-            let aside = staging_dir_name(&target, &self.options.tag, first.directory);
-            let is_short = aside.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
+            let staging_dir = staging_dir_name(&target, &self.options.tag, first.directory);
+            let is_short = staging_dir.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
             let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);
-            if !is_short || !may_rename || create_staging_dir(&aside).is_err() {
+            if !is_short || !may_rename || create_staging_dir(&staging_dir).is_err() {
                 self.create_directly(first.directory, &target)?;
                 continue;
             }
             let one = StagedDirectory {
                 directory: first.directory,
-                aside: Arc::from(aside),
+                staging_dir: Arc::from(staging_dir),
                 target,
                 has_arrived: false,
             };
             for item in of_one {
-                item.filled = Some(one.aside.clone());
+                item.filled = Some(one.staging_dir.clone());
             }
             filled.push(one);
         }
@@ -86,7 +86,7 @@ impl CopyContext<'_> {
         }
         for one in filled {
             let written = names.remove(&one.directory).unwrap_or_default();
-            let found = files::names_in(&one.aside);
+            let found = files::names_in(&one.staging_dir);
             if found.is_ok_and(|found| found.iter().map(OsString::as_os_str).eq(written)) {
                 self.rename_one_staged(one);
             }
@@ -98,7 +98,7 @@ impl CopyContext<'_> {
     }
 
     fn rename_one_staged(&self, one: &mut StagedDirectory) {
-        match files::rename_directory_noreplace(&one.aside, &one.target) {
+        match files::rename_directory_noreplace(&one.staging_dir, &one.target) {
             Ok(()) => one.has_arrived = true,
             Err(error) if error.is_denied() => {
                 self.may_rename_leaves.store(false, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl CopyContext<'_> {
     /// Removes the remaining partial directories. After a stop, `end` removes those with files.
     pub(crate) fn discard_staged(&self, filled: &mut [StagedDirectory]) -> Result<(), Error> {
         for one in filled.iter_mut().filter(|one| !one.has_arrived) {
-            let is_empty = files::names_in(&one.aside).is_ok_and(|names| names.is_empty());
+            let is_empty = files::names_in(&one.staging_dir).is_ok_and(|names| names.is_empty());
             if self.is_stopped() && !is_empty {
                 continue;
             }
@@ -132,9 +132,9 @@ impl CopyContext<'_> {
                 continue;
             }
             self.create_directly(one.directory, &one.target)?;
-            match files::remove_tree(&one.aside) {
+            match files::remove_tree(&one.staging_dir) {
                 Err(error) if !error.is_absent() => {
-                    self.warn_once(&not_removed(&error), &one.aside)
+                    self.warn_once(&not_removed(&error), &one.staging_dir)
                 }
                 _ => {}
             }

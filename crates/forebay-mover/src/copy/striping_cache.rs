@@ -59,19 +59,19 @@ fn query(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
     }
     let words = ["getstripe", "-d", "--raw"].map(OsStr::new);
     match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat(), go_on) {
-        Ok(said) => understood(&said, is_lustre),
+        Ok(output) => parse_layout(&output, is_lustre),
         Err(error) => Says::Unknown(error.to_string()),
     }
 }
 
-fn understood(said: &str, is_lustre: bool) -> Says {
-    let words: Vec<_> = said.split_whitespace().collect();
-    let said = words.join(" ");
-    if said.is_empty() && is_lustre {
+fn parse_layout(output: &str, is_lustre: bool) -> Says {
+    let words: Vec<_> = output.split_whitespace().collect();
+    let output = words.join(" ");
+    if output.is_empty() && is_lustre {
         return Says::Unknown("lfs getstripe does not answer".to_owned());
     }
     // An empty answer means that the emulation does not cover the directory.
-    if said.contains(UNSET) && !NOT_PLAIN.iter().any(|more| said.contains(more)) {
+    if output.contains(UNSET) && !NOT_PLAIN.iter().any(|more| output.contains(more)) {
         return Says::We;
     }
     Says::Others
@@ -91,21 +91,21 @@ mod tests {
 
     /// The outputs have the format of lfs-getstripe(1) in Lustre 2.12 and 2.15.
     #[test]
-    fn what_somebody_has_set_is_left_to_him() {
+    fn striping_set_by_the_user_is_kept() {
         let unset = "/d\nstripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1\n";
-        assert_eq!(understood(unset, true), Says::We);
+        assert_eq!(parse_layout(unset, true), Says::We);
         let one = unset.replace("count:  0", "count:  1");
-        assert_eq!(understood(&one, true), Says::Others);
+        assert_eq!(parse_layout(&one, true), Says::Others);
         let all = unset.replace("count:  0", "count:  -1");
-        assert_eq!(understood(&all, true), Says::Others);
+        assert_eq!(parse_layout(&all, true), Says::Others);
         let size = unset.replace("size:   0", "size:   4194304");
-        assert_eq!(understood(&size, true), Says::Others);
+        assert_eq!(parse_layout(&size, true), Says::Others);
         let pool = unset.replace("-1\n", "-1 pool:          flash\n");
-        assert_eq!(understood(&pool, true), Says::Others);
+        assert_eq!(parse_layout(&pool, true), Says::Others);
         let progressive = "/d\n  lcm_layout_gen:    0\n  lcm_mirror_count:  1\n  lcm_entry_count:   2\n\
                            \x20   lcme_extent.e_end:   1073741824\n      stripe_count:  0       stripe_size:   0       pattern:       mdt\n";
-        assert_eq!(understood(progressive, true), Says::Others);
-        assert!(matches!(understood("", true), Says::Unknown(_)));
-        assert_eq!(understood("", false), Says::Others, "the emulation does not cover it");
+        assert_eq!(parse_layout(progressive, true), Says::Others);
+        assert!(matches!(parse_layout("", true), Says::Unknown(_)));
+        assert_eq!(parse_layout("", false), Says::Others, "the emulation does not cover it");
     }
 }

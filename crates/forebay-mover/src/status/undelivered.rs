@@ -158,7 +158,7 @@ mod tests {
     use crate::{Transfer, TransferKind};
 
     #[test]
-    fn what_is_not_there_or_is_another_version_is_missing() {
+    fn missing_or_different_target_is_undelivered() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
         for directory in [&from, &to] {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_looked_at_or_named_is_missing_with_its_reason() {
+    fn unreadable_or_unnameable_target_is_undelivered_with_its_reason() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
         for directory in [&from, &to] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_placed_may_be_as_old_to_the_second_only() {
+    fn delivered_target_can_match_to_the_second_only() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (source, target) = (scratch.path().join("a"), scratch.path().join("b"));
         for path in [&source, &target] {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_for_good_is_hopeless_although_it_is_there() {
+    fn permanently_rejected_target_is_unrecoverable_although_it_exists() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let at = |name: &str| scratch.path().join(name);
         for name in ["a", "b", "c"] {

@@ -19,7 +19,7 @@ fn one() -> Options {
 }
 
 #[test]
-fn directories_that_were_not_made_have_not_arrived() {
+fn directories_not_created_are_not_delivered() {
     let place = Place::filled(&[("a/b", 0), ("c", 0)]);
     let mode = fs::Permissions::from_mode(0o750);
     fs::set_permissions(place.path("in/a"), mode).expect("chmod");
@@ -38,7 +38,7 @@ fn directories_that_were_not_made_have_not_arrived() {
 
 /// The plan is made again, so the directories are reopened.
 #[test]
-fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
+fn stopped_check_of_delivered_files_is_not_taken_for_complete() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = place.planned();
     let done = moved(&journal, &options());
@@ -55,7 +55,7 @@ fn a_look_at_what_has_arrived_that_is_stopped_is_not_taken_for_whole() {
 }
 
 #[test]
-fn a_plan_hears_that_the_journal_is_cancelled() {
+fn planning_stops_when_the_journal_is_cancelled() {
     let place = Place::filled(&[("a", FILES)]);
     let (journal, other) = (place.journal(), place.journal());
     journal.begin_plan().expect("begun");
@@ -68,7 +68,7 @@ fn a_plan_hears_that_the_journal_is_cancelled() {
 }
 
 #[test]
-fn a_look_at_the_places_of_a_plan_can_be_stopped() {
+fn check_of_destinations_can_be_stopped() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = place.journal();
     journal.begin_plan().expect("begun");
@@ -80,7 +80,7 @@ fn a_look_at_the_places_of_a_plan_can_be_stopped() {
 
 /// After a failed scan, a scan that is stopped does not count as complete.
 #[test]
-fn a_retry_that_was_stopped_is_begun_again() {
+fn stopped_retry_is_repeated() {
     let place = Place::filled(&[("a", FILES)]);
     fs::rename(place.path("in"), place.path("away")).expect("moved");
     let journal = place.journal();
@@ -98,7 +98,7 @@ fn a_retry_that_was_stopped_is_begun_again() {
 }
 
 #[test]
-fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew() {
+fn stopped_check_does_not_report_all_targets_present() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = place.planned();
     moved(&journal, &options());
@@ -111,7 +111,7 @@ fn whether_all_is_still_there_is_not_said_by_one_who_was_stopped_before_he_knew(
 }
 
 #[test]
-fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
+fn partial_files_of_a_killed_staging_are_removed_if_none_runs() {
     let place = Place::filled(&[("a", FILES)]);
     let large = vec![1; 3 << 20];
     fs::write(place.path("in/large"), &large).expect("written");
@@ -139,7 +139,7 @@ fn what_a_killed_staging_has_left_half_done_is_taken_away_where_nothing_runs() {
 }
 
 #[test]
-fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
+fn directories_of_a_killed_staging_are_kept_for_its_continuation() {
     let place = Place::filled(&[("a", 1)]);
     let journal = place.planned();
     killed(&journal, &one(), &|did| did == CopyEvent::File);
@@ -156,7 +156,7 @@ fn directories_of_a_killed_staging_are_left_to_whoever_goes_on_with_it() {
 }
 
 #[test]
-fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
+fn unremovable_partial_file_does_not_keep_others() {
     let place = Place::filled(&[("a", 2)]);
     let journal = place.planned();
     killed(&journal, &one(), &|did| matches!(did, CopyEvent::Bytes(_)));
@@ -174,7 +174,7 @@ fn a_half_file_that_cannot_be_removed_keeps_no_other_one() {
 }
 
 #[test]
-fn whether_directories_are_still_there_is_looked_at_too() {
+fn missing_directories_are_found_by_the_check() {
     let place = Place::filled(&[("a/b", 0)]);
     let journal = place.planned();
     moved(&journal, &options());

@@ -23,10 +23,10 @@ fn planned(place: &Place, transfers: &[(&str, &str)]) -> Journal {
 }
 
 /// The partial directory in `out`.
-fn aside(place: &Place) -> PathBuf {
+fn staging_dir(place: &Place) -> PathBuf {
     let out = place.path("out");
-    let aside = names(&out).into_iter().find(|name| is_aside(name));
-    out.join(aside.expect("one is filled"))
+    let staging_dir = names(&out).into_iter().find(|name| is_aside(name));
+    out.join(staging_dir.expect("one is filled"))
 }
 
 fn moved(place: &Place, on: &(dyn Fn(CopyEvent) + Sync)) -> Moved {
@@ -39,7 +39,7 @@ fn is_aside(name: &str) -> bool {
 }
 
 #[test]
-fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
+fn staged_directory_appears_complete_and_is_private_before() {
     // More files than fit into one batch, so that batches end within directories.
     let directories = ["a", "b", "c", "d", "e", "f"];
     let place = Place::filled(&directories.map(|name| (name, FILES)));
@@ -55,9 +55,9 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
             if is_aside(&name) {
                 asides.fetch_add(1, Ordering::Relaxed);
                 // Another thread can rename it meanwhile.
-                let aside = fs::metadata(inside).map(|found| found.permissions().mode());
+                let staging_dir = fs::metadata(inside).map(|found| found.permissions().mode());
                 assert!(
-                    aside.is_ok_and(|mode| mode & 0o777 == 0o700)
+                    staging_dir.is_ok_and(|mode| mode & 0o777 == 0o700)
                         || !place.path("out").join(&name).exists()
                 );
             } else {
@@ -74,7 +74,7 @@ fn whoever_sees_it_sees_all_of_it_and_nobody_else_looks_in_before() {
 }
 
 #[test]
-fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_they_are() {
+fn small_large_and_nested_directories_are_filled_in_place() {
     // Hard links are made after all files are copied.
     let place = Place::filled(&[("few", 8), ("many", 33), ("deep", 9), ("deep/below", 0)]);
     fs::create_dir(place.path("in/linked")).expect("mkdir");
@@ -99,7 +99,7 @@ fn those_with_few_files_with_many_or_with_directories_in_them_are_filled_where_t
 }
 
 #[test]
-fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
+fn directory_that_takes_the_name_meanwhile_is_filled_file_by_file() {
     let (place, once) = (Place::filled(&[("a", FILES)]), Once::new());
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
@@ -119,7 +119,7 @@ fn if_something_takes_its_name_meanwhile_each_file_goes_there_by_itself() {
 }
 
 #[test]
-fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
+fn file_that_takes_the_name_meanwhile_is_kept_and_a_failure() {
     let (place, once) = (Place::filled(&[("a", FILES)]), Once::new());
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
@@ -140,7 +140,7 @@ fn if_a_file_takes_its_name_meanwhile_that_is_a_failure_and_the_file_stays() {
 }
 
 #[test]
-fn one_whose_files_have_all_failed_arrives_empty() {
+fn directory_whose_files_all_failed_arrives_empty() {
     let (place, once) = (Place::filled(&[("a", FILES), ("b", FILES)]), Once::new());
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) {
@@ -184,7 +184,7 @@ fn half_killed(place: &Place) -> Journal {
 }
 
 #[test]
-fn whoever_goes_on_after_a_kill_leaves_nothing_of_it() {
+fn continuation_after_a_kill_leaves_no_staging_directory() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = half_killed(&place);
     let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
@@ -194,7 +194,7 @@ fn whoever_goes_on_after_a_kill_leaves_nothing_of_it() {
 }
 
 #[test]
-fn what_a_killed_staging_has_left_of_it_is_taken_away() {
+fn staging_directory_of_a_killed_staging_is_removed() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = half_killed(&place);
     assert_eq!(journal.remove_parts("another").expect("looked"), 0);
@@ -209,16 +209,16 @@ fn what_a_killed_staging_has_left_of_it_is_taken_away() {
 
 /// The remaining files are renamed one by one. A missing file must not count as copied with its directory.
 #[test]
-fn what_vanishes_while_it_is_filled_has_not_arrived() {
+fn staging_directory_that_vanishes_is_not_delivered() {
     for whole in [true, false] {
         let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));
         let on = |did| {
             if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-                let aside = aside(&place);
-                let first = names(&aside).remove(0);
+                let staging_dir = staging_dir(&place);
+                let first = names(&staging_dir).remove(0);
                 match whole {
-                    true => fs::remove_dir_all(&aside).expect("purged"),
-                    false => fs::remove_file(aside.join(first)).expect("purged"),
+                    true => fs::remove_dir_all(&staging_dir).expect("purged"),
+                    false => fs::remove_file(staging_dir.join(first)).expect("purged"),
                 }
             }
         };
@@ -237,7 +237,7 @@ fn what_vanishes_while_it_is_filled_has_not_arrived() {
 }
 
 #[test]
-fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_alone() {
+fn directory_of_two_transfers_is_created_at_once_and_private() {
     let place = Place::filled(&[("in/a", FILES), ("in/b", FILES), ("other", 1)]);
     let of = |what, source, target| transfer(what, &place.path(source), &place.path(target));
     let transfers = [
@@ -258,7 +258,7 @@ fn one_below_which_another_transfer_brings_something_is_made_at_once_and_for_us_
 }
 
 #[test]
-fn what_is_left_of_one_that_could_not_be_made_is_taken_away_too() {
+fn leftovers_of_a_failed_staging_directory_are_removed() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = half_killed(&place);
     // Simulates a kill after the directory failed and before its files failed.
@@ -271,7 +271,7 @@ fn what_is_left_of_one_that_could_not_be_made_is_taken_away_too() {
 }
 
 #[test]
-fn whoever_carries_it_out_need_not_have_planned_it() {
+fn plan_can_be_carried_out_by_another_process() {
     let place = Place::filled(&[("a", FILES)]);
     drop(place.planned());
     let journal = place.journal();
@@ -282,7 +282,7 @@ fn whoever_carries_it_out_need_not_have_planned_it() {
 }
 
 #[test]
-fn a_path_that_is_long_enough_already_gets_no_longer() {
+fn staging_directory_does_not_exceed_the_path_limit() {
     let place = Place::filled(&[]);
     let mut long = "in".to_owned();
     while place.path(&long).as_os_str().len() < 3800 {
@@ -299,7 +299,7 @@ fn a_path_that_is_long_enough_already_gets_no_longer() {
 }
 
 #[test]
-fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
+fn directory_made_unwritable_by_another_staging_is_reopened() {
     obey_modes();
     let (place, once) = (Place::filled(&[("a", FILES)]), Once::new());
     let closed = fs::Permissions::from_mode(0o555);
@@ -321,7 +321,7 @@ fn one_that_another_staging_has_made_and_closed_meanwhile_is_opened_again() {
 
 /// Simulates a power failure that undid the last journal commits and kept the directory.
 #[test]
-fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
+fn unknown_staging_directory_is_removed() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = half_killed(&place);
     let sqlite = rusqlite::Connection::open(place.path("journal")).expect("opened");
@@ -342,7 +342,7 @@ fn one_that_the_journal_knows_nothing_of_is_taken_away_too() {
 }
 
 #[test]
-fn beside_a_directory_that_was_named_nothing_appears() {
+fn no_staging_directory_next_to_a_named_directory() {
     let place = Place::filled(&[("a", FILES), ("one", 1)]);
     let journal = planned(&place, &[("in/one", "out/one"), ("in/a", "out/a")]);
     let on = |did| {
@@ -356,12 +356,13 @@ fn beside_a_directory_that_was_named_nothing_appears() {
 
 /// One file vanishes and a foreign one appears: the number of names is unchanged.
 #[test]
-fn as_many_names_as_were_written_are_not_enough() {
+fn equal_number_of_names_is_not_enough() {
     let (place, count) = (Place::filled(&[("a", FILES)]), AtomicU64::new(0));
     let on = |did| {
         if matches!(did, CopyEvent::Bytes(_)) && count.fetch_add(1, Ordering::Relaxed) == 8 {
-            let aside = aside(&place);
-            fs::rename(aside.join(&names(&aside)[0]), aside.join("another")).expect("renamed");
+            let staging_dir = staging_dir(&place);
+            fs::rename(staging_dir.join(&names(&staging_dir)[0]), staging_dir.join("another"))
+                .expect("renamed");
         }
     };
     let moved = moved(&place, &on);

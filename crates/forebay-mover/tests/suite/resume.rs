@@ -67,7 +67,7 @@ fn copied_bytes(journal: &Journal, options: &Options) -> u64 {
 }
 
 #[test]
-fn what_has_arrived_is_not_moved_again_and_what_changed_is() {
+fn delivered_files_are_skipped_and_changed_ones_copied() {
     let place = Place::new();
     place.write("same", "same");
     let changed = place.write("changed", "old");
@@ -86,7 +86,7 @@ fn what_has_arrived_is_not_moved_again_and_what_changed_is() {
 }
 
 #[test]
-fn contents_are_compared_where_that_is_asked_for() {
+fn contents_are_compared_on_request() {
     let place = Place::new();
     let source = place.write("x", "right");
     moved(&place.planned(), &options());
@@ -109,7 +109,7 @@ fn contents_are_compared_where_that_is_asked_for() {
 }
 
 #[test]
-fn mode_is_mended_where_the_content_is_there() {
+fn mode_is_repaired_where_the_content_is_equal() {
     let place = Place::new();
     place.write("x", "x");
     moved(&place.planned(), &options());
@@ -152,7 +152,7 @@ fn pieces_of_a_killed_staging_are_not_copied_again() {
 }
 
 #[test]
-fn pieces_are_kept_though_the_part_has_its_sources_mode_already() {
+fn pieces_are_kept_if_the_partial_file_has_the_mode_of_its_source() {
     obey_modes();
     let place = Place::new();
     let content = vec![7; 3 * PIECE_BYTES as usize];
@@ -182,7 +182,7 @@ fn pieces_of_a_source_that_changed_meanwhile_are_copied_again() {
 }
 
 #[test]
-fn cancelled_it_leaves_no_half_file_and_retry_goes_on() {
+fn cancel_leaves_no_partial_file_and_retry_continues() {
     let place = Place::new();
     for name in ["a", "b", "c"] {
         place.write(name, vec![7; 4 * PIECE_BYTES as usize]);
@@ -204,7 +204,7 @@ fn cancelled_it_leaves_no_half_file_and_retry_goes_on() {
 }
 
 #[test]
-fn what_failed_is_told_with_its_remedy_and_tried_again() {
+fn failure_is_reported_with_a_remedy_and_retried() {
     let place = Place::new();
     place.write("x", "x");
     fs::create_dir_all(place.path("out/x")).expect("mkdir");
@@ -221,7 +221,7 @@ fn what_failed_is_told_with_its_remedy_and_tried_again() {
 }
 
 #[test]
-fn a_source_that_comes_later_is_found_by_retry() {
+fn source_created_later_is_found_by_retry() {
     let place = Place::new();
     let journal = place.journal();
     journal.begin_plan().expect("begun");
@@ -236,7 +236,7 @@ fn a_source_that_comes_later_is_found_by_retry() {
 }
 
 #[test]
-fn a_plan_that_was_interrupted_is_not_carried_out_but_made_again() {
+fn interrupted_plan_is_made_again() {
     let place = Place::new();
     place.write("x", "x");
     let journal = place.journal();
@@ -250,7 +250,7 @@ fn a_plan_that_was_interrupted_is_not_carried_out_but_made_again() {
 }
 
 #[test]
-fn a_damaged_journal_is_an_error_and_never_a_new_beginning() {
+fn damaged_journal_is_an_error_and_never_recreated() {
     let place = Place::new();
     for number in 0..300 {
         place.write(&format!("file {number}"), "x");
@@ -325,7 +325,7 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
 }
 
 #[test]
-fn a_tree_a_hundred_directories_deep_arrives() {
+fn tree_of_a_hundred_levels_arrives() {
     let place = Place::new();
     let deep = (0..100).fold(place.path("in"), |path, number| path.join(number.to_string()));
     fs::create_dir_all(&deep).expect("mkdir");
@@ -336,14 +336,14 @@ fn a_tree_a_hundred_directories_deep_arrives() {
 }
 
 #[test]
-fn a_tree_does_not_go_into_itself() {
+fn tree_is_not_staged_into_itself() {
     let place = Place::new();
     let inside = Transfer { target: place.path("in/deeper"), ..place.tree() };
     assert!(matches!(place.journal().add(&inside), Err(Error::IntoItself { .. })));
 }
 
 #[test]
-fn a_source_that_loops_or_was_replaced_is_reported() {
+fn looping_or_replaced_source_is_reported() {
     let place = Place::new();
     let source = place.write("x", "x");
     let journal = place.planned();
@@ -359,7 +359,7 @@ fn a_source_that_loops_or_was_replaced_is_reported() {
 }
 
 #[test]
-fn a_rate_is_kept_in_the_long_run() {
+fn rate_limit_holds_over_time() {
     let place = Place::new();
     place.write("x", vec![1; 2 << 20]);
     let began = std::time::Instant::now();
@@ -370,7 +370,7 @@ fn a_rate_is_kept_in_the_long_run() {
 }
 
 #[test]
-fn names_of_parts_are_stable_so_that_they_can_be_taken_away() {
+fn partial_file_names_are_stable() {
     let place = Place::new();
     place.write("x", vec![1; 3 * PIECE_BYTES as usize]);
     let journal = place.planned();
@@ -383,7 +383,7 @@ fn names_of_parts_are_stable_so_that_they_can_be_taken_away() {
 }
 
 #[test]
-fn what_arrived_and_was_taken_away_since_is_moved_again() {
+fn delivered_file_removed_since_is_copied_again() {
     let place = Place::new();
     place.write("a", "one");
     place.write("b", "two");
@@ -397,7 +397,7 @@ fn what_arrived_and_was_taken_away_since_is_moved_again() {
 }
 
 #[test]
-fn a_link_that_leads_back_to_the_source_is_no_arrival() {
+fn target_link_to_the_source_is_not_delivered() {
     let place = Place::new();
     fs::create_dir(place.path("in").join("run")).expect("mkdir");
     place.write("run/a", "precious");
@@ -414,7 +414,7 @@ fn a_link_that_leads_back_to_the_source_is_no_arrival() {
 }
 
 #[test]
-fn a_slash_at_the_end_makes_no_other_place() {
+fn trailing_slash_does_not_change_the_destination() {
     let place = Place::new();
     place.write("a", "one");
     let slash = |name: &str| place.path(&format!("{name}/"));

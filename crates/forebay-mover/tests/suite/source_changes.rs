@@ -29,7 +29,7 @@ fn journal(source: &Path, target: &Path) -> Journal {
 }
 
 #[test]
-fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
+fn source_changed_and_restored_during_the_copy_is_copied_again() {
     // In one block and in pieces; with the time set back to the original and to long before.
     for size in [1000, 3 * PIECE_BYTES] {
         for back in [Duration::ZERO, Duration::from_secs(1_000_000_000)] {
@@ -54,7 +54,7 @@ fn a_source_that_is_changed_and_set_back_while_it_is_copied_is_copied_again() {
 }
 
 #[test]
-fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted() {
+fn unplanned_version_is_not_copied_where_the_planned_one_is_required() {
     let only = Options { as_planned: true, ..options() };
     for size in [1000, 3 * PIECE_BYTES] {
         let scratch = tempfile::tempdir().expect("tempdir");
@@ -82,7 +82,7 @@ fn another_version_than_the_planned_one_is_not_copied_where_only_that_is_wanted(
 }
 
 #[test]
-fn the_planned_version_is_copied_though_its_mode_or_names_are_changed_meanwhile() {
+fn planned_version_is_copied_after_changes_of_mode_or_links() {
     let only = Options { as_planned: true, ..options() };
     for size in [1000, 3 * PIECE_BYTES] {
         let scratch = tempfile::tempdir().expect("tempdir");
@@ -107,7 +107,7 @@ fn the_planned_version_is_copied_though_its_mode_or_names_are_changed_meanwhile(
 }
 
 #[test]
-fn a_source_that_is_touched_each_time_is_reported_and_nothing_of_it_stays() {
+fn source_that_keeps_changing_is_reported_and_leaves_nothing() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("x"), scratch.path().join("y"));
     fs::write(&source, "x").expect("write");

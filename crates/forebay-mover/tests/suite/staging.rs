@@ -41,7 +41,7 @@ fn bytes(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_tree_arrives_with_content_modes_times_and_links() {
+fn tree_is_copied_with_content_modes_times_and_links() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("a b"), scratch.path().join("x/y/out"));
     fs::create_dir_all(source.join("deep/er")).expect("mkdir");
@@ -72,7 +72,7 @@ fn a_tree_arrives_with_content_modes_times_and_links() {
 }
 
 #[test]
-fn a_second_staging_replaces_files_and_keeps_others() {
+fn second_staging_replaces_files_and_keeps_others() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir(&source).expect("mkdir");
@@ -89,7 +89,7 @@ fn a_second_staging_replaces_files_and_keeps_others() {
 }
 
 #[test]
-fn a_file_goes_to_a_name_or_into_a_directory() {
+fn file_is_copied_to_a_name_or_into_a_directory() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let source = scratch.path().join("deck");
     fs::write(&source, "w\n").expect("write");
@@ -102,7 +102,7 @@ fn a_file_goes_to_a_name_or_into_a_directory() {
 }
 
 #[test]
-fn what_is_not_as_said_is_refused() {
+fn source_of_another_kind_is_refused() {
     let kept = plan_of(&[]);
     for (what, source, expected) in [
         (TransferKind::File, "/no/such", "the source /no/such does not exist"),
@@ -117,7 +117,7 @@ fn what_is_not_as_said_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_copied_is_listed_and_the_rest_arrives() {
+fn uncopyable_source_is_listed_and_the_rest_arrives() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir_all(source.join("sub")).expect("mkdir");
@@ -135,7 +135,7 @@ fn what_cannot_be_copied_is_listed_and_the_rest_arrives() {
 }
 
 #[test]
-fn a_stopped_copy_leaves_nothing_behind() {
+fn stopped_copy_leaves_nothing() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir(&source).expect("mkdir");
@@ -155,7 +155,7 @@ fn a_stopped_copy_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_file_that_changes_under_the_copy_is_not_called_good() {
+fn file_changed_during_the_copy_is_a_failure() {
     let scratch = tempfile::tempdir().expect("tempdir");
     for (name, length_after) in [("touched", 4 << 20), ("cut", 1000)] {
         let (source, target) = (scratch.path().join(name), scratch.path().join("out"));
@@ -184,7 +184,7 @@ fn a_file_that_changes_under_the_copy_is_not_called_good() {
 }
 
 #[test]
-fn progress_adds_up_to_the_bytes() {
+fn progress_adds_up_to_the_bytes_copied() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let source = scratch.path().join("in");
     fs::write(&source, bytes(3 * (1 << 20) + 1)).expect("write");
@@ -201,7 +201,7 @@ fn progress_adds_up_to_the_bytes() {
 }
 
 #[test]
-fn two_sources_for_one_target_are_not_silently_one() {
+fn two_sources_for_one_target_are_an_error() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let [a, b] = ["a", "b"].map(|name| scratch.path().join(name).join("log"));
     for source in [&a, &b] {
@@ -218,7 +218,7 @@ fn two_sources_for_one_target_are_not_silently_one() {
 }
 
 #[test]
-fn a_file_follows_a_directory_that_the_same_plan_makes() {
+fn file_is_copied_into_a_directory_of_the_same_plan() {
     let scratch = tempfile::tempdir().expect("tempdir");
     fs::create_dir(scratch.path().join("in")).expect("mkdir");
     fs::write(scratch.path().join("extra"), "x").expect("write");
@@ -232,7 +232,7 @@ fn a_file_follows_a_directory_that_the_same_plan_makes() {
 }
 
 #[test]
-fn a_link_that_cannot_be_placed_leaves_no_temporary_name() {
+fn link_that_cannot_be_renamed_leaves_no_temporary_name() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir(&source).expect("mkdir");
@@ -244,7 +244,7 @@ fn a_link_that_cannot_be_placed_leaves_no_temporary_name() {
 }
 
 #[test]
-fn a_file_that_hides_its_size_is_not_called_empty() {
+fn file_longer_than_its_size_is_a_failure() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let moved = stage(TransferKind::File, Path::new("/proc/cpuinfo"), &scratch.path().join("out"));
     assert_eq!(moved.failures.len(), 1);
@@ -252,7 +252,7 @@ fn a_file_that_hides_its_size_is_not_called_empty() {
 }
 
 #[test]
-fn a_directory_that_was_there_keeps_its_mode() {
+fn existing_directory_keeps_its_mode() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir(&source).expect("mkdir");
@@ -282,7 +282,7 @@ fn two_names_of_one_directory_are_one_target() {
 }
 
 #[test]
-fn what_is_counted_is_what_is_whoever_has_changed_it() {
+fn counts_match_the_journal_after_any_change() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let source = scratch.path().join("in");
     fs::create_dir(&source).expect("made");
@@ -306,7 +306,7 @@ fn what_is_counted_is_what_is_whoever_has_changed_it() {
 }
 
 #[test]
-fn what_was_not_read_again_when_we_were_killed_is_not_taken_for_verified() {
+fn unverified_file_of_a_killed_staging_is_not_taken_for_verified() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     fs::create_dir(&source).expect("made");
@@ -323,7 +323,7 @@ fn what_was_not_read_again_when_we_were_killed_is_not_taken_for_verified() {
 }
 
 #[test]
-fn pieces_without_checksums_are_of_no_use_to_a_staging_with_them() {
+fn pieces_without_checksums_are_copied_again_by_verification() {
     let scratch = tempfile::tempdir().expect("tempdir");
     let (source, target) = (scratch.path().join("in"), scratch.path().join("out"));
     let content = bytes(5 << 20);

@@ -64,7 +64,7 @@ fn inode(path: &Path) -> u64 {
 }
 
 #[test]
-fn what_is_there_is_found_while_it_is_looked_for_and_counts_when_it_is_synced() {
+fn unchanged_target_found_by_the_scan_counts_after_its_sync() {
     let place = tree();
     let (first, _) = moved(&place.planned_again(), &options());
     assert_eq!((first.files, first.unchanged_files), (FILES, 0));
@@ -81,7 +81,7 @@ fn what_is_there_is_found_while_it_is_looked_for_and_counts_when_it_is_synced() 
 }
 
 #[test]
-fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there() {
+fn staging_killed_after_its_plan_checks_targets_again() {
     let place = tree();
     moved(&place.planned_again(), &options());
     drop(place.planned_again());
@@ -97,7 +97,7 @@ fn a_staging_that_was_killed_when_it_was_planned_looks_again_at_what_was_there()
 }
 
 #[test]
-fn what_is_taken_away_after_it_was_found_is_moved() {
+fn target_removed_after_the_scan_is_copied() {
     let place = tree();
     moved(&place.planned_again(), &options());
     // Longer than a tick of the file system's clock: changes within one tick have the same time.
@@ -111,7 +111,7 @@ fn what_is_taken_away_after_it_was_found_is_moved() {
 }
 
 #[test]
-fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
+fn unchanged_file_at_a_rejected_destination_is_not_staged() {
     let place = tree();
     moved(&place.planned_again(), &options());
     let journal = place.planned_again();
@@ -122,7 +122,7 @@ fn what_was_found_in_a_place_that_is_refused_is_not_staged() {
 }
 
 #[test]
-fn what_is_renamed_away_after_it_was_found_is_moved() {
+fn target_renamed_after_the_scan_is_copied() {
     for (name, left) in [("", 0), ("a", 12), ("a/b", 24)] {
         for is_made_anew in [false, true] {
             let place = tree();
@@ -147,7 +147,7 @@ fn what_is_renamed_away_after_it_was_found_is_moved() {
 }
 
 #[test]
-fn what_is_not_the_same_is_moved_and_the_rest_stays() {
+fn different_targets_are_copied_and_the_rest_kept() {
     let place = tree();
     fs::write(place.source("empty"), "").expect("written");
     fs::hard_link(place.source("a/1"), place.source("a/again")).expect("linked");
@@ -176,7 +176,7 @@ fn what_is_not_the_same_is_moved_and_the_rest_stays() {
 }
 
 #[test]
-fn each_mode_is_kept_in_directories_that_are_new_and_in_those_that_are_there() {
+fn modes_are_kept_in_new_and_existing_directories() {
     let modes = [0o400, 0o600, 0o644, 0o666, 0o755, 0o4755, 0o2750, 0o000];
     let name = |mode: u32| format!("c/mode {mode:o}");
     let place = tree();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::socket::{Channel, Listener, connect};
-use forebay_host::threads::{self, Places};
+use forebay_host::threads::{self, Slots};
 use forebay_host::{clock, files};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl Control {
     /// Answers requests, each in a separate thread, until [`Control::close`]. Without a further thread it answers
     /// itself, but does not wait. `handle` handles the request and returns the status and the error.
     pub(super) fn serve(&self, handle: &Handle) {
-        let places = Places::new(ANSWERS_MAX);
+        let slots = Slots::new(ANSWERS_MAX);
         std::thread::scope(|scope| {
             loop {
                 let channel = match self.listener.accept(REQUEST_TIMEOUT) {
@@ -124,10 +124,10 @@ impl Control {
                         continue;
                     }
                 };
-                let started = places.take().map(|place| {
+                let started = slots.take().map(|slot| {
                     let channel = Arc::clone(&channel);
                     threads::spawn_scoped(scope, move || {
-                        let _place = place;
+                        let _slot = slot;
                         let channel = channel.lock().take();
                         threads::caught(|| channel.map(|channel| answer(channel, handle, true)));
                     })

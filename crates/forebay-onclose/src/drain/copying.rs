@@ -12,7 +12,7 @@ use forebay_mover::{
 };
 use parking_lot::Mutex;
 
-use super::queue::{Copied, Made};
+use super::queue::{Copied, CreatedDirectory};
 use super::speed::{MIN_SAMPLE_BYTES, Speed};
 use crate::versions::Version;
 use forebay_record::{TargetLog, WriteFailures};
@@ -74,7 +74,7 @@ impl Copying<'_> {
         &self,
         version: &Version,
         ways: Vec<Destination>,
-        made: &mut Vec<Made>,
+        made: &mut Vec<CreatedDirectory>,
     ) -> Copied {
         let closed = &version.closed;
         wait_for_clock_tick(closed.status.modified);
@@ -102,7 +102,7 @@ impl Copying<'_> {
         &self,
         closed: &Closed,
         way: &Destination,
-        made: &mut Vec<Made>,
+        made: &mut Vec<CreatedDirectory>,
     ) -> Result<(), Failure> {
         let source = &closed.path;
         let refused = |reason: String| Failure::new(source.clone(), reason);
@@ -178,7 +178,7 @@ fn is_unchanged(closed: &Closed) -> forebay_host::Result<bool> {
 
 /// Creates the directories of the source with their modes; `finish_directories` sets times. Until a
 /// directory has its mode, only the owner has access. If that fails, `finish_directories` sets the mode.
-fn make_parents(way: &Destination, made: &mut Vec<Made>) -> forebay_host::Result<()> {
+fn make_parents(way: &Destination, made: &mut Vec<CreatedDirectory>) -> forebay_host::Result<()> {
     const OPEN_TO_US: u32 = 0o700;
     let Some((top, source)) = &way.below else {
         return Ok(()); // the mover creates the parents of a single file
@@ -201,7 +201,7 @@ fn make_parents(way: &Destination, made: &mut Vec<Made>) -> forebay_host::Result
         let source = source.join(directory.strip_prefix(top).unwrap_or(directory));
         let target = directory.to_owned();
         let of = source.clone();
-        made.push(Made { target, source });
+        made.push(CreatedDirectory { target, source });
         files::set_mode(directory, files::status(&of)?.mode | OPEN_TO_US)?;
         files::sync_directory(&above(directory))?;
     }
@@ -213,9 +213,9 @@ fn is_directory(path: &Path) -> bool {
 }
 
 /// Gives created directories the mode and times of their sources, children before parents.
-pub(super) fn finish_directories(made: &mut [Made]) -> Result<(), forebay_host::Error> {
+pub(super) fn finish_directories(made: &mut [CreatedDirectory]) -> Result<(), forebay_host::Error> {
     made.sort_by(|a, b| a.target.cmp(&b.target));
-    for Made { target, source } in made.iter().rev() {
+    for CreatedDirectory { target, source } in made.iter().rev() {
         if let (Ok(status), Ok(_)) = (files::status(source), files::status(target)) {
             files::set_mode(target, status.mode)?;
             files::set_times(target, &status)?;
@@ -243,7 +243,7 @@ mod tests {
     use forebay_staging::destination_in;
 
     #[test]
-    fn a_directory_whose_mode_cannot_be_had_yet_is_ours_alone_and_gets_it_at_the_end() {
+    fn directory_with_a_pending_mode_is_private_until_the_end() {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (to, from) = (scratch.path().join("to"), scratch.path().join("from"));
         files::make_directories(&from, 0o755).expect("made");

@@ -52,7 +52,7 @@ pub(super) enum Copied {
 }
 
 /// A directory created at a destination, and its source.
-pub(super) struct Made {
+pub(super) struct CreatedDirectory {
     pub(super) target: PathBuf,
     pub(super) source: PathBuf,
 }
@@ -67,7 +67,7 @@ pub(super) struct Queue {
     unwatched: BTreeMap<PathBuf, String>,
     /// The first matching file without a destination.
     pub(super) first_not_staged: Option<PathBuf>,
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<CreatedDirectory>,
     /// When the last version was copied.
     pub(super) last_copied: Option<Instant>,
     /// The watch has reported all files closed before this ticket.
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn each_version_that_still_stands_is_taken_once() {
+    fn each_current_version_is_taken_once() {
         let mut queue = Queue::default();
         for (name, version) in [("a", 1), ("b", 1), ("a", 2)] {
             queue.add(item(0, name, version));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_newest_rule_only_the_last_closed_is_taken_and_other_rules_are_left_alone() {
+    fn newest_rule_takes_only_the_last_closed_file() {
         let mut queue = Queue::new(vec![true, false]);
         for (rule, name) in [(0, "c1"), (1, "log"), (0, "c2"), (0, "c3")] {
             queue.add(item(rule, name, 1));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_waits_while_an_older_one_of_its_file_is_copied() {
+    fn version_waits_while_an_older_one_of_its_file_is_copied() {
         let mut queue = Queue::default();
         queue.add(item(0, "a", 1));
         let first = queue.take().expect("one");

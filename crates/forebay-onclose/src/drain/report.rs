@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::queue::DrainStatus;
-use forebay_staging::Staged;
+use forebay_staging::StagingSummary;
 
 /// The result of the drain of one job.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -56,7 +56,7 @@ pub(super) fn report_progress(
 /// The summary after stage-out. `began` and `last_copied` are the times of the drain.
 pub(super) fn summary(
     status: DrainStatus,
-    staged: Option<&Staged>,
+    staged: Option<&StagingSummary>,
     began: Instant,
     last_copied: Option<Instant>,
 ) -> Drained {

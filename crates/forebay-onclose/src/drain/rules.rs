@@ -202,8 +202,8 @@ impl Rules {
         self.unmatched.iter().map(|(_, pattern)| pattern.as_str())
     }
 
-    pub(super) fn elsewhere(&self) -> Vec<DrainTarget> {
-        let elsewhere = self.rules.iter().filter_map(|rule| {
+    pub(super) fn extra_targets(&self) -> Vec<DrainTarget> {
+        let extra_targets = self.rules.iter().filter_map(|rule| {
             let patterns = rule.patterns.iter().flat_map(|patterns| patterns.all());
             Some(DrainTarget {
                 directory: rule.directory.clone(),
@@ -212,7 +212,7 @@ impl Rules {
                 to: rule.to.clone()?,
             })
         });
-        elsewhere.collect()
+        extra_targets.collect()
     }
 
     /// Writes a line to the log of Spectral, if this is its rule.

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_has_patterns_and_settings() {
+    fn spec_has_patterns_and_settings() {
         let spec = DrainSpec::parse("wrfout*,*.h5:rate=500MB/s:newest:to=/pfs/x").expect("good");
         assert_eq!(spec.rate_bytes_per_s, Some(500_000_000));
         assert!(spec.newest && spec.patterns.are_for(Path::new("a/b.h5")));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_its_name() {
+    fn invalid_settings_are_refused_by_name() {
         for (text, part) in [
             ("*:rate=fast", "rate=fast: "),
             ("*:rate=500MB", "rate=500MB: "),

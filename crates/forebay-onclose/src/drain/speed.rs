@@ -52,7 +52,7 @@ mod tests {
     use forebay_host::clock;
 
     #[test]
-    fn what_lies_between_is_no_time_and_what_goes_side_by_side_is_one() {
+    fn drain_time_excludes_gaps_and_counts_overlap_once() {
         let begin = clock::now();
         let at = |second: u64| begin + Duration::from_secs(second);
         let mut speed = Speed::default();

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, pattern, program};
 
 #[test]
-fn numbers_are_told_apart_when_they_are_reused() {
+fn reused_descriptor_numbers_are_distinguished() {
     let bench = Bench::new();
     bench.file("pfs/slow", &pattern(1000));
     bench.file("fast", &pattern(1000));
@@ -21,7 +21,7 @@ fn numbers_are_told_apart_when_they_are_reused() {
 /// `fclose` closes inside libc, `fcntl` copies, and direct system calls bypass all libraries. The
 /// number then belongs to another file.
 #[test]
-fn opening_and_closing_unseen_is_noticed() {
+fn descriptors_changed_by_raw_calls_are_noticed() {
     let bench = Bench::new();
     bench.file("pfs/slow", &pattern(1000));
     bench.file("fast", &pattern(1000));
@@ -31,7 +31,7 @@ fn opening_and_closing_unseen_is_noticed() {
 }
 
 #[test]
-fn errno_is_the_programs_own() {
+fn errno_of_the_program_is_kept() {
     let bench = Bench::new();
     assert_eq!(bench.run(program("errno").to_str().unwrap()), "ok\n");
 }

@@ -34,7 +34,7 @@ fn used_targets(bench: &Bench) -> Vec<(usize, u64)> {
 }
 
 #[test]
-fn directories_hand_their_striping_down() {
+fn directories_pass_their_striping_to_children() {
     let bench = Bench::new();
     set(&bench.path("pfs"), 4, 131_072, -1);
     bench.file("in", &pattern(1 << 20));
@@ -64,7 +64,7 @@ fn existing_files_never_change() {
 }
 
 #[test]
-fn minus_one_is_all_targets_and_zero_the_default() {
+fn stripe_count_minus_one_is_all_targets_and_zero_the_default() {
     let bench = Bench::new();
     set(&bench.path("pfs"), -1, 0, 3);
     bench.bash("head -c 1M /dev/zero | cat > pfs/all");
@@ -87,7 +87,7 @@ fn new_files_take_turns_over_the_targets() {
 }
 
 #[test]
-fn a_file_from_before_gets_a_target_from_its_inode() {
+fn existing_file_gets_a_target_from_its_inode() {
     let bench = Bench::new();
     let path = bench.file("pfs/old", &pattern(300_000));
     let inode = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
@@ -100,7 +100,7 @@ fn a_file_from_before_gets_a_target_from_its_inode() {
 
 /// Many processes create the same file together, as MPI ranks do: all must use the same layout.
 #[test]
-fn creators_of_one_file_agree() {
+fn concurrent_creators_agree_on_the_layout() {
     let bench = Bench::new();
     set(&bench.path("pfs"), 1, 0, -1);
     bench.bash(
@@ -115,7 +115,7 @@ fn creators_of_one_file_agree() {
 }
 
 #[test]
-fn temporary_files_and_streams_are_bound_too() {
+fn temporary_files_and_streams_get_a_layout() {
     let bench = Bench::new();
     set(&bench.path("pfs"), 3, 0, -1);
     let name = bench.run("mktemp pfs/XXXXXX");
@@ -126,7 +126,7 @@ fn temporary_files_and_streams_are_bound_too() {
 
 /// A write across a stripe boundary is charged to two targets.
 #[test]
-fn one_write_over_a_boundary_uses_two_targets() {
+fn write_across_a_stripe_boundary_uses_two_targets() {
     let bench = Bench::new();
     set(&bench.path("pfs"), 2, 65_536, 6);
     bench.python("import os; fd = os.open('pfs/a', os.O_CREAT | os.O_WRONLY); os.pwrite(fd, bytes(100), 65536 - 30)");
@@ -149,7 +149,7 @@ fn appended_bytes_are_charged_where_they_land() {
 
 /// Calls without an offset are charged at the descriptor's position, which copies of it share.
 #[test]
-fn positions_count() {
+fn reads_and_writes_follow_the_file_position() {
     let bench = Bench::new();
     set(&bench.path("pfs"), 4, 65_536, 0);
     bench.python(

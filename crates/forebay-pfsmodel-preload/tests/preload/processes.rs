@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::layouts::c_path;
 
 #[test]
-fn a_forked_child_is_a_client_of_its_own() {
+fn forked_child_is_a_separate_client() {
     let bench = Bench::new();
     bench.python(
         "import os\n\
@@ -27,7 +27,7 @@ fn a_forked_child_is_a_client_of_its_own() {
 }
 
 #[test]
-fn exec_and_inherited_descriptors_go_on_being_charged() {
+fn inherited_descriptors_are_charged_after_exec() {
     let bench = Bench::new();
     bench.file("in", &[7; 1000]);
     bench.bash("exec 5> pfs/a; cat in >&5; (cat in >&5); exec cat in >&5");
@@ -36,7 +36,7 @@ fn exec_and_inherited_descriptors_go_on_being_charged() {
 }
 
 #[test]
-fn a_python_subprocess_is_charged() {
+fn python_subprocess_is_charged() {
     let bench = Bench::new();
     bench.file("in", &[7; 1000]);
     bench.python("import subprocess as s; f = open('pfs/a', 'wb'); s.run(['cat', 'in'], stdout=f, check=True); f.write(b'12'); f.close()");
@@ -133,7 +133,7 @@ fn metadata_operations_of_all_processes_queue() {
 
 /// A process that is killed in its sleep leaves only its reserved time in the queue.
 #[test]
-fn a_killed_process_blocks_nobody() {
+fn killed_process_blocks_no_other() {
     let bench = Bench::with(|model| model.targets.bandwidth_bytes_per_s.value = 10_000_000);
     let mut sleeper = bench.command("dd");
     sleeper
@@ -153,7 +153,7 @@ fn a_killed_process_blocks_nobody() {
 
 /// Kills at arbitrary moments with one shared state: other processes continue and the sums stay consistent.
 #[test]
-fn kills_at_arbitrary_moments_leave_a_working_state() {
+fn kills_at_random_moments_leave_a_working_state() {
     let bench = Bench::new();
     for round in 0..30 {
         let mut writer = bench.command("dd");
@@ -170,7 +170,7 @@ fn kills_at_arbitrary_moments_leave_a_working_state() {
 
 /// A signal handler runs during the sleep, and the sleep still lasts until the end in the model.
 #[test]
-fn signals_interrupt_the_sleep_but_do_not_shorten_it() {
+fn signals_interrupt_the_delay_without_shortening_it() {
     let bench = Bench::with(|model| model.targets.latency_ns.value = 200_000_000);
     let said = bench.python(
         "import os, signal, time\n\
@@ -187,7 +187,7 @@ fn signals_interrupt_the_sleep_but_do_not_shorten_it() {
 
 /// A thread catches up its delay (late wake-ups, the real call), and no more.
 #[test]
-fn catching_up_does_not_run_ahead() {
+fn delays_of_small_reads_add_up_to_the_charged_time() {
     let bench = Bench::with(|model| model.targets.latency_ns.value = 4_000_000);
     bench.file("pfs/a", &[1; 1000]);
     let said = bench.python(

@@ -7,7 +7,7 @@ use crate::bench::{Bench, library, other_library, pattern, program, static_progr
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn dd_writes_and_reads() {
+fn dd_is_charged() {
     let bench = Bench::new();
     bench.file("in", &pattern(3 << 20));
     bench.run("dd if=in of=pfs/a bs=64K");
@@ -22,7 +22,7 @@ fn dd_writes_and_reads() {
 }
 
 #[test]
-fn cp_in_within_and_out() {
+fn cp_into_within_and_out_of_the_root_is_charged() {
     let bench = Bench::new();
     bench.file("in", &pattern(1_234_567));
     bench.run("cp in pfs/a");
@@ -38,7 +38,7 @@ fn cp_in_within_and_out() {
 }
 
 #[test]
-fn cat_with_bash_redirection_and_append() {
+fn cat_with_redirection_and_append_is_charged() {
     let bench = Bench::new();
     bench.file("in", &pattern(100_000));
     bench.bash("cat in > pfs/a; cat in >> pfs/a; cat < pfs/a > out");
@@ -51,7 +51,7 @@ fn cat_with_bash_redirection_and_append() {
 
 /// Bash builtins write through stdio, inside libc. docs/explanation/emulation.md says that the model does not see this.
 #[test]
-fn bash_echo_arrives_though_it_is_not_seen() {
+fn bash_echo_writes_its_data_uncharged() {
     let bench = Bench::new();
     bench.bash("echo hello > pfs/a");
     assert_eq!(bench.read("pfs/a"), b"hello\n");
@@ -59,7 +59,7 @@ fn bash_echo_arrives_though_it_is_not_seen() {
 }
 
 #[test]
-fn tar_packs_and_unpacks() {
+fn tar_is_charged() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("tree")).unwrap();
     for index in 0..20 {
@@ -78,7 +78,7 @@ fn tar_packs_and_unpacks() {
 }
 
 #[test]
-fn python_reads_at_offsets_and_past_the_end() {
+fn python_reads_at_offsets_and_past_the_end_are_charged() {
     let bench = Bench::new();
     bench.file("pfs/a", &pattern(10_000));
     let said = bench.python(
@@ -97,7 +97,7 @@ fn python_reads_at_offsets_and_past_the_end() {
 }
 
 #[test]
-fn mv_within_is_metadata_and_out_of_is_data() {
+fn mv_within_the_root_is_metadata_and_out_of_it_data() {
     let bench = Bench::new();
     bench.file("pfs/a", &pattern(5000));
     bench.run("mv pfs/a pfs/b");
@@ -139,7 +139,7 @@ fn other_directories_cost_nothing() {
 }
 
 #[test]
-fn paths_in_other_spellings_are_found() {
+fn paths_with_dots_and_links_are_charged() {
     let bench = Bench::new();
     bench.file("pfs/a", b"1234");
     std::fs::create_dir(bench.path("pfs/d")).unwrap();
@@ -153,7 +153,7 @@ fn paths_in_other_spellings_are_found() {
 }
 
 #[test]
-fn a_symlink_is_followed_for_data() {
+fn symlink_is_followed_for_data() {
     let bench = Bench::new();
     bench.file("pfs/a", &pattern(1000));
     bench.file("plain", &pattern(77));
@@ -206,7 +206,7 @@ fn fsync_waits_for_each_target_of_the_file() {
 
 /// In either order, each library sees each call once.
 #[test]
-fn it_stacks_with_another_preload() {
+fn preload_works_with_another_preload() {
     let other = other_library().display().to_string();
     let ours = library().display().to_string();
     for both in [format!("{ours}:{other}"), format!("{other} {ours}")] {
@@ -231,7 +231,7 @@ fn static_programs_run() {
 }
 
 #[test]
-fn without_the_variable_nothing_happens() {
+fn program_without_the_variable_is_unchanged() {
     let bench = Bench::new();
     bench.file("in", &pattern(5000));
     let mut copy = bench.command("cp");
@@ -247,7 +247,7 @@ fn without_the_variable_nothing_happens() {
 }
 
 #[test]
-fn an_unusable_state_ends_the_program_loudly() {
+fn unusable_state_ends_the_program_with_an_error() {
     let bench = Bench::new();
     bench.file("garbage", &pattern(5000));
     for state in ["nowhere", "garbage", "pfs"] {
@@ -265,7 +265,7 @@ fn an_unusable_state_ends_the_program_loudly() {
 
 /// The library needs only libc and the loader, so any program can load it.
 #[test]
-fn the_library_needs_only_libc() {
+fn library_needs_only_libc() {
     let mut readelf = std::process::Command::new("readelf");
     let output = readelf.arg("-d").arg(library()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

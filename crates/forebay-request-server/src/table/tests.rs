@@ -27,7 +27,7 @@ fn tree(table: &RequestTable, inner: &str) -> Option<Counts> {
 }
 
 #[test]
-fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
+fn directory_counts_delivered_files_and_names_failed_ones() {
     let mut table = RequestTable::default();
     table.add(copy("/d", true), names(&["/d/a", "/d/b", "/d/e/c"]), false);
     assert_eq!(tree(&table, "/d"), counts(0, 3, 0, 0));
@@ -51,7 +51,7 @@ fn a_directory_counts_its_files_as_they_arrive_and_tells_which_did_not() {
 }
 
 #[test]
-fn names_that_only_begin_alike_are_not_below() {
+fn names_with_a_common_prefix_are_not_below() {
     let mut table = RequestTable::default();
     for name in ["/d", "/d.x", "/d/a", "/d!"] {
         table.add(copy(name, false), BTreeSet::new(), true);
@@ -60,7 +60,7 @@ fn names_that_only_begin_alike_are_not_below() {
 }
 
 #[test]
-fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
+fn terminated_running_entry_is_dropped_when_its_worker_returns() {
     let mut table = RequestTable::default();
     let inner = Path::new("/f");
     table.add(copy("/f", false), BTreeSet::new(), false);
@@ -74,7 +74,7 @@ fn what_is_terminated_in_a_workers_hands_is_forgotten_only_when_he_lets_go() {
 }
 
 #[test]
-fn a_task_of_a_request_that_was_replaced_changes_nothing() {
+fn task_of_a_replaced_request_changes_nothing() {
     let mut table = RequestTable::default();
     table.add(copy("/f", false), BTreeSet::new(), false);
     let old = table.take().expect("queued");
@@ -85,7 +85,7 @@ fn a_task_of_a_request_that_was_replaced_changes_nothing() {
 }
 
 #[test]
-fn what_waits_and_is_not_wanted_is_not_begun() {
+fn revoked_waiting_entry_is_not_started() {
     let mut table = RequestTable::default();
     let mut inwards = copy("/in", false);
     inwards.direction = Direction::In;
@@ -106,7 +106,7 @@ fn part(table: &RequestTable, inner: &str, is_directory: bool) -> Selection {
 }
 
 #[test]
-fn parts_of_a_directory_are_revoked_and_activated_alone() {
+fn parts_of_a_directory_are_revoked_and_activated_separately() {
     let mut table = RequestTable::default();
     table.add(copy("/d", true), names(&["/d/a", "/d/e/b", "/d/e/c"]), true);
     assert_eq!(tree(&table, "/d/e"), counts(0, 0, 2, 0));
@@ -125,7 +125,7 @@ fn parts_of_a_directory_are_revoked_and_activated_alone() {
 }
 
 #[test]
-fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again() {
+fn part_terminated_during_its_copy_is_skipped_by_the_next_attempt() {
     let mut table = RequestTable::default();
     table.add(copy("/d", true), names(&["/d/a", "/d/b"]), false);
     let task = table.take().expect("queued");
@@ -144,7 +144,7 @@ fn a_part_that_is_terminated_in_a_workers_hands_is_left_out_when_he_begins_again
 }
 
 #[test]
-fn a_part_that_failed_is_forgotten_and_what_arrived_is_not() {
+fn failed_part_is_dropped_and_delivered_ones_are_kept() {
     let mut table = RequestTable::default();
     table.add(copy("/d", true), names(&["/d/e/a", "/d/e/b", "/d/c"]), false);
     let task = table.take().expect("queued");

@@ -42,7 +42,7 @@ fn options_are_read_in_every_spelling_sbatch_takes() {
 }
 
 #[test]
-fn lsf_as_on_summit() {
+fn lsf_header_of_summit_is_read() {
     let script = "#!/bin/bash\n#BSUB -P projid\n#BSUB -J nas_btio[1-4]%2\n#BSUB -o nas_btio.o%J\n\
                   #BSUB -eo e -W 10 -nnodes 2\n#BSUB -n16 -q debug -cwd \"/a b\"\n\
                   #BSUB -R \"span[ptile=8]\" -N\n#BSUB -alloc_flags \"smt4 NVME maximizegpfs\"\n";
@@ -69,7 +69,7 @@ fn lsf_as_on_summit() {
 }
 
 #[test]
-fn pbs_of_both_kinds() {
+fn pbs_headers_of_both_kinds_are_read() {
     let script = "#PBS -N wrf -q regular -A m123 -V\n#PBS -l nodes=2:ppn=16,walltime=00:30:00\n\
                   #PBS -lmem=4gb -j oe -o out\n#PBS -d /work -l place=scatter:excl\n";
     let header = Header::read(script).expect("header");
@@ -94,7 +94,7 @@ fn pbs_of_both_kinds() {
 }
 
 #[test]
-fn flux_with_any_comment_sign() {
+fn flux_header_is_read_with_any_comment_sign() {
     for sentinel in ["#FLUX:", "# flux:", "--flux:", "flux:"] {
         let options =
             "-N2 -n 16 -c3 --queue=batch -t 2h --job-name=app001 --output=o --cwd=/w -B ecp -x";
@@ -124,7 +124,7 @@ fn flux_with_any_comment_sign() {
 }
 
 #[test]
-fn of_two_schedulers_slurm_counts_else_the_first() {
+fn slurm_or_else_the_first_of_two_schedulers_is_used() {
     let slurm =
         Header::read("#PBS -l walltime=never\n#BSUB -n x\n#SBATCH -n 3 -H\n").expect("slurm");
     assert_eq!((slurm.scheduler, slurm.tasks), (Some(Scheduler::Slurm), Some(3)));
@@ -145,7 +145,7 @@ fn of_two_schedulers_slurm_counts_else_the_first() {
 }
 
 #[test]
-fn tasks_follow_from_nodes_where_they_are_not_given() {
+fn tasks_default_to_nodes_times_tasks_per_node() {
     for (sentinel, options, tasks) in [
         ("#SBATCH", "", 1),
         ("#SBATCH", "-n 4", 4),
@@ -168,7 +168,7 @@ fn tasks_follow_from_nodes_where_they_are_not_given() {
 }
 
 #[test]
-fn limits_of_time() {
+fn time_limits_are_read() {
     let day = 24 * 60;
     for (sentinel, option, limit) in [
         ("#SBATCH", "-t 30", minutes(30)),
@@ -199,7 +199,7 @@ fn limits_of_time() {
 }
 
 #[test]
-fn sizes_of_memory() {
+fn memory_sizes_are_read() {
     for (sentinel, option, bytes) in [
         ("#SBATCH", "--mem=100", 100 << 20),
         ("#SBATCH", "--mem=4G", 4 << 30),
@@ -215,7 +215,7 @@ fn sizes_of_memory() {
 }
 
 #[test]
-fn the_nodes_own_storage() {
+fn node_local_storage_is_read() {
     for (sentinel, option, node_local, ignored_options) in [
         ("#BSUB", "-alloc_flags nvme", true, ""),
         ("#BSUB", "-alloc_flags spectral", true, ""),
@@ -264,7 +264,7 @@ fn bad_values_are_named_with_their_line() {
 }
 
 #[test]
-fn lines_behind_a_bare_continued_directive_are_read() {
+fn lines_after_a_bare_continued_directive_are_read() {
     let script = "#!/bin/bash\n#SBATCH -n 2\n#DW jobdw capacity=1G \\\n  access_mode=striped \\\n type=scratch\n\
                   #SBATCH -t 10\nx=1\n#SBATCH -n 7\n";
     let header = Header::read(script).expect("header");

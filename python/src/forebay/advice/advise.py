@@ -35,7 +35,7 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     drafts += [draft for file in view.files for rule in FILE_RULES for draft in rule(file)]
     if not view.is_worth_it:
         drafts = [draft for draft in drafts if draft.code in ALWAYS]
-    drafts = _once_for_each_pattern(drafts)
+    drafts = _merged_by_pattern(drafts)
     drafts.sort(key=lambda draft: (LEVELS.index(draft.level), -(draft.seconds or 0.0), draft.code))
     hints = _hints_by_pattern(profile, drafts)
     line = hints_line(hints)
@@ -47,11 +47,11 @@ def _finding(draft: Draft, hints: str, profile: Profile) -> Finding:
     kept = {name: getattr(draft, name) for name in names}
     if not draft.hints:
         return Finding(lines=draft.lines, action=draft.action, **kept)
-    action = " ".join([draft.action, *_how_hints_arrive(profile)])
+    action = " ".join([draft.action, *_hint_conditions(profile)])
     return Finding(lines=(hints, *draft.lines), action=action, **kept)
 
 
-def _how_hints_arrive(profile: Profile) -> list[str]:
+def _hint_conditions(profile: Profile) -> list[str]:
     """What else it takes on an MPI that is not Cray's."""
     if profile.source == "cray":
         return []
@@ -63,7 +63,7 @@ def _how_hints_arrive(profile: Profile) -> list[str]:
     return told
 
 
-def _once_for_each_pattern(drafts: Sequence[Draft]) -> list[Draft]:
+def _merged_by_pattern(drafts: Sequence[Draft]) -> list[Draft]:
     """Of alike findings about alike files the one with most at stake, which says how many there are."""
     groups: dict[tuple[str, str], list[Draft]] = {}
     for draft in drafts:

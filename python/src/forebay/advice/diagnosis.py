@@ -47,7 +47,7 @@ def reason(profile: Profile, found: Sequence[Finding] | None = None) -> Reason:
     if profile.source != "forebay" or (job.kind is None and job.exit_code is None and not job.killed):
         of_record = profile.source == "forebay" and job.id is not None
         unknown = f"How job {job.id} ended is not known: its job.json is missing or damaged. "
-        return _what_it_waited_for(profile, unknown if of_record else "", found)
+        return _io_reason(profile, unknown if of_record else "", found)
     told = next(tell(profile, found) for applies, tell in _CASES if applies(job))
     failed = failed_writes(job)
     if failed is None or told.state in ("refused", "write failed"):
@@ -100,7 +100,7 @@ def _killed(profile: Profile, _found: Sequence[Finding]) -> Reason:
     text = (
         f"{_named(job)} did not end by itself: the forebay that ran it was killed, or the machine went down. "
         "Or there was no room to write down how it ended.",
-        _steps_told(profile),
+        _failed_programs(profile),
     )
     if job.kind == "profile":
         return Reason(state="killed", paragraph=_joined(*text), next_step="start it again")
@@ -123,7 +123,7 @@ def _joined(*sentences: str) -> str:
 
 
 def _running(profile: Profile, found: Sequence[Finding]) -> Reason:
-    job, worth = profile.job, _worth(found)
+    job, worth = profile.job, _significant(found)
     text = f"{_named(job)} is still running."
     where = f" on {job.host}" if job.unseen and job.host else ""
     if job.unseen:
@@ -131,7 +131,7 @@ def _running(profile: Profile, found: Sequence[Finding]) -> Reason:
     so_far = f"So far: {worth[0].title}. {worth[0].action}" if worth else ""
     return Reason(
         state="running",
-        paragraph=_joined(text, _steps_told(profile), so_far),
+        paragraph=_joined(text, _failed_programs(profile), so_far),
         next_step=_next(profile, worth) or f"forebay status{where}",
     )
 
@@ -140,7 +140,9 @@ def _time_limit(profile: Profile, _found: Sequence[Finding]) -> Reason:
     text = f"{_named(profile.job)} was ended at its time limit"
     ran_s = profile.job.wall_s
     text += f" after {duration(ran_s)}. " if ran_s is not None else ". "
-    return _went_wrong(profile, "time limit", text, "raise the limit: --time, or the option of the scheduler")
+    return _failure_reason(
+        profile, "time limit", text, "raise the limit: --time, or the option of the scheduler"
+    )
 
 
 def _deadline(profile: Profile, _found: Sequence[Finding]) -> Reason:
@@ -150,7 +152,7 @@ def _deadline(profile: Profile, _found: Sequence[Finding]) -> Reason:
         f"{_named(job)} was ended by Forebay{when}, before the end that {job.deadline_told_by} tells, "
         "so that its stage-out had time. "
     )
-    return _went_wrong(
+    return _failure_reason(
         profile, "deadline", text, "ask for more time, or write checkpoints and go on from them"
     )
 
@@ -171,24 +173,24 @@ def _signal(profile: Profile, _found: Sequence[Finding]) -> Reason:
         text += "A user, the scheduler or a terminal that was closed sends it. "
     elif number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL):
         text += "The program itself went wrong. "
-    return _went_wrong(profile, "signal", text, "look at the end of the job's own output")
+    return _failure_reason(profile, "signal", text, "look at the end of the job's own output")
 
 
 def _failed(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
     status = job.job_status if job.job_status is not None else job.exit_code
     text = f"{_named(job)} ended with status {status}. "
-    return _went_wrong(profile, "failed", text, "look at the end of the job's own output")
+    return _failure_reason(profile, "failed", text, "look at the end of the job's own output")
 
 
-def _went_wrong(profile: Profile, state: State, text: str, step: str) -> Reason:
+def _failure_reason(profile: Profile, state: State, text: str, step: str) -> Reason:
     """A job that went wrong: what is known of its programs, and of data that did not arrive."""
     job = profile.job
     if not (job.kept or job.failures):
-        return Reason(state=state, paragraph=_joined(text, _steps_told(profile)), next_step=step)
+        return Reason(state=state, paragraph=_joined(text, _failed_programs(profile)), next_step=step)
     return Reason(
         state=state,
-        paragraph=_joined(text, _steps_told(profile), _where_data_lie(job)),
+        paragraph=_joined(text, _failed_programs(profile), _data_location(job)),
         next_step=f"forebay clean {job.id}" if job.kept and job.left else step,
     )
 
@@ -212,12 +214,12 @@ def _write_failed(profile: Profile, _found: Sequence[Finding]) -> Reason:
 
 def _undelivered(profile: Profile, _found: Sequence[Finding]) -> Reason:
     job = profile.job
-    text = f"{_named(job)} itself succeeded. {_where_data_lie(job)}"
+    text = f"{_named(job)} itself succeeded. {_data_location(job)}"
     step = f"forebay clean {job.id}" if job.left else None
     return Reason(state="undelivered", paragraph=text, next_step=step)
 
 
-def _where_data_lie(job: Job) -> str:
+def _data_location(job: Job) -> str:
     first = f": {job.failures[0]}" if job.failures else ""
     more = f" (and {count(len(job.failures) - 1)} more)" if len(job.failures) > 1 else ""
     where = f" Nothing was deleted: the data are in {job.kept}." if job.kept else ""
@@ -226,7 +228,7 @@ def _where_data_lie(job: Job) -> str:
     return f"Not all data were staged out{first}{more}.{where}"
 
 
-def _steps_told(profile: Profile) -> str:
+def _failed_programs(profile: Profile) -> str:
     """Programs that did not end as they should."""
     told = []
     for program in profile.programs:
@@ -249,19 +251,19 @@ def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:
     if not all(program.finished for program in profile.programs):
         text = f"{_named(profile.job)} ended with status 0, but some of its programs did not exit properly."
         step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
-        return Reason(state="failed", paragraph=_joined(text, _steps_told(profile)), next_step=step)
-    return _what_it_waited_for(profile, f"{_named(profile.job)} ended well. ", found)
+        return Reason(state="failed", paragraph=_joined(text, _failed_programs(profile)), next_step=step)
+    return _io_reason(profile, f"{_named(profile.job)} ended well. ", found)
 
 
-def _what_it_waited_for(profile: Profile, before: str, found: Sequence[Finding]) -> Reason:
+def _io_reason(profile: Profile, before: str, found: Sequence[Finding]) -> Reason:
     return Reason(
         state="ended",
         paragraph=before + paragraph(profile, found),
-        next_step=_next(profile, _worth(found)),
+        next_step=_next(profile, _significant(found)),
     )
 
 
-def _worth(found: Sequence[Finding]) -> list[Finding]:
+def _significant(found: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in found if finding.level != "note"]
 
 

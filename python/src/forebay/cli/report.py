@@ -77,7 +77,7 @@ def command(
     storage = read_machine(machine) if machine else None
     profiles = sources.open_profiles(list(sources_), records.state_directory(os.environ))
     if html is None and not as_json and len(profiles) == 1:
-        html = _page_beside(profiles[0])
+        html = _page_of_record(profiles[0])
     _print_jobs(profiles, storage, advice, html, pdf, as_json)
 
 
@@ -118,7 +118,7 @@ def _print_study(
         click.echo(f"page: {tuning.write_page(study.directory)}", err=True)
 
 
-def _page_beside(profile: Profile) -> Path | None:
+def _page_of_record(profile: Profile) -> Path | None:
     """Where the page of a record goes: into it, if that may be written."""
     folder = Path(profile.path)
     is_record = folder.is_dir() and (folder / "job.json").is_file() and os.access(folder, os.W_OK)

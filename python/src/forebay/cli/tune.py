@@ -18,7 +18,7 @@ from forebay.profiles.machine import find_machine
 from forebay.tune.budget import read_budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import PLACES
-from forebay.tune.study_setup import Wanted, study_directory
+from forebay.tune.study_setup import TuneRequest, study_directory
 
 STRATEGIES = ("tpe", "greedy", "random")
 SUBMITTED_TO = ("slurm", "lsf", "pbs", "flux", "local")
@@ -119,7 +119,7 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
         raise TuneError(
             "--json prints the figures of a tuning, which --dry-run does not make", "leave one out"
         )
-    wanted = _wanted(script, arguments, options)
+    wanted = _tune_request(script, arguments, options)
     if options["submit_to"]:
         from forebay.cli.tune_submit import submit
 
@@ -134,9 +134,9 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
         raise _interrupted(wanted, stop) from stop
 
 
-def _wanted(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -> Wanted:
+def _tune_request(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -> TuneRequest:
     on = options["on"]
-    return Wanted(
+    return TuneRequest(
         script=script,
         arguments=list(arguments) or None,
         budget=read_budget(options["budgets"]) if options["budgets"] else None,
@@ -189,7 +189,7 @@ def _signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _tune(wanted: Wanted, as_json: bool) -> None:
+def _tune(wanted: TuneRequest, as_json: bool) -> None:
     from rich.console import Console
 
     from forebay.report import tuning as report
@@ -208,17 +208,17 @@ def _tune(wanted: Wanted, as_json: bool) -> None:
         click.echo(f"page: {page}", err=True)
 
 
-def _show_space(wanted: Wanted) -> None:
+def _show_space(wanted: TuneRequest) -> None:
     from forebay.cli.tune_space import print_space
-    from forebay.tune.tuning import look
+    from forebay.tune.tuning import preview
 
     with _signals():
         with progress() as listener:
-            looked = look(wanted, listener)
-        print_space(looked)
+            previews = preview(wanted, listener)
+        print_space(previews)
 
 
-def _interrupted(wanted: Wanted, stop: Interrupted) -> Refused:
+def _interrupted(wanted: TuneRequest, stop: Interrupted) -> Refused:
     """Tells the best until now; it is not proven."""
     from forebay.tune.tuning import best_so_far
 

@@ -31,11 +31,11 @@ class Lines:
         """One sentence for the user."""
         self._print(f"forebay: {text}")
 
-    def place_begins(self, place: Place) -> None:
+    def storage_started(self, place: Place) -> None:
         """From here on runs are those of this place."""
         self._print(f"forebay: on {PLACE_NAMES[place]}")
 
-    def run_begins(self, number: int, of: int, step: Step) -> None:
+    def run_started(self, number: int, of: int, step: Step) -> None:
         """Remembers the step; the line follows when the run has ended."""
         self.number, self.of, self.step = number, of, step
 
@@ -62,9 +62,9 @@ class Bar(Lines):
         self.moving = moving
         self.task = moving.add_task("", total=None)
 
-    def run_begins(self, number: int, of: int, step: Step) -> None:
+    def run_started(self, number: int, of: int, step: Step) -> None:
         """Shows what is tried, and why."""
-        super().run_begins(number, of, step)
+        super().run_started(number, of, step)
         tried = f"{described(step.configuration)}: {step.reason}" if step.configuration else step.reason
         self.moving.update(self.task, completed=number - 1, total=of, description=tried)
 

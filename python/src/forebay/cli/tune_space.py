@@ -9,10 +9,10 @@ from rich.console import Console
 
 from forebay.tune.listener import PLACE_NAMES
 from forebay.tune.model import Plan, described
-from forebay.tune.tuning import Looked
+from forebay.tune.tuning import Preview
 
 
-def print_space(found: Sequence[Looked]) -> None:
+def print_space(found: Sequence[Preview]) -> None:
     """Settings with their values and reasons; what is not tried, and why; what would be tried first."""
     console = Console(highlight=False, markup=False, emoji=False)
     for looked in found:

@@ -11,12 +11,12 @@ from forebay import series_client
 from forebay.tune import study_setup
 from forebay.tune.budget import RUNS_DEFAULT, Budget
 from forebay.tune.job_script import script
-from forebay.tune.study_setup import Wanted, study_directory
+from forebay.tune.study_setup import TuneRequest, study_directory
 from forebay.tune.submitting import submit as submit_job
 from forebay.tune.submitting import wall_time_s
 
 
-def submit(wanted: Wanted, executor: str, *, render_only: bool) -> None:
+def submit(wanted: TuneRequest, executor: str, *, render_only: bool) -> None:
     """Submits our command line, without --submit; with `render_only` shows the job's script."""
     job = script.read(wanted.script, study_setup.known_options(wanted))
     budget = wanted.budget or Budget(runs=wanted.trials or RUNS_DEFAULT)

@@ -38,7 +38,7 @@ def _lines(metadata: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in metadata.splitlines() if "=" in line)
 
 
-def are_told(metadata: str) -> bool:
+def is_by_forebay(metadata: str) -> bool:
     """Whether Forebay wrote the log."""
     return "forebay" in _lines(metadata)
 
@@ -46,23 +46,23 @@ def are_told(metadata: str) -> bool:
 def mpi(metadata: str) -> str | None:
     """What the MPI calls itself, if Forebay wrote the log."""
     text = _lines(metadata).get("mpi")
-    return None if text is None or not are_told(metadata) else unquote(text)
+    return None if text is None or not is_by_forebay(metadata) else unquote(text)
 
 
 def job(metadata: str) -> str | None:
     """Forebay's id of the job, if Forebay wrote the log."""
-    return _lines(metadata).get("forebay_job") if are_told(metadata) else None
+    return _lines(metadata).get("forebay_job") if is_by_forebay(metadata) else None
 
 
 def left_out(metadata: str) -> int:
     """Number of hints for which there was no room."""
-    return int(_lines(metadata).get(LEFT_OUT, "0")) if are_told(metadata) else 0
+    return int(_lines(metadata).get(LEFT_OUT, "0")) if is_by_forebay(metadata) else 0
 
 
 def of_files(metadata: str) -> dict[int, Hints]:
     """The hints of each file, by Darshan's id; empty if Darshan itself wrote the log."""
     found: dict[int, Hints] = {}
-    if not are_told(metadata):
+    if not is_by_forebay(metadata):
         return found
     lines = _lines(metadata)
     members = {key: member for member, key in KEYS.items()}

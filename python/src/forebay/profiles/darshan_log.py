@@ -129,7 +129,7 @@ def _notes(log: darshan_messages.Log) -> list[str]:
     lost = darshan_hints.left_out(log.metadata)
     if lost:
         notes.append(f"{lost} hints found no room in this log; Forebay's own record has them.")
-    if "MPI-IO" in log.modules and not darshan_hints.are_told(log.metadata):
+    if "MPI-IO" in log.modules and not darshan_hints.is_by_forebay(log.metadata):
         notes.append("Darshan does not record which hints were in force.")
     return notes
 

@@ -39,7 +39,7 @@ def _text(chars) -> str:
     return ffi.string(chars).decode(errors="backslashreplace")
 
 
-def _said_since(position: int) -> str:
+def _output_since(position: int) -> str:
     said = os.pread(2, 4096, position).decode(errors="replace")
     return " ".join(said.split())
 
@@ -145,7 +145,7 @@ def _module(log, info, name: str, names: dict[int, str], wall_s: float) -> raw.M
         elif name in ("DXT_POSIX", "DXT_MPIIO"):
             _trace(log, info.idx, name, wall_s, module)
     except Unreadable:
-        module.lost = _said_since(position) or "no reason given"
+        module.lost = _output_since(position) or "no reason given"
     return module
 
 
@@ -164,7 +164,7 @@ def _names(log) -> dict[int, str]:
     found, count = ffi.new("struct darshan_name_record **"), ffi.new("int *")
     position = os.lseek(2, 0, os.SEEK_END)
     library.darshan_log_get_name_records(log, found, count)  # which tells a failure in words only
-    if _said_since(position):
+    if _output_since(position):
         raise Unreadable
     return {found[0][number].id: _text(found[0][number].name) for number in range(count[0])}
 

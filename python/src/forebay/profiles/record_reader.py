@@ -133,7 +133,7 @@ def _read_job(directory: Path, notes: list[str]) -> Job:
             f"job.json has format {job.forebay_job}; {record_schema.JOB_FORMAT} is known here: "
             "the rest is left out."
         )
-    read = _job(job, _is_left(directory, job.id))
+    read = _job(job, _has_allocation(directory, job.id))
     read.failed_writes = _failed_writes(directory / "failed-writes", notes)
     return read
 
@@ -162,7 +162,7 @@ def _failed_writes(path: Path, notes: list[str]) -> list[FailedWrite]:
     return sorted(found.values(), key=lambda failed: failed.unix_us)
 
 
-def _is_left(directory: Path, identity: str) -> bool:
+def _has_allocation(directory: Path, identity: str) -> bool:
     """A job that holds an allocation has a file, named after it, in the directory above the records."""
     return any(directory.absolute().parent.parent.glob(f"{glob.escape(identity)}-*@*.json"))
 

@@ -126,12 +126,12 @@ def _darshan_job(newest: Path, entries: list[Path]) -> Profile:
             continue
         if part.job.id == first.job.id:
             parts.append(part)
-    joined = _joined(sorted(parts, key=lambda part: part.job.started_unix_s or 0.0), newest.parent)
+    joined = _merged(sorted(parts, key=lambda part: part.job.started_unix_s or 0.0), newest.parent)
     joined.notes.extend(notes)
     return joined
 
 
-def _joined(parts: list[Profile], directory: Path) -> Profile:
+def _merged(parts: list[Profile], directory: Path) -> Profile:
     """Several logs of one job as one profile; its time runs from the first begin to the last end."""
     if len(parts) == 1:
         return parts[0]

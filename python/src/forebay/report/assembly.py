@@ -34,7 +34,10 @@ class Advised:
 
 def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobReport]:
     """The report of each job; charts of programs that are shown side by side share their axes."""
-    scenes = [[Scene(one.profile, program, machine) for program in _weighty(one.profile)] for one in jobs]
+    scenes = [
+        [Scene(one.profile, program, machine) for program in _programs_with_most_io(one.profile)]
+        for one in jobs
+    ]
     for side_by_side in zip_longest(*scenes):
         peers = [scene for scene in side_by_side if scene]
         for scene in peers:
@@ -43,7 +46,7 @@ def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobRep
     return [_job_report(*one) for one in zip(jobs, scenes, labels, strict=True)]
 
 
-def _weighty(profile: Profile) -> list[Program]:
+def _programs_with_most_io(profile: Profile) -> list[Program]:
     """The programs with most time in I/O, in the order in which they ran."""
     programs = profile.programs
     if len(programs) > PROGRAMS_MAX:
@@ -88,7 +91,7 @@ def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
 
 
 def _program_name(program: Program) -> str:
-    name = job.told_program(program)
+    name = job.program_text(program)
     ranks = f", {quantities.count(program.ranks)} ranks" if (program.ranks or 0) > 1 else ""
     return f"{name}{ranks}, {quantities.duration(program.wall_s)}"
 

@@ -151,11 +151,11 @@ def _chapters(jobs: list[JobReport]):
 
 def _contents(rows: list[Row], chapters: list[dict], advice: bool) -> list[tuple[str, str]]:
     places = [("advice", "What to do")] if advice else []
-    places += _places(rows)
+    places += _navigation(rows)
     if len(chapters) == 1:
-        return places + _places(chapters[0]["rows"])
+        return places + _navigation(chapters[0]["rows"])
     return places + [(f"program-{number}", chapter["name"]) for number, chapter in enumerate(chapters, 1)]
 
 
-def _places(rows: list[Row]) -> list[tuple[str, str]]:
+def _navigation(rows: list[Row]) -> list[tuple[str, str]]:
     return [(row.anchors[0], row.sections[0].name) for row in rows]

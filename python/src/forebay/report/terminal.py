@@ -94,12 +94,12 @@ def _program(profile: Profile, program: Program, several: bool, width: int) -> R
     shares = time_spent.slowest_rank(profile, program)
     rows: list[RenderableType] = [""] if several or shares else []
     if several:
-        rows.append(Text(shown(job.told_program(program)), style="bold"))
+        rows.append(Text(shown(job.program_text(program)), style="bold"))
     if shares:
         cells = min(BAR_CELLS, width - len(BAR_NAME))
         rows += [
             Text.assemble(BAR_NAME, _bar(shares, cells)),
-            Padding(_told_parts(shares), (0, 0, 0, len(BAR_NAME))),
+            Padding(_parts_text(shares), (0, 0, 0, len(BAR_NAME))),
         ]
     return Group(*rows)
 
@@ -110,7 +110,8 @@ def _figures(scene: Scene) -> RenderableType:
     for layer in scene.layers[:2]:
         sums = scene.totals(layer)
         layers.add_row(
-            layer, *(_way(name, one) for name, one in (("written", sums.write), ("read", sums.read)))
+            layer,
+            *(_direction_text(name, one) for name, one in (("written", sums.write), ("read", sums.read))),
         )
     best = top_performance(scene.program)
     speed = (
@@ -128,7 +129,7 @@ def _bar(shares: dict[str, float], cells: int) -> Text:
     return text
 
 
-def _told_parts(shares: dict[str, float]) -> Text:
+def _parts_text(shares: dict[str, float]) -> Text:
     named = [
         f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.percent(share)}"
         for ink, share in shares.items()
@@ -137,7 +138,7 @@ def _told_parts(shares: dict[str, float]) -> Text:
     return Text(", ".join(named))
 
 
-def _way(name: str, traffic: metrics.TrafficTotals) -> Text:
+def _direction_text(name: str, traffic: metrics.TrafficTotals) -> Text:
     if not traffic.calls:
         return Text(f"nothing {name}")
     mean = traffic.bytes / traffic.calls if traffic.bytes is not None else None

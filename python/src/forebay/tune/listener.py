@@ -16,10 +16,10 @@ class Listener(Protocol):
     def says(self, text: str) -> None:
         """One sentence for the user."""
 
-    def place_begins(self, place: Place) -> None:
+    def storage_started(self, place: Place) -> None:
         """From here on runs are those of this place."""
 
-    def run_begins(self, number: int, of: int, step: Step) -> None:
+    def run_started(self, number: int, of: int, step: Step) -> None:
         """Run `number` of this place's at most `of`."""
 
     def run_ended(self, run: Run, ratio: float | None, best: float | None) -> None:

@@ -19,10 +19,10 @@ from forebay.tune.job_script.script import JobScript
 from forebay.tune.listener import PLACE_NAMES, Listener
 from forebay.tune.model import Configuration, Place, Run, Verdict, key
 from forebay.tune.study import Study
-from forebay.tune.study_setup import Wanted
+from forebay.tune.study_setup import TuneRequest
 
 
-def check_writable(study: Study, wanted: Wanted) -> None:
+def check_writable(study: Study, wanted: TuneRequest) -> None:
     """TuneError if the tuned script's name is taken by a file that is not as we wrote it."""
     path = output_path(study)
     if wanted.output and wanted.output.absolute() != path:
@@ -64,7 +64,7 @@ def write(study: Study, job: JobScript, listener: Listener) -> None:
 
 def _text(study: Study, job: JobScript, tuned: dict[Place, Verdict]) -> str:
     by_place = {
-        place: (study.plans[place], _acting(study, place, verdict), _said(study, place, verdict))
+        place: (study.plans[place], _acting(study, place, verdict), _sentence(study, place, verdict))
         for place, verdict in tuned.items()
     }
     profile = _last_profile(study, next(iter(tuned)), {})
@@ -83,7 +83,7 @@ def _acting(study: Study, place: Place, verdict: Verdict) -> Configuration:
     return {name: value for name, value in verdict.recommended.items() if name not in always_idle}
 
 
-def _said(study: Study, place: Place, verdict: Verdict) -> str:
+def _sentence(study: Study, place: Place, verdict: Verdict) -> str:
     emulated = f" (emulated: {study.head.emulated})" if study.head.emulated else ""
     return f"On {PLACE_NAMES[place]}{emulated}: {verdict.reason}."
 

@@ -18,7 +18,7 @@ from forebay.quantities import count, percent
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Configuration, Guess, Machine, Parameter, Place, Plan, Refusal, key
 from forebay.tune.script_forms import choose, per_file
-from forebay.tune.settings import ALL, Around, named
+from forebay.tune.settings import ALL, SettingContext, named
 from forebay.tune.settings.job_view import Files, Job, head_of, is_created
 from forebay.tune.settings.seed_configurations import guesses
 
@@ -71,8 +71,8 @@ def build(
     )
     return Space(
         parameters=parameters,
-        refusals=(*_left_out(view), *_joined(refusals)),
-        guesses=_kept(guesses(parameters, patterns), parameters, machine),
+        refusals=(*_left_out(view), *_merged_refusals(refusals)),
+        guesses=_usable_guesses(guesses(parameters, patterns), parameters, machine),
         machine=machine,
     )
 
@@ -109,9 +109,11 @@ def forbidden(configuration: Configuration, plan: Plan) -> str | None:
 
 def _around(
     name: str, configuration: Configuration, parameters: dict[str, Parameter], machine: Machine
-) -> Around:
+) -> SettingContext:
     pattern = parameters[name].pattern
-    return Around(parameters=parameters, configuration=configuration, machine=machine, pattern=pattern)
+    return SettingContext(
+        parameters=parameters, configuration=configuration, machine=machine, pattern=pattern
+    )
 
 
 def _is_idle(name: str, kept: Configuration, parameters: dict[str, Parameter], machine: Machine) -> bool:
@@ -157,7 +159,7 @@ def _left_out(view: JobView) -> list[Refusal]:
     seen = {id(one.file) for one in view.files}
     refusals = []
     others = [one.file.path for one in view.files if one.mpiio is None]
-    for pattern, number in _most(others):
+    for pattern, number in _largest_groups(others):
         reason = f"{number} opened without MPI-IO: no hint reaches it"
         refusals.append(Refusal(setting="hints of MPI-IO", pattern=pattern, reason=reason))
     files = [file for program in view.profile.programs for file in program.files]
@@ -165,19 +167,19 @@ def _left_out(view: JobView) -> list[Refusal]:
     light = [file.path for file in files if id(file) not in seen and "MPI-IO" in file.layers]
     light = [path for path in light if file_pattern(path) not in looked_at]
     if light:
-        names = ", ".join(pattern for pattern, _ in _most(light)[:NAMED_MAX])
+        names = ", ".join(pattern for pattern, _ in _largest_groups(light)[:NAMED_MAX])
         reason = f"{count(len(light))} file(s) ({names}) take under {percent(FILE_SHARE_MIN)} of the run each"
         refusals.append(Refusal(setting="all", pattern=None, reason=reason))
     return refusals
 
 
-def _most(paths: list[str]) -> list[tuple[str, str]]:
+def _largest_groups(paths: list[str]) -> list[tuple[str, str]]:
     """Patterns of the paths, and how many files each has, in words."""
     patterns = [file_pattern(path) for path in paths]
     return [(one, f"{count(patterns.count(one))} file(s)") for one in dict.fromkeys(patterns)]
 
 
-def _joined(refusals: list[Refusal]) -> list[Refusal]:
+def _merged_refusals(refusals: list[Refusal]) -> list[Refusal]:
     """Settings that are refused for one reason are told together."""
     groups: dict[tuple[str | None, str], list[str]] = {}
     for one in refusals:
@@ -188,7 +190,9 @@ def _joined(refusals: list[Refusal]) -> list[Refusal]:
     ]
 
 
-def _kept(found: list[Guess], parameters: tuple[Parameter, ...], machine: Machine) -> tuple[Guess, ...]:
+def _usable_guesses(
+    found: list[Guess], parameters: tuple[Parameter, ...], machine: Machine
+) -> tuple[Guess, ...]:
     """Guesses that differ in effect, and may be run."""
     plan = Plan(
         parameters=parameters, refusals=(), guesses=(), machine=machine, strategy="", seed=0, runs_max=0

@@ -70,7 +70,7 @@ class StorageTuning:
                     verdict = earlier
         self.study.append_verdict(self.place, verdict)
 
-    def look(self) -> tuple[Verdict | None, Plan | None]:
+    def preview(self) -> tuple[Verdict | None, Plan | None]:
         """What the default run alone tells: a verdict, or what would be tried."""
         with self._series():
             self._run_default()
@@ -79,7 +79,7 @@ class StorageTuning:
 
     @contextmanager
     def _series(self) -> Iterator[None]:
-        self.listener.place_begins(self.place)
+        self.listener.storage_started(self.place)
         log = self.study.directory / "forebay.log"
         options = series_options(self.study, self.place, self.workplace, self.job)
         with Series(options, self.job.path, log=log, arguments=self.study.head.arguments) as series:
@@ -97,7 +97,7 @@ class StorageTuning:
 
     def _run(self, step: Step, *, is_default: bool = False) -> Run:
         """Does the step; its run is in the study before anything else is done."""
-        self.listener.run_begins(len(self._runs()) + 1, self.runs_max, step)
+        self.listener.run_started(len(self._runs()) + 1, self.runs_max, step)
         most_s = self._first_limit_s() if is_default else self._limit_s(step)
         run = self.runner.run(step, limit_s=most_s, trace=is_default and self._is_to_be_traced())
         self.study.append_run(run)

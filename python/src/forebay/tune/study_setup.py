@@ -21,7 +21,7 @@ from forebay.tune.model import PLACES, Place
 from forebay.tune.study import FILE_NAME, Head, Objective, Study
 
 
-class Wanted(msgspec.Struct, kw_only=True):
+class TuneRequest(msgspec.Struct, kw_only=True):
     """What the user asks for. None: as the study has it, or the default."""
 
     script: Path
@@ -44,7 +44,7 @@ class Wanted(msgspec.Struct, kw_only=True):
     options: list[str] | None = None  # of `forebay run`
 
 
-#: Members of Wanted and Head that must not change from one tuner of a study to the next.
+#: Members of TuneRequest and Head that must not change from one tuner of a study to the next.
 _FIXED = (
     "arguments",
     "places",
@@ -59,15 +59,15 @@ _FIXED = (
 )
 
 
-def study_directory(wanted: Wanted) -> Path:
+def study_directory(wanted: TuneRequest) -> Path:
     """JOB.tune: in the script's directory, or here if nothing can be written there."""
     if wanted.study:
         return wanted.study.absolute()
     script = wanted.script.absolute()
-    return _beside(script) / f"{script.stem}.tune"
+    return _default_parent(script) / f"{script.stem}.tune"
 
 
-def _beside(script: Path) -> Path:
+def _default_parent(script: Path) -> Path:
     return script.parent if os.access(script.parent, os.W_OK) else Path.cwd()
 
 
@@ -80,7 +80,7 @@ def has_study(directory: Path) -> bool:
         return False
 
 
-def known_options(wanted: Wanted) -> list[str]:
+def known_options(wanted: TuneRequest) -> list[str]:
     """Options of `forebay run`: those given, else those of the study."""
     directory = study_directory(wanted)
     if wanted.options is not None:
@@ -88,7 +88,7 @@ def known_options(wanted: Wanted) -> list[str]:
     return Study.open(directory).head.options if has_study(directory) else []
 
 
-def open_study(wanted: Wanted, script: JobScript) -> Study:
+def open_study(wanted: TuneRequest, script: JobScript) -> Study:
     """The study to write: that of the directory if there is one, else a new one.
 
     One that holds failed runs only is begun again where it does not fit. TuneError if the one that is there
@@ -112,7 +112,7 @@ def open_study(wanted: Wanted, script: JobScript) -> Study:
     return study
 
 
-def _check_same(study: Study, wanted: Wanted, script: JobScript) -> None:
+def _check_same(study: Study, wanted: TuneRequest, script: JobScript) -> None:
     head = study.head
     if head.script_digest != script.digest:
         what = "has changed since" if head.script == str(script.path) else f"is not {head.script}"
@@ -133,10 +133,10 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _head(wanted: Wanted, script: JobScript) -> Head:
+def _head(wanted: TuneRequest, script: JobScript) -> Head:
     given = {name: getattr(wanted, name) for name in (*_FIXED, "time_factor", "budget")}
     given = {name: value for name, value in given.items() if value is not None}
-    output = wanted.output or _beside(script.path) / f"{script.path.stem}.tuned{script.path.suffix}"
+    output = wanted.output or _default_parent(script.path) / f"{script.path.stem}.tuned{script.path.suffix}"
     return Head(
         script=str(script.path),
         script_digest=script.digest,
@@ -155,7 +155,7 @@ def emulation(options: list[str]) -> Machine | None:
     return read_machine(Path(values["--pfs-model"])) if "--pfs-model" in values else None
 
 
-def _places(wanted: Wanted, script: JobScript) -> list[Place]:
+def _places(wanted: TuneRequest, script: JobScript) -> list[Place]:
     """All that the script can run in, the file system first."""
     can: list[Place] = [place for place in PLACES if place == "file-system" or script.burst_buffer]
     for place in wanted.places or []:

@@ -21,13 +21,13 @@ from forebay.tune.model import Place, Plan, Run, Verdict
 from forebay.tune.runs.run_directory import RunDirectory
 from forebay.tune.storage_tuning import BudgetOver, StorageTuning
 from forebay.tune.study import Reason, Study
-from forebay.tune.study_setup import Wanted
+from forebay.tune.study_setup import TuneRequest
 
 _KEPT = "what was measured until now is kept; the same command goes on"
 _MORE = "a larger --budget, or --trials N, goes on"
 
 
-def tune(wanted: Wanted, listener: Listener) -> Study:
+def tune(wanted: TuneRequest, listener: Listener) -> Study:
     """Tunes the job, or resumes its study; returns the study at the end, closed.
 
     TuneError if it cannot be tuned. At a signal, which must arrive as KeyboardInterrupt, the study is left so
@@ -59,7 +59,7 @@ def _ending(study: Study) -> Iterator[None]:
         raise told from error
 
 
-def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener) -> tuple[Reason, str]:
+def _carry_out(study: Study, job: JobScript, wanted: TuneRequest, listener: Listener) -> tuple[Reason, str]:
     open_places = [one for one in study.head.places if _is_open(study, one, wanted)]
     budget = _budget(study, wanted)
     clock = _clock(study, job, budget)
@@ -78,7 +78,7 @@ def _carry_out(study: Study, job: JobScript, wanted: Wanted, listener: Listener)
     return "done", "each place has its verdict"
 
 
-def _is_open(study: Study, place: Place, wanted: Wanted) -> bool:
+def _is_open(study: Study, place: Place, wanted: TuneRequest) -> bool:
     """A verdict stays, unless more runs are asked for, or are given to one that lacked them."""
     if wanted.trials is not None or not study.settled(place):
         return True
@@ -96,7 +96,7 @@ def _workplace(study: Study, job: JobScript) -> Iterator[RunDirectory]:
         shutil.rmtree(workplace.directory, ignore_errors=True)
 
 
-def _budget(study: Study, wanted: Wanted) -> Budget:
+def _budget(study: Study, wanted: TuneRequest) -> Budget:
     """Of the whole study. So many trials more are a budget of their own; a time counts if it is given."""
     if wanted.trials is not None:
         given = wanted.budget or Budget()
@@ -110,7 +110,7 @@ def _clock(study: Study, job: JobScript, budget: Budget) -> Clock:
     return Clock(None if limit_s is None else max(0.0, limit_s - _job_s(study.runs)))
 
 
-def _share(study: Study, budget: Budget, clock: Clock, wanted: Wanted, places: Sequence[Place]) -> Share:
+def _share(study: Study, budget: Budget, clock: Clock, wanted: TuneRequest, places: Sequence[Place]) -> Share:
     """For the first of the places that are still to come, an equal share of what they have together.
 
     What an interrupted tuner did in them counts in it, so that the same command shares as it did then; but
@@ -133,7 +133,7 @@ def _job_s(runs: Sequence[Run]) -> float:
     return sum(run.job_s or 0.0 for run in runs)
 
 
-class Looked(msgspec.Struct, frozen=True):
+class Preview(msgspec.Struct, frozen=True):
     """What the default run alone tells of a place."""
 
     place: Place
@@ -141,7 +141,7 @@ class Looked(msgspec.Struct, frozen=True):
     plan: Plan | None
 
 
-def look(wanted: Wanted, listener: Listener) -> list[Looked]:
+def preview(wanted: TuneRequest, listener: Listener) -> list[Preview]:
     """What would be tried in each place, and why.
 
     The job is run once in each, as it is; that is kept in the study, and not repeated when it is tuned.
@@ -149,20 +149,22 @@ def look(wanted: Wanted, listener: Listener) -> list[Looked]:
     """
     job = script.read(wanted.script, study_setup.known_options(wanted))
     with study_setup.open_study(wanted, job) as study, _ending(study):
-        found = [_looked(study, job, wanted, place, listener) for place in study.head.places]
+        found = [_preview_storage(study, job, wanted, place, listener) for place in study.head.places]
         study.append_end("stopped", "only looked at what can be set")
     return found
 
 
-def _looked(study: Study, job: JobScript, wanted: Wanted, place: Place, listener: Listener) -> Looked:
+def _preview_storage(
+    study: Study, job: JobScript, wanted: TuneRequest, place: Place, listener: Listener
+) -> Preview:
     plan = study.plans.get(place)
     if plan is not None or study.settled(place):
-        return Looked(place, study.verdicts.get(place) if plan is None else None, plan)
+        return Preview(place, study.verdicts.get(place) if plan is None else None, plan)
     budget = _budget(study, wanted)
     share = _share(study, budget, _clock(study, job, budget), wanted, study.head.places)
     with _workplace(study, job) as workplace:
-        verdict, plan = StorageTuning(study, job, workplace, place, share, listener).look()
-    return Looked(place, verdict, plan)
+        verdict, plan = StorageTuning(study, job, workplace, place, share, listener).preview()
+    return Preview(place, verdict, plan)
 
 
 def best_so_far(directory: Path) -> list[str]:

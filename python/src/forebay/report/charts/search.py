@@ -25,7 +25,7 @@ AROUND_DEFAULT = (0.88, 1.12)
 _DIGITS = ((1, 1.2, 1.5, 2, 3, 4, 5, 6, 7, 8, 9), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1,))
 
 
-class Look(NamedTuple):
+class MarkerStyle(NamedTuple):
     """How a kind of run is marked."""
 
     name: str
@@ -34,20 +34,20 @@ class Look(NamedTuple):
 
 
 #: Shape and ink by what a run was for; no two share either the one or the other.
-LOOKS = {
-    "default": Look("default", "s", "muted"),
-    "guess": Look("guess", "^", "read"),
-    "search": Look("search", "o", "write"),
-    "final": Look("final round", "D", "chance"),
+MARKER_STYLES = {
+    "default": MarkerStyle("default", "s", "muted"),
+    "guess": MarkerStyle("guess", "^", "read"),
+    "search": MarkerStyle("search", "o", "write"),
+    "final": MarkerStyle("final round", "D", "chance"),
 }
-FAILED = Look("failed", "x", "problem")
+FAILED = MarkerStyle("failed", "x", "problem")
 
 
 class Mark(NamedTuple):
     """A run: `ratio` is its time over the default's, None if it failed; `best` that of the best so far."""
 
     run: int
-    kind: str  # of LOOKS
+    kind: str  # of MARKER_STYLES
     ratio: float | None
     hollow: bool = False
     best: float | None = None
@@ -132,13 +132,13 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _marks(axes, marks: Sequence[Mark]) -> None:
     area = 46 if len(marks) <= LARGE_MARKS_MAX else 20
-    for kind, look in LOOKS.items():
+    for kind, style in MARKER_STYLES.items():
         for hollow in (False, True):
             found = [m for m in marks if m.kind == kind and m.ratio and m.hollow == hollow]
-            face = "none" if hollow else stand_in(look.ink)
+            face = "none" if hollow else stand_in(style.ink)
             axes.scatter(
-                [m.run for m in found], [m.ratio for m in found], s=area, marker=look.marker, zorder=3,
-                facecolor=face, edgecolor=stand_in(look.ink), linewidth=1.2,
+                [m.run for m in found], [m.ratio for m in found], s=area, marker=style.marker, zorder=3,
+                facecolor=face, edgecolor=stand_in(style.ink), linewidth=1.2,
             )  # fmt: skip
     failed = [m.run for m in marks if m.ratio is None]
     axes.scatter(
@@ -170,14 +170,14 @@ def _proof(axes, proof: Interval) -> None:
 def _legend(figure, axes, columns: int) -> None:
     from matplotlib.lines import Line2D
 
-    def mark(look: Look, **other) -> Line2D:
-        ink = stand_in(look.ink)
+    def mark(style: MarkerStyle, **other) -> Line2D:
+        ink = stand_in(style.ink)
         return Line2D(
-            [], [], linestyle="", marker=look.marker, color=ink, markersize=6.5, label=look.name, **other
+            [], [], linestyle="", marker=style.marker, color=ink, markersize=6.5, label=style.name, **other
         )
 
-    handles = [mark(look) for look in LOOKS.values()]
-    handles.append(mark(Look("disturbed, no effect", "o", "muted"), fillstyle="none"))
+    handles = [mark(style) for style in MARKER_STYLES.values()]
+    handles.append(mark(MarkerStyle("disturbed, no effect", "o", "muted"), fillstyle="none"))
     handles.append(mark(FAILED, markeredgewidth=1.8))
     handles.append(Line2D([], [], color=stand_in("text"), linewidth=1.3, label="best so far"))
     figure.legend(

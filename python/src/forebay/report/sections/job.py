@@ -55,7 +55,7 @@ def name_of(profile: Profile) -> str:
     )
 
 
-def told_program(program: Program) -> str:
+def program_text(program: Program) -> str:
     """The program and its first arguments, which tell two runs of one program apart."""
     name = last_part(program.name) or "a program"
     arguments = shlex.join(program.arguments)

@@ -21,7 +21,7 @@ def section(scene: Scene) -> Section:
         lambda peer: max((v or 0 for values in _counted(peer).values() for v in values), default=0)
     )
     series = [Series(INKS[name], name, values) for name, values in counted.items() if any(values)]
-    about = "; ".join(f"{one.name}: {_told(one.values)}" for one in series)
+    about = "; ".join(f"{one.name}: {_values_text(one.values)}" for one in series)
     rows = [
         [Cell(operation), *(told(values[at]) for values in counted.values())]
         for at, operation in enumerate(OPERATIONS)
@@ -61,7 +61,7 @@ def _mpiio(sums: LayerTotals, collective: bool) -> list[int | None]:
     return [calls(sums.read), calls(sums.write)]
 
 
-def _told(values: list[int | None]) -> str:
+def _values_text(values: list[int | None]) -> str:
     named = zip(OPERATIONS, values, strict=True)
     return ", ".join(f"{operation} {quantities.count(value)}" for operation, value in named if value)
 

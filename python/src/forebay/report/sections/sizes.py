@@ -40,11 +40,11 @@ def _chart(scene: Scene, layer: LayerName, sums: LayerTotals):
     limit = scene.limit(
         lambda peer: max([n for way, _ in WAYS for n in _sizes(peer.totals(layer), way)], default=0)
     )
-    about = "; ".join(f"{one.name} {_told_classes(one.values)}" for one in series)
+    about = "; ".join(f"{one.name} {_classes_text(one.values)}" for one in series)
     return bars(SIZE_CLASS_NAMES, series, f"{layer}: calls by size in bytes", about, quantities.count, limit)
 
 
-def _told_classes(calls) -> str:
+def _classes_text(calls) -> str:
     return ", ".join(
         f"{name}: {quantities.count(n)}" for name, n in zip(SIZE_CLASS_NAMES, calls, strict=True) if n
     )
@@ -79,11 +79,11 @@ def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
 
 
 def _seen(sums: dict[LayerName, LayerTotals]) -> str:
-    told_layers = [text for layer, one in sums.items() if (text := _most(layer, one))]
+    told_layers = [text for layer, one in sums.items() if (text := _commonest_text(layer, one))]
     return " ".join(told_layers[:2]) or "No sizes of accesses are known."
 
 
-def _most(layer: LayerName, sums: LayerTotals) -> str | None:
+def _commonest_text(layer: LayerName, sums: LayerTotals) -> str | None:
     way, name = max(WAYS, key=lambda pair: sum(_sizes(sums, pair[0])))
     sizes = _sizes(sums, way)
     if not sizes:

@@ -72,12 +72,12 @@ def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: in
         if parts["still"] < wall_s * (1 - CHARTED_SHARE_MIN) or len(split) == 1
     ] or [(name, [Part("still", NAMES["still"], 1.0)]) for name, _ in split[:1]]
     about = "; ".join(
-        f"{name}: {', '.join(_told(part) for part in parts if part.share)}" for name, parts in rows
+        f"{name}: {', '.join(_part_text(part) for part in parts if part.share)}" for name, parts in rows
     )
     return bar_of_shares(rows, "Where the time went: share of the run time", about, width_px)
 
 
-def _told(part: Part) -> str:
+def _part_text(part: Part) -> str:
     return f"{part.name} {quantities.percent(part.share)}"
 
 

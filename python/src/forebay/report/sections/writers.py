@@ -28,7 +28,7 @@ def section(scene: Scene) -> Section:
             "Aggregators and writers",
             "No file was shared between ranks through MPI-IO, or written by several.",
         )
-    told_files = [file for file in files if _is_told(file)]
+    told_files = [file for file in files if _is_known(file)]
     with_writers = [file for file in files if file.writers][:CHARTS_MAX]
     rows = [_row(file) for file in files[:FILES_MAX]]
     rest = f"and {quantities.count(len(files) - FILES_MAX)} more" if len(files) > FILES_MAX else None
@@ -47,7 +47,7 @@ def shared(scene: Scene) -> list[File]:
     return sorted(files, key=lambda file: metrics.file_bytes(file) or 0, reverse=True)
 
 
-def _is_told(file: File) -> bool:
+def _is_known(file: File) -> bool:
     return bool(file.writers) or _writers(file) is not None or _aggregators(file.collective) is not None
 
 

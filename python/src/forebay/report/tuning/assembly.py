@@ -136,7 +136,7 @@ def _lines(study: StudyFigures) -> Iterator[Section]:
         return
     listings = [Listing(caption, lines) for caption, lines in added_lines(study)]
     facts = [
-        (f"set, {PLACE_NAMES[place.place]}", sentences.told_configuration(place.recommended))
+        (f"set, {PLACE_NAMES[place.place]}", sentences.configuration_text(place.recommended))
         for place in chosen
     ]
     if study.study.written:
@@ -153,7 +153,7 @@ def _search(study: StudyFigures, place: PlaceFigures) -> Iterator[Section]:
     if not broad:
         return
     counted = sum(run.status == "ok" for run in place.runs)
-    title = f"{sentences.told_runs(place.runs)}, of which {counted} count{'s' if counted == 1 else ''}."
+    title = f"{sentences.runs_text(place.runs)}, of which {counted} count{'s' if counted == 1 else ''}."
     yield Section(f"search-{place.place}", f"Search, {name}", title, broad, charts_narrow=narrow)
     strips, left_out = pictures.values(study, place)
     if strips:
@@ -237,7 +237,7 @@ def _runs(study: StudyFigures) -> Section:
     return Section(
         "runs",
         "Runs",
-        f"{sentences.told_runs(study.study.runs)}, each with its record in runs/.",
+        f"{sentences.runs_text(study.study.runs)}, each with its record in runs/.",
         tables=found,
     )
 

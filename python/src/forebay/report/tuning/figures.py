@@ -157,7 +157,7 @@ class PlaceFigures:
         ]
         return min(known)[1] if known else None
 
-    def bests(self) -> list[float | None]:
+    def best_values(self) -> list[float | None]:
         """After each run: the least median ratio of a configuration so far; 1 is the default."""
         so_far: dict[object, list[float]] = {}
         found: list[float | None] = []
@@ -239,14 +239,14 @@ class StudyFigures:
         """What one run of the job saves in this place."""
         return None if place.gain_s is None else place.gain_s * self.nodes / 3600
 
-    def is_lost_in_noise(self, place: PlaceFigures) -> bool:
+    def is_within_noise(self, place: PlaceFigures) -> bool:
         """Whether what the whole job gains is not told from the noise of its run times."""
         proof = place.job_proof
         return proof is not None and proof.low <= 1 <= proof.high
 
     def paid_after_runs(self, place: PlaceFigures) -> int | None:
         """Runs of the job after which the whole study has paid for itself; None: never, or not told."""
-        if self.is_lost_in_noise(place):
+        if self.is_within_noise(place):
             return None
         gain = self.gain_node_hours(place)
         return math.ceil(self.cost_node_hours / gain) if gain and gain > 0 else None

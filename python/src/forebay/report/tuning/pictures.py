@@ -8,7 +8,7 @@ from forebay.report.charts.search import NARROW_PX, WIDTH_PX, Interval, Mark, se
 from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import shown
 from forebay.report.tuning.figures import PlaceFigures, StudyFigures
-from forebay.report.tuning.sentences import told_pairing, told_runs
+from forebay.report.tuning.sentences import pairing_text, runs_text
 from forebay.tune.model import Parameter, Run
 
 #: Parameters that are drawn: those whose values differ most. The table of runs has all.
@@ -20,13 +20,13 @@ def search(study: StudyFigures, place: PlaceFigures) -> tuple[list[Chart], list[
     """The picture of a search, and the same for a narrow window. None without two times to compare."""
     if sum(ratio is not None for ratio in place.drawn_ratios) < 2:
         return [], []
-    marks = [_mark(*one) for one in zip(place.runs, place.drawn_ratios, place.bests(), strict=True)]
+    marks = [_mark(*one) for one in zip(place.runs, place.drawn_ratios, place.best_values(), strict=True)]
     proof = place.verdict.pairing if place.verdict else None
     interval = Interval(1 / proof.high, 1 / proof.ratio, 1 / proof.low) if proof and proof.interval else None
     failed = sum(mark.ratio is None for mark in marks)
-    paired = f" The final round: {told_pairing(proof)}." if proof else ""
+    paired = f" The final round: {pairing_text(proof)}." if proof else ""
     about = (
-        f"{told_runs(place.runs)}, {failed} failed; the {study.compared} of each over that of the default at "
+        f"{runs_text(place.runs)}, {failed} failed; the {study.compared} of each over that of the default at "
         f"the time, on a logarithmic axis.{paired} The table of all runs has each figure."
     )
     title = f"The {study.compared} of each run over that of the default at the time"

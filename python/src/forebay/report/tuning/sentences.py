@@ -18,7 +18,7 @@ ENDS = {
 }
 
 
-def told_configuration(configuration: Configuration) -> str:
+def configuration_text(configuration: Configuration) -> str:
     """What is set, in one line."""
     return ", ".join(f"{name}={value}" for name, value in configuration.items()) or "default"
 
@@ -42,16 +42,16 @@ def _recommended(place: PlaceFigures, where: str) -> str:
     default_s, tuned_s = (middle(place.sample(one).job_s) for one in (DEFAULT, place.recommended))
     proof = place.verdict.pairing
     if default_s is None or tuned_s is None:
-        return f"{where}: {told_configuration(place.recommended)}. {_closed(place.verdict.reason)}"
+        return f"{where}: {configuration_text(place.recommended)}. {_closed(place.verdict.reason)}"
     times = (
         f"{where} the job takes {quantities.duration(tuned_s)} in place of {quantities.duration(default_s)}"
     )
     if proof is None:
         return f"{times}. {_closed(place.verdict.reason)}"
     job = proof if is_job_time(place) else place.job_proof
-    parts = [f"{told_pairing(job)}"] if job else []
+    parts = [f"{pairing_text(job)}"] if job else []
     if not is_job_time(place):
-        parts.append(f"its I/O is {told_pairing(proof)}")
+        parts.append(f"its I/O is {pairing_text(proof)}")
     noise = "" if job and job.low > 1 else " What the whole job gains is not told from noise."
     return f"{times}: {'; '.join(parts)}.{noise}"
 
@@ -61,7 +61,7 @@ def is_job_time(place: PlaceFigures) -> bool:
     return all(run.seconds == run.job_s for run in place.sample(place.recommended).runs)
 
 
-def told_pairing(pairing: Pairing) -> str:
+def pairing_text(pairing: Pairing) -> str:
     """The ratio with its interval, and what it rests on."""
     pairs = f"{pairing.pairs} pair{'s' if pairing.pairs > 1 else ''}"
     if pairing.interval is None:
@@ -70,7 +70,7 @@ def told_pairing(pairing: Pairing) -> str:
     return f"{pairing.ratio:.2f} times as fast ({pairing.interval}, {pairs}, {confidence})"
 
 
-def told_runs(runs: Sequence[Run]) -> str:
+def runs_text(runs: Sequence[Run]) -> str:
     """How many."""
     return f"{quantities.count(len(runs))} run{'' if len(runs) == 1 else 's'}"
 
@@ -93,13 +93,13 @@ def _unfinished(place: PlaceFigures) -> str:
         tried = sum(1 for run in place.runs if run.configuration)
         others = f"; none of the {tried} runs with other settings counts" if tried else ""
         return f"the job takes {default} as it is{others}. Nothing is recommended."
-    ratio = min(one for one in place.bests() if one is not None)
+    ratio = min(one for one in place.best_values() if one is not None)
     found = (
         "nothing was quicker than the default"
         if ratio >= 1
         else f"the best took {ratio:.2f} of the default's time, which is not proven"
     )
-    return f"there is no verdict after {told_runs(place.runs)}; {found}."
+    return f"there is no verdict after {runs_text(place.runs)}; {found}."
 
 
 def ending(study: StudyFigures) -> str:
@@ -116,7 +116,7 @@ def payback(study: StudyFigures, place: PlaceFigures) -> str:
     runs = study.paid_after_runs(place)
     if runs is not None:
         return f"after {quantities.count(runs)} run{'s' if runs > 1 else ''} of the job"
-    if study.is_lost_in_noise(place):
+    if study.is_within_noise(place):
         return f"{quantities.UNKNOWN}: what the whole job gains is lost in its noise"
     return "never: it gains nothing" if place.verdict or not place.runs else quantities.UNKNOWN
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from forebay import quantities
 from forebay.report.document import Cell, Column, Table, told
 from forebay.report.tuning.figures import DEFAULT, PlaceFigures, Sample, StudyFigures, middle
-from forebay.report.tuning.sentences import PLACE_NAMES, node_hours, payback, told_configuration
+from forebay.report.tuning.sentences import PLACE_NAMES, configuration_text, node_hours, payback
 from forebay.tune.model import Parameter, Run
 
 STATES = {
@@ -163,7 +163,7 @@ def not_counted(study: StudyFigures) -> Table:
             Cell(PLACE_NAMES[run.place]),
             Cell(STATES[run.status]),
             Cell(run.reason or quantities.UNKNOWN),
-            Cell(told_configuration(run.configuration)),
+            Cell(configuration_text(run.configuration)),
         ]
         for run in study.study.runs
         if run.status != "ok"
@@ -197,7 +197,7 @@ def _run(run: Run, ratio: float | None) -> list[Cell]:
         Cell(_ratio(ratio), ratio),
         told(run.job_s, quantities.duration),
         told(run.io_s, quantities.duration),
-        Cell(told_configuration(run.configuration)),
+        Cell(configuration_text(run.configuration)),
         Cell("; ".join(_remarks(run))),
     ]
 

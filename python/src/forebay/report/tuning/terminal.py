@@ -35,5 +35,5 @@ def _cost(told: StudyFigures) -> str:
         for place in told.places
         if told.paid_after_runs(place) is not None
     ]
-    cost = f"{sentences.told_runs(told.study.runs)}, {sentences.node_hours(told.cost_node_hours)} node-hours"
+    cost = f"{sentences.runs_text(told.study.runs)}, {sentences.node_hours(told.cost_node_hours)} node-hours"
     return ". ".join([cost, *paid]) + "."

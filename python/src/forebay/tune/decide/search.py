@@ -105,7 +105,7 @@ def _search(
 
 
 def _step(search: _Search) -> Step | Verdict:
-    ended = _default(search) or _hopeless(search)
+    ended = _default(search) or _early_end(search)
     if ended is not None:
         return ended
     if not final_round.begun(search.history, search.runs, search.left):
@@ -130,7 +130,7 @@ def _default(search: _Search) -> Step | Verdict | None:
     return None
 
 
-def _hopeless(search: _Search) -> Verdict | None:
+def _early_end(search: _Search) -> Verdict | None:
     """Reasons to end before the runs are used up."""
     tried = search.history.trials
     if not search.plan.parameters:

@@ -33,7 +33,7 @@ def _has_effect(parameter: Parameter, value: str, default: Profile, trial: Profi
     seen = setting.is_seen(value, before, after)
     if seen is not None:
         return seen
-    shows = setting.is_in_calls and not setting.may_act_already(value, before)
+    shows = setting.is_in_calls and not setting.may_be_default_behaviour(value, before)
     return False if _is_denied(parameter, after) or (shows and _is_same(before, after)) else None
 
 

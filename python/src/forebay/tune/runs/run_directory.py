@@ -90,12 +90,12 @@ class RunDirectory:
 
         Raises TuneError if it is too large, or something cannot be read; then nothing is left.
         """
-        with _told("is not copied", "leave it out with --exclude if the job does not need it"):
-            found = entries(self.source, self._is_left_out)
+        with _as_tune_error("is not copied", "leave it out with --exclude if the job does not need it"):
+            found = entries(self.source, self._is_excluded)
             self._originals = dict(itertools.islice(found, ENTRIES_MAX + 1))
             self._must_fit()
             self.study.mkdir(parents=True, exist_ok=True)
-            self._put_aside()
+            self._retire_old_copy()
             unfinished = self.study / f"{_UNFINISHED}{os.getpid()}"
             try:
                 self._copy(self._originals, unfinished)
@@ -110,7 +110,9 @@ class RunDirectory:
 
         Raises TuneError if an original is no longer what was copied.
         """
-        with _told("cannot be made what it was before the run", "see that the job leaves nothing behind it"):
+        with _as_tune_error(
+            "cannot be made what it was before the run", "see that the job leaves nothing behind it"
+        ):
             for name, found in self._originals.items():
                 if is_directory(found):
                     self._open_directory(self.directory / name)
@@ -122,7 +124,7 @@ class RunDirectory:
             self._copy(changed, self.directory)
             self._states.update(self._seen(changed))
 
-    def _is_left_out(self, name: str) -> bool:
+    def _is_excluded(self, name: str) -> bool:
         path = self.source / name
         if path == self.study or (name.endswith(".tune") and path.is_dir()):
             return True
@@ -149,7 +151,7 @@ class RunDirectory:
             "or give the script a directory of its own",
         )
 
-    def _put_aside(self) -> None:
+    def _retire_old_copy(self) -> None:
         """A process that an earlier tuner left may write on in the old directory, but not in the new one."""
         if self.directory.exists():
             self.directory.rename(self.study / f"{_OLD}{os.getpid()}-{os.stat(self.directory).st_ino}")
@@ -228,7 +230,7 @@ def _state(path: Path) -> _State:
 
 
 @contextmanager
-def _told(what: str, hint: str) -> Iterator[None]:
+def _as_tune_error(what: str, hint: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -14,8 +14,8 @@ from forebay.tune.script_forms.rendering import Block, block
 
 #: What was tuned in a place: what to set there, {} to keep the default, and a comment.
 Tuned = tuple[Plan, Configuration, str]
-#: Parameter name -> what is said of it.
-_Said = dict[str, str]
+#: Parameter name -> the text of its gain.
+_GainTexts = dict[str, str]
 _FOLDED = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
 
 
@@ -52,23 +52,21 @@ def tuned_script(
     their place alone, and so does a line of the user's that is changed, if it can stand in a branch.
     """
     blocks = {place: block(script, plan, chosen, form) for place, (plan, chosen, _) in by_place.items()}
-    said = {place: _said(by_place[place][0], gains.get(place, {})) for place in by_place}
+    gain_texts = {place: _gain_texts(by_place[place][0], gains.get(place, {})) for place in by_place}
     shared = _shared(script, list(blocks.values()))
     own = {
         place: _comments([by_place[place][2]])
-        + _with_comments([line for line in made.lines if line not in shared], [said[place]])
+        + _with_comments([line for line in made.lines if line not in shared], [gain_texts[place]])
         for place, made in blocks.items()
     }
-    everywhere = _with_comments(shared, said.values())
-    if script.burst_buffer and any(_says_something(lines) for lines in own.values()):
+    everywhere = _with_comments(shared, gain_texts.values())
+    if script.burst_buffer and any(_has_code(lines) for lines in own.values()):
         branches = (own.get(place, []) for place in ("burst-buffer", "file-system"))
-        differing = syntax.on_burst_buffer(
-            script, *(lines if _says_something(lines) else [] for lines in branches)
-        )
+        differing = syntax.on_burst_buffer(script, *(lines if _has_code(lines) else [] for lines in branches))
         added = [*everywhere, *differing]
     else:
         added = [*(line for lines in own.values() for line in lines), *everywhere]
-    all_said = {name: text for one in said.values() for name, text in one.items()}
+    all_said = {name: text for one in gain_texts.values() for name, text in one.items()}
     changes = _changes(script, blocks)
     return _written(script, [*_comments(head), *added], _variables(blocks.values()), changes, all_said)
 
@@ -106,24 +104,24 @@ def _shared(script: JobScript, blocks: list[Block]) -> list[Line]:
     return [line for line in blocks[0].lines if all(line in other.lines for other in blocks[1:])]
 
 
-def _said(plan: Plan, gains: dict[str, str]) -> _Said:
+def _gain_texts(plan: Plan, gains: dict[str, str]) -> _GainTexts:
     texts = {one.name: gains.get(one.name) or gains.get(one.pattern or "*") for one in plan.parameters}
     return {name: text for name, text in texts.items() if text}
 
 
-def _with_comments(lines: list[Line], said: Iterable[_Said]) -> list[str]:
+def _with_comments(lines: list[Line], gain_texts: Iterable[_GainTexts]) -> list[str]:
     """A gain that several lines have together stands over the first of them."""
     result, above = [], set()
     for line in lines:
-        texts = [text for one in said for text in _gained(one, line.carries)]
+        texts = [text for one in gain_texts for text in _gained(one, line.carries)]
         result += _comments(TOGETHER if text in above else text for text in texts)
         above.update(texts)
         result.append(line.text)
     return result
 
 
-def _gained(said: _Said, carries: frozenset[str]) -> list[str]:
-    return list(dict.fromkeys(said[name] for name in sorted(carries) if name in said))
+def _gained(gain_texts: _GainTexts, carries: frozenset[str]) -> list[str]:
+    return list(dict.fromkeys(gain_texts[name] for name in sorted(carries) if name in gain_texts))
 
 
 def _comments(texts: Iterable[str]) -> list[str]:
@@ -132,22 +130,26 @@ def _comments(texts: Iterable[str]) -> list[str]:
     return [f"# {row}".rstrip() for line in lines for row in _FOLDED.wrap(line) or [""]]
 
 
-def _says_something(lines: list[str]) -> bool:
+def _has_code(lines: list[str]) -> bool:
     return any(not line.startswith("#") for line in lines)
 
 
 def _written(
-    script: JobScript, added: list[str], variables: set[str | None], changed: list[Change], said: _Said
+    script: JobScript,
+    added: list[str],
+    variables: set[str | None],
+    changed: list[Change],
+    gain_texts: _GainTexts,
 ) -> str:
     rows = script.text.split("\n")
     changes = {change.first: change for change in changed}
-    places = _places(script, variables)
+    places = _insertion_points(script, variables)
     result: list[str] = []
     at = 0
     while at <= len(rows):
         result += [places[at] + line for line in added] if at in places else []
         if at in changes:
-            result += [*_told(changes[at], rows, said), *changes[at].text.split("\n")]
+            result += [*_change_comments(changes[at], rows, gain_texts), *changes[at].text.split("\n")]
             at = changes[at].end
         else:
             result += rows[at : at + 1]
@@ -155,7 +157,7 @@ def _written(
     return "\n".join(result)
 
 
-def _places(script: JobScript, variables: set[str | None]) -> dict[int, str]:
+def _insertion_points(script: JobScript, variables: set[str | None]) -> dict[int, str]:
     """Indices of lines before which ours come: where commands begin, or behind what the script sets itself.
 
     Where all of its own lines stand in branches, none of them may be run: so at the beginning as well. Of
@@ -171,8 +173,8 @@ def _places(script: JobScript, variables: set[str | None]) -> dict[int, str]:
     return places
 
 
-def _told(change: Change, rows: list[str], said: _Said) -> list[str]:
+def _change_comments(change: Change, rows: list[str], gain_texts: _GainTexts) -> list[str]:
     """What the change gained, and the words as they were."""
-    indent = re.match(r"\s*", rows[change.first])[0] if said else ""
+    indent = re.match(r"\s*", rows[change.first])[0] if gain_texts else ""
     was = [f"# was: {row.strip()}" for row in rows[change.first : change.end]]
-    return [indent + line for line in [*_comments(_gained(said, change.carries)), *was]]
+    return [indent + line for line in [*_comments(_gained(gain_texts, change.carries)), *was]]

@@ -8,10 +8,10 @@ from forebay.tune.settings.collective_buffering import CollectiveBuffering
 from forebay.tune.settings.data_sieving import DataSieving, SievingBuffer
 from forebay.tune.settings.lustre import LfsStripeCount, LfsStripeSize
 from forebay.tune.settings.no_independent import NoIndependent
-from forebay.tune.settings.setting import Around, Setting
+from forebay.tune.settings.setting import Setting, SettingContext
 from forebay.tune.settings.striping_hints import StripingFactor, StripingUnit
 
-__all__ = ["ALL", "Around", "Setting", "named"]
+__all__ = ["ALL", "SettingContext", "Setting", "named"]
 
 #: In the order in which they are told. The burst buffer's own will join here.
 ALL: tuple[Setting, ...] = (

@@ -13,7 +13,7 @@ from forebay.profiles.model import File
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Files
-from forebay.tune.settings.setting import Around, Setting, positive
+from forebay.tune.settings.setting import Setting, SettingContext, positive
 
 VALUES_MAX = 7
 #: Lustre's smallest stripe unit: less has no work for two aggregators. Ours.
@@ -60,11 +60,11 @@ class CbNodes(Setting):
         is_capped = number is not None and not files.has_lustre_driver and not is_listed
         return str(min(number, files.hosts)) if is_capped else told
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """Nobody aggregates if collective buffering is off for all that is moved."""
         return not around.is_buffered
 
-    def conflict(self, value: str, around: Around) -> str | None:
+    def conflict(self, value: str, around: SettingContext) -> str | None:
         """It divides the ranks."""
         ranks = around.machine.ranks
         name = f"{around.pattern}:{self.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay.quantities import size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Files
-from forebay.tune.settings.setting import MIB, Around, Setting, positive
+from forebay.tune.settings.setting import MIB, Setting, SettingContext, positive
 
 SIZES_BYTES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 
@@ -44,11 +44,11 @@ class CbBufferSize(Setting):
             f"({size(now_bytes) if now_bytes else '16 MiB in ROMIO'}) decides the size of its system calls",
         )
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """Without collective buffering there is none."""
         return not around.is_buffered
 
-    def conflict(self, value: str, around: Around) -> str | None:
+    def conflict(self, value: str, around: SettingContext) -> str | None:
         """A whole number of stripe units, or a whole part of one."""
         unit = around.given("striping_unit") or around.given("lfs_stripe_size")
         if unit is None or int(value) % int(unit) == 0 or int(unit) % int(value) == 0:

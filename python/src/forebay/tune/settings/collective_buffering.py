@@ -9,7 +9,7 @@ from forebay.profiles.model import File
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Calls, Files
-from forebay.tune.settings.setting import Around, Setting
+from forebay.tune.settings.setting import Setting, SettingContext
 
 
 class CollectiveBuffering(Setting):
@@ -51,13 +51,13 @@ class CollectiveBuffering(Setting):
         is_told = files.default(self.name) == "automatic" and is_buffering
         return ["disable"] if is_told else ["disable", "enable"]
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """`romio_no_indep_rw` enables it; `automatic` only brings ROMIO, as any other hint does."""
         if around.value("romio_no_indep_rw") == "true":
             return value != "disable"
         return value == "automatic" and _is_romio_brought(self.name, around)
 
-    def conflict(self, value: str, around: Around) -> str | None:
+    def conflict(self, value: str, around: SettingContext) -> str | None:
         """`romio_no_indep_rw` forces it on."""
         if value == "disable" and around.value("romio_no_indep_rw") == "true":
             return f"romio_no_indep_rw=true enables collective buffering, {self.name}=disable switches it off"
@@ -68,13 +68,13 @@ class CollectiveBuffering(Setting):
         by = {file.opened_by for file in trial}
         return True if value == "automatic" and by != {file.opened_by for file in default} else None
 
-    def may_act_already(self, value: str, default: Sequence[File]) -> bool:
+    def may_be_default_behaviour(self, value: str, default: Sequence[File]) -> bool:
         """ROMIO's `automatic` buffers what interleaves, and a record does not always tell that it did."""
         by = [file.opened_by or "" for file in default]
         return value == "enable" and all("romio" in one or "mpich" in one for one in by)
 
 
-def _is_romio_brought(setting: str, around: Around) -> bool:
+def _is_romio_brought(setting: str, around: SettingContext) -> bool:
     """Does another hint for MPI-IO bring ROMIO, or the same one for files that come first?"""
     here = f"{around.pattern}:{setting}"
     for name, value in around.configuration.items():

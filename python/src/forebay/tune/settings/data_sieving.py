@@ -9,7 +9,7 @@ from forebay.advice.counters import Way
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Calls, Files
-from forebay.tune.settings.setting import KIB, MIB, Around, Setting
+from forebay.tune.settings.setting import KIB, MIB, Setting, SettingContext
 
 BUFFERS_BYTES = {
     "write": (128 * KIB, 512 * KIB, 2 * MIB, 8 * MIB),
@@ -54,7 +54,7 @@ class DataSieving(Setting):
             )
         return "it acts where collective buffering is off, on calls that fall into pieces"
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """Buffered collective calls do not use it."""
         return around.offers(f"romio_cb_{self.way}") and _is_buffered(self.way, around)
 
@@ -84,12 +84,12 @@ class SievingBuffer(Setting):
             reason=f"independent calls of {size(calls.mean_bytes)} fall into pieces; it is moved at once",
         )
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """Without data sieving there is none."""
         return around.value(f"romio_ds_{self.way}") == "disable"
 
 
-def _is_buffered(way: Way, around: Around) -> bool:
+def _is_buffered(way: Way, around: SettingContext) -> bool:
     return around.value("romio_no_indep_rw") == "true" or around.value(f"romio_cb_{way}") != "disable"
 
 

@@ -15,7 +15,7 @@ from forebay.profiles.model import File
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import STRIPED, Files, Job
-from forebay.tune.settings.setting import MIB, Around, Setting
+from forebay.tune.settings.setting import MIB, Setting, SettingContext
 from forebay.tune.settings.striping_hints import is_layout_seen, stripe_counts, units
 
 MOUNTS = Path("/proc/self/mounts")
@@ -86,7 +86,7 @@ class LfsStripeSize(Setting):
             f"{told}; the two should be near each other",
         )
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """On one target the unit does not matter."""
         return around.value("lfs_stripe_count") == "1"
 

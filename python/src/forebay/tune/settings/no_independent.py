@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay.quantities import count, percent
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Files
-from forebay.tune.settings.setting import Around, Setting
+from forebay.tune.settings.setting import Setting, SettingContext
 
 #: Of the time in the file, in opening and closing it. Ours.
 OPENING_SHARE_MIN = 0.05
@@ -38,7 +38,7 @@ class NoIndependent(Setting):
         reason = f"{told}; of {count(files.ranks)} ranks only the aggregators would open it"
         return self.parameter(files, ["true"], default=files.default(self.name), ordered=False, reason=reason)
 
-    def conflict(self, value: str, around: Around) -> str | None:
+    def conflict(self, value: str, around: SettingContext) -> str | None:
         """With a stripe unit it has been seen to hang."""
         if value == "true" and around.given("striping_unit"):
             return "romio_no_indep_rw with striping_unit can hang (MPICH, issue 6408)"

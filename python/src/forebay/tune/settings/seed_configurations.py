@@ -87,19 +87,19 @@ def _unsieved(offer: Offer) -> Values:
     return values
 
 
-def _joined(offer: Offer) -> Values:
+def _aggregated(offer: Offer) -> Values:
     """Blocks that ROMIO would leave to each rank go through one aggregator on each node."""
     ways = [way for way in WAYS if offer.files and _block(offer.files, way) >= LARGE_BLOCK_BYTES]
     return {name: one for way in ways for name, one in offer.take(f"romio_cb_{way}", "enable").items()}
 
 
-def _lone(offer: Offer) -> Values:
+def _independent(offer: Offer) -> Values:
     """Tiny pieces by each rank itself: agreeing takes longer than moving them."""
     tiny = _each_way(offer, "romio_cb", lambda files, way: files.way(way).mean_bytes < SMALL_COLLECTIVE_BYTES)
     return tiny or _spread(offer)
 
 
-def _plain(offer: Offer) -> Values:
+def _automatic(offer: Offer) -> Values:
     """ROMIO as it is, in place of ompio."""
     found = [offer.take(f"romio_cb_{way}", "automatic") for way in WAYS]
     return next((values for values in found if values), {})
@@ -140,10 +140,10 @@ RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_nothing, "", _wide, "most storage targets"),
     (_buffered, "as many aggregators with buffers of about 4 MiB", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _fitted, "stripe units near system writes"),
-    (_plain, "ROMIO as it is", _wide, "most storage targets"),
-    (_joined, "large blocks through one aggregator a node", _wide, "most storage targets"),
+    (_automatic, "ROMIO as it is", _wide, "most storage targets"),
+    (_aggregated, "large blocks through one aggregator a node", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _nothing, "the layout as it is"),
-    (_lone, "tiny collective calls by each rank itself", _wide, "most storage targets"),
+    (_independent, "tiny collective calls by each rank itself", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _bordered, "data on borders"),
     (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
     (_unsieved, "large blocks by each rank itself, without data sieving", _wide, "most storage targets"),
@@ -184,7 +184,7 @@ def _composed(job: Offer, offers: Sequence[Offer], recipe: tuple[Recipe, str, Re
         layout |= _named(offer, of_layout(offer))
         hints |= _named(offer, of_files(offer))
     words = [word for word, values in ((what, hints), (where, layout)) if values]
-    if hints and of_files is not _plain and any(offer.files and offer.files.is_ompio for offer in offers):
+    if hints and of_files is not _automatic and any(offer.files and offer.files.is_ompio for offer in offers):
         words.append("and ROMIO in place of ompio")
     return Guess(configuration=hints | layout, reason=", ".join(words))
 

@@ -14,7 +14,7 @@ MIB = 1 << 20
 KIB = 1 << 10
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
+class SettingContext(msgspec.Struct, frozen=True, kw_only=True):
     """What else is set where a parameter's value is looked at."""
 
     parameters: dict[str, Parameter]  # of the plan, by name
@@ -74,11 +74,11 @@ class Setting:
         """For the whole job: `patterns` are its MPI-IO files, `created` all files that it writes."""
         return None
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """Can the value not act, given what else is set?"""
         return False
 
-    def conflict(self, value: str, around: Around) -> str | None:
+    def conflict(self, value: str, around: SettingContext) -> str | None:
         """Why the value must not be combined with the other settings; None: it may."""
         return None
 
@@ -89,7 +89,7 @@ class Setting:
         """
         return None
 
-    def may_act_already(self, value: str, default: Sequence[File]) -> bool:
+    def may_be_default_behaviour(self, value: str, default: Sequence[File]) -> bool:
         """May the default run have done the same by itself, so that the same calls say nothing?"""
         return False
 

@@ -9,7 +9,7 @@ from forebay.profiles.model import File
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Files
-from forebay.tune.settings.setting import MIB, Around, Setting, doubled, powers_near
+from forebay.tune.settings.setting import MIB, Setting, SettingContext, doubled, powers_near
 
 UNITS_BYTES = (MIB // 4, MIB, 4 * MIB, 16 * MIB)
 
@@ -56,7 +56,7 @@ class StripingUnit(Setting):
             f"file's stripe unit of {size(unit_bytes)}, so that no two write into one stripe",
         )
 
-    def is_idle(self, value: str, around: Around) -> bool:
+    def is_idle(self, value: str, around: SettingContext) -> bool:
         """Without aggregators there are no borders between them."""
         return not around.machine.lustre_driver and not around.is_buffered
 
