@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import os
 from pathlib import Path
 
 from spack_repo.builtin.build_systems.makefile import MakefilePackage
@@ -87,12 +88,19 @@ class Forebay(MakefilePackage):
     @run_after("install", when="+report")
     def install_pages_of_python_commands(self):
         with working_dir(self.stage.source_path):
-            python("tools/man_pages.py", self.prefix.share.man.man1)
+            modules = os.pathsep.join(
+                [os.path.abspath("python/src"), os.environ.get("PYTHONPATH", "")]
+            )
+            python(
+                "tools/man_pages.py", self.prefix.share.man.man1, extra_env={"PYTHONPATH": modules}
+            )
 
     def test_job(self):
         """run a job with an allocation in memory"""
         directive = "#DW jobdw type=scratch access_mode=striped capacity=16MiB"
         with open("job.sh", "w") as script:
-            script.write(f"#!/bin/bash\n{directive}\necho text > $DW_JOB_STRIPED/file && echo done\n")
+            script.write(
+                f"#!/bin/bash\n{directive}\necho text > $DW_JOB_STRIPED/file && echo done\n"
+            )
         forebay = Executable(self.prefix.bin.forebay)
         assert "done" in forebay("run", "job.sh", output=str.split, error=str.split)
