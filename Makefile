@@ -135,6 +135,7 @@ check: $(VENV)/made docs
 	cd python/src/forebay && MYPYPATH=.. $(VENV)/bin/mypy --strict --follow-imports=silent --cache-dir=$(BUILD)/mypy $(PYTHON_TYPED)
 	clang-format --dry-run --Werror $(C_FILES)
 	shellcheck $(SHELL_FILES)
+	$(VENV)/bin/hadolint packaging/containers/Containerfile
 
 # The documentation as pages in build/docs; a broken link or an unlisted page is an error.
 $(BUILD)/docs-venv/made: docs/requirements.txt
