@@ -40,12 +40,20 @@ $(NEXTEST):
 	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
-.PHONY: build run test test-programs check docs site pictures reference bench grids live soak install dist wheel deb rpm release-check clean format
+.PHONY: build programs run test test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
 
 build:
 	tools/needs.sh build
-	$(CARGO) build --release --locked
+	$(MAKE) programs
 	$(MAKE) -C kernels BUILD=$(BUILD)
+	$(MAKE) $(VENV)/made
+	$(VENV)/bin/python tools/man_pages.py $(BUILD)/share/man/man1
+	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
+	install -m 755 $(BUILD)/kernels/btio examples/btio/
+
+# The programs and libraries without Python; it installs no package of the system. For package managers.
+programs:
+	$(CARGO) build --release --locked
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(MAKE) -C replay BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
@@ -57,10 +65,6 @@ build:
 	install -m 644 crates/forebay-capi/include/datawarp.h $(BUILD)/include/
 	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc
 	$(BUILD)/bin/forebay __man $(BUILD)/share/man/man1
-	$(MAKE) $(VENV)/made
-	$(VENV)/bin/python tools/man_pages.py $(BUILD)/share/man/man1
-	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
-	install -m 755 $(BUILD)/kernels/btio examples/btio/
 
 # The example, on the file system and through the burst buffer: emulated, then on the real disk.
 # Without its own verification, which is not part of a job's time; the results are compared instead.
@@ -131,6 +135,7 @@ check: $(VENV)/made docs
 	cd python/src/forebay && MYPYPATH=.. $(VENV)/bin/mypy --strict --follow-imports=silent --cache-dir=$(BUILD)/mypy $(PYTHON_TYPED)
 	clang-format --dry-run --Werror $(C_FILES)
 	shellcheck $(SHELL_FILES)
+	$(VENV)/bin/hadolint packaging/containers/Containerfile
 
 # The documentation as pages in build/docs; a broken link or an unlisted page is an error.
 $(BUILD)/docs-venv/made: docs/requirements.txt
@@ -164,6 +169,13 @@ format: $(VENV)/made
 
 install: build
 	tools/needs.sh install
+	$(MAKE) install-programs
+	python=$$(tools/install_python.sh) && $$python -m venv --clear $(PREFIX)/lib/forebay/python
+	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check './python[all]'
+	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py
+
+# What `programs` built.
+install-programs:
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
@@ -172,9 +184,6 @@ install: build
 	install -m 755 $(BUILD)/lib/libdatawarp.so $(PREFIX)/lib/
 	install -m 644 $(BUILD)/include/datawarp.h $(PREFIX)/include/
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|' crates/forebay-capi/cray-datawarp.pc.in > $(PREFIX)/lib/pkgconfig/cray-datawarp.pc
-	python=$$(tools/install_python.sh) && $$python -m venv --clear $(PREFIX)/lib/forebay/python
-	$(PREFIX)/lib/forebay/python/bin/pip install --quiet --disable-pip-version-check './python[all]'
-	ln -sfn ../lib/forebay/python/bin/forebay-py $(PREFIX)/bin/forebay-py
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share

@@ -67,6 +67,7 @@ test | bench)
     need tcsh command -v tcsh
     need procps command -v pgrep
     need strace command -v strace
+    need bubblewrap command -v bwrap
     need e2fsprogs has_daemon mkfs.ext2
     need chromium command -v chromium
     ;;
