@@ -58,6 +58,11 @@ test | bench)
     need slurm-wlm has_daemon slurmctld
     need munge has_daemon munged
     need iproute2 has_daemon ip
+    # The nodes of a test bed: each runs its own sshd, and one a file system that is not coherent.
+    need openssh-server has_daemon sshd
+    need openssh-client command -v ssh
+    need bindfs command -v bindfs
+    need git command -v git
     need gfortran command -v gfortran
     need tcsh command -v tcsh
     need procps command -v pgrep

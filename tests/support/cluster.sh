@@ -5,12 +5,9 @@
 set -euo pipefail
 top=$1 build=$2
 hostname ctl
-mount -t tmpfs none /run # named network namespaces and Slurm's own files are nobody else's
-mkdir -p /run/netns
-ip link set lo up
-ip link add bridge type bridge
-ip address add 10.77.0.100/24 dev bridge
-ip link set bridge up
+# shellcheck source=tests/support/bridge.sh
+. "$top/bridge.sh"
+make_bridge 10.77.0.100/24
 
 setpriv --reuid=munge --regid=munge --clear-groups munged --foreground --key-file="$top/munge/key" \
     --socket="$top/munge/socket" --pid-file="$top/munge/pid" --seed-file="$top/munge/seed" \
@@ -23,12 +20,7 @@ node() { # node NUMBER: in its own network; becomes a host with its own name, pr
         "$top/node.sh" "n$1" "$top" "$build"
 }
 for number in 1 2 3 4; do
-    ip netns add "n$number"
-    ip link add "port$number" type veth peer name eth0 netns "n$number"
-    ip link set "port$number" master bridge up
-    ip -n "n$number" address add "10.77.0.$number/24" dev eth0
-    ip -n "n$number" link set eth0 up
-    ip -n "n$number" link set lo up
+    plug_in "$number" "10.77.0.$number/24"
     node "$number" &
 done
 while :; do wait -n || true; done # also for what becomes an orphan here

@@ -86,7 +86,7 @@ class Cluster:
             for part in ("nvme", "tmp"):
                 (self.top / "hosts" / name / part).chmod(0o1777)
         self.shared.chmod(0o1777)
-        for name in ("cluster.sh", "node.sh"):
+        for name in ("cluster.sh", "bridge.sh", "node.sh"):
             shutil.copy(HERE / name, self.top)
         key = self.top / "munge" / "key"
         key.write_bytes(os.urandom(128))

@@ -1,0 +1,33 @@
+#!/bin/bash
+# The head of a test bed and its nodes. The first process of its own namespaces (nodes.py starts it): when its
+# standard input or it itself ends, every process, mount and network interface made here is gone with it.
+# Usage: bed.sh TOP BUILD SUBNET STORE_BYTES COUNT VISIBLE...
+set -euo pipefail
+top=$1 build=$2 subnet=$3 store_bytes=$4 count=$5
+visible=("$top" "${@:6}")
+hostname head
+# shellcheck source=tests/support/bridge.sh
+. "$top/bridge.sh"
+make_bridge "$subnet.100/24"
+for file in hosts passwd group shadow; do
+    mount --bind "$top/etc/$file" "/etc/$file"
+done
+mount --bind "$top/ssh" /etc/ssh
+mountpoint -q /sys/fs/fuse/connections || mount -t fusectl none /sys/fs/fuse/connections
+mount -t tmpfs -o mode=1777 none "$top/mpi"
+
+# A node's own /tmp hides what is below the machine's; from here it is bound there again.
+for number in "${!visible[@]}"; do
+    mkdir -p "/run/visible/$number"
+    mount --rbind "${visible[number]}" "/run/visible/$number"
+done
+mkdir /run/build
+mount --bind "$build" /run/build
+
+for ((number = 1; number <= count; number++)); do
+    plug_in "$number" "$subnet.$number/24"
+    nsenter --net="/run/netns/n$number" unshare --mount --uts \
+        "$top/bed_node.sh" "n$number" "$top" "$subnet.$number" "$store_bytes" "${visible[@]}" \
+        </dev/null 2>"$top/hosts/n$number/log" &
+done
+read -r || true # bash reaps orphans meanwhile
