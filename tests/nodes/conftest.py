@@ -1,8 +1,14 @@
-"""Test beds of some nodes."""
+"""One directory on all nodes of a test bed, for each engine and number of nodes."""
+
+import itertools
 
 import pytest
 
-from support.nodes import missing
+from support.engines import ENGINES, Engine, PROMISES, incoherent, namespace_of
+from support.mpi import Mpi, PROJECT
+from support.nodes import missing, nodes
+
+COUNTS = (1, 2, 4)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -10,3 +16,35 @@ def can_make_nodes():
     why = missing()
     if why:
         pytest.skip(why)
+
+
+@pytest.fixture(scope="module", params=itertools.product(ENGINES, COUNTS), ids=lambda pair: f"{pair[0]}-{pair[1]}")
+def engine_namespace(build, request):
+    name, count = request.param
+    with nodes(count, build) as bed, namespace_of(bed, ENGINES[name]) as namespace:
+        yield namespace
+
+
+@pytest.fixture
+def namespace(engine_namespace, request):
+    """The namespace of an engine. A test of a promise that the engine does not keep is expected to fail."""
+    for marker in request.node.iter_markers("promise"):
+        (promise,) = marker.args
+        assert promise in PROMISES, promise
+        deviation = engine_namespace.engine.deviations.get(promise)
+        if deviation:
+            request.applymarker(pytest.mark.xfail(reason=deviation.reason, strict=deviation.always))
+    return engine_namespace
+
+
+@pytest.fixture
+def incoherent_namespace(build):
+    """Two nodes, of which n2 sees what it once saw."""
+    with nodes(2, build) as bed, namespace_of(bed, Engine("incoherent", incoherent)) as namespace:
+        yield namespace
+
+
+@pytest.fixture(scope="session")
+def exchange(build):
+    """The program exchange, compiled once."""
+    return Mpi("openmpi", build).compiled("exchange", PROJECT / "tests" / "programs" / "nodes" / "exchange.c")

@@ -1,0 +1,60 @@
+"""MPI programs on several nodes: what a rank reads was written on another node, and files equal those of a plain
+directory."""
+
+import hashlib
+import json
+
+import pytest
+
+from support.btio_deck import expected_values, values_in, write_deck
+from support.kernels import both_libraries, result_of
+
+RECORDS, RECORD_BYTES, ROUNDS = 40, 4008, 3
+BTIO_RANKS = 4  # a square
+WAYS = ["posix", "independent", "sieving", "collective"]
+
+
+def run_exchange(namespace, exchange, directory, io, *ways, **options):
+    words = [exchange, directory / f"exchange-{io}", RECORDS, RECORD_BYTES, ROUNDS, *ways]
+    return namespace.mpirun(namespace.ranks, words, OMPI_MCA_io=io, **options)
+
+
+def digest(namespace, node, path):
+    return namespace.run(node, ["sha256sum", path]).stdout.split()[0]
+
+
+@both_libraries
+def test_ranks_read_what_another_node_wrote(namespace, exchange, io):
+    done = run_exchange(namespace, exchange, namespace.directory, io, *WAYS)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    elsewhere = namespace.ranks * RECORDS * RECORD_BYTES * ROUNDS if len(namespace.nodes) > 1 else 0
+    assert told == [{"way": way, "mismatches": 0, "bytes_of_other_nodes": elsewhere} for way in WAYS]
+    run_exchange(namespace, exchange, namespace.reference, io, "collective")
+    expected = hashlib.sha256((namespace.reference / f"exchange-{io}.collective").read_bytes()).hexdigest()
+    for way in WAYS:
+        for node in namespace.nodes:
+            assert digest(namespace, node, namespace.directory / f"exchange-{io}.{way}") == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+@both_libraries
+def test_a_cache_that_nobody_invalidates_is_found(incoherent_namespace, exchange, way, io):
+    done = run_exchange(incoherent_namespace, exchange, incoherent_namespace.directory, io, way, check=False)
+    # ROMIO already fails where a file does not exist for one node that another has just made.
+    found = done.returncode != 0 or json.loads(done.stdout)["mismatches"] > 0
+    assert found, (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("variant", ["full", "independent"])
+def test_btio_is_read_on_other_nodes(namespace, build, variant):
+    """The ranks that read are one node further than those that wrote."""
+    program, grid, dumps = build / "kernels" / "btio", (12, 12, 12), 4
+    output = namespace.make_directory(f"btio-{variant}")
+    for mode, shift in [("w", 0), ("r", 1)]:
+        deck = write_deck(namespace.bed.top, mode=mode, dumps=dumps, grid=grid, out=output)
+        words = [program, "--verify", "--variant", variant, "--sweeps", 0, deck]
+        result = result_of(namespace.mpirun(BTIO_RANKS, words, shift=shift))
+        assert (result["verified"], result["mismatches"]) == (True, 0)
+    copy = namespace.reference / f"btio-{variant}"
+    namespace.run(namespace.nodes[-1], ["cp", output / "btio.full.out", copy])
+    assert values_in(copy) == expected_values(grid, dumps)
