@@ -83,6 +83,11 @@ def test_a_store_has_the_size_that_was_asked_for(build):
         assert bed.path_of("n1", STORE / "file").stat().st_size == 1 << 20
 
 
+def test_an_ordinary_user_mounts_fuse_on_a_node(two):
+    view = "mkdir view real; echo text >real/file; bindfs --no-allow-other real view; cat view/file; fusermount -u view; ls view"
+    assert two.run("n1", ["sh", "-ec", view], user="ada", directory="/tmp").stdout == "text\n"
+
+
 def test_a_command_runs_to_its_end_or_fails(two):
     assert two.run("n1", ["cat"], input="text").stdout == "text"
     assert two.run("n1", ["sh", "-c", "exit 3"], check=False).returncode == 3

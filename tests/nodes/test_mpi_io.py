@@ -8,6 +8,7 @@ import pytest
 
 from support.btio_deck import expected_values, values_in, write_deck
 from support.kernels import both_libraries, result_of
+from support.nodes import nodes
 
 RECORDS, RECORD_BYTES, ROUNDS = 40, 4008, 3
 BTIO_RANKS = 4  # a square
@@ -34,6 +35,13 @@ def test_ranks_read_what_another_node_wrote(namespace, exchange, io):
     for way in WAYS:
         for node in namespace.nodes:
             assert digest(namespace, node, namespace.directory / f"exchange-{io}.{way}") == expected
+
+
+def test_whom_a_rank_reads_is_chosen_by_node(build, exchange):
+    """Of three ranks on two nodes the first and the last share one, so the next rank of the last is no other node."""
+    with nodes(2, build) as bed:
+        done = bed.mpirun(3, [exchange, bed.shared / "file", 1, 1000, 1, "posix"])
+    assert json.loads(done.stdout) == {"way": "posix", "mismatches": 0, "bytes_of_other_nodes": 3000}
 
 
 @pytest.mark.parametrize("way", WAYS)
