@@ -17,7 +17,8 @@ whose data it reads by that number: the next rank may be on the same node.
 
 Several beds live side by side: each has its own bridge and subnet, and its own process numbers. Only root can make
 one; `missing()` says why there can be none. The files of the machine are not touched. However the test ends, killed
-included, the kernel ends all processes of the bed, and with them its mounts and networks.
+included, the kernel ends all processes of the bed, and with them its mounts and networks; of a killed test only the
+directory /tmp/forebay-bed-* stays.
 """
 
 import contextlib
@@ -303,7 +304,7 @@ class Bed:
         """The node dies: without network, every process of it killed, its ssh server included. Its memory stays
         to be looked at."""
         self.link(node, "down")
-        self._abort_fuse([self._keepers[node]])
+        self._abort_fuse([self._keepers[node], *(pid for pid, _ in self.processes(node))])
         wait_until(lambda: not self._kill_all(node), WAIT_S, f"the end of all processes of {node}")
 
     def _kill_all(self, node: str) -> list[int]:
@@ -338,7 +339,8 @@ def ended(
         out, err = process.communicate(input, timeout=seconds)
     except BaseException:
         process.kill()
-        process.communicate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)  # what it has started may hold the pipes
         raise
     assert not check or process.returncode == 0, (process.args, process.returncode, out, err)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -2,10 +2,11 @@
 
 import json
 import random
+import select
 import sys
 
 from support import tree_agent
-from support.nodes import ended
+from support.nodes import WAIT_S, ended
 from support.tree_model import Directory, File, Link, Model
 
 NAMES = "abcdef"
@@ -154,6 +155,8 @@ class Agents:
         process = self.processes[node]
         process.stdin.write(json.dumps(operation) + "\n")
         process.stdin.flush()
+        answers, _, _ = select.select([process.stdout], [], [], WAIT_S)
+        assert answers, f"{node} did not answer within {WAIT_S} s: {operation}"
         line = process.stdout.readline()
         assert line, f"the agent on {node} ended: {process.communicate()}"
         return json.loads(line)
