@@ -3,10 +3,9 @@
 import json
 import random
 import select
-import sys
 
 from support import tree_agent
-from support.nodes import WAIT_S, ended
+from support.nodes import PYTHON, WAIT_S, ended
 from support.tree_model import Directory, File, Link, Model
 
 NAMES = "abcdef"
@@ -141,7 +140,7 @@ class Agents:
     """One agent on each node, all in the same directory; ends them."""
 
     def __init__(self, namespace, directory):
-        words = [sys.executable, tree_agent.__file__, directory]
+        words = [PYTHON, tree_agent.__file__, directory]
         self.processes = {node: namespace.popen(node, words) for node in namespace.nodes}
 
     def __enter__(self):
