@@ -9,7 +9,8 @@ A node (n1, n2, ...) is a network, a mount and a host name namespace. It has
   node to every node, without a password, for root and for the users of USERS;
 * its own /run, /tmp, /dev/shm, and its own store STORE, a tmpfs of `store_bytes`;
 * in common with all nodes: `bed.shared`, a plain directory that every user may write to (the shared file system), the
-  homes, the program under test as BUILD (first in PATH), the Python of the tests as PYTHON, and the rest of the machine's files.
+  homes, the build under test as BUILD (its bin is first in PATH), the Python of the tests as PYTHON, and the rest of
+  the machine's files.
 
 A rank of an MPI program needs its node's mounts only: `bed.mpirun` places rank r on node r % N, and MPI itself stays
 in the memory of the machine. FOREBAY_BED_NODE tells a rank its node (1, 2, ...). A check that reads back must choose
@@ -33,7 +34,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from support import bed_files
-from support.bed_files import PYTHON, STORE, USERS
+from support.bed_files import BUILD, PYTHON, STORE, USERS
 from support.bed_processes import (
     Entered,
     alive,
@@ -197,6 +198,10 @@ class Bed:
     def home(self, user: str | None = None) -> pathlib.Path:
         return bed_files.home(self.top, user)
 
+    def copied(self, path: pathlib.Path) -> pathlib.Path:
+        """A copy of a file of the machine where every user of every node reaches it."""
+        return pathlib.Path(shutil.copy(path, self.top))
+
     def popen(
         self,
         node: str,
@@ -348,4 +353,4 @@ def ended(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-__all__ = ["Bed", "PYTHON", "STORE", "STORE_BYTES", "USERS", "ended", "missing", "nodes"]
+__all__ = ["BUILD", "Bed", "PYTHON", "STORE", "STORE_BYTES", "USERS", "ended", "missing", "nodes"]

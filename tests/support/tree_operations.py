@@ -140,7 +140,7 @@ class Agents:
     """One agent on each node, all in the same directory; ends them."""
 
     def __init__(self, namespace, directory):
-        words = [PYTHON, tree_agent.__file__, directory]
+        words = [PYTHON, namespace.bed.copied(tree_agent.__file__), directory]
         self.processes = {node: namespace.popen(node, words) for node in namespace.nodes}
 
     def __enter__(self):
