@@ -31,7 +31,7 @@ Host *
     IdentityFile /etc/ssh/keys/%u
     IdentitiesOnly yes
     BatchMode yes
-    ConnectTimeout 5
+    ConnectTimeout 30
     StrictHostKeyChecking yes
     GlobalKnownHostsFile /etc/ssh/known_hosts
     UserKnownHostsFile none

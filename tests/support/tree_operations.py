@@ -46,8 +46,8 @@ WEIGHTS = {
 #: What each is mostly done to; a new name if it is not here.
 WANTED = {name: File for name in ("unlink", "chmod", "read", "put", "write", "append", "truncate")}
 WANTED |= {"rmdir": Directory, "list": Directory, "describe": object, "readlink": Link}
-#: What tests a promise that an engine may leave out.
-OF_PROMISE = {"append": {"append", "handle_append"}}
+#: Operations that are left out for an engine without the promise (support.engines).
+OF_PROMISE = {"append": {"append", "handle_append"}, "rename": {"rename"}}
 
 
 class Generator:
