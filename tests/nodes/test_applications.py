@@ -1,13 +1,11 @@
 """SQLite, git and tar on several nodes: every node sees the same, and it equals what a plain directory gives."""
 
 import json
-import sys
 
 import pytest
 
-from support.nodes import ended
+from support.nodes import PYTHON, ended
 
-PYTHON = sys.executable
 INSERTS = 25
 
 INSERT = """

@@ -5,6 +5,7 @@ import pytest
 
 from support.btio_deck import write_deck
 from support.kernels import result_of
+from support.nodes import BUILD
 
 BTIO_RANKS = 4  # a square
 
@@ -31,9 +32,9 @@ def assert_same_bytes(namespace, directory, reference):
 
 
 @pytest.mark.parametrize("transfer", ["collective", "independent"])
-def test_hdf5_datasets(namespace, build, transfer):
+def test_hdf5_datasets(namespace, transfer):
     name = f"vpic-{transfer}.h5"
-    words = [build / "kernels" / "vpic", "--steps", 2, "--transfer", transfer]
+    words = [BUILD / "kernels" / "vpic", "--steps", 2, "--transfer", transfer]
     ranks, particles = namespace.ranks, 1001
     ours, theirs = namespace.directory / name, namespace.reference / name
     each = [*words, "--particles", particles, "-o", ours]
@@ -43,10 +44,10 @@ def test_hdf5_datasets(namespace, build, transfer):
         namespace.run(node, ["h5diff", "--report", ours, theirs])
 
 
-def test_hdf5_chunks(namespace, build):
+def test_hdf5_chunks(namespace):
     sizes = namespace.reference / "blocks.csv"
     namespace.run(namespace.nodes[0], ["sh", "-c", f"printf '%s\n' {' '.join(LINES[: namespace.ranks])} >{sizes}"])
-    words = [build / "kernels" / "replib", "-w", "file1b", "-b", "h5p", "-t", 0, "-s", 3, "-r", 4, "-f", sizes]
+    words = [BUILD / "kernels" / "replib", "-w", "file1b", "-b", "h5p", "-t", 0, "-s", 3, "-r", 4, "-f", sizes]
     ours, theirs = namespace.directory / "report.h5", namespace.reference / "report.h5"
     write_then_read(namespace, [*words, "-o", ours], [*words, "-o", ours, "--read"])
     namespace.mpirun(namespace.ranks, [*words, "-o", theirs])
@@ -59,8 +60,8 @@ LINES = ["0,2,24008,0", "1,3,6000,6012,0,0", "2,2,404,0", "3,2,8000,0"]
 
 
 @pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
-def test_pnetcdf_arrays(namespace, build, variant):
-    words = [build / "kernels" / "btio", "--variant", variant, "--sweeps", 0]
+def test_pnetcdf_arrays(namespace, variant):
+    words = [BUILD / "kernels" / "btio", "--variant", variant, "--sweeps", 0]
     ours, theirs = namespace.make_directory(variant), namespace.reference / variant
     namespace.run(namespace.nodes[0], ["mkdir", theirs])
     for mode, directory, ranks, shift in [("w", ours, BTIO_RANKS, 0), ("w", theirs, 1, 0), ("r", ours, BTIO_RANKS, 1)]:
@@ -70,8 +71,8 @@ def test_pnetcdf_arrays(namespace, build, variant):
     assert_same_bytes(namespace, ours, theirs)
 
 
-def test_pnetcdf_history_and_restart_files(namespace, build):
-    words = [build / "kernels" / "wrf", "--nx", 11, "--ny", 9, "--nz", 3, "--variables", 7]
+def test_pnetcdf_history_and_restart_files(namespace):
+    words = [BUILD / "kernels" / "wrf", "--nx", 11, "--ny", 9, "--nz", 3, "--variables", 7]
     ours, theirs = namespace.make_directory("wrf"), namespace.reference / "wrf"
     namespace.run(namespace.nodes[0], ["mkdir", theirs])
     write_then_read(namespace, [*words, "-d", ours, "--prepare"], [*words, "-d", ours])

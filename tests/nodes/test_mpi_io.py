@@ -8,7 +8,7 @@ import pytest
 
 from support.btio_deck import expected_values, values_in, write_deck
 from support.kernels import both_libraries, result_of
-from support.nodes import nodes
+from support.nodes import BUILD, nodes
 
 RECORDS, RECORD_BYTES, ROUNDS = 40, 4008, 3
 BTIO_RANKS = 4  # a square
@@ -16,7 +16,7 @@ WAYS = ["posix", "independent", "sieving", "collective"]
 
 
 def run_exchange(namespace, exchange, directory, io, *ways, **options):
-    words = [exchange, directory / f"exchange-{io}", RECORDS, RECORD_BYTES, ROUNDS, *ways]
+    words = [namespace.bed.copied(exchange), directory / f"exchange-{io}", RECORDS, RECORD_BYTES, ROUNDS, *ways]
     return namespace.mpirun(namespace.ranks, words, OMPI_MCA_io=io, **options)
 
 
@@ -54,9 +54,9 @@ def test_a_cache_that_nobody_invalidates_is_found(incoherent_namespace, exchange
 
 
 @pytest.mark.parametrize("variant", ["full", "independent"])
-def test_btio_is_read_on_other_nodes(namespace, build, variant):
+def test_btio_is_read_on_other_nodes(namespace, variant):
     """The ranks that read are one node further than those that wrote."""
-    program, grid, dumps = build / "kernels" / "btio", (12, 12, 12), 4
+    program, grid, dumps = BUILD / "kernels" / "btio", (12, 12, 12), 4
     output = namespace.make_directory(f"btio-{variant}")
     for mode, shift in [("w", 0), ("r", 1)]:
         deck = write_deck(namespace.bed.top, mode=mode, dumps=dumps, grid=grid, out=output)

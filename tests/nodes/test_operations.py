@@ -12,7 +12,7 @@ VARIABLE = "FOREBAY_TEST_SEED"
 
 
 def repeat(request, seed):
-    return f"{VARIABLE}={seed} pytest '{request.node.nodeid}'"
+    return f"{VARIABLE}={seed} pytest 'tests/{request.node.nodeid}'"
 
 
 def test_operations_of_all_nodes_answer_as_one_tree(namespace, request):

@@ -1,10 +1,10 @@
 #!/bin/bash
 # The head of a test bed and its nodes. The first process of its own namespaces (nodes.py starts it): when its
 # standard input or it itself ends, every process, mount and network interface made here is gone with it.
-# Usage: bed.sh TOP BUILD SUBNET STORE_BYTES COUNT VISIBLE...
+# Usage: bed.sh TOP BUILD PYTHON SUBNET STORE_BYTES COUNT VISIBLE...
 set -euo pipefail
-top=$1 build=$2 subnet=$3 store_bytes=$4 count=$5
-visible=("$top" "${@:6}")
+top=$1 build=$2 python=$3 subnet=$4 store_bytes=$5 count=$6
+visible=("$top" "${@:7}")
 hostname head
 # shellcheck source=tests/support/bridge.sh
 . "$top/bridge.sh"
@@ -24,8 +24,9 @@ for number in "${!visible[@]}"; do
     mkdir -p "/run/visible/$number"
     mount --rbind "${visible[number]}" "/run/visible/$number"
 done
-mkdir /run/build
+mkdir /run/build /run/python
 mount --bind "$build" /run/build
+mount --bind "$python" /run/python
 
 for ((number = 1; number <= count; number++)); do
     plug_in "$number" "$subnet.$number/24"

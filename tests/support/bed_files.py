@@ -11,6 +11,8 @@ from support.isolation import WITHOUT_CONFIGURATION
 USERS = {"ada": 65432, "bob": 65433}
 STORE = pathlib.Path("/mnt/nvme")
 BUILD = pathlib.Path("/mnt/build")
+#: The Python of the tests, without its packages, where every user reaches it.
+PYTHON = pathlib.Path("/mnt/python/bin/python3")
 PATH = f"{BUILD}/bin:{os.defpath}:/usr/local/bin:/usr/sbin:/sbin"
 
 SSHD = """
@@ -29,7 +31,7 @@ Host *
     IdentityFile /etc/ssh/keys/%u
     IdentitiesOnly yes
     BatchMode yes
-    ConnectTimeout 5
+    ConnectTimeout 30
     StrictHostKeyChecking yes
     GlobalKnownHostsFile /etc/ssh/known_hosts
     UserKnownHostsFile none

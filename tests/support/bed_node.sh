@@ -8,9 +8,10 @@ hostname "$name"
 mount -t tmpfs -o mode=755 none /mnt
 mount -t tmpfs -o mode=1777 none /dev/shm
 mount -t tmpfs -o mode=1777 none /tmp
-mkdir /mnt/nvme /mnt/build
+mkdir /mnt/nvme /mnt/build /mnt/python
 mount -t tmpfs -o "mode=1777,size=$store_bytes" none /mnt/nvme
 mount --bind /run/build /mnt/build
+mount --bind /run/python /mnt/python
 for number in "${!visible[@]}"; do
     [ "/run/visible/$number" -ef "${visible[number]}" ] && continue
     mkdir -p "${visible[number]}"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from support.nodes import USERS, Bed
 
 #: What tests ask for with `@pytest.mark.promise(NAME)`; everything else every engine keeps.
-PROMISES = ("append", "shared_mmap", "locks")
+PROMISES = ("append", "locks", "rename", "shared_mmap")
 
 
 @dataclasses.dataclass(frozen=True)

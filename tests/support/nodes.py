@@ -9,7 +9,8 @@ A node (n1, n2, ...) is a network, a mount and a host name namespace. It has
   node to every node, without a password, for root and for the users of USERS;
 * its own /run, /tmp, /dev/shm, and its own store STORE, a tmpfs of `store_bytes`;
 * in common with all nodes: `bed.shared`, a plain directory that every user may write to (the shared file system), the
-  homes, the program under test as BUILD (first in PATH), and the rest of the machine's files.
+  homes, the build under test as BUILD (its bin is first in PATH), the Python of the tests as PYTHON, and the rest of
+  the machine's files.
 
 A rank of an MPI program needs its node's mounts only: `bed.mpirun` places rank r on node r % N, and MPI itself stays
 in the memory of the machine. FOREBAY_BED_NODE tells a rank its node (1, 2, ...). A check that reads back must choose
@@ -17,7 +18,8 @@ whose data it reads by that number: the next rank may be on the same node.
 
 Several beds live side by side: each has its own bridge and subnet, and its own process numbers. Only root can make
 one; `missing()` says why there can be none. The files of the machine are not touched. However the test ends, killed
-included, the kernel ends all processes of the bed, and with them its mounts and networks.
+included, the kernel ends all processes of the bed, and with them its mounts and networks; of a killed test only the
+directory /tmp/forebay-bed-* stays.
 """
 
 import contextlib
@@ -32,7 +34,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from support import bed_files
-from support.bed_files import STORE, USERS
+from support.bed_files import BUILD, PYTHON, STORE, USERS
 from support.bed_processes import (
     Entered,
     alive,
@@ -101,7 +103,7 @@ class Bed:
         numbers = [self.subnet, store_bytes, len(self.names)]
         words = "unshare --net --mount --uts --pid --fork --kill-child --mount-proc".split()
         return subprocess.Popen(
-            [*words, self.top / "bed.sh", self.top, build, *map(str, numbers), *sorted(visible)],
+            [*words, self.top / "bed.sh", self.top, build, sys.base_prefix, *map(str, numbers), *sorted(visible)],
             env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"},
             stdin=subprocess.PIPE,
             stdout=self._log,
@@ -196,6 +198,10 @@ class Bed:
     def home(self, user: str | None = None) -> pathlib.Path:
         return bed_files.home(self.top, user)
 
+    def copied(self, path: pathlib.Path) -> pathlib.Path:
+        """A copy of a file of the machine where every user of every node reaches it."""
+        return pathlib.Path(shutil.copy(path, self.top))
+
     def popen(
         self,
         node: str,
@@ -214,8 +220,9 @@ class Bed:
         if not mounts_only:
             inner += [f"--net=/proc/{keeper}/ns/net", f"--uts=/proc/{keeper}/ns/uts"]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-        enter = ["nsenter", *inner, f"--wdns={directory or self.shared}", *become]
-        return self._in_head([*enter, *words], self.shared, user, environment)
+        # The user changes to the directory, as FUSE may hide it even from root.
+        enter = ["nsenter", *inner, *become, "env", f"--chdir={directory or self.shared}"]
+        return self._in_head([*enter, *words], user, environment)
 
     def run(
         self, node: str, words: Sequence[object], user: str | None = None, **options
@@ -254,17 +261,18 @@ class Bed:
                 "OMPI_MCA_btl": "self,vader",
                 "FOREBAY_BED_KEEPERS": keepers,
                 "FOREBAY_BED_SHIFT": shift,
+                "FOREBAY_BED_DIRECTORY": directory or self.shared,
             }
             | environment
         )
         become = [f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
         able = "+sys_admin,+sys_chroot,+sys_ptrace"  # to enter a node
         launch = ["setpriv", *become, f"--inh-caps={able}", f"--ambient-caps={able}", "mpiexec", *options, "-n", ranks]
-        return self._in_head([*launch, self.top / "rank.sh", *words], directory or self.shared, user, environment)
+        return self._in_head([*launch, self.top / "rank.sh", *words], user, environment)
 
-    def _in_head(self, words, directory, user, environment) -> Entered:
+    def _in_head(self, words, user, environment) -> Entered:
         """In the head's network and the bed's processes."""
-        enter = ["nsenter", f"--target={self._head()}", "--net", "--mount", "--uts", "--pid", f"--wdns={directory}"]
+        enter = ["nsenter", f"--target={self._head()}", "--net", "--mount", "--uts", "--pid", f"--wdns={self.shared}"]
         who = {"HOME": self.home(user), "USER": user or "root", "LOGNAME": user or "root"}
         return Entered(
             [str(word) for word in [*enter, *words]],
@@ -303,7 +311,7 @@ class Bed:
         """The node dies: without network, every process of it killed, its ssh server included. Its memory stays
         to be looked at."""
         self.link(node, "down")
-        self._abort_fuse([self._keepers[node]])
+        self._abort_fuse([self._keepers[node], *(pid for pid, _ in self.processes(node))])
         wait_until(lambda: not self._kill_all(node), WAIT_S, f"the end of all processes of {node}")
 
     def _kill_all(self, node: str) -> list[int]:
@@ -338,10 +346,11 @@ def ended(
         out, err = process.communicate(input, timeout=seconds)
     except BaseException:
         process.kill()
-        process.communicate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)  # what it has started may hold the pipes
         raise
     assert not check or process.returncode == 0, (process.args, process.returncode, out, err)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-__all__ = ["Bed", "STORE", "STORE_BYTES", "USERS", "ended", "missing", "nodes"]
+__all__ = ["BUILD", "Bed", "PYTHON", "STORE", "STORE_BYTES", "USERS", "ended", "missing", "nodes"]

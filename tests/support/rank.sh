@@ -8,5 +8,5 @@ rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}
 number=$(((rank + FOREBAY_BED_SHIFT) % ${#keepers[@]}))
 export FOREBAY_BED_NODE=$((number + 1))
 # What let an ordinary user's rank enter the node is not the command's.
-exec nsenter --mount="/proc/${keepers[number]}/ns/mnt" --wdns="$PWD" \
-    setpriv --inh-caps=-all --ambient-caps=-all "$@"
+exec nsenter --mount="/proc/${keepers[number]}/ns/mnt" \
+    setpriv --inh-caps=-all --ambient-caps=-all env --chdir="$FOREBAY_BED_DIRECTORY" "$@"
