@@ -13,6 +13,7 @@ use crate::clean::CleanArguments;
 use crate::compare::CompareArguments;
 use crate::config::{ConfigArguments, Page};
 use crate::configuration;
+use crate::conformance::ConformanceArguments;
 use crate::drain::DrainArguments;
 use crate::exit_codes;
 use crate::gather::GatherArguments;
@@ -127,6 +128,9 @@ pub enum Verb {
     /// Run what standard input says in one allocation (docs/explanation/tuner.md)
     #[command(name = "__series", hide = true)]
     Series(JobArguments),
+    /// Check what a file system promises on one node and across nodes (docs/development/conformance.md)
+    #[command(name = "__conformance", hide = true)]
+    Conformance(ConformanceArguments),
     /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
     Man { directory: PathBuf },

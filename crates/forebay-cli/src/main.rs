@@ -5,6 +5,7 @@ mod clean;
 mod compare;
 mod config;
 mod configuration;
+mod conformance;
 mod drain;
 mod emulation;
 mod exit_codes;
@@ -88,6 +89,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Reference { page } => config::print_page(page),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Series(arguments) => series::series(&arguments),
+        Verb::Conformance(arguments) => conformance::conformance(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Completions { directory } => arguments::write_completions(&directory),
         Verb::Schemas { directory } => schemas::write_schemas(&directory),

@@ -1,0 +1,505 @@
+//! One repetition of a check: what its body uses.
+
+use crate::bytes::{Bytes, Data};
+use crate::node::{Failed, Node};
+use crate::operation::{
+    Answer, Attributes, Flag, Handle, Lock, Loop, Operation, Replacement, Whence,
+};
+
+/// Why a repetition did not find what the check proves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The promise is broken.
+    Broken(String),
+    /// The file system does not offer it: the errno.
+    NotSupported(String),
+    /// No answer within the limit.
+    NoAnswer(String),
+    /// A worker is lost.
+    Lost(String),
+}
+
+pub(crate) type Verdict = Result<(), Failure>;
+
+/// These say of each operation that the file system has none such.
+const NOT_OFFERED: [&str; 2] = ["ENOSYS", "EOPNOTSUPP"];
+
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Errno { errno, .. } if NOT_OFFERED.contains(&errno.as_str()) => {
+                Self::NotSupported(errno)
+            }
+            Failed::Errno { errno, on } => Self::Broken(format!("{on}: {errno}")),
+            Failed::NoAnswer { node, operation } => {
+                Self::NoAnswer(format!("{operation} on {node}"))
+            }
+            Failed::Lost(reason) => Self::Lost(reason),
+        }
+    }
+}
+
+/// What a body says of a result.
+pub(crate) trait Expect<T> {
+    /// It must fail with one of these.
+    fn fails_with(self, errnos: &[&str]) -> Verdict;
+    /// One of these says that the file system does not offer it.
+    fn or_unsupported(self, errnos: &[&str]) -> Result<T, Failure>;
+    /// It must fail with one of `errnos`; one of `not_offered` says that the file system does not offer it.
+    fn or_unsupported_then(self, not_offered: &[&str], errnos: &[&str]) -> Verdict;
+}
+
+impl<T> Expect<T> for Result<T, Failed> {
+    fn fails_with(self, errnos: &[&str]) -> Verdict {
+        match self {
+            Ok(_) => broken(format!("it succeeds and does not fail with {}", errnos.join(" or "))),
+            Err(Failed::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => Ok(()),
+            Err(Failed::Errno { errno, on }) => {
+                broken(format!("{on}: {errno} and not {}", errnos.join(" or ")))
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn or_unsupported(self, errnos: &[&str]) -> Result<T, Failure> {
+        match self {
+            Err(Failed::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => {
+                Err(Failure::NotSupported(errno))
+            }
+            other => Ok(other?),
+        }
+    }
+
+    fn or_unsupported_then(self, not_offered: &[&str], errnos: &[&str]) -> Verdict {
+        match &self {
+            Err(Failed::Errno { errno, .. })
+                if [not_offered, &NOT_OFFERED].concat().contains(&errno.as_str()) =>
+            {
+                Err(Failure::NotSupported(errno.clone()))
+            }
+            _ => self.fails_with(errnos),
+        }
+    }
+}
+
+pub(crate) fn broken<T>(reason: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Broken(reason.into()))
+}
+
+/// Both must be equal.
+pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Verdict {
+    if found == expected {
+        return Ok(());
+    }
+    let short = |value: &T| format!("{value:?}").chars().take(100).collect::<String>();
+    broken(format!("{what}: {} and not {}", short(&found), short(&expected)))
+}
+
+/// The condition must hold.
+pub(crate) fn holds(what: &str, condition: bool) -> Verdict {
+    if condition { Ok(()) } else { broken(what) }
+}
+
+/// The nodes, and the number of the repetition. Node 0 is another one in each repetition.
+pub(crate) struct Trial<'a> {
+    pub(crate) nodes: &'a mut [Node],
+    pub(crate) number: u64,
+}
+
+impl Trial<'_> {
+    fn index(&self, node: usize) -> usize {
+        (node + usize::try_from(self.number).unwrap_or_default()) % self.nodes.len()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The nodes but node 0.
+    pub(crate) fn others(&self) -> std::ops::Range<usize> {
+        1..self.nodes.len()
+    }
+
+    /// All nodes.
+    pub(crate) fn all(&self) -> std::ops::Range<usize> {
+        0..self.nodes.len()
+    }
+
+    pub(crate) fn on(&mut self, node: usize) -> On<'_> {
+        let index = self.index(node);
+        On { node: &mut self.nodes[index], child: None }
+    }
+
+    /// Node 0, for checks of one node.
+    pub(crate) fn one(&mut self) -> On<'_> {
+        self.on(0)
+    }
+
+    /// A child of a node's worker.
+    pub(crate) fn child(&mut self, node: usize, child: Handle) -> On<'_> {
+        let index = self.index(node);
+        On { node: &mut self.nodes[index], child: Some(child) }
+    }
+
+    /// A pattern that no other repetition has.
+    pub(crate) fn seed(&self) -> u64 {
+        self.number * 10_000
+    }
+
+    /// One loop on each of the nodes 0, 1, ... at the same time.
+    pub(crate) fn together(&mut self, loops: Vec<Loop>) -> Result<Vec<Answer>, Failure> {
+        let operations: Vec<_> = loops.into_iter().map(|steps| Operation::Loop { steps }).collect();
+        let mut sent = Ok(());
+        let mut started = 0;
+        for (node, operation) in operations.iter().enumerate() {
+            let index = self.index(node);
+            sent = self.nodes[index].send(operation);
+            if sent.is_err() {
+                break;
+            }
+            started += 1;
+        }
+        // Each answer is taken, so that the next operation does not get one of these.
+        let answers: Vec<_> = (operations.iter().enumerate().take(started))
+            .map(|(node, operation)| {
+                let index = self.index(node);
+                self.nodes[index].receive(operation)
+            })
+            .collect();
+        sent?;
+        Ok(answers.into_iter().collect::<Result<_, _>>()?)
+    }
+}
+
+/// The numbers of an answer.
+pub(crate) fn numbers(answer: &Answer) -> Result<&[u64], Failure> {
+    match answer {
+        Answer::Numbers(numbers) => Ok(numbers),
+        other => Err(Failure::Lost(format!("an answer without numbers: {other:?}"))),
+    }
+}
+
+/// The number of wrong steps that a loop found must be 0.
+pub(crate) fn none_wrong(what: &str, answer: &Answer) -> Verdict {
+    same(what, answer, &Answer::Number(0))
+}
+
+/// Operations on one node.
+pub(crate) struct On<'a> {
+    node: &'a mut Node,
+    child: Option<Handle>,
+}
+
+pub(crate) type Called<T> = Result<T, Failed>;
+
+impl On<'_> {
+    pub(crate) fn call(&mut self, operation: Operation) -> Called<Answer> {
+        match self.child {
+            None => self.node.call(&operation),
+            Some(child) => {
+                self.node.call(&Operation::Child { child, operation: Box::new(operation) })
+            }
+        }
+    }
+
+    fn done(&mut self, operation: Operation) -> Called<()> {
+        match self.call(operation)? {
+            Answer::Done => Ok(()),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    fn number(&mut self, operation: Operation) -> Called<u64> {
+        match self.call(operation)? {
+            Answer::Number(number) => Ok(number),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    fn bytes(&mut self, operation: Operation) -> Called<Vec<u8>> {
+        match self.call(operation)? {
+            Answer::Bytes(bytes) => Ok(bytes.0),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    fn names(&mut self, operation: Operation) -> Called<Vec<Bytes>> {
+        match self.call(operation)? {
+            Answer::Names(names) => Ok(names),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    fn attributes(&mut self, operation: Operation) -> Called<Attributes> {
+        match self.call(operation)? {
+            Answer::Attributes(attributes) => Ok(attributes),
+            other => Err(self.odd(&other)),
+        }
+    }
+
+    fn odd(&self, answer: &Answer) -> Failed {
+        Failed::Lost(format!("{}: its worker answers {answer:?}", self.node.name))
+    }
+
+    /// A read that must give this: [`Operation::Verify`] and its like.
+    fn equal(&mut self, operation: Operation) -> Verdict {
+        let what = format!("{} on {}", operation.describe(), self.node.name);
+        match self.call(operation)? {
+            Answer::Done => Ok(()),
+            Answer::Number(offset) => {
+                broken(format!("{what}: the data differ from byte {offset} on"))
+            }
+            other => Err(self.odd(&other).into()),
+        }
+    }
+
+    pub(crate) fn open(&mut self, path: &str, flags: &[Flag]) -> Called<Handle> {
+        self.open_mode(path, flags, 0o644)
+    }
+
+    pub(crate) fn open_mode(&mut self, path: &str, flags: &[Flag], mode: u32) -> Called<Handle> {
+        self.number(Operation::Open { path: path.into(), flags: flags.to_vec(), mode })
+    }
+
+    pub(crate) fn close(&mut self, handle: Handle) -> Called<()> {
+        self.done(Operation::Close { handle })
+    }
+
+    pub(crate) fn write(&mut self, handle: Handle, data: impl Into<Data>) -> Called<u64> {
+        self.number(Operation::Write { handle, data: data.into() })
+    }
+
+    pub(crate) fn write_at(
+        &mut self,
+        handle: Handle,
+        offset: u64,
+        data: impl Into<Data>,
+    ) -> Called<u64> {
+        self.number(Operation::WriteAt { handle, offset, data: data.into() })
+    }
+
+    pub(crate) fn read_at(&mut self, handle: Handle, offset: u64, bytes: usize) -> Called<Vec<u8>> {
+        self.bytes(Operation::ReadAt { handle, offset, bytes })
+    }
+
+    pub(crate) fn verify(&mut self, handle: Handle, offset: u64, data: impl Into<Data>) -> Verdict {
+        self.equal(Operation::Verify { handle, offset, data: data.into() })
+    }
+
+    pub(crate) fn direct(&mut self, handle: Handle, data: Data) -> Result<(), Failed> {
+        match self.call(Operation::DirectRoundTrip { handle, data })? {
+            Answer::Done => Ok(()),
+            other => Err(Failed::Errno {
+                errno: format!("{other:?}"),
+                on: "direct round trip".to_owned(),
+            }),
+        }
+    }
+
+    pub(crate) fn seek(&mut self, handle: Handle, offset: u64, whence: Whence) -> Called<u64> {
+        self.number(Operation::Seek { handle, offset, whence })
+    }
+
+    pub(crate) fn sync(&mut self, handle: Handle) -> Called<()> {
+        self.done(Operation::Sync { handle })
+    }
+
+    pub(crate) fn stat_handle(&mut self, handle: Handle) -> Called<Attributes> {
+        self.attributes(Operation::StatHandle { handle })
+    }
+
+    pub(crate) fn stat(&mut self, path: &str) -> Called<Attributes> {
+        self.attributes(Operation::Stat { path: path.into() })
+    }
+
+    pub(crate) fn stat_link(&mut self, path: &str) -> Called<Attributes> {
+        self.attributes(Operation::StatLink { path: path.into() })
+    }
+
+    pub(crate) fn access(&mut self, path: &str) -> Called<()> {
+        self.done(Operation::Access { path: path.into() })
+    }
+
+    pub(crate) fn truncate_handle(&mut self, handle: Handle, bytes: u64) -> Called<()> {
+        self.done(Operation::TruncateHandle { handle, bytes })
+    }
+
+    pub(crate) fn truncate(&mut self, path: &str, bytes: u64) -> Called<()> {
+        self.done(Operation::Truncate { path: path.into(), bytes })
+    }
+
+    pub(crate) fn rename(&mut self, from: &str, to: &str) -> Called<()> {
+        self.rename_with(from, to, Replacement::Replace)
+    }
+
+    pub(crate) fn rename_with(
+        &mut self,
+        from: &str,
+        to: &str,
+        replacement: Replacement,
+    ) -> Called<()> {
+        self.done(Operation::Rename { from: from.into(), to: to.into(), replacement })
+    }
+
+    pub(crate) fn unlink(&mut self, path: &str) -> Called<()> {
+        self.done(Operation::Unlink { path: path.into() })
+    }
+
+    pub(crate) fn remove_directory(&mut self, path: &str) -> Called<()> {
+        self.done(Operation::RemoveDirectory { path: path.into() })
+    }
+
+    pub(crate) fn make_directory(&mut self, path: &str) -> Called<()> {
+        self.done(Operation::MakeDirectory { path: path.into(), mode: 0o755 })
+    }
+
+    pub(crate) fn link(&mut self, from: &str, to: &str) -> Called<()> {
+        self.done(Operation::Link { from: from.into(), to: to.into() })
+    }
+
+    pub(crate) fn symlink(&mut self, target: &str, path: &str) -> Called<()> {
+        self.done(Operation::Symlink { target: target.into(), path: path.into() })
+    }
+
+    pub(crate) fn read_link(&mut self, path: &str) -> Called<Vec<u8>> {
+        self.bytes(Operation::ReadLink { path: path.into() })
+    }
+
+    /// Sorted.
+    pub(crate) fn list(&mut self, path: &str) -> Called<Vec<Bytes>> {
+        let mut names = self.names(Operation::List { path: path.into() })?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(crate) fn open_directory(&mut self, path: &str) -> Called<Handle> {
+        self.number(Operation::OpenDirectory { path: path.into() })
+    }
+
+    pub(crate) fn next_names(&mut self, handle: Handle, count: usize) -> Called<Vec<Bytes>> {
+        self.names(Operation::NextNames { handle, count })
+    }
+
+    pub(crate) fn change_mode(&mut self, path: &str, mode: u32) -> Called<()> {
+        self.done(Operation::ChangeMode { path: path.into(), mode })
+    }
+
+    pub(crate) fn change_owner(&mut self, path: &str, user: u32, group: u32) -> Called<()> {
+        self.done(Operation::ChangeOwner { path: path.into(), user, group })
+    }
+
+    pub(crate) fn set_times(
+        &mut self,
+        path: &str,
+        accessed_ns: i64,
+        modified_ns: i64,
+    ) -> Called<()> {
+        self.done(Operation::SetTimes { path: path.into(), accessed_ns, modified_ns })
+    }
+
+    pub(crate) fn set_attribute(&mut self, path: &str, name: &str, value: &[u8]) -> Called<()> {
+        self.done(Operation::SetAttribute {
+            path: path.into(),
+            name: name.into(),
+            value: value.into(),
+        })
+    }
+
+    pub(crate) fn get_attribute(&mut self, path: &str, name: &str) -> Called<Vec<u8>> {
+        self.bytes(Operation::GetAttribute { path: path.into(), name: name.into() })
+    }
+
+    pub(crate) fn list_attributes(&mut self, path: &str) -> Called<Vec<Bytes>> {
+        self.names(Operation::ListAttributes { path: path.into() })
+    }
+
+    pub(crate) fn remove_attribute(&mut self, path: &str, name: &str) -> Called<()> {
+        self.done(Operation::RemoveAttribute { path: path.into(), name: name.into() })
+    }
+
+    pub(crate) fn set_mask(&mut self, mask: u32) -> Called<u64> {
+        self.number(Operation::SetMask { mask })
+    }
+
+    /// Without waiting.
+    pub(crate) fn record_lock(
+        &mut self,
+        handle: Handle,
+        lock: Lock,
+        offset: u64,
+        bytes: u64,
+    ) -> Called<()> {
+        self.done(Operation::RecordLock { handle, lock, offset, bytes, wait: false })
+    }
+
+    pub(crate) fn conflicts(&mut self, handle: Handle, lock: Lock) -> Called<bool> {
+        let operation = Operation::RecordLockConflict { handle, lock, offset: 0, bytes: 0 };
+        Ok(self.number(operation)? == 1)
+    }
+
+    /// Without waiting.
+    pub(crate) fn file_lock(&mut self, handle: Handle, lock: Lock) -> Called<()> {
+        self.done(Operation::FileLock { handle, lock, wait: false })
+    }
+
+    /// Shared and writable, unless told otherwise.
+    pub(crate) fn map(
+        &mut self,
+        handle: Handle,
+        bytes: usize,
+        shared: bool,
+    ) -> Result<Handle, Failure> {
+        let mapped = self.number(Operation::Map { handle, bytes, shared, writable: true });
+        mapped.or_unsupported(&["ENODEV"])
+    }
+
+    pub(crate) fn map_read(
+        &mut self,
+        handle: Handle,
+        offset: usize,
+        bytes: usize,
+    ) -> Called<Vec<u8>> {
+        self.bytes(Operation::MapRead { handle, offset, bytes })
+    }
+
+    pub(crate) fn map_write(
+        &mut self,
+        handle: Handle,
+        offset: usize,
+        data: impl Into<Data>,
+    ) -> Called<()> {
+        self.done(Operation::MapWrite { handle, offset, data: data.into() })
+    }
+
+    pub(crate) fn map_sync(&mut self, handle: Handle) -> Called<()> {
+        self.done(Operation::MapSync { handle })
+    }
+
+    pub(crate) fn unmap(&mut self, handle: Handle) -> Called<()> {
+        self.done(Operation::Unmap { handle })
+    }
+
+    pub(crate) fn fork(&mut self) -> Called<Handle> {
+        self.number(Operation::Fork)
+    }
+
+    pub(crate) fn kill_child(&mut self, child: Handle) -> Called<()> {
+        self.done(Operation::KillChild { child })
+    }
+
+    pub(crate) fn write_file(&mut self, path: &str, data: impl Into<Data>) -> Called<()> {
+        self.done(Operation::WriteFile { path: path.into(), data: data.into() })
+    }
+
+    pub(crate) fn read_file(&mut self, path: &str) -> Called<Vec<u8>> {
+        self.bytes(Operation::ReadFile { path: path.into() })
+    }
+
+    pub(crate) fn verify_file(&mut self, path: &str, data: impl Into<Data>) -> Verdict {
+        self.equal(Operation::VerifyFile { path: path.into(), data: data.into() })
+    }
+
+    pub(crate) fn run(&mut self, steps: Loop) -> Called<Answer> {
+        self.call(Operation::Loop { steps })
+    }
+}
