@@ -53,6 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
     ),
     check("unlinked", "a file that one node removes is gone on each", |t| {
         t.on(0).write_file("f", "data")?;
+        t.others().try_for_each(|node| t.on(node).stat("f").map(drop))?;
         t.others().try_for_each(|node| t.on(node).verify_file("f", "data"))?;
         t.on(0).unlink("f")?;
         t.others().try_for_each(|node| t.on(node).stat("f").fails_with(&["ENOENT"]))?;
