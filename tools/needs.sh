@@ -68,6 +68,8 @@ test | bench)
     need procps command -v pgrep
     need strace command -v strace
     need bubblewrap command -v bwrap
+    # A FUSE file system with caches, which the conformance checks must find not coherent.
+    need mergerfs command -v mergerfs
     need e2fsprogs has_daemon mkfs.ext2
     need chromium command -v chromium
     ;;

@@ -1,6 +1,6 @@
 """`make soak`: long loops with a seed for each round, for as many minutes as SOAK_MINUTES says.
 
-SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=kills, ONLY=grammar or ONLY=points leaves out the others.
+SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=kills, ONLY=grammar, ONLY=points or ONLY=conformance leaves out the others.
 """
 
 import collections
@@ -10,6 +10,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 from case import Case
@@ -62,9 +63,18 @@ def points(_: float) -> int:
     return int((status or subprocess.run(words, env=os.environ | {"SOAK_ROUNDS": "3000"}).returncode) != 0)
 
 
+def conformance(_: float) -> int:
+    """What a file system promises across nodes, 1,000 times each: two processes on one directory in memory."""
+    forebay = pathlib.Path(os.environ["FOREBAY_BUILD"]) / "bin" / "forebay"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        words = [forebay, "__conformance", "run", "--on", forebay, "--on", forebay, "--repetitions", "1000", directory]
+        print("conformance: 1,000 repetitions, some minutes", flush=True)
+        return subprocess.run(words).returncode
+
+
 def main() -> int:
     only = os.environ.get("ONLY")
-    loops = {"grammar": grammar, "points": points, "kills": kills}
+    loops = {"grammar": grammar, "points": points, "conformance": conformance, "kills": kills}
     if only and only not in loops:
         print(f"error: ONLY={only}: there are {', '.join(loops)}", file=sys.stderr)
         return 2

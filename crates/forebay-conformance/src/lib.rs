@@ -8,6 +8,7 @@
 //! the file system itself, so the module `worker` makes system calls directly, and does not use `forebay-host`.
 
 mod bytes;
+mod check;
 mod checks;
 mod node;
 mod operation;
@@ -17,7 +18,8 @@ mod trial;
 mod worker;
 
 pub use bytes::{Bytes, Data};
-pub use checks::{Check, Scope, checks};
+pub use check::{Check, Scope};
+pub use checks::checks;
 pub use node::{Connect, Connection, Failed, Node};
 pub use operation::{
     Answer, Attributes, Flag, Handle, Kind, Lock, LockKind, Loop, Operation, Replacement, Reply,

@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_host::process::{Piped, command};
-use forebay_host::threads;
+use forebay_host::{clock, threads};
 
 use crate::operation::{Answer, Operation, Reply};
 
@@ -60,12 +60,14 @@ pub struct Node {
     connect: Connect,
     link: Option<Link>,
     operation_s_max: f64,
+    /// The last operation that was sent, and when.
+    pub(crate) last: Option<(Instant, Operation)>,
 }
 
 impl Node {
     /// A node whose worker is started by `connect` when it is needed.
     pub fn new(name: impl Into<String>, connect: Connect) -> Self {
-        Self { name: name.into(), connect, link: None, operation_s_max: 30.0 }
+        Self { name: name.into(), connect, link: None, operation_s_max: 30.0, last: None }
     }
 
     /// A node whose worker `forebay __conformance worker` is started by a command that ends with the program
@@ -136,6 +138,7 @@ impl Node {
             self.link = Some(self.start().map_err(|reason| lost(&self.name, &reason))?);
         }
         let Some(link) = &mut self.link else { return Err(lost(&self.name, &"no worker")) };
+        self.last = Some((clock::now(), operation.clone()));
         let sent = link.output.write_all(line.as_bytes()).and_then(|()| link.output.flush());
         sent.map_err(|error| {
             self.link = None;

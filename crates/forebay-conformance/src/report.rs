@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::checks::Scope;
+use crate::check::Scope;
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

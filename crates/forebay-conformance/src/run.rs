@@ -3,7 +3,8 @@
 use forebay_host::clock;
 
 use crate::bytes::Bytes;
-use crate::checks::{Check, Scope, checks};
+use crate::check::{Check, Scope};
+use crate::checks::checks;
 use crate::node::{Failed, Node};
 use crate::operation::{Answer, Operation};
 use crate::report::{CheckResult, NodeFacts, Outcome, Report};
@@ -222,7 +223,7 @@ impl Coordinator<'_> {
                 let operation_s_max = self.options.operation_s_max.to_string();
                 Outcome::NoAnswer { operation_s_max, reason }
             }
-            Failure::Lost(reason) | Failure::Broken(reason) => {
+            Failure::Lost(reason) | Failure::Broken(reason) | Failure::Succeeded(reason) => {
                 self.unanswered += 1;
                 Outcome::Lost { reason }
             }
@@ -238,7 +239,12 @@ impl Coordinator<'_> {
         for node in trial.all() {
             trial.on(node).call(Operation::Begin { path: path.clone() })?;
         }
-        let verdict = (check.body)(&mut trial);
+        let verdict = match (check.body)(&mut trial) {
+            Err(Failure::Succeeded(wrong)) => {
+                Err(Failure::Broken(format!("{} {wrong}", trial.last())))
+            }
+            verdict => verdict,
+        };
         if matches!(verdict, Err(Failure::NoAnswer(_) | Failure::Lost(_))) {
             return verdict; // the next operation might wait for the limit, too
         }

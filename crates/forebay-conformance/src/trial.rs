@@ -1,6 +1,6 @@
 //! One repetition of a check: what its body uses.
 
-use crate::bytes::{Bytes, Data};
+use crate::bytes::{Bytes, Data, first_difference};
 use crate::node::{Failed, Node};
 use crate::operation::{
     Answer, Attributes, Flag, Handle, Lock, Loop, Operation, Replacement, Whence,
@@ -11,6 +11,8 @@ use crate::operation::{
 pub(crate) enum Failure {
     /// The promise is broken.
     Broken(String),
+    /// The last operation must not succeed; what is expected of it.
+    Succeeded(String),
     /// The file system does not offer it: the errno.
     NotSupported(String),
     /// No answer within the limit.
@@ -52,7 +54,10 @@ pub(crate) trait Expect<T> {
 impl<T> Expect<T> for Result<T, Failed> {
     fn fails_with(self, errnos: &[&str]) -> Verdict {
         match self {
-            Ok(_) => broken(format!("it succeeds and does not fail with {}", errnos.join(" or "))),
+            Ok(_) => Err(Failure::Succeeded(format!(
+                "succeeds and does not fail with {}",
+                errnos.join(" or ")
+            ))),
             Err(Failed::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => Ok(()),
             Err(Failed::Errno { errno, on }) => {
                 broken(format!("{on}: {errno} and not {}", errnos.join(" or ")))
@@ -95,6 +100,17 @@ pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expecte
     broken(format!("{what}: {} and not {}", short(&found), short(&expected)))
 }
 
+/// Long data must be equal.
+pub(crate) fn same_data(found: &[u8], expected: &[u8]) -> Verdict {
+    first_difference(found, expected)
+        .map_or(Ok(()), |offset| broken(format!("the data differ from byte {offset} on")))
+}
+
+/// Short data must be equal.
+pub(crate) fn same_data_of(what: &str, found: &[u8], expected: &[u8]) -> Verdict {
+    same(what, Bytes::from(found), Bytes::from(expected))
+}
+
 /// The condition must hold.
 pub(crate) fn holds(what: &str, condition: bool) -> Verdict {
     if condition { Ok(()) } else { broken(what) }
@@ -128,6 +144,15 @@ impl Trial<'_> {
     pub(crate) fn on(&mut self, node: usize) -> On<'_> {
         let index = self.index(node);
         On { node: &mut self.nodes[index], child: None }
+    }
+
+    /// The last operation, and its node.
+    pub(crate) fn last(&self) -> String {
+        let last = self.nodes.iter().filter_map(|node| Some((node.last.as_ref()?, &node.name)));
+        let last = last.max_by_key(|((at, _), _)| *at);
+        last.map_or_else(String::new, |((_, operation), name)| {
+            format!("{} on {name}", operation.describe())
+        })
     }
 
     /// Node 0, for checks of one node.

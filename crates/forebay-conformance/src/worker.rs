@@ -4,6 +4,7 @@
 //! `forebay-host`: each operation is the system call that it names, and its answer is what the call gave. A
 //! worker is one process with one thread, which [`Operation::Fork`] relies on.
 
+mod child;
 mod errno;
 mod files;
 mod locks;
@@ -11,20 +12,15 @@ mod loops;
 mod maps;
 mod names;
 mod processes;
+mod state;
 
 pub(crate) use loops::record;
 
-use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::Dir;
-use rustix::io::Errno;
-
-use crate::bytes::Bytes;
-use crate::operation::{Answer, Handle, Operation, Reply};
-use maps::Mapping;
-use processes::Child;
+use crate::operation::{Answer, Operation, Reply};
+pub use state::Worker;
+use state::{Failed, Result};
 
 /// The umask of each trial.
 const MASK: u32 = 0o022;
@@ -64,34 +60,6 @@ pub fn serve_with(
     }
 }
 
-/// Why an operation has no answer.
-#[derive(Debug)]
-enum Failed {
-    Errno(Errno),
-    /// An errno of a child.
-    Named(String),
-    Refused(String),
-}
-
-impl From<Errno> for Failed {
-    fn from(errno: Errno) -> Self {
-        Self::Errno(errno)
-    }
-}
-
-type Result<T> = std::result::Result<T, Failed>;
-
-/// The state of a worker: what it has open.
-#[derive(Debug, Default)]
-pub struct Worker {
-    base: Vec<u8>,
-    last: Handle,
-    files: HashMap<Handle, OwnedFd>,
-    directories: HashMap<Handle, Dir>,
-    maps: HashMap<Handle, Mapping>,
-    children: HashMap<Handle, Child>,
-}
-
 impl Worker {
     /// Carries out an operation.
     pub fn answer(&mut self, operation: &Operation) -> Reply {
@@ -119,53 +87,6 @@ impl Worker {
             _ => self.execute_on_file(operation),
         }
     }
-
-    /// Closes and releases all that is open, and ends the children.
-    fn reset(&mut self) {
-        for (_, child) in self.children.drain() {
-            child.end();
-        }
-        self.forget();
-    }
-
-    fn forget(&mut self) {
-        self.children.clear();
-        self.maps.clear();
-        self.directories.clear();
-        self.files.clear();
-    }
-
-    /// The path that the system call gets.
-    fn path(&self, path: &Bytes) -> Vec<u8> {
-        if path.0.starts_with(b"/") || self.base.is_empty() {
-            return path.0.clone();
-        }
-        [&self.base[..], b"/", &path.0[..]].concat()
-    }
-
-    fn new_handle(&mut self) -> Handle {
-        self.last += 1;
-        self.last
-    }
-
-    fn file(&self, handle: Handle) -> Result<BorrowedFd<'_>> {
-        self.files.get(&handle).map(|file| file.as_fd()).ok_or_else(|| unknown(handle))
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.reset();
-    }
-}
-
-fn unknown(handle: Handle) -> Failed {
-    Failed::Refused(format!("there is no handle {handle}"))
-}
-
-/// The answer of a call that only succeeds or fails.
-fn done(result: rustix::io::Result<()>) -> Result<Answer> {
-    Ok(result.map(|()| Answer::Done)?)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod names;
 mod races;
 mod truncation;
 
-use super::Check;
+use crate::check::Check;
 
 pub(super) const GROUPS: &[&[Check]] = &[
     data::CHECKS,

@@ -10,7 +10,7 @@ mod maps;
 mod names;
 mod space;
 
-use super::Check;
+use crate::check::Check;
 
 pub(super) const GROUPS: &[&[Check]] = &[
     create::CHECKS,

@@ -5,7 +5,8 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{self, FallocateFlags, OFlags, SeekFrom};
 use rustix::io::{self, Errno};
 
-use super::{Result, Worker, done, names, unknown};
+use super::names;
+use super::state::{Result, Worker, done, unknown};
 use crate::bytes::{Bytes, Data, first_difference};
 use crate::operation::{Answer, Flag, Operation, Whence};
 

@@ -7,7 +7,7 @@ use rustix::io::{self, Errno};
 
 use super::maps::Mapping;
 use super::names::last_errno;
-use super::{Result, Worker, done, unknown};
+use super::state::{Result, Worker, done, unknown};
 use crate::bytes::Bytes;
 use crate::operation::{Answer, Handle, Lock, Operation};
 

@@ -7,29 +7,13 @@ use std::os::fd::OwnedFd;
 use forebay_host::threads;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{
-    Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid,
-};
+use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 
+use super::child::Child;
 use super::names::last_errno;
-use super::{Failed, Result, Worker, serve_with, unknown};
+use super::serve_with;
+use super::state::{Failed, Result, Worker, unknown};
 use crate::operation::{Answer, Handle, Operation, Reply};
-
-/// A process that serves its parent through two pipes.
-#[derive(Debug)]
-pub(super) struct Child {
-    pid: Pid,
-    input: File,
-    output: BufReader<File>,
-}
-
-impl Child {
-    /// Kills the process and waits until it has ended.
-    pub(super) fn end(self) {
-        kill_process(self.pid, Signal::KILL).ok(); // it may have ended
-        waitpid(Some(self.pid), WaitOptions::empty()).ok(); // it is ours, and was killed
-    }
-}
 
 /// What a worker says of itself.
 pub(super) fn facts() -> Answer {

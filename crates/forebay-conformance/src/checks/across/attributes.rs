@@ -1,6 +1,6 @@
 //! Attributes that another node changed.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, Write};
 use crate::trial::{Expect, holds, same};
 

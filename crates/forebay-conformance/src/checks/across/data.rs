@@ -1,10 +1,10 @@
 //! Data that another node wrote.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Append, Create, Read, ReadWrite, Write};
 use crate::operation::Loop;
-use crate::trial::same;
+use crate::trial::{same, same_data};
 
 pub(super) const CHECKS: &[Check] = &[
     check(
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
             t.on(0).write_at(file, 1001, "changed")?;
             expected[1001..1008].copy_from_slice(b"changed");
             for node in t.others() {
-                same("data are equal", t.on(node).read_file("f")? == expected, true)?;
+                same_data(&t.on(node).read_file("f")?, &expected)?;
             }
             Ok(())
         },
@@ -102,11 +102,7 @@ pub(super) const CHECKS: &[Check] = &[
                 expected[offset] = b'!';
             }
             for node in t.all() {
-                same(
-                    "data are equal",
-                    t.on(node).read_at(files[node], 0, 4097)? == expected,
-                    true,
-                )?;
+                same_data(&t.on(node).read_at(files[node], 0, 4097)?, &expected)?;
             }
             Ok(())
         },
@@ -179,13 +175,13 @@ pub(super) const CHECKS: &[Check] = &[
         t.on(0).truncate("f", 100_000)?;
         let mut expected = vec![0; 100_000];
         for node in t.others() {
-            same("data are equal", t.on(node).read_file("f")? == expected, true)?;
+            same_data(&t.on(node).read_file("f")?, &expected)?;
         }
         let file = t.on(0).open("f", &[Write])?;
         t.on(0).write_at(file, 50_000, "data")?;
         expected[50_000..50_004].copy_from_slice(b"data");
         for node in t.others() {
-            same("data are equal", t.on(node).read_file("f")? == expected, true)?;
+            same_data(&t.on(node).read_file("f")?, &expected)?;
         }
         Ok(())
     }),

@@ -1,7 +1,7 @@
 //! Directories that another node changed.
 
 use crate::bytes::Bytes;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::{Flag, Loop};
 use crate::trial::{Expect, holds, none_wrong, same};
 

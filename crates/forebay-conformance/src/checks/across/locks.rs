@@ -1,6 +1,6 @@
 //! Locks of processes of several nodes.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Create, ReadWrite};
 use crate::operation::Lock::{self, Exclusive, Release, Shared};
 use crate::operation::{Handle, LockKind};

@@ -1,10 +1,10 @@
 //! Mappings of several nodes.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};
 use crate::operation::Operation;
-use crate::trial::{Expect, same};
+use crate::trial::{Expect, same_data};
 
 const BYTES: usize = 8192;
 
@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
             let mut expected = Data::pattern(seed, BYTES).contents();
             expected[4000..5000].copy_from_slice(&Data::pattern(seed + 1, 1000).contents());
             for node in t.others() {
-                same("data are equal", t.on(node).read_file("f")? == expected, true)?;
+                same_data(&t.on(node).read_file("f")?, &expected)?;
             }
             Ok(())
         },
@@ -41,11 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
                     crate::operation::Answer::Number(map) => map,
                     other => return Err(crate::trial::Failure::Lost(format!("{other:?}"))),
                 };
-                same(
-                    "data are equal",
-                    t.on(node).map_read(map, 0, BYTES)? == data.contents(),
-                    true,
-                )?;
+                same_data(&t.on(node).map_read(map, 0, BYTES)?, &data.contents())?;
                 t.on(node).unmap(map)?;
                 t.on(node).close(handle)?;
             }
@@ -70,7 +66,7 @@ pub(super) const CHECKS: &[Check] = &[
                 expected[offset..offset + 6].copy_from_slice(b"mapped");
             }
             for node in t.all() {
-                same("data are equal", t.on(node).read_file("f")? == expected, true)?;
+                same_data(&t.on(node).read_file("f")?, &expected)?;
             }
             Ok(())
         },

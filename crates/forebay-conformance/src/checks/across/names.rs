@@ -1,9 +1,9 @@
 //! Names that another node changed.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};
 use crate::operation::Kind;
-use crate::trial::{Expect, same};
+use crate::trial::{Expect, same, same_data_of};
 
 pub(super) const CHECKS: &[Check] = &[
     check("created", "each node sees a new file at once", |t| {
@@ -147,7 +147,7 @@ pub(super) const CHECKS: &[Check] = &[
             t.on(0).symlink("b", "new")?;
             t.on(0).rename("new", "s")?;
             for node in t.others() {
-                same("target", t.on(node).read_link("s")?, b"b".to_vec())?;
+                same_data_of("target", &t.on(node).read_link("s")?, b"b")?;
                 t.on(node).verify_file("s", "b")?;
             }
             Ok(())

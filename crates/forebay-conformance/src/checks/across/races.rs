@@ -1,7 +1,7 @@
 //! Several nodes do the same thing at the same time.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::{Answer, LockKind, Loop};
 use crate::trial::{Trial, Verdict, broken, none_wrong, numbers, same};
 

@@ -1,10 +1,10 @@
 //! Sizes that another node changed.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Create, Read, ReadWrite, Write};
 use crate::operation::Loop;
-use crate::trial::{none_wrong, same};
+use crate::trial::{none_wrong, same, same_data, same_data_of};
 
 pub(super) const CHECKS: &[Check] = &[
     check(
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
             t.on(0).write_at(file, 1000, "the new end")?;
             for (node, handle) in reading {
                 same("size", t.on(node).stat_handle(handle)?.size_bytes, 1011)?;
-                same("end", t.on(node).read_at(handle, 1000, 100)?, b"the new end".to_vec())?;
+                same_data_of("end", &t.on(node).read_at(handle, 1000, 100)?, b"the new end")?;
             }
             Ok(())
         },
@@ -70,7 +70,7 @@ pub(super) const CHECKS: &[Check] = &[
             let mut expected = Data::pattern(seed, 100).contents();
             expected.resize(10_000, 0);
             for node in t.others() {
-                same("data are equal", t.on(node).read_file("f")? == expected, true)?;
+                same_data(&t.on(node).read_file("f")?, &expected)?;
             }
             Ok(())
         },

@@ -1,9 +1,9 @@
 //! Modes, owners, times, extended attributes.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};
 use crate::operation::{Kind, Operation};
-use crate::trial::{Expect, holds, same};
+use crate::trial::{Expect, holds, same, same_data_of};
 
 /// A time in the past, in nanoseconds.
 const PAST_NS: i64 = 1_234_567_890_123_456_789;
@@ -88,7 +88,7 @@ pub(super) const CHECKS: &[Check] = &[
     check("attribute", "an extended attribute keeps its value, also a second one", |t| {
         t.one().write_file("f", "")?;
         t.one().set_attribute("f", "user.a", b"one\0two")?;
-        same("value", t.one().get_attribute("f", "user.a")?, b"one\0two".to_vec())?;
+        same_data_of("value", &t.one().get_attribute("f", "user.a")?, b"one\0two")?;
         t.one().set_attribute("f", "user.a", b"")?;
         same("value", t.one().get_attribute("f", "user.a")?, Vec::new())?;
         t.one().set_attribute("f", "user.a", &[b'v'; 1024])?;
@@ -113,6 +113,6 @@ pub(super) const CHECKS: &[Check] = &[
     check("attribute_of_directory", "a directory has extended attributes", |t| {
         t.one().make_directory("d")?;
         t.one().set_attribute("d", "user.a", b"1")?;
-        same("value", t.one().get_attribute("d", "user.a")?, b"1".to_vec())
+        same_data_of("value", &t.one().get_attribute("d", "user.a")?, b"1")
     }),
 ];

@@ -1,6 +1,6 @@
 //! open(2).
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{
     Append, Create, Directory, Exclusive, NoFollow, Read, ReadWrite, Truncate, Unnamed, Write,
 };

@@ -1,10 +1,10 @@
 //! Reading and writing.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Create, Direct, Read, ReadWrite, Write};
 use crate::operation::{Operation, Whence};
-use crate::trial::{Expect, holds, same};
+use crate::trial::{Expect, holds, same, same_data, same_data_of};
 
 pub(super) const CHECKS: &[Check] = &[
     check("write_read", "a file gives every byte that was written", |t| {
@@ -32,12 +32,12 @@ pub(super) const CHECKS: &[Check] = &[
         same("written", t.one().write_at(file, 3000, new.clone())?, 5000)?;
         let mut expected = old.contents();
         expected[3000..8000].copy_from_slice(&new.contents());
-        same("data are equal", t.one().read_at(file, 0, 20_000)? == expected, true)
+        same_data(&t.one().read_at(file, 0, 20_000)?, &expected)
     }),
     check("read_past_end", "a read at the end gives the rest, a read past it gives nothing", |t| {
         t.one().write_file("f", "data")?;
         let file = t.one().open("f", &[Read])?;
-        same("at the end", t.one().read_at(file, 2, 100)?, b"ta".to_vec())?;
+        same_data_of("at the end", &t.one().read_at(file, 2, 100)?, b"ta")?;
         same("past the end", t.one().read_at(file, 100, 100)?, Vec::new())
     }),
     check("write_past_end", "a write past the end fills the gap with zeros", |t| {
@@ -47,7 +47,7 @@ pub(super) const CHECKS: &[Check] = &[
         let mut expected = vec![0; 9002];
         expected[..2].copy_from_slice(b"ab");
         expected[9000..].copy_from_slice(b"yz");
-        same("data are equal", t.one().read_file("f")? == expected, true)
+        same_data(&t.one().read_file("f")?, &expected)
     }),
     check("write_nothing", "a write of no bytes leaves the size", |t| {
         let file = t.one().open("f", &[ReadWrite, Create])?;
@@ -112,7 +112,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().truncate_handle(file, 5000)?;
         let mut expected = b"data".to_vec();
         expected.resize(5000, 0);
-        same("data are equal", t.one().read_file("f")? == expected, true)
+        same_data(&t.one().read_file("f")?, &expected)
     }),
     check(
         "truncate_refused",
@@ -151,6 +151,6 @@ pub(super) const CHECKS: &[Check] = &[
         same("copied", copied, crate::operation::Answer::Number(3000))?;
         let source = Data::pattern(seed, 10_000).contents();
         let expected = [b"01234", &source[100..3100]].concat();
-        same("data are equal", t.one().read_file("b")? == expected, true)
+        same_data(&t.one().read_file("b")?, &expected)
     }),
 ];

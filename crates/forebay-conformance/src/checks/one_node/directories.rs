@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bytes::Bytes;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::{Kind, Loop};
 use crate::trial::{Expect, Trial, Verdict, broken, same};
 

@@ -1,9 +1,9 @@
 //! Hard links and symbolic links.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, Write};
 use crate::operation::Kind;
-use crate::trial::{Expect, same};
+use crate::trial::{Expect, same, same_data_of};
 
 pub(super) const CHECKS: &[Check] = &[
     check("link_counts", "hard links share the inode, and the link count follows them", |t| {
@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     check("symlink", "a symlink keeps its target's text, and its size is the length of it", |t| {
         t.one().symlink("some/where", "s").or_unsupported(&["EPERM"])?;
-        same("target", t.one().read_link("s")?, b"some/where".to_vec())?;
+        same_data_of("target", &t.one().read_link("s")?, b"some/where")?;
         let found = t.one().stat_link("s")?;
         same("kind, size", (found.kind, found.size_bytes), (Kind::Symlink, 10))
     }),
@@ -78,7 +78,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().write_file("f", "data")?;
         t.one().symlink("f", "s").or_unsupported(&["EPERM"])?;
         t.one().rename("s", "u")?;
-        same("target", t.one().read_link("u")?, b"f".to_vec())?;
+        same_data_of("target", &t.one().read_link("u")?, b"f")?;
         t.one().verify_file("f", "data")
     }),
     check("symlink_long", "a symlink may have a target of 1,000 bytes", |t| {

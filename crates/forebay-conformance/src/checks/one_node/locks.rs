@@ -1,6 +1,6 @@
 //! Locks of two processes of one node.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Create, ReadWrite};
 use crate::operation::Handle;
 use crate::operation::Lock::{Exclusive, Release, Shared};

@@ -1,10 +1,10 @@
 //! Files mapped into memory.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};
 use crate::operation::Operation;
-use crate::trial::{Expect, same};
+use crate::trial::{Expect, same_data, same_data_of};
 
 pub(super) const CHECKS: &[Check] = &[
     check("map_reads_file", "a mapping shows every byte of the file", |t| {
@@ -13,7 +13,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().write_file("f", data.clone())?;
         let file = t.one().open("f", &[ReadWrite])?;
         let map = t.one().map(file, 10_000, true)?;
-        same("data are equal", t.one().map_read(map, 0, 10_000)? == data.contents(), true)
+        same_data(&t.one().map_read(map, 0, 10_000)?, &data.contents())
     }),
     check(
         "map_writes_file",
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
             t.one().verify(file, 4000, "mapped")?;
             let mut expected = Data::pattern(seed, 8192).contents();
             expected[4000..4006].copy_from_slice(b"mapped");
-            same("data are equal", t.one().read_file("f")? == expected, true)
+            same_data(&t.one().read_file("f")?, &expected)
         },
     ),
     check("map_sees_write", "a shared mapping shows what is written to the file", |t| {
@@ -38,7 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         let map = t.one().map(file, 8192, true)?;
         t.one().map_read(map, 0, 8192)?;
         t.one().write_at(file, 100, "written")?;
-        same("mapped", t.one().map_read(map, 100, 7)?, b"written".to_vec())
+        same_data_of("mapped", &t.one().map_read(map, 100, 7)?, b"written")
     }),
     check("map_of_two_processes", "two processes share a mapping", |t| {
         let seed = t.seed();
@@ -49,14 +49,14 @@ pub(super) const CHECKS: &[Check] = &[
         let file = t.child(0, child).open("f", &[ReadWrite])?;
         let theirs = t.child(0, child).map(file, 4096, true)?;
         t.one().map_write(map, 10, "ours")?;
-        same("theirs", t.child(0, child).map_read(theirs, 10, 4)?, b"ours".to_vec())
+        same_data_of("theirs", &t.child(0, child).map_read(theirs, 10, 4)?, b"ours")
     }),
     check("map_private", "what is written to a private mapping is not in the file", |t| {
         t.one().write_file("f", "0123456789")?;
         let file = t.one().open("f", &[ReadWrite])?;
         let map = t.one().map(file, 10, false)?;
         t.one().map_write(map, 0, "private")?;
-        same("mapped", t.one().map_read(map, 0, 10)?, b"private789".to_vec())?;
+        same_data_of("mapped", &t.one().map_read(map, 0, 10)?, b"private789")?;
         t.one().verify_file("f", "0123456789")
     }),
     check("map_outlives_handle", "a mapping stays after close and unlink", |t| {
@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().close(file)?;
         t.one().unlink("f")?;
         t.one().map_write(map, 0, "still")?;
-        same("mapped", t.one().map_read(map, 0, 10)?, b"still56789".to_vec())?;
+        same_data_of("mapped", &t.one().map_read(map, 0, 10)?, b"still56789")?;
         t.one().unmap(map)?;
         t.one().stat("f").fails_with(&["ENOENT"])
     }),

@@ -1,6 +1,6 @@
 //! Names: rename(2), unlink(2), what a name may be.
 
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};
 use crate::operation::Replacement;
 use crate::trial::{Expect, same};

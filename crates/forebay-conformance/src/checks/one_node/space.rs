@@ -1,10 +1,10 @@
 //! Space: holes, allocation, the capacity.
 
 use crate::bytes::Data;
-use crate::checks::{Check, check};
+use crate::check::{Check, check};
 use crate::operation::Flag::{Create, ReadWrite};
 use crate::operation::{Answer, Operation, Whence};
-use crate::trial::{Expect, Failure, holds, same};
+use crate::trial::{Expect, Failure, holds, same, same_data};
 
 const MIB: u64 = 1 << 20;
 
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().call(whole).or_unsupported(&["EINVAL"])?;
         let mut expected = b"data".to_vec();
         expected.resize(10_000, 0);
-        same("data are equal", t.one().read_file("f")? == expected, true)
+        same_data(&t.one().read_file("f")?, &expected)
     }),
     check("allocate_keep_size", "fallocate with FALLOC_FL_KEEP_SIZE leaves the size", |t| {
         let file = t.one().open("f", &[ReadWrite, Create])?;
@@ -60,7 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().call(hole).or_unsupported(&["EINVAL"])?;
         let mut expected = data.contents();
         expected[4096..8192].fill(0);
-        same("data are equal", t.one().read_file("f")? == expected, true)
+        same_data(&t.one().read_file("f")?, &expected)
     }),
     check(
         "statfs",
