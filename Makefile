@@ -18,8 +18,8 @@ TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
-# What `import forebay` loads, but stage.py: its types are checked strictly.
-PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py
+# What `import forebay` loads: its types are checked strictly.
+PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
