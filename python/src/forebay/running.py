@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from forebay.errors import ForebayError
 from forebay.program import program
@@ -34,6 +34,9 @@ class JobError(ForebayError, RuntimeError):
             message += f"; not all results were staged out: the data are in {result.kept}"
         super().__init__(message, result.hint)
         self.result = result
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Result]]:
+        return type(self), (self.result,)
 
 
 @cache
@@ -76,6 +79,7 @@ def run(
     script: str | os.PathLike[str],
     *arguments: Word,
     check: bool = True,
+    cwd: str | os.PathLike[str] | None = None,
     **options: bool | Word | Sequence[Word] | None,
 ) -> Result:
     """Runs a job script with `forebay run`, waits for its end and returns the result.
@@ -83,7 +87,8 @@ def run(
     `arguments` are those of the script. A keyword is an option of `forebay run`, with underscores for
     hyphens: True is a flag, a list repeats the option, None and False leave it out. The output of the job
     and the messages of Forebay go to standard error; `output="FILE"` writes the job's standard output to
-    a file. With `check`, a non-zero exit code raises JobError.
+    a file. With `check`, a non-zero exit code raises JobError. The job works in the directory `cwd`,
+    which `%d` in a directive means; relative paths are relative to it.
 
     Ctrl-C ends the job; Forebay stages out and removes the allocation, then KeyboardInterrupt is raised.
     """
@@ -94,7 +99,7 @@ def run(
     sys.stderr.flush()
     # In a process group of its own the program gets each Ctrl-C from here only, once.
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=null, stdout=pipe, process_group=0) as process:
+    with subprocess.Popen(command, stdin=null, stdout=pipe, cwd=cwd, process_group=0) as process:
         answer = _answer(process)
     try:
         result = Result._of(json.loads(answer))

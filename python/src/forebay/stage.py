@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from forebay.errors import ForebayError
 
@@ -76,6 +76,9 @@ class NotInJobError(ForebayError, OSError):
         hint = "run it in a script with a #DW jobdw line with access_mode=striped: forebay run JOB.sh"
         OSError.__init__(self, errno.ENOENT, f"no burst buffer of a job; {hint}", str(about))
         self.hint = hint
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.filename,)
 
 
 def _failed(number: int, about: object) -> OSError:
