@@ -2,7 +2,7 @@
 
 params.members = 2
 params.seconds = 60 // time limit of the first attempt
-steps = "${projectDir}/../steps"
+params.steps = "${projectDir}/../steps"
 
 process simulate {
     // 124: the time limit ended the job, and its checkpoint was staged out. Any other failure is one of the program.
@@ -17,14 +17,14 @@ process simulate {
 
     // Each attempt has a directory of its own, so the checkpoint is outside of it.
     script:
-    checkpoint = "${launchDir}/checkpoints/${member}"
-    seconds = params.seconds * task.attempt
+    def checkpoint = "${launchDir}/checkpoints/${member}"
+    def seconds = params.seconds * task.attempt
     """
     mkdir -p '${checkpoint}'
     ln -s '${checkpoint}' checkpoint
     forebay run --json --time 0:0:${seconds} \
-        '${steps}/simulate.sh' -- '${steps}/simulate.py' ${member} >run.json ||
-        '${steps}/stage-out-again.sh' \$? run.json
+        '${params.steps}/simulate.sh' -- '${params.steps}/simulate.py' ${member} >run.json ||
+        '${params.steps}/stage-out-again.sh' \$? run.json
     """
 }
 
@@ -41,11 +41,11 @@ process analyse {
     script:
     """
     realpath ${results} | sed 's|.*|"&" \$DW_JOB_STRIPED/members/|' >inputs.list
-    forebay run --json '${steps}/analyse.sh' -- '${steps}/analyse.py' >run.json ||
-        '${steps}/stage-out-again.sh' \$? run.json
+    forebay run --json '${params.steps}/analyse.sh' -- '${params.steps}/analyse.py' >run.json ||
+        '${params.steps}/stage-out-again.sh' \$? run.json
     """
 }
 
 workflow {
-    Channel.of(1..params.members) | simulate | collect | analyse
+    channel.of(1..params.members) | simulate | collect | analyse
 }
