@@ -1,6 +1,7 @@
 """`forebay.run` and `forebay.open` with the real program."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -59,6 +60,31 @@ def test_a_failed_job_raises_an_error_with_its_result(here):
         forebay.run("job.sh", store=here.store)
     assert isinstance(caught.value, RuntimeError) and caught.value.result.stage_out.files == 1
     assert forebay.run("job.sh", store=here.store, check=False).exit_code == 3
+
+
+def test_the_job_works_in_the_directory_that_cwd_names(here):
+    here.script(WRITES, *DIRECTIVES)
+    folder = here.directory / "a member"
+    folder.mkdir()
+    forebay.run(here.directory / "job.sh", "x", cwd=folder, store=here.store)
+    assert (folder / "out" / "a").read_text() == "x\n" and not (here.directory / "out").exists()
+    (here.directory / "job.sh").rename(folder / "own.sh")
+    assert forebay.run("own.sh", "y", cwd=str(folder), store=here.store).exit_code == 0
+    assert (folder / "out" / "a").read_text() == "y\n"
+
+
+def test_errors_reach_the_caller_from_another_process(here):
+    here.script(WRITES + "exit 3", *DIRECTIVES)
+    with pytest.raises(forebay.JobError) as failed:
+        forebay.run("job.sh", store=here.store)
+    with pytest.raises(forebay.NotRecordedError) as unknown:
+        forebay.open("nosuch")
+    with pytest.raises(forebay.stage.NotInJobError) as outside:
+        forebay.stage.stage_out("a", "b")
+    for error in (failed.value, unknown.value, outside.value):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), copy.hint) == (type(error), str(error), error.hint)
+        assert getattr(copy, "result", None) == getattr(error, "result", None)
 
 
 def test_a_job_that_does_not_start_has_an_error_and_a_hint(here):
