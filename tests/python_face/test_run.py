@@ -10,6 +10,7 @@ import pytest
 from support.waiting import wait_until
 
 import forebay
+from forebay import running
 
 DIRECTIVES = (
     "#DW jobdw type=scratch access_mode=striped capacity=16MiB",
@@ -104,6 +105,24 @@ def test_a_job_that_does_not_start_has_an_error_and_a_hint(here):
 def test_a_wrong_option_is_a_type_error(here, options, message):
     with pytest.raises(TypeError, match=message):
         forebay.run("job.sh", **options)
+
+
+def test_options_and_reports_work_in_the_environment_of_a_notebook(here, monkeypatch):
+    here.script(WRITES + "dd if=/dev/zero of=$DW_JOB_STRIPED/out/b bs=64K count=99 status=none", *DIRECTIVES)
+    # What the kernel of a notebook sets; its backend is not installed with forebay-py.
+    monkeypatch.setenv("CLICOLOR_FORCE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    running._options.cache_clear()
+    result = forebay.run("job.sh", "x", store=here.store, output="output.txt")
+    assert result.exit_code == 0 and (here.directory / "output.txt").exists()
+    assert "<svg" in forebay.open().report(here.directory / "report.html").read_text()
+
+
+def test_the_text_of_a_result_fits_a_screen(here):
+    here.script(WRITES, *DIRECTIVES)
+    result = forebay.run("job.sh", store=here.store)
+    assert len(repr(result)) < 1000 and "members" not in repr(result) and result.members["job_s"] == result.job_s
 
 
 def test_ctrl_c_stages_out_and_leaves_nothing(here):

@@ -45,7 +45,9 @@ def _options(path: str) -> dict[str, bool]:
     import subprocess  # not at `import forebay`, which each rank of a job may do
 
     done = subprocess.run([path, "run", "--help"], capture_output=True, text=True, check=True)
-    found = re.findall(r"^ +(?:-\w, )?--([a-z-]+)( <)?", done.stdout, re.MULTILINE)
+    # A notebook asks programs for colours even where their output is no terminal.
+    plain = re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
+    found = re.findall(r"^ +(?:-\w, )?--([a-z-]+)( <)?", plain, re.MULTILINE)
     named = {name.replace("-", "_"): bool(value) for name, value in found}
     return {name: value for name, value in named.items() if name not in _NOT_OFFERED}
 
