@@ -37,7 +37,7 @@ def step(script, *arguments, cwd, inputs=(), outputs=(), **options):
 
 
 def cost_of_retry(error, task):
-    """Retries a step that its time limit ended: it resumes from its checkpoint. Other failures cost all attempts."""
+    """Retries a step that its time limit ended, since it resumes. Any other failure costs all attempts."""
     timed_out = isinstance(error, forebay.JobError) and error.result.exit_code == 124
     return 1 if timed_out else ATTEMPTS
 
