@@ -11,6 +11,8 @@ import pytest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 #: `make wheel` builds the program for an old glibc; here the one that is built already serves.
 TAG = "linux_x86_64"
+# One worker makes the environment once.
+pytestmark = pytest.mark.xdist_group("wheel")
 
 
 @pytest.fixture(scope="module")
