@@ -11,12 +11,10 @@ import pytest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 #: `make wheel` builds the program for an old glibc; here the one that is built already serves.
 TAG = "linux_x86_64"
-# One worker makes the environment once.
-pytestmark = pytest.mark.xdist_group("wheel")
 
 
 @pytest.fixture(scope="module")
-def installed(build, tmp_path_factory) -> pathlib.Path:
+def environment(build, tmp_path_factory) -> pathlib.Path:
     """A virtual environment with nothing but the wheel."""
     directory = tmp_path_factory.mktemp("wheel")
     source = directory / "python"
@@ -37,14 +35,14 @@ def run(environment: pathlib.Path, *words: object, **settings: str) -> subproces
     return subprocess.run(list(map(str, words)), env=own, capture_output=True, text=True)
 
 
-def test_the_first_job_runs_and_is_recorded(installed, tmp_path):
+def test_the_first_job_runs_and_is_recorded(environment, tmp_path):
     example = tmp_path / "first-job"
     shutil.copytree(PROJECT / "examples" / "first-job", example)
     settings = {"FOREBAY_STATE": str(tmp_path / "state"), "FOREBAY_STORE": "memory"}
     done = subprocess.run(
-        [installed / "bin" / "forebay", "run", "job.sh"],
+        [environment / "bin" / "forebay", "run", "job.sh"],
         cwd=example,
-        env={"PATH": f"{installed}/bin:/usr/bin:/bin", "HOME": str(tmp_path)} | settings,
+        env={"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(tmp_path)} | settings,
         capture_output=True,
         text=True,
     )
@@ -53,7 +51,7 @@ def test_the_first_job_runs_and_is_recorded(installed, tmp_path):
     assert "I/O took" in done.stderr, "the library that records is found"
 
 
-def test_python_runs_a_job_with_the_program_of_its_environment(installed, tmp_path):
+def test_python_runs_a_job_with_the_program_of_its_environment(environment, tmp_path):
     example = tmp_path / "first-job"
     shutil.copytree(PROJECT / "examples" / "first-job", example)
     code = (
@@ -62,29 +60,29 @@ def test_python_runs_a_job_with_the_program_of_its_environment(installed, tmp_pa
     )
     # The environment is not active, so the program is not in PATH.
     settings = {"FOREBAY_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"}
-    done = run(installed, installed / "bin" / "python", "-c", code, **settings)
+    done = run(environment, environment / "bin" / "python", "-c", code, **settings)
     assert (done.returncode, done.stdout) == (0, "10 ended\n"), done.stderr
 
 
-def test_machine_files_and_manual_pages_are_installed(installed):
-    done = run(installed, installed / "bin" / "forebay", "machines", "--json")
-    assert str(installed / "share" / "forebay" / "machines") in done.stdout
-    assert (installed / "share" / "man" / "man1" / "forebay-run.1").exists()
+def test_machine_files_and_manual_pages_are_installed(environment):
+    done = run(environment, environment / "bin" / "forebay", "machines", "--json")
+    assert str(environment / "share" / "forebay" / "machines") in done.stdout
+    assert (environment / "share" / "man" / "man1" / "forebay-run.1").exists()
 
 
-def test_staging_from_python_loads_the_standard_library_only(installed):
+def test_staging_from_python_loads_the_standard_library_only(environment):
     listing = (
         "import sys; before = set(sys.modules); from forebay import stage; "
         "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
     )
-    done = run(installed, installed / "bin" / "python", "-c", listing)
+    done = run(environment, environment / "bin" / "python", "-c", listing)
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) - set(sys.stdlib_module_names) == {"forebay"}
 
 
 @pytest.mark.parametrize(("verb", "extra"), [("why", "report"), ("report", "report"), ("tune", "tune")])
-def test_a_verb_without_its_packages_names_the_extra(installed, tmp_path, verb, extra):
-    done = run(installed, installed / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))
+def test_a_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, extra):
+    done = run(environment, environment / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))
     assert done.returncode == 1
     error, hint = done.stderr.splitlines()
     assert error.startswith(f"error: forebay {verb} needs a Python package that is not installed: ")
