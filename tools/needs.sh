@@ -72,6 +72,9 @@ test | bench)
     need mergerfs command -v mergerfs
     need e2fsprogs has_daemon mkfs.ext2
     need chromium command -v chromium
+    # Nextflow and what fetches it.
+    need default-jre-headless command -v java
+    need maven command -v mvn
     ;;
 install)
     need python3-venv tools/install_python.sh

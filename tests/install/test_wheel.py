@@ -51,6 +51,19 @@ def test_first_job_from_a_wheel_runs_and_is_recorded(environment, tmp_path):
     assert "I/O took" in done.stderr, "the library that records is found"
 
 
+def test_python_runs_a_job_with_the_program_of_its_environment(environment, tmp_path):
+    example = tmp_path / "first-job"
+    shutil.copytree(PROJECT / "examples" / "first-job", example)
+    code = (
+        f"import forebay; result = forebay.run('job.sh', cwd={str(example)!r}, store='memory'); "
+        "print(result.stage_out.files, forebay.open(result.run_id).state)"
+    )
+    # The environment is not active, so the program is not in PATH.
+    settings = {"FOREBAY_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"}
+    done = run(environment, environment / "bin" / "python", "-c", code, **settings)
+    assert (done.returncode, done.stdout) == (0, "10 ended\n"), done.stderr
+
+
 def test_machine_files_and_manual_pages_are_installed(environment):
     done = run(environment, environment / "bin" / "forebay", "machines", "--json")
     assert str(environment / "share" / "forebay" / "machines") in done.stdout

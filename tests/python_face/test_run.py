@@ -1,6 +1,7 @@
 """`forebay.run` and `forebay.open` with the real program."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from support.waiting import wait_until
 
 import forebay
+from forebay import running
 
 DIRECTIVES = (
     "#DW jobdw type=scratch access_mode=striped capacity=16MiB",
@@ -61,6 +63,31 @@ def test_failed_job_raises_an_error_with_its_result(here):
     assert forebay.run("job.sh", store=here.store, check=False).exit_code == 3
 
 
+def test_job_works_in_the_directory_that_cwd_names(here):
+    here.script(WRITES, *DIRECTIVES)
+    folder = here.directory / "a member"
+    folder.mkdir()
+    forebay.run(here.directory / "job.sh", "x", cwd=folder, store=here.store)
+    assert (folder / "out" / "a").read_text() == "x\n" and not (here.directory / "out").exists()
+    (here.directory / "job.sh").rename(folder / "own.sh")
+    assert forebay.run("own.sh", "y", cwd=str(folder), store=here.store).exit_code == 0
+    assert (folder / "out" / "a").read_text() == "y\n"
+
+
+def test_errors_reach_the_caller_from_another_process(here):
+    here.script(WRITES + "exit 3", *DIRECTIVES)
+    with pytest.raises(forebay.JobError) as failed:
+        forebay.run("job.sh", store=here.store)
+    with pytest.raises(forebay.NotRecordedError) as unknown:
+        forebay.open("nosuch")
+    with pytest.raises(forebay.stage.NotInJobError) as outside:
+        forebay.stage.stage_out("a", "b")
+    for error in (failed.value, unknown.value, outside.value):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), copy.hint) == (type(error), str(error), error.hint)
+        assert getattr(copy, "result", None) == getattr(error, "result", None)
+
+
 def test_job_that_does_not_start_has_an_error_and_a_hint(here):
     result = forebay.run("nosuch.sh", check=False)
     assert result.exit_code == 125 and "nosuch.sh" in result.error and result.hint
@@ -78,6 +105,24 @@ def test_job_that_does_not_start_has_an_error_and_a_hint(here):
 def test_wrong_option_is_a_type_error(here, options, message):
     with pytest.raises(TypeError, match=message):
         forebay.run("job.sh", **options)
+
+
+def test_options_and_reports_work_in_the_environment_of_a_notebook(here, monkeypatch):
+    here.script(WRITES + "dd if=/dev/zero of=$DW_JOB_STRIPED/out/b bs=64K count=99 status=none", *DIRECTIVES)
+    # What the kernel of a notebook sets; its backend is not installed with forebay-py.
+    monkeypatch.setenv("CLICOLOR_FORCE", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    running._options.cache_clear()
+    result = forebay.run("job.sh", "x", store=here.store, output="output.txt")
+    assert result.exit_code == 0 and (here.directory / "output.txt").exists()
+    assert "<svg" in forebay.open().report(here.directory / "report.html").read_text()
+
+
+def test_the_text_of_a_result_fits_a_screen(here):
+    here.script(WRITES, *DIRECTIVES)
+    result = forebay.run("job.sh", store=here.store)
+    assert len(repr(result)) < 1000 and "members" not in repr(result) and result.members["job_s"] == result.job_s
 
 
 def test_ctrl_c_stages_out_and_leaves_nothing(here):

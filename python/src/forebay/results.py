@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -37,7 +37,7 @@ class Staging:
     def _of(cls, members: Mapping[str, Any] | None) -> Self | None:
         if members is None:
             return None
-        named = {field.name: members[field.name] for field in fields(cls) if field.name != "failures"}
+        named = {one.name: members[one.name] for one in fields(cls) if one.name != "failures"}
         return cls(**named, failures=tuple((path, reason) for path, reason in members["failures"]))
 
 
@@ -61,7 +61,7 @@ class Result:
     profile: Path | None
     error: str | None
     hint: str | None
-    members: Mapping[str, Any]
+    members: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def _of(cls, members: Mapping[str, Any]) -> Self:
@@ -111,7 +111,7 @@ class Record:
     started_unix_s: float
     ended_unix_s: float | None
     result: Result | None
-    members: Mapping[str, Any]
+    members: Mapping[str, Any] = field(repr=False)
 
     @property
     def profile(self) -> Profile:

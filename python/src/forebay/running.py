@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from forebay.errors import ForebayError
 from forebay.program import program
@@ -35,6 +35,9 @@ class JobError(ForebayError, RuntimeError):
         super().__init__(message, result.hint)
         self.result = result
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Result]]:
+        return type(self), (self.result,)
+
 
 @cache
 def _options(path: str) -> dict[str, bool]:
@@ -42,7 +45,9 @@ def _options(path: str) -> dict[str, bool]:
     import subprocess  # not at `import forebay`, which each rank of a job may do
 
     done = subprocess.run([path, "run", "--help"], capture_output=True, text=True, check=True)
-    found = re.findall(r"^ +(?:-\w, )?--([a-z-]+)( <)?", done.stdout, re.MULTILINE)
+    # A notebook asks programs for colours even where their output is no terminal.
+    plain = re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
+    found = re.findall(r"^ +(?:-\w, )?--([a-z-]+)( <)?", plain, re.MULTILINE)
     named = {name.replace("-", "_"): bool(value) for name, value in found}
     return {name: value for name, value in named.items() if name not in _NOT_OFFERED}
 
@@ -76,6 +81,7 @@ def run(
     script: str | os.PathLike[str],
     *arguments: Word,
     check: bool = True,
+    cwd: str | os.PathLike[str] | None = None,
     **options: bool | Word | Sequence[Word] | None,
 ) -> Result:
     """Runs a job script with `forebay run`, waits for its end and returns the result.
@@ -83,7 +89,8 @@ def run(
     `arguments` are those of the script. A keyword is an option of `forebay run`, with underscores for
     hyphens: True is a flag, a list repeats the option, None and False leave it out. The output of the job
     and the messages of Forebay go to standard error; `output="FILE"` writes the job's standard output to
-    a file. With `check`, a non-zero exit code raises JobError.
+    a file. With `check`, a non-zero exit code raises JobError. The job works in the directory `cwd`,
+    which `%d` in a directive means; relative paths are relative to it.
 
     Ctrl-C ends the job; Forebay stages out and removes the allocation, then KeyboardInterrupt is raised.
     """
@@ -94,7 +101,7 @@ def run(
     sys.stderr.flush()
     # In a process group of its own the program gets each Ctrl-C from here only, once.
     pipe, null = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=null, stdout=pipe, process_group=0) as process:
+    with subprocess.Popen(command, stdin=null, stdout=pipe, cwd=cwd, process_group=0) as process:
         answer = _answer(process)
     try:
         result = Result._of(json.loads(answer))

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from forebay.errors import ForebayError
 
@@ -77,6 +77,9 @@ class NotInJobError(ForebayError, OSError):
         OSError.__init__(self, errno.ENOENT, f"no burst buffer of a job; {hint}", str(about))
         self.hint = hint
 
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.filename,)
+
 
 def _failed(number: int, about: object) -> OSError:
     """The exception of an error number."""
@@ -87,24 +90,20 @@ def _failed(number: int, about: object) -> OSError:
 
 def _call(name: str, *arguments: object, about: object) -> int:
     """Calls a function that returns 0 or more, or the negative number of an error."""
-    result = getattr(_library(), name)(*arguments)
+    result: int = getattr(_library(), name)(*arguments)
     if result < 0:
         raise _failed(-result, about)
     return result
 
 
-def _is_list(path: Name | Sequence[Name]) -> bool:
-    return not isinstance(path, (str, bytes, os.PathLike))
-
-
 def _kind(path: Name | Sequence[Name]) -> str:
-    if _is_list(path):
+    if not isinstance(path, (str, bytes, os.PathLike)):
         return "list"
-    return "directory" if os.path.isdir(os.fspath(path)) else "file"
+    return "directory" if os.path.isdir(path) else "file"
 
 
 def _given(path: Name | Sequence[Name]) -> object:
-    if not _is_list(path):
+    if isinstance(path, (str, bytes, os.PathLike)):
         return os.fsencode(path)
     names = [os.fsencode(name) for name in path]
     return (ctypes.c_char_p * (len(names) + 1))(*names, None)

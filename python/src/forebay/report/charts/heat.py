@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy
-from matplotlib.colors import LinearSegmentedColormap, LogNorm
-from matplotlib.figure import Figure
 
 from forebay import quantities
 from forebay.profiles.model import Heat
 from forebay.report.charts.palette import INKS, stand_in
 from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WIDTH_PX = 760
 
@@ -40,6 +43,8 @@ def _panels(figure: Figure):
 
 
 def _field(axes, cells: numpy.ndarray, heat: Heat, way: str, limits: tuple[float, float]) -> None:
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
     rows, bins = cells.shape
     # One hue whose opacity grows: it stands out from light and from dark paper alike.
     light, dark = INKS[way]

@@ -6,6 +6,7 @@ matplotlib is loaded with the first chart, not before: a summary in the terminal
 from __future__ import annotations
 
 import io
+import os
 import re
 from html import escape
 from itertools import count
@@ -66,8 +67,13 @@ class Chart:
 
 def settings() -> object:
     """In force while a chart is drawn: `with settings(): ...`."""
-    import matplotlib
-
+    # A chart needs no backend, and with one that is not installed, such as a notebook's, the import fails.
+    backend = os.environ.pop("MPLBACKEND", None)
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
     return matplotlib.rc_context(_SETTINGS)
 
 
