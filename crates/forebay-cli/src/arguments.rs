@@ -127,6 +127,9 @@ pub enum Verb {
     /// Run what standard input says in one allocation (docs/explanation/tuner.md)
     #[command(name = "__series", hide = true)]
     Series(JobArguments),
+    /// Do what a JSON file says with a Ceph cluster; print one line of JSON for each action
+    #[command(name = "__ceph", hide = true)]
+    Ceph { file: PathBuf },
     /// Write the manual pages into a directory
     #[command(name = "__man", hide = true)]
     Man { directory: PathBuf },

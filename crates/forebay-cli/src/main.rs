@@ -1,6 +1,7 @@
 //! The command `forebay`. If its name is a launcher's, it acts as that launcher.
 
 mod arguments;
+mod ceph;
 mod clean;
 mod compare;
 mod config;
@@ -87,6 +88,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Config(arguments) => config::config(&arguments),
         Verb::Reference { page } => config::print_page(page),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
+        Verb::Ceph { file } => ceph::ceph(&file),
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Completions { directory } => arguments::write_completions(&directory),

@@ -19,7 +19,9 @@ mod wait;
 pub use capture::{Captured, run_captured};
 pub use ended::Ended;
 pub use group::{Group, GroupNumber};
-pub use launch::{Job, command, leave_session, replace_by, start_in_our_group, start_job};
+pub use launch::{
+    Job, command, exit_at_once, leave_session, replace_by, start_in_our_group, start_job,
+};
 pub use orphans::Orphans;
 pub use pre_exec::rename_before_exec;
 pub(crate) use proc_table::KEEPER;

@@ -36,6 +36,12 @@ pub fn replace_by(mut command: Command) -> crate::Error {
     crate::Error { operation: "run", path, source }
 }
 
+/// Ends this process without exit handlers, for which a library's threads or locks might not be ready.
+pub fn exit_at_once(code: i32) -> ! {
+    // SAFETY: takes no pointers and does not return.
+    unsafe { libc::_exit(code) }
+}
+
 /// Starts a job in its own process group, so that a Ctrl-C at the terminal reaches only Forebay.
 pub fn start_job(mut command: Command) -> Result<Job> {
     command.process_group(0);

@@ -1,0 +1,22 @@
+//! Ceph as an engine: asks its monitors, prepares its file system and writes its keys.
+//!
+//! The C libraries librados and libcephfs are loaded when they are first used, so Forebay builds and
+//! runs without them. Nothing here starts a daemon.
+
+mod actions;
+mod connection;
+mod error;
+mod execute;
+mod file_system;
+mod key;
+mod library;
+mod monitors;
+
+pub use actions::{Action, Actions, Step};
+pub use connection::Connection;
+pub use error::{CommandError, Error};
+pub use execute::{Report, execute};
+pub use file_system::FileSystem;
+pub use key::Key;
+pub use library::loader_in;
+pub use monitors::{Monitors, Space};
