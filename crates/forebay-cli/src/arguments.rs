@@ -14,6 +14,7 @@ use crate::compare::CompareArguments;
 use crate::config::{ConfigArguments, Page};
 use crate::configuration;
 use crate::drain::DrainArguments;
+use crate::engine::EngineArguments;
 use crate::exit_codes;
 use crate::gather::GatherArguments;
 use crate::jobs::JobsArguments;
@@ -77,6 +78,9 @@ pub enum Verb {
         forebay stage retry 1763761234567"
     )]
     Stage(StageArguments),
+    /// Carry along the file system that gives a job of several nodes one namespace
+    #[command(after_help = "Example:\n  forebay engine bundle --output /scratch/me/ceph.tar.gz")]
+    Engine(EngineArguments),
     /// Stage out what other nodes of jobs still hold, through srun
     #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7")]
     Gather(GatherArguments),
