@@ -78,7 +78,7 @@ pub enum Verb {
         forebay stage retry 1763761234567"
     )]
     Stage(StageArguments),
-    /// Carry along the file system that gives a job of several nodes one namespace
+    /// Bundle the distributed file system that jobs of several nodes use
     #[command(after_help = "Example:\n  forebay engine bundle --output /scratch/me/ceph.tar.gz")]
     Engine(EngineArguments),
     /// Stage out what other nodes of jobs still hold, through srun

@@ -28,9 +28,9 @@ pub enum EngineVerb {
     /// Copy an installed Ceph into one directory or archive that runs without installation
     #[command(after_help = "Example:\n  forebay engine bundle\n  \
         forebay engine bundle --output /scratch/me/ceph\n\n\
-        The bundle has the daemons, ceph-fuse, their libraries and plugins, the licence of each package, and\n\
-        manifest.json with all versions and checksums. It runs on other Linux systems of the same architecture,\n\
-        through the loader and the C library that it contains.")]
+        The bundle has the daemons, ceph-fuse, their libraries and plugins, the licence of each\n\
+        package, and manifest.json with sizes and checksums. It runs on other Linux systems of the\n\
+        same architecture, through the loader and the C library that it contains.")]
     Bundle(BundleArguments),
 }
 
