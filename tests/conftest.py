@@ -20,7 +20,7 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 
 # Fixtures that are expensive to make: one worker runs all tests of a module that has them.
-OF_A_MODULE = {"browser", "ran", "recorded_runs", "statistics", "btio"}
+OF_A_MODULE = {"browser", "ceph_bundle", "ceph_cluster", "ran", "recorded_runs", "statistics", "btio"}
 
 
 def pytest_collection_modifyitems(items):

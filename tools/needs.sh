@@ -75,6 +75,12 @@ test | bench)
     # Nextflow and what fetches it.
     need default-jre-headless command -v java
     need maven command -v mvn
+    # The engine of jobs of several nodes.
+    for daemon in ceph-mon ceph-osd ceph-mds ceph-fuse; do need "$daemon" has_daemon "$daemon"; done
+    need ceph-base has_daemon monmaptool
+    need librados2 has_library librados.so.2
+    need libcephfs2 has_library libcephfs.so.2
+    need fuse3 has_daemon fusermount3
     ;;
 install)
     need python3-venv tools/install_python.sh

@@ -87,6 +87,10 @@ def dry_run(job, build):
     return [in_job(job, *options, directives=[CREATE, USE])]
 
 
+def engine_bundle(job, build):
+    return [printed(job, "engine", "bundle", "--json", "--output", name) for name in ("ceph", "ceph.tar.gz")]
+
+
 def error(job, build):
     """Of both programs."""
     of_rust = printed(job, "run", "--json", *job.where, "missing.sh", status=125)

@@ -65,6 +65,8 @@ impl TryFrom<Map<String, Value>> for Action {
 pub enum Step {
     /// Sends a command to the monitors.
     Monitor(Map<String, Value>),
+    /// Sends commands to the monitors at the same time, which then share their rounds of agreement.
+    MonitorAtOnce(Vec<Map<String, Value>>),
     /// Waits until a file system has its active metadata servers, and its standby ones.
     WaitForMetadataServers {
         /// The name of the file system.
@@ -115,6 +117,10 @@ impl Step {
     pub fn name(&self) -> String {
         match self {
             Self::Monitor(command) => format!("the command \"{}\"", prefix(command)),
+            Self::MonitorAtOnce(commands) => {
+                let first = commands.first().map(prefix).unwrap_or_default();
+                format!("{} commands as \"{first}\"", commands.len())
+            }
             Self::WaitForMetadataServers { file_system, .. } => {
                 format!("the wait for the metadata servers of {file_system}")
             }

@@ -118,10 +118,14 @@ impl Error {
                     "check that the daemons run and that \"mon host\" in {} is their address",
                     config.display()
                 ),
-                Errno::EACCES | Errno::EPERM => {
-                    "the key in the keyring is not the key that the cluster knows for this name"
+                Errno::EACCES => {
+                    "the key in the keyring is not the cluster's key of this name".to_owned()
+                }
+                Errno::EPERM => {
+                    "use a key with the capability mds 'allow *': this one may not see the root"
                         .to_owned()
                 }
+
                 Errno::ENOENT => {
                     "the keyring has no key of this name, or the cluster no file system".to_owned()
                 }

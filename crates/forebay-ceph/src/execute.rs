@@ -1,5 +1,6 @@
 //! Executes actions on a cluster, each within its limit.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use crate::{Connection, Error, FileSystem, Monitors};
 
 /// Between two questions to the monitors.
 const POLL: Duration = Duration::from_millis(25);
+/// The most commands on their way at a time.
+const AT_ONCE: usize = 64;
 /// Beyond the limit that Ceph's libraries have, whose error says more.
 const GRACE_S: u32 = 2;
 
@@ -134,6 +137,11 @@ impl Cluster {
                 let input = action.input.as_deref().unwrap_or_default();
                 ask(monitors, command, input).map(|answer| value_of(&answer))
             }
+            Step::MonitorAtOnce(commands) => {
+                let monitors = self.monitors()?;
+                begin();
+                ask_at_once(monitors, commands)
+            }
             Step::WaitForMetadataServers { file_system, active, standby } => {
                 let monitors = self.monitors()?;
                 begin();
@@ -194,6 +202,37 @@ impl Cluster {
 fn ask(monitors: &Monitors, command: &Map<String, Value>, input: &str) -> Result<Vec<u8>, Error> {
     let answer = monitors.command(&Value::Object(command.clone()), input.as_bytes());
     answer.map_err(|error| Error::Command { prefix: prefix(command).to_owned(), error })
+}
+
+/// Sends the commands in several threads. Returns the answers in the order of the commands (null if all are
+/// empty), or the first failure.
+fn ask_at_once(monitors: &Monitors, commands: &[Map<String, Value>]) -> Result<Value, Error> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<(usize, Value)>, Error> {
+        let mut answers = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(command) = commands.get(number) else { return Ok(answers) };
+            answers.push((number, value_of(&ask(monitors, command, "")?)));
+        }
+    };
+    let answers = std::thread::scope(|scope| {
+        let threads = commands.len().min(AT_ONCE);
+        let started: Result<Vec<_>, Error> =
+            (0..threads).map(|_| Ok(threads::spawn_scoped(scope, work)?)).collect();
+        let mut answers = Vec::new();
+        for thread in started? {
+            let panicked = |_| threads::error(std::io::Error::other("a thread was given up"));
+            answers.extend(thread.join().map_err(panicked)??);
+        }
+        Ok::<_, Error>(answers)
+    });
+    let mut answers: Vec<(usize, Value)> = answers?;
+    if answers.iter().all(|(_, answer)| answer.is_null()) {
+        return Ok(Value::Null);
+    }
+    answers.sort_by_key(|(number, _)| *number);
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
 /// Asks until `look` says that it is enough. `look` also returns the state for messages; none if it does

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::library::Library;
 use crate::monitors::check_configuration;
 
-const LIBRARY: &str = "libcephfs.so.2";
-const PACKAGE: &str = "libcephfs2";
+pub(crate) const LIBRARY: &str = "libcephfs.so.2";
+pub(crate) const PACKAGE: &str = "libcephfs2";
 /// The longest value of an attribute that is read.
 const ATTRIBUTE_BYTES_MAX: usize = 4096;
 

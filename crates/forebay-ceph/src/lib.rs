@@ -4,15 +4,19 @@
 //! runs without them. Nothing here starts a daemon.
 
 mod actions;
+mod bundle;
 mod connection;
+mod dependencies;
 mod error;
 mod execute;
 mod file_system;
 mod key;
 mod library;
 mod monitors;
+mod programs;
 
 pub use actions::{Action, Actions, Step};
+pub use bundle::{Bundle, BundleError, BundledFile, Manifest, Progress};
 pub use connection::Connection;
 pub use error::{CommandError, Error};
 pub use execute::{Report, execute};
@@ -20,3 +24,4 @@ pub use file_system::FileSystem;
 pub use key::Key;
 pub use library::loader_in;
 pub use monitors::{Monitors, Space};
+pub use programs::{Missing, Programs};

@@ -9,8 +9,8 @@ use crate::connection::{Connection, c_text};
 use crate::error::{CommandError, Error};
 use crate::library::Library;
 
-const LIBRARY: &str = "librados.so.2";
-const PACKAGE: &str = "librados2";
+pub(crate) const LIBRARY: &str = "librados.so.2";
+pub(crate) const PACKAGE: &str = "librados2";
 
 /// `rados_t`.
 type Handle = *mut c_void;
@@ -90,6 +90,8 @@ pub struct Monitors {
 
 // SAFETY: a rados_t may be used by any thread (librados.h); this one is owned by one value.
 unsafe impl Send for Monitors {}
+// SAFETY: librados locks what its calls share; several threads may send commands through one rados_t.
+unsafe impl Sync for Monitors {}
 
 impl Monitors {
     /// Connects to the monitors.

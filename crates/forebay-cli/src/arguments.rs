@@ -15,6 +15,7 @@ use crate::config::{ConfigArguments, Page};
 use crate::configuration;
 use crate::conformance::ConformanceArguments;
 use crate::drain::DrainArguments;
+use crate::engine::EngineArguments;
 use crate::exit_codes;
 use crate::gather::GatherArguments;
 use crate::jobs::JobsArguments;
@@ -78,6 +79,9 @@ pub enum Verb {
         forebay stage retry 1763761234567"
     )]
     Stage(StageArguments),
+    /// Bundle the distributed file system that jobs of several nodes use
+    #[command(after_help = "Example:\n  forebay engine bundle --output /scratch/me/ceph.tar.gz")]
+    Engine(EngineArguments),
     /// Stage out what other nodes of jobs still hold, through srun
     #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7")]
     Gather(GatherArguments),

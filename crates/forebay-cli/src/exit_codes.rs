@@ -48,7 +48,7 @@ const TABLE: &[ExitCode] = &[
     row("125", &["run"], "the job was not started: script, allocation or stage-in failed"),
     row("126", &["profile"], "the command could not be started"),
     row("127", &["profile"], "the command was not found"),
-    row("128 + N", &["run", "profile", "compare", "watch"], "signal N ended it"),
+    row("128 + N", &["run", "profile", "compare", "watch", "engine bundle"], "signal N ended it"),
 ];
 
 /// The section for the command `forebay PATH`.

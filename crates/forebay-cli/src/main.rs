@@ -9,6 +9,7 @@ mod configuration;
 mod conformance;
 mod drain;
 mod emulation;
+mod engine;
 mod exit_codes;
 mod gather;
 mod job_id;
@@ -83,6 +84,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Clean(arguments) => clean::clean(&arguments),
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Stage(arguments) => stage::stage(&arguments),
+        Verb::Engine(arguments) => engine::engine(&arguments.verb),
         Verb::Gather(arguments) => gather::gather(&arguments),
         Verb::Machines(arguments) => machines::machines(&arguments),
         Verb::Doctor(arguments) => forebay_doctor::doctor(&arguments, configuration::store()),

@@ -17,7 +17,7 @@ use crate::compare::Block;
 use crate::emulation::Emulated;
 use crate::persistent::{Gone, PersistentStatus};
 use crate::stage::{Entry, StagingStatus};
-use crate::{clean, config, gather, jobs, machines, preview, run, series, status};
+use crate::{clean, config, engine, gather, jobs, machines, preview, run, series, status};
 
 /// Begin of each schema's `$id`; its name and version follow. The name `.invalid` belongs to nobody: it identifies a
 /// schema and is never fetched.
@@ -27,7 +27,7 @@ const ID: &str = "https://forebay.invalid/schemas";
 type Output = (&'static str, u32, &'static str, fn(SchemaGenerator) -> Schema);
 
 /// All outputs. docs/reference/json.md says when a version rises.
-const OUTPUTS: [Output; 22] = [
+const OUTPUTS: [Output; 23] = [
     ("accounting", 1, "dw_get_accounting_data_json()", of::<Accounting>),
     ("clean", 1, "each line of forebay clean --json", of::<clean::Cleaned>),
     ("compare", 1, "forebay compare --json", of::<Vec<Block>>),
@@ -35,6 +35,7 @@ const OUTPUTS: [Output; 22] = [
     ("doctor", 1, "forebay doctor --json", of::<Vec<Finding>>),
     ("drain", 1, "forebay drain status --json and forebay drain wait --json", of::<DrainStatus>),
     ("dry-run", 1, "forebay run --dry-run --json", of::<preview::Plan>),
+    ("engine-bundle", 1, "forebay engine bundle --json", of::<engine::Bundled>),
     ("error", 1, "a command with --json that fails", of::<Refusal>),
     ("gather", 1, "forebay gather --json", of::<Vec<gather::Gathered>>),
     ("job", 1, "job.json in the record of a job", job),

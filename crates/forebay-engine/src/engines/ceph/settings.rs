@@ -57,6 +57,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("mon osd nearfull ratio", "0.95", "below the backfillfull ratio"),
     ("fuse disable pagecache", "true", "the kernel's cache does not know what other nodes write"),
     ("fuse allow other", "false", "an ordinary user may mount, and only that user may look"),
+    (
+        "client dirsize rbytes",
+        "false",
+        "the size of a directory does not change with its files: tar compares it",
+    ),
     ("client quota df", "true", "df shows the capacity of the allocation"),
     ("client die on failed remount", "false", "an ordinary user cannot remount"),
 ];
