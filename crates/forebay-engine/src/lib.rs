@@ -20,7 +20,7 @@ pub use cluster::{Reach, Session, SessionSpec, directory_of, remove_left};
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
 pub use engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;
-pub use host_facts::{FactsRequest, HostFacts, ProgramFacts, StoreFacts};
+pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
 pub use nodes_use::NodesUse;
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;

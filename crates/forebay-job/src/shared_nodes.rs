@@ -33,6 +33,8 @@ pub struct NodeOptions {
     pub launcher: NodeLauncher,
     /// The name of the engine; none: the first that keeps the request.
     pub engine: Option<String>,
+    /// The directory of an engine that is carried along; none: that of the system.
+    pub engine_root: Option<PathBuf>,
     /// The least coherence that the job accepts.
     pub coherence: Coherence,
     /// Copies of the data.
@@ -100,6 +102,7 @@ impl JobContext<'_> {
         let spec = SessionSpec {
             id: self.directory.id(),
             engine: nodes.engine()?,
+            engine_root: nodes.engine_root.as_deref(),
             store: options.store.or(options.site_store),
             capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
             strict_capacity: options.strict_capacity,

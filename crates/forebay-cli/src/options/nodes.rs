@@ -22,6 +22,9 @@ pub struct NodeArguments {
     /// Engine of the namespace over all nodes [default: the first that keeps the request]
     #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
+    /// Directory of an engine that forebay engine bundle wrote, on each node [default: the engine of the system]
+    #[arg(long, value_name = "DIR")]
+    pub engine_root: Option<PathBuf>,
     /// What other nodes must see: strict (each write at once) or close_to_open
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     pub coherence: Coherence,
@@ -58,6 +61,7 @@ impl NodeArguments {
             names,
             launcher,
             engine: self.engine.clone(),
+            engine_root: self.engine_root.clone(),
             coherence: self.coherence,
             redundancy: self.redundancy,
             directory: self.node_dir.clone(),

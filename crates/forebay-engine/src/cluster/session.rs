@@ -42,6 +42,8 @@ pub struct SessionSpec<'a> {
     pub id: &'a str,
     /// The engine.
     pub engine: &'a dyn Engine,
+    /// The directory of an engine that is carried along, on each node; none: that of the system.
+    pub engine_root: Option<&'a Path>,
     /// The store of the user or the site; none: the default.
     pub store: Option<&'a Path>,
     /// The requested capacity; none: what the stores grant.
@@ -306,6 +308,8 @@ fn facts_of(
             name: name.clone(),
             peer: peer.cloned(),
             programs: spec.engine.programs().iter().map(|&program| program.to_owned()).collect(),
+            ceph: spec.engine.looks_for_ceph(),
+            engine_root: spec.engine_root.map(Path::to_owned),
             store: spec.store.map(Path::to_owned),
             share_bytes: None,
         };
