@@ -1,5 +1,7 @@
 //! Workers that hang, end or talk nonsense: the run goes on or ends, and never waits for ever.
 
+#![allow(clippy::expect_used)] // a test fails by panicking
+
 mod support;
 
 use forebay_conformance::{Error, Node, Operation, Options, Outcome, Reply, Report, run};

@@ -1,5 +1,7 @@
 //! On a plain directory every check is kept, or not supported for a reason.
 
+#![allow(clippy::expect_used)] // a test fails by panicking
+
 mod support;
 
 use forebay_conformance::{Error, Options, Outcome, run};
