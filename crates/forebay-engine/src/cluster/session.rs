@@ -203,7 +203,7 @@ impl Session {
         left.into_iter().filter_map(Result::err).map(described).collect()
     }
 
-    /// Stops the engine and removes its data; what is left, with the node.
+    /// Stops the engine and removes its data; returns the leftovers, with the node.
     pub fn remove(mut self) -> Vec<String> {
         self.end_monitor();
         let left = stop(&self.nodes, true);
@@ -212,7 +212,7 @@ impl Session {
     }
 }
 
-/// Stops and removes what an earlier `forebay run` left on nodes; what is left, with the node.
+/// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.
 ///
 /// # Errors
 /// If no node can be reached.
