@@ -46,9 +46,8 @@ pub fn measure(nodes: &mut [Node], directory: &[u8]) -> Result<Rates, Failed> {
 
 fn measure_in(nodes: &mut [Node], base: &[u8]) -> Result<Rates, Failed> {
     let count = nodes.len();
-    let path = |node: usize, file: u64| {
-        Bytes([base, format!("/data-{node}-{file}").as_bytes()].concat())
-    };
+    let path =
+        |node: usize, file: u64| Bytes([base, format!("/data-{node}-{file}").as_bytes()].concat());
     let data = |node: usize, file: u64| Data::pattern(FILES * node as u64 + file, FILE_BYTES);
     let (mut write_s, mut read_s) = (0.0, 0.0);
     for file in 0..FILES {
