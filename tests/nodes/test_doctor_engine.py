@@ -20,7 +20,10 @@ def doctor(bed, *options):
 
 
 def stores(bed):
-    return [bed.run(name, ["sh", "-c", "ls -d /mnt/nvme/forebay* /tmp/forebay-node*"], check=False).stdout for name in bed.names]
+    return [
+        bed.run(name, ["sh", "-c", "ls -d /mnt/nvme/forebay* /tmp/forebay-node*"], check=False).stdout
+        for name in bed.names
+    ]
 
 
 def test_promises_are_checked_and_rates_are_measured(bed):
