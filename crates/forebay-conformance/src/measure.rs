@@ -6,7 +6,7 @@ use forebay_host::clock;
 
 use crate::bytes::{Bytes, Data};
 use crate::node::{Failed, Node};
-use crate::operation::{Loop, Operation};
+use crate::operation::{Answer, Loop, Operation};
 
 /// The files that each node writes and another one reads.
 const FILES: u64 = 2;
@@ -86,13 +86,9 @@ fn together(nodes: &mut [Node], operation: impl Fn(usize) -> Operation) -> Resul
         node.send(operation)?;
     }
     for (node, operation) in nodes.iter_mut().zip(&operations) {
-        match node.receive(operation)? {
-            crate::operation::Answer::Number(offset) => {
-                let name = &node.name;
-                let what = format!("{name}: {} differs at byte {offset}", operation.describe());
-                return Err(Failed::Lost(what));
-            }
-            _ => {}
+        if let Answer::Number(offset) = node.receive(operation)? {
+            let what = format!("{}: {} differs at byte {offset}", node.name, operation.describe());
+            return Err(Failed::Lost(what));
         }
     }
     Ok(began.elapsed().as_secs_f64())
