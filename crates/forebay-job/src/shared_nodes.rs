@@ -61,7 +61,11 @@ impl NodeOptions {
         }
     }
 
-    fn reach(&self, id: &str) -> Result<Reach, Error> {
+    /// How the nodes are reached by the agents of the allocation `id`.
+    ///
+    /// # Errors
+    /// If the launcher cannot name them.
+    pub fn reach(&self, id: &str) -> Result<Reach, Error> {
         let agent = [system::this_program()?.into_os_string(), "__node".into()];
         let command = |(index, name): (usize, &String)| -> Result<Vec<OsString>, Error> {
             if index == 0 {

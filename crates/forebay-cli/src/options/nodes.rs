@@ -14,10 +14,10 @@ use forebay_terminal::CliError;
 pub struct NodeArguments {
     /// Nodes of the allocation, separated by commas; this node is one of them
     /// [default: the nodes of the scheduler's job]
-    #[arg(long, value_name = "NODES", value_delimiter = ',', conflicts_with = "no_burst_buffer")]
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
     pub nodes: Vec<String>,
     /// File with one node a line
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "no_burst_buffer"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
     pub hostfile: Option<PathBuf>,
     /// Engine of the namespace over all nodes [default: the first that keeps the request]
     #[arg(long, value_name = "NAME")]

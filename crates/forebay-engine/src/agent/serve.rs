@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use forebay_host::{system, threads};
+use forebay_host::{process, system, threads};
 use parking_lot::Mutex;
 
 use super::node::{Node, probe_mount};
@@ -26,6 +26,11 @@ type SharedNode = Arc<Mutex<Option<Node>>>;
 /// Serves until standard input ends and nothing is left to stop, or until the connection is lost for
 /// longer than its limit. Returns the exit code.
 pub fn serve() -> i32 {
+    // A scheduler that ends a job sends SIGTERM to all its processes. The job's files are staged out after it.
+    if let Err(error) = process::postpone_scheduler_signals() {
+        eprintln!("forebay: {error}");
+        return 1;
+    }
     let node = SharedNode::default();
     let (sender, lines) = mpsc::channel();
     let reader = threads::spawn(move || {
