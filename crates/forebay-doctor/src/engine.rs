@@ -146,6 +146,7 @@ fn spec<'a>(
     SessionSpec {
         id,
         engine,
+        engine_root: options.engine_root.as_deref(),
         store,
         capacity_bytes: None,
         strict_capacity: false,

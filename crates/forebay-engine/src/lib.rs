@@ -16,7 +16,7 @@ mod provision;
 mod runner;
 mod steps;
 
-pub use cluster::{Reach, Session, SessionSpec, directory_of, remove_left};
+pub use cluster::{NodeHandle, Reach, Session, SessionSpec, directory_of, remove_left};
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
 pub use engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;

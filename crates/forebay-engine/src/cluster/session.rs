@@ -13,7 +13,7 @@ use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
 use super::monitor::{Findings, Monitor};
-use super::nodes::{NodeFailure, Nodes, Reach};
+use super::nodes::{NodeFailure, NodeHandle, Nodes, Reach};
 use super::runner;
 use crate::agent::protocol::{Answer, Request};
 use crate::engine::{Coherence, Engine, EngineRequest, Layout, Promise};
@@ -149,6 +149,11 @@ impl Session {
     /// The directory that shows the namespace, on each node.
     pub fn mount(&self) -> &Path {
         &self.mount
+    }
+
+    /// The nodes but this one.
+    pub fn others(&self) -> Vec<NodeHandle> {
+        (1..self.nodes.len()).map(|node| NodeHandle::new(&self.nodes, node)).collect()
     }
 
     /// Variables for the job's processes.
