@@ -65,7 +65,7 @@ def test_capacity_ends_writes_and_a_delete_makes_room(bed):
 cd $DW_JOB_STRIPED
 df --output=size -B1M . | tail -1
 LC_ALL=C dd if=/dev/zero of=large bs=1M count=80 2>&1 | head -1
-ssh n2 "LC_ALL=C dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 2>&1 | head -1"
+ssh n2 "LC_ALL=C dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 2>&1 | head -1; rm $DW_JOB_STRIPED/more"
 rm large
 ssh n2 "dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 status=none && stat -c %s $DW_JOB_STRIPED/more" """
     done = node_job(bed, script, name="capacity").run(check=False)
@@ -95,8 +95,8 @@ def test_kept_allocation_is_there_until_clean(bed):
     for node in bed.names:
         assert bed.run(node, ["cat", job.mount() / "a"], job.user).stdout == "result\n"
     (listed,) = job.jobs()
-    assert listed["state"] == "orphaned", listed
-    job.forebay("clean", listed["id"], "--to", job.path("rescued"))
+    assert listed["state"] == "kept", listed
+    job.forebay("clean", listed["job_id"], "--to", job.path("rescued"))
     assert (job.path("rescued") / "striped" / "a").read_text() == "result\n"
     assert job.left() == []
 

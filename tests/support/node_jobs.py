@@ -62,7 +62,7 @@ class NodeJob:
         found = [str(path) for path in (self.bed.home(self.user) / ".forebay" / "jobs").glob("*")]
         for node in self.bed.names:
             for place in ("/tmp", "/mnt/nvme", "/dev/shm"):
-                found += [f"{node}: {path}" for path in self.bed.path_of(node, place).glob("*forebay*")]
+                found += [f"{node}: {path}" for path in self.bed.path_of(node, place).glob("*forebay-[!b]*")]
         return found
 
     def mount(self) -> pathlib.Path:
@@ -70,7 +70,7 @@ class NodeJob:
         return pathlib.Path(self.text("striped").strip())
 
     def jobs(self) -> list[dict]:
-        return json.loads(self.forebay("status", "--json").stdout)["jobs"]
+        return json.loads(self.forebay("status", "--json").stdout)
 
 
 HOLD = "echo $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"

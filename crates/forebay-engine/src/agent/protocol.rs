@@ -53,6 +53,11 @@ pub enum Request {
     },
     /// Let all operations on the mounts fail, also those that wait.
     Abort,
+    /// Mount the namespace again where the mount fails. No process of the job uses it.
+    Remount {
+        /// A file to read through the mount.
+        probe: PathBuf,
+    },
     /// End the agent, and leave what it started running.
     Leave,
     /// Stop all steps, mounts first.

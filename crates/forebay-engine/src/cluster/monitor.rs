@@ -21,8 +21,9 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// The time to start another agent.
 const RECONNECT_MAX: Duration = Duration::from_secs(15);
-/// A mount that does not answer for so long is aborted. Engines that survive a server need it to go on.
-const HANG_MAX: Duration = Duration::from_secs(60);
+/// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
+/// server and an engine that survives a lost one need some of it.
+pub const HANG_S_MAX: u32 = 60;
 
 /// What the monitor found.
 #[derive(Debug, Default)]
@@ -54,6 +55,8 @@ pub(super) struct Monitor {
     /// A small file in the namespace; none if there is no namespace over the nodes.
     pub(super) probe: Option<PathBuf>,
     pub(super) findings: Arc<Mutex<Findings>>,
+    /// [`HANG_S_MAX`], unless tests need less.
+    pub(super) hang_max: Duration,
 }
 
 impl Monitor {
@@ -101,12 +104,13 @@ impl Monitor {
                 _ => self.tell(node, &what),
             }
         }
-        match &health.mount_error {
+        // Operations of this node fail at once if the process of the mount ended. Other nodes go on.
+        let mount_ended = health.ended.iter().any(|step| step.role == Role::Mount);
+        match health.mount_error.as_ref().filter(|_| !mount_ended) {
             None => state.mount_fails_since = None,
             Some(error) => {
                 let since = *state.mount_fails_since.get_or_insert_with(clock::now);
-                let may_recover = self.promise.survives_server;
-                if !may_recover || since.elapsed() > HANG_MAX {
+                if since.elapsed() > self.hang_max {
                     self.fail(node, &format!("the mount fails: {error}"));
                 }
             }
@@ -125,7 +129,7 @@ impl Monitor {
                 state.lost_since = None;
                 self.tell(node, "connected again");
             }
-            Err(_) if since.elapsed() < HANG_MAX => {}
+            Err(_) if since.elapsed() < self.hang_max => {}
             Err(error) => {
                 let what = format!("the node is lost: {error}");
                 self.findings.lock().lost.insert(node);
