@@ -105,7 +105,7 @@ def test_description_for_programs_names_nodes_and_engine(bed):
     job = node_job(bed, f"{STRIPED}\nhold\ntrue", "--json", name="json")
     run = job.start()
     (listed,) = job.jobs()
-    assert listed["nodes"] == {"engine": "ceph", "names": list(bed.names)}
+    assert listed["nodes"] == {"engine": "ceph", "names": list(bed.names), "failed": None}
     done = job.release(run)
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert summary["nodes"] == {"engine": "ceph", "names": list(bed.names)}
+    assert summary["nodes"] == {"engine": "ceph", "names": list(bed.names), "failed": None}

@@ -114,3 +114,6 @@ const DEVIATIONS: [&str; 2] = [
     "Appends of several nodes to one file at the same time lose bytes; appends of one node do not.",
     "Files cannot be mapped with MAP_SHARED: mmap fails with ENODEV.",
 ];
+
+#[cfg(test)]
+mod tests;
