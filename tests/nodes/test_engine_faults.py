@@ -1,6 +1,7 @@
 """What a job of several nodes meets: its daemons, agents, launchers or `forebay run` are killed or stopped, or a node
 is cut off. No wrong bytes, no missing file, errors instead of hangs, and nothing is left."""
 
+import hashlib
 import json
 import pathlib
 import signal
@@ -29,16 +30,11 @@ wait
 exit 0"""
 
 
-@pytest.fixture(scope="module")
-def two_nodes(build):
-    with nodes(2, build, STORE_BYTES) as bed:
-        yield bed
-
-
 @pytest.fixture
-def bed(two_nodes):
-    yield two_nodes
-    two_nodes.wait_until_clean(20)
+def bed(build):
+    """Two nodes for one test: what a failed one leaves disturbs no other."""
+    with nodes(2, build, STORE_BYTES, clean_s=20) as bed:
+        yield bed
 
 
 @pytest.fixture
@@ -72,6 +68,11 @@ def answers(job, count=2):
     return {path.name[-2:]: json.loads(path.read_text()) for path in job.folder.glob("answer-*")}
 
 
+def content(node, number):
+    """As the load writes it."""
+    return hashlib.sha256(f"{node} {number}".encode()).digest() * 2048
+
+
 def end(job, run, seconds=120):
     done = job.release(run, check=False, seconds=seconds)
     return done, answers(job)
@@ -82,7 +83,7 @@ def assert_delivered(job, found):
     for node, answer in found.items():
         assert answer["files"] > 0 and answer["wrong"] == [], found
         for number in range(answer["files"]):
-            assert job.path(f"out/{node}-{number}").stat().st_size == 65536, (node, number)
+            assert job.path(f"out/{node}-{number}").read_bytes() == content(node, number), (node, number)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,6 @@ def test_lost_server_without_copies_ends_in_errors(bed, load, daemon):
     time.sleep(6)
     done, found = end(job, run)
     assert done.returncode != 0
-    assert f"{'monitor' if daemon == 'ceph-mon' else ''}" in done.stderr
     assert "operations on the job's files fail from now on" in done.stderr, done.stderr
     assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
     assert all(answer["longest_s"] < 10 for answer in found.values()), found

@@ -83,12 +83,9 @@ impl Engine for Ceph {
                 nodes.len()
             ));
         }
-        if let Some(count) =
-            request.layout.stripe_count.filter(|&count| count as usize > nodes.len())
-        {
+        if let Some(count) = request.layout.stripe_count {
             return Err(format!(
-                "a stripe count of {count} needs as many nodes; there are {}",
-                nodes.len()
+                "a stripe count of {count} is not offered: each file is spread over all nodes"
             ));
         }
         if let Some(node) = nodes.iter().find(|node| nodes.len() > 1 && node.address.is_loopback())
