@@ -18,6 +18,8 @@ STORE_BYTES = 1 << 30
 LOAD = pathlib.Path(__file__).parents[1] / "programs" / "nodes" / "load.py"
 #: A mount that does not answer is given up after so long in these tests, and a cut off agent ends after so long.
 HANG_S = 12
+#: Other nodes wait so long for what a mount that died had in use.
+SESSION_S = 30
 LIMITS = {"FOREBAY_ENGINE_HANG_S": HANG_S, "FOREBAY_AGENT_LOST_S": 60}
 SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
 #DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
@@ -147,13 +149,13 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
 @pytest.mark.parametrize("node", ["n1", "n2"])
 def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node):
     job = load()
-    run = job.start(**LIMITS)
+    run = job.start()
     time.sleep(1)
     kill(bed, node, "ceph-fuse")
-    time.sleep(4)
+    time.sleep(SESSION_S + 8)
     done, found = end(job, run)
     other = "n2" if node == "n1" else "n1"
-    assert "mount ended" in done.stderr
+    assert "mount ended" in done.stderr, done.stderr.splitlines()
     assert set(found[node]["errors"]) <= {"ENOTCONN", "ECONNABORTED"} and found[node]["errors"], found
     assert found[other]["errors"] == {} and done.returncode == 0, (found, done.stderr)
     assert_delivered(job, found)
@@ -170,7 +172,8 @@ def test_killed_run_leaves_what_clean_delivers(bed, load):
     found = answers(job)
     wait_until(lambda: not any("load.py" in " ".join(line) for _, line in bed.processes("n2")), 20)
     (left,) = job.jobs()
-    assert left["nodes"]["names"] == ["n1", "n2"] and left["state"] == "left" and left["undrained"], left
+    assert left["nodes"]["names"] == ["n1", "n2"], left
+    assert left["state"] == "left" and left["undrained"], left
     job.forebay("clean", left["job_id"], "--kill")
     assert_delivered(job, found)
     assert job.left() == []

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use forebay_directive::AccessMode;
 use forebay_engine::engines::{ENGINES, engine_named};
 use forebay_engine::{
-    Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Reach, Session, SessionSpec, Step,
-    directory_of,
+    Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Reach, Session,
+    SessionSpec, Step, directory_of,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -139,7 +139,9 @@ impl JobContext<'_> {
             })?;
         }
         let session = started.map_err(|error| match error {
-            _ if stops.count() > 0 && !matches!(error, forebay_engine::Error::EngineLeft { .. }) => {
+            _ if stops.count() > 0
+                && !matches!(error, forebay_engine::Error::EngineLeft { .. }) =>
+            {
                 Error::Stopped
             }
             error => error.into(),

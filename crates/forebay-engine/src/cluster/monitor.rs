@@ -211,7 +211,10 @@ mod tests {
             verdict(survives, HANG_MAX, &mut Watched::default(), &ended(Role::Server), now)
         };
         assert_eq!(judge(false).failure.as_deref(), Some("n1.one ended: signal: 9"));
-        assert_eq!(judge(true), Verdict { news: vec!["n1.one ended: signal: 9".to_owned()], failure: None });
+        assert_eq!(
+            judge(true),
+            Verdict { news: vec!["n1.one ended: signal: 9".to_owned()], failure: None }
+        );
     }
 
     #[test]

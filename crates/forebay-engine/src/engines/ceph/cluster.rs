@@ -328,6 +328,8 @@ impl<'a> Cluster<'a> {
             pool("names", GROUPS_OF_NAMES),
             pool("data", groups),
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": "names", "data": "data"}),
+            // Other nodes wait so long for what a mount that died had in use; 30 is the least.
+            json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
         ];
         let actions = new.chain(others).map(monitor_command).collect();
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
