@@ -16,10 +16,9 @@ def can_make_nodes():
 
 
 CASES = [
-    pytest.param((engine.name, count), id=f"{engine.name}-{count}", marks=marks)
+    pytest.param((engine.name, count), id=f"{engine.name}-{count}")
     for engine in ENGINES.values()
-    for counts, marks in [(engine.counts, ()), (engine.soak_counts, pytest.mark.soak)]
-    for count in counts
+    for count in engine.counts + (engine.soak_counts if EVERY_POINT else ())
 ]
 
 

@@ -90,11 +90,7 @@ def assert_delivered(job, found):
 
 @pytest.mark.parametrize(
     ("node", "words"),
-    [
-        ("n1", "forebay __node"),
-        ("n2", "forebay __node"),
-        ("n1", "ssh"),
-    ],
+    [("n1", "forebay __node"), ("n2", "forebay __node"), ("n1", "ssh")],
     ids=["agent-here", "agent-there", "launcher"],
 )
 def test_agents_are_replaced(bed, load, node, words):

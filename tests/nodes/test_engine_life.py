@@ -33,7 +33,9 @@ def on_each(bed, command):
 @pytest.mark.parametrize("user", ["ada", None], ids=["user", "root"])
 @pytest.mark.parametrize("redundancy", [1, 2])
 def test_all_nodes_share_one_directory_and_have_one_of_their_own(bed, user, redundancy):
-    shared = on_each(bed, '"cd $DW_JOB_STRIPED; cat in out/*; hostname >out/\\$(hostname); hostname >$DW_JOB_PRIVATE/name"')
+    shared = on_each(
+        bed, '"cd $DW_JOB_STRIPED; cat in out/*; hostname >out/\\$(hostname); hostname >$DW_JOB_PRIVATE/name"'
+    )
     own = on_each(bed, '"cat $DW_JOB_PRIVATE/name; stat -f -c %t $DW_JOB_STRIPED $DW_JOB_PRIVATE/"')
     script = f"""{BOTH}
 #DW stage_in type=file source=HERE/in destination=$DW_JOB_STRIPED/in
@@ -90,7 +92,9 @@ echo $DW_JOB_STRIPED >$DW_JOB_STRIPED/name; ls $DW_JOB_STRIPED"""
 
 
 def test_kept_allocation_is_there_until_clean(bed):
-    job = node_job(bed, f"{STRIPED}\necho result >$DW_JOB_STRIPED/a; echo $DW_JOB_STRIPED >striped", "--keep", name="keep")
+    job = node_job(
+        bed, f"{STRIPED}\necho result >$DW_JOB_STRIPED/a; echo $DW_JOB_STRIPED >striped", "--keep", name="keep"
+    )
     job.run()
     for node in bed.names:
         assert bed.run(node, ["cat", job.mount() / "a"], job.user).stdout == "result\n"

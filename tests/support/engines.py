@@ -85,10 +85,7 @@ CEPH = {
 
 ENGINES = {
     engine.name: engine
-    for engine in [
-        Engine("plain", plain),
-        Engine("ceph", ceph, CEPH, counts=(2,), soak_counts=(4,)),
-    ]
+    for engine in [Engine("plain", plain), Engine("ceph", ceph, CEPH, counts=(2,), soak_counts=(4,))]
 }
 
 
