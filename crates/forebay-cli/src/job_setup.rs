@@ -69,17 +69,19 @@ impl<'a> JobSetup<'a> {
         let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
         let variables = configuration::variables_of_jobs();
-        let nodes = arguments.nodes.options().map_err(emulated)?;
-        let setup = Self {
+        let mut setup = Self {
             arguments,
             site_store,
             emulation,
             script,
             pfs_directory,
             shims,
-            nodes,
+            nodes: None,
             variables,
         };
+        if setup.pfs_directory.is_none() && setup.wants_burst_buffer() {
+            setup.nodes = arguments.nodes.options().map_err(emulated)?;
+        }
         Ok((setup, caught))
     }
 

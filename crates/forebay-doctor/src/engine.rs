@@ -21,7 +21,7 @@ use serde::Serialize;
 /// The namespace in which the checks run.
 const NAMESPACE: &str = "striped";
 /// Repetitions of each check. A test of an engine needs a thousand.
-const REPETITIONS: u64 = 3;
+const REPETITIONS: u64 = 1;
 /// Exit code if a promise is broken or something is left.
 const BROKEN: i32 = 1;
 /// Exit code after Ctrl-C.

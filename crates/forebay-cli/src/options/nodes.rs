@@ -77,7 +77,12 @@ impl NodeArguments {
         }
         // A task of srun or mpiexec is one of several on its node: it has its own.
         match nodes_of_batch_script() {
-            Some(nodes) if nodes > 1 => node_names_of_job(),
+            Some(nodes) if nodes > 1 => match node_names_of_job()? {
+                Some(names) => Ok(Some(names)),
+                None => Err(format!(
+                    "the job has {nodes} nodes, and the scheduler does not list them: name them with --nodes"
+                )),
+            },
             _ => Ok(None),
         }
     }

@@ -87,8 +87,13 @@ impl Node {
         self.record.data.is_some()
     }
 
-    /// Makes the job's directory and the directory for data.
-    pub(super) fn claim(&mut self, data: PathBuf, private: bool) -> Result<(), String> {
+    /// Makes the job's directory and the directory for data, and shows the private namespace in `shown_at`.
+    pub(super) fn claim(
+        &mut self,
+        data: PathBuf,
+        private: bool,
+        shown_at: Option<&Path>,
+    ) -> Result<(), String> {
         let text = |error: forebay_host::Error| error.to_string();
         files::make_directory(&self.directory, 0o700).map_err(text)?;
         self.record.data = Some(data.clone());
@@ -99,6 +104,10 @@ impl Node {
             let namespace = data.join(PRIVATE);
             files::make_directory(&namespace, 0o755).map_err(text)?;
             files::make_link(&namespace, &self.directory.join(PRIVATE)).map_err(text)?;
+            if let Some(at) = shown_at {
+                files::make_directories(at, 0o700).map_err(text)?;
+                files::make_link(&namespace, &at.join(PRIVATE)).map_err(text)?;
+            }
         }
         Ok(())
     }

@@ -44,6 +44,8 @@ pub enum Request {
         data: PathBuf,
         /// Whether to make the private namespace of the node, in the directory for data.
         private: bool,
+        /// Where to show it, if the job has no namespace over the nodes.
+        shown_at: Option<PathBuf>,
     },
     /// Carry out a step.
     Start(EngineStep),

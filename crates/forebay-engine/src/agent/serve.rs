@@ -132,8 +132,8 @@ fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration>
             let node = Arc::clone(node);
             spawn(number, move || Ok(remount(probe, &node)));
         }
-        Request::Claim { data, private } => {
-            let claimed = with(node, |node| node.claim(data, private));
+        Request::Claim { data, private, shown_at } => {
+            let claimed = with(node, |node| node.claim(data, private, shown_at.as_deref()));
             answer(number, claimed.map_or_else(failed, |()| Answer::Done));
         }
         Request::Task(asked) => spawn(number, move || task(asked).map(Answer::Task)),

@@ -459,7 +459,8 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
 fn claim(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> Result<(), Error> {
     let requests = settled.facts.iter().enumerate().map(|(node, facts)| {
         let data = settled.request.data_directory(facts);
-        (node, Request::Claim { data, private: spec.private })
+        let shown_at = spec.namespaces.is_empty().then(|| settled.request.mount());
+        (node, Request::Claim { data, private: spec.private, shown_at })
     });
     let answers = nodes.ask(requests.collect(), CLAIM_MAX, &|| true);
     for (node, answer) in answers.into_iter().enumerate() {
@@ -487,10 +488,9 @@ fn plan_of(spec: &SessionSpec, settled: &Settled) -> Result<EnginePlan, Error> {
 /// the own directory on each node.
 fn prepare_namespace(mount: &Path, spec: &SessionSpec, nodes: &Nodes) -> Result<(), Error> {
     if spec.namespaces.is_empty() {
-        files::make_directories(mount, 0o700)?;
-    } else {
-        drop(files::make_file(&mount.join(PROBE), 0o600)?);
+        return Ok(()); // each node has its private namespace
     }
+    drop(files::make_file(&mount.join(PROBE), 0o600)?);
     for namespace in &spec.namespaces {
         files::make_directory(&mount.join(namespace), 0o755)?;
     }
