@@ -57,8 +57,10 @@ touch $DW_JOB_STRIPED/out/.first
 
 def test_private_directories_need_no_engine(bed):
     script = STRIPED.replace("striped", "private") + "\necho $(hostname) >$DW_JOB_PRIVATE/name; "
-    job = node_job(bed, script + "ssh n2 ls -A $DW_JOB_PRIVATE/; cat $DW_JOB_PRIVATE/name", name="private")
-    assert job.run().stdout == "n1\n"
+    job = node_job(
+        bed, script + 'ssh n2 "hostname >$DW_JOB_PRIVATE/other; ls $DW_JOB_PRIVATE"; ls $DW_JOB_PRIVATE', name="private"
+    )
+    assert job.run().stdout == "other\nname\n"
     assert job.left() == []
 
 
