@@ -107,6 +107,23 @@ const OTHERS: &[Variable] = &[
         "for the Python side: the program, the libraries, the machine files",
     ),
     row(
+        SetBy::User,
+        &["FOREBAY_AGENT_LOST_S"],
+        "the time in seconds after which the agents of [several nodes](../how-to/several-nodes.md) end the file system if \
+         they lost `forebay run`; default 1800",
+    ),
+    row(
+        SetBy::User,
+        &["FOREBAY_ENGINE_HANG_S"],
+        "the time in seconds after which operations fail on the file system of several nodes if a mount does not answer; \
+         default 60",
+    ),
+    row(
+        SetBy::Forebay,
+        &["FOREBAY_NODE", "FOREBAY_STEP", "FOREBAY_SERVES_JOB"],
+        "mark the processes of an engine: the job's directory on the node, the step, and that they outlive the job's programs",
+    ),
+    row(
         SetBy::Forebay,
         &["FOREBAY_UNRECORDED_MS"],
         "for tests: the age in milliseconds from which `clean` removes directories without a record",
