@@ -3,6 +3,7 @@
 
 use forebay_deadline::parse_signal;
 use forebay_onclose::DrainSpec;
+use forebay_scheduler::NodeLauncher;
 
 use crate::parsers::{rate, time};
 
@@ -108,6 +109,53 @@ pub const SETTINGS: &[Setting] = &[
         scope: Scope::User,
         about: "Do not use user namespaces",
         ..JOB_FLAG
+    },
+    Setting {
+        key: "engine",
+        allowed: "the name of an engine, for example \"ceph\"",
+        default: "the first that keeps the request",
+        about: "File system that gives a job on several nodes one namespace",
+        ..JOB
+    },
+    Setting {
+        key: "engine-root",
+        allowed: "an absolute directory",
+        default: "the engine of the system",
+        about: "Directory of an engine that forebay engine bundle wrote, on each node",
+        ..PATH
+    },
+    Setting {
+        key: "coherence",
+        allowed: "\"strict\" or \"close_to_open\"",
+        default: "strict",
+        about: "What the nodes of a job must see of each other",
+        check: coherence,
+        ..JOB
+    },
+    Setting {
+        key: "redundancy",
+        kind: Kind::Number,
+        allowed: "1 or 2",
+        default: "1",
+        about: "Copies of the data on different nodes",
+        check: copies,
+        ..JOB
+    },
+    Setting {
+        key: "launcher",
+        scope: Scope::User,
+        allowed: "srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}",
+        default: "that of the scheduler, else ssh",
+        about: "How processes are started on other nodes",
+        check: launcher,
+        ..JOB
+    },
+    Setting {
+        key: "node-dir",
+        allowed: "an absolute directory",
+        default: "/tmp",
+        about: "Parent of the job's directory on each node",
+        ..PATH
     },
     Setting {
         key: "pfs-dir",
@@ -219,6 +267,24 @@ fn any(text: &str) -> Result<String, String> {
 
 fn absolute(text: &str) -> Result<String, String> {
     if text.starts_with('/') { Ok(text.to_owned()) } else { Err("the path is relative".to_owned()) }
+}
+
+fn coherence(text: &str) -> Result<String, String> {
+    match text {
+        "strict" | "close_to_open" => Ok(text.to_owned()),
+        _ => Err("write strict or close_to_open".to_owned()),
+    }
+}
+
+fn copies(text: &str) -> Result<String, String> {
+    match text {
+        "1" | "2" => Ok(text.to_owned()),
+        _ => Err("write 1 or 2".to_owned()),
+    }
+}
+
+fn launcher(text: &str) -> Result<String, String> {
+    NodeLauncher::parse(text).map(|_| text.to_owned())
 }
 
 fn flag(text: &str) -> Result<String, String> {
