@@ -1,9 +1,12 @@
 //! The drivers. Each is a pure function from a request and facts of the nodes to a plan.
 
 mod ceph;
+mod command;
 mod directory;
 
 pub use ceph::Ceph;
+pub use command::Command;
+pub(crate) use command::{When, check_template, template_uses};
 pub use directory::Directory;
 
 use crate::engine::Engine;

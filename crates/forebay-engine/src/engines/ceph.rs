@@ -17,9 +17,6 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("ceph-fuse", "ceph-fuse"),
     ("monmaptool", "ceph-base"),
 ];
-/// Their names.
-const PROGRAM_NAMES: [&str; 5] = ["ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool"];
-
 /// Ceph, started for the job.
 pub struct Ceph;
 
@@ -28,8 +25,8 @@ impl Engine for Ceph {
         "ceph"
     }
 
-    fn programs(&self) -> &[&'static str] {
-        &PROGRAM_NAMES
+    fn programs(&self) -> Vec<&str> {
+        PROGRAMS.iter().map(|(program, _)| *program).collect()
     }
 
     fn promise(&self, redundancy: u32, in_memory: bool) -> Promise {
