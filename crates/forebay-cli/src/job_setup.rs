@@ -69,7 +69,10 @@ impl<'a> JobSetup<'a> {
         let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
         let variables = configuration::variables_of_jobs();
-        let nodes = arguments.nodes.options().map_err(emulated)?;
+        let here = forebay_host::system::current_directory().unwrap_or_default();
+        let request = script.request(&here, "no-job").ok(); // its errors are reported later
+        let of_directive = request.and_then(|request| request.job).and_then(|job| job.profile);
+        let nodes = arguments.nodes.options(of_directive.as_deref()).map_err(emulated)?;
         let setup = Self {
             arguments,
             site_store,

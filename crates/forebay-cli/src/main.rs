@@ -23,6 +23,7 @@ mod persistent;
 mod pfs_directory;
 mod preview;
 mod profile;
+mod profiles;
 mod python;
 mod run;
 mod schemas;

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use forebay_directive::AccessMode;
-use forebay_engine::engines::{ENGINES, engine_named};
+use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, JobAllocation, Layout, Ledger, Place, Reach, Session, SessionSpec, Step,
-    directory_of,
+    Coherence, Engine, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session, SessionSpec,
+    Step, directory_of,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -33,6 +33,8 @@ pub struct NodeOptions {
     pub launcher: NodeLauncher,
     /// The name of the engine; none: the first that keeps the request.
     pub engine: Option<String>,
+    /// The named engine with its options; takes the place of `engine`.
+    pub profile: Option<Profile>,
     /// The least coherence that the job accepts.
     pub coherence: Coherence,
     /// Copies of the data.
@@ -46,16 +48,30 @@ impl NodeOptions {
     ///
     /// # Errors
     /// If there is none of this name, or none that keeps the request.
-    pub fn engine(&self) -> Result<&'static dyn Engine, Error> {
+    pub fn engine(&self) -> Result<Box<dyn Engine>, Error> {
+        if let Some(profile) = &self.profile {
+            return Ok(profile.driver());
+        }
         match &self.engine {
             Some(name) => engine_named(name).ok_or_else(|| Error::NoEngine(name.clone())),
             None => {
-                let keeps = |engine: &&dyn Engine| {
+                let keeps = |engine: &Box<dyn Engine>| {
                     engine.promise(self.redundancy, true).coherence >= self.coherence
                 };
-                let first = ENGINES.into_iter().find(keeps);
+                let first = engines().into_iter().find(keeps);
                 first.ok_or_else(|| Error::NoEngine(self.coherence.to_string()))
             }
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        let profile = self.profile.as_ref();
+        let default = Layout::default();
+        Layout {
+            stripe_unit_bytes: profile
+                .and_then(|profile| profile.stripe_bytes)
+                .unwrap_or(default.stripe_unit_bytes),
+            stripe_count: profile.and_then(|profile| profile.stripe_count),
         }
     }
 
@@ -97,14 +113,16 @@ impl JobContext<'_> {
         if !options.maps.is_empty() || self.spec.node_local_path().is_some() {
             return Err(forebay_engine::Error::NoView(VIEW_IS_LOCAL.to_owned()).into());
         }
+        let engine = nodes.engine()?;
+        let of_profile = nodes.profile.as_ref().and_then(|profile| profile.store.as_deref());
         let spec = SessionSpec {
             id: self.directory.id(),
-            engine: nodes.engine()?,
-            store: options.store.or(options.site_store),
+            engine: engine.as_ref(),
+            store: options.store.or(of_profile).or(options.site_store),
             capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
             strict_capacity: options.strict_capacity,
             redundancy: nodes.redundancy,
-            layout: Layout::default(),
+            layout: nodes.layout(),
             coherence: nodes.coherence,
             namespaces: asked
                 .access

@@ -9,6 +9,8 @@ use forebay_job::NodeOptions;
 use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
 use forebay_terminal::CliError;
 
+use crate::profiles;
+
 /// The nodes of a job, and the engine that gives them one namespace.
 #[derive(Debug, Args)]
 pub struct NodeArguments {
@@ -22,12 +24,16 @@ pub struct NodeArguments {
     /// Engine of the namespace over all nodes [default: the first that keeps the request]
     #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
+    /// Named engine with options: a name from docs/reference/profiles.md, or a file [default: profile= of #DW jobdw]
+    #[arg(long, value_name = "NAME", conflicts_with = "engine")]
+    pub profile: Option<String>,
     /// What other nodes must see: strict (each write at once) or close_to_open
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     pub coherence: Coherence,
     /// Copies of the data on different nodes: with 2 the job continues when a node is lost
-    #[arg(long, value_name = "COPIES", default_value_t = 1)]
-    pub redundancy: u32,
+    /// [default: that of the profile, else 1]
+    #[arg(long, value_name = "COPIES")]
+    pub redundancy: Option<u32>,
     /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}
     /// [default: that of the scheduler, else ssh]
     #[arg(long, value_name = "COMMAND", value_parser = NodeLauncher::parse)]
@@ -42,7 +48,10 @@ impl NodeArguments {
     ///
     /// # Errors
     /// If the nodes cannot be listed or reached, or this one is none of them.
-    pub fn options(&self) -> Result<Option<NodeOptions>, CliError> {
+    pub fn options(&self, of_directive: Option<&str>) -> Result<Option<NodeOptions>, CliError> {
+        // Also without nodes: a wrong name is an error everywhere.
+        let named = self.profile.as_deref().or(of_directive.filter(|_| self.engine.is_none()));
+        let profile = named.map(profiles::find).transpose()?;
         let Some(names) = self.names().map_err(CliError::new)? else {
             return Ok(None);
         };
@@ -59,7 +68,11 @@ impl NodeArguments {
             launcher,
             engine: self.engine.clone(),
             coherence: self.coherence,
-            redundancy: self.redundancy,
+            redundancy: self
+                .redundancy
+                .or(profile.as_ref().and_then(|profile| profile.redundancy))
+                .unwrap_or(1),
+            profile,
             directory: self.node_dir.clone(),
         }))
     }
