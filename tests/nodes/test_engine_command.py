@@ -19,7 +19,7 @@ on = "first"
 command = "{stop}"
 [status]
 on = "every"
-command = "test ! -e {shared}/broken || {{{{ echo the flash is broken; exit 1; }}}}"
+command = "if test -e {shared}/broken; then echo the flash is broken; exit 1; fi"
 interval_s = 1
 [capacity]
 on = "first"
@@ -46,6 +46,7 @@ def flash(bed):
 
 def profile(bed, start=MAKE, stop=REMOVE, coherence="strict"):
     file = bed.shared / "flash.toml"
+    file.unlink(missing_ok=True)
     file.write_text(PROFILE.format(start=start, stop=stop, coherence=coherence, shared=bed.shared))
     return file
 
@@ -71,9 +72,7 @@ def test_failed_start_reports_what_the_command_printed_and_is_stopped(bed, flash
 
 
 def test_failed_stop_is_named_with_its_node(bed, flash):
-    fails = f"test ! -e {bed.shared}/busy || {{{{ echo it is busy; exit 1; }}}}; {REMOVE}".replace("{{{{", "{").replace(
-        "}}}}", "}"
-    )
+    fails = f"if test -e {bed.shared}/busy; then echo it is busy; exit 1; fi; {REMOVE}"
     (bed.shared / "busy").touch()
     done = run(bed, profile(bed, stop=fails), "true")
     (bed.shared / "busy").unlink()
@@ -91,7 +90,7 @@ def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     script = bed.shared / "job.sh"
     script.write_text(JOB.format(lines=f"touch {bed.shared}/started; sleep 100", profile=""))
     started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--profile", profile(bed), script])
-    wait_until((bed.shared / "started").exists, 30)
+    wait_until((bed.shared / "started").exists, 15, "the job", started)
     bed.kill("n1", "forebay run")
     started.communicate(timeout=30)
     bed.kill("n1", "sleep 100")

@@ -19,7 +19,7 @@ use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
 const NODE_FILE: &str = "nodes";
 /// The time for steps of Forebay itself, in seconds.
 const OWN_STEP_S_MAX: u32 = 30;
-/// A command that is told to end gets so much time, in seconds.
+/// The time between SIGTERM and SIGKILL for a command beyond its limit.
 const KILL_AFTER: &str = "--kill-after=5";
 
 /// The driver with the profile that it carries out.
