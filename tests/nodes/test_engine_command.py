@@ -92,8 +92,9 @@ def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--profile", profile(bed), script])
     wait_until((bed.shared / "started").exists, 15, "the job", started)
     bed.kill("n1", "forebay run")
+    bed.kill("n1", "job.sh")
+    bed.kill("n1", "sleep 100")  # they hold the pipes
     started.communicate(timeout=30)
-    bed.kill("n1", "sleep 100")
     assert list(flash.iterdir())
     cleaned = bed.run("n1", ["forebay", "clean"], check=False)
     assert cleaned.returncode == 0, cleaned.stderr
