@@ -1,6 +1,7 @@
 """`make soak`: long loops with a seed for each round, for as many minutes as SOAK_MINUTES says.
 
-SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=kills, ONLY=grammar, ONLY=points or ONLY=conformance leaves out the others.
+SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=NAME leaves out the others: grammar, points, conformance,
+kills.
 """
 
 import collections

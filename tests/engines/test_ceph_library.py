@@ -116,6 +116,20 @@ def test_stopped_monitor_is_an_error_within_the_limit(ceph_cluster, action):
     assert lines(ceph_cluster.act(HEALTH))
 
 
+def test_stopped_metadata_server_is_an_error_within_the_limit(ceph_cluster):
+    server = ceph_cluster.daemons["ceph-mds"]
+    server.send_signal(signal.SIGSTOP)
+    try:
+        done = ceph_cluster.act(HEALTH, DIRECTORY, connect_s_max=1)
+    finally:
+        server.send_signal(signal.SIGCONT)
+    assert done.returncode == 1 and len(done.stdout.splitlines()) == 1
+    # The library's own limit, or that of the command where a call of the library does not return.
+    ends = ("cannot connect to the file system", "the connection to the metadata server did not complete within")
+    assert any(end in done.stderr for end in ends), done.stderr
+    assert lines(ceph_cluster.act(DIRECTORY))
+
+
 def test_signal_ends_it_at_once(ceph_cluster):
     path = ceph_cluster.file({"wait_for_storage": {"daemons": 99}, "s_max": 600})
     process = subprocess.Popen([ceph_cluster.program, "__ceph", path])

@@ -139,7 +139,8 @@ def test_stopped_file_system_gives_no_answer_and_ends_the_run(forebay, two_mount
     command = words(forebay, prefixes, two_mounts[0].mount_point, "--operation-s-max", "2", "--repetitions", "1")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         first = run.stdout.readline()
-        os.kill(two_mounts[0].daemon, signal.SIGSTOP)
+        for node in two_mounts:
+            os.kill(node.daemon, signal.SIGSTOP)
         rest, errors = run.communicate(timeout=120)
     assert first.startswith("kept") and run.returncode == 1
     lines = [line for line in rest.splitlines() if not line.startswith(" ")]

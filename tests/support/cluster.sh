@@ -8,6 +8,11 @@ hostname ctl
 # shellcheck source=tests/support/bridge.sh
 . "$top/bridge.sh"
 make_bridge 10.77.0.100/24
+mount --bind "$top/etc-hosts" /etc/hosts # every host resolves the names of all
+# Every user may mount FUSE, as systems allow it that are set up for it.
+mknod -m 666 "$top/fuse" c 10 229
+mount --bind "$top/fuse" /dev/fuse
+mountpoint -q /sys/fs/fuse/connections || mount -t fusectl none /sys/fs/fuse/connections
 
 setpriv --reuid=munge --regid=munge --clear-groups munged --foreground --key-file="$top/munge/key" \
     --socket="$top/munge/socket" --pid-file="$top/munge/pid" --seed-file="$top/munge/seed" \

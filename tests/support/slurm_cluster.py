@@ -93,6 +93,8 @@ class Cluster:
         key.chmod(0o600)
         for path in (key.parent, key):
             shutil.chown(path, "munge", "munge")
+        addresses = [f"10.77.0.{number} {name}\n" for number, name in enumerate(NODES, 1)]
+        (self.top / "etc-hosts").write_text("".join(["127.0.0.1 localhost\n", "10.77.0.100 ctl\n", *addresses]))
         shutil.chown(self.top / "state", "slurm", "slurm")
         shutil.chown(self.top / "log", "slurm", "slurm")
         nodes = "".join(NODE.format(number=number) for number in range(1, len(NODES) + 1))

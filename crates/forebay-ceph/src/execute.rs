@@ -129,7 +129,13 @@ impl Cluster {
     fn take_step(&mut self, action: &Action, news: &Sender<News>) -> Result<Value, Error> {
         let begin = || news.send(News::Begin(action.step.name(), action.s_max)).ok();
         let connect_s_max = self.connection.connect_s_max.saturating_add(GRACE_S);
-        news.send(News::Begin("the connection".to_owned(), connect_s_max)).ok();
+        let connection = match &action.step {
+            Step::MakeDirectory { .. } | Step::SetAttribute { .. } | Step::Attribute { .. } => {
+                "the connection to the metadata server"
+            }
+            _ => "the connection to the monitors",
+        };
+        news.send(News::Begin(connection.to_owned(), connect_s_max)).ok();
         match &action.step {
             Step::Monitor(command) => {
                 let monitors = self.monitors()?;

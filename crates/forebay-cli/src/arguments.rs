@@ -22,6 +22,7 @@ use crate::jobs::JobsArguments;
 use crate::machines::MachinesArguments;
 use crate::on_close::WatchArguments;
 use crate::options::job::JobArguments;
+use crate::options::nodes::NodeArguments;
 use crate::persistent::PersistentArguments;
 use crate::profile::ProfileArguments;
 use crate::run::RunArguments;
@@ -124,8 +125,15 @@ pub enum Verb {
     )]
     Machines(MachinesArguments),
     /// Check this machine: what Forebay finds, what it means for jobs, and what to change
-    #[command(after_help = "Example:\n  forebay doctor --store /nvme/me")]
-    Doctor(DoctorArguments),
+    #[command(
+        after_help = "Example:\n  forebay doctor --store /nvme/me\n  forebay doctor --engine ceph --nodes n1,n2"
+    )]
+    Doctor {
+        #[command(flatten)]
+        machine: DoctorArguments,
+        #[command(flatten, next_help_heading = "Engine")]
+        nodes: Box<NodeArguments>,
+    },
     /// Show each setting, its value, and the file or variable that sets it
     #[command(after_help = "Example:\n  forebay config\n  forebay config --json job.sh")]
     Config(ConfigArguments),

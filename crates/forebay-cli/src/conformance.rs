@@ -79,7 +79,7 @@ fn list() -> i32 {
 
 fn run_checks(arguments: &RunArguments) -> Result<i32, CliError> {
     let nodes = arguments.nodes.iter().map(|command| Node::of_command(command));
-    let nodes: Vec<Node> = nodes
+    let mut nodes: Vec<Node> = nodes
         .collect::<Result<_, _>>()
         .map_err(|reason| CliError::new(format!("--on: {reason}")).with_exit_code(2))?;
     let options = Options {
@@ -92,8 +92,9 @@ fn run_checks(arguments: &RunArguments) -> Result<i32, CliError> {
         if !arguments.json {
             print_stdout(&result.to_string(), 0);
         }
+        true
     };
-    let report = run(nodes, directory, &options, &mut seen)
+    let report = run(&mut nodes, directory, &options, &mut seen)
         .map_err(|error| CliError::new(error.to_string()).with_hint(error.hint()))?;
     if let Some(left) = &report.left {
         print_warning(&format!("cannot remove {left}"));

@@ -36,6 +36,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use arguments::Verb;
+use forebay_doctor::DoctorArguments;
+use forebay_terminal::CliError;
+use options::nodes::NodeArguments;
 use profile::ProfileVerb;
 
 fn main() -> ExitCode {
@@ -88,7 +91,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Engine(arguments) => engine::engine(&arguments.verb),
         Verb::Gather(arguments) => gather::gather(&arguments),
         Verb::Machines(arguments) => machines::machines(&arguments),
-        Verb::Doctor(arguments) => forebay_doctor::doctor(&arguments, configuration::store()),
+        Verb::Doctor { machine, nodes } => doctor(&machine, &nodes),
         Verb::Config(arguments) => config::config(&arguments),
         Verb::Reference { page } => config::print_page(page),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
@@ -98,7 +101,22 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Completions { directory } => arguments::write_completions(&directory),
         Verb::Schemas { directory } => schemas::write_schemas(&directory),
-        Verb::Node => forebay_engine::agent::serve(),
+        Verb::Node => forebay_engine::agent::serve(forebay_job::serve_copy),
         Verb::Rank { program } => forebay_launchers::exec_rank(&program),
     }
+}
+
+/// Checks the machine or, with `--engine`, an engine on nodes.
+fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
+    let names_engine = nodes.engine.is_some() || nodes.profile.is_some();
+    if !names_engine && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
+        return forebay_doctor::doctor(machine, configuration::store());
+    }
+    let store = machine.store.clone().or_else(configuration::store);
+    let checked = nodes.options(None).and_then(|options| match options {
+        Some(options) => forebay_doctor::check_engine(&options, store, machine.json),
+        None => Err(CliError::new("an engine is checked on nodes, and none is named")
+            .with_hint("name them: forebay doctor --engine ceph --nodes n1,n2")),
+    });
+    checked.unwrap_or_else(|error| error.print_with_json(machine.json, None))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_doctor::Finding;
+use forebay_doctor::{EngineFound, Finding};
 use forebay_host::files;
 use forebay_job::{Outcome, Profiled};
 use forebay_onclose::{CommandSummary, DrainStatus};
@@ -27,12 +27,13 @@ const ID: &str = "https://forebay.invalid/schemas";
 type Output = (&'static str, u32, &'static str, fn(SchemaGenerator) -> Schema);
 
 /// All outputs. docs/reference/json.md says when a version rises.
-const OUTPUTS: [Output; 23] = [
+const OUTPUTS: [Output; 24] = [
     ("accounting", 1, "dw_get_accounting_data_json()", of::<Accounting>),
     ("clean", 1, "each line of forebay clean --json", of::<clean::Cleaned>),
     ("compare", 1, "forebay compare --json", of::<Vec<Block>>),
     ("config", 1, "forebay config --json", of::<config::Shown>),
     ("doctor", 1, "forebay doctor --json", of::<Vec<Finding>>),
+    ("doctor-engine", 1, "forebay doctor --engine --json", of::<EngineFound>),
     ("drain", 1, "forebay drain status --json and forebay drain wait --json", of::<DrainStatus>),
     ("dry-run", 1, "forebay run --dry-run --json", of::<preview::Plan>),
     ("engine-bundle", 1, "forebay engine bundle --json", of::<engine::Bundled>),

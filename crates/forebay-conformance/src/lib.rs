@@ -10,6 +10,7 @@
 mod bytes;
 mod check;
 mod checks;
+mod measure;
 mod node;
 mod operation;
 mod report;
@@ -20,6 +21,7 @@ mod worker;
 pub use bytes::{Bytes, Data};
 pub use check::{Check, Scope};
 pub use checks::checks;
+pub use measure::{Rates, measure};
 pub use node::{Connect, Connection, Failed, Node};
 pub use operation::{
     Answer, Attributes, Flag, Handle, Kind, Lock, LockKind, Loop, Operation, Replacement, Reply,

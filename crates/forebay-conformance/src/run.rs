@@ -76,30 +76,33 @@ impl Error {
 }
 
 /// Runs the checks below `directory`, an absolute path that each node sees; those across nodes only if there are
-/// several. Calls `seen` with each result, and ends the workers that it started.
+/// several. Calls `seen` with each result, and ends when it returns false.
 ///
 /// # Errors
 /// If no check could be run.
 pub fn run(
-    mut nodes: Vec<Node>,
+    nodes: &mut Vec<Node>,
     directory: &[u8],
     options: &Options,
-    seen: &mut dyn FnMut(&CheckResult),
+    seen: &mut dyn FnMut(&CheckResult) -> bool,
 ) -> Result<Report, Error> {
     let began = clock::now();
     let chosen = choose(nodes.len(), &options.only)?;
     let mut facts = Vec::new();
-    for node in &mut nodes {
+    for node in nodes.iter_mut() {
         node.set_limit(options.operation_s_max);
         facts.push(greet(node)?);
     }
     let mut coordinator =
-        Coordinator { base: base(&mut nodes, directory)?, nodes, options, unanswered: 0 };
+        Coordinator { base: base(nodes, directory)?, nodes, options, unanswered: 0 };
     let mut results = Vec::new();
     for (scope, check) in chosen {
         let result = coordinator.repeat(scope, check);
-        seen(&result);
+        let goes_on = seen(&result);
         results.push(result);
+        if !goes_on {
+            break;
+        }
     }
     let left = coordinator.remove_base();
     Ok(Report {
@@ -174,7 +177,7 @@ fn base(nodes: &mut [Node], directory: &[u8]) -> Result<Vec<u8>, Error> {
 
 struct Coordinator<'a> {
     base: Vec<u8>,
-    nodes: Vec<Node>,
+    nodes: &'a mut Vec<Node>,
     options: &'a Options,
     unanswered: u32,
 }
@@ -233,7 +236,7 @@ impl Coordinator<'_> {
     /// One repetition in a directory of its own.
     fn once(&mut self, check: &Check, number: u64) -> Verdict {
         let directory = [&self.base[..], format!("/{}-{number}", check.name).as_bytes()].concat();
-        let mut trial = Trial { nodes: &mut self.nodes, number };
+        let mut trial = Trial { nodes: self.nodes, number };
         let path = Bytes(directory.clone());
         trial.one().call(Operation::MakeDirectory { path: path.clone(), mode: 0o755 })?;
         for node in trial.all() {
@@ -261,7 +264,7 @@ impl Coordinator<'_> {
     /// Removes the directory of this run from any node that can. Returns it if none can.
     fn remove_base(&mut self) -> Option<String> {
         let path = Bytes(self.base.clone());
-        for node in &mut self.nodes {
+        for node in self.nodes.iter_mut() {
             node.call(&Operation::Begin { path: path.clone() }).ok(); // the removal tells
         }
         let gone = self.nodes.iter_mut().any(|node| {

@@ -1,5 +1,7 @@
 //! Workers that hang, end or talk nonsense: the run goes on or ends, and never waits for ever.
 
+#![allow(clippy::expect_used)] // a test fails by panicking
+
 mod support;
 
 use forebay_conformance::{Error, Node, Operation, Options, Outcome, Reply, Report, run};
@@ -17,12 +19,12 @@ fn hangs_at(is_place: fn(&Operation) -> bool) -> Node {
     })
 }
 
-fn run_with(nodes: Vec<Node>, only: &[&str]) -> Report {
+fn run_with(mut nodes: Vec<Node>, only: &[&str]) -> Report {
     let scratch = tempfile::tempdir().expect("tempdir");
     let only = only.iter().map(|name| (*name).to_owned()).collect();
     let options = Options { repetitions: 2, only, operation_s_max: 2.0 };
     let directory = scratch.path().to_str().expect("path").as_bytes();
-    run(nodes, directory, &options, &mut |_| {}).expect("run")
+    run(&mut nodes, directory, &options, &mut |_| true).expect("run")
 }
 
 #[test]
@@ -67,7 +69,7 @@ fn worker_that_ends_is_lost_and_started_again() {
 fn what_is_no_worker_is_named_before_any_check() {
     let refuse = |node: Node| {
         let options = Options { operation_s_max: 2.0, ..Options::default() };
-        run(vec![node], b"/tmp", &options, &mut |_| {}).expect_err("refused").to_string()
+        run(&mut vec![node], b"/tmp", &options, &mut |_| true).expect_err("refused").to_string()
     };
     let error = refuse(Node::of_command("echo hello").expect("command"));
     assert!(
@@ -91,7 +93,8 @@ fn another_version_is_refused() {
             Reply::Answer(forebay_conformance::Answer::Facts { version, host, pid: 1, user: 0 })
         })
     });
-    let error = run(vec![old], b"/tmp", &Options::default(), &mut |_| {}).expect_err("refused");
+    let error =
+        run(&mut vec![old], b"/tmp", &Options::default(), &mut |_| true).expect_err("refused");
     assert!(matches!(&error, Error::Version { version, .. } if version == "0.0.1"), "{error}");
     assert!(error.hint().contains("same version"));
 }

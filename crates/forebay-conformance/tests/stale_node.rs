@@ -1,5 +1,7 @@
 //! A node that answers from a cache must break the checks across nodes.
 
+#![allow(clippy::expect_used)] // a test fails by panicking
+
 mod support;
 
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! `forebay doctor`: examines a machine and explains the results for jobs.
 
 mod diagnosis;
+mod engine;
 mod node;
 mod programs;
 mod recording;
@@ -15,6 +16,7 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay_terminal::{print_json, print_stdout};
 
+pub use engine::{EngineFound, check_engine};
 pub use node::probe_namespace;
 
 pub use diagnosis::Finding;

@@ -6,4 +6,4 @@ mod processes;
 pub mod protocol;
 mod serve;
 
-pub use serve::serve;
+pub use serve::{TaskHandler, serve};

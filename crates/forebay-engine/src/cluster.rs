@@ -7,5 +7,5 @@ mod nodes;
 mod runner;
 mod session;
 
-pub use nodes::{Reach, directory_of};
+pub use nodes::{NodeHandle, Reach, directory_of};
 pub use session::{Session, SessionSpec, remove_left};

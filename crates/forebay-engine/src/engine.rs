@@ -153,6 +153,10 @@ pub trait Engine: Sync {
     fn name(&self) -> &str;
     /// Programs that it looks for on each node.
     fn programs(&self) -> Vec<&str>;
+    /// Whether it looks for Ceph on each node.
+    fn looks_for_ceph(&self) -> bool {
+        false
+    }
     /// What it guarantees with this redundancy and store.
     fn promise(&self, redundancy: u32, in_memory: bool) -> Promise;
     /// What a node lacks; empty if it can serve.

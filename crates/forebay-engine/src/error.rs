@@ -140,7 +140,7 @@ pub enum Error {
     EngineLeft {
         /// Why it did not start.
         error: Box<Error>,
-        /// What is left, with the node.
+        /// Leftovers, with the node.
         left: Vec<String>,
     },
     /// The system does not allow a private view of the file system.
@@ -185,7 +185,7 @@ impl Error {
             }
             Self::EngineInterrupted => return None,
             Self::EngineLeft { .. } => {
-                "forebay clean removes what is left, once the nodes can be reached"
+                "forebay clean removes the leftovers, once the nodes can be reached"
             }
             Self::NoView(_) | Self::View(_) => {
                 "forebay doctor says what this machine allows; --map, memory:huge and /mnt/bb need it"

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use forebay_ceph::Programs;
 use forebay_host::process::{command, run_captured};
 use forebay_host::{clock, filesystem, memory, network, probe, system, users};
 use forebay_store::{SHARED_MEMORY, Store};
@@ -26,6 +27,10 @@ pub struct FactsRequest {
     pub peer: Option<String>,
     /// Programs to look for.
     pub programs: Vec<String>,
+    /// Whether to look for Ceph.
+    pub ceph: bool,
+    /// The directory of an engine that is carried along; none: that of the system.
+    pub engine_root: Option<PathBuf>,
     /// The store of the user or the site; none: the default.
     pub store: Option<PathBuf>,
     /// The node's share of the capacity; none: what the store grants.
@@ -41,6 +46,25 @@ pub struct ProgramFacts {
     pub words: Vec<String>,
     /// The first line of its `--version`.
     pub version: String,
+}
+
+/// What was found of Ceph on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CephFacts {
+    /// Its programs.
+    Found(Box<Programs>),
+    /// Programs and libraries that are missing, with their packages.
+    Missing(Vec<(String, String)>),
+}
+
+impl CephFacts {
+    fn look(engine_root: Option<&Path>) -> Self {
+        match Programs::find(engine_root) {
+            Ok(programs) => Self::Found(Box::new(programs)),
+            Err(missing) => Self::Missing(missing.missing),
+        }
+    }
 }
 
 /// The store of a node.
@@ -83,6 +107,8 @@ pub struct HostFacts {
     pub memory_available_bytes: u64,
     /// The programs that were found.
     pub programs: BTreeMap<String, ProgramFacts>,
+    /// Ceph; none if it was not looked for.
+    pub ceph: Option<CephFacts>,
     /// The program of Forebay.
     pub forebay: PathBuf,
     /// The store.
@@ -136,6 +162,7 @@ impl HostFacts {
             can_mount_fuse: users::is_root() || has_fusermount,
             memory_available_bytes: memory::memory().map_err(text)?.available_bytes,
             programs: programs.collect(),
+            ceph: request.ceph.then(|| CephFacts::look(request.engine_root.as_deref())),
             forebay: system::this_program().map_err(text)?,
             store: store_facts(request.store.as_deref(), request.share_bytes)?,
             engine_bytes: request.capacity.as_deref().map(engine_bytes).transpose()?,

@@ -17,11 +17,11 @@ mod provision;
 mod runner;
 mod steps;
 
-pub use cluster::{Reach, Session, SessionSpec, directory_of, remove_left};
+pub use cluster::{NodeHandle, Reach, Session, SessionSpec, directory_of, remove_left};
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
 pub use engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;
-pub use host_facts::{FactsRequest, HostFacts, ProgramFacts, StoreFacts};
+pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
 pub use nodes_use::NodesUse;
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;

@@ -10,7 +10,7 @@ use forebay_directive::{Direction, Request};
 use forebay_engine::JobAllocation;
 use forebay_host::files;
 use forebay_host::process::StopRequests;
-use forebay_mover::{Error as MoverError, Journal, Number};
+use forebay_mover::{Error as MoverError, Journal, Number, RemoteCopiers};
 use forebay_onclose::Drain;
 use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles, WriteFailures};
 use forebay_staging::{Roots, StageOut, Staging, StagingSummary, plan_in};
@@ -89,6 +89,8 @@ pub(crate) struct LocalNode<'a> {
     pub(crate) reporter: &'a dyn Reporter,
     pub(crate) write_failures: &'a WriteFailures,
     pub(crate) store_watch: &'a StoreWatch,
+    /// Other nodes of the job, which help to copy.
+    pub(crate) remotes: RemoteCopiers,
     /// The planned stage-out, and the number of drained files whose metadata differ.
     pub(crate) planned: RefCell<Option<(Journal, u64)>>,
 }
@@ -123,6 +125,7 @@ impl<'a> LocalNode<'a> {
             into_new_allocation: direction == Direction::In && self.persistent.is_empty(),
             how: self.options,
             keep_changed: None,
+            remotes: self.remotes.clone(),
         }
     }
 

@@ -35,6 +35,8 @@ pub struct NodeOptions {
     pub engine: Option<String>,
     /// The named engine with its options; takes the place of `engine`.
     pub profile: Option<Profile>,
+    /// The directory of an engine that is carried along; none: that of the system.
+    pub engine_root: Option<PathBuf>,
     /// The least coherence that the job accepts.
     pub coherence: Coherence,
     /// Copies of the data.
@@ -75,7 +77,11 @@ impl NodeOptions {
         }
     }
 
-    fn reach(&self, id: &str) -> Result<Reach, Error> {
+    /// How the nodes are reached by the agents of the allocation `id`.
+    ///
+    /// # Errors
+    /// If the launcher cannot name them.
+    pub fn reach(&self, id: &str) -> Result<Reach, Error> {
         let agent = [system::this_program()?.into_os_string(), "__node".into()];
         let command = |(index, name): (usize, &String)| -> Result<Vec<OsString>, Error> {
             if index == 0 {
@@ -118,6 +124,7 @@ impl JobContext<'_> {
         let spec = SessionSpec {
             id: self.directory.id(),
             engine: engine.as_ref(),
+            engine_root: nodes.engine_root.as_deref(),
             store: options.store.or(of_profile).or(options.site_store),
             capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
             strict_capacity: options.strict_capacity,

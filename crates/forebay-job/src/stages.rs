@@ -14,6 +14,7 @@ use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
 use crate::node::{LocalNode, Node, Scope};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
+use crate::remote_copies::remote_copiers;
 use crate::{Error, Outcome, UnnamedFiles};
 use forebay_deadline::{Guard, Measurements};
 use forebay_directive::Direction;
@@ -294,6 +295,7 @@ impl ActiveJob<'_> {
             reporter: context.reporter,
             write_failures: &self.write_failures,
             store_watch: &self.store_watch,
+            remotes: self.session.map(remote_copiers).unwrap_or_default(),
             planned: RefCell::default(),
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod leaf_size;
 pub(crate) mod options;
 pub(crate) mod partial_names;
 pub(crate) mod reason;
+pub(crate) mod remote;
 pub(crate) mod state;
 pub(crate) mod transfer;
 pub(crate) mod version;

@@ -8,7 +8,7 @@ use forebay_engine::Place;
 use forebay_host::messages::Messages;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
-use forebay_mover::{Journal, KeepChanged, Planned, State, Transfer, TransferKind};
+use forebay_mover::{Journal, KeepChanged, Planned, RemoteCopiers, State, Transfer, TransferKind};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, RecordFile, StagingOptions, WriteFailures, load_pending};
@@ -223,6 +223,7 @@ fn drain(
         into_new_allocation: false,
         how: how.staging,
         keep_changed,
+        remotes: RemoteCopiers::default(),
     };
     let staged = staging.carry_out(&journal, 0);
     if !staged.failures.is_empty() && how.to.is_none() {

@@ -4,7 +4,9 @@ use forebay_directive::Direction;
 use forebay_host::clock;
 use forebay_host::messages::Messages;
 use forebay_host::process::StopRequests;
-use forebay_mover::{CopyEvent, Failure, Journal, KeepChanged, Options, WriteMode, carry_out};
+use forebay_mover::{
+    CopyEvent, Failure, Journal, KeepChanged, Options, RemoteCopiers, WriteMode, carry_out,
+};
 use forebay_record::StagingOptions;
 
 use crate::StagingSummary;
@@ -35,6 +37,8 @@ pub struct Staging<'a> {
     pub how: StagingOptions,
     /// What it does not replace.
     pub keep_changed: Option<KeepChanged>,
+    /// Other nodes that help to copy.
+    pub remotes: RemoteCopiers,
 }
 
 impl Staging<'_> {
@@ -54,6 +58,7 @@ impl Staging<'_> {
             verify: self.how.verify,
             bytes_per_s_max: self.how.bytes_per_s_max,
             keep_changed: self.keep_changed,
+            remotes: self.remotes.clone(),
             ..Options::of(self.tag)
         };
         let moved = journal.counts().and_then(|counts| {

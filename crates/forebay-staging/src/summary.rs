@@ -1,6 +1,6 @@
 //! The result of one staging: the data for messages and `--json`.
 
-use forebay_mover::{Failure, IncompleteFile, Journal, Moved, Number, Shortage};
+use forebay_mover::{Failure, IncompleteFile, Journal, Moved, NodeShare, Number, Shortage};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
@@ -21,6 +21,8 @@ pub struct StagingSummary {
     pub missing_bytes: u64,
     /// Duration in seconds.
     pub seconds: f64,
+    /// What other nodes of the job copied of it; empty on one node.
+    pub nodes: Vec<NodeShare>,
     /// Attributes that could not be copied, and the number of files.
     pub notes: Vec<(String, u64)>,
     /// File systems without enough space: bytes needed and bytes free.
@@ -57,6 +59,7 @@ impl StagingSummary {
             files: moved.files,
             bytes: moved.bytes,
             seconds,
+            nodes: moved.nodes.clone(),
             shortages: moved.shortages.clone(),
             incomplete: journal.incomplete_files(),
             failures: moved.failures.clone(),

@@ -21,7 +21,7 @@ pub struct JobArguments {
     #[arg(last = true, value_name = "ARGUMENT")]
     pub arguments: Vec<OsString>,
     /// Run without a burst buffer: $DW_JOB_STRIPED and $DW_JOB_PRIVATE are directories on the file system
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["nodes", "hostfile"])]
     pub no_burst_buffer: bool,
     /// Explain each decision
     #[arg(long)]

@@ -16,10 +16,10 @@ use crate::profiles;
 pub struct NodeArguments {
     /// Nodes of the allocation, separated by commas; this node is one of them
     /// [default: the nodes of the scheduler's job]
-    #[arg(long, value_name = "NODES", value_delimiter = ',', conflicts_with = "no_burst_buffer")]
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
     pub nodes: Vec<String>,
     /// File with one node a line
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "no_burst_buffer"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "nodes")]
     pub hostfile: Option<PathBuf>,
     /// Engine of the namespace over all nodes [default: the first that keeps the request]
     #[arg(long, value_name = "NAME")]
@@ -27,6 +27,9 @@ pub struct NodeArguments {
     /// Named engine with options: a name from docs/reference/profiles.md, or a file [default: profile= of #DW jobdw]
     #[arg(long, value_name = "NAME", conflicts_with = "engine")]
     pub profile: Option<String>,
+    /// Directory of an engine that forebay engine bundle wrote, on each node [default: the engine of the system]
+    #[arg(long, value_name = "DIR")]
+    pub engine_root: Option<PathBuf>,
     /// What other nodes must see: strict (each write at once) or close_to_open
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     pub coherence: Coherence,
@@ -67,6 +70,7 @@ impl NodeArguments {
             names,
             launcher,
             engine: self.engine.clone(),
+            engine_root: self.engine_root.clone(),
             coherence: self.coherence,
             redundancy: self
                 .redundancy

@@ -168,7 +168,7 @@ impl Node {
         })
     }
 
-    /// Stops all steps, mounts first; what is left. With `remove` the data and the directory go, too.
+    /// Stops all steps, mounts first; returns the leftovers. With `remove` the data and the directory go, too.
     pub(super) fn stop(&mut self, remove: bool) -> Vec<String> {
         let mut left = Vec::new();
         for at in self.mounts() {

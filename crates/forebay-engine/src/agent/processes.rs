@@ -15,7 +15,7 @@ const NODE_VARIABLE: &str = "FOREBAY_NODE";
 /// Names the step of a process.
 const STEP_VARIABLE: &str = "FOREBAY_STEP";
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The time for a process to end after SIGTERM, and again after SIGKILL.
+/// The time for a process to end after SIGINT, and again after SIGKILL.
 const END_MAX: Duration = Duration::from_secs(10);
 /// The part of a log that is reported.
 const LOG_LINES: usize = 12;
@@ -134,8 +134,10 @@ pub(super) fn end_all(directory: &Path, at_once: bool) -> Result<Vec<String>, St
             let described = |pid: &i32| format!("process {pid} does not end");
             return Ok(found.iter().map(described).collect());
         }
-        if kills || waited < POLL_INTERVAL {
-            process::end(&found, kills).map_err(text)?;
+        if kills {
+            process::end(&found, true).map_err(text)?;
+        } else if waited < POLL_INTERVAL {
+            process::interrupt(&found).map_err(text)?; // as SIGTERM is postponed
         }
         clock::sleep(POLL_INTERVAL);
     }

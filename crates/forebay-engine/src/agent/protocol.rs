@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::host_facts::{FactsRequest, HostFacts};
 use crate::steps::{EngineStep, Role};
@@ -53,6 +54,8 @@ pub enum Request {
     },
     /// Let all operations on the mounts fail, also those that wait.
     Abort,
+    /// Do what the program of the agent adds, such as copying for a staging.
+    Task(Value),
     /// End the agent, and leave what it started running.
     Leave,
     /// Stop all steps, mounts first.
@@ -88,6 +91,8 @@ pub enum Answer {
     },
     /// The state of the node.
     Health(NodeHealth),
+    /// The answer to a task.
+    Task(Value),
     /// What could not be stopped or removed: processes with their number, paths.
     Stopped {
         /// Empty: nothing is left.

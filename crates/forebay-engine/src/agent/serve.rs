@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use forebay_host::{system, threads};
+use forebay_host::{process, system, threads};
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::node::{Node, probe_mount};
 use super::processes::wait_until_ready;
@@ -23,9 +24,17 @@ const FIRST_MAX: Duration = Duration::from_secs(60);
 /// The node, once its directory is known. Requests for steps are carried out at the same time.
 type SharedNode = Arc<Mutex<Option<Node>>>;
 
+/// Answers a task that the program of the agent adds.
+pub type TaskHandler = fn(Value) -> Result<Value, String>;
+
 /// Serves until standard input ends and nothing is left to stop, or until the connection is lost for
 /// longer than its limit. Returns the exit code.
-pub fn serve() -> i32 {
+pub fn serve(task: TaskHandler) -> i32 {
+    // A scheduler that ends a job sends SIGTERM to all its processes. The job's files are staged out after it.
+    if let Err(error) = process::postpone_scheduler_signals() {
+        eprintln!("forebay: {error}");
+        return 1;
+    }
     let node = SharedNode::default();
     let (sender, lines) = mpsc::channel();
     let reader = threads::spawn(move || {
@@ -49,7 +58,7 @@ pub fn serve() -> i32 {
     loop {
         match lines.recv_timeout(lost_max) {
             Ok(line) => {
-                if let Some(limit) = handle(&line, &node) {
+                if let Some(limit) = handle(&line, &node, task) {
                     lost_max = limit;
                 }
             }
@@ -72,7 +81,7 @@ pub fn serve() -> i32 {
 }
 
 /// Handles one message; a new limit for a lost connection, if the message sets it.
-fn handle(line: &[u8], node: &SharedNode) -> Option<Duration> {
+fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration> {
     let Envelope { version, number, message } = match serde_json::from_slice(line) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -122,6 +131,7 @@ fn handle(line: &[u8], node: &SharedNode) -> Option<Duration> {
             let claimed = with(node, |node| node.claim(data, private));
             answer(number, claimed.map_or_else(failed, |()| Answer::Done));
         }
+        Request::Task(asked) => spawn(number, move || task(asked).map(Answer::Task)),
         Request::Leave => {
             node.lock().take();
             answer(number, Answer::Done);

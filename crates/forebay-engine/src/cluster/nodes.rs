@@ -214,6 +214,40 @@ impl Nodes {
     }
 }
 
+/// One node of a job, for tasks that the program of the agent adds.
+#[derive(Clone)]
+pub struct NodeHandle {
+    nodes: Arc<Nodes>,
+    node: usize,
+}
+
+impl NodeHandle {
+    pub(super) fn new(nodes: &Arc<Nodes>, node: usize) -> Self {
+        Self { nodes: Arc::clone(nodes), node }
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        self.nodes.name(self.node)
+    }
+
+    /// Sends a task and waits for its answer.
+    ///
+    /// # Errors
+    /// If the node does not answer within `time_max`, or cannot carry it out.
+    pub fn ask(
+        &self,
+        task: serde_json::Value,
+        time_max: Duration,
+    ) -> Result<serde_json::Value, String> {
+        match self.nodes.send(self.node, &Request::Task(task)).answer(time_max)? {
+            Answer::Task(answer) => Ok(answer),
+            Answer::Failed { message, .. } => Err(message),
+            _ => Err(UNEXPECTED.to_owned()),
+        }
+    }
+}
+
 /// An agent of this version does not do that.
 pub(super) const UNEXPECTED: &str = "it gave an unexpected answer";
 

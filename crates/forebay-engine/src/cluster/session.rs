@@ -13,7 +13,7 @@ use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
 use super::monitor::{Findings, Monitor};
-use super::nodes::{NodeFailure, Nodes, Reach};
+use super::nodes::{NodeFailure, NodeHandle, Nodes, Reach};
 use super::runner;
 use crate::agent::protocol::{Answer, Request};
 use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Promise};
@@ -42,6 +42,8 @@ pub struct SessionSpec<'a> {
     pub id: &'a str,
     /// The engine.
     pub engine: &'a dyn Engine,
+    /// The directory of an engine that is carried along, on each node; none: that of the system.
+    pub engine_root: Option<&'a Path>,
     /// The store of the user or the site; none: the default.
     pub store: Option<&'a Path>,
     /// The requested capacity; none: what the stores grant.
@@ -149,6 +151,11 @@ impl Session {
         &self.mount
     }
 
+    /// The nodes but this one.
+    pub fn others(&self) -> Vec<NodeHandle> {
+        (1..self.nodes.len()).map(|node| NodeHandle::new(&self.nodes, node)).collect()
+    }
+
     /// Variables for the job's processes.
     pub fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
@@ -201,7 +208,7 @@ impl Session {
         left.into_iter().filter_map(Result::err).map(described).collect()
     }
 
-    /// Stops the engine and removes its data; what is left, with the node.
+    /// Stops the engine and removes its data; returns the leftovers, with the node.
     pub fn remove(mut self) -> Vec<String> {
         self.end_monitor();
         let left = stop(&self.nodes, true);
@@ -210,7 +217,7 @@ impl Session {
     }
 }
 
-/// Stops and removes what an earlier `forebay run` left on nodes; what is left, with the node.
+/// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.
 ///
 /// # Errors
 /// If no node can be reached.
@@ -314,6 +321,8 @@ fn facts_of(
             name: name.clone(),
             peer: peer.cloned(),
             programs: spec.engine.programs().into_iter().map(str::to_owned).collect(),
+            ceph: spec.engine.looks_for_ceph(),
+            engine_root: spec.engine_root.map(Path::to_owned),
             store: spec.store.map(Path::to_owned),
             share_bytes: None,
             capacity,

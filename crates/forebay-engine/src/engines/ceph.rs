@@ -5,18 +5,10 @@ mod cluster;
 mod settings;
 
 use crate::engine::{Coherence, Engine, EngineRequest, Missing, Promise};
-use crate::host_facts::HostFacts;
+use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::EnginePlan;
 use cluster::Cluster;
 
-/// The programs, with the package that brings them.
-const PROGRAMS: [(&str, &str); 5] = [
-    ("ceph-mon", "ceph-mon"),
-    ("ceph-osd", "ceph-osd"),
-    ("ceph-mds", "ceph-mds"),
-    ("ceph-fuse", "ceph-fuse"),
-    ("monmaptool", "ceph-base"),
-];
 /// Ceph, started for the job.
 pub struct Ceph;
 
@@ -26,7 +18,11 @@ impl Engine for Ceph {
     }
 
     fn programs(&self) -> Vec<&str> {
-        PROGRAMS.iter().map(|(program, _)| *program).collect()
+        Vec::new()
+    }
+
+    fn looks_for_ceph(&self) -> bool {
+        true
     }
 
     fn promise(&self, redundancy: u32, in_memory: bool) -> Promise {
@@ -45,11 +41,19 @@ impl Engine for Ceph {
     }
 
     fn missing(&self, node: &HostFacts) -> Vec<Missing> {
-        let absent = PROGRAMS.iter().filter(|(program, _)| !node.programs.contains_key(*program));
+        let absent = match &node.ceph {
+            Some(CephFacts::Found(_)) => &[][..],
+            Some(CephFacts::Missing(missing)) => missing,
+            None => &[("ceph-mon".to_owned(), "ceph-mon".to_owned())],
+        };
         let mut missing: Vec<_> = absent
-            .map(|(program, package)| Missing {
-                what: (*program).to_owned(),
-                remedy: format!("install the package {package} on {}", node.name),
+            .iter()
+            .map(|(what, package)| Missing {
+                what: what.clone(),
+                remedy: format!(
+                    "install the package {package} on {}, or name a bundle with --engine-root",
+                    node.name
+                ),
             })
             .collect();
         if !node.has_fuse {

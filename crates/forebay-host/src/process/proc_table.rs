@@ -185,6 +185,15 @@ pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
     pids.try_for_each(|pid| send(pid, signal))
 }
 
+/// Sends SIGINT, which also reaches those that postpone SIGTERM.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn interrupt(pids: &[i32]) -> Result<()> {
+    let mut pids = pids.iter().filter_map(|pid| Pid::from_raw(*pid));
+    pids.try_for_each(|pid| send(pid, Signal::INT))
+}
+
 /// The children of each process, and the processes with a living thread.
 #[derive(Default)]
 pub(super) struct Processes {

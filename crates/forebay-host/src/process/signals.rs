@@ -99,6 +99,18 @@ impl SignalGuard {
     }
 }
 
+/// Keeps the signals that a scheduler sends to all processes of a job from this process and from those that
+/// it starts: SIGTERM and what users ask for as a warning. Call it before a thread is started.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn postpone_scheduler_signals() -> Result<()> {
+    use nix::sys::signal::{SigSet, Signal};
+    let postponed = SigSet::from_iter([Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2]);
+    let blocked = postponed.thread_block().map_err(std::io::Error::from);
+    on(blocked, "block signals of", Path::new("this process"))
+}
+
 /// The number of a signal, from its name, with or without SIG, or its number.
 pub fn signal_number(name: &str) -> Option<i32> {
     let name = name.to_ascii_uppercase();

@@ -64,6 +64,8 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) bytes: AtomicU64,
     pub(crate) unchanged_files: AtomicU64,
     pub(crate) copied_bytes: AtomicU64,
+    /// What other nodes copied: files and bytes, by node.
+    pub(crate) by_node: Mutex<BTreeMap<String, (u64, u64)>>,
 }
 
 impl<'a> CopyContext<'a> {
@@ -96,6 +98,7 @@ impl<'a> CopyContext<'a> {
             bytes: AtomicU64::new(0),
             unchanged_files: AtomicU64::new(0),
             copied_bytes: AtomicU64::new(0),
+            by_node: Mutex::default(),
         }
     }
 }

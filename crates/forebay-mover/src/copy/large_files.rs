@@ -147,14 +147,32 @@ impl CopyContext<'_> {
             true => Ok(None), // another piece has failed
             false => self.copy_range(&copying.ends(), self.range(copying, piece), block).map(Some),
         };
-        let copied = match copied {
-            Ok(Some(checksum)) => {
-                self.journal.piece_is_copied(copying.item.id, piece, checksum)?;
-                copying.checksums().insert(piece, checksum);
-                Ok(())
-            }
-            copied => copied.map(drop),
-        };
+        match copied {
+            Ok(Some(checksum)) => self.piece_is_copied(copying, piece, checksum, block),
+            Ok(None) => self.finish_piece(copying, Ok(()), block),
+            Err(reason) => self.finish_piece(copying, Err(reason), block),
+        }
+    }
+
+    /// Records a copied piece.
+    pub(crate) fn piece_is_copied(
+        &self,
+        copying: &Arc<LargeCopy>,
+        piece: u64,
+        checksum: u64,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        self.journal.piece_is_copied(copying.item.id, piece, checksum)?;
+        copying.checksums().insert(piece, checksum);
+        self.finish_piece(copying, Ok(()), block)
+    }
+
+    fn finish_piece(
+        &self,
+        copying: &Arc<LargeCopy>,
+        copied: Result<(), Reason>,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
         if copying.finish_piece(copied) {
             return self.is_copied(copying, block);
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{Scope, ScopedJoinHandle};
 
 use forebay_host::files::DIRECT_BYTES;
 use forebay_host::{files, system, threads};
@@ -12,7 +13,9 @@ use parking_lot::RwLock;
 use crate::copy::blocks::BLOCK_BYTES;
 use crate::copy::context::{CopyContext, CopyEvent, On};
 use crate::copy::directories::make;
+use crate::copy::remote::{Helper, THREADS_PER_NODE};
 
+use crate::copy::task_guard::TaskGuard;
 use crate::copy::task_queue::{BATCH_BYTES_MAX, BATCH_FILES_MAX, BATCH_FILES_MIN, Queue, Task};
 use crate::error::Error;
 use crate::journal::database::Journal;
@@ -23,6 +26,7 @@ use crate::model::failure::Failure;
 use crate::model::item::{Item, Step};
 use crate::model::leaf_size::LeafSize;
 use crate::model::options::{Options, Verify, WriteMode};
+use crate::model::remote::{NodeShare, RemoteCopier};
 use crate::model::state::State;
 use crate::model::version::Stamp;
 use crate::status::shortages::Shortage;
@@ -46,25 +50,12 @@ pub struct Moved {
     pub failures: Vec<Failure>,
     /// Counts of the whole journal.
     pub counts: Counts,
+    /// What other nodes copied of it.
+    pub nodes: Vec<NodeShare>,
     /// File systems without room.
     pub shortages: Vec<Shortage>,
     /// The run was stopped before its end.
     pub is_stopped: bool,
-}
-
-/// A task of a worker. Its drop updates the queue, also after a panic, so that other workers do not wait.
-pub(crate) struct TaskGuard<'a, 'b> {
-    run: &'a CopyContext<'b>,
-    is_large: bool,
-}
-
-impl Drop for TaskGuard<'_, '_> {
-    fn drop(&mut self) {
-        let mut queue = self.run.queue();
-        queue.busy -= 1;
-        queue.on_large -= usize::from(self.is_large);
-        self.run.queued.notify_all();
-    }
 }
 
 /// Copies everything in the journal that is not complete.
@@ -141,9 +132,12 @@ fn move_all(
     run.leaves.retain(|id, _| run.fresh.contains(id));
     let is_whole = std::thread::scope(|scope| {
         let start = |_| threads::spawn_scoped(scope, || run.work()).ok();
-        let started: Vec<_> = (0..workers).filter_map(start).collect();
+        let mut started: Vec<_> = (0..workers).filter_map(start).collect();
+        let is_here = !started.is_empty();
         // If the system allows fewer threads, those do the work; if none, this one does.
-        if started.is_empty() {
+        if is_here {
+            started.extend(run.start_helpers(scope));
+        } else {
             run.work();
         }
         // All are joined: the scope panics for one that it joins itself.
@@ -212,6 +206,7 @@ impl CopyContext<'_> {
             self.finish_directories()?;
         }
         let is_stopped = self.is_stopped();
+        let share = |(node, (files, bytes))| NodeShare { node, files, bytes };
         let notes = self.notes.into_inner();
         for (text, (count, example)) in notes {
             journal.add_note(&text, count, &example)?;
@@ -233,6 +228,7 @@ impl CopyContext<'_> {
             copied_bytes: self.copied_bytes.into_inner(),
             failures,
             counts,
+            nodes: self.by_node.into_inner().into_iter().map(share).collect(),
             shortages: journal.shortages()?,
             is_stopped,
         })
@@ -243,11 +239,11 @@ impl CopyContext<'_> {
         let from = memory.as_ptr().align_offset(DIRECT_BYTES);
         let block = &mut memory[from..from + BLOCK_BYTES];
         loop {
-            let done = match self.take() {
+            let done = match self.take(false) {
                 Ok(None) => return,
                 Ok(Some(task)) => {
                     let is_large = task.is_large();
-                    let _guard = TaskGuard { run: self, is_large };
+                    let _guard = TaskGuard::new(self, is_large);
                     match task {
                         Task::Batch(items) => self.batch(items, block),
                         Task::Begin(item, tries) => self.begin(&item, tries, block),
@@ -264,23 +260,45 @@ impl CopyContext<'_> {
         }
     }
 
-    /// The next task; `None` when there is none and no worker can add one.
-    pub(crate) fn take(&self) -> Result<Option<Task>, Error> {
+    /// Starts threads that give tasks to other nodes.
+    fn start_helpers<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Vec<ScopedJoinHandle<'scope, ()>> {
+        if self.options.bytes_per_s_max.is_some() {
+            return Vec::new(); // the limit is one for all
+        }
+        let nodes = self.options.remotes.0.iter();
+        let threads = nodes.flat_map(|node| std::iter::repeat_n(node, THREADS_PER_NODE));
+        let start = |node: &'scope std::sync::Arc<dyn RemoteCopier>| {
+            let helper = Helper::new(node.as_ref(), self.options);
+            threads::spawn_scoped(scope, move || self.work_remotely(helper)).ok()
+        };
+        threads.filter_map(start).collect()
+    }
+
+    /// The next task; `None` when there is none and no worker can add one. For another node only batches and pieces:
+    /// the limit of large files is one of this node.
+    pub(crate) fn take(&self, is_remote: bool) -> Result<Option<Task>, Error> {
         let mut queue = self.queue();
         loop {
             let may_be_large = queue.on_large < self.options.workers_on_large.max(1);
-            let is_next = |task: &Task| may_be_large || !task.is_large();
+            let is_next = |task: &Task| match (is_remote, task) {
+                (_, Task::Batch(_)) | (true, Task::Piece(..)) => true,
+                (true, _) => false,
+                (false, _) => may_be_large,
+            };
             let next = queue.tasks.iter().position(is_next);
             if let Some(task) = next.and_then(|at| queue.tasks.remove(at)) {
                 queue.busy += 1;
-                queue.on_large += usize::from(task.is_large());
+                queue.on_large += usize::from(task.is_large() && !is_remote);
                 return Ok(Some(task));
             }
             // Limit the memory for large files that wait.
             let is_full = queue.tasks.len() as u64 >= BATCH_FILES_MAX;
             if !queue.is_exhausted && !is_full && !self.is_stopped() {
                 self.fetch(&mut queue)?;
-            } else if queue.busy == 0 {
+            } else if queue.busy == 0 && queue.tasks.is_empty() {
                 return Ok(None);
             } else {
                 self.queued.wait(&mut queue);

@@ -40,18 +40,41 @@ impl CopyContext<'_> {
         let mut syncing = Syncing::of(self.options.syncs(), items.len());
         let mut written = Vec::with_capacity(items.len());
         for item in items {
-            match self.write(&item, block, &mut syncing) {
-                Ok((temporary, checksum, size_bytes)) => written.push(Written {
-                    was_there: temporary.is_none() && checksum.is_none(),
-                    item,
-                    temporary,
-                    checksum,
-                    size_bytes,
-                }),
-                Err(reason) => self.record_failed(&item, reason)?,
-            }
+            self.write_here(item, &mut written, &mut syncing, block)?;
         }
-        if let Syncing::Together(file_systems, _) = &syncing
+        self.complete_batch(written, filled, &syncing, block)
+    }
+
+    /// Writes one file or link, or records its failure.
+    pub(crate) fn write_here(
+        &self,
+        item: Item,
+        written: &mut Vec<Written>,
+        syncing: &mut Syncing,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        match self.write(&item, block, syncing) {
+            Ok((temporary, checksum, size_bytes)) => written.push(Written {
+                was_there: temporary.is_none() && checksum.is_none(),
+                item,
+                temporary,
+                checksum,
+                size_bytes,
+            }),
+            Err(reason) => self.record_failed(&item, reason)?,
+        }
+        Ok(())
+    }
+
+    /// Syncs written files, reads them back if requested, and gives them their final names.
+    pub(crate) fn complete_batch(
+        &self,
+        mut written: Vec<Written>,
+        filled: &mut [StagedDirectory],
+        syncing: &Syncing,
+        block: &mut [u8],
+    ) -> Result<(), Error> {
+        if let Syncing::Together(file_systems, _) = syncing
             && !self.is_stopped()
             && let Err(reason) = sync(file_systems)
         {
@@ -67,7 +90,7 @@ impl CopyContext<'_> {
             self.journal.apply_updates(&steps(&written, State::Verified, false))?;
         }
         self.rename_staged(filled, &written)?;
-        self.place(written, &arrived(filled), &syncing)
+        self.place(written, &arrived(filled), syncing)
     }
 
     fn place(

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::remote::RemoteCopiers;
+
 /// Default number of threads. Copies of small files mostly wait for the file system, so the number
 /// does not depend on the processors.
 const WORKERS: usize = 12;
@@ -69,6 +71,8 @@ pub struct Options {
     pub keep_changed: Option<KeepChanged>,
     /// All threads together write no more than this; none: as fast as it goes.
     pub bytes_per_s_max: Option<u64>,
+    /// Other nodes that help. Not used with `bytes_per_s_max`.
+    pub remotes: RemoteCopiers,
     /// Part of the temporary names. It keeps concurrent stagings apart.
     pub tag: String,
 }
@@ -88,6 +92,7 @@ impl Options {
             as_planned: false,
             keep_changed: None,
             bytes_per_s_max: None,
+            remotes: RemoteCopiers::default(),
             tag: tag.to_owned(),
         }
     }

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use forebay_host::files;
+use serde::{Deserialize, Serialize};
 
 use crate::model::partial_names::is_part;
 
 /// Why a step failed, and what the user can do about it.
-#[derive(Debug, Clone)]
-pub(crate) struct Reason {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Reason {
     pub(crate) text: String,
     pub(crate) remedy: Option<String>,
     /// See errno(3).

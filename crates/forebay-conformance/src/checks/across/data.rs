@@ -96,10 +96,10 @@ pub(super) const CHECKS: &[Check] = &[
             for node in t.all() {
                 files.push(t.on(node).open("f", &[ReadWrite])?);
             }
-            for offset in 100..140 {
+            for (offset, byte) in expected.iter_mut().enumerate().skip(100).take(40) {
                 let node = offset % t.count();
                 t.on(node).write_at(files[node], offset as u64, "!")?;
-                expected[offset] = b'!';
+                *byte = b'!';
             }
             for node in t.all() {
                 same_data(&t.on(node).read_at(files[node], 0, 4097)?, &expected)?;

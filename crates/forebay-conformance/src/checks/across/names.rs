@@ -48,6 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
             t.on(0).write_file("a", "data")?;
             t.others().try_for_each(|node| t.on(node).stat("b").fails_with(&["ENOENT"]))?;
             t.on(0).rename("a", "b")?;
+            t.others().try_for_each(|node| t.on(node).stat("b").map(drop))?;
             t.others().try_for_each(|node| t.on(node).verify_file("b", "data"))
         },
     ),

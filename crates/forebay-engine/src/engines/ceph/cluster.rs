@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use forebay_ceph::{Action, Actions, Connection, Key, Step as CephStep};
+use forebay_ceph::{Action, Actions, Connection, Key, Programs, Step as CephStep};
 use serde_json::{Map, Value, json};
 
 use super::settings;
 use crate::engine::EngineRequest;
-use crate::host_facts::HostFacts;
+use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
 
 /// The name of the file system.
@@ -19,7 +19,11 @@ const ALLOCATION: &str = "/allocation";
 /// From so many nodes on, three monitors survive the loss of one.
 const MONITORS_OF: usize = 3;
 /// Placement groups for each storage daemon: enough to distribute objects evenly.
-const GROUPS_PER_DAEMON: usize = 32;
+const GROUPS_PER_DAEMON: usize = 16;
+/// Fewer are not distributed evenly.
+const GROUPS_MIN: usize = 64;
+/// The number that the second pool gets.
+const POOL_OF_DATA: u32 = 2;
 /// Placement groups for names.
 const GROUPS_OF_NAMES: usize = 16;
 /// The largest object in bytes.
@@ -49,7 +53,7 @@ impl<'a> Cluster<'a> {
         self.add_monitors(true);
         self.add_file_system();
         self.add_storage(true);
-        self.add_metadata_servers();
+        self.add_metadata_servers(&[]);
         self.add_namespace(true);
         self.add_mounts();
         self.finish()
@@ -60,7 +64,8 @@ impl<'a> Cluster<'a> {
         self.add_monitors(false);
         self.add_restart();
         self.add_storage(false);
-        self.add_metadata_servers();
+        // Nobody waits for the mounts of before.
+        self.add_metadata_servers(&["--mds-wipe-sessions=true"]);
         self.add_namespace(false);
         self.add_mounts();
         self.finish()
@@ -154,12 +159,13 @@ impl<'a> Cluster<'a> {
              bluestore block size = {device_bytes}\n\
              osd pool default size = {copies}\n\
              client fs = {FILE_SYSTEM}\n\
-             {settings}",
+             {plugins}{settings}",
             fsid = self.uuid(0),
             hosts = monitors.collect::<Vec<_>>().join(","),
             names = names.join(","),
             home = home.display(),
             data = data.display(),
+            plugins = self.programs(node).map(|all| lines(&all.config_lines)).unwrap_or_default(),
             settings = settings::lines(copies > 1),
         )
     }
@@ -206,9 +212,28 @@ impl<'a> Cluster<'a> {
         }
     }
 
+    fn programs(&self, node: usize) -> Option<&Programs> {
+        match &self.nodes[node].ceph {
+            Some(CephFacts::Found(programs)) => Some(programs),
+            _ => None, // the session refuses such a node
+        }
+    }
+
+    /// The words that start a program.
+    fn program(&self, node: usize, name: &str) -> Vec<String> {
+        let programs = self.programs(node).map(|all| match name {
+            "ceph-mon" => &all.monitor,
+            "ceph-osd" => &all.storage,
+            "ceph-mds" => &all.metadata,
+            "ceph-fuse" => &all.mount,
+            _ => &all.monitor_map,
+        });
+        programs.cloned().unwrap_or_else(|| vec![name.to_owned()])
+    }
+
     /// The words that start a program of Ceph with the configuration.
     fn words(&self, node: usize, program: &str, arguments: &[&str]) -> Vec<String> {
-        let mut words = self.nodes[node].words(program);
+        let mut words = self.program(node, program);
         words.extend(arguments.iter().map(|&argument| argument.to_owned()));
         words.extend(["-c".to_owned(), text(&self.configuration())]);
         words
@@ -227,7 +252,7 @@ impl<'a> Cluster<'a> {
             config: self.configuration(),
             keyring: self.home().join("keyring"),
             name: "client.admin".to_owned(),
-            library_directory: None,
+            library_directory: self.programs(node).and_then(|all| all.library_directory.clone()),
             connect_s_max: READY_S_MAX / 2,
         };
         let text_of_file = json!(Actions { connection, actions }).to_string();
@@ -256,7 +281,7 @@ impl<'a> Cluster<'a> {
     /// The addresses of the monitors, for the daemons that are made before a monitor runs.
     fn add_map(&mut self, node: usize) {
         let mut step = self.step(node, "monitor-map", &[step_id(node, "configuration")]);
-        step.argv = self.nodes[node].words("monmaptool");
+        step.argv = self.program(node, "monmaptool");
         let fixed = ["--create", "--clobber", "--fsid", &self.uuid(0)];
         step.argv.extend(fixed.map(str::to_owned));
         for monitor in 0..self.monitors() {
@@ -306,7 +331,8 @@ impl<'a> Cluster<'a> {
             if is_new {
                 let mut make = self.step(node, "storage-make", &[step_id(node, "monitor-map")]);
                 let uuid = self.uuid_of_storage(node);
-                let arguments = ["--mkfs", "-i", &id, "--osd-uuid", &uuid, "--monmap", &map];
+                let arguments =
+                    ["--no-mon-config", "--mkfs", "-i", &id, "--osd-uuid", &uuid, "--monmap", &map];
                 make.argv = self.words(node, "ceph-osd", &arguments);
                 after.push(make.id.clone());
                 self.steps.push(make);
@@ -322,7 +348,7 @@ impl<'a> Cluster<'a> {
 
     /// Registers the storage daemons, in the order of their numbers, and makes pools and file system.
     fn add_file_system(&mut self) {
-        let groups = (self.nodes.len() * GROUPS_PER_DAEMON).next_power_of_two();
+        let groups = self.groups();
         let pool = |name: &str, groups: usize| json!({"prefix": "osd pool create", "pool": name, "pg_num": groups, "pgp_num": groups});
         let new = (0..self.nodes.len())
             .map(|daemon| json!({"prefix": "osd new", "uuid": self.uuid_of_storage(daemon)}));
@@ -350,14 +376,14 @@ impl<'a> Cluster<'a> {
         self.steps.push(step);
     }
 
-    fn add_metadata_servers(&mut self) {
+    fn add_metadata_servers(&mut self, more: &[&str]) {
         for node in 0..self.metadata_servers() {
             let name = Self::monitor_name(node).to_string();
             let mut after = self.all_monitors();
             let made = step_id(node, "configuration");
             after.extend(self.has(&made).then_some(made));
             let mut serve = self.step(node, "metadata", &after);
-            serve.argv = self.words(node, "ceph-mds", &["-f", "-i", &name]);
+            serve.argv = self.words(node, "ceph-mds", &[&["-f", "-i", &name], more].concat());
             serve.role = Role::Server;
             serve.ready = Ready::Started;
             serve.stop = Stop::Signal;
@@ -381,10 +407,28 @@ impl<'a> Cluster<'a> {
             .into(),
         ];
         if is_new {
+            actions.push(CephStep::MonitorAtOnce(self.placement()).into());
             actions.extend(self.allocation());
         }
         let step = self.actions(0, "namespace", &[step_id(0, "file-system")], actions);
         self.steps.push(step);
+    }
+
+    /// The storage daemons of each placement group, in turn: without a manager nobody balances them. The monitors
+    /// ignore it before all daemons are up.
+    fn placement(&self) -> Vec<Map<String, Value>> {
+        let (nodes, copies) = (self.nodes.len(), self.request.redundancy as usize);
+        let place = |group: usize| {
+            let daemons: Vec<_> = (0..copies).map(|copy| (group + copy) % nodes).collect();
+            members(
+                json!({"prefix": "osd pg-upmap", "pgid": format!("{POOL_OF_DATA}.{group:x}"), "id": daemons}),
+            )
+        };
+        (0..self.groups()).map(place).collect()
+    }
+
+    fn groups(&self) -> usize {
+        (self.nodes.len() * GROUPS_PER_DAEMON).next_power_of_two().max(GROUPS_MIN)
     }
 
     fn allocation(&self) -> [Action; 3] {
@@ -426,6 +470,10 @@ impl<'a> Cluster<'a> {
     }
 }
 
+fn lines(all: &[String]) -> String {
+    all.iter().map(|line| format!("{line}\n")).collect()
+}
+
 fn step_id(node: usize, name: &str) -> String {
     format!("n{}.{name}", node + 1)
 }
@@ -434,10 +482,13 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn monitor_command(command: Value) -> Action {
-    let members: Map<String, Value> = match command {
+fn members(command: Value) -> Map<String, Value> {
+    match command {
         Value::Object(members) => members,
         _ => Map::new(),
-    };
-    CephStep::Monitor(members).into()
+    }
+}
+
+fn monitor_command(command: Value) -> Action {
+    CephStep::Monitor(members(command)).into()
 }

@@ -1,0 +1,317 @@
+//! `forebay doctor --engine`: starts an engine on the nodes, checks what it promises, measures it shortly,
+//! and takes it down. Leaves nothing, also when it is interrupted.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use comfy_table::{Table, presets};
+use forebay_conformance as conformance;
+use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
+use forebay_engine::{Coherence, Engine, Layout, Promise, Session, SessionSpec};
+use forebay_host::messages::Messages;
+use forebay_host::process::{Piped, SignalGuard, command};
+use forebay_host::{clock, system};
+use forebay_job::NodeOptions;
+use forebay_terminal::{CliError, Progress, print_json, print_status, print_stdout, print_warning};
+use indicatif::HumanBytes;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The namespace in which the checks run.
+const NAMESPACE: &str = "striped";
+/// Repetitions of each check. A test of an engine needs a thousand.
+const REPETITIONS: u64 = 3;
+/// Exit code if a promise is broken or something is left.
+const BROKEN: i32 = 1;
+/// Exit code after Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// What the checks found of one promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PromiseFound {
+    /// The promise.
+    pub promise: &'static str,
+    /// What the engine declares.
+    pub declared: String,
+    /// The checks that found it kept.
+    pub kept: Vec<&'static str>,
+    /// The checks that found it broken, or got no answer, with what they found.
+    pub broken: Vec<String>,
+    /// The checks of calls that the engine does not offer.
+    pub not_supported: Vec<&'static str>,
+    /// Whether the engine declares it and does not keep it.
+    pub is_wrong: bool,
+}
+
+/// A short measurement of all nodes at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct EngineRates {
+    /// Bytes that each node wrote and read.
+    pub node_bytes: u64,
+    /// Each node writes files of its own, in bytes per second.
+    pub write_bytes_per_s: f64,
+    /// Each node reads files of another node, in bytes per second.
+    pub read_bytes_per_s: f64,
+    /// Empty files created per second.
+    pub creates_per_s: f64,
+    /// Empty files removed per second.
+    pub removes_per_s: f64,
+}
+
+/// What was found of an engine on nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EngineFound {
+    /// The engine.
+    pub engine: String,
+    /// The nodes.
+    pub nodes: Vec<String>,
+    /// The time to start it in seconds.
+    pub start_s: f64,
+    /// The time to take it down in seconds.
+    pub stop_s: f64,
+    /// Repetitions of each check.
+    pub repetitions: u64,
+    /// Each promise.
+    pub promises: Vec<PromiseFound>,
+    /// The measurement; null if it failed.
+    pub rates: Option<EngineRates>,
+    /// What could not be removed, with its node.
+    pub left: Vec<String>,
+}
+
+/// Checks an engine on nodes. Returns the exit code.
+///
+/// # Errors
+/// If the engine cannot be started.
+pub fn check_engine(
+    options: &NodeOptions,
+    store: Option<PathBuf>,
+    json: bool,
+) -> Result<i32, CliError> {
+    let events = SignalGuard::listen()?.watch(None)?;
+    let stops = events.stops();
+    let go_on = || stops.count() == 0;
+    let found = examine(options, store, &go_on)?;
+    let is_good = found.left.is_empty() && !found.promises.iter().any(|row| row.is_wrong);
+    found.left.iter().for_each(|left| print_warning(&format!("left: {left}")));
+    if !go_on() {
+        return Ok(INTERRUPTED);
+    }
+    let exit_code = if is_good && found.rates.is_some() { 0 } else { BROKEN };
+    Ok(if json { print_json(&found, exit_code) } else { print_stdout(&text(&found), exit_code) })
+}
+
+fn examine(
+    options: &NodeOptions,
+    store: Option<PathBuf>,
+    go_on: &dyn Fn() -> bool,
+) -> Result<EngineFound, CliError> {
+    let engine = options.engine().map_err(CliError::of_job)?;
+    let id = clock::unix_milliseconds().to_string();
+    let messages = Progress::explaining(false);
+    let reach = options.reach(&id).map_err(CliError::of_job)?;
+    print_status(&format!("starting {} on {}", engine.name(), options.names.join(", ")));
+    let began = clock::now();
+    let spec = spec(&id, engine.as_ref(), options, store.as_deref(), &messages);
+    let started = Session::start(&spec, reach, &mut |_| Ok(()), go_on);
+    let session = started.map_err(|error| CliError::of_job(error.into()))?;
+    let start_s = began.elapsed().as_secs_f64();
+    let promise = session.promise().clone();
+    let checked = check(options, &session, go_on);
+    session.take_messages().iter().for_each(|message| print_warning(message));
+    print_status("taking it down");
+    let began = clock::now();
+    let left = session.remove();
+    let (promises, rates) = checked?;
+    Ok(EngineFound {
+        engine: engine.name().to_owned(),
+        nodes: options.names.clone(),
+        start_s,
+        stop_s: began.elapsed().as_secs_f64(),
+        repetitions: REPETITIONS,
+        promises: rows(&promise, &promises),
+        rates,
+        left,
+    })
+}
+
+fn spec<'a>(
+    id: &'a str,
+    engine: &'a dyn Engine,
+    options: &'a NodeOptions,
+    store: Option<&'a std::path::Path>,
+    messages: &'a dyn Messages,
+) -> SessionSpec<'a> {
+    SessionSpec {
+        id,
+        engine,
+        engine_root: options.engine_root.as_deref(),
+        store,
+        capacity_bytes: None,
+        strict_capacity: false,
+        redundancy: options.redundancy,
+        layout: Layout::default(),
+        coherence: options.coherence,
+        namespaces: vec![NAMESPACE.to_owned()],
+        private: false,
+        messages,
+    }
+}
+
+/// Runs the checks, then measures.
+fn check(
+    options: &NodeOptions,
+    session: &Session,
+    go_on: &dyn Fn() -> bool,
+) -> Result<(Vec<CheckResult>, Option<EngineRates>), CliError> {
+    let mut nodes = workers(options)?;
+    let directory = session.mount().join(NAMESPACE);
+    let directory = directory.as_os_str().as_bytes();
+    let asked =
+        conformance::Options { repetitions: REPETITIONS, ..conformance::Options::default() };
+    print_status(&format!("checking; each check is repeated {REPETITIONS} times"));
+    let mut seen = |result: &CheckResult| {
+        if !result.is_good() {
+            print_status(&result.to_string());
+        }
+        go_on()
+    };
+    let report = conformance::run(&mut nodes, directory, &asked, &mut seen)
+        .map_err(|error| CliError::new(error.to_string()).with_hint(error.hint()))?;
+    if !go_on() {
+        return Ok((report.checks, None));
+    }
+    print_status("measuring");
+    let rates = match conformance::measure(&mut nodes, directory) {
+        Ok(rates) => Some(EngineRates {
+            node_bytes: rates.node_bytes,
+            write_bytes_per_s: rates.write_bytes_per_s,
+            read_bytes_per_s: rates.read_bytes_per_s,
+            creates_per_s: rates.creates_per_s,
+            removes_per_s: rates.removes_per_s,
+        }),
+        Err(failed) => {
+            print_warning(&format!("cannot measure: {failed:?}"));
+            None
+        }
+    };
+    Ok((report.checks, rates))
+}
+
+/// A worker on each node, started as the agents are.
+fn workers(options: &NodeOptions) -> Result<Vec<Node>, CliError> {
+    let words: [OsString; 3] =
+        [system::this_program()?.into(), "__conformance".into(), "worker".into()];
+    let node = |(index, name): (usize, &String)| {
+        let line = match index {
+            0 => words.to_vec(),
+            _ => options.launcher.command_on(name, &words).map_err(CliError::new)?,
+        };
+        let connect = move || {
+            let mut worker = command(line.first().cloned().unwrap_or_default());
+            worker.args(line.get(1..).unwrap_or_default());
+            let (process, output, input) =
+                Piped::start(worker).map_err(|error| error.to_string())?;
+            Ok(Connection {
+                input: Box::new(input),
+                output: Box::new(output),
+                guard: Box::new(process),
+            })
+        };
+        Ok(Node::new(name.clone(), Box::new(connect)))
+    };
+    options.names.iter().enumerate().map(node).collect()
+}
+
+/// The promise that a check is about.
+fn promise_of(check: &CheckResult) -> &'static str {
+    let name = check.name;
+    if name.contains("map") {
+        "shared_mmap"
+    } else if check.scope == Scope::OneNode {
+        "posix"
+    } else if name.contains("lock") {
+        "locks"
+    } else if name.starts_with("append_") {
+        "atomic_append"
+    } else {
+        "coherence"
+    }
+}
+
+fn rows(declared: &Promise, checks: &[CheckResult]) -> Vec<PromiseFound> {
+    let yes = |is: bool| (if is { "yes" } else { "no" }).to_owned();
+    let is_strict = declared.coherence == Coherence::Strict;
+    let all = [
+        ("coherence", declared.coherence.to_string(), is_strict),
+        ("atomic_append", yes(declared.atomic_append), declared.atomic_append),
+        ("locks", yes(declared.locks), declared.locks),
+        ("shared_mmap", yes(declared.shared_mmap), declared.shared_mmap),
+        ("posix", "with deviations".to_owned(), false),
+    ];
+    let row = |(promise, declared, is_declared)| {
+        let mut found = PromiseFound {
+            promise,
+            declared,
+            kept: Vec::new(),
+            broken: Vec::new(),
+            not_supported: Vec::new(),
+            is_wrong: false,
+        };
+        for check in checks.iter().filter(|check| promise_of(check) == promise) {
+            match &check.outcome {
+                Outcome::Kept => found.kept.push(check.name),
+                Outcome::NotSupported { .. } => found.not_supported.push(check.name),
+                _ => found.broken.push(format!(
+                    "{}: {}",
+                    check.name,
+                    check.reason().unwrap_or("not run")
+                )),
+            }
+        }
+        found.is_wrong = is_declared && !found.broken.is_empty();
+        found
+    };
+    all.into_iter().map(row).collect()
+}
+
+fn text(found: &EngineFound) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header(["promise", "declared", "kept", "broken", "not offered", ""]);
+    for row in &found.promises {
+        table.add_row([
+            row.promise.to_owned(),
+            row.declared.clone(),
+            row.kept.len().to_string(),
+            row.broken.len().to_string(),
+            row.not_supported.len().to_string(),
+            (if row.is_wrong { "WRONG" } else { "" }).to_owned(),
+        ]);
+    }
+    let mut lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    for row in &found.promises {
+        lines.extend(row.broken.iter().map(|broken| format!("{}: broken: {broken}", row.promise)));
+    }
+    let rate = |bytes: f64| format!("{}/s", HumanBytes(bytes as u64));
+    if let Some(rates) = found.rates {
+        lines.push(format!(
+            "A short measurement, {} from each node, all nodes together: write {}, read what another node wrote {}, \
+             create {:.0} and remove {:.0} names/s.",
+            HumanBytes(rates.node_bytes),
+            rate(rates.write_bytes_per_s),
+            rate(rates.read_bytes_per_s),
+            rates.creates_per_s,
+            rates.removes_per_s
+        ));
+    }
+    lines.push(format!(
+        "{} on {} nodes started in {:.1} s and was taken down in {:.1} s.",
+        found.engine,
+        found.nodes.len(),
+        found.start_s,
+        found.stop_s
+    ));
+    lines.join("\n")
+}

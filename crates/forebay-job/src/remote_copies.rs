@@ -1,0 +1,43 @@
+//! Lets the other nodes of a job help to stage: asks their agents, and answers on their side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_engine::{NodeHandle, Session};
+use forebay_mover::{RemoteAnswer, RemoteCopier, RemoteCopiers, RemoteRequest, serve_remote};
+use serde_json::Value;
+
+/// A node copies at most one piece of a large file, or a batch of small ones, in this time.
+const COPY_MAX: Duration = Duration::from_secs(300);
+
+/// The agent of one other node.
+struct NodeCopier(NodeHandle);
+
+impl RemoteCopier for NodeCopier {
+    fn node(&self) -> &str {
+        self.0.name()
+    }
+
+    fn copy(&self, request: &RemoteRequest) -> Result<RemoteAnswer, String> {
+        let request = serde_json::to_value(request).map_err(|error| error.to_string())?;
+        let answer = self.0.ask(request, COPY_MAX)?;
+        serde_json::from_value(answer).map_err(|error| error.to_string())
+    }
+}
+
+/// The other nodes of a job.
+pub(crate) fn remote_copiers(session: &Session) -> RemoteCopiers {
+    let copier = |node| Arc::new(NodeCopier(node)) as Arc<dyn RemoteCopier>;
+    RemoteCopiers(session.others().into_iter().map(copier).collect())
+}
+
+/// Answers a request that `forebay run` on another node sent to this node's agent.
+///
+/// # Errors
+/// If it cannot be read, or this node cannot begin.
+pub fn serve_copy(request: Value) -> Result<Value, String> {
+    let request: RemoteRequest =
+        serde_json::from_value(request).map_err(|error| error.to_string())?;
+    let answer = serve_remote(&request).map_err(|error| error.to_string())?;
+    serde_json::to_value(&answer).map_err(|error| error.to_string())
+}

@@ -1,0 +1,97 @@
+"""A batch script of several nodes under one `forebay run`: one namespace over all of them."""
+
+import shutil
+
+import pytest
+from support.mpi import PROJECT, Mpi
+from support.slurm_batch import STAGE_OUT
+from support.slurm_cluster import NODES
+
+DW = "#DW jobdw type=scratch access_mode=striped,private capacity=64MiB"
+STAGE_IN = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in"
+#: As docs/how-to/slurm.md writes it; with the options of the batch script that reach each srun.
+RUN = '[ -n "${DW_JOB_STRIPED-}" ] || exec forebay run %s "$0"\nmkdir ${DW_JOB_STRIPED}out'
+ON_EACH = "hostname >$DW_JOB_PRIVATE/me; cp $DW_JOB_STRIPED/in/file $DW_JOB_STRIPED/out/rank$SLURM_PROCID"
+OF_MPIRUN = 'echo "$OMPI_COMM_WORLD_RANK $(cat $DW_JOB_PRIVATE/me) $(ls $DW_JOB_STRIPED/out | wc -l)"'
+EXCHANGE = "FOREBAY_BED_NODE=$(hostname | tr -d n) exec ./exchange $DW_JOB_STRIPED/out/shared 8 4000 1 posix collective"
+WAIT = "until [ -e go ]; do sleep 0.05; done"
+WRITE = "srun sh -c 'hostname >${DW_JOB_STRIPED}out/rank$SLURM_PROCID'; touch wrote"
+
+
+def clean(batch):
+    """Nothing is left on any node: no file, no mount, no process of an engine."""
+    assert batch.left() == [] and batch.status("n1") == []
+    for name in NODES:
+        mounts = batch.cluster.run(["cat", "/proc/mounts"], name).stdout
+        assert "forebay-node" not in mounts
+        processes = batch.cluster.run(["ps", "ax", "-o", "args"], name).stdout
+        assert "forebay-node" not in processes and "__node" not in processes
+
+
+def put_in(batch):
+    (batch.directory / "in").mkdir()
+    (batch.directory / "in" / "file").write_text("for all\n")
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
+    """Started by srun and by mpirun; with what a script sets for its own steps."""
+    put_in(batch)
+    program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
+    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), batch.directory / "exchange")
+    root = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+    mpirun = f"{root}\nmpirun --map-by node -n {count}"
+    body = f"srun sh -c '{ON_EACH}'\n{mpirun} sh -c '{OF_MPIRUN}'\n{mpirun} sh -c '{EXCHANGE}'"
+    batch.script(f"{RUN % ''}\n{body}", "#SBATCH --mem-per-cpu=100 --cpus-per-task=1", DW, STAGE_IN, STAGE_OUT)
+    job = batch.submit(f"--nodes={count}", "--ntasks-per-node=1")
+    assert batch.wait(job) == "COMPLETED", batch.complained()
+    shared = ["shared.collective", "shared.posix"]
+    assert batch.arrived() == [*(f"rank{number}" for number in range(count)), *shared], batch.complained()
+    said = batch.said().splitlines()
+    ranks = sorted(line.split() for line in said if line[0].isdigit())
+    assert len({node for _, node, _ in ranks}) == count
+    assert [(rank, files) for rank, _, files in ranks] == [(str(n), str(count)) for n in range(count)]
+    exchanged = [line for line in said if line.startswith("{")]
+    assert len(exchanged) == 2 and all('"mismatches": 0' in line for line in exchanged), said
+    assert all(f'"bytes_of_other_nodes": {count * 8 * 4000}' in line for line in exchanged)
+    assert f"on {count} nodes" in batch.complained()
+    clean(batch)
+
+
+def test_scancel_allows_stage_out_of_all_nodes_within_killwait(users):
+    users.script(f"{RUN % ''}\n{WRITE}\nsrun sleep 300", DW, STAGE_OUT)
+    job = users.submit("--nodes=4", "--ntasks-per-node=1")
+    users.appears("wrote")
+    users.run("scancel", job)
+    assert users.wait(job) == "CANCELLED"
+    assert users.arrived() == ["rank0", "rank1", "rank2", "rank3"], users.complained()
+    clean(users)
+
+
+@pytest.mark.alone
+def test_stage_out_begins_before_the_time_limit(users):
+    begin = f"touch ready\n{WAIT}\n" + RUN % "--drain-margin 0:02"
+    users.script(f"{begin}\n{WRITE}\nsrun sleep 300", DW, STAGE_OUT)
+    job = users.submit("--nodes=4", "--ntasks-per-node=1")
+    users.appears("ready")
+    users.run("scontrol", "update", f"JobId={job}", "EndTime=now+20")
+    (users.directory / "go").touch()
+    assert users.wait(job) == "FAILED"
+    assert users.shown(job)["ExitCode"] == "124:0", users.complained()
+    assert users.arrived() == ["rank0", "rank1", "rank2", "rank3"]
+    clean(users)
+
+
+def test_missing_engine_is_refused_by_name_with_its_remedy(users):
+    programs = users.directory / "programs"
+    programs.mkdir()
+    for name in ("scontrol", "srun"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    program = users.cluster.build / "bin" / "forebay"
+    users.script(f'PATH=$PWD/programs exec {program} run "$0"', DW, STAGE_OUT)
+    job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1")
+    assert users.wait(job) == "FAILED"
+    assert users.shown(job)["ExitCode"] == "125:0"
+    complained = users.complained()
+    assert "ceph" in complained and "install the package" in complained, complained
+    clean(users)
