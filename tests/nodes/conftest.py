@@ -1,14 +1,11 @@
 """One directory on all nodes of a test bed, for each engine and number of nodes."""
 
-import itertools
-
 import pytest
 
 from support.engines import ENGINES, Engine, PROMISES, incoherent, namespace_of
 from support.mpi import Mpi, PROJECT
 from support.nodes import missing, nodes
-
-COUNTS = (1, 2, 4)
+from support.strace import EVERY_POINT
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,7 +15,14 @@ def can_make_nodes():
         pytest.skip(why)
 
 
-@pytest.fixture(scope="module", params=itertools.product(ENGINES, COUNTS), ids=lambda pair: f"{pair[0]}-{pair[1]}")
+CASES = [
+    pytest.param((engine.name, count), id=f"{engine.name}-{count}")
+    for engine in ENGINES.values()
+    for count in engine.counts + (engine.soak_counts if EVERY_POINT else ())
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def engine_namespace(build, request):
     name, count = request.param
     with nodes(count, build) as bed, namespace_of(bed, ENGINES[name]) as namespace:

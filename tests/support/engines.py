@@ -7,10 +7,13 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import shlex
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from support.nodes import USERS, Bed
+from support.nodes import USERS, Bed, ended
+from support.waiting import wait_until
 
 #: What tests ask for with `@pytest.mark.promise(NAME)`; everything else every engine keeps.
 PROMISES = ("append", "locks", "rename", "shared_mmap")
@@ -31,6 +34,9 @@ class Engine:
     #: mount(bed, user) is a context manager: the directory, the same path on every node, owned by the user.
     mount: Callable[[Bed, str], contextlib.AbstractContextManager[pathlib.Path]]
     deviations: Mapping[str, Deviation] = dataclasses.field(default_factory=dict)
+    #: The numbers of nodes that it is tried on, and those that only a soak run tries.
+    counts: tuple[int, ...] = (1, 2, 4)
+    soak_counts: tuple[int, ...] = ()
 
     def __post_init__(self):
         assert set(self.deviations) <= set(PROMISES), self.deviations
@@ -42,7 +48,45 @@ def plain(bed: Bed, user: str) -> Iterator[pathlib.Path]:
     yield make_directory(bed.shared / "plain", user)
 
 
-ENGINES = {engine.name: engine for engine in [Engine("plain", plain)]}
+JOB = """#!/bin/bash
+#DW jobdw type=scratch access_mode=striped capacity={capacity}
+echo "$DW_JOB_STRIPED" > {top}/mounted.part
+mv {top}/mounted.part {top}/mounted
+until [ -e {top}/end ]; do sleep 0.1; done
+"""
+START_S, END_S = 60, 60
+
+
+@contextlib.contextmanager
+def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+    """The namespace of a job of `forebay run`, which lasts until the tests are done."""
+    top = make_directory(bed.shared / "job", user)
+    script, answer = top / "job.sh", top / "mounted"
+    script.write_text(JOB.format(top=shlex.quote(str(top)), capacity=capacity))
+    run = bed.popen(bed.names[0], ["forebay", "run", "--engine", "ceph", "--nodes", ",".join(bed.names), script], user)
+    try:
+        wait_until(lambda: answer.exists() or run.poll() is not None, START_S, "the start of the job")
+        assert answer.exists(), run.communicate()
+        yield pathlib.Path(answer.read_text().strip())
+        (top / "end").touch()
+        ended(run, seconds=END_S)
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGINT)
+            ended(run, check=False, seconds=END_S)
+
+
+#: Measured; without them the engine would be refused or the tests be adapted.
+CEPH = {
+    "append": Deviation("the client appends at the size that the kernel last saw", always=False),
+    "shared_mmap": Deviation("without a page cache mmap with MAP_SHARED fails"),
+    "rename": Deviation("a name that another node has just changed can be stale (ESTALE)", always=False),
+}
+
+ENGINES = {
+    engine.name: engine
+    for engine in [Engine("plain", plain), Engine("ceph", ceph, CEPH, counts=(2,), soak_counts=(4,))]
+}
 
 
 @dataclasses.dataclass(frozen=True)

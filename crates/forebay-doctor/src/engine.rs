@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use comfy_table::{Table, presets};
 use forebay_conformance as conformance;
 use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
-use forebay_engine::{Coherence, Engine, Layout, Promise, Session, SessionSpec};
+use forebay_engine::{Coherence, Engine, HANG_S_MAX, Layout, Promise, Session, SessionSpec};
 use forebay_host::messages::Messages;
 use forebay_host::process::{Piped, SignalGuard, command};
 use forebay_host::{clock, system};
@@ -155,6 +155,7 @@ fn spec<'a>(
         coherence: options.coherence,
         namespaces: vec![NAMESPACE.to_owned()],
         private: false,
+        hang_s_max: HANG_S_MAX,
         messages,
     }
 }

@@ -7,5 +7,6 @@ mod nodes;
 mod runner;
 mod session;
 
+pub use monitor::HANG_S_MAX;
 pub use nodes::{NodeHandle, Reach, directory_of};
-pub use session::{Session, SessionSpec, remove_left};
+pub use session::{Session, SessionSpec, remount_left, remove_left};

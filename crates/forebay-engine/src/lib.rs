@@ -17,12 +17,14 @@ mod provision;
 mod runner;
 mod steps;
 
-pub use cluster::{NodeHandle, Reach, Session, SessionSpec, directory_of, remove_left};
+pub use cluster::{
+    HANG_S_MAX, NodeHandle, Reach, Session, SessionSpec, directory_of, remount_left, remove_left,
+};
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
 pub use engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;
 pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
-pub use nodes_use::NodesUse;
+pub use nodes_use::{NodesSummary, NodesUse};
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;
 pub use place::{JobAllocation, Ledger, Place, Step};

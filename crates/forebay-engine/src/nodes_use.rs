@@ -25,7 +25,23 @@ pub struct NodesUse {
     pub in_memory: bool,
 }
 
+/// The nodes of an allocation, for reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NodesSummary {
+    /// The engine that gives them one namespace.
+    pub engine: String,
+    /// Their names. The first is that of `forebay run`.
+    pub names: Vec<String>,
+    /// Why operations on the job's files failed; none if they did not.
+    pub failed: Option<String>,
+}
+
 impl NodesUse {
+    /// What a report says of the nodes.
+    pub fn summary(&self) -> NodesSummary {
+        NodesSummary { engine: self.engine.clone(), names: self.nodes.clone(), failed: None }
+    }
+
     /// The directory that shows the namespace.
     pub fn mount(&self) -> PathBuf {
         self.directory.join(MOUNT)

@@ -119,3 +119,46 @@ impl EnginePlan {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(id: &str, node: usize, after: &[&str]) -> EngineStep {
+        EngineStep {
+            id: id.to_owned(),
+            node,
+            role: Role::Once,
+            directories: Vec::new(),
+            files: Vec::new(),
+            argv: Vec::new(),
+            environment: BTreeMap::new(),
+            ready: Ready::Ended,
+            ready_s_max: 1,
+            stop: Stop::Nothing,
+            after: after.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+
+    fn checked(steps: Vec<EngineStep>) -> Result<(), String> {
+        EnginePlan { steps, mount: PathBuf::new(), environment: BTreeMap::new() }.check(2)
+    }
+
+    #[test]
+    fn plan_follows_from_its_own_steps() {
+        checked(vec![step("a", 0, &[]), step("b", 1, &["a"])]).expect("plan");
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let wrong = [
+            (vec![step("a", 0, &[]), step("a", 1, &[])], "two steps are named a"),
+            (vec![step("a", 2, &[])], "node 2 of 2"),
+            (vec![step("a", 0, &["b"]), step("b", 0, &[])], "follows b"),
+        ];
+        for (steps, part) in wrong {
+            let error = checked(steps).expect_err(part);
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

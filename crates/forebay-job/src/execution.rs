@@ -169,12 +169,17 @@ impl ActiveJob<'_> {
 
     /// Looks at the space of the store. Returns when to look again; none without an allocation.
     fn look_at_store(&self) -> Option<Instant> {
+        self.look_at_nodes();
+        self.store_watch.look(self.job_allocation?.allocation.root());
+        clock::now().checked_add(store_watch::INTERVAL)
+    }
+
+    /// Prints what happened on the nodes since the last look.
+    pub(crate) fn look_at_nodes(&self) {
         if let Some(session) = self.session {
             session.take_messages().iter().for_each(|text| self.context.reporter.warning(text));
             session.launchers().into_iter().for_each(|pid| self.events.exclude_pid(pid));
         }
-        self.store_watch.look(self.job_allocation?.allocation.root());
-        clock::now().checked_add(store_watch::INTERVAL)
     }
 
     fn start(&self, execution: &Execution) -> Result<Job, Error> {
@@ -324,6 +329,7 @@ impl ActiveJob<'_> {
     }
 
     pub(crate) fn kill_orphans(&self) -> Result<Orphans, Error> {
+        self.look_at_nodes();
         let ended = self.events.kill_orphans(LEFTOVER_GRACE);
         let leftovers = ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         if leftovers != Orphans::default() {

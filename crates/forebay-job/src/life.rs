@@ -221,8 +221,9 @@ impl JobResources {
     fn free(self) -> Result<(), Error> {
         let own = self.provisioned.allocation.filter(|_| self.recorded.record.nodes.is_none());
         let freed = own.map(|JobAllocation { allocation, .. }| allocation.free());
+        let has_session = self.session.is_some();
         let left = self.session.map(Session::remove).unwrap_or_default();
-        if !left.is_empty() {
+        if !left.is_empty() || (!has_session && self.recorded.record.nodes.is_some()) {
             return Err(Error::NodesLeft(left));
         }
         if let Some(keeper) = self.provisioned.keeper {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use forebay_engine::StoreUsed;
+use forebay_engine::{NodesSummary, StoreUsed};
 
 use crate::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT, UnnamedFiles};
 use forebay_deadline::DeadlineAccount;
@@ -28,6 +28,8 @@ pub struct Outcome {
     pub script: PathBuf,
     /// The allocation; none for a job without one.
     pub store: Option<StoreUsed>,
+    /// The nodes of the allocation; none if it is on one node.
+    pub nodes: Option<NodesSummary>,
     /// Persistent allocations that the job created, used or destroyed.
     pub persistent: Vec<PersistentUsed>,
     /// The stage-in; none if the script has none.

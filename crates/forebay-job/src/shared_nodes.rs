@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use forebay_directive::AccessMode;
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session, SessionSpec,
-    Step, directory_of,
+    Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session,
+    SessionSpec, Step, directory_of,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -21,8 +21,13 @@ use crate::context::JobContext;
 /// An agent ends what it started after so long without a message, in seconds: half an hour, in which
 /// `forebay clean` can continue after a kill of `forebay run`.
 const LOST_S_MAX: u32 = 1800;
-/// Overrides this limit.
+/// Override this limit, and that of a mount that does not answer.
 const LOST_VARIABLE: &str = "FOREBAY_AGENT_LOST_S";
+const HANG_VARIABLE: &str = "FOREBAY_ENGINE_HANG_S";
+
+fn limit(variable: &str, usual_s: u32) -> u32 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual_s)
+}
 
 /// The options of a job on several nodes.
 #[derive(Debug, Clone)]
@@ -89,12 +94,11 @@ impl NodeOptions {
             }
             self.launcher.command_on(name, &agent).map_err(Error::Launcher)
         };
-        let lost_s_max = std::env::var(LOST_VARIABLE).ok().and_then(|text| text.parse().ok());
         Ok(Reach {
             names: self.names.clone(),
             commands: self.names.iter().enumerate().map(command).collect::<Result<_, _>>()?,
             directory: directory_of(&files::real_path(&self.directory)?, id)?,
-            lost_s_max: lost_s_max.unwrap_or(LOST_S_MAX),
+            lost_s_max: limit(LOST_VARIABLE, LOST_S_MAX),
         })
     }
 }
@@ -138,6 +142,7 @@ impl JobContext<'_> {
                 .map(|mode| mode.directory().to_owned())
                 .collect(),
             private: asked.access.contains(&AccessMode::Private),
+            hang_s_max: limit(HANG_VARIABLE, HANG_S_MAX),
             messages: self.reporter,
         };
         let stops = events.stops();
@@ -149,8 +154,21 @@ impl JobContext<'_> {
             recorded.about_to(Step::Allocation(place))
         };
         let started = Session::start(&spec, nodes.reach(spec.id)?, &mut record, &go_on);
+        if let Err(error) = &started
+            && !matches!(error, forebay_engine::Error::EngineLeft { .. })
+        {
+            // Nothing is left on the nodes, so nothing is to be removed there.
+            recorded.update(|record| {
+                record.nodes = None;
+                record.place = None;
+            })?;
+        }
         let session = started.map_err(|error| match error {
-            forebay_engine::Error::EngineInterrupted => Error::Stopped,
+            _ if stops.count() > 0
+                && !matches!(error, forebay_engine::Error::EngineLeft { .. }) =>
+            {
+                Error::Stopped
+            }
             error => error.into(),
         })?;
         session.launchers().into_iter().for_each(|pid| events.exclude_pid(pid));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use forebay_directive::StageKind;
-use forebay_engine::JobAllocation;
+use forebay_engine::{JobAllocation, Session};
 use forebay_host::{clock, files};
 use forebay_mover::{Error as MoverError, Number};
 use indicatif::HumanBytes;
@@ -85,6 +85,7 @@ impl ActiveJob<'_> {
         outcome.failed_writes = self.write_failures.recorded();
         outcome.store_full_unix_ms = self.store_watch.full_unix_ms();
         outcome.sync_s = self.sync_file_system();
+        self.remount();
         let before = self.events.stops().count();
         let skip_remaining_copies = before > 0 || guard.as_ref().is_some_and(Guard::has_ended_job);
         outcome.requested =
@@ -94,6 +95,12 @@ impl ActiveJob<'_> {
             outcome.unnamed = self.unnamed_files(&node, began_unix_ms, &outcome);
         }
         Ok(outcome)
+    }
+
+    /// The processes of the job have ended. Their data are read through mounts that answer.
+    fn remount(&self) {
+        let failed = self.session.map(Session::remount).unwrap_or_default();
+        failed.iter().for_each(|text| self.context.reporter.warning(text));
     }
 
     /// Ends the job's processes after a panic of this one. The data stay where they are, for `forebay clean`.
@@ -117,6 +124,7 @@ impl ActiveJob<'_> {
             run_id: context.directory.id().to_owned(),
             script: execution.script(context).path.clone(),
             store: self.job_allocation.map(|allocated| allocated.used.clone()),
+            nodes: self.session.map(Session::summary),
             persistent: self.persistents.account(),
             stage_in,
             job_status: executed.status,

@@ -94,6 +94,11 @@ pub fn clean(
     }
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
+    if let (true, Some(nodes)) = (drains, &job.record.nodes) {
+        // Its failure shows in the copies.
+        let failed = forebay_engine::remount_left(nodes, &|| true);
+        failed.iter().for_each(|what| reporter.warning(&format!("cannot mount again: {what}")));
+    }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
     let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use forebay_engine::{NodesSummary, NodesUse};
 use forebay_mover::{Failure, Shortage};
 use forebay_record::{Phase, RecordFile, Records};
 use schemars::JsonSchema;
@@ -50,6 +51,8 @@ pub struct JobReport {
     pub used_bytes: Option<u64>,
     /// Capacity of the allocation in bytes.
     pub capacity_bytes: Option<u64>,
+    /// The nodes of the allocation and the engine over them; none if it is on one node.
+    pub nodes: Option<NodesSummary>,
     /// Where the data can be reached.
     pub data: Option<String>,
     /// Why the journal cannot be read.
@@ -102,6 +105,7 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
         unsaved_list: unsaved_count.map(|_| recorded.unsaved_list().to_string_lossy().into_owned()),
         used_bytes: recorded.used_bytes().filter(|_| here && state != "unreachable"),
         capacity_bytes: record.place.as_ref().map(|place| place.capacity_bytes),
+        nodes: record.nodes.as_ref().map(NodesUse::summary),
         data: recorded.data().filter(|_| here).map(|path| path.to_string_lossy().into_owned()),
     })
 }

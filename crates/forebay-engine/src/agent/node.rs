@@ -37,6 +37,8 @@ struct BegunStep {
     stop: Stop,
     /// Whether its process ends by itself.
     is_brief: bool,
+    /// The whole step, if it can be started again.
+    again: Option<EngineStep>,
 }
 
 /// A node of a job.
@@ -58,7 +60,12 @@ impl Node {
                     directory.display()
                 ));
             }
-            record = files::read_json(&record_in(&directory)).map_err(|error| error.to_string())?;
+            match files::read_json(&record_in(&directory)) {
+                Ok(found) => record = found,
+                // An agent was killed right after it had made the directory.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error.to_string()),
+            }
             record.agent.kill();
         }
         let adopted = record
@@ -111,6 +118,7 @@ impl Node {
             role: step.role,
             stop: step.stop.clone(),
             is_brief: step.ready == Ready::Ended,
+            again: (step.role == Role::Mount).then(|| step.clone()),
         });
         self.write()?;
         for directory in &step.directories {
@@ -159,6 +167,22 @@ impl Node {
             mounts::abort_fuse(at).map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    /// Ends all mounts and their processes; the steps that start them again.
+    pub(super) fn end_mounts(&mut self) -> Result<Vec<EngineStep>, String> {
+        let text = |error: forebay_host::Error| error.to_string();
+        for at in self.mounts() {
+            mounts::abort_fuse(at).and_then(|()| mounts::detach_fuse(at)).map_err(text)?;
+        }
+        let steps: Vec<_> =
+            self.record.steps.iter().filter_map(|step| step.again.clone()).collect();
+        for step in &steps {
+            processes::end_step(&self.directory, &step.id)?;
+            // Reaps it.
+            self.processes.remove(&step.id).map(|mut process| process.ended());
+        }
+        Ok(steps)
     }
 
     fn mounts(&self) -> impl Iterator<Item = &Path> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use forebay_host::process::{self, Identity, command};
+use forebay_host::process::{self, Identity, SERVES_JOB_VARIABLE, command};
 use forebay_host::{clock, files, mounts, network};
 
 use crate::steps::{EngineStep, Ready};
@@ -46,9 +46,7 @@ impl Process {
 
     /// Looks for the process of a step that an earlier agent started.
     pub(super) fn adopt(step: &str, node: &Path) -> Option<Self> {
-        let of_step = process::started_with(STEP_VARIABLE, step.as_ref()).ok()?;
-        let of_node = of_node(node).ok()?;
-        let pid = of_step.into_iter().find(|pid| of_node.contains(pid))?;
+        let pid = of_step(node, step).ok()?.into_iter().next()?;
         Identity::of(pid).ok().map(Self::Adopted)
     }
 }
@@ -76,6 +74,7 @@ pub(super) fn start(directory: &Path, step: &EngineStep) -> Result<Option<Child>
     let mut process = command(program);
     process.args(arguments).current_dir(directory).envs(&step.environment);
     process.env(NODE_VARIABLE, directory).env(STEP_VARIABLE, &step.id);
+    process.env(SERVES_JOB_VARIABLE, "1");
     process.stdin(Stdio::null()).stdout(log).stderr(again);
     in_its_own_group(&mut process);
     process.spawn().map(Some).map_err(|error| format!("cannot run {program}: {error}"))
@@ -117,6 +116,31 @@ pub(super) fn wait_until_ready(step: &EngineStep, child: &mut Child) -> Result<(
 /// The processes of a node that live.
 fn of_node(directory: &Path) -> forebay_host::Result<Vec<i32>> {
     process::started_with(NODE_VARIABLE, directory.as_os_str())
+}
+
+/// The processes of a step that live.
+fn of_step(directory: &Path, step: &str) -> forebay_host::Result<Vec<i32>> {
+    let mut found = process::started_with(STEP_VARIABLE, step.as_ref())?;
+    let of_node = of_node(directory)?;
+    found.retain(|pid| of_node.contains(pid));
+    Ok(found)
+}
+
+/// Kills the processes of a step.
+pub(super) fn end_step(directory: &Path, step: &str) -> Result<(), String> {
+    let text = |error: forebay_host::Error| error.to_string();
+    let began = clock::now();
+    loop {
+        let found = of_step(directory, step).map_err(text)?;
+        match found.first() {
+            None => return Ok(()),
+            Some(pid) if began.elapsed() > END_MAX => {
+                return Err(format!("process {pid} of {step} does not end"));
+            }
+            Some(_) => process::end(&found, true).map_err(text)?,
+        }
+        clock::sleep(POLL_INTERVAL);
+    }
 }
 
 /// Ends all processes of a node; those that do not end, with number and reason. `at_once` leaves them no time.

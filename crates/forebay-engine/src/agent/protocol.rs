@@ -56,6 +56,11 @@ pub enum Request {
     Abort,
     /// Do what the program of the agent adds, such as copying for a staging.
     Task(Value),
+    /// Mount the namespace again where the mount fails. No process of the job uses it.
+    Remount {
+        /// A file to read through the mount.
+        probe: PathBuf,
+    },
     /// End the agent, and leave what it started running.
     Leave,
     /// Stop all steps, mounts first.

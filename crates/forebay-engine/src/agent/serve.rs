@@ -2,6 +2,7 @@
 //! output. Ends itself and what it started when no message arrives for longer than the limit.
 
 use std::io::{BufRead, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -127,6 +128,10 @@ fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration>
                 Ok(Answer::Health(health))
             });
         }
+        Request::Remount { probe } => {
+            let node = Arc::clone(node);
+            spawn(number, move || Ok(remount(probe, &node)));
+        }
         Request::Claim { data, private } => {
             let claimed = with(node, |node| node.claim(data, private));
             answer(number, claimed.map_or_else(failed, |()| Answer::Done));
@@ -182,6 +187,19 @@ fn start(step: &EngineStep, node: &SharedNode) -> Answer {
             Answer::Failed { message, log }
         }
     }
+}
+
+/// Starts the mounts again if the file cannot be read through them.
+fn remount(probe: PathBuf, node: &SharedNode) -> Answer {
+    if probe_mount(probe, PROBE_MAX).is_none() {
+        return Answer::Done;
+    }
+    let steps = match with(node, Node::end_mounts) {
+        Ok(steps) => steps,
+        Err(message) => return failed(message),
+    };
+    let answers = steps.iter().map(|step| start(step, node));
+    answers.into_iter().find(|answer| !matches!(answer, Answer::Done)).unwrap_or(Answer::Done)
 }
 
 fn spawn(number: u64, act: impl FnOnce() -> Result<Answer, String> + Send + 'static) {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use forebay_host::process::{Group, command};
+use forebay_host::process::{Group, SERVES_JOB_VARIABLE, command};
 use forebay_host::threads;
 use parking_lot::Mutex;
 
@@ -74,7 +74,7 @@ impl Connection {
     /// If the launcher cannot be started.
     pub(super) fn start(words: &[OsString]) -> forebay_host::Result<Self> {
         let mut launcher = command(words.first().cloned().unwrap_or_default());
-        launcher.args(words.get(1..).unwrap_or_default());
+        launcher.args(words.get(1..).unwrap_or_default()).env(SERVES_JOB_VARIABLE, "1");
         launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = Group::start(launcher)?;
         let (input, output, errors) = group.take_pipes();

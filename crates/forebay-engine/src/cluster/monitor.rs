@@ -21,8 +21,9 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// The time to start another agent.
 const RECONNECT_MAX: Duration = Duration::from_secs(15);
-/// A mount that does not answer for so long is aborted. Engines that survive a server need it to go on.
-const HANG_MAX: Duration = Duration::from_secs(60);
+/// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
+/// server and an engine that survives a lost one need some of it.
+pub const HANG_S_MAX: u32 = 60;
 
 /// What the monitor found.
 #[derive(Debug, Default)]
@@ -54,6 +55,48 @@ pub(super) struct Monitor {
     /// A small file in the namespace; none if there is no namespace over the nodes.
     pub(super) probe: Option<PathBuf>,
     pub(super) findings: Arc<Mutex<Findings>>,
+    /// [`HANG_S_MAX`], unless tests need less.
+    pub(super) hang_max: Duration,
+}
+
+/// What a look at a node says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Verdict {
+    /// What the user is to know.
+    news: Vec<String>,
+    /// Why the namespace cannot go on.
+    failure: Option<String>,
+}
+
+/// Judges the health of a node. A process that ended is reported once.
+fn verdict(
+    survives_server: bool,
+    hang_max: Duration,
+    state: &mut Watched,
+    health: &NodeHealth,
+    now: Instant,
+) -> Verdict {
+    let mut verdict = Verdict::default();
+    for step in health.ended.iter().filter(|step| state.reported.insert(step.id.clone())) {
+        let what = format!("{} ended: {}", step.id, step.how);
+        if step.role == Role::Server && !survives_server {
+            verdict.failure.get_or_insert(what);
+        } else {
+            verdict.news.push(what);
+        }
+    }
+    // Operations of this node fail at once if the process of the mount ended. Other nodes go on.
+    let mount_ended = health.ended.iter().any(|step| step.role == Role::Mount);
+    match health.mount_error.as_ref().filter(|_| !mount_ended) {
+        None => state.mount_fails_since = None,
+        Some(error) => {
+            let since = *state.mount_fails_since.get_or_insert(now);
+            if now.saturating_duration_since(since) > hang_max {
+                verdict.failure.get_or_insert(format!("the mount fails: {error}"));
+            }
+        }
+    }
+    verdict
 }
 
 impl Monitor {
@@ -92,24 +135,11 @@ impl Monitor {
     }
 
     fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
-        let fresh: Vec<_> =
-            health.ended.iter().filter(|step| state.reported.insert(step.id.clone())).collect();
-        for step in fresh {
-            let what = format!("{} ended: {}", step.id, step.how);
-            match step.role {
-                Role::Server if !self.promise.survives_server => return self.fail(node, &what),
-                _ => self.tell(node, &what),
-            }
-        }
-        match &health.mount_error {
-            None => state.mount_fails_since = None,
-            Some(error) => {
-                let since = *state.mount_fails_since.get_or_insert_with(clock::now);
-                let may_recover = self.promise.survives_server;
-                if !may_recover || since.elapsed() > HANG_MAX {
-                    self.fail(node, &format!("the mount fails: {error}"));
-                }
-            }
+        let survives_server = self.promise.survives_server;
+        let verdict = verdict(survives_server, self.hang_max, state, health, clock::now());
+        verdict.news.iter().for_each(|what| self.tell(node, what));
+        if let Some(what) = verdict.failure {
+            self.fail(node, &what);
         }
     }
 
@@ -125,7 +155,7 @@ impl Monitor {
                 state.lost_since = None;
                 self.tell(node, "connected again");
             }
-            Err(_) if since.elapsed() < HANG_MAX => {}
+            Err(_) if since.elapsed() < self.hang_max => {}
             Err(error) => {
                 let what = format!("the node is lost: {error}");
                 self.findings.lock().lost.insert(node);
@@ -155,5 +185,57 @@ impl Monitor {
             findings.messages.push(format!("engine {}: node {node}: {message}", self.engine));
         }
         findings.failed = Some(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::protocol::EndedStep;
+
+    const HANG_MAX: Duration = Duration::from_secs(60);
+
+    fn ended(role: Role) -> NodeHealth {
+        let step = EndedStep { id: "n1.one".to_owned(), role, how: "signal: 9".to_owned() };
+        NodeHealth { ended: vec![step], ..NodeHealth::default() }
+    }
+
+    fn hanging() -> NodeHealth {
+        NodeHealth { mount_error: Some("no answer".to_owned()), ..NodeHealth::default() }
+    }
+
+    #[test]
+    fn lost_server_ends_the_namespace_unless_a_copy_serves() {
+        let now = clock::now();
+        let judge = |survives| {
+            verdict(survives, HANG_MAX, &mut Watched::default(), &ended(Role::Server), now)
+        };
+        assert_eq!(judge(false).failure.as_deref(), Some("n1.one ended: signal: 9"));
+        assert_eq!(
+            judge(true),
+            Verdict { news: vec!["n1.one ended: signal: 9".to_owned()], failure: None }
+        );
+    }
+
+    #[test]
+    fn lost_mount_is_reported_once_and_does_not_stop_other_nodes() {
+        let (mut state, now) = (Watched::default(), clock::now());
+        let health = NodeHealth { mount_error: hanging().mount_error, ..ended(Role::Mount) };
+        assert_eq!(verdict(false, HANG_MAX, &mut state, &health, now).news.len(), 1);
+        let later = now + 2 * HANG_MAX;
+        assert_eq!(verdict(false, HANG_MAX, &mut state, &health, later), Verdict::default());
+    }
+
+    #[test]
+    fn mount_that_hangs_is_given_up_at_the_limit_unless_it_answered_in_between() {
+        let (mut state, now) = (Watched::default(), clock::now());
+        let mut judge = |health: &NodeHealth, s: u64| {
+            verdict(true, HANG_MAX, &mut state, health, now + Duration::from_secs(s)).failure
+        };
+        assert_eq!(judge(&hanging(), 0), None);
+        assert_eq!(judge(&NodeHealth::default(), 50), None);
+        assert_eq!(judge(&hanging(), 55), None);
+        assert_eq!(judge(&hanging(), 110), None);
+        assert_eq!(judge(&hanging(), 116).as_deref(), Some("the mount fails: no answer"));
     }
 }

@@ -19,7 +19,7 @@ use crate::agent::protocol::{Answer, Request};
 use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
-use crate::nodes_use::{NodesUse, PRIVATE};
+use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE};
 use crate::options::StoreUsed;
 use crate::steps::EnginePlan;
 
@@ -29,6 +29,8 @@ const FACTS_MAX: Duration = Duration::from_secs(60);
 const CLAIM_MAX: Duration = Duration::from_secs(30);
 /// The time for a node to stop its steps, and to remove their data.
 const STOP_MAX: Duration = Duration::from_secs(180);
+/// The time for a node to find out that a mount does not answer, and to mount again.
+const REMOUNT_MAX: Duration = Duration::from_secs(90);
 /// Clocks that differ by more are reported, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
 /// Data are not distributed evenly: a store has room for so many percent of its share.
@@ -60,17 +62,21 @@ pub struct SessionSpec<'a> {
     pub namespaces: Vec<String>,
     /// Whether each node has a private namespace.
     pub private: bool,
+    /// How long a mount may not answer, and a node not be reached, in seconds.
+    pub hang_s_max: u32,
     /// Receives messages.
     pub messages: &'a dyn Messages,
 }
 
 /// A namespace over all nodes of a job.
 pub struct Session {
+    engine: String,
     nodes: Arc<Nodes>,
     mount: PathBuf,
     environment: BTreeMap<String, String>,
     used: StoreUsed,
     promise: Promise,
+    has_namespace: bool,
     findings: Arc<Mutex<Findings>>,
     monitor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -132,15 +138,18 @@ impl Session {
             promise: promise.clone(),
             probe: (!spec.namespaces.is_empty()).then(|| plan.mount.join(PROBE)),
             findings: Arc::clone(&findings),
+            hang_max: Duration::from_secs(spec.hang_s_max.into()),
         };
         let (sender, receiver) = mpsc::channel();
         let thread = threads::spawn(move || monitor.run(&receiver))?;
         Ok(Self {
+            engine: spec.engine.name().to_owned(),
             nodes: Arc::clone(nodes),
             mount: plan.mount,
             environment: plan.environment,
             used: settled.used,
             promise,
+            has_namespace: !spec.namespaces.is_empty(),
             findings,
             monitor: Some((sender, thread)),
         })
@@ -171,9 +180,13 @@ impl Session {
         &self.promise
     }
 
-    /// The names of the nodes.
-    pub fn names(&self) -> &[String] {
-        &self.nodes.reach().names
+    /// The nodes, and whether they failed.
+    pub fn summary(&self) -> NodesSummary {
+        NodesSummary {
+            engine: self.engine.clone(),
+            names: self.nodes.reach().names.clone(),
+            failed: self.failure(),
+        }
     }
 
     /// The processes here that lead to the agents. They are not processes of the job.
@@ -191,6 +204,14 @@ impl Session {
     /// Why operations on the namespace fail; none while they succeed.
     pub fn failure(&self) -> Option<String> {
         self.findings.lock().failed.clone()
+    }
+
+    /// Mounts the namespace again on nodes whose mount ended, for the stage-out. The job's processes have
+    /// ended. Messages about nodes where that fails.
+    pub fn remount(&self) -> Vec<String> {
+        let has_namespace = self.has_namespace && self.failure().is_none();
+        let remounted = if has_namespace { remount(&self.nodes, &self.mount) } else { Vec::new() };
+        remounted.into_iter().map(|what| format!("cannot mount again: {what}")).collect()
     }
 
     fn end_monitor(&mut self) {
@@ -217,20 +238,44 @@ impl Session {
     }
 }
 
+fn remount(nodes: &Nodes, mount: &Path) -> Vec<String> {
+    let answers = nodes.all(&Request::Remount { probe: mount.join(PROBE) }, REMOUNT_MAX);
+    answers.into_iter().filter_map(Result::err).map(described).collect()
+}
+
+/// Mounts the namespace again on this node, the first, if an earlier `forebay run` left it without a mount
+/// that answers; why that fails.
+pub fn remount_left(used: &NodesUse, go_on: &dyn Fn() -> bool) -> Vec<String> {
+    let here = used.nodes.iter().zip(&used.commands).next();
+    let Some(node) = here else { return Vec::new() };
+    match Nodes::connect(reach_of(used, node), go_on) {
+        Ok(node) => {
+            let failed = remount(&node, &used.mount());
+            node.all(&Request::Leave, CLAIM_MAX);
+            node.close(false);
+            failed
+        }
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+fn reach_of(used: &NodesUse, (name, words): (&String, &Vec<String>)) -> Reach {
+    Reach {
+        names: vec![name.clone()],
+        commands: vec![words.iter().map(Into::into).collect()],
+        directory: used.directory.clone(),
+        lost_s_max: 60,
+    }
+}
+
 /// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.
 ///
 /// # Errors
 /// If no node can be reached.
 pub fn remove_left(used: &NodesUse, go_on: &dyn Fn() -> bool) -> Vec<String> {
     let mut left = Vec::new();
-    for (name, words) in used.nodes.iter().zip(&used.commands) {
-        let reach = Reach {
-            names: vec![name.clone()],
-            commands: vec![words.iter().map(Into::into).collect()],
-            directory: used.directory.clone(),
-            lost_s_max: 60,
-        };
-        match Nodes::connect(reach, go_on) {
+    for node in used.nodes.iter().zip(&used.commands) {
+        match Nodes::connect(reach_of(used, node), go_on) {
             Ok(node) => {
                 let remaining = stop(&node, true);
                 node.close(!remaining.is_empty());

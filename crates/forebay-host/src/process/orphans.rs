@@ -58,7 +58,9 @@ impl Events {
         let processes = processes()?;
         // Keepers of nested jobs are children of this process now, and continue.
         let others = self.others.borrow();
-        let stays = |child: &i32| others.contains(child) || processes.keepers.contains(child);
+        let stays = |child: &i32| {
+            [&*others, &processes.keepers, &processes.servers].iter().any(|set| set.contains(child))
+        };
         let children = processes.children.get(&us());
         if children.into_iter().flatten().any(stays) {
             return Ok(!children_of(us(), &self.excluded.borrow(), &processes)

@@ -85,6 +85,19 @@ pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
 /// The name of processes that hold views. They do not belong to jobs.
 pub(crate) const KEEPER: &str = "forebay-keeper";
 
+/// Marks processes that lead to the nodes of a job, or that serve them. They do not belong to jobs, also if
+/// the one that started them has died and this process has become their parent.
+pub const SERVES_JOB_VARIABLE: &str = "FOREBAY_SERVES_JOB";
+
+fn serves_job(pid: i32) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let has_name = |variable: &[u8]| {
+        let rest = variable.strip_prefix(SERVES_JOB_VARIABLE.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"="))
+    };
+    environment.split(|byte| *byte == 0).any(has_name)
+}
+
 /// Living processes, not older than `since`, that started with this value in a variable with values
 /// separated by colons.
 ///
@@ -158,8 +171,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(2);
 /// process of this user, such as one outside a container, is an error.
 fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> Result<Option<T>> {
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
+    // The kernel gives the files, not the directory, of a process that changed its user to root: `sshd` of a
+    // session, for example. It is none that a job's program started.
     let ours = || {
-        let owner = std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
+        let owner = std::fs::metadata(format!("/proc/{pid}/environ")).map(|found| found.uid());
         owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
     };
     // An ending process is unreadable too. It soon has no memory, and writes nothing.
@@ -202,6 +217,8 @@ pub(super) struct Processes {
     started_ticks: HashMap<i32, u64>,
     /// Processes that hold a view, including those of nested jobs.
     pub(super) keepers: HashSet<i32>,
+    /// Children of this process that serve the nodes of a job.
+    pub(super) servers: HashSet<i32>,
 }
 
 impl Processes {
@@ -230,6 +247,9 @@ pub(super) fn processes() -> Result<Processes> {
         if stat.comm == KEEPER {
             found.keepers.insert(pid);
         }
+        if stat.ppid == us() && serves_job(pid) {
+            found.servers.insert(pid);
+        }
         // The first thread of a process may have ended while others live.
         let tasks = PathBuf::from(format!("/proc/{pid}/task"));
         let threads = || files::names_in(&tasks).map_or(0, |threads| threads.len());
@@ -240,7 +260,7 @@ pub(super) fn processes() -> Result<Processes> {
     Ok(found)
 }
 
-/// All descendants of a process, except keepers, and except `excluded` processes and theirs.
+/// All descendants of a process, except keepers, servers of its nodes, `excluded` processes, and theirs.
 pub(super) fn children_of(
     ancestor: i32,
     excluded: &HashSet<i32>,
@@ -250,7 +270,8 @@ pub(super) fn children_of(
     let mut open = vec![ancestor];
     while let Some(parent) = open.pop() {
         for &child in processes.children.get(&parent).into_iter().flatten() {
-            if !excluded.contains(&child) && !processes.keepers.contains(&child) {
+            let is_other = |set: &HashSet<i32>| set.contains(&child);
+            if ![excluded, &processes.keepers, &processes.servers].into_iter().any(is_other) {
                 open.push(child);
                 found.push(child);
             }

@@ -26,8 +26,6 @@ const GROUPS_MIN: usize = 64;
 const POOL_OF_DATA: u32 = 2;
 /// Placement groups for names.
 const GROUPS_OF_NAMES: usize = 16;
-/// The largest object in bytes.
-const OBJECT_BYTES: u64 = 4 << 20;
 /// What a storage daemon may use beyond its share: objects are not distributed evenly.
 const DEVICE_PERCENT: u64 = 125;
 const DEVICE_EXTRA_BYTES: u64 = 512 << 20;
@@ -356,6 +354,8 @@ impl<'a> Cluster<'a> {
             pool("names", GROUPS_OF_NAMES),
             pool("data", groups),
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": "names", "data": "data"}),
+            // Other nodes wait so long for what a mount that died had in use; 30 is the least.
+            json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
         ];
         let actions = new.chain(others).map(monitor_command).collect();
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
@@ -433,10 +433,10 @@ impl<'a> Cluster<'a> {
 
     fn allocation(&self) -> [Action; 3] {
         let (uid, gid) = self.request.owner;
-        let layout = self.request.layout;
-        let count = layout.stripe_count.map_or(self.nodes.len(), |count| count as usize);
-        let unit_bytes = layout.stripe_unit_bytes;
-        let object_bytes = OBJECT_BYTES.max(unit_bytes) / unit_bytes * unit_bytes;
+        // Each unit is an object of its own, so a file is spread over all storage daemons. With a stripe count
+        // above 1 the metadata server finds a wrong size for a file whose writer died: up to a stripe too much,
+        // or too little.
+        let unit_bytes = self.request.layout.stripe_unit_bytes;
         let set = |name: &str, value: String| {
             let path = ALLOCATION.to_owned();
             Action::from(CephStep::SetAttribute { path, name: name.to_owned(), value })
@@ -445,7 +445,7 @@ impl<'a> Cluster<'a> {
             CephStep::MakeDirectory { path: ALLOCATION.to_owned(), mode: 0o700, uid, gid }.into(),
             set(
                 "ceph.dir.layout",
-                format!("stripe_unit={unit_bytes} stripe_count={count} object_size={object_bytes}"),
+                format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes}"),
             ),
             set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
         ]

@@ -43,6 +43,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "0.1",
         "files that another node wrote are read and removed without waiting for a tick of 5 s",
     ),
+    (
+        "mds dirstat min interval",
+        "0",
+        "the quota counts what was written at once, not what was written a second ago",
+    ),
     ("osd memory target", "939524096", "the least that a storage daemon accepts"),
     (
         "bdev aio poll ms",

@@ -1,0 +1,162 @@
+//! The plan, from a table of facts: no machine is looked at.
+
+use std::collections::{BTreeMap, HashSet};
+
+use forebay_ceph::Programs;
+
+use super::*;
+use crate::host_facts::StoreFacts;
+use crate::steps::{EngineStep, Role};
+use crate::{Layout, Ready};
+
+fn node(number: u8) -> HostFacts {
+    let words = |name: &str| vec![format!("/usr/bin/{name}")];
+    let programs = Programs {
+        monitor: words("ceph-mon"),
+        storage: words("ceph-osd"),
+        metadata: words("ceph-mds"),
+        mount: words("ceph-fuse"),
+        monitor_map: words("monmaptool"),
+        config_lines: Vec::new(),
+        version: "16.2.15".to_owned(),
+        library_directory: None,
+        fusermount: None,
+    };
+    HostFacts {
+        name: format!("n{number}"),
+        hostname: format!("n{number}"),
+        identity: number.to_string(),
+        address: [10, 0, 0, number].into(),
+        free_port: 3300,
+        user_id: 1000,
+        kernel: "6.1".to_owned(),
+        processors: 2,
+        has_fuse: true,
+        can_mount_fuse: true,
+        memory_available_bytes: 1 << 30,
+        programs: BTreeMap::new(),
+        ceph: Some(CephFacts::Found(Box::new(programs))),
+        forebay: "/usr/bin/forebay".into(),
+        store: StoreFacts {
+            name: "memory".to_owned(),
+            directory: "/dev/shm".into(),
+            in_memory: true,
+            usable_bytes: 1 << 30,
+        },
+        engine_bytes: None,
+        unix_ms: 0,
+    }
+}
+
+fn request(redundancy: u32) -> EngineRequest {
+    EngineRequest {
+        id: "7".to_owned(),
+        directory: "/tmp/forebay-node-7".into(),
+        capacity_bytes: 1 << 30,
+        redundancy,
+        layout: Layout::default(),
+        user: "ada".to_owned(),
+        namespaces: vec!["striped".to_owned()],
+        owner: (1000, 1000),
+        seed: [[1; 16], [2; 16], [3; 16]],
+        unix_s: 1_800_000_000,
+    }
+}
+
+fn steps(redundancy: u32, nodes: u8) -> Vec<EngineStep> {
+    let nodes: Vec<_> = (1..=nodes).map(node).collect();
+    let plan = Ceph.plan(&request(redundancy), &nodes).expect("plan");
+    plan.check(nodes.len()).expect("plan without contradictions");
+    plan.steps
+}
+
+fn count(steps: &[EngineStep], program: &str) -> usize {
+    let serves = |step: &&EngineStep| {
+        step.ready != Ready::Ended && step.argv.iter().any(|word| word.ends_with(program))
+    };
+    steps.iter().filter(serves).count()
+}
+
+#[test]
+fn servers_follow_from_nodes_and_redundancy() {
+    // redundancy, nodes, monitors, metadata servers
+    for (redundancy, nodes, monitors, metadata) in
+        [(1, 1, 1, 1), (1, 2, 1, 1), (1, 4, 1, 1), (2, 2, 1, 2), (2, 3, 3, 2), (2, 4, 3, 2)]
+    {
+        let steps = steps(redundancy, nodes);
+        assert_eq!(count(&steps, "ceph-mon"), monitors);
+        assert_eq!(count(&steps, "ceph-mds"), metadata);
+        assert_eq!(count(&steps, "ceph-osd"), usize::from(nodes));
+        assert_eq!(count(&steps, "ceph-fuse"), usize::from(nodes));
+    }
+}
+
+#[test]
+fn no_node_listens_outside_of_the_network_of_the_job() {
+    for step in steps(2, 3) {
+        for file in step.files.iter().filter(|file| file.path.ends_with("ceph.conf")) {
+            let own = format!("public addr = 10.0.0.{}", step.node + 1);
+            assert!(file.text.contains(&own), "{}", file.text);
+            assert!(file.text.contains("auth client required = cephx"));
+        }
+    }
+}
+
+#[test]
+fn keys_are_in_private_files_and_in_no_command_line() {
+    let steps = steps(1, 2);
+    let texts = steps.iter().flat_map(|step| &step.files).map(|file| &file.text);
+    let keys: HashSet<_> = texts
+        .flat_map(|text| text.lines())
+        .filter_map(|line| line.trim().strip_prefix("key = "))
+        .collect();
+    assert_eq!(keys.len(), 2, "one for daemons, one for mounts");
+    for word in steps.iter().flat_map(|step| &step.argv) {
+        assert!(!keys.iter().any(|key| word.contains(key)), "{word}");
+    }
+}
+
+#[test]
+fn mounts_come_last_and_stop_first() {
+    let steps = steps(1, 2);
+    let first = steps.iter().position(|step| step.role == Role::Mount).expect("mount");
+    assert!(steps[first..].iter().all(|step| step.role == Role::Mount));
+}
+
+#[test]
+fn requests_that_cannot_be_kept_are_named() {
+    let all: Vec<_> = (1..=2).map(node).collect();
+    let wide = Layout { stripe_count: Some(3), ..Layout::default() };
+    for (request, nodes, part) in [
+        (request(3), &all[..], "redundancy of 3"),
+        (request(2), &all[..1], "needs two nodes"),
+        (EngineRequest { layout: wide, ..request(1) }, &all[..], "stripe count of 3"),
+    ] {
+        let error = Ceph.plan(&request, nodes).expect_err(part);
+        assert!(error.contains(part), "{error}");
+    }
+    let local = HostFacts { address: [127, 0, 0, 1].into(), ..node(2) };
+    let error = Ceph.plan(&request(1), &[node(1), local]).expect_err("loopback");
+    assert!(error.contains("n2"), "{error}");
+}
+
+#[test]
+fn data_in_memory_cannot_be_recovered() {
+    Ceph.recover(&request(1), &[node(1)]).expect_err("in memory");
+    let mut on_disk = node(1);
+    on_disk.store.in_memory = false;
+    let plan = Ceph.recover(&request(1), &[on_disk]).expect("plan");
+    plan.check(1).expect("plan without contradictions");
+    assert!(!plan.steps.iter().any(|step| step.argv.iter().any(|word| word == "--mkfs")));
+}
+
+#[test]
+fn what_a_node_lacks_is_named_with_its_package() {
+    let mut bare = HostFacts { has_fuse: false, can_mount_fuse: false, ..node(2) };
+    bare.ceph = Some(CephFacts::Missing(vec![("ceph-osd".to_owned(), "ceph-osd".to_owned())]));
+    let missing = Ceph.missing(&bare);
+    let names: Vec<_> = missing.iter().map(|one| one.what.as_str()).collect();
+    assert_eq!(names, ["ceph-osd", "/dev/fuse", "fusermount3"]);
+    assert!(missing.iter().all(|one| one.remedy.contains("n2")), "{missing:?}");
+    assert_eq!(Ceph.missing(&node(1)), []);
+}

@@ -1,0 +1,115 @@
+"""A job of `forebay run --nodes` with the engine ceph: its directories on all nodes, its data in and out, its
+capacity, and what is left."""
+
+import json
+
+import pytest
+
+from support.node_jobs import STRIPED, node_job
+from support.nodes import nodes
+from support.strace import EVERY_POINT
+
+STORE_BYTES = 1 << 30
+BOTH = STRIPED.replace("striped", "striped,private")
+
+
+@pytest.fixture(scope="module", params=[2, 4] if EVERY_POINT else [2])
+def some_nodes(build, request):
+    with nodes(request.param, build, STORE_BYTES) as bed:
+        yield bed
+
+
+@pytest.fixture
+def bed(some_nodes):
+    """Nothing is left on it after the test."""
+    yield some_nodes
+    some_nodes.wait_until_clean(10)
+
+
+def on_each(bed, command):
+    return "\n".join(f"ssh {node} {command}" for node in bed.names)
+
+
+@pytest.mark.parametrize("user", ["ada", None], ids=["user", "root"])
+@pytest.mark.parametrize("redundancy", [1, 2])
+def test_all_nodes_share_one_directory_and_have_one_of_their_own(bed, user, redundancy):
+    shared = on_each(
+        bed, '"cd $DW_JOB_STRIPED; cat in out/*; hostname >out/\\$(hostname); hostname >$DW_JOB_PRIVATE/name"'
+    )
+    own = on_each(bed, '"cat $DW_JOB_PRIVATE/name; stat -f -c %t $DW_JOB_STRIPED $DW_JOB_PRIVATE/"')
+    script = f"""{BOTH}
+#DW stage_in type=file source=HERE/in destination=$DW_JOB_STRIPED/in
+#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
+set -e
+mkdir $DW_JOB_STRIPED/out
+touch $DW_JOB_STRIPED/out/.first
+{shared.replace("out/*", "out/.first out/* 2>/dev/null || true")}
+{own}"""
+    job = node_job(bed, script, "--redundancy", redundancy, user=user, name=f"shared-{user}-{redundancy}")
+    job.path("in").write_text("input\n")
+    done = job.run()
+    seen = "".join("input\n" + "".join(f"{name}\n" for name in bed.names[:at]) for at in range(len(bed.names)))
+    fuse, tmpfs = "65735546", "1021994"
+    assert done.stdout == seen + "".join(f"{name}\n{fuse}\n{tmpfs}\n" for name in bed.names)
+    assert {name: job.text(f"out/{name}") for name in bed.names} == {name: f"{name}\n" for name in bed.names}
+    assert job.left() == []
+
+
+def test_private_directories_need_no_engine(bed):
+    script = STRIPED.replace("striped", "private") + "\necho $(hostname) >$DW_JOB_PRIVATE/name; "
+    job = node_job(bed, script + "ssh n2 ls -A $DW_JOB_PRIVATE/; cat $DW_JOB_PRIVATE/name", name="private")
+    assert job.run().stdout == "n1\n"
+    assert job.left() == []
+
+
+def test_capacity_ends_writes_and_a_delete_makes_room(bed):
+    script = f"""{STRIPED}
+cd $DW_JOB_STRIPED
+df --output=size -B1M . | tail -1
+LC_ALL=C dd if=/dev/zero of=large bs=1M count=80 2>&1 | head -1
+ssh n2 "LC_ALL=C dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 2>&1 | head -1; rm $DW_JOB_STRIPED/more"
+rm large
+ssh n2 "dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 status=none && stat -c %s $DW_JOB_STRIPED/more" """
+    done = node_job(bed, script, name="capacity").run(check=False)
+    size, first, second, more = done.stdout.splitlines()
+    assert size.strip() == "64"
+    assert "quota exceeded" in first and "quota exceeded" in second, done.stdout
+    assert more == str(8 << 20)
+
+
+def test_two_jobs_side_by_side(bed):
+    script = f"""{STRIPED}
+#DW stage_out type=file source=$DW_JOB_STRIPED/name destination=HERE/name
+hold
+echo $DW_JOB_STRIPED >$DW_JOB_STRIPED/name; ls $DW_JOB_STRIPED"""
+    first, second = (node_job(bed, script, user=user, name=f"side-{user}") for user in ("ada", "bob"))
+    runs = [first.start(), second.start()]
+    # Another user has the address, but not the key and not the directory.
+    looked = bed.run("n1", ["ls", first.mount()], second.user, check=False)
+    assert looked.returncode != 0 and "Permission denied" in looked.stderr
+    assert [job.release(run).stdout for job, run in zip((first, second), runs)] == ["name\n", "name\n"]
+    assert first.text("name") == first.text("striped") != second.text("name") == second.text("striped")
+
+
+def test_kept_allocation_is_there_until_clean(bed):
+    job = node_job(
+        bed, f"{STRIPED}\necho result >$DW_JOB_STRIPED/a; echo $DW_JOB_STRIPED >striped", "--keep", name="keep"
+    )
+    job.run()
+    for node in bed.names:
+        assert bed.run(node, ["cat", job.mount() / "a"], job.user).stdout == "result\n"
+    (listed,) = job.jobs()
+    assert listed["state"] == "kept", listed
+    job.forebay("clean", listed["job_id"], "--to", job.path("rescued"))
+    assert (job.path("rescued") / "striped" / "a").read_text() == "result\n"
+    assert job.left() == []
+
+
+def test_description_for_programs_names_nodes_and_engine(bed):
+    job = node_job(bed, f"{STRIPED}\nhold\ntrue", "--json", name="json")
+    run = job.start()
+    (listed,) = job.jobs()
+    assert listed["nodes"] == {"engine": "ceph", "names": list(bed.names), "failed": None}
+    done = job.release(run)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert summary["nodes"] == {"engine": "ceph", "names": list(bed.names), "failed": None}

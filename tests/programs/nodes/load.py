@@ -1,0 +1,52 @@
+"""Writes and reads files until told to end: load.py DIRECTORY NAME STOP ANSWER. The answer is JSON: files that were
+written and synced, errors by name, wrong contents and missing files, and the longest operation in seconds."""
+
+import errno
+import hashlib
+import json
+import os
+import sys
+import time
+
+BYTES = 65536
+
+
+def content(name, number):
+    return hashlib.sha256(f"{name} {number}".encode()).digest() * (BYTES // 32)
+
+
+def write(path, data):
+    with open(path, "wb", buffering=0) as file:
+        assert file.write(data) == len(data)
+        os.fsync(file.fileno())
+
+
+def read(path):
+    with open(path, "rb", buffering=0) as file:
+        return file.read(2 * BYTES)
+
+
+def main(directory, name, stop, answer):
+    found = {"files": 0, "errors": {}, "wrong": [], "longest_s": 0.0}
+    while not os.path.exists(stop):
+        number = found["files"]
+        began = time.monotonic()
+        try:
+            write(f"{directory}/{name}-{number}", content(name, number))
+            found["files"] += 1
+            earlier = number // 2
+            if read(f"{directory}/{name}-{earlier}") != content(name, earlier):
+                found["wrong"].append(earlier)
+        except OSError as error:
+            word = errno.errorcode[error.errno]
+            found["errors"][word] = found["errors"].get(word, 0) + 1
+            if error.errno == errno.ENOENT:
+                found["wrong"].append(f"missing: {error.filename}")
+            time.sleep(0.1)
+        found["longest_s"] = max(found["longest_s"], time.monotonic() - began)
+        time.sleep(0.02)
+    with open(answer, "w") as file:
+        json.dump(found, file)
+
+
+main(*sys.argv[1:])

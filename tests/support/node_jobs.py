@@ -1,0 +1,88 @@
+"""Jobs of `forebay run --nodes` on a test bed: their scripts, what a job's directories are, and what faults meet."""
+
+import dataclasses
+import json
+import pathlib
+import shlex
+import subprocess
+
+from support.engines import make_directory
+from support.nodes import Bed, ended
+from support.waiting import wait_until
+
+CAPACITY = "capacity=64MiB"
+STRIPED = f"#DW jobdw type=scratch access_mode=striped {CAPACITY}"
+#: What an ordinary job needs of time, on a slow machine.
+JOB_S = 120
+
+
+@dataclasses.dataclass
+class NodeJob:
+    """A job of one user on all nodes of a bed, with a folder of its own on the shared file system."""
+
+    bed: Bed
+    folder: pathlib.Path
+    user: str | None
+    options: tuple[object, ...]
+
+    @property
+    def words(self) -> list[object]:
+        return ["forebay", "run", "--nodes", ",".join(self.bed.names), *self.options, self.folder / "job.sh"]
+
+    def popen(self, **environment):
+        return self.bed.popen(self.bed.names[0], self.words, self.user, self.folder, **environment)
+
+    def run(self, check: bool = True, **environment) -> subprocess.CompletedProcess:
+        return ended(self.popen(**environment), check, seconds=JOB_S)
+
+    def start(self, **environment):
+        """Started, and waits in its script at `hold`."""
+        run = self.popen(**environment)
+        wait_until(lambda: self.path("held").exists() or run.poll() is not None, JOB_S, "the job's script")
+        assert run.poll() is None, run.communicate()
+        return run
+
+    def release(self, run, check: bool = True, seconds: float = JOB_S) -> subprocess.CompletedProcess:
+        """Lets the script go on, to the end of the job."""
+        self.path("go").touch()
+        return ended(run, check, seconds=seconds)
+
+    def path(self, name: str) -> pathlib.Path:
+        return self.folder / name
+
+    def text(self, name: str) -> str:
+        return self.path(name).read_text()
+
+    def forebay(self, *words, check: bool = True, seconds: float = JOB_S) -> subprocess.CompletedProcess:
+        """Another command of the same user on the first node."""
+        return self.bed.run(self.bed.names[0], ["forebay", *words], self.user, check=check, seconds=seconds)
+
+    def left(self) -> list[str]:
+        """Directories and records of jobs of this user on all nodes."""
+        found = [str(path) for path in (self.bed.home(self.user) / ".forebay" / "jobs").glob("*")]
+        for node in self.bed.names:
+            for place in ("/tmp", "/mnt/nvme", "/dev/shm"):
+                found += [f"{node}: {path}" for path in self.bed.path_of(node, place).glob("*forebay-[!b]*")]
+        return found
+
+    def mount(self) -> pathlib.Path:
+        """The directory of the namespace."""
+        return pathlib.Path(self.text("striped").strip())
+
+    def jobs(self) -> list[dict]:
+        return json.loads(self.forebay("status", "--json").stdout)
+
+
+HOLD = "echo $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"
+
+
+def node_job(bed: Bed, script: str, *options, user: str | None = "ada", name: str = "job") -> NodeJob:
+    """A job in a new folder, from the lines of a script; HERE is the folder, `hold` waits until `release`."""
+    folder = bed.shared / name
+    if user:
+        make_directory(folder, user)
+    else:
+        folder.mkdir()
+    lines = script.replace("HERE", shlex.quote(str(folder))).replace("\nhold\n", f"\n{HOLD}\n")
+    (folder / "job.sh").write_text(f"#!/bin/bash\n{lines}\n")
+    return NodeJob(bed, folder, user, options)
