@@ -157,6 +157,14 @@ pub trait Engine: Sync {
     fn looks_for_ceph(&self) -> bool {
         false
     }
+    /// Whether it limits the job to the capacity.
+    fn enforces_capacity(&self) -> bool {
+        true
+    }
+    /// Whether it mounts a file system in the job's directory, and not a link to one.
+    fn mounts(&self) -> bool {
+        true
+    }
     /// What it guarantees with this redundancy and store.
     fn promise(&self, redundancy: u32, in_memory: bool) -> Promise;
     /// What a node lacks; empty if it can serve.

@@ -55,6 +55,8 @@ pub struct CommandProfile {
     pub(crate) mount: Option<String>,
     /// Whether a file system must be mounted there.
     pub(crate) mounted: bool,
+    /// Whether a start command limits the job to the capacity.
+    pub(crate) quota: bool,
     pub(crate) options: BTreeMap<String, String>,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) start: Vec<NodeCommand>,
@@ -154,6 +156,7 @@ struct Written {
     programs: Option<Spanned<Vec<String>>>,
     mount: Option<Spanned<String>>,
     mounted: Option<Spanned<bool>>,
+    quota: Option<Spanned<bool>>,
     options: Option<Spanned<BTreeMap<String, String>>>,
     environment: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
     start: Option<Spanned<Vec<WrittenCommand>>>,
@@ -242,6 +245,7 @@ impl Written {
             ("programs", start(&self.programs)),
             ("mount", start(&self.mount)),
             ("mounted", start(&self.mounted)),
+            ("quota", start(&self.quota)),
             ("options", start(&self.options)),
             ("environment", start(&self.environment)),
             ("start", start(&self.start)),
@@ -289,11 +293,12 @@ impl Written {
             checked.map(|command| command.checked(key, s_max, when, &options)).transpose()
         };
         let interval = self.status.as_ref().and_then(|status| status.get_ref().interval_s.as_ref());
-        Ok(CommandProfile {
+        let profile = CommandProfile {
             promise: promise.get_ref().promise(),
             programs: self.programs.as_ref().map(|all| all.get_ref().clone()).unwrap_or_default(),
             mount: self.mount.as_ref().map(|mount| mount.get_ref().clone()),
             mounted: self.mounted.as_ref().is_some_and(|mounted| *mounted.get_ref()),
+            quota: self.quota.as_ref().is_some_and(|quota| *quota.get_ref()),
             start: all(start, "start", START_S_MAX)?,
             stop: all(stop, "stop", STOP_S_MAX)?,
             status: one(&self.status, "status", STATUS_S_MAX, When::Command)?,
@@ -301,7 +306,13 @@ impl Written {
             capacity: one(&self.capacity, "capacity", CAPACITY_S_MAX, When::Capacity)?,
             environment,
             options,
-        })
+        };
+        match self.quota.as_ref().filter(|_| profile.quota && !profile.uses("capacity_bytes")) {
+            Some(quota) => {
+                Err((quota.span().start, "quota: no start command uses capacity_bytes".to_owned()))
+            }
+            None => Ok(profile),
+        }
     }
 }
 

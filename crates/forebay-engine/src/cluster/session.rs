@@ -448,7 +448,7 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
     Ok(StoreUsed {
         store,
         in_memory: facts.iter().any(|node| node.store.in_memory),
-        enforced: true,
+        enforced: spec.engine.enforces_capacity(),
         capacity_bytes,
         asked_bytes,
     })
@@ -463,9 +463,13 @@ fn size_of_engine(spec: &SessionSpec, usable_bytes: u64) -> Result<StoreUsed, Er
         Some(asked_bytes) if spec.strict_capacity && asked_bytes > capacity_bytes => {
             Err(Error::LessThanAsked { asked_bytes, usable_bytes, store })
         }
-        _ => {
-            Ok(StoreUsed { store, in_memory: false, enforced: false, capacity_bytes, asked_bytes })
-        }
+        _ => Ok(StoreUsed {
+            store,
+            in_memory: false,
+            enforced: spec.engine.enforces_capacity(),
+            capacity_bytes,
+            asked_bytes,
+        }),
     }
 }
 
@@ -480,6 +484,7 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
         commands: reach.commands.iter().map(text).collect(),
         directory: reach.directory.clone(),
         in_memory: settled.used.in_memory,
+        mounted: spec.engine.mounts(),
     }
 }
 

@@ -94,6 +94,14 @@ impl Engine for Command {
         self.profile.programs.iter().map(String::as_str).collect()
     }
 
+    fn enforces_capacity(&self) -> bool {
+        self.profile.quota
+    }
+
+    fn mounts(&self) -> bool {
+        self.profile.mount.is_none() && self.profile.mounted
+    }
+
     fn promise(&self, _redundancy: u32, _in_memory: bool) -> Promise {
         self.profile.promise.clone()
     }

@@ -31,6 +31,7 @@ fn errors_name_file_line_and_key() {
         (RIGHT.replace("'b'", "'b'\ntime_s_max = 111"), "/p.toml:11:", "from 1 to 110"),
         (RIGHT.replace("'b'", "'b'\ninterval_s = 1"), "/p.toml:11:", "a key of status"),
         (RIGHT.replace("every", "evry"), "/p.toml:9:", "did you mean every?"),
+        (RIGHT.replace("[promise]", "quota = true\n[promise]"), "/p.toml:3:", "capacity_bytes"),
         ("engine =".to_owned(), "/p.toml:1:", ""),
     ] {
         let message = error(&text);

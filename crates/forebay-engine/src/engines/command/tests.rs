@@ -65,6 +65,7 @@ fn node(name: &str) -> HostFacts {
             in_memory: false,
             usable_bytes: 1,
         },
+        ceph: None,
         engine_bytes: None,
         unix_ms: 0,
     }
@@ -136,4 +137,13 @@ fn driver_refuses_what_the_profile_does_not_keep() {
     assert!(refused.contains("redundancy of 2"), "{refused}");
     assert_eq!(driver.missing(&node("n1"))[0].what, "lfs");
     assert!(driver.recover(&request(), &[node("n1")]).is_err());
+}
+
+#[test]
+fn driver_enforces_and_mounts_only_what_the_profile_says() {
+    let linked = driver(TEXT);
+    assert_eq!((linked.enforces_capacity(), linked.mounts()), (false, false));
+    let mount = "mount = \"/flash/{{ user }}/{{ job }}\"";
+    let mounted = driver(&TEXT.replace(mount, "mounted = true\nquota = true"));
+    assert_eq!((mounted.enforces_capacity(), mounted.mounts()), (true, true));
 }
