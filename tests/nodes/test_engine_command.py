@@ -89,15 +89,35 @@ def test_failing_status_command_is_reported_while_the_job_runs(bed, flash):
 def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     script = bed.shared / "job.sh"
     script.write_text(JOB.format(lines=f"touch {bed.shared}/started; sleep 100", profile=""))
-    started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--profile", profile(bed), script])
+    file = profile(bed)
+    stopped = f"echo $(hostname) >> {bed.shared}/stopped"
+    file.write_text(f"{file.read_text()}\n[[stop]]\non = \"every\"\ncommand = \"{stopped}\"\n")
+    started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--profile", file, script])
     wait_until((bed.shared / "started").exists, 15, "the job", started)
     bed.kill("n1", "forebay run")
     bed.kill("n1", "job.sh")
     bed.kill("n1", "sleep 100")  # they hold the pipes
     started.communicate(timeout=30)
-    assert list(flash.iterdir())
-    cleaned = bed.run("n1", ["forebay", "clean"], check=False)
+    (directory,) = flash.iterdir()
+    job = directory.name.removeprefix("root-")
+    cleaned = bed.run("n1", ["forebay", "clean", job], check=False)
     assert cleaned.returncode == 0, cleaned.stderr
+    assert f"job {job}: removed" in cleaned.stderr, cleaned
+    assert not directory.exists()
+    assert not bed.left()
+    assert sorted((bed.shared / "stopped").read_text().split()) == ["n1", "n2"]
+    for node in ("n1", "n2"):
+        assert not list(bed.path_of(node, "/tmp").glob("forebay-node-*")), node
+    assert bed.run("n1", ["forebay", "status"]).stdout.count(job) == 0
+
+
+@pytest.mark.parametrize("quota", [False, True])
+def test_job_beyond_the_capacity_is_named_where_the_profile_sets_no_quota(bed, flash, quota):
+    file = profile(bed, start=f"{MAKE} # {{{{ capacity_bytes }}}}")
+    if quota:
+        file.write_text(file.read_text().replace("[promise]", "quota = true\n[promise]", 1))
+    done = run(bed, file, 'head -c 70M /dev/zero > "$DW_JOB_STRIPED/a"')
+    assert ("where the size is enforced" not in done.stderr) == quota, done.stderr
 
 
 def test_weaker_promise_is_refused_by_name(bed, flash):
@@ -125,6 +145,13 @@ def test_profile_that_others_can_write_is_refused(bed, flash):
     file = profile(bed)
     file.chmod(0o666)
     assert "can be written by other users" in run(bed, file, "true").stderr
+
+
+def test_profile_of_a_directive_has_no_effect_on_one_node(bed, flash):
+    script = bed.shared / "job.sh"
+    script.write_text(JOB.format(lines="true", profile=" profile=beeondd"))
+    done = bed.run("n1", ["forebay", "run", script])
+    assert "profile=beeondd has no effect on one node" in done.stderr
 
 
 def test_directive_names_a_profile_and_the_command_line_another(bed, flash):

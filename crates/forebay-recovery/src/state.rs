@@ -94,7 +94,9 @@ pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
         found.extend(process::in_mount_namespace(keeper, since)?);
     }
     if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
-        found.extend(process::using_directory(&place.root, since)?);
+        // Engines on nodes may show their directory by a link; the kernel names what it leads to.
+        let root = files::read_link(&place.root).unwrap_or_else(|_| place.root.clone());
+        found.extend(process::using_directory(&root, since)?);
     }
     if same_boot {
         found.extend(surviving_processes(record)?);

@@ -7,7 +7,7 @@ use forebay_engine::Coherence;
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
 use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
-use forebay_terminal::CliError;
+use forebay_terminal::{CliError, print_warning};
 
 use crate::profiles;
 
@@ -52,11 +52,18 @@ impl NodeArguments {
     /// # Errors
     /// If the nodes cannot be listed or reached, or this one is none of them.
     pub fn options(&self, of_directive: Option<&str>) -> Result<Option<NodeOptions>, CliError> {
-        // Also without nodes: a wrong name is an error everywhere.
-        let named = self.profile.as_deref().or(of_directive.filter(|_| self.engine.is_none()));
-        let profile = named.map(profiles::find).transpose()?;
+        let of_directive = of_directive.filter(|_| self.engine.is_none() && self.profile.is_none());
+        // Also without nodes: a wrong name on the command line is an error everywhere.
+        let of_command = self.profile.as_deref().map(profiles::find).transpose()?;
         let Some(names) = self.names().map_err(CliError::new)? else {
+            if let Some(profile) = of_directive {
+                print_warning(&format!("profile={profile} has no effect on one node"));
+            }
             return Ok(None);
+        };
+        let profile = match of_command {
+            Some(profile) => Some(profile),
+            None => of_directive.map(profiles::find).transpose()?,
         };
         let names = local_first(names)?;
         let launcher = match &self.launcher {

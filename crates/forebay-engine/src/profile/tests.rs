@@ -17,6 +17,20 @@ fn options_of_ceph_are_read() {
 }
 
 #[test]
+fn installed_profiles_enforce_the_capacity_only_with_a_quota() {
+    for (text, enforces) in [
+        (include_str!("../../../../profiles/beeond.toml"), false),
+        (include_str!("../../../../profiles/cephfs-directory.toml"), true),
+        (include_str!("../../../../profiles/daos.toml"), false),
+        (include_str!("../../../../profiles/flash-directory.toml"), false),
+        (include_str!("../../../../profiles/lod.toml"), false),
+    ] {
+        let profile = Profile::parse("p", Path::new("/p.toml"), text).expect(text);
+        assert_eq!(profile.driver().enforces_capacity(), enforces, "{text}");
+    }
+}
+
+#[test]
 fn errors_name_file_line_and_key() {
     assert!(Profile::parse("p", Path::new("/p.toml"), RIGHT).is_ok());
     for (text, place, part) in [
