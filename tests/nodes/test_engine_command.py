@@ -159,5 +159,5 @@ def test_directive_names_a_profile_and_the_command_line_another(bed, flash):
     assert missing.returncode != 0
     assert "there is no profile beeondd" in missing.stderr and "did you mean beeond?" in missing.stderr
     assert run(bed, profile(bed), "true", directive=" profile=beeondd").returncode == 0
-    lacks = run(bed, None, "true", directive=" profile=beeond")
-    assert "engine beeond: node n1 lacks beeond" in lacks.stderr
+    lacks = run(bed, None, "true", directive=" profile=lod")
+    assert "engine lod: node n1 lacks lod" in lacks.stderr
