@@ -91,7 +91,7 @@ def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     script.write_text(JOB.format(lines=f"touch {bed.shared}/started; sleep 100", profile=""))
     file = profile(bed)
     stopped = f"echo $(hostname) >> {bed.shared}/stopped"
-    file.write_text(f"{file.read_text()}\n[[stop]]\non = \"every\"\ncommand = \"{stopped}\"\n")
+    file.write_text(f'{file.read_text()}\n[[stop]]\non = "every"\ncommand = "{stopped}"\n')
     started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--profile", file, script])
     wait_until((bed.shared / "started").exists, 15, "the job", started)
     bed.kill("n1", "forebay run")
