@@ -120,6 +120,12 @@ def test_job_beyond_the_capacity_is_named_where_the_profile_sets_no_quota(bed, f
     assert ("where the size is enforced" not in done.stderr) == quota, done.stderr
 
 
+def test_doctor_checks_the_promise_of_a_profile(bed, flash):
+    checked = bed.run("n1", ["forebay", "doctor", "--profile", profile(bed), "--nodes", "n1,n2"])
+    assert "flash on 2 nodes started" in checked.stdout
+    assert "coherence" in checked.stdout
+
+
 def test_weaker_promise_is_refused_by_name(bed, flash):
     weak = profile(bed, coherence="close_to_open")
     refused = run(bed, weak, "true", "--coherence", "strict")

@@ -62,10 +62,9 @@ impl NodeOptions {
         match &self.engine {
             Some(name) => engine_named(name).ok_or_else(|| Error::NoEngine(name.clone())),
             None => {
-                let keeps = |engine: &Box<dyn Engine>| {
+                let first = engines().into_iter().find(|engine| {
                     engine.promise(self.redundancy, true).coherence >= self.coherence
-                };
-                let first = engines().into_iter().find(keeps);
+                });
                 first.ok_or_else(|| Error::NoEngine(self.coherence.to_string()))
             }
         }
