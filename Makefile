@@ -66,8 +66,9 @@ programs:
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
 	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
-	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines
+	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines $(BUILD)/share/forebay/profiles
 	install -m 644 machines/*.toml $(BUILD)/share/forebay/machines/
+	install -m 644 profiles/*.toml $(BUILD)/share/forebay/profiles/
 	install -m 755 target/release/libdatawarp.so $(BUILD)/lib/
 	install -m 644 crates/forebay-capi/include/datawarp.h $(BUILD)/include/
 	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc
@@ -183,7 +184,7 @@ install: build
 
 # What `programs` built.
 install-programs:
-	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines
+	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines $(PREFIX)/share/forebay/profiles
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
 	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-replay; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
@@ -193,6 +194,7 @@ install-programs:
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|' crates/forebay-capi/cray-datawarp.pc.in > $(PREFIX)/lib/pkgconfig/cray-datawarp.pc
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
+	install -m 644 profiles/*.toml $(PREFIX)/share/forebay/profiles/
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 
 # Packages in build/dist: a tarball, a wheel for pip, a deb, an rpm (packaging/Makefile).

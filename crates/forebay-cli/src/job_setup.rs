@@ -80,7 +80,8 @@ impl<'a> JobSetup<'a> {
             variables,
         };
         if setup.pfs_directory.is_none() && setup.wants_burst_buffer() {
-            setup.nodes = arguments.nodes.options().map_err(emulated)?;
+            let profile = setup.profile_of_directive();
+            setup.nodes = arguments.nodes.options(profile.as_deref()).map_err(emulated)?;
         }
         Ok((setup, caught))
     }
@@ -94,6 +95,12 @@ impl<'a> JobSetup<'a> {
         let text = &self.script.text;
         let sets = text.contains(HINTS_VARIABLE) || has(HINTS_VARIABLE, "=");
         sets && !text.contains(MPI_LIBRARY) && !has("LD_PRELOAD", MPI_LIBRARY)
+    }
+
+    /// The profile that the directive names. Errors of the request are reported later.
+    fn profile_of_directive(&self) -> Option<String> {
+        let here = forebay_host::system::current_directory().unwrap_or_default();
+        self.script.request(&here, "no-job").ok()?.job?.profile
     }
 
     /// True if the script requests a burst buffer. Errors of the request are reported later.

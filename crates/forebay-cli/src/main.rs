@@ -23,6 +23,7 @@ mod persistent;
 mod pfs_directory;
 mod preview;
 mod profile;
+mod profiles;
 mod python;
 mod run;
 mod schemas;
@@ -107,11 +108,12 @@ fn verb(words: Vec<OsString>) -> i32 {
 
 /// Checks the machine or, with `--engine`, an engine on nodes.
 fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
-    if nodes.engine.is_none() && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
+    let names_engine = nodes.engine.is_some() || nodes.profile.is_some();
+    if !names_engine && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
         return forebay_doctor::doctor(machine, configuration::store());
     }
     let store = machine.store.clone().or_else(configuration::store);
-    let checked = nodes.options().and_then(|options| match options {
+    let checked = nodes.options(None).and_then(|options| match options {
         Some(options) => forebay_doctor::check_engine(&options, store, machine.json),
         None => Err(CliError::new("an engine is checked on nodes, and none is named")
             .with_hint("name them: forebay doctor --engine ceph --nodes n1,n2")),

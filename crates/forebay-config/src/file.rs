@@ -64,53 +64,14 @@ impl ConfigFile<'_> {
         Some(content)
     }
 
-    /// The text of a regular file that nobody else can write; none if there is no file.
     fn text(&self) -> Result<Option<String>, (String, String)> {
-        let (path, name) = (self.path.display(), self.layer.name());
-        let refused = |why: String, hint: String| (format!("{path}: the {name} {why}"), hint);
-        let unreadable = |error: forebay_host::Error| {
-            let hint = "make it readable, or remove it".to_owned();
-            refused(format!("cannot be read: {}", error.source), hint)
+        let path = self.path.display();
+        let hint = match self.layer {
+            Layer::Site => format!("as root: chown root {path}"),
+            Layer::User => "set HOME or XDG_CONFIG_HOME to a directory of yours".to_owned(),
+            Layer::Project => "run a copy of the script in a directory of yours".to_owned(),
         };
-        let file = match files::open_source(self.path, true) {
-            Ok(file) => file,
-            // Without access to the directory, the file is not one of this user.
-            Err(_) if files::status_of_name(self.path).is_err() => return Ok(None),
-            Err(error) => return Err(unreadable(error)),
-        };
-        let found = files::status_of(&file, self.path).map_err(unreadable)?;
-        if found.kind != FileKind::File {
-            let hint = format!("remove it, or put a file with settings at {path}");
-            return Err(refused("is not a regular file".to_owned(), hint));
-        }
-        let user = users::user_id();
-        if found.owner != 0 && !(self.may_be_users && found.owner == user) {
-            let owner = users::user_named(found.owner);
-            let whose = if self.may_be_users { "you or root" } else { "root" };
-            let hint = match self.layer {
-                Layer::Site => format!("as root: chown root {path}"),
-                Layer::User => "set HOME or XDG_CONFIG_HOME to a directory of yours".to_owned(),
-                Layer::Project => "run a copy of the script in a directory of yours".to_owned(),
-            };
-            return Err(refused(format!("belongs to {owner}; {whose} must own it"), hint));
-        }
-        if found.mode & 0o022 != 0 {
-            let why = format!("can be written by other users (mode {:04o})", found.mode);
-            return Err(refused(why, format!("chmod go-w {path}")));
-        }
-        let mut text = String::new();
-        let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
-        if let Err(error) = read {
-            return Err(refused(
-                format!("cannot be read: {error}"),
-                "write it as UTF-8".to_owned(),
-            ));
-        }
-        if text.len() as u64 > FILE_BYTES_MAX {
-            let why = format!("is larger than {FILE_BYTES_MAX} bytes");
-            return Err(refused(why, "remove what is no setting".to_owned()));
-        }
-        Ok(Some(text))
+        trusted_text(self.path, self.layer.name(), self.may_be_users, &hint)
     }
 
     fn entry(
@@ -175,6 +136,56 @@ impl ConfigFile<'_> {
         }
         Ok(())
     }
+}
+
+/// The text of a regular file that nobody else can write; none if there is no file.
+///
+/// # Errors
+/// Message and hint. `owner_hint` is for a file of another user.
+pub fn trusted_text(
+    path: &Path,
+    name: &str,
+    may_be_users: bool,
+    owner_hint: &str,
+) -> Result<Option<String>, (String, String)> {
+    let shown = path.display();
+    let refused = |why: String, hint: String| (format!("{shown}: the {name} {why}"), hint);
+    let unreadable = |error: forebay_host::Error| {
+        let hint = "make it readable, or remove it".to_owned();
+        refused(format!("cannot be read: {}", error.source), hint)
+    };
+    let file = match files::open_source(path, true) {
+        Ok(file) => file,
+        // Without access to the directory, the file is not one of this user.
+        Err(_) if files::status_of_name(path).is_err() => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let found = files::status_of(&file, path).map_err(unreadable)?;
+    if found.kind != FileKind::File {
+        let hint = format!("remove it, or put a file with settings at {shown}");
+        return Err(refused("is not a regular file".to_owned(), hint));
+    }
+    if found.owner != 0 && !(may_be_users && found.owner == users::user_id()) {
+        let owner = users::user_named(found.owner);
+        let whose = if may_be_users { "you or root" } else { "root" };
+        let why = format!("belongs to {owner}; {whose} must own it");
+        return Err(refused(why, owner_hint.to_owned()));
+    }
+    if found.mode & 0o022 != 0 {
+        let why = format!("can be written by other users (mode {:04o})", found.mode);
+        return Err(refused(why, format!("chmod go-w {shown}")));
+    }
+    let mut text = String::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    if let Err(error) = read {
+        let why = format!("cannot be read: {error}");
+        return Err(refused(why, "write it as UTF-8".to_owned()));
+    }
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let why = format!("is larger than {FILE_BYTES_MAX} bytes");
+        return Err(refused(why, "remove what is no setting".to_owned()));
+    }
+    Ok(Some(text))
 }
 
 /// The words of a value; none if it has another type.

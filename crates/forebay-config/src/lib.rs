@@ -13,6 +13,7 @@ mod sources;
 mod value;
 mod variables;
 
+pub use file::trusted_text;
 pub use layers::{Configuration, ReadFile};
 pub use settings::{Kind, SETTINGS, Scope, Setting};
 pub use sources::Sources;

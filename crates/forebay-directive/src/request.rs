@@ -39,6 +39,8 @@ pub struct JobDw {
     pub capacity_bytes: Option<u64>,
     /// `pool=`.
     pub pool: Option<String>,
+    /// `profile=`: a named engine.
+    pub profile: Option<String>,
     /// How the script names its namespaces.
     pub naming: VariableStyle,
     /// The position of the directive.
@@ -277,6 +279,7 @@ fn add_job(
         access,
         capacity_bytes: parse_size(&capacity.text).ok(),
         pool: directive.value("pool").map(|token| token.text.clone()),
+        profile: directive.value("profile").map(|token| token.text.clone()),
         naming: naming.clone(),
         position: directive.start,
     });

@@ -249,6 +249,8 @@ const JOBDW_KEYS: &[Key] = &[
     Key::new("access_mode", Requirement::Required, Value::AccessModes).alias("access"),
     Key::new("capacity", Requirement::Required, Value::Size),
     POOL,
+    // An extension: DataWarp has no profiles.
+    Key::new("profile", Requirement::Optional, Value::NnfId),
     Key::new("max_mds", Requirement::Optional, YES_NO).no_effect(ONE_STORE),
     Key::new(
         "optimization_strategy",

@@ -113,7 +113,7 @@ fn examine(
     let reach = options.reach(&id).map_err(CliError::of_job)?;
     print_status(&format!("starting {} on {}", engine.name(), options.names.join(", ")));
     let began = clock::now();
-    let spec = spec(&id, engine, options, store.as_deref(), &messages);
+    let spec = spec(&id, engine.as_ref(), options, store.as_deref(), &messages);
     let started = Session::start(&spec, reach, &mut |_| Ok(()), go_on);
     let session = started.map_err(|error| CliError::of_job(error.into()))?;
     let start_s = began.elapsed().as_secs_f64();

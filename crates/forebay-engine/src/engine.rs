@@ -104,6 +104,8 @@ pub struct EngineRequest {
     pub redundancy: u32,
     /// How files are distributed.
     pub layout: Layout,
+    /// The name of the user.
+    pub user: String,
     /// The directories of the namespaces.
     pub namespaces: Vec<String>,
     /// The user and the group that own the namespaces.
@@ -132,20 +134,48 @@ impl EngineRequest {
     }
 }
 
+/// What is known before the nodes are asked for facts.
+#[derive(Debug, Clone, Copy)]
+pub struct CapacityCommand<'a> {
+    /// Id of the job.
+    pub id: &'a str,
+    /// The name of the user.
+    pub user: &'a str,
+    /// The names of the nodes.
+    pub names: &'a [&'a str],
+    /// The node that runs the command.
+    pub node: usize,
+}
+
 /// A driver.
 pub trait Engine: Sync {
     /// Its name, for `--engine`.
     fn name(&self) -> &str;
     /// Programs that it looks for on each node.
-    fn programs(&self) -> &[&'static str];
+    fn programs(&self) -> Vec<&str>;
     /// Whether it looks for Ceph on each node.
     fn looks_for_ceph(&self) -> bool {
         false
+    }
+    /// Whether it limits the job to the capacity.
+    fn enforces_capacity(&self) -> bool {
+        true
+    }
+    /// Whether it mounts a file system in the job's directory, and not a link to one.
+    fn mounts(&self) -> bool {
+        true
     }
     /// What it guarantees with this redundancy and store.
     fn promise(&self, redundancy: u32, in_memory: bool) -> Promise;
     /// What a node lacks; empty if it can serve.
     fn missing(&self, node: &HostFacts) -> Vec<Missing>;
+    /// The words of a command that prints the available capacity in bytes; none: the stores of the nodes limit it.
+    ///
+    /// # Errors
+    /// Describes what is wrong in the engine's options.
+    fn capacity(&self, _asked: &CapacityCommand) -> Result<Option<Vec<String>>, String> {
+        Ok(None)
+    }
     /// The files to write and the processes to start. At least one node.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// The time for a program to print its version.
 const VERSION_MAX: Duration = Duration::from_secs(10);
+/// The time for the capacity command; its own limit is shorter.
+const CAPACITY_MAX: Duration = Duration::from_secs(56);
 /// Where daemons are that an ordinary user's PATH leaves out.
 const DAEMON_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
@@ -33,6 +35,8 @@ pub struct FactsRequest {
     pub store: Option<PathBuf>,
     /// The node's share of the capacity; none: what the store grants.
     pub share_bytes: Option<u64>,
+    /// A command that prints the available bytes of the engine.
+    pub capacity: Option<Vec<String>>,
 }
 
 /// A program on a node.
@@ -109,6 +113,8 @@ pub struct HostFacts {
     pub forebay: PathBuf,
     /// The store.
     pub store: StoreFacts,
+    /// The available bytes of the engine, which its own command printed.
+    pub engine_bytes: Option<u64>,
     /// The clock, in milliseconds since 1970.
     pub unix_ms: u64,
 }
@@ -159,6 +165,7 @@ impl HostFacts {
             ceph: request.ceph.then(|| CephFacts::look(request.engine_root.as_deref())),
             forebay: system::this_program().map_err(text)?,
             store: store_facts(request.store.as_deref(), request.share_bytes)?,
+            engine_bytes: request.capacity.as_deref().map(engine_bytes).transpose()?,
             unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
         })
     }
@@ -183,6 +190,23 @@ fn store_facts(named: Option<&Path>, wanted_bytes: Option<u64>) -> Result<StoreF
         directory,
         usable_bytes,
     })
+}
+
+/// Runs the engine's command for its available bytes.
+fn engine_bytes(words: &[String]) -> Result<u64, String> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(0) };
+    let mut asked = command(program);
+    asked.args(arguments);
+    let printed = run_captured(asked, CAPACITY_MAX, &|| true).map_err(|error| error.to_string())?;
+    let printed = printed.ok_or_else(|| {
+        format!("the capacity command did not end within {} s", CAPACITY_MAX.as_secs())
+    })?;
+    let text = printed.output.trim();
+    if !printed.success {
+        return Err(format!("the capacity command failed: {text}"));
+    }
+    text.parse()
+        .map_err(|_| format!("the capacity command printed {text:?}, not a number of bytes"))
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {

@@ -12,6 +12,7 @@ mod nodes_use;
 mod options;
 mod path_map;
 mod place;
+mod profile;
 mod provision;
 mod runner;
 mod steps;
@@ -20,12 +21,13 @@ pub use cluster::{
     HANG_S_MAX, NodeHandle, Reach, Session, SessionSpec, directory_of, remount_left, remove_left,
 };
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
-pub use engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
+pub use engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;
 pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
 pub use nodes_use::{NodesSummary, NodesUse};
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;
 pub use place::{JobAllocation, Ledger, Place, Step};
+pub use profile::{CommandProfile, Profile, ProfileEngine};
 pub use provision::{Provisioned, Provisioner};
 pub use steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};

@@ -23,6 +23,14 @@ pub struct NodesUse {
     pub directory: PathBuf,
     /// Whether the data are in memory: they end with the engine.
     pub in_memory: bool,
+    /// Whether the namespace is a mount point, and not a link or a directory.
+    #[serde(default = "is_mounted")]
+    pub mounted: bool,
+}
+
+/// Engines of records without the field mount the namespace.
+fn is_mounted() -> bool {
+    true
 }
 
 /// The nodes of an allocation, for reports.

@@ -192,6 +192,7 @@ impl JobSpec<'_> {
 /// The allocation of a script that requests node-local storage without a directive.
 fn node_local() -> JobDw {
     JobDw {
+        profile: None,
         access: Vec::new(),
         capacity_bytes: None,
         pool: None,

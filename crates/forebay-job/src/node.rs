@@ -250,8 +250,9 @@ impl Node for LocalNode<'_> {
 
     fn over_capacity(&self) -> Option<(u64, u64)> {
         let allocated = self.job_allocation.filter(|allocated| !allocated.used.enforced)?;
-        let (used, given) =
-            (files::tree_bytes(allocated.allocation.root()), allocated.used.capacity_bytes);
+        // Engines on nodes may show their directory by a link.
+        let root = files::real_path(allocated.allocation.root()).ok()?;
+        let (used, given) = (files::tree_bytes(&root), allocated.used.capacity_bytes);
         (used > given).then_some((used, given))
     }
 

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use forebay_directive::AccessMode;
-use forebay_engine::engines::{ENGINES, engine_named};
+use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Reach, Session,
+    Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session,
     SessionSpec, Step, directory_of,
 };
 use forebay_host::process::Events;
@@ -38,6 +38,8 @@ pub struct NodeOptions {
     pub launcher: NodeLauncher,
     /// The name of the engine; none: the first that keeps the request.
     pub engine: Option<String>,
+    /// The named engine with its options; takes the place of `engine`.
+    pub profile: Option<Profile>,
     /// The directory of an engine that is carried along; none: that of the system.
     pub engine_root: Option<PathBuf>,
     /// The least coherence that the job accepts.
@@ -53,16 +55,29 @@ impl NodeOptions {
     ///
     /// # Errors
     /// If there is none of this name, or none that keeps the request.
-    pub fn engine(&self) -> Result<&'static dyn Engine, Error> {
+    pub fn engine(&self) -> Result<Box<dyn Engine>, Error> {
+        if let Some(profile) = &self.profile {
+            return Ok(profile.driver());
+        }
         match &self.engine {
             Some(name) => engine_named(name).ok_or_else(|| Error::NoEngine(name.clone())),
             None => {
-                let keeps = |engine: &&dyn Engine| {
+                let first = engines().into_iter().find(|engine| {
                     engine.promise(self.redundancy, true).coherence >= self.coherence
-                };
-                let first = ENGINES.into_iter().find(keeps);
+                });
                 first.ok_or_else(|| Error::NoEngine(self.coherence.to_string()))
             }
+        }
+    }
+
+    fn layout(&self) -> Layout {
+        let profile = self.profile.as_ref();
+        let default = Layout::default();
+        Layout {
+            stripe_unit_bytes: profile
+                .and_then(|profile| profile.stripe_bytes)
+                .unwrap_or(default.stripe_unit_bytes),
+            stripe_count: profile.and_then(|profile| profile.stripe_count),
         }
     }
 
@@ -107,15 +122,17 @@ impl JobContext<'_> {
         if !options.maps.is_empty() || self.spec.node_local_path().is_some() {
             return Err(forebay_engine::Error::NoView(VIEW_IS_LOCAL.to_owned()).into());
         }
+        let engine = nodes.engine()?;
+        let of_profile = nodes.profile.as_ref().and_then(|profile| profile.store.as_deref());
         let spec = SessionSpec {
             id: self.directory.id(),
-            engine: nodes.engine()?,
+            engine: engine.as_ref(),
             engine_root: nodes.engine_root.as_deref(),
-            store: options.store.or(options.site_store),
+            store: options.store.or(of_profile).or(options.site_store),
             capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
             strict_capacity: options.strict_capacity,
             redundancy: nodes.redundancy,
-            layout: Layout::default(),
+            layout: nodes.layout(),
             coherence: nodes.coherence,
             namespaces: asked
                 .access

@@ -47,7 +47,7 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
                 false => orphaned_or(record, JobState::AllocationLost),
             };
         }
-        Some(place) if record.nodes.is_some() && !mounts::is_mount_point(&place.root)? => {
+        Some(place) if mounts_on_nodes(record) && !mounts::is_mount_point(&place.root)? => {
             let in_memory = record.nodes.as_ref().is_some_and(|nodes| nodes.in_memory);
             return Ok(match record.phase {
                 Phase::Running | Phase::Kept if !in_memory => JobState::Unreachable,
@@ -65,6 +65,11 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
     }
     let processes = Vec::new();
     orphaned_or(record, JobState::Orphaned { processes })
+}
+
+/// Whether the job has nodes whose engine mounts the namespace.
+fn mounts_on_nodes(record: &Record) -> bool {
+    record.nodes.as_ref().is_some_and(|nodes| nodes.mounted)
 }
 
 /// Returns `Orphaned` if processes of the job are alive, else `none`.
@@ -89,7 +94,9 @@ pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
         found.extend(process::in_mount_namespace(keeper, since)?);
     }
     if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
-        found.extend(process::using_directory(&place.root, since)?);
+        // Engines on nodes may show their directory by a link; the kernel names what it leads to.
+        let root = files::read_link(&place.root).unwrap_or_else(|_| place.root.clone());
+        found.extend(process::using_directory(&root, since)?);
     }
     if same_boot {
         found.extend(surviving_processes(record)?);

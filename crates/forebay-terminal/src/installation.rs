@@ -59,6 +59,13 @@ pub fn machine_directory() -> Option<PathBuf> {
     files::real_path(&directory).ok()
 }
 
+/// The directory of the installed profiles of engines.
+#[must_use]
+pub fn profile_directory() -> Option<PathBuf> {
+    let directory = system::program_directory().ok()?.join("../share/forebay/profiles");
+    files::real_path(&directory).ok()
+}
+
 /// The library that delays calls of the emulated file system.
 ///
 /// # Errors

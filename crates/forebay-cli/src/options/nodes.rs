@@ -7,7 +7,9 @@ use forebay_engine::Coherence;
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
 use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
-use forebay_terminal::CliError;
+use forebay_terminal::{CliError, print_warning};
+
+use crate::profiles;
 
 /// The nodes of a job, and the engine that gives them one namespace.
 #[derive(Debug, Args)]
@@ -22,6 +24,9 @@ pub struct NodeArguments {
     /// Engine of the namespace over all nodes [default: the first that keeps the request]
     #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
+    /// Named engine with options: a name from docs/reference/profiles.md, or a file [default: profile= of #DW jobdw]
+    #[arg(long, value_name = "NAME", conflicts_with = "engine")]
+    pub profile: Option<String>,
     /// Directory of an engine that forebay engine bundle wrote, on each node [default: the engine of the system]
     #[arg(long, value_name = "DIR")]
     pub engine_root: Option<PathBuf>,
@@ -29,8 +34,9 @@ pub struct NodeArguments {
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     pub coherence: Coherence,
     /// Copies of the data on different nodes: with 2 the job continues when a node is lost
-    #[arg(long, value_name = "COPIES", default_value_t = 1)]
-    pub redundancy: u32,
+    /// [default: that of the profile, else 1]
+    #[arg(long, value_name = "COPIES")]
+    pub redundancy: Option<u32>,
     /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}
     /// [default: that of the scheduler, else ssh]
     #[arg(long, value_name = "COMMAND", value_parser = NodeLauncher::parse)]
@@ -45,9 +51,19 @@ impl NodeArguments {
     ///
     /// # Errors
     /// If the nodes cannot be listed or reached, or this one is none of them.
-    pub fn options(&self) -> Result<Option<NodeOptions>, CliError> {
+    pub fn options(&self, of_directive: Option<&str>) -> Result<Option<NodeOptions>, CliError> {
+        let of_directive = of_directive.filter(|_| self.engine.is_none() && self.profile.is_none());
+        // Also without nodes: a wrong name on the command line is an error everywhere.
+        let of_command = self.profile.as_deref().map(profiles::find).transpose()?;
         let Some(names) = self.names().map_err(CliError::new)? else {
+            if let Some(profile) = of_directive {
+                print_warning(&format!("profile={profile} has no effect on one node"));
+            }
             return Ok(None);
+        };
+        let profile = match of_command {
+            Some(profile) => Some(profile),
+            None => of_directive.map(profiles::find).transpose()?,
         };
         let names = local_first(names)?;
         let launcher = match &self.launcher {
@@ -63,7 +79,11 @@ impl NodeArguments {
             engine: self.engine.clone(),
             engine_root: self.engine_root.clone(),
             coherence: self.coherence,
-            redundancy: self.redundancy,
+            redundancy: self
+                .redundancy
+                .or(profile.as_ref().and_then(|profile| profile.redundancy))
+                .unwrap_or(1),
+            profile,
             directory: self.node_dir.clone(),
         }))
     }

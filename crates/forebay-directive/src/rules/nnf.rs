@@ -4,7 +4,7 @@
 
 use super::{Command, Key, Requirement, Value, refused, yes};
 
-const NO_PROFILES: &str = "there are no profiles of storage or of copying";
+const NO_PROFILES: &str = "only jobdw has profiles";
 
 /// A device without a file system cannot hold files.
 const TYPE: Key = Key::new(
@@ -27,6 +27,8 @@ const NAME: Key = Key::new("name", Requirement::Required, Value::NnfId);
 const CAPACITY: Key = Key::new("capacity", Requirement::Required, Value::NnfSize);
 const PROFILE: Key =
     Key::new("profile", Requirement::Optional, Value::NnfId).no_effect(NO_PROFILES);
+/// Of a job: a named engine.
+const JOB_PROFILE: Key = Key::new("profile", Requirement::Optional, Value::NnfId);
 const REQUIRES: Key = Key::new(
     "requires",
     Requirement::Optional,
@@ -53,7 +55,7 @@ const COPY_KEYS: &[Key] = &[
 pub const NNF_COMMANDS: &[Command] = &[
     Command::new(
         "jobdw",
-        &[TYPE, CAPACITY, NAME, PROFILE, REQUIRES],
+        &[TYPE, CAPACITY, NAME, JOB_PROFILE, REQUIRES],
         "#DW jobdw type=xfs capacity=10GiB name=scratch",
     ),
     Command::new(

@@ -16,8 +16,11 @@ fn nnf_allocation_is_one_striped_namespace_under_its_name() {
         assert_eq!(job.variable(AccessMode::Striped), "DW_JOB_my_data");
         assert!(made.warnings.is_empty());
     }
-    let made = good(&format!("{NNF} profile=fast"));
-    assert_eq!(made.warnings.len(), 1, "the profile");
+    for line in [NNF, JOBDW] {
+        let made = good(&format!("{line} profile=fast"));
+        assert!(made.warnings.is_empty());
+        assert_eq!(made.job.and_then(|job| job.profile).as_deref(), Some("fast"));
+    }
     let found = bad(&format!("{NNF}\n{}", NNF.replace("my-", "other-")));
     assert_begins(&found, "2:5 a second jobdw; the first is at line 1, column 5 | a job has one");
 }

@@ -270,7 +270,9 @@ fn run_stop(directory: &Path, argv: &[String]) -> Result<(), String> {
     stop.args(arguments).current_dir(directory);
     match run_captured(stop, STOP_MAX, &|| true) {
         Ok(Some(done)) if done.success => Ok(()),
-        Ok(Some(_)) => Err(format!("{} failed", argv.join(" "))),
+        Ok(Some(done)) => {
+            Err(format!("the command that stops it failed: {program}: {}", done.output.trim()))
+        }
         Ok(None) => Err(format!("{} did not end within {} s", argv.join(" "), STOP_MAX.as_secs())),
         Err(error) => Err(error.to_string()),
     }

@@ -16,7 +16,7 @@ use super::monitor::{Findings, Monitor};
 use super::nodes::{NodeFailure, NodeHandle, Nodes, Reach};
 use super::runner;
 use crate::agent::protocol::{Answer, Request};
-use crate::engine::{Coherence, Engine, EngineRequest, Layout, Promise};
+use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
 use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE};
@@ -336,6 +336,7 @@ fn settle(spec: &SessionSpec, nodes: &Nodes, go_on: &dyn Fn() -> bool) -> Result
             capacity_bytes: used.capacity_bytes,
             redundancy: spec.redundancy,
             layout: spec.layout,
+            user: users::user_name(),
             namespaces: spec.namespaces.clone(),
             owner: (users::user_id(), users::own_group_id()),
             seed: [system::random_bytes()?, system::random_bytes()?, system::random_bytes()?],
@@ -352,20 +353,29 @@ fn facts_of(
     go_on: &dyn Fn() -> bool,
 ) -> Result<Vec<HostFacts>, Error> {
     let names = &nodes.reach().names;
-    let requests = names.iter().enumerate().map(|(node, name)| {
+    let user = users::user_name();
+    let all: Vec<_> = names.iter().map(String::as_str).collect();
+    let request = |(node, name): (usize, &String)| {
+        let asked = CapacityCommand { id: spec.id, user: &user, names: &all, node };
+        let capacity = spec.engine.capacity(&asked).map_err(|message| Error::EngineRefuses {
+            engine: spec.engine.name().to_owned(),
+            message,
+        })?;
         let peer = names.iter().find(|other| *other != name);
         let request = FactsRequest {
             name: name.clone(),
             peer: peer.cloned(),
-            programs: spec.engine.programs().iter().map(|&program| program.to_owned()).collect(),
+            programs: spec.engine.programs().into_iter().map(str::to_owned).collect(),
             ceph: spec.engine.looks_for_ceph(),
             engine_root: spec.engine_root.map(Path::to_owned),
             store: spec.store.map(Path::to_owned),
             share_bytes: None,
+            capacity,
         };
-        (node, Request::Facts(request))
-    });
-    let answers = nodes.ask(requests.collect(), FACTS_MAX, go_on);
+        Ok((node, Request::Facts(request)))
+    };
+    let requests = names.iter().enumerate().map(request).collect::<Result<_, Error>>()?;
+    let answers = nodes.ask(requests, FACTS_MAX, go_on);
     let named = |(node, answer)| {
         let failed = |message| Error::Node { node: nodes.name(node).to_owned(), message };
         match answer {
@@ -408,6 +418,9 @@ fn check_facts(spec: &SessionSpec, facts: &[HostFacts]) -> Result<(), Error> {
 
 /// The size of the namespace. The smallest store limits it.
 fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
+    if let Some(usable_bytes) = facts.iter().filter_map(|node| node.engine_bytes).min() {
+        return size_of_engine(spec, usable_bytes);
+    }
     let of = |node: &&HostFacts| node.store.usable_bytes;
     let smallest = facts.iter().min_by_key(of).ok_or(Error::NoNodes)?;
     let largest = facts.iter().max_by_key(of).map_or(0, |node| node.store.usable_bytes);
@@ -435,10 +448,29 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
     Ok(StoreUsed {
         store,
         in_memory: facts.iter().any(|node| node.store.in_memory),
-        enforced: true,
+        enforced: spec.engine.enforces_capacity(),
         capacity_bytes,
         asked_bytes,
     })
+}
+
+/// The size of a namespace whose engine says what it has.
+fn size_of_engine(spec: &SessionSpec, usable_bytes: u64) -> Result<StoreUsed, Error> {
+    let store = format!("profile {}", spec.engine.name());
+    let asked_bytes = spec.capacity_bytes;
+    let capacity_bytes = asked_bytes.unwrap_or(usable_bytes).min(usable_bytes);
+    match asked_bytes {
+        Some(asked_bytes) if spec.strict_capacity && asked_bytes > capacity_bytes => {
+            Err(Error::LessThanAsked { asked_bytes, usable_bytes, store })
+        }
+        _ => Ok(StoreUsed {
+            store,
+            in_memory: false,
+            enforced: spec.engine.enforces_capacity(),
+            capacity_bytes,
+            asked_bytes,
+        }),
+    }
 }
 
 fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
@@ -452,6 +484,7 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
         commands: reach.commands.iter().map(text).collect(),
         directory: reach.directory.clone(),
         in_memory: settled.used.in_memory,
+        mounted: spec.engine.mounts(),
     }
 }
 

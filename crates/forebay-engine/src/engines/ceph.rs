@@ -17,8 +17,8 @@ impl Engine for Ceph {
         "ceph"
     }
 
-    fn programs(&self) -> &[&'static str] {
-        &[]
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     fn looks_for_ceph(&self) -> bool {

@@ -14,8 +14,8 @@ impl Engine for Directory {
         "directory"
     }
 
-    fn programs(&self) -> &[&'static str] {
-        &[]
+    fn programs(&self) -> Vec<&str> {
+        Vec::new()
     }
 
     fn promise(&self, _redundancy: u32, in_memory: bool) -> Promise {

@@ -43,6 +43,7 @@ fn node(number: u8) -> HostFacts {
             in_memory: true,
             usable_bytes: 1 << 30,
         },
+        engine_bytes: None,
         unix_ms: 0,
     }
 }
@@ -54,6 +55,7 @@ fn request(redundancy: u32) -> EngineRequest {
         capacity_bytes: 1 << 30,
         redundancy,
         layout: Layout::default(),
+        user: "ada".to_owned(),
         namespaces: vec!["striped".to_owned()],
         owner: (1000, 1000),
         seed: [[1; 16], [2; 16], [3; 16]],
