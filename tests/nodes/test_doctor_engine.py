@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from support.nodes import nodes
+from support.schemas import complaints
 from support.waiting import wait_until
 
 
@@ -29,6 +30,7 @@ def stores(bed):
 def test_promises_are_checked_and_rates_are_measured(bed):
     done = bed.run("n1", doctor(bed, "--json"), user="ada", seconds=300, check=False)
     found = json.loads(done.stdout)
+    assert complaints("doctor-engine", found) == []
     wrong = {row["promise"]: row["broken"] for row in found["promises"] if row["is_wrong"]}
     assert done.returncode == int(wrong != {}), done.stderr
     assert (found["engine"], found["nodes"], found["left"]) == ("ceph", ["n1", "n2"], [])

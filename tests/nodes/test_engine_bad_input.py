@@ -68,7 +68,7 @@ def test_empty_hostfile(bed):
     [
         (["--engine", "nonsense"], ["nonsense", "ceph"]),
         (["--coherence", "loose"], ["strict or close_to_open"]),
-        (["--redundancy", "3"], ["redundancy of 3", "1 or 2"]),
+        (["--redundancy", "3"], ["redundancy", "1 or 2"]),
         (["--node-dir", "/no/such"], ["/no/such"]),
         (["--node-dir", "/proc"], ["/proc"]),
         (["--store", "/no/such"], ["/no/such", "n"]),
