@@ -107,7 +107,8 @@ pub struct Stage {
     /// How the script and its lists name namespaces.
     #[serde(default)]
     pub naming: VariableStyle,
-    /// The position of the directive, or of the line of the list.
+    /// The position of the directive, or of the line of the list. Records name it `place`.
+    #[serde(rename = "place")]
     pub position: Position,
 }
 
