@@ -11,6 +11,8 @@ import tempfile
 
 import pytest
 
+from support.waiting import wait_until
+
 #: What a node with such caches cannot keep.
 BROKEN_BY_CACHES = {
     "overwritten", "overwritten_while_open", "overwritten_within_page", "overwritten_same_size", "neighbours_in_page",
@@ -150,7 +152,10 @@ def test_stopped_file_system_gives_no_answer_and_ends_the_run(forebay, two_mount
     assert sum(line.startswith("not run") for line in lines) > 100
     assert "without answer" in lines[-1]
     assert "warning: cannot remove" in errors.read_text()
-    assert workers(forebay) == []
+    # The kernel lets some end only when the daemons have answered.
+    for node in two_mounts:
+        os.kill(node.daemon, signal.SIGCONT)
+    wait_until(lambda: workers(forebay) == [], 20, "the end of the workers")
 
 
 def test_file_system_that_never_answers_is_an_error(forebay, two_mounts):
