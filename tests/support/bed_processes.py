@@ -21,7 +21,7 @@ class Entered(subprocess.Popen):
             inner = self.command_pid
             if inner is not None:
                 send(inner, number)
-            # It stops when its command does, and goes on only when it is told itself.
+            # It stops when its command does, and continues only on a signal of its own.
             if inner is None or number == signal.SIGCONT:
                 super().send_signal(number)
 

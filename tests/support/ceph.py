@@ -145,6 +145,6 @@ class Ceph:
         self.daemons.clear()
 
     def wait_for_connection(self, process):
-        """Waits until a process has a connection to the monitor: a socket beside its three streams."""
+        """Waits until a process has a connection to the monitor: a socket besides its three streams."""
         descriptors = pathlib.Path(f"/proc/{process.pid}/fd")
         wait_until(lambda: any("socket:" in os.readlink(one) for one in descriptors.iterdir()))
