@@ -65,7 +65,7 @@ programs:
 	$(MAKE) -C replay BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 target/release/forebay $(BUILD)/bin/
-	install -m 755 target/release/libforebay_pfsmodel_preload.so $(BUILD)/lib/forebay/
+	install -m 755 target/release/libforebay_pfsmodel_preload.so target/release/libforebay_ceph_preload.so $(BUILD)/lib/forebay/
 	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines $(BUILD)/share/forebay/profiles
 	install -m 644 machines/*.toml $(BUILD)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(BUILD)/share/forebay/profiles/

@@ -11,6 +11,8 @@ use forebay_host::{clock, filesystem, memory, network, probe, system, users};
 use forebay_store::{SHARED_MEMORY, Store};
 use serde::{Deserialize, Serialize};
 
+/// The library that lets the mount program of Ceph go on when it was not woken.
+const CEPH_PRELOAD: &str = "libforebay_ceph_preload.so";
 /// The time for a program to print its version.
 const VERSION_MAX: Duration = Duration::from_secs(10);
 /// The time for the capacity command; its own limit is shorter.
@@ -111,6 +113,9 @@ pub struct HostFacts {
     pub ceph: Option<CephFacts>,
     /// The program of Forebay.
     pub forebay: PathBuf,
+    /// Its library for the mount program of Ceph; none: not installed, or its path cannot be preloaded.
+    #[serde(default)]
+    pub ceph_preload: Option<PathBuf>,
     /// The store.
     pub store: StoreFacts,
     /// The available bytes of the engine, which its own command printed.
@@ -164,11 +169,17 @@ impl HostFacts {
             programs: programs.collect(),
             ceph: request.ceph.then(|| CephFacts::look(request.engine_root.as_deref())),
             forebay: system::this_program().map_err(text)?,
+            ceph_preload: system::installed_library(CEPH_PRELOAD).filter(|path| can_preload(path)),
             store: store_facts(request.store.as_deref(), request.share_bytes)?,
             engine_bytes: request.capacity.as_deref().map(engine_bytes).transpose()?,
             unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
         })
     }
+}
+
+/// `LD_PRELOAD` is a list with spaces or colons between its paths.
+fn can_preload(library: &Path) -> bool {
+    library.to_str().is_some_and(|text| !text.contains([' ', ':']))
 }
 
 /// The user's store, else the default. `wanted_bytes` are refused if the memory cgroup is too small.

@@ -72,6 +72,13 @@ pub fn program_directory() -> Result<PathBuf> {
     Ok(real.parent().map_or_else(PathBuf::new, Path::to_path_buf))
 }
 
+/// A library of Forebay: in this program's directory, or in the library directory of an installation.
+pub fn installed_library(name: &str) -> Option<PathBuf> {
+    let directory = program_directory().ok()?;
+    let places = [directory.join(name), directory.join("../lib/forebay").join(name)];
+    places.iter().find_map(|place| place.canonicalize().ok())
+}
+
 /// The first executable file `name` in `$PATH` that is not this program itself under that name.
 pub fn find_other_program(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;

@@ -16,9 +16,7 @@ pub const MPI_LIBRARY: &str = "libforebay_mpi.so";
 /// If it is not installed.
 pub fn library(name: &str) -> Result<PathBuf, CliError> {
     let directory = system::program_directory()?;
-    let places = [directory.join(name), directory.join("../lib/forebay").join(name)];
-    let found = places.iter().find_map(|place| files::real_path(place).ok());
-    found.ok_or_else(|| {
+    system::installed_library(name).ok_or_else(|| {
         let directory = directory.display();
         CliError::new(format!("{name} is neither in {directory} nor in ../lib/forebay"))
             .with_hint("run make build, or make install")

@@ -164,7 +164,7 @@ impl<'a> Cluster<'a> {
             home = home.display(),
             data = data.display(),
             plugins = self.programs(node).map(|all| lines(&all.config_lines)).unwrap_or_default(),
-            settings = settings::lines(copies > 1),
+            settings = settings::lines(copies > 1, self.nodes[node].ceph_preload.is_some()),
         )
     }
 
@@ -462,6 +462,9 @@ impl<'a> Cluster<'a> {
                 "ceph-fuse",
                 &["-f", "--id", "job", "--client_mountpoint", ALLOCATION, &mount],
             );
+            if let Some(library) = &self.nodes[node].ceph_preload {
+                step.environment.insert("LD_PRELOAD".to_owned(), text(library));
+            }
             step.role = Role::Mount;
             step.ready = Ready::Mounted(self.request.mount());
             step.stop = Stop::Unmount(self.request.mount());

@@ -96,8 +96,15 @@ pub(super) const REDUNDANT: &[Setting] = &[
     ("objecter timeout", "2", "a request to a lost node is sent again"),
 ];
 
+/// Settings of a mount without the preload library. A cache that is flushed for another node is where the mount
+/// program forgets to wake who waits (see `forebay-ceph-preload`); without the cache each write is a message.
+const WITHOUT_PRELOAD: &[Setting] =
+    &[("client oc", "false", "a write may never return once another node writes the file")];
+
 /// The settings as lines of the section `[global]`.
-pub(super) fn lines(is_redundant: bool) -> String {
+pub(super) fn lines(is_redundant: bool, has_preload: bool) -> String {
     let more = if is_redundant { REDUNDANT } else { SINGLE };
-    SETTINGS.iter().chain(more).map(|(name, value, _)| format!("{name} = {value}\n")).collect()
+    let mount = if has_preload { &[] } else { WITHOUT_PRELOAD };
+    let all = SETTINGS.iter().chain(more).chain(mount);
+    all.map(|(name, value, _)| format!("{name} = {value}\n")).collect()
 }

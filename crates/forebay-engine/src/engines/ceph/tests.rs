@@ -37,6 +37,7 @@ fn node(number: u8) -> HostFacts {
         programs: BTreeMap::new(),
         ceph: Some(CephFacts::Found(Box::new(programs))),
         forebay: "/usr/bin/forebay".into(),
+        ceph_preload: None,
         store: StoreFacts {
             name: "memory".to_owned(),
             directory: "/dev/shm".into(),
@@ -159,4 +160,21 @@ fn what_a_node_lacks_is_named_with_its_package() {
     assert_eq!(names, ["ceph-osd", "/dev/fuse", "fusermount3"]);
     assert!(missing.iter().all(|one| one.remedy.contains("n2")), "{missing:?}");
     assert_eq!(Ceph.missing(&node(1)), []);
+}
+
+#[test]
+fn mount_without_the_preload_library_has_no_cache() {
+    let library = std::path::PathBuf::from("/usr/lib/forebay/libforebay_ceph_preload.so");
+    let with = HostFacts { ceph_preload: Some(library.clone()), ..node(1) };
+    let plan = Ceph.plan(&request(1), &[with, node(2)]).expect("plan");
+    for step in &plan.steps {
+        let is_first = step.node == 0;
+        for file in step.files.iter().filter(|file| file.path.ends_with("ceph.conf")) {
+            assert_eq!(file.text.contains("client oc = false"), !is_first, "{}", file.text);
+        }
+        if step.role == Role::Mount {
+            let preload = step.environment.get("LD_PRELOAD").map(String::as_str);
+            assert_eq!(preload, is_first.then(|| library.to_str().expect("text")));
+        }
+    }
 }

@@ -59,6 +59,7 @@ fn node(name: &str) -> HostFacts {
         memory_available_bytes: 0,
         programs: BTreeMap::new(),
         forebay: "/forebay".into(),
+        ceph_preload: None,
         store: StoreFacts {
             name: "/s".to_owned(),
             directory: "/s".into(),

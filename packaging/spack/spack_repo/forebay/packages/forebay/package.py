@@ -59,6 +59,7 @@ class Forebay(MakefilePackage):
     sanity_check_is_file = [
         "bin/forebay",
         "lib/libdatawarp.so",
+        "lib/forebay/libforebay_ceph_preload.so",
         "lib/forebay/libforebay_pfsmodel_preload.so",
     ]
 
