@@ -142,6 +142,26 @@ def test_nothing_overrides_a_locked_key(settings):
     }
 
 
+def test_configured_engine_profile_is_looked_for_unless_an_option_names_another(settings):
+    settings.write(user="engine-profile = 'beeondd'\n")
+    settings.refused("there is no profile beeondd", "did you mean beeond?")
+    assert settings.shown()["engine-profile"]["value"] == "beeondd"
+    assert settings.job.run("--engine-profile", "beeond").returncode == 0
+
+
+def test_engine_profile_replaces_no_locked_engine_and_is_not_for_projects(settings):
+    settings.write(user="engine-profile = 'daos'\n", site="engine = 'ceph'\nlocked = ['engine']\n")
+    settings.refused(f"{settings.user}:1: engine-profile cannot be set: the site file locks engine")
+    settings.write(user="", site="", project="engine-profile = 'daos'\n")
+    settings.refused(f"{settings.project}:1: a project file cannot set engine-profile")
+
+
+def test_doctor_checks_the_machine_if_an_engine_is_only_configured(settings):
+    settings.write(user="engine = 'ceph'\n")
+    done = settings.job.command("doctor")
+    assert done.returncode == 0 and "A job here uses " in done.stdout, done
+
+
 def test_only_the_site_file_locks(settings):
     settings.write(user="locked = ['rate']\n")
     settings.refused("only the site file can lock keys")

@@ -51,11 +51,11 @@ def profile(bed, start=MAKE, stop=REMOVE, coherence="strict"):
     return file
 
 
-def run(bed, file, lines, *options, directive=""):
+def run(bed, file, lines, *options, directive="", words=()):
     script = bed.shared / "job.sh"
     script.write_text(JOB.format(lines=lines, profile=directive))
-    chosen = ["--profile", file] if file else []
-    return bed.run("n1", ["forebay", "run", "--nodes", "n1,n2", *chosen, *options, script], check=False)
+    chosen = ["--engine-profile", file] if file else []
+    return bed.run("n1", [*words, "forebay", "run", "--nodes", "n1,n2", *chosen, *options, script], check=False)
 
 
 def test_other_nodes_see_the_directory_of_the_job(bed, flash):
@@ -92,7 +92,7 @@ def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     file = profile(bed)
     stopped = f"echo $(hostname) >> {bed.shared}/stopped"
     file.write_text(f'{file.read_text()}\n[[stop]]\non = "every"\ncommand = "{stopped}"\n')
-    started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--profile", file, script])
+    started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--engine-profile", file, script])
     wait_until((bed.shared / "started").exists, 15, "the job", started)
     bed.kill("n1", "forebay run")
     bed.kill("n1", "job.sh")
@@ -121,7 +121,7 @@ def test_job_beyond_the_capacity_is_named_where_the_profile_sets_no_quota(bed, f
 
 
 def test_doctor_checks_the_promise_of_a_profile(bed, flash):
-    checked = bed.run("n1", ["forebay", "doctor", "--profile", profile(bed), "--nodes", "n1,n2"])
+    checked = bed.run("n1", ["forebay", "doctor", "--engine-profile", profile(bed), "--nodes", "n1,n2"])
     assert "flash on 2 nodes started" in checked.stdout
     assert "coherence" in checked.stdout
 
@@ -167,3 +167,14 @@ def test_directive_names_a_profile_and_the_command_line_another(bed, flash):
     assert run(bed, profile(bed), "true", directive=" profile=beeondd").returncode == 0
     lacks = run(bed, None, "true", directive=" profile=lod")
     assert "engine lod: node n1 lacks lod" in lacks.stderr
+
+
+def test_configured_profile_overrides_the_directive_with_a_warning(bed, flash):
+    words = ["env", f"FOREBAY_ENGINE_PROFILE={profile(bed)}"]
+    done = run(bed, None, "pwd -P", directive=" profile=lod", words=words)
+    assert done.returncode == 0, done.stderr
+    warning = f"profile=lod of the script has no effect: engine-profile is {bed.shared}/flash.toml (FOREBAY_ENGINE_PROFILE)"
+    assert warning in done.stderr
+    chosen = run(bed, profile(bed), "true", directive=" profile=lod")
+    assert chosen.returncode == 0 and "has no effect" not in chosen.stderr
+    assert run(bed, None, "true", "--engine", "cephh", words=words).returncode != 0, "an option overrides the variable"

@@ -83,7 +83,7 @@ def run(bed, file: pathlib.Path):
     profile.write_text(text)
     script = bed.shared / "job.sh"
     script.write_text(JOB)
-    words = ["forebay", "run", "--nodes", "n1,n2", "--profile", profile, "--coherence", "close_to_open", script]
+    words = ["forebay", "run", "--nodes", "n1,n2", "--engine-profile", profile, "--coherence", "close_to_open", script]
     return bed.run("n1", words, check=False)
 
 

@@ -53,6 +53,11 @@ pub fn is_of_file(key: &str) -> bool {
     current().get(key).is_some_and(|value| matches!(value.source, Source::File { .. }))
 }
 
+/// True if the value of the key comes from the command line.
+pub fn is_of_option(key: &str) -> bool {
+    current().get(key).is_some_and(|value| matches!(value.source, Source::Option(_)))
+}
+
 /// Values for the environment of the Python side: those that no project file can set, so that their order stays.
 pub fn variables_of_python() -> Vec<(String, String)> {
     variables(|setting| setting.scope == Scope::User)

@@ -106,9 +106,9 @@ fn verb(words: Vec<OsString>) -> i32 {
     }
 }
 
-/// Checks the machine or, with `--engine`, an engine on nodes.
+/// Checks the machine or, with `--engine`, an engine on nodes. A configured engine alone is no request for that.
 fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
-    let names_engine = nodes.engine.is_some() || nodes.profile.is_some();
+    let names_engine = ["engine", "engine-profile"].into_iter().any(configuration::is_of_option);
     if !names_engine && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
         return forebay_doctor::doctor(machine, configuration::store());
     }

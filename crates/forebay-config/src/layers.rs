@@ -1,11 +1,15 @@
 //! Puts the sources on top of each other.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
 use crate::file::ConfigFile;
 use crate::settings::{SETTINGS, Setting};
 use crate::sources::Sources;
 use crate::value::{Errors, Layer, Source, Value};
+
+/// Two keys for one choice: the value of the higher source counts alone.
+const ALTERNATIVES: [&str; 2] = ["engine", "engine-profile"];
 
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +71,31 @@ impl Configuration {
                 Err(message) => errors.add(format!("{name}: {message}")),
             }
         }
+        loaded.keep_one_alternative(&mut errors);
         if errors.messages.is_empty() { Ok(loaded) } else { Err(errors) }
+    }
+
+    fn keep_one_alternative(&mut self, errors: &mut Errors) {
+        let [Some(one), Some(other)] = ALTERNATIVES.map(|key| self.get(key)) else { return };
+        let (one, other) = (&one.source, &other.source);
+        let lower = match one.rank().cmp(&other.rank()) {
+            Ordering::Less => 0,
+            Ordering::Greater => 1,
+            Ordering::Equal => {
+                let [key, other_key] = ALTERNATIVES;
+                let message = format!("{key} ({one}) and {other_key} ({other}) exclude each other");
+                return errors.add_with_hint(message, "keep one of them".to_owned());
+            }
+        };
+        let (key, higher) = (ALTERNATIVES[lower], [other, one][lower]);
+        if let Some(place) = self.lock(key) {
+            let message = format!(
+                "{higher}: {} cannot be set: the site file locks {key} ({place})",
+                ALTERNATIVES[1 - lower]
+            );
+            return errors.add_with_hint(message, "leave it out".to_owned());
+        }
+        self.values.retain(|(other, _)| *other != key);
     }
 
     fn set(&mut self, setting: &'static Setting, value: Value, errors: &mut Errors) {
@@ -219,6 +247,25 @@ mod tests {
         let setting = Setting::find("rate").expect("a setting");
         assert!(same.option(setting, vec!["2MB".to_owned()]).is_err());
         assert!(same.option(setting, vec!["1MB".to_owned()]).is_ok());
+    }
+
+    #[test]
+    fn engine_and_its_profile_replace_each_other() {
+        let found = |site: &str, user: &str, variables: &[(&str, &str)]| {
+            let loaded = load(site, user, "", variables).expect("loaded");
+            ALTERNATIVES.map(|key| loaded.get(key).map(|value| value.words[0].clone()))
+        };
+        let (engine, profile) = ("engine = 'ceph'", "engine-profile = 'daos'");
+        let (ceph, daos) = (Some("ceph".to_owned()), Some("daos".to_owned()));
+        assert_eq!(found(engine, profile, &[]), [None, daos.clone()]);
+        assert_eq!(found(profile, engine, &[]), [ceph, None]);
+        assert_eq!(found("", engine, &[("FOREBAY_ENGINE_PROFILE", "daos")]), [None, daos]);
+        let both = load("", &format!("{engine}\n{profile}"), "", &[]).expect_err("both");
+        assert!(both.to_string().contains("user:1) and engine-profile ("), "{both}");
+        let site = format!("{engine}\nlocked = ['engine']");
+        let locked = load(&site, profile, "", &[]).expect_err("locked");
+        let text = "user:1: engine-profile cannot be set: the site file locks engine (";
+        assert!(locked.to_string().contains(text), "{locked}");
     }
 
     #[test]

@@ -118,6 +118,13 @@ pub const SETTINGS: &[Setting] = &[
         ..JOB
     },
     Setting {
+        key: "engine-profile",
+        allowed: "a name of a profile, or an absolute path of a profile's file",
+        about: "Named engine with options, in place of engine",
+        is_name: |text| !text.contains('/'),
+        ..PATH
+    },
+    Setting {
         key: "engine-root",
         allowed: "an absolute directory",
         default: "the engine of the system",

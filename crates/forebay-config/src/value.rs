@@ -50,6 +50,19 @@ pub enum Source {
     Option(String),
 }
 
+impl Source {
+    /// The higher rank overrides the lower one. All files of a layer, and all variables, have the same.
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Self::File { layer: Layer::Site, .. } => 0,
+            Self::File { layer: Layer::User, .. } => 1,
+            Self::File { layer: Layer::Project, .. } => 2,
+            Self::Variable(_) => 3,
+            Self::Option(_) => 4,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {

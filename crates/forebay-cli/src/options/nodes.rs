@@ -9,7 +9,7 @@ use forebay_job::NodeOptions;
 use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
 use forebay_terminal::{CliError, print_warning};
 
-use crate::profiles;
+use crate::{configuration, profiles};
 
 /// The nodes of a job, and the engine that gives them one namespace.
 #[derive(Debug, Args)]
@@ -25,7 +25,12 @@ pub struct NodeArguments {
     #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
     /// Named engine with options: a name from docs/reference/profiles.md, or a file [default: profile= of #DW jobdw]
-    #[arg(long, value_name = "NAME", conflicts_with = "engine")]
+    #[arg(
+        long = "engine-profile",
+        alias = "profile",
+        value_name = "NAME",
+        conflicts_with = "engine"
+    )]
     pub profile: Option<String>,
     /// Directory of an engine that forebay engine bundle wrote, on each node [default: the engine of the system]
     #[arg(long, value_name = "DIR")]
@@ -52,18 +57,22 @@ impl NodeArguments {
     /// # Errors
     /// If the nodes cannot be listed or reached, or this one is none of them.
     pub fn options(&self, of_directive: Option<&str>) -> Result<Option<NodeOptions>, CliError> {
-        let of_directive = of_directive.filter(|_| self.engine.is_none() && self.profile.is_none());
+        let is_chosen = self.engine.is_some() || self.profile.is_some();
         // Also without nodes: a wrong name on the command line is an error everywhere.
         let of_command = self.profile.as_deref().map(profiles::find).transpose()?;
         let Some(names) = self.names().map_err(CliError::new)? else {
-            if let Some(profile) = of_directive {
+            if let Some(profile) = of_directive.filter(|_| !is_chosen) {
                 print_warning(&format!("profile={profile} has no effect on one node"));
             }
             return Ok(None);
         };
-        let profile = match of_command {
-            Some(profile) => Some(profile),
-            None => of_directive.map(profiles::find).transpose()?,
+        let profile = match of_directive {
+            Some(name) if is_chosen => {
+                warn_of_setting(name);
+                of_command
+            }
+            Some(name) => Some(profiles::find(name)?),
+            None => of_command,
         };
         let names = local_first(names)?;
         let launcher = match &self.launcher {
@@ -104,6 +113,21 @@ impl NodeArguments {
                 )),
             },
             _ => Ok(None),
+        }
+    }
+}
+
+/// Says that a setting overrides the directive. An option does so as well, but whoever wrote it knows.
+fn warn_of_setting(of_directive: &str) {
+    for key in ["engine", "engine-profile"] {
+        if let Some(value) = configuration::current().get(key)
+            && !configuration::is_of_option(key)
+        {
+            print_warning(&format!(
+                "profile={of_directive} of the script has no effect: {key} is {} ({})",
+                value.words.join(" "),
+                value.source
+            ));
         }
     }
 }
