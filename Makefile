@@ -64,12 +64,12 @@ programs:
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(MAKE) -C replay BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
-	install -m 755 target/release/forebay $(BUILD)/bin/
-	install -m 755 target/release/libforebay_pfsmodel_preload.so target/release/libforebay_ceph_preload.so $(BUILD)/lib/forebay/
+	install -m 755 $(CARGO_TARGET_DIR)/release/forebay $(BUILD)/bin/
+	cd $(CARGO_TARGET_DIR)/release && install -m 755 libforebay_pfsmodel_preload.so libforebay_ceph_preload.so $(BUILD)/lib/forebay/
 	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines $(BUILD)/share/forebay/profiles
 	install -m 644 machines/*.toml $(BUILD)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(BUILD)/share/forebay/profiles/
-	install -m 755 target/release/libdatawarp.so $(BUILD)/lib/
+	install -m 755 $(CARGO_TARGET_DIR)/release/libdatawarp.so $(BUILD)/lib/
 	install -m 644 crates/forebay-capi/include/datawarp.h $(BUILD)/include/
 	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc
 	$(BUILD)/bin/forebay __man $(BUILD)/share/man/man1

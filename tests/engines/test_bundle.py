@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tarfile
@@ -44,6 +45,12 @@ def test_manifest_lists_all_files_and_licences(ceph_bundle):
     assert {"bin/ceph-mon", "bin/ceph-fuse", "lib/librados.so.2", "lib/libcephfs.so.2"} <= set(listed)
     assert {f"licences/{package}" for package in manifest["packages"]} <= set(listed)
     assert {"ceph-osd", "libc6", "librados2"} <= set(manifest["packages"])
+    # The licences of packages refer to these texts.
+    texts = re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", (directory / "licences" / "ceph-osd").read_text())
+    assert {"LGPL-2.1", "GPL-3"} <= set(texts)
+    assert {f"licences/common-licenses/{text}" for text in texts} <= set(listed)
+    asked = ["dpkg-query", "--show", "--showformat", "${source:Package} ${source:Version}", "librados2"]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout in manifest["sources"]
     assert (answer["files"], answer["bytes"]) == (len(listed), sum(size for size, _ in listed.values()))
     version = subprocess.run(["ceph-mon", "--version"], capture_output=True, text=True, check=True).stdout
     assert f"ceph version {manifest['version']} " in version

@@ -9,7 +9,7 @@ use forebay_host::files;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::dependencies::{libraries_of, packages_of};
+use crate::dependencies::{libraries_of, packages_of, sources_of};
 use crate::programs::{CLASSES, LIBRARIES, Missing, PLUGINS, PROGRAMS, Programs, program};
 
 /// The list in the bundle.
@@ -20,6 +20,8 @@ const COMMON: &str = "libceph-common.so.2";
 const PLUGIN_FOLDERS: [&str; 3] = ["erasure-code", "compressor", "crypto"];
 /// Where Debian keeps the licence of each package.
 const LICENCES: &str = "/usr/share/doc";
+/// Where Debian keeps the texts of licences to which those of packages refer.
+const COMMON_LICENCES: &str = "/usr/share/common-licenses";
 
 /// Why there is no bundle.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +83,8 @@ pub struct Manifest {
     pub architecture: String,
     /// The packages that the files are from; their licences are in `licences`.
     pub packages: Vec<String>,
+    /// The source package of each with its version. Who passes the bundle on must offer them.
+    pub sources: Vec<String>,
     /// All other files, sorted.
     pub files: Vec<BundledFile>,
 }
@@ -187,6 +191,13 @@ impl Bundle {
                 self.packages.push(package);
             }
         }
+        let common = Path::new(COMMON_LICENCES);
+        for name in files::names_in(common).unwrap_or_default() {
+            if let Ok(text) = files::real_path(&common.join(&name)) {
+                let at = format!("licences/common-licenses/{}", name.to_string_lossy());
+                self.sources.insert(at, text);
+            }
+        }
     }
 
     /// Writes the bundle to a new directory, whose parent exists. Leaves nothing if it fails or is stopped.
@@ -235,6 +246,7 @@ impl Bundle {
             version: self.version.clone(),
             architecture: std::env::consts::ARCH.to_owned(),
             packages: self.packages.clone(),
+            sources: sources_of(&self.packages),
             files: written,
         };
         let path = target.join(MANIFEST);

@@ -1,6 +1,6 @@
 //! The libraries that the loader would map for a program, and the packages that files are from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -53,6 +53,17 @@ pub(crate) fn packages_of(paths: &[PathBuf]) -> Vec<String> {
     // It fails if no package has one of the files, and still prints the others.
     let captured = process::run_captured(command, TIME_MAX, &|| true).ok().flatten();
     packages_in(&captured.map(|captured| captured.output).unwrap_or_default())
+}
+
+/// The source packages of Debian packages, each with its version.
+pub(crate) fn sources_of(packages: &[String]) -> Vec<String> {
+    let mut command = process::command("dpkg-query");
+    command.args(["--show", "--showformat", "${source:Package} ${source:Version}\n"]);
+    command.args(packages);
+    let captured = process::run_captured(command, TIME_MAX, &|| true).ok().flatten();
+    let output = captured.map(|captured| captured.output).unwrap_or_default();
+    let sources: BTreeSet<String> = output.lines().map(str::to_owned).collect();
+    sources.into_iter().collect()
 }
 
 fn packages_in(output: &str) -> Vec<String> {

@@ -29,8 +29,9 @@ pub enum EngineVerb {
     #[command(after_help = "Example:\n  forebay engine bundle\n  \
         forebay engine bundle --output /scratch/me/ceph\n\n\
         The bundle has the daemons, ceph-fuse, their libraries and plugins, the licence of each\n\
-        package, and manifest.json with sizes and checksums. It runs on other Linux systems of the\n\
-        same architecture, through the loader and the C library that it contains.")]
+        package, and manifest.json with sizes, checksums and source packages. It runs on other\n\
+        Linux systems of the same architecture, through the loader and the C library that it\n\
+        contains.")]
     Bundle(BundleArguments),
 }
 
