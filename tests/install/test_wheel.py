@@ -64,9 +64,13 @@ def test_python_runs_a_job_with_the_program_of_its_environment(environment, tmp_
     assert (done.returncode, done.stdout) == (0, "10 ended\n"), done.stderr
 
 
-def test_machine_files_and_manual_pages_are_installed(environment):
+def test_machine_files_profiles_and_manual_pages_are_installed(environment, tmp_path):
     done = run(environment, environment / "bin" / "forebay", "machines", "--json")
     assert str(environment / "share" / "forebay" / "machines") in done.stdout
+    script = PROJECT / "examples" / "first-job" / "job.sh"
+    profile = ["run", "--engine-profile", "none", script]
+    done = run(environment, environment / "bin" / "forebay", *profile, FOREBAY_STATE=str(tmp_path))
+    assert "hint: the profiles are beeond, " in done.stderr
     assert (environment / "share" / "man" / "man1" / "forebay-run.1").exists()
 
 
