@@ -79,7 +79,7 @@ class Forebay(MakefilePackage):
         return ["install-programs", f"PREFIX={self.prefix}"]
 
     def check(self):
-        """Not make test, which installs packages of the system; spack test run forebay runs a job."""
+        """Leave out make test: it installs packages of the system. See test_job."""
 
     @run_after("install", when="+python")
     def install_python(self):
