@@ -14,7 +14,7 @@ use forebay_host::messages::counted;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, system};
 use forebay_job::STAGE_OUT_INCOMPLETE;
-use forebay_mover::{CopyEvent, Error, KeepChanged, Transfer, carry_out};
+use forebay_mover::{CopyEvent, Error, Findings, KeepChanged, Plan, Transfer, carry_out};
 use forebay_staging::{StagingProgress, StagingSummary};
 use forebay_terminal::{
     CliError, Progress, print_error, print_error_line, print_hint, print_json, print_status,
@@ -88,19 +88,22 @@ fn start(arguments: &MoveArguments, is_out: bool) -> Result<i32, CliError> {
     let (staging, running) = StagingRecord::begin(request, &transfers)?;
     let progress = Progress::default();
     let is_stopped = || stops.count() > 0;
-    if let Err(error) = plan(&staging, &transfers, &progress, &is_stopped) {
-        if staging.journal.is_cancelled()? {
+    let findings = match plan(&staging, &transfers, &progress, &is_stopped) {
+        Ok(findings) => findings,
+        Err(error) if staging.journal.is_cancelled()? => {
             let hint = format!("to resume: forebay stage retry {}", staging.id);
             return Err(CliError::new(error.to_string()).with_hint(hint));
         }
-        staging.forget()?;
-        return Err(error.into());
-    }
+        Err(error) => {
+            staging.forget()?;
+            return Err(error.into());
+        }
+    };
     drop(running);
     if arguments.background {
         return start_in_background(staging, None, arguments.json);
     }
-    finish(staging, None, &progress, &is_stopped, arguments.json)
+    finish(staging, findings, None, &progress, &is_stopped, arguments.json)
 }
 
 fn plan(
@@ -108,21 +111,22 @@ fn plan(
     transfers: &[Transfer],
     progress: &Progress,
     is_stopped: &dyn Fn() -> bool,
-) -> Result<(), Error> {
-    let journal = &staging.journal;
-    journal.begin_plan()?;
+) -> Result<Findings, Error> {
+    let on_planned = |number| {
+        progress.found(number);
+        !is_stopped()
+    };
+    let plan = Plan::begin(&staging.journal, &on_planned)?;
     for transfer in transfers {
-        journal.plan_transfer(transfer, &|number| {
-            progress.found(number);
-            !is_stopped()
-        })?;
+        plan.add(transfer)?;
     }
-    journal.end_plan()
+    plan.end()
 }
 
 /// Carries out the staging. Removes its record if it is completed.
 fn finish(
     staging: StagingRecord,
+    findings: Findings,
     keep_changed: Option<KeepChanged>,
     progress: &Progress,
     is_stopped: &(dyn Fn() -> bool + Sync),
@@ -137,7 +141,7 @@ fn finish(
         CopyEvent::File => progress.arrived(direction),
     };
     let options = staging.request.options(&id, keep_changed);
-    let moved = carry_out(&staging.journal, &options, &on, is_stopped)?;
+    let moved = carry_out(&staging.journal, findings, &options, &on, is_stopped)?;
     let seconds = staging.began.elapsed().as_secs_f64();
     let staged = StagingSummary::new(&moved, &staging.journal, seconds);
     progress.staged(direction, &staged);
@@ -226,7 +230,8 @@ fn carry_out_in_background(id: &str, changed: bool, newer: bool) -> Result<i32, 
     let staging = open_by_id(id)?;
     let keep_changed = staging.request.keep_changed(newer).filter(|_| changed || newer);
     let options = staging.request.options(id, keep_changed);
-    let moved = carry_out(&staging.journal, &options, &|_| {}, &|| stops.count() > 0)?;
+    let findings = Findings::default(); // another process planned it
+    let moved = carry_out(&staging.journal, findings, &options, &|_| {}, &|| stops.count() > 0)?;
     store::prune_finished()?; // deferred to here, where the user does not wait for it
     Ok(if moved.counts.is_complete() { 0 } else { STAGE_OUT_INCOMPLETE })
 }
@@ -425,15 +430,15 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
     // A plan that is made again may have a later version of what this staging has copied.
     let newer_only = staging.journal.plans_again()?;
     let keep_changed = staging.request.keep_changed(newer_only).filter(|_| !retry.overwrite_newer);
-    {
+    let findings = {
         let _lock = staging.journal.lock()?;
-        staging.journal.retry(&|_| stops.count() == 0)?;
-    }
+        forebay_mover::retry(&staging.journal, &|_| stops.count() == 0)?
+    };
     if retry.background {
         return start_in_background(staging, keep_changed, retry.json);
     }
     let is_stopped = || stops.count() > 0;
-    finish(staging, keep_changed, &Progress::default(), &is_stopped, retry.json)
+    finish(staging, findings, keep_changed, &Progress::default(), &is_stopped, retry.json)
 }
 
 fn list(list: &List) -> Result<i32, CliError> {

@@ -2,7 +2,7 @@
 //! closures as arguments and no handles in its results, so a process on another node can serve it.
 //! Never decides when a job ends.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use forebay_directive::{Direction, Request};
 use forebay_engine::JobAllocation;
 use forebay_host::files;
 use forebay_host::process::StopRequests;
-use forebay_mover::{Error as MoverError, Journal, Number, RemoteCopiers};
+use forebay_mover::{Error as MoverError, Findings, Journal, Number, RemoteCopiers};
 use forebay_onclose::Drain;
 use forebay_record::{RecordFile, STAGE_IN, StagingOptions, UnsavedFiles, WriteFailures};
 use forebay_staging::{Roots, StageOut, Staging, StagingSummary, plan_in};
@@ -91,8 +91,16 @@ pub(crate) struct LocalNode<'a> {
     pub(crate) store_watch: &'a StoreWatch,
     /// Other nodes of the job, which help to copy.
     pub(crate) remotes: RemoteCopiers,
-    /// The planned stage-out, and the number of drained files whose metadata differ.
-    pub(crate) planned: RefCell<Option<(Journal, u64)>>,
+    pub(crate) planned: RefCell<Option<PlannedStageOut>>,
+}
+
+/// The planned stage-out of a node.
+pub(crate) struct PlannedStageOut {
+    journal: Journal,
+    /// Taken by the run.
+    findings: Cell<Findings>,
+    /// Drained files whose metadata differ.
+    drained_files: u64,
 }
 
 impl<'a> LocalNode<'a> {
@@ -134,7 +142,7 @@ impl<'a> LocalNode<'a> {
         &self,
         journal: &Journal,
         is_wanted: &(dyn Fn(&Path) -> bool + Sync),
-    ) -> Result<(), Error> {
+    ) -> Result<Findings, Error> {
         let (stages, roots) = (&self.request.stage_in, self.roots());
         let go_on = |_| self.stops.count() == 0;
         let as_named = &Path::to_owned;
@@ -172,13 +180,13 @@ impl Node for LocalNode<'_> {
         // A killed stage-in is not continued, so its journal may be removed with the job.
         let path = self.directory.join(STAGE_IN);
         let journal = Journal::open(&path)?;
-        self.plan_stage_in(&journal, &|target| scope.has(target))?;
+        let findings = self.plan_stage_in(&journal, &|target| scope.has(target))?;
         self.check_capacity_holds(&journal, scope)?;
         let failures = journal.failures(FAILURES_MAX)?;
         if !failures.is_empty() {
             return Err(Error::StageIn(failures));
         }
-        let staged = self.staging(Direction::In).carry_out(&journal, 0);
+        let staged = self.staging(Direction::In).carry_out(&journal, findings, 0);
         drop(journal);
         Journal::remove(&path)?;
         if self.stops.count() > 0 {
@@ -194,9 +202,10 @@ impl Node for LocalNode<'_> {
     fn plan_stage_out(&self, record: &RecordFile, ignored: IgnoredStops) -> Result<(), MoverError> {
         let go_on = |_| self.stops.count() <= ignored;
         match self.stage_out_lines().plan(record, &go_on) {
-            Ok(journal) => {
-                let drained = self.drain.map_or(0, |drain| drain.mark_arrived(&journal));
-                self.planned.replace(Some((journal, drained)));
+            Ok((journal, findings)) => {
+                let drained_files = self.drain.map_or(0, |drain| drain.mark_arrived(&journal));
+                let findings = Cell::new(findings);
+                self.planned.replace(Some(PlannedStageOut { journal, findings, drained_files }));
                 Ok(())
             }
             Err(error) => {
@@ -210,18 +219,18 @@ impl Node for LocalNode<'_> {
 
     fn outstanding(&self) -> Number {
         // The stage-out reports a journal that cannot be read.
-        let counts = self.planned.borrow().as_ref().map(|(journal, _)| journal.counts());
+        let counts = self.planned.borrow().as_ref().map(|planned| planned.journal.counts());
         counts.and_then(Result::ok).map(|counts| counts.open()).unwrap_or_default()
     }
 
     fn stage_out(&self, ignored: IgnoredStops) -> StagingSummary {
         let planned = self.planned.borrow();
-        let Some((journal, drained)) = planned.as_ref() else {
+        let Some(PlannedStageOut { journal, findings, drained_files }) = planned.as_ref() else {
             return StagingSummary::default();
         };
-        let mut staged = self.staging(Direction::Out).carry_out(journal, ignored);
-        staged.files += drained;
-        staged.unchanged_files += drained;
+        let mut staged = self.staging(Direction::Out).carry_out(journal, findings.take(), ignored);
+        staged.files += drained_files;
+        staged.unchanged_files += drained_files;
         if let Some(drain) = self.drain {
             drain.finish(Some(journal));
         }
@@ -238,11 +247,13 @@ impl Node for LocalNode<'_> {
             Some(unsaved)
         };
         match self.planned.borrow().as_ref() {
-            Some((journal, _)) => list(journal),
+            Some(planned) => list(&planned.journal),
             None => {
                 let lines = self.stage_out_lines();
-                let planned =
-                    Journal::in_memory().and_then(|journal| lines.plan_in(journal, &|_| true));
+                let planned = Journal::in_memory().and_then(|journal| {
+                    lines.plan_in(&journal, &|_| true)?;
+                    Ok(journal)
+                });
                 list(&planned.map_err(|error| warn(&error)).ok()?)
             }
         }

@@ -31,9 +31,8 @@ impl OpenWork for OpenStageOut<'_> {
     /// Counts unreadable work as one file, since it may hold data.
     fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding {
         let (mut files, mut bytes) = (0, 0);
-        let planned =
-            Journal::in_memory().and_then(|journal| self.current().plan_in(journal, &|_| go_on()));
-        let looked = planned.and_then(|journal| {
+        let looked = Journal::in_memory().and_then(|journal| {
+            self.current().plan_in(&journal, &|_| go_on())?;
             if let Some(drain) = self.drain {
                 drain.mark_arrived(&journal);
             }

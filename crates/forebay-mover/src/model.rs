@@ -1,9 +1,9 @@
 //! The data types of staging. They use neither SQLite nor threads.
 
-pub(crate) mod already_present;
 pub(crate) mod counts;
 pub(crate) mod failed_writes;
 pub(crate) mod failure;
+pub(crate) mod findings;
 pub(crate) mod found;
 pub(crate) mod item;
 pub(crate) mod leaf_size;

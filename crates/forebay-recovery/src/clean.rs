@@ -8,7 +8,9 @@ use forebay_engine::Place;
 use forebay_host::messages::Messages;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
-use forebay_mover::{Journal, KeepChanged, Planned, RemoteCopiers, State, Transfer, TransferKind};
+use forebay_mover::{
+    Findings, Journal, KeepChanged, Plan, Planned, RemoteCopiers, State, Transfer, TransferKind,
+};
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
 use forebay_record::{Phase, Record, RecordFile, StagingOptions, WriteFailures, load_pending};
@@ -207,7 +209,7 @@ fn drain(
     let go_on = &|_| stops.count() == 0;
     // Before the plan is made again: then nobody can tell what has arrived in an earlier version.
     let keep_changed_files = keep_changed(job, allocation.as_ref(), how)?;
-    let (journal, keep_changed) = match (&how.to, &allocation) {
+    let ((journal, findings), keep_changed) = match (&how.to, &allocation) {
         (Some(to), Some(allocation)) if files::status(allocation.root()).is_ok() => {
             if is_inside_allocation(allocation, to) {
                 return Err(Error::RescueInside(to.clone()));
@@ -230,7 +232,7 @@ fn drain(
         keep_changed,
         remotes: RemoteCopiers::default(),
     };
-    let staged = staging.carry_out(&journal, 0);
+    let staged = staging.carry_out(&journal, findings, 0);
     if !staged.failures.is_empty() && how.to.is_none() {
         let root = allocation.as_ref().map(Allocation::root);
         job.list_unsaved(&journal, root, None)?.1?;
@@ -261,19 +263,23 @@ fn keep_changed(
 }
 
 /// All that is in the namespaces goes below a directory, each under its name. The plan is made again each time.
-fn plan_rescue(allocation: &Allocation, to: &Path, on_planned: Planned) -> Result<Journal, Error> {
+fn plan_rescue(
+    allocation: &Allocation,
+    to: &Path,
+    on_planned: Planned,
+) -> Result<(Journal, Findings), Error> {
     let journal = Journal::in_memory()?;
-    journal.begin_plan()?;
+    let plan = Plan::begin(&journal, on_planned)?;
     for mode in [AccessMode::Striped, AccessMode::Private] {
         let source = allocation.namespace(mode.directory());
         if files::status(&source).is_ok() {
             let what = TransferKind::Directory;
             let transfer = Transfer { what, source, target: to.join(mode.directory()) };
-            journal.plan_or_record_failure(&transfer, on_planned)?;
+            plan.add_or_record_failure(&transfer)?;
         }
     }
-    journal.end_plan()?;
-    Ok(journal)
+    let findings = plan.end()?;
+    Ok((journal, findings))
 }
 
 /// Removes partial files elsewhere than in the job's allocation.

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use forebay_host::files::{self, Kind};
 use forebay_host::{priority, threads};
 use forebay_mover::{
-    CopyEvent, Error, Failure, Journal, Options, Transfer, TransferKind, carry_out,
+    CopyEvent, Error, FailedWrites, Failure, Journal, Options, Plan, Transfer, TransferKind,
+    carry_out,
 };
 
 use crate::state::{CopyResult, Shared};
@@ -72,10 +73,13 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
     let journal = Journal::in_memory()?;
     journal.exclude(&transfer(copy), &copy.left_out_of_source())?;
     let is_out = copy.direction == Direction::Out;
-    if is_out {
-        journal.set_failed_writes(shared.write_failures.incomplete_now());
-    }
-    journal.plan(&[transfer(copy)])?;
+    let failed_writes = match is_out {
+        true => shared.write_failures.incomplete_now(),
+        false => FailedWrites::default(),
+    };
+    let plan = Plan::begin(&journal, &|_| true)?.with_failed_writes(failed_writes);
+    plan.add(&transfer(copy))?;
+    let findings = plan.end()?;
     let mut persistent = shared.persistent.iter();
     let options = Options {
         workers: 1, // requests run in parallel, parts of one do not
@@ -90,9 +94,9 @@ fn copy(task: &Task, shared: &Shared) -> Result<CopyResult, Error> {
         CopyEvent::Bytes(bytes) => shared.pause(bytes, is_cancelled),
         CopyEvent::Reread(_) | CopyEvent::Skipped(_) => {}
     };
-    let moved = carry_out(&journal, &options, &on, &is_cancelled)?;
+    let moved = carry_out(&journal, findings, &options, &on, &is_cancelled)?;
     let mut failures = journal.failures(FAILURES_MAX)?;
-    failures.extend(journal.incomplete_files().into_iter().map(|file| Failure {
+    failures.extend(moved.incomplete.into_iter().map(|file| Failure {
         errno: Some(libc::EIO),
         ..Failure::new(file.source, "a write of it failed".to_owned())
     }));

@@ -5,7 +5,8 @@ use forebay_host::clock;
 use forebay_host::messages::Messages;
 use forebay_host::process::StopRequests;
 use forebay_mover::{
-    CopyEvent, Failure, Journal, KeepChanged, Options, RemoteCopiers, WriteMode, carry_out,
+    CopyEvent, Failure, Findings, Journal, KeepChanged, Options, RemoteCopiers, WriteMode,
+    carry_out,
 };
 use forebay_record::StagingOptions;
 
@@ -43,7 +44,12 @@ pub struct Staging<'a> {
 
 impl Staging<'_> {
     /// Copies the pending files of the journal. Stops when the number of stop requests exceeds `before`.
-    pub fn carry_out(&self, journal: &Journal, before: usize) -> StagingSummary {
+    pub fn carry_out(
+        &self,
+        journal: &Journal,
+        findings: Findings,
+        before: usize,
+    ) -> StagingSummary {
         let started = clock::now();
         let is_out = self.direction == Direction::Out;
         let options = Options {
@@ -68,7 +74,7 @@ impl Staging<'_> {
                 CopyEvent::Bytes(bytes) | CopyEvent::Skipped(bytes) => self.reporter.moved(bytes),
                 CopyEvent::Reread(_) | CopyEvent::File => {}
             };
-            carry_out(journal, &options, &on, &|| self.stops.count() > before)
+            carry_out(journal, findings, &options, &on, &|| self.stops.count() > before)
         });
         let seconds = started.elapsed().as_secs_f64();
         let staged = match moved {

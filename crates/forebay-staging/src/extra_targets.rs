@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{AccessMode, Stage};
 use forebay_host::files::{self, Kind};
-use forebay_mover::{Failure, Journal, Planned, Transfer, TransferKind};
+use forebay_mover::{Failure, Plan, Transfer, TransferKind};
 use forebay_store::Allocation;
 
 use crate::destination::destinations_of;
@@ -39,11 +39,10 @@ pub fn files_below(top: &Path) -> (Vec<PathBuf>, Vec<forebay_host::Error>) {
 /// # Errors
 /// If the journal cannot be written, or `on_planned` interrupted the planning.
 pub(crate) fn plan_extra_targets(
-    journal: &Journal,
+    plan: &Plan,
     elsewhere: &[DrainTarget],
     stages: &[Stage],
     allocation: &Allocation,
-    on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
     let striped = allocation.namespace(AccessMode::Striped.directory());
     for DrainTarget { directory, patterns, to, .. } in elsewhere {
@@ -51,14 +50,14 @@ pub(crate) fn plan_extra_targets(
         let patterns = match patterns.transpose() {
             Ok(patterns) => patterns,
             Err(reason) => {
-                journal.refuse(&Failure::new(to.clone(), reason))?;
+                plan.journal.refuse(&Failure::new(to.clone(), reason))?;
                 continue;
             }
         };
         let below = |path: &PathBuf| path.strip_prefix(directory).unwrap_or(path).to_owned();
         let (mut found, closed) = files_below(directory);
         for error in closed {
-            journal.refuse(&Failure::new(error.path.clone(), error.to_string()))?;
+            plan.journal.refuse(&Failure::new(error.path.clone(), error.to_string()))?;
         }
         found
             .retain(|path| patterns.as_ref().is_none_or(|patterns| patterns.are_for(&below(path))));
@@ -71,7 +70,7 @@ pub(crate) fn plan_extra_targets(
             }
             let what = TransferKind::FileToName;
             let transfer = Transfer { what, source, target };
-            journal.plan_or_record_failure(&transfer, on_planned)?;
+            plan.add_or_record_failure(&transfer)?;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use forebay_host::files;
-use forebay_mover::{Failure, Journal, Planned, Transfer, TransferKind, remove_parts_in};
+use forebay_mover::{Failure, Plan, Transfer, TransferKind, remove_parts_in};
 
 use crate::Roots;
 use forebay_record::{PendingStageOut, load_pending};
@@ -14,17 +14,16 @@ use forebay_record::{PendingStageOut, load_pending};
 /// # Errors
 /// If the journal cannot be written, or `on_planned` interrupted the planning.
 pub(crate) fn plan_requests(
-    journal: &Journal,
+    plan: &Plan,
     root: &Path,
     roots: &Roots,
-    on_planned: Planned,
 ) -> Result<(), forebay_mover::Error> {
     let open = match load_pending(root) {
         Ok(open) => open,
         Err(error) => {
             let mut failure = Failure::new(root.to_owned(), error.to_string());
             failure.remedy = error.hint();
-            return journal.refuse(&failure);
+            return plan.journal.refuse(&failure);
         }
     };
     let persistent = roots.persistent.iter().map(|(_, root)| root.as_path());
@@ -36,7 +35,7 @@ pub(crate) fn plan_requests(
         }
         if files::status(&request.inner).is_err_and(is_gone) {
             if !there.iter().any(|root| request.inner.starts_with(root)) {
-                journal.refuse(&Failure::new(request.inner.clone(), NOT_THERE.to_owned()))?;
+                plan.journal.refuse(&Failure::new(request.inner.clone(), NOT_THERE.to_owned()))?;
             }
             continue;
         }
@@ -48,8 +47,8 @@ pub(crate) fn plan_requests(
             source: request.inner.clone(),
             target: request.outer.clone(),
         };
-        journal.exclude(&transfer, &request.left_out)?;
-        journal.plan_or_record_failure(&transfer, on_planned)?;
+        plan.journal.exclude(&transfer, &request.left_out)?;
+        plan.add_or_record_failure(&transfer)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Direction, Stage};
-use forebay_mover::{Journal, Planned};
+use forebay_mover::{Findings, Journal, Plan, Planned};
 
 use crate::lines::{expanded, transfer};
 use crate::{Error, Roots};
@@ -23,8 +23,8 @@ pub fn plan_in(
     behind: &dyn Fn(&Path) -> PathBuf,
     on_planned: Planned,
     is_wanted: &(dyn Fn(&Path) -> bool + Sync),
-) -> Result<(), Error> {
-    journal.begin_plan()?;
+) -> Result<Findings, Error> {
+    let plan = Plan::begin(journal, on_planned)?;
     for asked in stages {
         let refused = |message: String| Error::Source {
             script: script.to_owned(),
@@ -35,8 +35,7 @@ pub fn plan_in(
         for stage in expanded(asked, Direction::In, behind).map_err(refused)? {
             let target = roots.path(&stage).map_err(refused)?;
             let source = behind(Path::new(&stage.pfs_path));
-            let added =
-                journal.plan_wanted(&transfer(&stage, source, target), on_planned, is_wanted);
+            let added = plan.add_wanted(&transfer(&stage, source, target), is_wanted);
             added.map_err(|error| match error {
                 error @ (forebay_mover::Error::Journal { .. }
                 | forebay_mover::Error::PlanInterrupted(_)) => error.into(),
@@ -44,5 +43,5 @@ pub fn plan_in(
             })?;
         }
     }
-    Ok(journal.end_plan()?)
+    Ok(plan.end()?)
 }

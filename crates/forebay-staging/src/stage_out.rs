@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{Direction, Stage};
 use forebay_host::files;
-use forebay_mover::{FailedWrites, Failure, Journal, Planned};
+use forebay_mover::{FailedWrites, Failure, Findings, Journal, Plan, Planned};
 use forebay_record::{DrainTarget, RecordFile, STAGE_OUT, has_pending};
 use forebay_store::Allocation;
 
@@ -45,11 +45,14 @@ impl StageOut<'_> {
         &self,
         recorded: &RecordFile,
         on_planned: Planned,
-    ) -> Result<Journal, forebay_mover::Error> {
+    ) -> Result<(Journal, Findings), forebay_mover::Error> {
         use forebay_mover::Error::{Host, Journal as Unusable};
         let next_to_record = recorded.journal();
-        let planned =
-            |path: &Path| Journal::open(path).and_then(|journal| self.plan_in(journal, on_planned));
+        let planned = |path: &Path| {
+            let journal = Journal::open(path)?;
+            let findings = self.plan_in(&journal, on_planned)?;
+            Ok((journal, findings))
+        };
         let inside = self.allocation.map(|own| own.root().join(STAGE_OUT));
         let Some(inside) = inside else {
             return planned(&next_to_record);
@@ -69,11 +72,10 @@ impl StageOut<'_> {
     /// If it cannot be written, or `on_planned` interrupted the planning.
     pub fn plan_in(
         &self,
-        journal: Journal,
+        journal: &Journal,
         on_planned: Planned,
-    ) -> Result<Journal, forebay_mover::Error> {
-        journal.set_failed_writes(self.failed_writes.clone());
-        journal.begin_plan()?;
+    ) -> Result<Findings, forebay_mover::Error> {
+        let plan = Plan::begin(journal, on_planned)?.with_failed_writes(self.failed_writes.clone());
         // Exclusions apply to requests of programs, not to a stage_out line with the same source and target.
         journal.clear_exclusions()?;
         journal.clear_cancel()?; // a cancellation applies to one attempt only
@@ -90,10 +92,7 @@ impl StageOut<'_> {
                 let inside = self.allocation.is_some_and(|own| is_inside_allocation(own, &target));
                 match self.roots.path(&stage) {
                     Ok(source) if !inside => {
-                        journal.plan_or_record_failure(
-                            &transfer(&stage, source, target),
-                            on_planned,
-                        )?;
+                        plan.add_or_record_failure(&transfer(&stage, source, target))?;
                     }
                     Ok(_) => {
                         journal.reject_permanently(&Failure::new(target, INSIDE.to_owned()))?
@@ -103,16 +102,11 @@ impl StageOut<'_> {
             }
         }
         if let Some(allocation) = self.allocation {
-            plan_extra_targets(&journal, &self.elsewhere, self.stages, allocation, on_planned)?;
-            plan_requests(&journal, allocation.root(), &self.roots, on_planned)?;
+            plan_extra_targets(&plan, &self.elsewhere, self.stages, allocation)?;
+            plan_requests(&plan, allocation.root(), &self.roots)?;
+            plan.reject_destinations(INSIDE, &|place| is_inside_allocation(allocation, place))?;
         }
-        if let Some(allocation) = self.allocation {
-            journal.reject_destinations(INSIDE, on_planned, &|place| {
-                is_inside_allocation(allocation, place)
-            })?;
-        }
-        journal.end_plan()?;
-        Ok(journal)
+        plan.end()
     }
 }
 

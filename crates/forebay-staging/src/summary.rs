@@ -61,7 +61,7 @@ impl StagingSummary {
             seconds,
             nodes: moved.nodes.clone(),
             shortages: moved.shortages.clone(),
-            incomplete: journal.incomplete_files(),
+            incomplete: moved.incomplete.clone(),
             failures: moved.failures.clone(),
         }
     }

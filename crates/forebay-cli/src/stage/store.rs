@@ -240,7 +240,7 @@ fn create_journal(
     transfers: &[Transfer],
 ) -> Result<Journal, Error> {
     let journal = Journal::open(path)?;
-    journal.begin_plan()?;
+    journal.begin_plan()?; // a kill before the plan leaves a journal that is not planned
     journal.record_request(transfers)?;
     // Last, since a journal without this entry counts as not begun.
     let text = serde_json::to_string(request).map_err(std::io::Error::other);

@@ -20,9 +20,10 @@ use crate::copy::task_queue::{BATCH_BYTES_MAX, BATCH_FILES_MAX, BATCH_FILES_MIN,
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::journal::directories::Unfinished;
-use crate::model::already_present::AlreadyPresent;
 use crate::model::counts::{Counts, Number};
+use crate::model::failed_writes::IncompleteFile;
 use crate::model::failure::Failure;
+use crate::model::findings::{AlreadyPresent, Findings};
 use crate::model::item::{Item, Step};
 use crate::model::leaf_size::LeafSize;
 use crate::model::options::{Options, Verify, WriteMode};
@@ -54,17 +55,20 @@ pub struct Moved {
     pub nodes: Vec<NodeShare>,
     /// File systems without room.
     pub shortages: Vec<Shortage>,
+    /// Files that may be incomplete, as far as this process planned them.
+    pub incomplete: Vec<IncompleteFile>,
     /// The run was stopped before its end.
     pub is_stopped: bool,
 }
 
-/// Copies everything in the journal that is not complete.
+/// Copies everything in the journal that is not complete. `findings` are those of the plan, if this process made it.
 ///
 /// # Errors
 /// Fails if the journal cannot be used or another process runs it. [`Moved::failures`] lists failed
 /// files.
 pub fn carry_out(
     journal: &Journal,
+    findings: Findings,
     options: &Options,
     on: &(dyn Fn(CopyEvent) + Sync),
     cancelled: &(dyn Fn() -> bool + Sync),
@@ -77,8 +81,8 @@ pub fn carry_out(
     let has_checksums = options.verify != Verify::Off;
     let cut = format!("{} {} {has_checksums}", system::boot_id()?, options.piece_bytes);
     journal.drop_stale_pieces(&cut)?;
-    let compared = journal.take_compared();
-    if compared.is_none() {
+    let Findings { already_present, incomplete } = findings;
+    if already_present.is_none() {
         journal.salvage_staged(&options.tag)?;
     }
     let stop = Stop::of(cancelled, journal.is_cancelled()?);
@@ -96,12 +100,13 @@ pub fn carry_out(
         // Without this thread the run cannot be cancelled by its journal.
         threads::spawn_scoped(scope, look).ok();
         let is_known =
-            compared.is_some() || journal.requeue_missing_targets(&|| stop.is_asked())?;
+            already_present.is_some() || journal.requeue_missing_targets(&|| stop.is_asked())?;
         // If files are left, the result shows the stop. Otherwise the run would finish the directories.
         if !is_known && journal.counts()?.open().files == 0 {
             return Err(Error::LookInterrupted(journal.path().to_owned()));
         }
-        move_all(journal, options, on, &stop, compared)
+        let moved = move_all(journal, options, on, &stop, already_present)?;
+        Ok(Moved { incomplete, ..moved })
     })
 }
 
@@ -110,12 +115,12 @@ fn move_all(
     options: &Options,
     on: On,
     stop: &Stop,
-    compared: Option<AlreadyPresent>,
+    already_present: Option<AlreadyPresent>,
 ) -> Result<Moved, Error> {
     let workers = options.workers.max(1);
     let mut run = CopyContext::new(journal, options, on, stop);
     // Before Forebay creates directories: that changes the stamps of parents and replaces missing ones.
-    run.commit_unchanged(compared)?;
+    run.commit_unchanged(already_present)?;
     // Before other changes, so that the counts can stay cached.
     let counts = journal.counts()?;
     if counts.is_open() {
@@ -150,21 +155,21 @@ fn move_all(
 impl CopyContext<'_> {
     /// Completes files that planning found unchanged: they need only a sync, if their directories
     /// are unchanged since. The program that wrote them may not have synced them.
-    fn commit_unchanged(&self, compared: Option<AlreadyPresent>) -> Result<(), Error> {
-        let Some(compared) = compared else {
+    fn commit_unchanged(&self, present: Option<AlreadyPresent>) -> Result<(), Error> {
+        let Some(present) = present else {
             return Ok(());
         };
         let sync = |directory: &PathBuf| {
             let opened = files::open_to_read(directory)?;
             files::sync_file_system(&opened, directory)
         };
-        let mut file_systems = compared.file_systems.values();
+        let mut file_systems = present.file_systems.values();
         // If a sync fails, the files are checked one by one and report the error.
         let is_wanted = !self.options.checksum
             && !self.is_stopped()
             && (!self.options.syncs() || file_systems.all(|directory| sync(directory).is_ok()));
         let mut others = Vec::new();
-        for (directory, stamp) in &compared.directories {
+        for (directory, stamp) in &present.directories {
             if !is_wanted || self.is_stopped() {
                 // No copy has begun: this only marks files as planned. A run that continues checks them.
                 return self.journal.reset_in_progress();
@@ -230,6 +235,7 @@ impl CopyContext<'_> {
             counts,
             nodes: self.by_node.into_inner().into_iter().map(share).collect(),
             shortages: journal.shortages()?,
+            incomplete: Vec::new(),
             is_stopped,
         })
     }

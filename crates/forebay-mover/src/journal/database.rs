@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use forebay_host::{files, filesystem};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
 
@@ -15,10 +15,7 @@ use crate::error::Error;
 
 use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
 use crate::journal::row_sums::{add_function, create_tables};
-use crate::model::already_present::AlreadyPresent;
 use crate::model::counts::Counts;
-use crate::model::failed_writes::{FailedWrites, IncompleteFile};
-use crate::model::version::Stamp;
 
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");
 
@@ -49,12 +46,6 @@ pub struct Journal {
     connection: Mutex<Connection>,
     path: PathBuf,
     pub(crate) counted: Mutex<Counted>,
-    /// Set if this process makes the first plan. Forebay then compares sources with destinations
-    /// and marks unchanged files as copied.
-    compared: Mutex<Option<AlreadyPresent>>,
-    /// Sources with a failed write, and those of them that were planned.
-    pub(crate) failed_writes: Mutex<Option<FailedWrites>>,
-    pub(crate) incomplete: Mutex<Vec<IncompleteFile>>,
     /// Its rows need no check.
     pub(crate) is_checked: AtomicBool,
 }
@@ -107,9 +98,6 @@ impl Journal {
             connection: Mutex::new(connection),
             path: path.to_owned(),
             counted: Mutex::default(),
-            compared: Mutex::default(),
-            failed_writes: Mutex::default(),
-            incomplete: Mutex::default(),
             is_checked: AtomicBool::new(path == Path::new(IN_MEMORY)),
         }
     }
@@ -168,7 +156,7 @@ impl Journal {
         &self.path
     }
 
-    /// Requests that a run of this journal stops or does not start. [`Journal::retry`] clears that.
+    /// Requests that a run of this journal stops or does not start. [`retry`](crate::retry) clears that.
     pub fn cancel(&self) -> Result<(), Error> {
         self.set_meta("cancelled", 1_i64)
     }
@@ -213,33 +201,6 @@ impl Journal {
     ) -> Result<T, Error> {
         // After a panic, SQLite rolls the transaction back.
         act(&mut self.connection.lock()).map_err(|error| Error::journal(&self.path, error))
-    }
-
-    /// Starts to compare sources with destinations, if the journal is empty.
-    pub(crate) fn begin_comparing(&self, is_empty: bool) {
-        *self.comparing() = is_empty.then(AlreadyPresent::default);
-    }
-
-    pub(crate) fn compares(&self) -> bool {
-        self.comparing().is_some()
-    }
-
-    pub(crate) fn has_compared(&self, directory: i64, target: &Path, stamp: Stamp) {
-        if let Some(compared) = &mut *self.comparing() {
-            let target = || target.to_owned();
-            let file_system = compared.file_systems.entry(stamp.device);
-            file_system.or_insert_with(target);
-            compared.directories.entry(directory).or_insert(stamp);
-        }
-    }
-
-    /// Returns the compared directories and forgets them: later they can differ.
-    pub(crate) fn take_compared(&self) -> Option<AlreadyPresent> {
-        self.comparing().take()
-    }
-
-    fn comparing(&self) -> MutexGuard<'_, Option<AlreadyPresent>> {
-        self.compared.lock()
     }
 }
 

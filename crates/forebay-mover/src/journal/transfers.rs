@@ -36,8 +36,8 @@ impl Journal {
         Ok(self.meta("generation")?.unwrap_or(0))
     }
 
-    /// Begins a plan. Returns whether the journal has no entries.
-    pub(crate) fn begin_generation(&self) -> Result<bool, Error> {
+    /// Marks the journal as not planned. Returns whether it has no entries.
+    pub fn begin_plan(&self) -> Result<bool, Error> {
         let generation = self.generation()? + 1;
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -64,7 +64,7 @@ impl Journal {
     }
 
     /// Ends a plan and deletes the rows that it does not contain.
-    pub fn end_plan(&self) -> Result<(), Error> {
+    pub(crate) fn end_plan(&self) -> Result<(), Error> {
         let generation = self.generation()?;
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -89,7 +89,12 @@ impl Journal {
         })
     }
 
-    pub(crate) fn has_refusals(&self) -> Result<bool, Error> {
+    /// Whether [`retry`](crate::retry) plans everything again.
+    pub fn plans_again(&self) -> Result<bool, Error> {
+        Ok(!self.is_planned()? || self.has_refusals()?)
+    }
+
+    fn has_refusals(&self) -> Result<bool, Error> {
         self.with(|connection| {
             let query = "SELECT 1 FROM refusal LIMIT 1";
             Ok(connection.query_row(query, [], |_| Ok(())).optional()?.is_some())

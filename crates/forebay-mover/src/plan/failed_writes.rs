@@ -4,26 +4,22 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use forebay_host::files::{self, Status};
+use parking_lot::Mutex;
 
-use crate::journal::database::Journal;
 use crate::model::failed_writes::{FAILED_WRITE_END, FailedWrites, IncompleteFile};
 use crate::model::version::is_same;
 
-impl Journal {
-    /// The sources with a failed write, for the plans that follow.
-    pub fn set_failed_writes(&self, failed: FailedWrites) {
-        *self.failed_writes.lock() = (!failed.is_empty()).then_some(failed);
-        self.incomplete.lock().clear();
-    }
+/// The sources with a failed write, and those of them that were planned.
+#[derive(Debug)]
+pub(crate) struct FailedSources {
+    pub(crate) failed: FailedWrites,
+    pub(crate) planned: Mutex<Vec<IncompleteFile>>,
+}
 
-    /// This journal, if sources have failed writes.
-    pub(crate) fn with_failed_writes(&self) -> Option<&Self> {
-        self.failed_writes.lock().is_some().then_some(self)
-    }
-
-    /// The planned files with a failed write, as far as this process planned them.
-    pub fn incomplete_files(&self) -> Vec<IncompleteFile> {
-        self.incomplete.lock().clone()
+impl FailedSources {
+    /// None if there is no failed write.
+    pub(crate) fn of(failed: FailedWrites) -> Option<Self> {
+        (!failed.is_empty()).then(|| Self { failed, planned: Mutex::default() })
     }
 
     /// The name that a file gets at its destination, if it is not the usual one.
@@ -33,8 +29,9 @@ impl Journal {
         target: &Path,
         status: &Status,
     ) -> Option<OsString> {
-        let failed = self.failed_writes.lock();
-        let failed = failed.as_ref().filter(|failed| failed.has(status))?;
+        if !self.failed.has(status) {
+            return None;
+        }
         // An equal file is what an earlier run of this staging copied there.
         let is_renamed =
             files::status_of_name(target).is_ok_and(|standing| !is_same(&standing, status));
@@ -44,10 +41,10 @@ impl Journal {
             name
         });
         let destination = name.as_ref().map(|name| target.with_file_name(name));
-        self.incomplete.lock().push(IncompleteFile {
+        self.planned.lock().push(IncompleteFile {
             source: source.to_owned(),
             destination: destination.unwrap_or_else(|| target.to_owned()),
-            is_recorded: failed.inodes.contains(&(status.device, status.inode)),
+            is_recorded: self.failed.inodes.contains(&(status.device, status.inode)),
             is_renamed,
         });
         name

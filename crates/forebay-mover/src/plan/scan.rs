@@ -8,11 +8,11 @@ use std::sync::mpsc::SendError;
 
 use forebay_host::files::Kind;
 
-use crate::journal::database::Journal;
 use crate::model::failure::Failure;
 use crate::model::found::Found;
 use crate::model::reason::remedy;
 use crate::model::transfer::Transfer;
+use crate::plan::failed_writes::FailedSources;
 use forebay_host::files::Directory;
 
 /// Rows of one portion, which the journal writes in one transaction.
@@ -32,7 +32,7 @@ struct PendingDirectory {
 
 struct TreeScan<'a> {
     /// None if no source has a failed write.
-    journal: Option<&'a Journal>,
+    failed: Option<&'a FailedSources>,
     is_wanted: IsWanted<'a>,
     /// Excluded sources, with all that is below them.
     left_out: BTreeSet<PathBuf>,
@@ -46,22 +46,15 @@ struct TreeScan<'a> {
 /// Sends the contents of a tree in portions, parents before children. Ends when the receiver is
 /// gone or `is_over` is set.
 pub(crate) fn walk_tree(
-    journal: &Journal,
+    failed: Option<&FailedSources>,
     transfer: &Transfer,
     is_wanted: IsWanted,
     left_out: BTreeSet<PathBuf>,
     is_over: &AtomicBool,
     give: &mut dyn FnMut(Vec<Found>) -> Sent,
 ) {
-    let mut scan = TreeScan {
-        journal: journal.with_failed_writes(),
-        is_wanted,
-        left_out,
-        rows: Vec::new(),
-        directories: 0,
-        is_over,
-        give,
-    };
+    let mut scan =
+        TreeScan { failed, is_wanted, left_out, rows: Vec::new(), directories: 0, is_over, give };
     let looked = scan.walk_tree(PendingDirectory {
         source: transfer.source.clone(),
         target: transfer.target.clone(),
@@ -105,8 +98,8 @@ impl TreeScan<'_> {
                 }),
                 Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
                 Ok(status) => {
-                    let beside = self.journal.and_then(|journal| {
-                        journal.name_beside(
+                    let beside = self.failed.and_then(|failed| {
+                        failed.name_beside(
                             &one.source.join(&name),
                             &one.target.join(&name),
                             &status,

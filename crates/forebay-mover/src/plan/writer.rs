@@ -1,5 +1,6 @@
 //! Writes a plan into the journal in short transactions: memory does not grow with the number of files.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +9,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, sync_channel};
 use crate::error::Error;
 use crate::journal::columns::bytes;
 use crate::journal::database::Journal;
+use crate::model::failed_writes::FailedWrites;
+use crate::model::findings::{AlreadyPresent, Findings};
 use crate::model::found::{Found, resolve};
 use crate::model::transfer::{Transfer, TransferKind};
 use crate::ownership::Owner;
 use crate::plan::compare::compare;
+use crate::plan::failed_writes::FailedSources;
 use crate::plan::scan::{IsWanted, walk_tree};
 use crate::stop::LOOK;
 use forebay_host::files::{self, parent_of};
@@ -25,95 +29,129 @@ pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
 /// Portions that a scan can be ahead of the writer.
 const AHEAD: usize = 4;
 
-/// One transfer that is being planned.
-struct PlanWriter<'a> {
-    journal: &'a Journal,
-    /// Numbers of each directory and its place in the journal.
-    written: Vec<(i64, i64)>,
-    generation: i64,
+/// A plan that is being made in a journal.
+pub struct Plan<'a> {
+    /// The journal.
+    pub journal: &'a Journal,
     on_planned: Planned<'a>,
+    generation: i64,
+    /// Set if sources are compared with destinations, and unchanged files marked as copied.
+    already_present: RefCell<Option<AlreadyPresent>>,
+    /// None if no source has a failed write.
+    failed: Option<FailedSources>,
 }
 
-impl Journal {
-    /// Plans exactly these transfers. Deletes earlier planned files that are not found again. Does
-    /// not copy unchanged files again.
+impl<'a> Plan<'a> {
+    /// Begins a plan. It deletes earlier planned files that are not found again, and does not copy unchanged files
+    /// again.
     ///
     /// # Errors
-    /// Fails if a source is missing or not of the stated kind, or the journal cannot be written.
-    /// Problems within a source are among [`Journal::failures`].
-    pub fn plan(&self, transfers: &[Transfer]) -> Result<(), Error> {
-        self.begin_plan()?;
-        for transfer in transfers {
-            self.add(transfer)?;
-        }
-        self.end_plan()
+    /// Fails if the journal cannot be written.
+    pub fn begin(journal: &'a Journal, on_planned: Planned<'a>) -> Result<Self, Error> {
+        journal.check_rows()?;
+        let is_empty = journal.begin_plan()?;
+        let already_present = RefCell::new(is_empty.then(AlreadyPresent::default));
+        Ok(Self { already_present, ..Self::extend(journal, on_planned)? })
     }
 
-    /// Begins a plan. The caller then adds transfers one by one.
-    pub fn begin_plan(&self) -> Result<(), Error> {
-        self.check_rows()?;
-        let is_empty = self.begin_generation()?;
-        self.begin_comparing(is_empty);
-        Ok(())
+    /// Adds to the plan that the journal has.
+    ///
+    /// # Errors
+    /// Fails if the journal cannot be read.
+    pub fn extend(journal: &'a Journal, on_planned: Planned<'a>) -> Result<Self, Error> {
+        let generation = journal.generation()?;
+        Ok(Self {
+            journal,
+            on_planned,
+            generation,
+            already_present: RefCell::default(),
+            failed: None,
+        })
     }
 
-    /// Scans the source of a transfer and adds it to the plan. A run copies what is new or changed.
+    /// These sources may be incomplete: no file at their destinations is replaced.
+    #[must_use]
+    pub fn with_failed_writes(self, failed: FailedWrites) -> Self {
+        Self { failed: FailedSources::of(failed), ..self }
+    }
+
+    /// Scans the source of a transfer and adds it. A run copies what is new or changed.
+    ///
+    /// # Errors
+    /// Fails if a source is missing or not of the stated kind, or the journal cannot be written, and with
+    /// [`Error::PlanInterrupted`] if `on_planned` stops it. Problems within a source are among [`Journal::failures`].
     pub fn add(&self, transfer: &Transfer) -> Result<(), Error> {
-        self.plan_transfer(transfer, &|_| true)
+        self.add_wanted(transfer, &|_| true)
     }
 
-    /// As [`Journal::add`]; calls `on_planned` during the scan.
+    /// As [`Plan::add`], for files and links whose targets `is_wanted` accepts.
     ///
     /// # Errors
-    /// As [`Journal::plan`], and [`Error::PlanInterrupted`] if `on_planned` stops it.
-    pub fn plan_transfer(&self, transfer: &Transfer, on_planned: Planned) -> Result<(), Error> {
-        self.plan_wanted(transfer, on_planned, &|_| true)
+    /// As [`Plan::add`].
+    pub fn add_wanted(&self, transfer: &Transfer, is_wanted: IsWanted) -> Result<(), Error> {
+        self.journal.keep_transfer(transfer, self.generation, None)?;
+        PlanWriter { plan: self, written: Vec::new() }.plan(transfer, is_wanted)
     }
 
-    /// As [`Journal::plan_transfer`], for files and links whose targets `is_wanted` accepts.
-    pub fn plan_wanted(
-        &self,
-        transfer: &Transfer,
-        on_planned: Planned,
-        is_wanted: IsWanted,
-    ) -> Result<(), Error> {
-        let generation = self.generation()?;
-        self.keep_transfer(transfer, generation, None)?;
-        let mut writer = PlanWriter { journal: self, written: Vec::new(), generation, on_planned };
-        writer.plan(transfer, is_wanted)
-    }
-
-    /// As [`Journal::plan_transfer`]. If the source itself is invalid, records that as a failure.
+    /// As [`Plan::add`]. If the source itself is invalid, records that as a failure.
     ///
     /// # Errors
     /// Fails if the journal cannot be written, or `on_planned` stopped it.
-    pub fn plan_or_record_failure(
-        &self,
-        transfer: &Transfer,
-        on_planned: Planned,
-    ) -> Result<(), Error> {
-        match self.plan_transfer(transfer, on_planned) {
+    pub fn add_or_record_failure(&self, transfer: &Transfer) -> Result<(), Error> {
+        match self.add(transfer) {
             Err(
                 error @ (Error::Host(_)
                 | Error::NoSource(_)
                 | Error::NotAFile(_)
                 | Error::NotADirectory(_)
                 | Error::IntoItself { .. }),
-            ) => {
-                let generation = self.generation()?;
-                self.keep_transfer(transfer, generation, Some(&error))
-            }
+            ) => self.journal.keep_transfer(transfer, self.generation, Some(&error)),
             added => added,
         }
     }
 
+    /// Rejects permanently what would go into such a directory, also through links or mounts.
+    ///
+    /// # Errors
+    /// Fails if the journal cannot be written, or `on_planned` stopped it.
+    pub fn reject_destinations(
+        &self,
+        reason: &str,
+        is_refused: &dyn Fn(&Path) -> bool,
+    ) -> Result<(), Error> {
+        for (place, path) in self.journal.places()? {
+            self.check_cancelled(0)?;
+            if is_refused(&path) {
+                self.journal.reject_place(place, reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the plan.
+    ///
+    /// # Errors
+    /// Fails if the journal cannot be written.
+    pub fn end(self) -> Result<Findings, Error> {
+        self.journal.end_plan()?;
+        let incomplete = self.failed.map(|failed| failed.planned.into_inner()).unwrap_or_default();
+        Ok(Findings { already_present: self.already_present.into_inner(), incomplete })
+    }
+
     /// Reports progress. Fails if the caller or the journal requests a stop.
-    pub(crate) fn check_cancelled(&self, on_planned: Planned, planned: u64) -> Result<(), Error> {
-        if on_planned(planned) && !self.is_cancelled()? {
+    fn check_cancelled(&self, planned: u64) -> Result<(), Error> {
+        if (self.on_planned)(planned) && !self.journal.is_cancelled()? {
             return Ok(());
         }
-        Err(Error::PlanInterrupted(self.path().to_owned()))
+        Err(Error::PlanInterrupted(self.journal.path().to_owned()))
     }
+}
+
+/// One transfer that is being planned.
+struct PlanWriter<'a> {
+    plan: &'a Plan<'a>,
+    /// Numbers of each directory and its place in the journal.
+    written: Vec<(i64, i64)>,
 }
 
 impl PlanWriter<'_> {
@@ -146,7 +184,10 @@ impl PlanWriter<'_> {
         if !is_wanted(&target) {
             return Ok(());
         }
-        if let Some(name) = self.journal.name_beside(&transfer.source, &target, &status) {
+        let failed = self.plan.failed.as_ref();
+        if let Some(name) =
+            failed.and_then(|failed| failed.name_beside(&transfer.source, &target, &status))
+        {
             target.set_file_name(name);
         }
         let directory = Found::directory(parent_of(&transfer.source), parent_of(&target), false);
@@ -167,7 +208,7 @@ impl PlanWriter<'_> {
         let is_directory = transfer.what == TransferKind::File
             && (bytes(target).ends_with(b"/")
                 || files::status(target).is_ok_and(|s| s.kind == Kind::Directory)
-                || self.journal.is_planned_directory(target)?);
+                || self.plan.journal.is_planned_directory(target)?);
         Ok(match transfer.source.file_name() {
             Some(name) if is_directory => target.join(name),
             _ => target.clone(),
@@ -183,16 +224,17 @@ impl PlanWriter<'_> {
                 target: transfer.target.clone(),
             });
         }
-        let owner = self.journal.compares().then(Owner::of_ours);
-        let left_out = self.journal.left_out(transfer)?;
+        let plan = self.plan;
+        let owner = plan.already_present.borrow().is_some().then(Owner::of_ours);
+        let left_out = plan.journal.left_out(transfer)?;
+        let failed = plan.failed.as_ref();
         let is_over = &AtomicBool::new(false);
-        let journal = self.journal;
         std::thread::scope(|scope| {
             let (give, mut found) = sync_channel(AHEAD);
             let excluded = left_out.clone();
             let look = move || {
                 let give = &mut |rows| give.send(rows);
-                walk_tree(journal, transfer, is_wanted, excluded, is_over, give);
+                walk_tree(failed, transfer, is_wanted, excluded, is_over, give);
             };
             let Ok(scan) = threads::spawn_scoped(scope, look) else {
                 return self.plan_tree_alone(transfer, is_wanted, left_out);
@@ -228,12 +270,12 @@ impl PlanWriter<'_> {
         left_out: BTreeSet<PathBuf>,
     ) -> Result<(), Error> {
         let mut written = Ok(());
-        let journal = self.journal;
+        let failed = self.plan.failed.as_ref();
         let write = &mut |rows: Vec<Found>| {
             written = self.write(&rows);
             written.as_ref().map_err(|_| SendError(Vec::new())).copied()
         };
-        walk_tree(journal, transfer, is_wanted, left_out, &AtomicBool::new(false), write);
+        walk_tree(failed, transfer, is_wanted, left_out, &AtomicBool::new(false), write);
         written
     }
 
@@ -241,9 +283,7 @@ impl PlanWriter<'_> {
         loop {
             match found.recv_timeout(LOOK) {
                 Ok(rows) => self.write(&rows)?,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.journal.check_cancelled(self.on_planned, 0)?
-                }
+                Err(RecvTimeoutError::Timeout) => self.plan.check_cancelled(0)?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
@@ -251,12 +291,17 @@ impl PlanWriter<'_> {
 
     pub(crate) fn write(&mut self, rows: &[Found]) -> Result<(), Error> {
         if rows.is_empty() {
-            return self.journal.check_cancelled(self.on_planned, 0);
+            return self.plan.check_cancelled(0);
         }
-        let there = self.journal.write_found(self.generation, &mut self.written, rows)?;
-        for (directory, target, stamp) in there {
-            self.journal.has_compared(directory, target, stamp);
+        let Plan { journal, generation, already_present, .. } = self.plan;
+        let compared = journal.write_found(*generation, &mut self.written, rows)?;
+        if let Some(present) = &mut *already_present.borrow_mut() {
+            for (directory, target, stamp) in compared {
+                let file_system = present.file_systems.entry(stamp.device);
+                file_system.or_insert_with(|| target.to_owned());
+                present.directories.entry(directory).or_insert(stamp);
+            }
         }
-        self.journal.check_cancelled(self.on_planned, rows.len() as u64)
+        self.plan.check_cancelled(rows.len() as u64)
     }
 }

@@ -155,7 +155,7 @@ pub(crate) fn is_same_file(source: &Path, target: &Path, found: &Status, wanted:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Transfer, TransferKind};
+    use crate::{Plan, Transfer, TransferKind};
 
     #[test]
     fn missing_or_different_target_is_undelivered() {
@@ -175,7 +175,8 @@ mod tests {
         let (what, source) = (TransferKind::Directory, from.clone());
         let target = to.clone();
         let transfer = Transfer { what, source, target };
-        journal.plan(&[transfer]).expect("planned");
+        let plan = Plan::begin(&journal, &|_| true).expect("begun");
+        plan.add(&transfer).and_then(|()| plan.end()).expect("planned");
         let missing = || {
             let mut found = Vec::new();
             let looked = journal.undelivered(&|| true, |one| found.push((one.source, one.bytes)));
@@ -215,7 +216,7 @@ mod tests {
         let status = files::status(&from.join("file")).expect("there");
         files::set_times(&to.join("named"), &status).expect("set");
         let journal = Journal::in_memory().expect("made");
-        journal.begin_plan().expect("begun");
+        let plan = Plan::begin(&journal, &|_| true).expect("begun");
         for (name, what) in [
             ("named", TransferKind::File),
             ("absent", TransferKind::File),
@@ -223,11 +224,11 @@ mod tests {
         ] {
             let (source, target) = (from.join(name), to.join(name));
             let transfer = Transfer { what, source, target };
-            journal.plan_or_record_failure(&transfer, &|_| true).expect("noted");
+            plan.add_or_record_failure(&transfer).expect("noted");
         }
         let refused = crate::Failure::new(from.join("refused"), "odd".to_owned());
         journal.refuse(&refused).expect("kept");
-        journal.end_plan().expect("planned");
+        plan.end().expect("planned");
         let missing = |limit: usize| {
             let found = std::cell::RefCell::new(Vec::new());
             let go_on = || found.borrow().len() < limit;
@@ -270,7 +271,8 @@ mod tests {
         let journal = Journal::in_memory().expect("made");
         let transfer =
             Transfer { what: TransferKind::File, source: source.clone(), target: target.clone() };
-        journal.plan(&[transfer]).expect("planned");
+        let plan = Plan::begin(&journal, &|_| true).expect("begun");
+        plan.add(&transfer).and_then(|()| plan.end()).expect("planned");
         let missing = || {
             let mut count = 0;
             let looked = journal.undelivered(&|| true, |_| count += 1);
@@ -298,17 +300,15 @@ mod tests {
         files::make_directories(&at("to"), 0o700).expect("made");
         files::make_directories(&at("inside"), 0o700).expect("made");
         let journal = Journal::in_memory().expect("made");
-        journal.begin_plan().expect("begun");
+        let plan = Plan::begin(&journal, &|_| true).expect("begun");
         for (from, to) in [("a", "to/x"), ("b", "to/x"), ("c", "inside/x")] {
             let transfer = Transfer { what: TransferKind::File, source: at(from), target: at(to) };
-            journal.plan_or_record_failure(&transfer, &|_| true).expect("noted");
+            plan.add_or_record_failure(&transfer).expect("noted");
         }
-        let refused =
-            journal.reject_destinations("odd", &|_| true, &|place| place.ends_with("inside"));
-        refused.expect("refused");
+        plan.reject_destinations("odd", &|place| place.ends_with("inside")).expect("refused");
         let other = crate::Failure::new(at("c"), "closed".to_owned());
         journal.refuse(&other).expect("kept");
-        journal.end_plan().expect("planned");
+        plan.end().expect("planned");
         let mut found = Vec::new();
         let looked =
             journal.undelivered(&|| true, |one| found.push((one.source, one.is_unrecoverable)));

@@ -1,11 +1,12 @@
 //! A stopped staging ends soon, reports the remaining files, and continues after a restart.
 
+use std::cell::Cell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use forebay_mover::{CopyEvent, Error, Options, State, carry_out};
+use forebay_mover::{CopyEvent, Error, Options, Plan, State};
 
-use crate::place::{Place, killed, mode, moved};
+use crate::place::{Place, carry_out, killed, mode, moved};
 
 const FILES: usize = 40;
 
@@ -58,11 +59,11 @@ fn stopped_check_of_delivered_files_is_not_taken_for_complete() {
 fn planning_stops_when_the_journal_is_cancelled() {
     let place = Place::filled(&[("a", FILES)]);
     let (journal, other) = (place.journal(), place.journal());
-    journal.begin_plan().expect("begun");
+    let plan = Plan::begin(&journal, &|_| true).expect("begun");
     other.cancel().expect("cancelled");
-    let planned = journal.add(&place.tree());
+    let planned = plan.add(&place.tree());
     assert!(matches!(planned, Err(Error::PlanInterrupted(_))));
-    journal.retry(&|_| true).expect("retried");
+    journal.retry().expect("retried");
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.files == FILES as u64);
 }
@@ -71,9 +72,12 @@ fn planning_stops_when_the_journal_is_cancelled() {
 fn check_of_destinations_can_be_stopped() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = place.journal();
-    journal.begin_plan().expect("begun");
-    journal.add(&place.tree()).expect("added");
-    let stopped = journal.reject_destinations("odd", &|_| false, &|_| true);
+    let goes_on = Cell::new(true);
+    let on_planned = |_| goes_on.get();
+    let plan = Plan::begin(&journal, &on_planned).expect("begun");
+    plan.add(&place.tree()).expect("added");
+    goes_on.set(false);
+    let stopped = plan.reject_destinations("odd", &|_| true);
     assert!(matches!(stopped, Err(Error::PlanInterrupted(_))));
     assert_eq!(journal.counts().expect("counts").all().files, FILES as u64);
 }
@@ -84,15 +88,15 @@ fn stopped_retry_is_repeated() {
     let place = Place::filled(&[("a", FILES)]);
     fs::rename(place.path("in"), place.path("away")).expect("moved");
     let journal = place.journal();
-    journal.begin_plan().expect("begun");
-    journal.plan_or_record_failure(&place.tree(), &|_| true).expect("noted");
-    journal.end_plan().expect("planned");
+    let plan = Plan::begin(&journal, &|_| true).expect("begun");
+    plan.add_or_record_failure(&place.tree()).expect("noted");
+    journal.end(plan).expect("planned");
     fs::rename(place.path("away"), place.path("in")).expect("moved");
-    let stopped = journal.retry(&|_| false);
+    let stopped = forebay_mover::retry(&journal, &|_| false);
     assert!(matches!(stopped, Err(Error::PlanInterrupted(_))));
     let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
     assert!(matches!(refused, Err(Error::PlanInterrupted(_))));
-    journal.retry(&|_| true).expect("retried");
+    journal.retry().expect("retried");
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.files == FILES as u64);
 }

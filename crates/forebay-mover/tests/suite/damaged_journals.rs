@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use forebay_mover::{Error, Journal, Options, carry_out};
+use forebay_mover::{Error, Journal, Options};
 
-use crate::place::{Place, killed, names};
+use crate::place::{OpenJournal, Place, carry_out, killed, names};
 
 /// Flips that are tried, spread evenly over the file.
 const FLIPS: usize = 150;
@@ -43,8 +43,8 @@ fn killed_half_way() -> Place {
 
 /// Continues as another process does.
 fn retry(journal: &Path) -> Result<bool, Error> {
-    let journal = Journal::open_existing(journal)?;
-    journal.retry(&|_| true)?;
+    let journal = OpenJournal::from(Journal::open_existing(journal)?);
+    journal.retry()?;
     let moved = carry_out(&journal, &options(), &|_| {}, &|| false)?;
     Ok(moved.failures.is_empty() && moved.counts.missing().files == 0)
 }

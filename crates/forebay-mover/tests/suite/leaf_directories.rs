@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, carry_out};
+use forebay_mover::{CopyEvent, Moved, Options, State, TransferKind};
 
-use crate::place::{Place, killed, mode, names, obey_modes, transfer};
+use crate::place::{OpenJournal, Place, carry_out, killed, mode, names, obey_modes, transfer};
 
 const FILES: usize = 20;
 
-fn planned(place: &Place, transfers: &[(&str, &str)]) -> Journal {
+fn planned(place: &Place, transfers: &[(&str, &str)]) -> OpenJournal {
     let of = |(source, target): &(&str, &str)| {
         transfer(TransferKind::Directory, &place.path(source), &place.path(target))
     };
@@ -133,7 +133,7 @@ fn file_that_takes_the_name_meanwhile_is_kept_and_a_failure() {
     assert_eq!(kept, "precious");
     fs::remove_file(place.path("out/a")).expect("removed");
     let journal = place.journal();
-    journal.retry(&|_| true).expect("ready");
+    journal.retry().expect("ready");
     let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
     assert!(done.counts.is_complete());
     assert_eq!(names(&place.path("out/a")).len(), FILES);
@@ -172,7 +172,7 @@ fn two_sources_for_one_directory_both_arrive() {
 }
 
 /// Simulates a kill after half of the files are copied.
-fn half_killed(place: &Place) -> Journal {
+fn half_killed(place: &Place) -> OpenJournal {
     let journal = place.planned();
     let copied = AtomicU64::new(0);
     let one = Options { workers: 1, ..Options::of("7") };
@@ -229,7 +229,7 @@ fn staging_directory_that_vanishes_is_not_delivered() {
         assert_eq!(there as u64, moved.files);
         assert_eq!(there + moved.failures.len(), FILES);
         let journal = place.journal();
-        journal.retry(&|_| true).expect("ready");
+        journal.retry().expect("ready");
         let done = carry_out(&journal, &Options::of("7"), &|_| {}, &|| false).expect("carried out");
         assert!(done.counts.is_complete());
         assert_eq!(names(&place.path("out/a")), names(&place.path("in/a")));

@@ -3,8 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use forebay_mover::{CopyEvent, Error, Journal, Moved, Options, Transfer, TransferKind, carry_out};
+use forebay_mover::{
+    CopyEvent, Error, Findings, Journal, Moved, Options, Plan, Transfer, TransferKind,
+};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 pub struct Place(tempfile::TempDir);
@@ -32,31 +35,85 @@ impl Place {
         self.0.path().join(name)
     }
 
-    pub fn journal(&self) -> Journal {
-        Journal::open(&self.path("journal")).expect("journal")
+    pub fn journal(&self) -> OpenJournal {
+        Journal::open(&self.path("journal")).expect("journal").into()
     }
 
     pub fn tree(&self) -> Transfer {
         transfer(TransferKind::Directory, &self.path("in"), &self.path("out"))
     }
 
-    pub fn planned(&self) -> Journal {
+    pub fn planned(&self) -> OpenJournal {
         let journal = self.journal();
         journal.plan(&[self.tree()]).expect("planned");
         journal
     }
 }
 
+/// A journal, and what its last plan found out for the run that follows.
+pub struct OpenJournal {
+    journal: Journal,
+    findings: Mutex<Findings>,
+}
+
+impl From<Journal> for OpenJournal {
+    fn from(journal: Journal) -> Self {
+        Self { journal, findings: Mutex::default() }
+    }
+}
+
+impl std::ops::Deref for OpenJournal {
+    type Target = Journal;
+
+    fn deref(&self) -> &Journal {
+        &self.journal
+    }
+}
+
+impl OpenJournal {
+    pub fn plan(&self, transfers: &[Transfer]) -> Result<(), Error> {
+        let plan = Plan::begin(&self.journal, &|_| true)?;
+        transfers.iter().try_for_each(|transfer| plan.add(transfer))?;
+        self.end(plan)
+    }
+
+    /// Ends a plan of this journal.
+    pub fn end(&self, plan: Plan) -> Result<(), Error> {
+        *self.findings.lock().expect("not poisoned") = plan.end()?;
+        Ok(())
+    }
+
+    pub fn retry(&self) -> Result<(), Error> {
+        *self.findings.lock().expect("not poisoned") =
+            forebay_mover::retry(&self.journal, &|_| true)?;
+        Ok(())
+    }
+}
+
+pub fn carry_out(
+    journal: &OpenJournal,
+    options: &Options,
+    on: &(dyn Fn(CopyEvent) + Sync),
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> Result<Moved, Error> {
+    let findings = std::mem::take(&mut *journal.findings.lock().expect("not poisoned"));
+    forebay_mover::carry_out(journal, findings, options, on, cancelled)
+}
+
 pub fn transfer(what: TransferKind, source: &Path, target: &Path) -> Transfer {
     Transfer { what, source: source.to_owned(), target: target.to_owned() }
 }
 
-pub fn moved(journal: &Journal, options: &Options) -> Moved {
+pub fn moved(journal: &OpenJournal, options: &Options) -> Moved {
     carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
 }
 
 /// Runs the journal and panics at an event, which simulates a kill.
-pub fn killed(journal: &Journal, options: &Options, is_then: &(dyn Fn(CopyEvent) -> bool + Sync)) {
+pub fn killed(
+    journal: &OpenJournal,
+    options: &Options,
+    is_then: &(dyn Fn(CopyEvent) -> bool + Sync),
+) {
     let on = |did| assert!(!is_then(did), "killed");
     let ended = carry_out(journal, options, &on, &|| false);
     assert!(matches!(ended, Err(Error::Panicked)), "it was to end half way");

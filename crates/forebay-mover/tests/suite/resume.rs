@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_mover::{
-    CopyEvent, Error, Journal, Options, State, Transfer, TransferKind, Verify, WriteMode, carry_out,
+    CopyEvent, Error, Journal, Options, Plan, State, Transfer, TransferKind, Verify, WriteMode,
 };
 
-use crate::place::{Place, killed, moved, names, obey_modes, transfer};
+use crate::place::{OpenJournal, Place, carry_out, killed, moved, names, obey_modes, transfer};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -46,7 +46,7 @@ fn one() -> Options {
 }
 
 /// Runs the journal in one thread and simulates a kill once this many bytes are copied.
-fn killed_after(journal: &Journal, bytes_max: u64) {
+fn killed_after(journal: &OpenJournal, bytes_max: u64) {
     let copied = AtomicU64::new(0);
     killed(journal, &one(), &|did| match did {
         CopyEvent::Bytes(bytes) => copied.fetch_add(bytes, Ordering::Relaxed) >= bytes_max,
@@ -55,7 +55,7 @@ fn killed_after(journal: &Journal, bytes_max: u64) {
 }
 
 /// Bytes copied in a run, without holes and unchanged data.
-fn copied_bytes(journal: &Journal, options: &Options) -> u64 {
+fn copied_bytes(journal: &OpenJournal, options: &Options) -> u64 {
     let copied = AtomicU64::new(0);
     let count = |did| {
         if let CopyEvent::Bytes(bytes) = did {
@@ -124,13 +124,14 @@ fn mode_is_repaired_where_the_content_is_equal() {
 fn one_file_is_delivered_again_and_again_into_an_open_journal() {
     let place = Place::new();
     let journal = place.journal();
+    let added = |transfer: &Transfer| Plan::extend(&journal, &|_| true)?.add(transfer);
     for version in ["one", "two, longer", "3"] {
         place.write("checkpoint", version);
-        journal.add(&place.file("checkpoint")).expect("added");
+        added(&place.file("checkpoint")).expect("added");
         assert_eq!(moved(&journal, &options()).files, 1);
         assert_eq!(place.out("checkpoint"), version.as_bytes());
         // No change: nothing to copy.
-        journal.add(&place.file("checkpoint")).expect("added");
+        added(&place.file("checkpoint")).expect("added");
         assert_eq!(moved(&journal, &options()).files, 0);
     }
 }
@@ -197,7 +198,7 @@ fn cancel_leaves_no_partial_file_and_retry_continues() {
     assert_eq!(place.parts(), 0);
     let reason = &stopped.failures[0].reason;
     assert!(reason.starts_with("staging was stopped: "), "{reason}");
-    journal.retry(&|_| true).expect("retried");
+    journal.retry().expect("retried");
     let done = moved(&journal, &options());
     assert!(!done.is_stopped && done.counts.is_complete());
     assert_eq!(done.counts.of(State::Placed).files, 3);
@@ -215,7 +216,7 @@ fn failure_is_reported_with_a_remedy_and_retried() {
     assert!(first.failures[0].remedy.is_some());
     assert_eq!(first.counts.of(State::Failed).files, 1);
     fs::remove_dir(place.path("out/x")).expect("rmdir");
-    journal.retry(&|_| true).expect("retried");
+    journal.retry().expect("retried");
     assert!(moved(&journal, &options()).counts.is_complete());
     assert_eq!(place.out("x"), b"x");
 }
@@ -224,13 +225,13 @@ fn failure_is_reported_with_a_remedy_and_retried() {
 fn source_created_later_is_found_by_retry() {
     let place = Place::new();
     let journal = place.journal();
-    journal.begin_plan().expect("begun");
-    journal.plan_or_record_failure(&place.file("late"), &|_| true).expect("noted");
-    journal.end_plan().expect("planned");
+    let plan = Plan::begin(&journal, &|_| true).expect("begun");
+    plan.add_or_record_failure(&place.file("late")).expect("noted");
+    journal.end(plan).expect("planned");
     let first = moved(&journal, &options());
     assert!(!first.counts.is_complete() && first.failures[0].reason.contains("does not exist"));
     place.write("late", "here");
-    journal.retry(&|_| true).expect("retried");
+    journal.retry().expect("retried");
     assert!(moved(&journal, &options()).counts.is_complete());
     assert_eq!(place.out("late"), b"here");
 }
@@ -240,12 +241,11 @@ fn interrupted_plan_is_made_again() {
     let place = Place::new();
     place.write("x", "x");
     let journal = place.journal();
-    journal.begin_plan().expect("begun");
-    let interrupted = journal.plan_transfer(&place.tree(), &|_| false);
+    let interrupted = Plan::begin(&journal, &|_| false).expect("begun").add(&place.tree());
     assert!(matches!(interrupted, Err(Error::PlanInterrupted(_))));
     let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
     assert!(matches!(refused, Err(Error::PlanInterrupted(_))));
-    journal.retry(&|_| true).expect("retried");
+    journal.retry().expect("retried");
     assert_eq!(moved(&journal, &options()).files, 1);
 }
 
@@ -339,7 +339,7 @@ fn tree_of_a_hundred_levels_arrives() {
 fn tree_is_not_staged_into_itself() {
     let place = Place::new();
     let inside = Transfer { target: place.path("in/deeper"), ..place.tree() };
-    assert!(matches!(place.journal().add(&inside), Err(Error::IntoItself { .. })));
+    assert!(matches!(place.journal().plan(&[inside]), Err(Error::IntoItself { .. })));
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn looping_or_replaced_source_is_reported() {
     std::os::unix::fs::symlink(&looping, &looping).expect("link");
     let transfer =
         Transfer { what: TransferKind::File, source: looping, target: place.path("out/") };
-    assert!(place.journal().add(&transfer).is_err());
+    assert!(place.journal().plan(&[transfer]).is_err());
 }
 
 #[test]

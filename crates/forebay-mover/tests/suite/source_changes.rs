@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use forebay_mover::{CopyEvent, Journal, Options, TransferKind, carry_out};
+use forebay_mover::{CopyEvent, Journal, Options, TransferKind};
 
-use crate::place::transfer;
+use crate::place::{OpenJournal, carry_out, transfer};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -21,8 +21,8 @@ fn age(path: &Path, time: SystemTime) {
     file.set_modified(time).expect("aged");
 }
 
-fn journal(source: &Path, target: &Path) -> Journal {
-    let journal = Journal::in_memory().expect("journal");
+fn journal(source: &Path, target: &Path) -> OpenJournal {
+    let journal = OpenJournal::from(Journal::in_memory().expect("journal"));
     let transfer = transfer(TransferKind::File, source, target);
     journal.plan(&[transfer]).expect("planned");
     journal

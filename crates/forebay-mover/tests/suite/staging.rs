@@ -5,9 +5,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, Verify, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, Verify};
 
-use crate::place::{killed, moved, names, transfer};
+use crate::place::{OpenJournal, carry_out, killed, moved, names, transfer};
 
 fn options() -> Options {
     Options { workers: 3, piece_bytes: 1 << 20, verify: Verify::End, ..Options::of("7") }
@@ -15,14 +15,15 @@ fn options() -> Options {
 
 /// A journal in a temporary directory, removed with it.
 struct Kept {
-    journal: Journal,
+    journal: OpenJournal,
     _directory: tempfile::TempDir,
 }
 
 /// A journal of transfers, each with kind, source and target.
 fn plan_of(transfers: &[(TransferKind, &Path, &Path)]) -> Kept {
     let directory = tempfile::tempdir().expect("tempdir");
-    let journal = Journal::open(&directory.path().join("journal")).expect("made");
+    let journal =
+        OpenJournal::from(Journal::open(&directory.path().join("journal")).expect("made"));
     let transfers: Vec<_> = transfers.iter().map(|&(w, s, t)| transfer(w, s, t)).collect();
     journal.plan(&transfers).expect("planned");
     Kept { journal, _directory: directory }
@@ -110,7 +111,8 @@ fn source_of_another_kind_is_refused() {
         (TransferKind::File, "/etc", "the source /etc is not a file"),
         (TransferKind::Directory, "/etc/passwd", "the source /etc/passwd is not a directory"),
     ] {
-        let refused = kept.journal.add(&transfer(what, Path::new(source), Path::new("/tmp/never")));
+        let refused =
+            kept.journal.plan(&[transfer(what, Path::new(source), Path::new("/tmp/never"))]);
         assert_eq!(refused.expect_err(expected).to_string(), expected);
     }
     assert_eq!(kept.journal.counts().expect("counted").all().files, 0);
@@ -297,7 +299,7 @@ fn counts_match_the_journal_after_any_change() {
     };
     assert_eq!(placed_and_open(), (0, 1));
     let other = Journal::open_existing(kept.journal.path()).expect("opened");
-    moved(&other, &options());
+    moved(&other.into(), &options());
     assert_eq!(placed_and_open(), (1, 0), "another process has staged it");
     add("y");
     let transfer = transfer(TransferKind::Directory, &source, &target);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::users;
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, carry_out};
+use forebay_mover::{CopyEvent, Journal, Moved, Options, Plan, State};
 
-use crate::place::Place;
+use crate::place::{OpenJournal, Place, carry_out};
 
 fn options() -> Options {
     Options { workers: 2, piece_bytes: 1 << 20, ..Options::of("7") }
@@ -38,14 +38,14 @@ impl Place {
         self.path("out").join(name)
     }
 
-    fn planned_again(&self) -> Journal {
+    fn planned_again(&self) -> OpenJournal {
         Journal::remove(&self.path("journal")).expect("removed");
         self.planned()
     }
 }
 
 /// The result of a run, and the number of copied bytes.
-fn moved(journal: &Journal, options: &Options) -> (Moved, u64) {
+fn moved(journal: &OpenJournal, options: &Options) -> (Moved, u64) {
     let (copied, passed) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |did| match did {
         CopyEvent::Bytes(bytes) => drop(copied.fetch_add(bytes, Ordering::Relaxed)),
@@ -87,7 +87,7 @@ fn staging_killed_after_its_plan_checks_targets_again() {
     drop(place.planned_again());
     fs::remove_file(place.target("a/3")).expect("removed");
     fs::write(place.target("c/4"), "another").expect("written");
-    let journal = Journal::open_existing(&place.path("journal")).expect("opened");
+    let journal = place.journal();
     let (again, copied) = moved(&journal, &options());
     assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 2));
     assert_eq!(copied, 2 * "a/3".len() as u64);
@@ -114,9 +114,12 @@ fn target_removed_after_the_scan_is_copied() {
 fn unchanged_file_at_a_rejected_destination_is_not_staged() {
     let place = tree();
     moved(&place.planned_again(), &options());
-    let journal = place.planned_again();
-    let refused = journal.reject_destinations("no", &|_| true, &|path| path.ends_with("c"));
-    refused.expect("refused");
+    Journal::remove(&place.path("journal")).expect("removed");
+    let journal = place.journal();
+    let plan = Plan::begin(&journal, &|_| true).expect("begun");
+    plan.add(&place.tree()).expect("added");
+    plan.reject_destinations("no", &|path| path.ends_with("c")).expect("refused");
+    journal.end(plan).expect("planned");
     let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
     assert_eq!((moved.unchanged_files, moved.failures.len()), (FILES - 12, 1));
 }

@@ -8,7 +8,7 @@ use forebay_host::close_watch::{Closed, is_closed};
 use forebay_host::files::{self, Kind, Status};
 use forebay_host::messages::Messages;
 use forebay_mover::{
-    CopyEvent, Failure, Journal, Options, Transfer, TransferKind, Verify, carry_out,
+    CopyEvent, Failure, Journal, Options, Plan, Transfer, TransferKind, Verify, carry_out,
 };
 use parking_lot::Mutex;
 
@@ -121,7 +121,8 @@ impl Copying<'_> {
             source: source.clone(),
             target: way.target.clone(),
         };
-        journal.plan(&[transfer]).map_err(told)?;
+        let plan = Plan::begin(&journal, &|_| true).map_err(told)?;
+        let findings = plan.add(&transfer).and_then(|()| plan.end()).map_err(told)?;
         // The plan reads the status of the source again, and the copy succeeds only if that status
         // has not changed. So the status must be that of the closed version.
         if !is_unchanged(closed).map_err(|error| refused(error.to_string()))? {
@@ -145,7 +146,7 @@ impl Copying<'_> {
             }
         };
         speed.inspect(|speed| speed.lock().begin(clock::now()));
-        let moved = carry_out(&journal, &options, &on, self.cancelled);
+        let moved = carry_out(&journal, findings, &options, &on, self.cancelled);
         speed.inspect(|speed| speed.lock().end(clock::now()));
         let moved = moved.map_err(told)?;
         match moved.failures.into_iter().next() {
