@@ -20,16 +20,27 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 
 # Fixtures that are expensive to make: one worker runs all tests of a module that has them.
-OF_A_MODULE = {"browser", "ceph_bundle", "ceph_cluster", "ran", "recorded_runs", "statistics", "btio"}
+OF_A_MODULE = {
+    "browser", "btio", "ceph_bundle", "ceph_cluster", "environment", "ran", "recorded_runs", "statistics",
+}  # fmt: skip
 
 
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
+    # Before pytest-xdist reads the groups.
     for item in items:
         names = set(item.fixturenames)
         if "cluster" in names:
             item.add_marker(pytest.mark.xdist_group("slurm"))
+        elif "engine_namespace" in names:
+            item.add_marker(
+                pytest.mark.xdist_group("namespace-{}-{}".format(*item.callspec.params["engine_namespace"]))
+            )
         elif OF_A_MODULE & names:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    yield
+    # After the shuffle: the longest begin first, so that no worker has one left when the others are done.
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="session")

@@ -223,6 +223,7 @@ def test_closed_terminal_does_not_lose_the_data(job):
     job.leaves_nothing()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("nobodys", [0o755], indirect=True)
 def test_unkillable_process_keeps_the_allocation(nobodys):
     foreign = another_users_program(nobodys.top)

@@ -22,8 +22,9 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="session", params=CASES)
 def engine_namespace(build, request):
+    """Of all tests; each uses names of its own in it."""
     name, count = request.param
     with nodes(count, build) as bed, namespace_of(bed, ENGINES[name]) as namespace:
         yield namespace

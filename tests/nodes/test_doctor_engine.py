@@ -27,6 +27,7 @@ def stores(bed):
     ]
 
 
+@pytest.mark.long
 def test_promises_are_checked_and_rates_are_measured(bed):
     done = bed.run("n1", doctor(bed, "--json"), user="ada", seconds=300, check=False)
     found = json.loads(done.stdout)

@@ -1,8 +1,11 @@
 """The example pipeline under Nextflow."""
 
+import pytest
+
 from support.workflows import SECONDS
 
 
+@pytest.mark.long
 def test_a_step_that_times_out_resumes(workflow, nextflow):
     workflow.slow_down_first_attempts()
     words = [*nextflow, "run", workflow.example / "nextflow" / "main.nf", "--seconds", SECONDS]

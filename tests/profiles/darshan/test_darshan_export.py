@@ -385,6 +385,7 @@ def test_export_of_a_real_run_agrees_with_the_log_of_darshan(run_btio, logs, cas
         assert back.hints.environment == recorded.hints.environment != {}
 
 
+@pytest.mark.long
 def test_darshan_parser_reads_the_log_of_a_real_run(run_btio, tmp_path):
     _, log = run_btio(HINTS["tuned"])
 
