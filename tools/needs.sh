@@ -81,6 +81,8 @@ test | bench)
     need librados2 has_library librados.so.2
     need libcephfs2 has_library libcephfs.so.2
     need fuse3 has_daemon fusermount3
+    # Layouts and quotas of CephFS.
+    need attr command -v setfattr
     ;;
 install)
     need python3-venv tools/install_python.sh

@@ -2,19 +2,22 @@
 
 use std::ffi::{CString, c_char, c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use forebay_host::files;
+use forebay_host::files::{self, Kind};
 use forebay_requests::{Answer, Name, Question};
 
+use crate::ceph_layout::CephLayout;
 use crate::query::{errno, name, path, query_job};
 use crate::{Refused, status, value};
 
-/// The number of servers: only the node itself.
+/// The number of servers of a plain directory: only the node itself.
 const WIDTH: c_int = 1;
 const FIRST: c_int = 0;
+/// The variables with the namespaces of a job that have a layout.
+const NAMESPACES: [&str; 2] = ["DW_JOB_STRIPED", "DW_PERSISTENT_STRIPED_"];
 
-/// The stripe size in bytes, and whether the layout can be set.
+/// The placement of a plain directory: the stripe size in bytes, and whether it can be set.
 fn layout(about: &Name) -> Refused<(c_int, bool)> {
     match query_job(&Question::Layout(about.clone()), about)? {
         Answer::Layout { stripe_bytes, may_be_set } => {
@@ -24,14 +27,65 @@ fn layout(about: &Name) -> Refused<(c_int, bool)> {
     }
 }
 
+/// The placement of an open file or directory.
+struct Placement {
+    stripe_bytes: c_int,
+    width: c_int,
+    may_be_set: bool,
+    ceph: Option<CephLayout>,
+}
+
+impl Placement {
+    fn of(fd: c_int) -> Refused<Self> {
+        let path = opened(fd)?;
+        let ceph = CephLayout::of(fd, &path).map_err(|error| errno(&error.source))?;
+        let answer = match layout(&Name::from(path.as_path())) {
+            // The job's socket is on its first node. The layout is visible on the others, too.
+            Err(refused) if refused == -libc::ENOTCONN && ceph.is_some() && is_in_job(&path) => {
+                (0, may_be_set(fd)?)
+            }
+            answer => answer?,
+        };
+        let (plain_bytes, may_be_set) = answer;
+        Ok(match ceph {
+            None => Self { stripe_bytes: plain_bytes, width: WIDTH, may_be_set, ceph: None },
+            Some(ceph) => Self {
+                stripe_bytes: c_int::try_from(ceph.unit_bytes).unwrap_or(c_int::MAX),
+                width: c_int::try_from(ceph.servers).unwrap_or(c_int::MAX),
+                may_be_set,
+                ceph: Some(ceph),
+            },
+        })
+    }
+}
+
 /// The path of an open file.
-fn opened(fd: c_int) -> Refused<Name> {
-    let link = Path::new("/proc/self/fd").join(fd.to_string());
-    match files::read_link(&link) {
-        Ok(path) => Ok(Name::from(path.as_path())),
+fn opened(fd: c_int) -> Refused<PathBuf> {
+    match files::read_link(&of_descriptor(fd)) {
+        Ok(path) => Ok(path),
         Err(error) if error.is_not_found() => Err(-libc::EBADF),
         Err(error) => Err(errno(&error.source)),
     }
+}
+
+/// A path that leads to an open file whatever its name.
+pub(crate) fn of_descriptor(fd: c_int) -> PathBuf {
+    Path::new("/proc/self/fd").join(fd.to_string())
+}
+
+/// Is the path in a striped namespace of the job?
+fn is_in_job(path: &Path) -> bool {
+    std::env::vars_os().any(|(name, value)| {
+        let name = name.to_string_lossy();
+        let is_namespace = name == NAMESPACES[0] || name.starts_with(NAMESPACES[1]);
+        is_namespace && files::real_path(Path::new(&value)).is_ok_and(|root| path.starts_with(root))
+    })
+}
+
+fn may_be_set(fd: c_int) -> Refused<bool> {
+    let status = files::status(&of_descriptor(fd)).map_err(|error| errno(&error.source))?;
+    let is_empty = status.kind == Kind::File && status.size_bytes == 0;
+    Ok(is_empty || status.kind == Kind::Directory)
 }
 
 /// See `datawarp.h`.
@@ -47,8 +101,9 @@ pub unsafe extern "C" fn dw_get_stripe_configuration(
         if into.iter().any(|pointer| pointer.is_null()) {
             return Err(-libc::EINVAL);
         }
-        let (bytes, _) = layout(&opened(fd)?)?;
-        for (into, value) in into.into_iter().zip([bytes, WIDTH, FIRST]) {
+        let placement = Placement::of(fd)?;
+        let values = [placement.stripe_bytes, placement.width, FIRST];
+        for (into, value) in into.into_iter().zip(values) {
             // SAFETY: not NULL, and the header requires a pointer to an int.
             unsafe { *into = value };
         }
@@ -56,7 +111,8 @@ pub unsafe extern "C" fn dw_get_stripe_configuration(
     })
 }
 
-/// See `datawarp.h`. Accepts only the existing values, because there is one server.
+/// See `datawarp.h`. A plain directory accepts only its own values, because there is one server. On CephFS
+/// the size can be set; a file is spread over all servers.
 #[unsafe(no_mangle)]
 pub extern "C" fn dw_set_stripe_configuration(
     fd: c_int,
@@ -64,10 +120,17 @@ pub extern "C" fn dw_set_stripe_configuration(
     stripe_width: c_int,
 ) -> c_int {
     status(|| {
-        let (bytes, may_be_set) = layout(&opened(fd)?)?;
-        match may_be_set && stripe_size == bytes && stripe_width == WIDTH {
-            true => Ok(()),
-            false => Err(-libc::EINVAL),
+        let placement = Placement::of(fd)?;
+        if !placement.may_be_set || stripe_width != placement.width {
+            return Err(-libc::EINVAL);
+        }
+        match placement.ceph {
+            None if stripe_size == placement.stripe_bytes => Ok(()),
+            None => Err(-libc::EINVAL),
+            Some(ceph) => {
+                let unit_bytes = u64::try_from(stripe_size).map_err(|_| -libc::EINVAL)?;
+                ceph.set(fd, unit_bytes)
+            }
         }
     })
 }

@@ -3,6 +3,7 @@
 //! are safe. Never prints, raises a signal, starts a thread or lets a panic reach the caller.
 #![allow(clippy::missing_safety_doc, clippy::similar_names)] // see the header for the pointers
 
+mod ceph_layout;
 mod failed;
 mod layout;
 mod query;

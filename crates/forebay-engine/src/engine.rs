@@ -11,6 +11,9 @@ use crate::host_facts::HostFacts;
 use crate::nodes_use::MOUNT;
 use crate::steps::EnginePlan;
 
+/// The attribute of a mount with the number of servers that its files are spread over, for libdatawarp.
+pub(crate) const SERVERS_ATTRIBUTE: &str = "user.forebay.servers";
+
 /// When a node sees what another node wrote.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

@@ -16,8 +16,9 @@ mod status;
 mod sync;
 
 pub use attributes::{
-    ExtendedAttribute, extended_attributes, remove_extended_attribute, set_extended_attribute,
-    set_mode, set_mode_of, set_owner_of, set_owner_of_name, set_times, set_times_of,
+    ExtendedAttribute, extended_attribute, extended_attributes, remove_extended_attribute,
+    set_extended_attribute, set_extended_attribute_of_path, set_mode, set_mode_of, set_owner_of,
+    set_owner_of_name, set_times, set_times_of,
 };
 pub use create::{
     make_directories, make_directory, make_file, make_hard_link, make_link, open_existing_rw,

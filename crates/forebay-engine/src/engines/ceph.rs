@@ -4,7 +4,7 @@
 mod cluster;
 mod settings;
 
-use crate::engine::{Coherence, Engine, EngineRequest, Missing, Promise};
+use crate::engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::EnginePlan;
 use cluster::Cluster;
@@ -84,11 +84,7 @@ impl Engine for Ceph {
                 nodes.len()
             ));
         }
-        if let Some(count) = request.layout.stripe_count {
-            return Err(format!(
-                "a stripe count of {count} is not offered: each file is spread over all nodes"
-            ));
-        }
+        check_layout(request.layout, nodes.len())?;
         if let Some(node) = nodes.iter().find(|node| nodes.len() > 1 && node.address.is_loopback())
         {
             return Err(format!(
@@ -104,6 +100,25 @@ impl Engine for Ceph {
             return Err("the data were in memory, and ended with the storage daemons".to_owned());
         }
         Ok(Cluster::new(request, nodes).restart())
+    }
+}
+
+/// Ceph's limits for a layout: a unit is a multiple of the first, and an object at most the second.
+const UNIT_BYTES: u64 = 64 << 10;
+const OBJECT_BYTES_MAX: u64 = 128 << 20;
+
+fn check_layout(layout: Layout, nodes: usize) -> Result<(), String> {
+    let Layout { stripe_unit_bytes: bytes, stripe_count } = layout;
+    if bytes == 0 || bytes % UNIT_BYTES != 0 || bytes > OBJECT_BYTES_MAX {
+        return Err(format!(
+            "stripe_bytes of {bytes} is not offered: write a multiple of {UNIT_BYTES}, at most {OBJECT_BYTES_MAX}"
+        ));
+    }
+    match stripe_count {
+        Some(count) if count as usize != nodes => Err(format!(
+            "a stripe count of {count} is not offered: each file is spread over all {nodes} nodes"
+        )),
+        _ => Ok(()),
     }
 }
 

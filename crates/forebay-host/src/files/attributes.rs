@@ -112,3 +112,22 @@ pub fn remove_extended_attribute(file: &File, path: &Path, name: &CStr) -> Resul
         removed => on(removed, "remove an extended attribute of", path),
     }
 }
+
+/// The value of an extended attribute that a path leads to; none if it or its file system has none of this name.
+pub fn extended_attribute(path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    let mut value = vec![0; VALUE_BYTES_MAX];
+    match rustix::fs::getxattr(path, name, &mut value[..]) {
+        Ok(length) => {
+            value.truncate(length);
+            Ok(Some(value))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(error) => on(Err(error), "read an extended attribute of", path),
+    }
+}
+
+/// Sets an extended attribute of what a path leads to.
+pub fn set_extended_attribute_of_path(path: &Path, name: &str, value: &[u8]) -> Result<()> {
+    let set = rustix::fs::setxattr(path, name, value, XattrFlags::empty());
+    on(set, "set an extended attribute of", path)
+}

@@ -8,7 +8,7 @@ use forebay_ceph::{Action, Actions, Connection, Key, Programs, Step as CephStep}
 use serde_json::{Map, Value, json};
 
 use super::settings;
-use crate::engine::EngineRequest;
+use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
 
@@ -182,12 +182,20 @@ impl<'a> Cluster<'a> {
         for server in 0..self.metadata_servers() {
             text += &key.keyring(&format!("mds.{}", Self::monitor_name(server)), &of_metadata);
         }
+        let names_of_mount = self.rights_of_mount();
         let of_mount = [
             ("mon", "allow r"),
             ("osd", "allow rw tag cephfs data=job"),
-            ("mds", "allow rw path=/allocation"),
+            ("mds", names_of_mount.as_str()),
         ];
         text + &self.key(true).keyring("client.job", &of_mount)
+    }
+
+    /// Mounts may set layouts (p) in the namespaces, but not the capacity, which is that of the directory above.
+    fn rights_of_mount(&self) -> String {
+        let namespaces = self.request.namespaces.iter();
+        let of_namespace = namespaces.map(|name| format!(", allow rwp path={ALLOCATION}/{name}"));
+        format!("allow rw path={ALLOCATION}{}", of_namespace.collect::<String>())
     }
 
     /// A step with the usual values.
@@ -431,7 +439,7 @@ impl<'a> Cluster<'a> {
         (self.nodes.len() * GROUPS_PER_DAEMON).next_power_of_two().max(GROUPS_MIN)
     }
 
-    fn allocation(&self) -> [Action; 3] {
+    fn allocation(&self) -> [Action; 4] {
         let (uid, gid) = self.request.owner;
         // Each unit is an object of its own, so a file is spread over all storage daemons. With a stripe count
         // above 1 the metadata server finds a wrong size for a file whose writer died: up to a stripe too much,
@@ -448,6 +456,7 @@ impl<'a> Cluster<'a> {
                 format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes}"),
             ),
             set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
+            set(SERVERS_ATTRIBUTE, self.nodes.len().to_string()),
         ]
     }
 

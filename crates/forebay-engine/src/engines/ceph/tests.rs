@@ -118,6 +118,16 @@ fn keys_are_in_private_files_and_in_no_command_line() {
 }
 
 #[test]
+fn mounts_may_set_layouts_but_not_the_capacity() {
+    let steps = steps(1, 2);
+    let keyring =
+        steps.iter().flat_map(|step| &step.files).find(|file| file.path.ends_with("keyring"));
+    let (_, mount) = keyring.and_then(|file| file.text.split_once("[client.job]")).expect("key");
+    let rights = "allow rw path=/allocation, allow rwp path=/allocation/striped\"";
+    assert!(mount.contains(rights), "{mount}");
+}
+
+#[test]
 fn mounts_come_last_and_stop_first() {
     let steps = steps(1, 2);
     let first = steps.iter().position(|step| step.role == Role::Mount).expect("mount");
@@ -128,10 +138,14 @@ fn mounts_come_last_and_stop_first() {
 fn requests_that_cannot_be_kept_are_named() {
     let all: Vec<_> = (1..=2).map(node).collect();
     let wide = Layout { stripe_count: Some(3), ..Layout::default() };
+    let odd = Layout { stripe_unit_bytes: 100_000, ..Layout::default() };
+    let large = Layout { stripe_unit_bytes: 256 << 20, ..Layout::default() };
     for (request, nodes, part) in [
         (request(3), &all[..], "redundancy of 3"),
         (request(2), &all[..1], "needs two nodes"),
         (EngineRequest { layout: wide, ..request(1) }, &all[..], "stripe count of 3"),
+        (EngineRequest { layout: odd, ..request(1) }, &all[..], "a multiple of 65536"),
+        (EngineRequest { layout: large, ..request(1) }, &all[..], "at most 134217728"),
     ] {
         let error = Ceph.plan(&request, nodes).expect_err(part);
         assert!(error.contains(part), "{error}");

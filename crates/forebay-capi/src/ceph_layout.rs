@@ -1,0 +1,93 @@
+//! The layout of files and directories on CephFS, which the client shows as extended attributes. A file system
+//! without them has no such layout.
+
+use std::ffi::c_int;
+use std::path::Path;
+
+use forebay_host::files::{self, Kind};
+
+use crate::Refused;
+use crate::layout::of_descriptor;
+use crate::query::errno;
+
+/// CephFS accepts multiples of the first. Storage daemons accept objects of at most the second.
+const UNIT_BYTES: u64 = 64 << 10;
+const OBJECT_BYTES_MAX: u64 = 128 << 20;
+/// The engine ceph notes the number of its storage daemons at its mount.
+const SERVERS: &str = "user.forebay.servers";
+
+/// A layout in effect.
+pub(crate) struct CephLayout {
+    /// Bytes that are next to each other on one server.
+    pub unit_bytes: u64,
+    /// The number of servers that a file is spread over at most.
+    pub servers: u64,
+    /// CephFS's own count of objects that a file is written to in turn.
+    stripe_count: u64,
+    kind: Kind,
+}
+
+impl CephLayout {
+    /// The layout of an open file, or that which a directory gives to new files; none on another file system.
+    pub(crate) fn of(fd: c_int, path: &Path) -> forebay_host::Result<Option<Self>> {
+        let descriptor = of_descriptor(fd);
+        let kind = files::status(&descriptor)?.kind;
+        let found = match kind {
+            Kind::File => read(&descriptor, "ceph.file.layout")?,
+            // A directory without a layout of its own has that of the nearest directory above.
+            Kind::Directory => match read(&descriptor, "ceph.dir.layout")? {
+                None => above(path, |directory| read(directory, "ceph.dir.layout"))?,
+                own => own,
+            },
+            _ => None,
+        };
+        let Some((unit_bytes, stripe_count)) = found else { return Ok(None) };
+        let servers = above(path, |directory| number(directory, SERVERS))?;
+        let servers = servers.unwrap_or(stripe_count);
+        Ok(Some(Self { unit_bytes, servers, stripe_count, kind }))
+    }
+
+    /// Sets the unit of an empty file or a directory. Each unit is an object of its own.
+    pub(crate) fn set(&self, fd: c_int, unit_bytes: u64) -> Refused<()> {
+        if unit_bytes == 0 || unit_bytes % UNIT_BYTES != 0 || unit_bytes > OBJECT_BYTES_MAX {
+            return Err(-libc::EINVAL);
+        }
+        let name = match self.kind {
+            Kind::Directory => "ceph.dir.layout",
+            _ => "ceph.file.layout",
+        };
+        let count = self.stripe_count;
+        let layout =
+            format!("stripe_unit={unit_bytes} stripe_count={count} object_size={unit_bytes}");
+        files::set_extended_attribute_of_path(&of_descriptor(fd), name, layout.as_bytes())
+            .map_err(|error| errno(&error.source))
+    }
+}
+
+/// Unit and count of a layout.
+fn read(path: &Path, layout: &str) -> forebay_host::Result<Option<(u64, u64)>> {
+    let unit_bytes = number(path, &format!("{layout}.stripe_unit"))?;
+    let stripe_count = number(path, &format!("{layout}.stripe_count"))?;
+    Ok(unit_bytes.zip(stripe_count))
+}
+
+/// What the nearest directory above a path has.
+fn above<T>(
+    path: &Path,
+    read: impl Fn(&Path) -> forebay_host::Result<Option<T>>,
+) -> forebay_host::Result<Option<T>> {
+    for directory in path.ancestors().skip(1) {
+        match read(directory) {
+            Ok(None) => {}
+            // Directories outside of the job may be closed to it.
+            Err(_) => return Ok(None),
+            found => return found,
+        }
+    }
+    Ok(None)
+}
+
+fn number(path: &Path, name: &str) -> forebay_host::Result<Option<u64>> {
+    let value = files::extended_attribute(path, name)?;
+    Ok(value.and_then(|value| String::from_utf8(value).ok()?.trim().parse().ok()))
+}

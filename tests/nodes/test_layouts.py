@@ -1,0 +1,121 @@
+"""Layouts on CephFS: what `dw_get_stripe_configuration` reports and `dw_set_stripe_configuration` sets, on each node of
+a job with the engine ceph."""
+
+import errno
+
+import pytest
+
+from support.bed_files import BUILD
+from support.node_jobs import STRIPED, node_job
+from support.nodes import nodes
+
+INVALID = str(-errno.EINVAL)
+MIB = 1 << 20
+#: Without the library of this build in its path, the program takes that of the machine.
+ASK = f'ask() {{ LD_LIBRARY_PATH={BUILD}/lib {BUILD}/tests/capi/ask "$@"; }}\n'
+ELSEWHERE = (
+    'elsewhere() { ssh n2 "FOREBAY_REQUESTS=$FOREBAY_REQUESTS DW_JOB_STRIPED=$DW_JOB_STRIPED '
+    f'LD_LIBRARY_PATH={BUILD}/lib {BUILD}/tests/capi/ask $*"; }}\n'
+)
+
+
+@pytest.fixture(scope="module")
+def some_nodes(build):
+    with nodes(2, build, 1 << 30) as bed:
+        yield bed
+
+
+@pytest.fixture
+def bed(some_nodes):
+    """Nothing is left on it after the test."""
+    yield some_nodes
+    some_nodes.wait_until_clean(10)
+
+
+def lines(bed, name: str, body: str, *options) -> list[str]:
+    """What the script of a job prints."""
+    head = f"{STRIPED}\n{ASK}{ELSEWHERE}S=$DW_JOB_STRIPED\ncd $S || exit\n"
+    job = node_job(bed, head + body, *options, name=name)
+    printed = job.run().stdout.splitlines()
+    assert job.left() == []
+    return printed
+
+
+def layout(unit: int) -> str:
+    """What CephFS itself says of a file."""
+    return f"stripe_unit={unit} stripe_count=1 object_size={unit} pool=data"
+
+
+def of_unit(unit: int) -> str:
+    """What the library says: no error, the size, two servers, the first."""
+    return f"0 {unit} 2 0"
+
+
+def test_layout_of_directory_and_file_is_set_and_reported_on_each_node(bed):
+    printed = lines(
+        bed,
+        "set",
+        f"""ask stripes $S; elsewhere stripes $S
+mkdir small; ask set-stripes small 65536 2; ask stripes small; elsewhere stripes $S/small
+touch small/a; getfattr --only-values -n ceph.file.layout small/a; echo
+mkdir small/below; elsewhere stripes $S/small/below
+touch large; elsewhere set-stripes $S/large {4 * MIB} 2; ask stripes large
+dd if=/dev/urandom of=small/a bs=100000 count=5 status=none
+cmp small/a <(ssh n2 cat $S/small/a) && echo equal""",
+    )
+    assert printed == [
+        *[of_unit(MIB)] * 2,
+        "0",
+        *[of_unit(65536)] * 2,
+        layout(65536),
+        of_unit(65536),
+        "0",
+        of_unit(4 * MIB),
+        "equal",
+    ]
+
+
+def test_layout_that_cannot_be_kept_is_refused(bed):
+    refused = lines(
+        bed,
+        "refuse",
+        f"""touch empty; echo 1 >full
+ask set-stripes empty {MIB} 1; ask set-stripes empty {MIB} 3; ask set-stripes empty 100000 2
+ask set-stripes empty 0 2; ask set-stripes empty -65536 2; ask set-stripes empty {256 * MIB} 2
+ask set-stripes full {MIB} 2; elsewhere set-stripes $S/full {MIB} 2
+elsewhere stripes /tmp; ask stripes empty""",
+    )
+    assert refused == [*[INVALID] * 8, f"{-errno.ENOTCONN} -1 -1 -1", f"0 {MIB} 2 0"]
+
+
+def test_user_of_the_mount_sets_layouts_and_not_the_capacity(bed):
+    printed = lines(
+        bed,
+        "capacity",
+        """setfattr -n ceph.dir.layout.stripe_unit -v 131072 $S/.. 2>&1 | sed 's/.*: //'
+for value in 0 10737418240; do setfattr -n ceph.quota.max_bytes -v $value $S/.. 2>&1 | sed 's/.*: //'; done
+getfattr --only-values -n ceph.quota.max_bytes $S/..; echo""",
+    )
+    assert printed == ["Permission denied"] * 3 + [str(64 * MIB)]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ("stripe_bytes = 262144\nstripe_count = 2", None),
+        ("stripe_bytes = 100000", "a multiple of 65536"),
+        ("stripe_count = 1", "a stripe count of 1 is not offered: each file is spread over all 2 nodes"),
+    ],
+)
+def test_profile_of_a_directive_decides_the_layout(bed, options, part):
+    script = f"{STRIPED} profile=units\n{ASK}ask stripes $DW_JOB_STRIPED"
+    job = node_job(bed, script, name=f"profile-{options.split()[2]}")
+    profiles = job.path("configuration/forebay/profiles")
+    bed.run("n1", ["mkdir", "-p", profiles], job.user)
+    bed.run("n1", ["tee", profiles / "units.toml"], job.user, input=f"engine = 'ceph'\n{options}\n")
+    done = job.run(check=False, XDG_CONFIG_HOME=job.path("configuration"))
+    if part is None:
+        assert done.stdout == "0 262144 2 0\n", done.stderr
+    else:
+        assert done.returncode != 0 and part in done.stderr
+    assert job.left() == []
