@@ -16,7 +16,7 @@ from support.waiting import wait_until
 
 IDS = [
     "store", "user_namespaces", "huge_pages", "memory", "memory_cgroup", "shared_memory", "nvme", "network_fs",
-    "lfs", "fuse", "mpi", "mpi_compiler", "mpi_io", "slurm", "emulation", "recording", "reports",
+    "lfs", "fuse", "engine", "mpi", "mpi_compiler", "mpi_io", "slurm", "emulation", "recording", "reports",
 ]  # fmt: skip
 STATES = {"ok", "warn", "missing"}
 

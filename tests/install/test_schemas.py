@@ -91,6 +91,10 @@ def engine_bundle(job, build):
     return [printed(job, "engine", "bundle", "--json", "--output", name) for name in ("ceph", "ceph.tar.gz")]
 
 
+def engine_list(job, build):
+    return [printed(job, "engine", "list", "--json")]
+
+
 def error(job, build):
     """Of both programs."""
     of_rust = printed(job, "run", "--json", *job.where, "missing.sh", status=125)

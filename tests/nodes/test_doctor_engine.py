@@ -58,6 +58,51 @@ def test_interrupt_leaves_nothing(bed):
     assert stores(bed) == ["", ""]
 
 
-def test_engine_without_nodes_is_refused(bed):
-    done = bed.run("n1", ["forebay", "doctor", "--engine", "ceph"], user="ada", check=False)
-    assert done.returncode == 1 and "--nodes n1,n2" in done.stderr
+@pytest.mark.parametrize("engine", ["ceph", "directory"])
+def test_engine_is_checked_on_this_node_alone(bed, engine):
+    words = ["forebay", "doctor", "--engine", engine, "--store", "/mnt/nvme", "--json"]
+    done = bed.run("n1", words, user="ada", seconds=300)
+    found = json.loads(done.stdout)
+    assert complaints("doctor-engine", found) == []
+    assert (found["engine"], found["nodes"], found["left"]) == (engine, ["n1"], [])
+    rows = {row["promise"]: row for row in found["promises"]}
+    assert len(rows["posix"]["kept"]) > 100 and rows["coherence"]["kept"] == []
+    assert (rows["shared_mmap"]["not_supported"] == []) == (engine == "directory")
+    assert found["rates"]["write_bytes_per_s"] > 0
+    assert stores(bed) == ["", ""] and bed.left() == []
+
+
+@pytest.mark.parametrize("nodes", ["n1", "n1,n2"])
+def test_clean_removes_what_a_killed_check_left(bed, nodes):
+    words = ["forebay", "doctor", "--engine", "ceph", "--nodes", nodes, "--store", "/mnt/nvme"]
+    run = bed.popen("n1", words, user="ada")
+    wait_until(lambda: any("__conformance" in words for _, words in bed.processes("n1")), 60, "the checks")
+    run.kill()
+    run.communicate()
+    assert any(stores(bed))
+    (left,) = json.loads(bed.run("n1", ["forebay", "status", "--json"], user="ada").stdout)
+    assert (left["script"], left["nodes"]["engine"]) == ("forebay doctor", "ceph"), left
+    bed.run("n1", ["forebay", "clean"], user="ada")
+    wait_until(lambda: bed.left() == [], 10)
+    assert stores(bed) == ["", ""]
+    assert json.loads(bed.run("n1", ["forebay", "status", "--json"], user="ada").stdout) == []
+
+
+def test_engines_are_listed_with_what_is_missing(bed):
+    listed = json.loads(bed.run("n1", ["forebay", "engine", "list", "--json"], user="ada").stdout)
+    assert complaints("engine-list", listed) == []
+    found = {engine["name"]: engine for engine in listed}
+    assert list(found)[:2] == ["ceph", "directory"] and {"beeond", "cephfs-directory", "lod"} <= set(found)
+    ceph = found["ceph"]
+    assert ceph["is_offered"] and ceph["profile"] is None and ceph["programs"][0]["version"][:2].isdigit()
+    assert (ceph["promise"]["coherence"], ceph["promise"]["survives_node"]) == ("strict", False)
+    two = json.loads(bed.run("n1", ["forebay", "engine", "list", "--redundancy", "2", "--json"], user="ada").stdout)
+    assert two[0]["promise"]["survives_node"]
+    lod = found["lod"]
+    assert not lod["is_offered"] and lod["profile"].endswith("profiles/lod.toml")
+    assert [missing["what"] for missing in lod["missing"]] == ["lod"] and "install lod on n1" in lod["missing"][0][
+        "remedy"
+    ]
+    text = bed.run("n1", ["forebay", "engine", "list", "--engine-root", "/nowhere"], user="ada").stdout
+    assert text.startswith("missing  ceph: ") and "remedy: " in text and "--engine-root" in text
+    assert "promises: coherence strict, striping; not: appends of several nodes" in text

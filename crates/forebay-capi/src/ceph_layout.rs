@@ -49,7 +49,10 @@ impl CephLayout {
 
     /// Sets the unit of an empty file or a directory. Each unit is an object of its own.
     pub(crate) fn set(&self, fd: c_int, unit_bytes: u64) -> Refused<()> {
-        if unit_bytes == 0 || unit_bytes % UNIT_BYTES != 0 || unit_bytes > OBJECT_BYTES_MAX {
+        if unit_bytes == 0
+            || !unit_bytes.is_multiple_of(UNIT_BYTES)
+            || unit_bytes > OBJECT_BYTES_MAX
+        {
             return Err(-libc::EINVAL);
         }
         let name = match self.kind {

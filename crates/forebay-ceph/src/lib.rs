@@ -24,4 +24,4 @@ pub use file_system::FileSystem;
 pub use key::Key;
 pub use library::loader_in;
 pub use monitors::{Monitors, Space};
-pub use programs::{Missing, Programs};
+pub use programs::{Missing, Programs, TESTED_VERSION};

@@ -51,6 +51,9 @@ pub struct Programs {
     pub fusermount: Option<PathBuf>,
 }
 
+/// The release that all tests of Forebay run with.
+pub const TESTED_VERSION: &str = "16.2";
+
 /// What an installation lacks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Ceph {place} is not complete; missing: {}", names(.missing))]

@@ -1,5 +1,7 @@
 //! `forebay engine`: the distributed file system that jobs of several nodes use.
 
+mod list;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +15,9 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use list::ListArguments;
+pub use list::ListedEngine;
+
 /// How long `tar` may take to write an archive.
 const ARCHIVE_TIME_MAX: Duration = Duration::from_secs(3600);
 const ARCHIVE: &str = ".tar.gz";
@@ -25,6 +30,11 @@ pub struct EngineArguments {
 
 #[derive(Debug, Subcommand)]
 pub enum EngineVerb {
+    /// List engines and profiles: what this machine has of each, what it lacks, and what each promises
+    #[command(after_help = "Example:\n  forebay engine list\n  \
+        forebay engine list --engine-root /scratch/me/ceph --json\n\n\
+        It starts no engine. forebay doctor --engine NAME starts one and checks its promises.")]
+    List(ListArguments),
     /// Copy an installed Ceph into one directory or archive that runs without installation
     #[command(after_help = "Example:\n  forebay engine bundle\n  \
         forebay engine bundle --output /scratch/me/ceph\n\n\
@@ -72,7 +82,10 @@ pub struct Bundled {
 }
 
 pub fn engine(verb: &EngineVerb) -> i32 {
-    let EngineVerb::Bundle(arguments) = verb;
+    let arguments = match verb {
+        EngineVerb::List(arguments) => return list::list(arguments),
+        EngineVerb::Bundle(arguments) => arguments,
+    };
     // Signals are caught as long as the events exist.
     let events = match SignalGuard::listen().and_then(|guard| guard.watch(None)) {
         Ok(events) => events,

@@ -37,7 +37,6 @@ use std::process::ExitCode;
 
 use arguments::Verb;
 use forebay_doctor::DoctorArguments;
-use forebay_terminal::CliError;
 use options::nodes::NodeArguments;
 use profile::ProfileVerb;
 
@@ -113,10 +112,8 @@ fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
         return forebay_doctor::doctor(machine, configuration::store());
     }
     let store = machine.store.clone().or_else(configuration::store);
-    let checked = nodes.options(None).and_then(|options| match options {
-        Some(options) => forebay_doctor::check_engine(&options, store, machine.json),
-        None => Err(CliError::new("an engine is checked on nodes, and none is named")
-            .with_hint("name them: forebay doctor --engine ceph --nodes n1,n2")),
-    });
+    let checked = nodes
+        .options_or_this_node()
+        .and_then(|options| forebay_doctor::check_engine(&options, store, machine.json));
     checked.unwrap_or_else(|error| error.print_with_json(machine.json, None))
 }

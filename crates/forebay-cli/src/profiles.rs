@@ -46,6 +46,18 @@ pub fn find(named: &str) -> Result<Profile, CliError> {
     Err(CliError::new(format!("there is no profile {named}")).with_hint(hint))
 }
 
+/// All profiles by name, and what is wrong with those that cannot be read. The first of a name hides others.
+pub fn all() -> (Vec<Profile>, Vec<CliError>) {
+    let (mut found, mut wrong) = (Vec::new(), Vec::new());
+    for name in names() {
+        match find(&name) {
+            Ok(profile) => found.push(profile),
+            Err(error) => wrong.push(error),
+        }
+    }
+    (found, wrong)
+}
+
 fn names() -> Vec<String> {
     let in_folder = |(folder, _): (PathBuf, bool)| files::names_in(&folder).unwrap_or_default();
     let files = folders().into_iter().flat_map(in_folder).map(PathBuf::from);

@@ -27,7 +27,7 @@ const ID: &str = "https://forebay.invalid/schemas";
 type Output = (&'static str, u32, &'static str, fn(SchemaGenerator) -> Schema);
 
 /// All outputs. docs/reference/json.md says when a version rises.
-const OUTPUTS: [Output; 24] = [
+const OUTPUTS: [Output; 25] = [
     ("accounting", 1, "dw_get_accounting_data_json()", of::<Accounting>),
     ("clean", 1, "each line of forebay clean --json", of::<clean::Cleaned>),
     ("compare", 1, "forebay compare --json", of::<Vec<Block>>),
@@ -37,6 +37,7 @@ const OUTPUTS: [Output; 24] = [
     ("drain", 1, "forebay drain status --json and forebay drain wait --json", of::<DrainStatus>),
     ("dry-run", 1, "forebay run --dry-run --json", of::<preview::Plan>),
     ("engine-bundle", 1, "forebay engine bundle --json", of::<engine::Bundled>),
+    ("engine-list", 1, "forebay engine list --json", of::<Vec<engine::ListedEngine>>),
     ("error", 1, "a command with --json that fails", of::<Refusal>),
     ("gather", 1, "forebay gather --json", of::<Vec<gather::Gathered>>),
     ("job", 1, "job.json in the record of a job", job),

@@ -1,23 +1,31 @@
 //! `forebay doctor --engine`: starts an engine on the nodes, checks what it promises, measures it shortly,
-//! and takes it down. Leaves nothing, also when it is interrupted.
+//! and takes it down. Leaves nothing, also when it is interrupted. After a kill, `forebay clean` finds what is left
+//! by a record as of a job.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use comfy_table::{Table, presets};
 use forebay_conformance as conformance;
 use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
-use forebay_engine::{Coherence, Engine, HANG_S_MAX, Layout, Promise, Session, SessionSpec};
-use forebay_host::messages::Messages;
+use forebay_engine::{
+    Coherence, Engine, HANG_S_MAX, Layout, Ledger, NodesUse, Place, Promise, Session, SessionSpec,
+    Step,
+};
+use forebay_host::messages::{Messages, counted};
 use forebay_host::process::{Piped, SignalGuard, command};
 use forebay_host::{clock, system};
 use forebay_job::NodeOptions;
+use forebay_record::{JobDirectory, Record, RecordFile};
 use forebay_terminal::{CliError, Progress, print_json, print_status, print_stdout, print_warning};
 use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// The name of a check among jobs.
+const NAME: &str = "forebay doctor";
 /// The namespace in which the checks run.
 const NAMESPACE: &str = "striped";
 /// Repetitions of each check. A test of an engine needs a thousand.
@@ -108,14 +116,74 @@ fn examine(
     go_on: &dyn Fn() -> bool,
 ) -> Result<EngineFound, CliError> {
     let engine = options.engine().map_err(CliError::of_job)?;
-    let id = clock::unix_milliseconds().to_string();
+    let trace = Trace::make()?;
+    let found = examine_recorded(options, engine.as_ref(), store, &trace, go_on);
+    // What is left has been named, and the record finds it.
+    if found.as_ref().is_ok_and(|found| found.left.is_empty()) || !trace.has_nodes() {
+        trace.remove()?;
+    }
+    found
+}
+
+/// The record of the check, for `forebay clean`.
+struct Trace {
+    directory: JobDirectory,
+    recorded: RefCell<RecordFile>,
+}
+
+impl Trace {
+    fn make() -> Result<Self, CliError> {
+        let of_record = |error: forebay_record::Error| CliError::of_job(error.into());
+        let directory = JobDirectory::make().map_err(of_record)?;
+        let record = Record::new(directory.id(), Path::new(NAME), directory.path());
+        let recorded = record.and_then(|record| record.create(false)).map_err(of_record)?;
+        directory.mark_recorded()?;
+        Ok(Self { directory, recorded: RefCell::new(recorded) })
+    }
+
+    /// Called before the first directory is made on a node.
+    fn about_to(&self, used: &NodesUse) -> forebay_host::Result<()> {
+        let place = Place { root: used.mount(), mounted: false, capacity_bytes: 0 };
+        let mut recorded = self.recorded.borrow_mut();
+        recorded.about_to(Step::Nodes(used.clone()))?;
+        recorded.about_to(Step::Allocation(place))
+    }
+
+    fn has_nodes(&self) -> bool {
+        self.recorded.borrow().record.nodes.is_some()
+    }
+
+    /// The start failed, and left nothing on the nodes.
+    fn forget_nodes(&self) {
+        self.recorded.borrow_mut().record.nodes = None;
+    }
+
+    fn remove(self) -> Result<(), CliError> {
+        self.recorded.into_inner().remove().map_err(|error| CliError::of_job(error.into()))?;
+        Ok(self.directory.remove()?)
+    }
+}
+
+fn examine_recorded(
+    options: &NodeOptions,
+    engine: &dyn Engine,
+    store: Option<PathBuf>,
+    trace: &Trace,
+    go_on: &dyn Fn() -> bool,
+) -> Result<EngineFound, CliError> {
+    let id = trace.directory.id();
     let messages = Progress::explaining(false);
-    let reach = options.reach(&id).map_err(CliError::of_job)?;
+    let reach = options.reach(id).map_err(CliError::of_job)?;
     print_status(&format!("starting {} on {}", engine.name(), options.names.join(", ")));
     let began = clock::now();
-    let spec = spec(&id, engine.as_ref(), options, store.as_deref(), &messages);
-    let started = Session::start(&spec, reach, &mut |_| Ok(()), go_on);
-    let session = started.map_err(|error| CliError::of_job(error.into()))?;
+    let spec = spec(id, engine, options, store.as_deref(), &messages);
+    let started = Session::start(&spec, reach, &mut |used| trace.about_to(used), go_on);
+    let session = started.map_err(|error| {
+        if !matches!(error, forebay_engine::Error::EngineLeft { .. }) {
+            trace.forget_nodes();
+        }
+        CliError::of_job(error.into())
+    })?;
     let start_s = began.elapsed().as_secs_f64();
     let promise = session.promise().clone();
     let checked = check(options, &session, go_on);
@@ -140,7 +208,7 @@ fn spec<'a>(
     id: &'a str,
     engine: &'a dyn Engine,
     options: &'a NodeOptions,
-    store: Option<&'a std::path::Path>,
+    store: Option<&'a Path>,
     messages: &'a dyn Messages,
 ) -> SessionSpec<'a> {
     SessionSpec {
@@ -171,7 +239,7 @@ fn check(
     let directory = directory.as_os_str().as_bytes();
     let asked =
         conformance::Options { repetitions: REPETITIONS, ..conformance::Options::default() };
-    print_status(&format!("checking; each check is repeated {REPETITIONS} times"));
+    print_status(&format!("checking; each check runs {}", counted(REPETITIONS, "time")));
     let mut seen = |result: &CheckResult| {
         if !result.is_good() {
             print_status(&result.to_string());
@@ -296,9 +364,11 @@ fn text(found: &EngineFound) -> String {
         lines.extend(row.broken.iter().map(|broken| format!("{}: broken: {broken}", row.promise)));
     }
     let rate = |bytes: f64| format!("{}/s", HumanBytes(bytes as u64));
+    let is_alone = found.nodes.len() == 1;
+    let source = if is_alone { "" } else { "what another node wrote " };
     if let Some(rates) = found.rates {
         lines.push(format!(
-            "A short measurement, {} from each node, all nodes together: write {}, read what another node wrote {}, \
+            "A short measurement, {} from each node, all nodes together: write {}, read {source}{}, \
              create {:.0} and remove {:.0} names/s.",
             HumanBytes(rates.node_bytes),
             rate(rates.write_bytes_per_s),
@@ -307,10 +377,13 @@ fn text(found: &EngineFound) -> String {
             rates.removes_per_s
         ));
     }
+    if is_alone {
+        lines.push("Checks across nodes need two nodes: name them with --nodes.".to_owned());
+    }
     lines.push(format!(
-        "{} on {} nodes started in {:.1} s and was taken down in {:.1} s.",
+        "{} on {} started in {:.1} s and was taken down in {:.1} s.",
         found.engine,
-        found.nodes.len(),
+        counted(found.nodes.len() as u64, "node"),
         found.start_s,
         found.stop_s
     ));

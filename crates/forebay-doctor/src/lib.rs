@@ -46,7 +46,7 @@ type Question = fn(&Stores) -> Diagnosis;
 type Stores = [Option<PathBuf>; 2];
 
 /// All checks, in the order of the list.
-const QUESTIONS: [(&str, Question); 17] = [
+const QUESTIONS: [(&str, Question); 18] = [
     ("store", |[named, site]| storage::store(named.as_deref(), site.as_deref())),
     ("user_namespaces", |_| node::user_namespaces()),
     ("huge_pages", |_| node::huge_pages()),
@@ -57,6 +57,7 @@ const QUESTIONS: [(&str, Question); 17] = [
     ("network_fs", |_| storage::network_file_systems()),
     ("lfs", |_| storage::lfs()),
     ("fuse", |_| node::fuse()),
+    ("engine", |_| programs::engine()),
     ("mpi", |_| programs::mpi()),
     ("mpi_compiler", |_| programs::mpi_compiler()),
     ("mpi_io", |_| programs::mpi_io()),

@@ -1,5 +1,6 @@
 //! Checks programs that a job needs, by their own output.
 
+use forebay_ceph::{Programs, TESTED_VERSION};
 use forebay_host::process::command;
 use forebay_host::system::find_other_program;
 use forebay_profile::MpiFamily;
@@ -178,6 +179,25 @@ fn slurm_setting<'a>(said: &'a str, name: &str) -> Option<&'a str> {
         (key.trim() == name).then_some(value.trim())
     });
     values.next_back()
+}
+
+pub fn engine() -> Diagnosis {
+    let consequence = "gives jobs on several nodes one namespace";
+    match Programs::find(None) {
+        Ok(found) if found.version.starts_with(TESTED_VERSION) => {
+            Diagnosis::ok(format!("Ceph {}", found.version), consequence)
+        }
+        Ok(found) => Diagnosis::warn(
+            format!("Ceph {}", found.version),
+            format!("{consequence}, but is tested with {TESTED_VERSION} alone"),
+            "try it: forebay doctor --engine ceph --nodes n1,n2",
+        ),
+        Err(missing) => Diagnosis::missing(
+            missing.to_string(),
+            "jobs on several nodes need it, or a profile; jobs on one node do not",
+            &missing.hint(),
+        ),
+    }
 }
 
 pub fn emulation() -> Diagnosis {

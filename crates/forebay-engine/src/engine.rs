@@ -154,6 +154,8 @@ pub struct CapacityCommand<'a> {
 pub trait Engine: Sync {
     /// Its name, for `--engine`.
     fn name(&self) -> &str;
+    /// What it is, in a few words.
+    fn about(&self) -> &str;
     /// Programs that it looks for on each node.
     fn programs(&self) -> Vec<&str>;
     /// Whether it looks for Ceph on each node.

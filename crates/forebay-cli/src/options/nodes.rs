@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_engine::Coherence;
+use forebay_engine::{Coherence, Profile};
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
 use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
@@ -74,15 +74,38 @@ impl NodeArguments {
             Some(name) => Some(profiles::find(name)?),
             None => of_command,
         };
-        let names = local_first(names)?;
+        self.options_of(local_first(names)?, profile).map(Some)
+    }
+
+    /// The options for the nodes, or for this one as the only node.
+    ///
+    /// # Errors
+    /// As of [`NodeArguments::options`].
+    pub fn options_or_this_node(&self) -> Result<NodeOptions, CliError> {
+        match self.options(None)? {
+            Some(options) => Ok(options),
+            None => {
+                let profile = self.profile.as_deref().map(profiles::find).transpose()?;
+                self.options_of(vec![system::hostname()], profile)
+            }
+        }
+    }
+
+    fn options_of(
+        &self,
+        names: Vec<String>,
+        profile: Option<Profile>,
+    ) -> Result<NodeOptions, CliError> {
         let launcher = match &self.launcher {
             Some(launcher) => launcher.clone(),
+            // It is not used.
+            None if names.len() == 1 => NodeLauncher::parse("ssh").map_err(CliError::new)?,
             None => NodeLauncher::choose().map_err(|error| {
                 CliError::new(error)
                     .with_hint("name a way with --launcher, for example --launcher 'rsh {node}'")
             })?,
         };
-        Ok(Some(NodeOptions {
+        Ok(NodeOptions {
             names,
             launcher,
             engine: self.engine.clone(),
@@ -94,7 +117,7 @@ impl NodeArguments {
                 .unwrap_or(1),
             profile,
             directory: self.node_dir.clone(),
-        }))
+        })
     }
 
     fn names(&self) -> Result<Option<Vec<String>>, String> {

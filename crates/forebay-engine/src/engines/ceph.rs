@@ -17,6 +17,10 @@ impl Engine for Ceph {
         "ceph"
     }
 
+    fn about(&self) -> &'static str {
+        "CephFS that Forebay starts for the job"
+    }
+
     fn programs(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -85,6 +89,7 @@ impl Engine for Ceph {
             ));
         }
         check_layout(request.layout, nodes.len())?;
+        check_versions(nodes)?;
         if let Some(node) = nodes.iter().find(|node| nodes.len() > 1 && node.address.is_loopback())
         {
             return Err(format!(
@@ -103,13 +108,32 @@ impl Engine for Ceph {
     }
 }
 
+/// Daemons of different releases were not tested together.
+fn check_versions(nodes: &[HostFacts]) -> Result<(), String> {
+    let version = |node: &HostFacts| match &node.ceph {
+        Some(CephFacts::Found(programs)) => programs.version.clone(),
+        _ => String::new(), // the session refuses such a node
+    };
+    let Some(first) = nodes.first() else { return Ok(()) };
+    match nodes.iter().find(|node| version(node) != version(first)) {
+        None => Ok(()),
+        Some(other) => Err(format!(
+            "node {} has Ceph {}, and node {} has {}: install the same, or name a bundle with --engine-root",
+            first.name,
+            version(first),
+            other.name,
+            version(other)
+        )),
+    }
+}
+
 /// Ceph's limits for a layout: a unit is a multiple of the first, and an object at most the second.
 const UNIT_BYTES: u64 = 64 << 10;
 const OBJECT_BYTES_MAX: u64 = 128 << 20;
 
 fn check_layout(layout: Layout, nodes: usize) -> Result<(), String> {
     let Layout { stripe_unit_bytes: bytes, stripe_count } = layout;
-    if bytes == 0 || bytes % UNIT_BYTES != 0 || bytes > OBJECT_BYTES_MAX {
+    if bytes == 0 || !bytes.is_multiple_of(UNIT_BYTES) || bytes > OBJECT_BYTES_MAX {
         return Err(format!(
             "stripe_bytes of {bytes} is not offered: write a multiple of {UNIT_BYTES}, at most {OBJECT_BYTES_MAX}"
         ));

@@ -90,6 +90,10 @@ impl Engine for Command {
         &self.name
     }
 
+    fn about(&self) -> &'static str {
+        "commands of a profile"
+    }
+
     fn programs(&self) -> Vec<&str> {
         self.profile.programs.iter().map(String::as_str).collect()
     }

@@ -14,6 +14,14 @@ impl Engine for Directory {
         "directory"
     }
 
+    fn about(&self) -> &'static str {
+        "a directory in the store; for one node"
+    }
+
+    fn mounts(&self) -> bool {
+        false
+    }
+
     fn programs(&self) -> Vec<&str> {
         Vec::new()
     }

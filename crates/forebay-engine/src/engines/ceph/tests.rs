@@ -156,6 +156,16 @@ fn requests_that_cannot_be_kept_are_named() {
 }
 
 #[test]
+fn different_versions_are_refused() {
+    let mut newer = node(2);
+    if let Some(CephFacts::Found(programs)) = &mut newer.ceph {
+        programs.version = "18.2.4".to_owned();
+    }
+    let error = Ceph.plan(&request(1), &[node(1), newer]).expect_err("versions");
+    assert!(error.contains("n1 has Ceph 16.2.15, and node n2 has 18.2.4"), "{error}");
+}
+
+#[test]
 fn data_in_memory_cannot_be_recovered() {
     Ceph.recover(&request(1), &[node(1)]).expect_err("in memory");
     let mut on_disk = node(1);
