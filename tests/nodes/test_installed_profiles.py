@@ -1,5 +1,5 @@
 """The installed profiles with programs that record their words. This shows what Forebay runs, and on which node; the real
-systems are not here."""
+systems are not here. test_site_cephfs.py runs cephfs-directory on a real CephFS."""
 
 import pathlib
 import re
@@ -49,7 +49,7 @@ CALLS = {
     ],
     "flash-directory": ["n1 lfs setstripe -p flash -S 1048576 -c -1 SHARED/root-ID"],
     "cephfs-directory": [
-        "n1 setfattr -n ceph.dir.layout.stripe_unit -v 1048576 SHARED/root-ID",
+        "n1 setfattr -n ceph.dir.layout -v stripe_unit=1048576 stripe_count=1 object_size=1048576 SHARED/root-ID",
         "n1 setfattr -n ceph.quota.max_bytes -v 67108864 SHARED/root-ID",
     ],
 }

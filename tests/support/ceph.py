@@ -19,6 +19,7 @@ CAPABILITIES = {
     "mon.": {"mon": "allow *"},
     "client.admin": {"mon": "allow *", "osd": "allow *", "mds": "allow *"},
     "client.job": {"mon": "allow r", "mds": "allow rw path=/allocation", "osd": "allow rw tag cephfs data=x"},
+    "client.site": {"mon": "allow r", "mds": "allow rwp path=/site", "osd": "allow rw tag cephfs data=x"},
     "osd.0": {"mon": "allow profile osd", "osd": "allow *"},
     "mds.a": {"mon": "allow profile mds", "osd": "allow *", "mds": "allow *"},
 }
@@ -71,12 +72,18 @@ def keyring(keys):
 class Ceph:
     """Its directory is new. `bundle` is the directory of a bundle, which then provides the programs."""
 
-    def __init__(self, program: pathlib.Path, directory: pathlib.Path, bundle: pathlib.Path | None = None):
+    def __init__(
+        self,
+        program: pathlib.Path,
+        directory: pathlib.Path,
+        bundle: pathlib.Path | None = None,
+        address: str | None = None,
+    ):
         self.program, self.directory, self.bundle = program, directory, bundle
         self.daemons: dict[str, subprocess.Popen] = {}
         # No other test has this address: it has the number of this process.
         low, number = os.getpid() % 65536, next(NUMBERS)
-        self.address = f"127.{77 + number}.{low // 256}.{low % 256}"
+        self.address = address or f"127.{77 + number}.{low // 256}.{low % 256}"
         self.config, self.keyring = directory / "ceph.conf", directory / "keyring"
         self.keys = {name: secret() for name in CAPABILITIES}
         directory.mkdir()
@@ -99,12 +106,18 @@ class Ceph:
         return [*start, *(["-c", self.config] if name != "monmaptool" else []), *words]
 
     def once(self, name, *words):
-        done = subprocess.run(self.words(name, *words), capture_output=True, text=True, timeout=60)
+        done = self.run(self.words(name, *words))
         assert done.returncode == 0, done.stderr
 
     def daemon(self, name, id):
-        log = (self.directory / f"{name}.out").open("a")
-        self.daemons[name] = subprocess.Popen(self.words(name, "-i", id, "-f"), stdout=log, stderr=log)
+        self.daemons[name] = self.popen(self.words(name, "-i", id, "-f"), self.directory / f"{name}.out")
+
+    def run(self, words) -> subprocess.CompletedProcess:
+        return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+    def popen(self, words, log: pathlib.Path) -> subprocess.Popen:
+        with log.open("a") as out:
+            return subprocess.Popen(words, stdout=out, stderr=out)
 
     def start(self):
         """Starts the daemons; returns the lines of the actions that made pools and file system."""
@@ -135,8 +148,7 @@ class Ceph:
         return path
 
     def act(self, *actions, **connection):
-        words = [self.program, "__ceph", self.file(*actions, **connection)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120)
+        return self.run([self.program, "__ceph", self.file(*actions, **connection)])
 
     def stop(self):
         for daemon in self.daemons.values():

@@ -24,10 +24,19 @@ class NodeJob:
     folder: pathlib.Path
     user: str | None
     options: tuple[object, ...]
+    #: Its nodes; empty: all of the bed.
+    names: tuple[str, ...] = ()
 
     @property
     def words(self) -> list[object]:
-        return ["forebay", "run", "--nodes", ",".join(self.bed.names), *self.options, self.folder / "job.sh"]
+        return [
+            "forebay",
+            "run",
+            "--nodes",
+            ",".join(self.names or self.bed.names),
+            *self.options,
+            self.folder / "job.sh",
+        ]
 
     def popen(self, **environment):
         return self.bed.popen(self.bed.names[0], self.words, self.user, self.folder, **environment)

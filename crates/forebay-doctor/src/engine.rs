@@ -1,5 +1,5 @@
 //! `forebay doctor --engine`: starts an engine on the nodes, checks what it promises, measures it shortly,
-//! and takes it down. Leaves nothing, also when it is interrupted. After a kill, `forebay clean` finds what is left
+//! and takes it down. Leaves nothing, also when it is interrupted. After a kill, `forebay clean` finds its leftovers
 //! by a record as of a job.
 
 use std::cell::RefCell;
