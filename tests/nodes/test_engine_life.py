@@ -111,7 +111,30 @@ def test_description_for_programs_names_nodes_and_engine(bed):
     job = node_job(bed, f"{STRIPED}\nhold\ntrue", "--json", name="json")
     run = job.start()
     (listed,) = job.jobs()
-    assert listed["nodes"] == {"engine": "ceph", "names": list(bed.names), "failed": None}
+    used = {"engine": "ceph", "names": list(bed.names), "failed": None, "redundancy": 1}
+    used |= {"stores": ["/mnt/nvme"] * len(bed.names), "share_bytes": (64 << 20) // len(bed.names)}
+    assert listed["nodes"] == used
+    line = f"ceph on {', '.join(bed.names)}; one copy; up to "
+    assert line in job.forebay("status").stdout
     done = job.release(run)
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert summary["nodes"] == {"engine": "ceph", "names": list(bed.names), "failed": None}
+    assert summary["nodes"] == used
+    # After the job, from its record.
+    past = json.loads(job.forebay("jobs", "--json").stdout)[0]
+    assert (past["job_id"], past["nodes"]) == (listed["job_id"], used)
+    assert f"64.00 MiB on {','.join(bed.names)}" in job.forebay("jobs").stdout
+
+
+def test_gather_and_clean_name_the_nodes_of_a_killed_job(bed):
+    script = f"{STRIPED}\n#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=HERE/a\necho 1 >$DW_JOB_STRIPED/a\nhold\n"
+    job = node_job(bed, script, "--redundancy", 2, name="gather")
+    run = job.start()
+    run.kill()
+    job.path("go").touch()
+    run.communicate(timeout=60)
+    (node,) = json.loads(job.forebay("gather", "--json").stdout)
+    (cleaned,) = node["jobs"]
+    assert (node["node"], cleaned["removed"], cleaned["nodes"]["names"]) == ("n1", True, list(bed.names))
+    assert cleaned["nodes"]["redundancy"] == 2
+    assert job.text("a") == "1\n"
+    assert job.left() == []

@@ -242,3 +242,17 @@ def test_help_has_an_example_and_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "forebay why 4711" in done.stdout
+
+
+def test_nodes_of_an_allocation_and_their_engine_are_named(why, tmp_path):
+    nodes = {"engine": "ceph", "names": ["n1", "n2"], "failed": None, "redundancy": 2, "share_bytes": 4096}
+    record_data.record(tmp_path, record_data.job_json(outcome=ended(0, nodes=nodes)))
+    assert "Nodes: n1, n2; engine ceph, 2 copies." in why()
+    allocation = {"engine": "ceph", "nodes": ["n1", "n2"], "failed": None, "redundancy": 2, "share_bytes": 4096}
+    assert json.loads(why("--json"))["allocation"] == allocation
+    # As older versions wrote it, of an engine that failed.
+    nodes = {"engine": "ceph", "names": ["n1", "n2"], "failed": "node n2: n2.storage ended"}
+    record_data.record(tmp_path, record_data.job_json("1700000000002", outcome=ended(1, nodes=nodes)))
+    said = why("1700000000002")
+    assert said.startswith("The engine ceph over n1, n2 failed: node n2: n2.storage ended. Job 1700000000002")
+    assert "Nodes: n1, n2; engine ceph, one copy." in said

@@ -201,3 +201,16 @@ def test_page_of_the_last_run_is_written_into_its_record(report, tmp_path):
     assert not (state / "profiles" / "1700000000001" / "report.html").exists()
     # With the page in it, the record reads as before.
     assert report("1700000000002").stdout == told.stdout
+
+
+def test_nodes_of_an_allocation_are_in_the_report(report, tmp_path):
+    nodes = {"engine": "ceph", "names": ["n1", "n2"], "failed": None, "redundancy": 2, "share_bytes": 4 << 20}
+    outcome = {"job_status": 0, "exit_code": 0, "job_s": 1.0, "nodes": nodes, "store": {"store": "/nvme on 2 nodes"}}
+    record = record_data.record(tmp_path, record_data.job_json(outcome=outcome))
+    told = json.loads(report(record, "--json").stdout)
+    assert told["jobs"][0]["profile"]["job"]["allocation"]["nodes"] == ["n1", "n2"]
+    page = tmp_path / "page.html"
+    assert report(record, "--html", page).returncode == 0
+    text = page.read_text()
+    for part in ("n1, n2", "copies of the data", "share of each node, at most", "4 MiB"):
+        assert part in text

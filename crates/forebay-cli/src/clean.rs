@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_directive::AccessMode;
+use forebay_engine::{NodesSummary, NodesUse};
 use forebay_host::messages::counted;
 use forebay_host::process::{SignalGuard, command};
 use forebay_host::{files, system};
@@ -72,6 +73,8 @@ pub struct Cleaned<'a> {
     discarded_files: Option<u64>,
     /// Their bytes.
     discarded_bytes: Option<u64>,
+    /// The nodes of its allocation and the engine over them; null if it was on one node.
+    nodes: Option<NodesSummary>,
     /// Why the job was not cleaned.
     error: Option<String>,
 }
@@ -266,6 +269,7 @@ fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 
 fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArguments) -> i32 {
     let id = recorded.record.id.clone();
     let data_lie_in = recorded.data();
+    let nodes = recorded.record.nodes.as_ref().map(NodesUse::summary);
     let how = CleanOptions {
         discard: arguments.discard,
         end_processes: arguments.kill,
@@ -323,6 +327,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
         discarded_files: missing.map(|missing| missing.files),
         discarded_bytes: missing.map(|missing| missing.bytes),
         stage_out: staged,
+        nodes,
         error: error.map(ToString::to_string),
     };
     print_json(&shown, code)

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 
 use clap::Args;
 use comfy_table::{Table, presets};
+use forebay_engine::NodesSummary;
 use forebay_host::messages::counted;
 use forebay_host::process::command;
 use forebay_host::system;
@@ -91,7 +92,19 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     if gathered.is_empty() {
         return print_stdout("nothing is left on any node", code);
     }
-    print_stdout(&table(&gathered), code)
+    let mut text = table(&gathered);
+    for job in gathered.iter().flat_map(|node| &node.jobs) {
+        if let Some(nodes) = nodes_of(job) {
+            let id = job["job_id"].as_str().unwrap_or_default();
+            text.push_str(&format!("\njob {id}: {}", nodes.text()));
+        }
+    }
+    print_stdout(&text, code)
+}
+
+/// The nodes of a job that a node cleaned; none if it was on one node.
+fn nodes_of(job: &Value) -> Option<NodesSummary> {
+    serde_json::from_value(job.get("nodes")?.clone()).ok()
 }
 
 fn add_unknown(gathered: &mut Vec<Gathered>, unknown: JobsByNode) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{Table, presets};
+use forebay_engine::NodesSummary;
 use forebay_host::messages::counted;
 use forebay_host::{clock, files};
 use forebay_profile::{Kind, PastJob, history};
@@ -55,6 +56,8 @@ pub struct Job {
     pending_files: Option<u64>,
     /// Capacity of its allocation.
     capacity_bytes: Option<u64>,
+    /// The nodes of its allocation and the engine over them; null if it was on one node.
+    nodes: Option<NodesSummary>,
     /// The directory of the record of I/O.
     profile: Option<String>,
     /// What to do, as a command or in words; none if nothing needs care.
@@ -124,6 +127,8 @@ fn of_history(past: &PastJob) -> Job {
         state,
         job_status: past.job_status,
         capacity_bytes: past.capacity_bytes,
+        // Of a later version it may be unreadable.
+        nodes: past.nodes.clone().and_then(|nodes| serde_json::from_value(nodes).ok()),
         profile: Some(past.profile.to_string_lossy().into_owned()),
         next: ask_why.then(|| format!("forebay why {}", past.id)),
         ..Job::default()
@@ -166,6 +171,7 @@ fn add_present(job: &mut Job, now: &JobReport) {
         .or(now.unsaved_count)
         .filter(|_| state != "running" && state != "waiting");
     job.capacity_bytes = now.capacity_bytes.or(job.capacity_bytes);
+    job.nodes = now.nodes.clone().or(job.nodes.take());
 }
 
 fn table(jobs: &[Job]) -> String {
@@ -184,11 +190,19 @@ fn table(jobs: &[Job]) -> String {
             format!("{} ago", HumanDuration(age)),
             job.duration_s.map_or_else(unknown, duration),
             state(job),
-            job.capacity_bytes.map_or_else(unknown, |bytes| HumanBytes(bytes).to_string()),
+            capacity(job).unwrap_or_else(unknown),
             job.next.clone().unwrap_or_default(),
         ]);
     }
     table.trim_fmt()
+}
+
+fn capacity(job: &Job) -> Option<String> {
+    let capacity = HumanBytes(job.capacity_bytes?).to_string();
+    Some(match &job.nodes {
+        Some(nodes) => format!("{capacity} on {}", nodes.names.join(",")),
+        None => capacity,
+    })
 }
 
 fn duration(seconds: f64) -> String {

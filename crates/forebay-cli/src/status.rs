@@ -61,6 +61,9 @@ pub fn status(arguments: &StatusArguments) -> i32 {
         text.push_str("\n\n");
         text.push_str(&persistent::table(&persistent));
     }
+    for (job, nodes) in shown.iter().filter_map(|job| Some((job, job.nodes.as_ref()?))) {
+        text.push_str(&format!("\njob {}: {}", job.job_id, nodes.text()));
+    }
     let code = print_stdout(&text, 0);
     for job in &shown {
         for (path, reason) in &job.failures {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,15 @@ pub struct NodesUse {
     /// Whether the namespace is a mount point, and not a link or a directory.
     #[serde(default = "is_mounted")]
     pub mounted: bool,
+    /// Copies of the data.
+    #[serde(default = "one_copy")]
+    pub redundancy: u32,
+    /// The store of each node.
+    #[serde(default)]
+    pub stores: Vec<String>,
+    /// What the namespace takes of each store at most, with all copies, in bytes; none if it is not in the stores.
+    #[serde(default)]
+    pub share_bytes: Option<u64>,
 }
 
 /// Engines of records without the field mount the namespace.
@@ -33,8 +43,12 @@ fn is_mounted() -> bool {
     true
 }
 
+fn one_copy() -> u32 {
+    1
+}
+
 /// The nodes of an allocation, for reports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodesSummary {
     /// The engine that gives them one namespace.
     pub engine: String,
@@ -42,12 +56,51 @@ pub struct NodesSummary {
     pub names: Vec<String>,
     /// Why operations on the job's files failed; none if they did not.
     pub failed: Option<String>,
+    /// Copies of the data.
+    #[serde(default = "one_copy")]
+    pub redundancy: u32,
+    /// The store of each node, in the order of the names.
+    #[serde(default)]
+    pub stores: Vec<String>,
+    /// What the namespace takes of each store at most, with all copies, in bytes; none if it is not in the stores.
+    #[serde(default)]
+    pub share_bytes: Option<u64>,
+}
+
+impl NodesSummary {
+    /// Engine, nodes, copies and shares in one line.
+    pub fn text(&self) -> String {
+        let copies = match self.redundancy {
+            1 => "one copy".to_owned(),
+            copies => format!("{copies} copies"),
+        };
+        let mut text = format!("{} on {}; {copies}", self.engine, self.names.join(", "));
+        if let Some(share_bytes) = self.share_bytes {
+            text += &format!("; up to {} of each node", HumanBytes(share_bytes));
+            let mut stores = self.stores.clone();
+            stores.dedup();
+            if let [store] = &stores[..] {
+                text += &format!(" in {store}");
+            }
+        }
+        if let Some(failed) = &self.failed {
+            text += &format!("; failed: {failed}");
+        }
+        text
+    }
 }
 
 impl NodesUse {
     /// What a report says of the nodes.
     pub fn summary(&self) -> NodesSummary {
-        NodesSummary { engine: self.engine.clone(), names: self.nodes.clone(), failed: None }
+        NodesSummary {
+            engine: self.engine.clone(),
+            names: self.nodes.clone(),
+            failed: None,
+            redundancy: self.redundancy,
+            stores: self.stores.clone(),
+            share_bytes: self.share_bytes,
+        }
     }
 
     /// The directory that shows the namespace.

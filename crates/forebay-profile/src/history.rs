@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::{files, state, users};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::ids::{PROFILES, ids};
 use crate::job_file::{self, Kind};
@@ -31,6 +32,8 @@ pub struct PastJob {
     pub is_refused: bool,
     /// Capacity of its allocation; none without one.
     pub capacity_bytes: Option<u64>,
+    /// The nodes of its allocation, as the outcome describes them; none if it was on one node.
+    pub nodes: Option<Value>,
     /// The directory of the record.
     pub profile: PathBuf,
 }
@@ -62,6 +65,8 @@ struct Described {
 struct Outcome {
     job_status: Option<i32>,
     store: Option<Store>,
+    #[serde(default)]
+    nodes: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +111,7 @@ fn past_job(directory: &Path, id: &str) -> Result<PastJob, String> {
         job_status: outcome.and_then(|outcome| outcome.job_status),
         is_refused: job.error.is_some(),
         capacity_bytes: outcome.and_then(|outcome| Some(outcome.store.as_ref()?.capacity_bytes)),
+        nodes: outcome.and_then(|outcome| outcome.nodes.clone()),
         profile: directory.to_owned(),
     })
 }

@@ -172,7 +172,7 @@ def layout(fd: int) -> Layout:
 
 
 def set_layout(fd: int, stripe_bytes: int, width: int) -> None:
-    """Stripes an open empty file, or what will be made in an open directory. On one node, only as it is anyhow."""
+    """Stripes an open empty file, or what will be made in an open directory. On one node: as it is anyhow."""
     _call("dw_set_stripe_configuration", fd, stripe_bytes, width, about=fd)
 
 

@@ -70,7 +70,7 @@ pub struct SessionSpec<'a> {
 
 /// A namespace over all nodes of a job.
 pub struct Session {
-    engine: String,
+    described: NodesSummary,
     nodes: Arc<Nodes>,
     mount: PathBuf,
     environment: BTreeMap<String, String>,
@@ -119,7 +119,8 @@ impl Session {
     ) -> Result<Self, Error> {
         let settled = settle(spec, nodes, go_on)?;
         let plan = plan_of(spec, &settled)?;
-        record(&nodes_use(spec, nodes, &settled))?;
+        let used = nodes_use(spec, nodes, &settled);
+        record(&used)?;
         let started = claim(spec, nodes, &settled)
             .and_then(|()| runner::carry_out(&plan, nodes, go_on))
             .and_then(|()| prepare_namespace(&plan.mount, spec, nodes));
@@ -143,7 +144,7 @@ impl Session {
         let (sender, receiver) = mpsc::channel();
         let thread = threads::spawn(move || monitor.run(&receiver))?;
         Ok(Self {
-            engine: spec.engine.name().to_owned(),
+            described: used.summary(),
             nodes: Arc::clone(nodes),
             mount: plan.mount,
             environment: plan.environment,
@@ -182,11 +183,7 @@ impl Session {
 
     /// The nodes, and whether they failed.
     pub fn summary(&self) -> NodesSummary {
-        NodesSummary {
-            engine: self.engine.clone(),
-            names: self.nodes.reach().names.clone(),
-            failed: self.failure(),
-        }
+        NodesSummary { failed: self.failure(), ..self.described.clone() }
     }
 
     /// The processes here that lead to the agents. They are not processes of the job.
@@ -478,6 +475,8 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
     let text = |words: &Vec<std::ffi::OsString>| {
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     };
+    // The engine has a place of its own, which its command measured.
+    let is_elsewhere = settled.facts.iter().any(|node| node.engine_bytes.is_some());
     NodesUse {
         engine: spec.engine.name().to_owned(),
         nodes: reach.names.clone(),
@@ -485,6 +484,9 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
         directory: reach.directory.clone(),
         in_memory: settled.used.in_memory,
         mounted: spec.engine.mounts(),
+        redundancy: spec.redundancy,
+        stores: settled.facts.iter().map(|node| node.store.name.clone()).collect(),
+        share_bytes: (!is_elsewhere).then(|| settled.request.share_bytes(settled.facts.len())),
     }
 }
 

@@ -49,10 +49,17 @@ def reason(profile: Profile, found: Sequence[Finding] | None = None) -> Reason:
         unknown = f"How job {job.id} ended is not known: its job.json is missing or damaged. "
         return _io_reason(profile, unknown if of_record else "", found)
     told = next(tell(profile, found) for applies, tell in _CASES if applies(job))
-    failed = failed_writes(job)
-    if failed is None or told.state in ("refused", "write failed"):
-        return told
-    return msgspec.structs.replace(told, paragraph=f"{failed} {told.paragraph}")
+    failed = failed_writes(job) if told.state not in ("refused", "write failed") else None
+    before = _joined(failed_engine(job) or "", failed or "")
+    return msgspec.structs.replace(told, paragraph=f"{before} {told.paragraph}") if before else told
+
+
+def failed_engine(job: Job) -> str | None:
+    """Why operations on the files of a job on several nodes failed; None if they did not."""
+    used = job.allocation
+    if used is None or used.failed is None:
+        return None
+    return f"The engine {used.engine} over {', '.join(used.nodes)} failed: {used.failed.rstrip('.')}."
 
 
 def failed_writes(job: Job) -> str | None:

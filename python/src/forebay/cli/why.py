@@ -7,6 +7,7 @@ import msgspec
 
 from forebay.advice.diagnosis import State, reason
 from forebay.profiles import records, sources
+from forebay.profiles.model import Allocation
 from forebay.quantities import printable
 
 
@@ -16,6 +17,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     job: str | None  # its id
     path: str  # of its record
     notes: list[str]  # what is missing from the record
+    allocation: Allocation | None  # of a job on several nodes
     state: State
     paragraph: str  # why it ended as it did, or what it waited for
     next_step: str | None  # a command, or a line for the job script
@@ -43,10 +45,17 @@ def command(job: str | None, as_json: bool) -> None:
     found = reason(profile)
     if as_json:
         why = Explanation(
-            job=profile.job.id, path=profile.path, notes=profile.notes, **msgspec.structs.asdict(found)
+            job=profile.job.id,
+            path=profile.path,
+            notes=profile.notes,
+            allocation=profile.job.allocation,
+            **msgspec.structs.asdict(found),
         )
         click.echo(msgspec.json.encode(why).decode())
         return
     click.echo(printable(found.paragraph))
+    if used := profile.job.allocation:
+        copies = "one copy" if used.redundancy == 1 else f"{used.redundancy} copies"
+        click.echo(printable(f"Nodes: {', '.join(used.nodes)}; engine {used.engine}, {copies}."))
     if found.next_step:
         click.echo(f"Next: {printable(found.next_step)}")

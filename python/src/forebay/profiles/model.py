@@ -191,6 +191,16 @@ class FailedWrite(msgspec.Struct, kw_only=True):
     unix_us: int
 
 
+class Allocation(msgspec.Struct, kw_only=True):
+    """The allocation of a job on several nodes."""
+
+    engine: str  # the file system over the nodes
+    nodes: list[str]  # their names; the first is that of `forebay run`
+    redundancy: int  # copies of the data
+    share_bytes: int | None  # what it takes of each node's store at most; null if it is not in the stores
+    failed: str | None  # why operations on the job's files failed
+
+
 class Job(msgspec.Struct, kw_only=True):
     """The job as a whole."""
 
@@ -211,6 +221,7 @@ class Job(msgspec.Struct, kw_only=True):
     emulated: str | None = None  # name of the emulated file system
     store: str | None = None
     capacity_bytes: int | None = None
+    allocation: Allocation | None = None  # on several nodes; null on one
     stage_in: Staging | None = None
     stage_out: Staging | None = None
     kept: str | None = None  # where undelivered data lie

@@ -18,6 +18,7 @@ from forebay.profiles import plain_file, record_schema
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.merge import by_path, known_sum
 from forebay.profiles.model import (
+    Allocation,
     Collective,
     Extreme,
     FailedWrite,
@@ -198,6 +199,7 @@ def _job(job: record_schema.WireJob, left: bool) -> Job:
         emulated=job.emulated.model if isinstance(job.emulated, record_schema.Emulated) else job.emulated,
         store=outcome.store.store if outcome.store else None,
         capacity_bytes=outcome.store.capacity_bytes if outcome.store else None,
+        allocation=_allocation(outcome.nodes),
         stage_in=_staging(outcome.stage_in),
         stage_out=_staging(outcome.stage_out),
         kept=outcome.kept,
@@ -219,6 +221,18 @@ def _job(job: record_schema.WireJob, left: bool) -> Job:
         store_was_full=outcome.store_full_unix_ms is not None,
         incomplete=[file.destination for part in staged for file in part.incomplete],
         undelivered=outcome.undelivered,
+    )
+
+
+def _allocation(used: record_schema.NodesUsed | None) -> Allocation | None:
+    if used is None:
+        return None
+    return Allocation(
+        engine=used.engine,
+        nodes=used.names,
+        redundancy=used.redundancy,
+        share_bytes=used.share_bytes,
+        failed=used.failed,
     )
 
 

@@ -229,6 +229,16 @@ class StoreUsed(msgspec.Struct):
     capacity_bytes: int | None = None
 
 
+class NodesUsed(msgspec.Struct):
+    """`nodes` of `forebay run --json`: the allocation of a job on several nodes."""
+
+    engine: str
+    names: list[str] = []
+    failed: str | None = None
+    redundancy: int = 1
+    share_bytes: int | None = None
+
+
 class Deadline(msgspec.Struct):
     """`deadline` of `forebay run --json`."""
 
@@ -245,6 +255,7 @@ class Outcome(msgspec.Struct):
     job_s: float | None = None
     exit_code: int | None = None
     store: StoreUsed | None = None
+    nodes: NodesUsed | None = None
     stage_in: Staged | None = None
     stage_out: Staged | None = None
     kept: str | None = None

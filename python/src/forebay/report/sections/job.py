@@ -6,7 +6,7 @@ import shlex
 
 from forebay import quantities
 from forebay.advice.diagnosis import problems
-from forebay.profiles.model import Job, Profile, Program, Staging
+from forebay.profiles.model import Allocation, Job, Profile, Program, Staging
 from forebay.report.document import Cell, Column, Section, Table, told
 
 #: Letters of a program's arguments that are told beside its name.
@@ -111,6 +111,7 @@ def _staging(job: Job) -> list[Section]:
     facts = [
         ("store", job.store),
         ("capacity", quantities.size(job.capacity_bytes) if job.capacity_bytes else None),
+        *_of_nodes(job.allocation),
         ("data kept in", job.kept),
     ]
     columns = [Column("stage", "text"), *map(Column, ("files", "bytes", "time", "throughput", "failures"))]
@@ -128,6 +129,20 @@ def _staging(job: Job) -> list[Section]:
                 *(f"a write failed: {one.path}: {one.error} in {one.call}" for one in job.failed_writes),
             ],
         )
+    ]
+
+
+def _of_nodes(allocation: Allocation | None) -> list[tuple[str, str | None]]:
+    """What holds of an allocation over several nodes."""
+    if allocation is None:
+        return []
+    share = allocation.share_bytes
+    return [
+        ("nodes of the allocation", ", ".join(allocation.nodes)),
+        ("engine", allocation.engine),
+        ("copies of the data", str(allocation.redundancy)),
+        ("share of each node, at most", quantities.size(share) if share is not None else None),
+        ("engine failed", allocation.failed),
     ]
 
 
