@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from support.ceph import secret
 from support.node_jobs import STRIPED, node_job
 from support.nodes import BUILD, STORE, nodes
 
@@ -102,6 +103,112 @@ def test_node_with_a_full_store(bed, refused):
     finally:
         bed.run("n2", ["rm", f"{STORE}/full"])
     assert "n2" in said or str(STORE) in said, said
+
+
+def test_full_store_of_one_node_is_named(bed, refused):
+    """Without a least size. The quota of nothing would be no quota."""
+    bed.run("n2", ["dd", "if=/dev/zero", f"of={STORE}/full", "bs=1M", "status=none"], check=False)
+    try:
+        said = refused("--store", STORE)
+    finally:
+        bed.run("n2", ["rm", f"{STORE}/full"])
+    assert f"store {STORE} of node n2 has no space" in said and "--store" in said, said
+
+
+def test_smallest_of_unequal_stores_limits_the_namespace(bed):
+    bed.run("n2", ["dd", "if=/dev/zero", f"of={STORE}/other", "bs=1M", "count=824", "status=none"])
+    script = f"""{STRIPED.replace("64MiB", "10GiB")}
+cd $DW_JOB_STRIPED; df --output=size -B1M . | tail -n 1
+LC_ALL=C dd if=/dev/zero of=large bs=1M count=400 2>&1 | head -n 1"""
+    job = node_job(bed, script, name="unequal")
+    try:
+        done = job.run()
+    finally:
+        bed.run("n2", ["rm", f"{STORE}/other"])
+    size, wrote = done.stdout.splitlines()
+    # Twice four fifths of at most 200 MiB; two whole stores would give 1.6 GiB.
+    assert 100 < int(size) <= 320 and "quota exceeded" in wrote
+    assert "warning: node n2 has the smallest store" in done.stderr, done.stderr
+    assert job.left() == []
+
+
+def test_clocks_that_differ_are_a_warning(bed):
+    ahead = f"env LD_PRELOAD={BUILD}/tests/jumping_clock.so CLOCK_JUMPS_WHEN=/ CLOCK_JUMPS_BY_S=300"
+    job = node_job(bed, f"{STRIPED}\necho ran", "--launcher", f"ssh {{node}} {ahead}", name="clocks")
+    done = job.run()
+    assert done.stdout == "ran\n"
+    assert "warning: the clocks of n1 and n2 differ by " in done.stderr, done.stderr
+    assert "times of files differ between nodes" in done.stderr
+    assert job.left() == []
+
+
+def test_nodes_with_different_engine_versions(bed, refused):
+    program = shutil.which("ceph-mon")
+    other = bed.top / "ceph-mon"
+    other.write_text("#!/bin/sh\necho 'ceph version 99.1.2 (0) other (stable)'\n")
+    other.chmod(0o755)
+    bed.run("n2", ["mount", "--bind", other, program])
+    try:
+        said = refused()
+    finally:
+        bed.run("n2", ["umount", program])
+    assert "node n1 has Ceph " in said and "node n2 has 99.1.2: install the same" in said, said
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        ("mount -t tmpfs other PATH", "a mount point already"),
+        ("touch PATH/precious", "a directory that is not empty"),
+        ("rmdir PATH && touch PATH", "no directory"),
+    ],
+)
+def test_mount_of_a_profile_that_is_in_use(bed, refused, make, what):
+    """Its stop commands would remove what is there."""
+    path, profile = "/mnt/used", bed.shared / "used.toml"
+    bed.run("n2", ["sh", "-c", f"mkdir {path} && {make.replace('PATH', path)}"])
+    profile.unlink(missing_ok=True)
+    remove = f"rm -rf {path}"
+    profile.write_text(
+        f"engine = 'command'\nmount = '{path}'\n[promise]\ncoherence = 'strict'\n"
+        + f"[[start]]\non = 'every'\ncommand = 'mkdir -p {path}'\n[[stop]]\non = 'every'\ncommand = '{remove}'\n"
+    )
+    before = bed.run("n2", ["ls", "-lAd", path, f"{path}/"], check=False).stdout
+    try:
+        said = refused("--profile", profile, user=None)
+        assert f"{path} is {what}" in said and "n2" in said, said
+        assert bed.run("n2", ["ls", "-lAd", path, f"{path}/"], check=False).stdout == before != ""
+    finally:
+        bed.run("n2", ["umount", path], check=False)
+        bed.run("n2", ["rm", "-r", path])
+
+
+def test_user_with_the_address_but_no_key_is_refused(bed):
+    """The configuration is not secret: it has addresses. The keys are."""
+    job = node_job(bed, f"{STRIPED}\necho secret >$DW_JOB_STRIPED/a\nhold\ntrue", name="stolen")
+    run = job.start()
+    try:
+        check_that_bob_is_refused(bed, job)
+    finally:
+        job.release(run)
+    assert job.left() == []
+
+
+def check_that_bob_is_refused(bed, job):
+    home = job.mount().parent.parent / "ceph"
+    configuration = bed.run("n1", ["cat", home / "ceph.conf"], "ada").stdout
+    own = bed.shared / "stolen-by-bob"
+    own.mkdir()
+    bed.run("n1", ["chown", "bob", own])
+    for name in ("client.job", "client.admin"):
+        keyring, conf = own.with_suffix(f".{name}.keyring"), own.with_suffix(f".{name}.conf")
+        keyring.write_text(f"[{name}]\nkey = {secret()}\n")
+        conf.write_text(configuration.replace(f"{home}/keyring", str(keyring)))
+        mount = ["timeout", "40", "ceph-fuse", "-f", "-c", conf, "--name", name, own]
+        tried = bed.run("n1", mount, "bob", check=False, seconds=60)
+        assert tried.returncode not in (0, 124) and "auth_bad_method" in tried.stderr, tried
+    assert bed.run("n1", ["cat", home / "keyring"], "bob", check=False).returncode != 0
+    assert bed.run("n1", ["ls", job.mount()], "bob", check=False).returncode != 0
 
 
 def test_node_with_another_version(bed, refused):

@@ -90,6 +90,15 @@ impl Engine for Ceph {
         }
         check_layout(request.layout, nodes.len())?;
         check_versions(nodes)?;
+        // A quota of 0 bytes would be none.
+        if let (0, Some(node)) =
+            (request.capacity_bytes, nodes.iter().min_by_key(|node| node.store.usable_bytes))
+        {
+            return Err(format!(
+                "store {} of node {} has no space: name another one with --store",
+                node.store.name, node.name
+            ));
+        }
         if let Some(node) = nodes.iter().find(|node| nodes.len() > 1 && node.address.is_loopback())
         {
             return Err(format!(

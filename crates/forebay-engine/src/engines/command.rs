@@ -192,7 +192,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Writes the node file, and notes the stop commands: they also run after a start that failed. Nodes
+    /// Writes the node file, checks that the mount is not used yet, and notes the stop commands: they also run after a start that failed. Nodes
     /// carry out the notes in reverse order.
     fn add_preparation(
         &mut self,
@@ -202,9 +202,14 @@ impl Planner<'_> {
     ) -> Result<(), String> {
         let lines: String = nodes.iter().map(|node| format!("{}\n", node.name)).collect();
         let file = PlannedFile { path: request.directory.join(NODE_FILE), text: lines };
-        let prepare = (0..nodes.len()).map(|node| {
+        let prepare = values.iter().enumerate().map(|(node, values)| {
             let step = self.step(nodes, node, "prepare");
-            EngineStep { files: vec![file.clone()], ..step }
+            let argv = match self.driver.profile.mount {
+                // The stop commands may remove what is there, so it must be the job's own.
+                Some(_) => shell(UNUSED, &[values.get("mount")]),
+                None => Vec::new(),
+            };
+            EngineStep { files: vec![file.clone()], argv, ..step }
         });
         self.add(prepare.collect());
         for (number, command) in self.driver.profile.stop.iter().enumerate().rev() {
@@ -248,8 +253,7 @@ impl Planner<'_> {
                 "{test} \"$1\" || {{ echo \"$1 is no {what} on this node\" >&2; exit 1; }}\n\
                  test \"$1\" = \"$2\" || ln -s \"$1\" \"$2\""
             );
-            let mut argv = ["/bin/sh", "-c"].map(str::to_owned).to_vec();
-            argv.extend([script, "sh".to_owned(), mount, shown.clone()]);
+            let argv = shell(&script, &[mount, shown.clone()]);
             steps.push(EngineStep { argv, ..self.step(nodes, node, "mount") });
         }
         self.add(steps);
@@ -266,15 +270,30 @@ impl Planner<'_> {
                           while sleep \"$interval\"; do\n\
                           printed=$(\"$@\") || { echo \"the status command failed: $printed\"; exit 1; }\n\
                           done";
-            let mut argv = ["/bin/sh", "-c", script, "sh"].map(str::to_owned).to_vec();
-            argv.push(self.driver.profile.status_interval_s.to_string());
-            argv.extend(words);
+            let mut arguments = vec![self.driver.profile.status_interval_s.to_string()];
+            arguments.extend(words);
+            let argv = shell(script, &arguments);
             let step = self.step(nodes, node, "status");
             steps.push(EngineStep { argv, role: Role::Mount, ready: Ready::Started, ..step });
         }
         self.add(steps);
         Ok(())
     }
+}
+
+/// Fails if a path is a mount point, or a directory with content, or no directory.
+const UNUSED: &str = "\
+    if mountpoint -q \"$1\"; then what='a mount point already'\n\
+    elif test -d \"$1\"; then what=$(ls -A \"$1\" | sed -n '1s/.*/a directory that is not empty/p')\n\
+    elif test -e \"$1\"; then what='no directory'\n\
+    fi\n\
+    test -z \"$what\" || { echo \"$1 is $what: another job may use it\" >&2; exit 1; }";
+
+/// The words of a shell script with arguments.
+fn shell(script: &str, arguments: &[String]) -> Vec<String> {
+    let mut words = ["/bin/sh", "-c", script, "sh"].map(str::to_owned).to_vec();
+    words.extend_from_slice(arguments);
+    words
 }
 
 fn text(path: PathBuf) -> String {

@@ -144,6 +144,7 @@ fn requests_that_cannot_be_kept_are_named() {
         (request(3), &all[..], "redundancy of 3"),
         (request(2), &all[..1], "needs two nodes"),
         (EngineRequest { layout: wide, ..request(1) }, &all[..], "stripe count of 3"),
+        (EngineRequest { capacity_bytes: 0, ..request(1) }, &all[..], "of node n1 has no space"),
         (EngineRequest { layout: odd, ..request(1) }, &all[..], "a multiple of 65536"),
         (EngineRequest { layout: large, ..request(1) }, &all[..], "at most 134217728"),
     ] {
