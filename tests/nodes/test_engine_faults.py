@@ -1,36 +1,18 @@
 """What a job of several nodes meets: its daemons, agents, launchers or `forebay run` are killed or stopped, or a node
 is cut off. No wrong bytes, no missing file, errors instead of hangs, and nothing is left."""
 
-import hashlib
-import json
-import pathlib
 import signal
 import time
 
 import pytest
 
-from support.bed_processes import send
-from support.node_jobs import STRIPED, node_job
-from support.nodes import PYTHON, ended, nodes
+from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, end, kill, load_job
+from support.nodes import ended, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
-STORE_BYTES = 1 << 30
-LOAD = pathlib.Path(__file__).parents[1] / "programs" / "nodes" / "load.py"
-#: A mount that does not answer is given up after so long in these tests, and a cut off agent ends after so long.
-HANG_S = 12
 #: Other nodes wait so long for what a mount that died had in use.
 SESSION_S = 30
-LIMITS = {"FOREBAY_ENGINE_HANG_S": HANG_S, "FOREBAY_AGENT_LOST_S": 60}
-SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
-#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
-mkdir $DW_JOB_STRIPED/out
-for node in n1 n2; do
-    ssh $node "PYTHON LOAD $DW_JOB_STRIPED/out $node HERE/go HERE/answer-$node" &
-done
-hold
-wait
-exit 0"""
 
 
 def few(first, *others):
@@ -48,50 +30,7 @@ def bed(build):
 @pytest.fixture
 def load(bed, request):
     """A job under load on both nodes."""
-
-    def make(*options, user="ada", script=SCRIPT):
-        program = bed.copied(LOAD)
-        text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(program))
-        name = "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
-        return node_job(bed, text, *options, user=user, name=name)
-
-    return make
-
-
-def kill(bed, node, words, number=signal.SIGKILL):
-    """Signals processes of a node whose command line begins so, paths apart."""
-    found = [pid for pid, line in bed.processes(node) if begins(line, words.split())]
-    assert found, (words, bed.processes(node))
-    for pid in found:
-        send(pid, number)
-
-
-def begins(line, words):
-    return [word.rsplit("/", 1)[-1] for word in line[: len(words)]] == words
-
-
-def answers(job, count=2):
-    """What the load found, of the nodes that lived."""
-    wait_until(lambda: len(list(job.folder.glob("answer-*"))) >= count, 30, "the answers of the load")
-    return {path.name[-2:]: json.loads(path.read_text()) for path in job.folder.glob("answer-*")}
-
-
-def content(node, number):
-    """As the load writes it."""
-    return hashlib.sha256(f"{node} {number}".encode()).digest() * 2048
-
-
-def end(job, run, seconds=120):
-    done = job.release(run, check=False, seconds=seconds)
-    return done, answers(job)
-
-
-def assert_delivered(job, found):
-    """Every file that was synced is there, with its bytes."""
-    for node, answer in found.items():
-        assert answer["files"] > 0 and answer["wrong"] == [], found
-        for number in range(answer["files"]):
-            assert job.path(f"out/{node}-{number}").read_bytes() == content(node, number), (node, number)
+    return lambda *options, **more: load_job(bed, request.node.name, *options, **more)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +65,9 @@ def test_lost_server_without_copies_ends_in_errors(bed, load, daemon):
     done, found = end(job, run)
     assert done.returncode != 0
     assert "operations on the job's files fail from now on" in done.stderr, done.stderr
+    assert "lost if one of them goes down" in done.stderr
+    assert "hint: the job's files are lost: they were in memory" in done.stderr
+    assert "nothing was deleted" not in done.stderr
     assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
     assert all(answer["longest_s"] < 10 for answer in found.values()), found
     (kept,) = job.jobs()
@@ -143,6 +85,7 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
     done, found = end(job, run)
     assert done.returncode == 0, done.stderr
     assert "ended" in done.stderr and node in done.stderr
+    assert "2 copies, lost if 2 of them go down" in done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
     assert job.left() == []

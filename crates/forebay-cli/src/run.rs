@@ -155,21 +155,9 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     if let Some(kept) = &outcome.kept {
         print_failures(outcome.stage_out.as_ref());
         let kept_bytes = unnamed.map_or(0, |unnamed| unnamed.bytes);
-        outcome.not_safe.iter().for_each(|not_safe| print_unsaved(not_safe, kept_bytes));
-        let kept = forebay_host::files::printable(kept);
-        let id = &outcome.run_id;
-        let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
-            ("nothing was deleted", "stages out what is missing, with --discard it gives that up")
-        } else if outcome.undelivered {
-            (
-                "nothing was deleted",
-                "stages out what is missing and removes them; with --to DIR it copies all files there, with --discard it \
-                 gives them up",
-            )
-        } else {
-            ("the allocation is kept", "removes them")
-        };
-        print_hint(&format!("{why}: the data are in {kept}; forebay clean {id} {clean}"));
+        let place = if outcome.nodes.is_some() { "on the job's nodes" } else { "on this machine" };
+        outcome.not_safe.iter().for_each(|not_safe| print_unsaved(not_safe, kept_bytes, place));
+        print_hint(&hint_of_kept(outcome, &forebay_host::files::printable(kept)));
     }
     if let Some(requested) = &outcome.requested {
         let (read, written) = (requested.files_in, requested.files_out);
@@ -190,6 +178,38 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     outcome.exit_code
 }
 
+/// Where the data are that were kept, and what can be done.
+fn hint_of_kept(outcome: &Outcome, kept: &str) -> String {
+    let id = &outcome.run_id;
+    let nodes = outcome.nodes.as_ref().filter(|_| outcome.undelivered);
+    let failed = nodes.and_then(|nodes| Some((nodes, nodes.failed.as_ref()?)));
+    if let Some((nodes, why)) = failed {
+        return if nodes.data_lost {
+            format!(
+                "the job's files are lost: they were in memory ({why}); forebay clean --discard {id} removes the rest"
+            )
+        } else {
+            format!(
+                "nothing was deleted: the data are on the nodes, and cannot be read now; forebay clean {id} starts the \
+                 engine again where it ended, stages out what is missing and removes them; with --discard it gives them \
+                 up"
+            )
+        };
+    }
+    let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
+        ("nothing was deleted", "stages out what is missing, with --discard it gives that up")
+    } else if outcome.undelivered {
+        (
+            "nothing was deleted",
+            "stages out what is missing and removes them; with --to DIR it copies all files there, with --discard it \
+             gives them up",
+        )
+    } else {
+        ("the allocation is kept", "removes them")
+    };
+    format!("{why}: the data are in {kept}; forebay clean {id} {clean}")
+}
+
 /// Prints what the job wrote and no line names, a warning where lines name other files.
 fn print_unnamed(unnamed: &UnnamedFiles, outcome: &Outcome) {
     let UnnamedFiles { files, bytes, largest } = unnamed;
@@ -205,8 +225,8 @@ fn print_unnamed(unnamed: &UnnamedFiles, outcome: &Outcome) {
     if outcome.stage_out.is_some() { print_warning(&text) } else { print_status(&text) }
 }
 
-/// Prints files that exist only on this machine; so many other bytes do, too.
-fn print_unsaved(not_safe: &UnsavedFiles, other_bytes: u64) {
+/// Prints files that exist only in the allocation; so many other bytes do, too.
+fn print_unsaved(not_safe: &UnsavedFiles, other_bytes: u64, place: &str) {
     for path in &not_safe.first {
         print_error_line(&format!("not safe: {}", forebay_host::files::printable(path)));
     }
@@ -217,7 +237,5 @@ fn print_unsaved(not_safe: &UnsavedFiles, other_bytes: u64) {
     let files = counted(not_safe.files, "file");
     let bytes = HumanBytes(not_safe.bytes + other_bytes);
     let list = forebay_host::files::printable(&not_safe.list);
-    print_hint(&format!(
-        "on this machine only: {bytes}; {list} says of {files} why it did not arrive"
-    ));
+    print_hint(&format!("{place} only: {bytes}; {list} says of {files} why it did not arrive"));
 }

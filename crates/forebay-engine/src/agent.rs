@@ -6,4 +6,5 @@ mod processes;
 pub mod protocol;
 mod serve;
 
+pub(crate) use node::GONE;
 pub use serve::{TaskHandler, serve};

@@ -2,11 +2,14 @@
 //! plan, and its monitor. Assumes that each node runs the same version of Forebay.
 
 mod connection;
+mod leftovers;
 mod monitor;
 mod nodes;
+mod requests;
 mod runner;
 mod session;
 
+pub use leftovers::{remove_left, restore_left};
 pub use monitor::HANG_S_MAX;
 pub use nodes::{NodeHandle, Reach, directory_of};
-pub use session::{Session, SessionSpec, remount_left, remove_left};
+pub use session::{Session, SessionSpec};

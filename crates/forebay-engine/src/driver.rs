@@ -128,6 +128,8 @@ mod tests {
         let used = StoreUsed {
             store: store.to_string(),
             in_memory: store.in_memory(),
+            nodes: 1,
+            copies: 1,
             enforced: store.enforces_capacity(),
             capacity_bytes: 4096,
             asked_bytes: None,

@@ -2,14 +2,19 @@
 
 use std::path::PathBuf;
 
+use forebay_host::files;
 use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::steps::EnginePlan;
 
 /// The directory of a job's directory that shows the namespace.
 pub(crate) const MOUNT: &str = "mount";
 /// The directory of each node's private namespace.
 pub(crate) const PRIVATE: &str = "private";
+/// The file of the first node's directory that says how the data can be read after all processes ended.
+const RECOVERY: &str = "recovery.json";
 
 /// What is recorded about the nodes of a job, for the command that cleans up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +27,9 @@ pub struct NodesUse {
     pub commands: Vec<Vec<String>>,
     /// The job's directory on each node.
     pub directory: PathBuf,
+    /// The directory for data on each node; empty in records without this field.
+    #[serde(default)]
+    pub data: Vec<PathBuf>,
     /// Whether the data are in memory: they end with the engine.
     pub in_memory: bool,
     /// Whether the namespace is a mount point, and not a link or a directory.
@@ -56,6 +64,8 @@ pub struct NodesSummary {
     pub names: Vec<String>,
     /// Why operations on the job's files failed; none if they did not.
     pub failed: Option<String>,
+    /// Whether the data are lost: they were in memory, and a server with them ended.
+    pub data_lost: bool,
     /// Copies of the data.
     #[serde(default = "one_copy")]
     pub redundancy: u32,
@@ -97,6 +107,7 @@ impl NodesUse {
             engine: self.engine.clone(),
             names: self.nodes.clone(),
             failed: None,
+            data_lost: false,
             redundancy: self.redundancy,
             stores: self.stores.clone(),
             share_bytes: self.share_bytes,
@@ -107,4 +118,24 @@ impl NodesUse {
     pub fn mount(&self) -> PathBuf {
         self.directory.join(MOUNT)
     }
+    /// The file that says how the data can be read after all processes of the engine ended.
+    pub(crate) fn recovery(&self) -> PathBuf {
+        self.directory.join(RECOVERY)
+    }
+
+    /// Whether the data can be read after all processes of the engine ended.
+    pub fn can_restart(&self) -> bool {
+        !self.in_memory && files::status(&self.recovery()).is_ok()
+    }
+}
+
+/// How the data can be read after processes of the engine ended.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Recovery {
+    /// What to start, or why the data cannot be read.
+    pub(crate) plan: Result<EnginePlan, String>,
+    /// Whether the engine goes on without a server.
+    pub(crate) survives_server: bool,
+    /// Whether it goes on without a node.
+    pub(crate) survives_node: bool,
 }

@@ -153,6 +153,8 @@ impl StoreOptions<'_> {
         let used = StoreUsed {
             store: store.to_string(),
             in_memory: store.in_memory(),
+            nodes: 1,
+            copies: 1,
             enforced: store.enforces_capacity(),
             capacity_bytes: grant.capacity_bytes,
             asked_bytes,
@@ -170,6 +172,10 @@ pub struct StoreUsed {
     pub store: String,
     /// Whether it is in memory.
     pub in_memory: bool,
+    /// The number of nodes with a part of it.
+    pub nodes: u32,
+    /// Copies of the data, on different nodes.
+    pub copies: u32,
     /// Whether the capacity is a hard limit.
     pub enforced: bool,
     /// Capacity of the allocation.
@@ -183,6 +189,17 @@ impl StoreUsed {
     pub fn asked(&self) -> String {
         let asked = self.asked_bytes.map(HumanBytes);
         asked.map_or("no size".to_owned(), |asked| asked.to_string())
+    }
+
+    /// What the loss of a node means for the data; none for data on disk.
+    pub fn lost_with(&self) -> Option<String> {
+        let lost = match (self.nodes, self.copies) {
+            _ if !self.in_memory => return None,
+            (0 | 1, _) => "lost if this machine goes down".to_owned(),
+            (_, 0 | 1) => "lost if one of them goes down".to_owned(),
+            (_, copies) => format!("{copies} copies, lost if {copies} of them go down"),
+        };
+        Some(lost)
     }
 
     /// Checks that this many bytes can be staged in.

@@ -84,7 +84,7 @@ pub struct EngineStep {
 }
 
 /// A plan for all nodes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnginePlan {
     /// The steps. Each is preceded by those that it names.
     pub steps: Vec<EngineStep>,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::context::FAILURES_MAX;
 use crate::variables::own_variables;
 use crate::{Error, JobSpec, Reporter};
-use forebay_engine::StoreUsed;
+use forebay_engine::{Session, StoreUsed};
 use forebay_onclose::DrainSpec;
 use forebay_onclose::not_in_burst_buffer;
 use forebay_persistent::PersistentPlan;
@@ -114,8 +114,15 @@ impl JobSpec<'_> {
         }
         store_options.check_maps()?;
         self.check_directory(&submit_directory)?;
-        let choose = |job| store_options.choose(job, &reserved_bytes, reporter);
-        let chosen = request.job.as_ref().map(choose).transpose()?;
+        let chosen = request.job.as_ref().map(|asked| match self.nodes_of(&request) {
+            Some(nodes) => {
+                let engine = nodes.engine()?;
+                let spec = self.session_spec(nodes, asked, engine.as_ref(), (&id, reporter))?;
+                Ok::<_, Error>(Session::preview(&spec, nodes.reach(&id)?, &|| true)?)
+            }
+            None => Ok(store_options.choose(asked, &reserved_bytes, reporter)?.used),
+        });
+        let chosen = chosen.transpose()?;
         let persistent = plans(&self.owner(&request, (&id, false), reporter))?;
         let naming = request.job.as_ref().map(|job| job.naming.clone());
         let variable = format!("${}", naming.unwrap_or_default().of_job());
@@ -131,7 +138,7 @@ impl JobSpec<'_> {
         let (_, failures) = plan_of(&request.stage_in, &|_| true)?;
         if let Some(chosen) = &chosen {
             let is_own = |target: &Path| target.starts_with(&variable);
-            chosen.used.must_hold(plan_of(&request.stage_in, &is_own)?.0.bytes)?;
+            chosen.must_hold(plan_of(&request.stage_in, &is_own)?.0.bytes)?;
         }
         if !failures.is_empty() {
             return Err(Error::StageIn(failures));
@@ -147,7 +154,7 @@ impl JobSpec<'_> {
             planned(stage, source, destination, (None, None))
         };
         Ok(DryRun {
-            store: chosen.map(|chosen| chosen.used),
+            store: chosen,
             variables: own_variables(&request).collect(),
             persistent,
             shown,

@@ -36,6 +36,9 @@ const SCHEDULER_GRACE: Duration = Duration::from_secs(2);
 /// The same for leftover processes of a job.
 pub(crate) const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
 
+/// How often messages about the nodes are printed while files are staged.
+const NODES_INTERVAL: Duration = Duration::from_millis(500);
+
 /// The program to start.
 #[derive(Clone, Copy)]
 pub(crate) enum Program<'a> {
@@ -180,6 +183,28 @@ impl ActiveJob<'_> {
             session.take_messages().iter().for_each(|text| self.context.reporter.warning(text));
             session.launchers().into_iter().for_each(|pid| self.events.exclude_pid(pid));
         }
+    }
+
+    /// Acts, and meanwhile prints what happens on the nodes.
+    pub(crate) fn watching_nodes<T>(&self, act: impl FnOnce() -> T) -> T {
+        let Some(session) = self.session else { return act() };
+        let reporter = self.context.reporter;
+        let acted = std::thread::scope(|scope| {
+            let (ended, end) = mpsc::channel::<()>();
+            let watch = move || {
+                while end.recv_timeout(NODES_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    session.take_messages().iter().for_each(|text| reporter.warning(text));
+                }
+            };
+            if let Err(error) = threads::spawn_scoped(scope, watch) {
+                reporter.warning(&format!("what happens on the nodes is shown later: {error}"));
+            }
+            let acted = act();
+            drop(ended);
+            acted
+        });
+        self.look_at_nodes();
+        acted
     }
 
     fn start(&self, execution: &Execution) -> Result<Job, Error> {

@@ -156,7 +156,7 @@ impl JobResources {
             return Err(PersistentError::InSeries.into());
         }
         self.persistents.prepare(&context.owner(), &mut self.recorded)?;
-        let events = match context.nodes() {
+        let events = match spec.nodes_of(&context.request) {
             Some(nodes) => {
                 let events = caught.watch(None)?;
                 let (session, allocation) =

@@ -31,13 +31,13 @@ pub(crate) fn remote_copiers(session: &Session) -> RemoteCopiers {
     RemoteCopiers(session.others().into_iter().map(copier).collect())
 }
 
-/// Answers a request that `forebay run` on another node sent to this node's agent.
+/// Answers a request that `forebay run` on another node sent to this node's agent, until `go_on` returns false.
 ///
 /// # Errors
 /// If it cannot be read, or this node cannot begin.
-pub fn serve_copy(request: Value) -> Result<Value, String> {
+pub fn serve_copy(request: Value, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Value, String> {
     let request: RemoteRequest =
         serde_json::from_value(request).map_err(|error| error.to_string())?;
-    let answer = serve_remote(&request).map_err(|error| error.to_string())?;
+    let answer = serve_remote(&request, go_on).map_err(|error| error.to_string())?;
     serde_json::to_value(&answer).map_err(|error| error.to_string())
 }

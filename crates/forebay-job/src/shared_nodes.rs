@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use forebay_directive::AccessMode;
+use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
     Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session,
@@ -17,6 +17,7 @@ use forebay_store::Allocation;
 
 use crate::Error;
 use crate::context::JobContext;
+use crate::job_spec::{JobSpec, Reporter};
 
 /// An agent ends what it started after so long without a message, in seconds: half an hour, in which
 /// `forebay clean` can continue after a kill of `forebay run`.
@@ -102,31 +103,30 @@ impl NodeOptions {
     }
 }
 
-impl JobContext<'_> {
+impl JobSpec<'_> {
     /// The nodes of the allocation, if it is on more than this one.
-    pub(crate) fn nodes(&self) -> Option<&NodeOptions> {
-        let is_on_file_system = self.spec.store_options.pfs_directory.is_some();
-        let nodes = self.spec.nodes.as_ref().filter(|nodes| nodes.names.len() > 1)?;
-        (self.request.job.is_some() && !is_on_file_system).then_some(nodes)
+    pub(crate) fn nodes_of(&self, request: &Request) -> Option<&NodeOptions> {
+        let is_on_file_system = self.store_options.pfs_directory.is_some();
+        let nodes = self.nodes.as_ref().filter(|nodes| nodes.names.len() > 1)?;
+        (request.job.is_some() && !is_on_file_system).then_some(nodes)
     }
 
-    /// Starts the engine on all nodes.
-    pub(crate) fn start_engine(
-        &self,
-        nodes: &NodeOptions,
-        recorded: &mut RecordFile,
-        events: &Events,
-    ) -> Result<(Session, JobAllocation), Error> {
-        let options = &self.spec.store_options;
-        let Some(asked) = &self.request.job else { return Err(Error::NoCommand) };
-        if !options.maps.is_empty() || self.spec.node_local_path().is_some() {
+    /// What the job needs from its nodes.
+    pub(crate) fn session_spec<'a>(
+        &'a self,
+        nodes: &'a NodeOptions,
+        asked: &JobDw,
+        engine: &'a dyn Engine,
+        (id, messages): (&'a str, &'a dyn Reporter),
+    ) -> Result<SessionSpec<'a>, Error> {
+        let options = &self.store_options;
+        if !options.maps.is_empty() || self.node_local_path().is_some() {
             return Err(forebay_engine::Error::NoView(VIEW_IS_LOCAL.to_owned()).into());
         }
-        let engine = nodes.engine()?;
         let of_profile = nodes.profile.as_ref().and_then(|profile| profile.store.as_deref());
-        let spec = SessionSpec {
-            id: self.directory.id(),
-            engine: engine.as_ref(),
+        Ok(SessionSpec {
+            id,
+            engine,
             engine_root: nodes.engine_root.as_deref(),
             store: options.store.or(of_profile).or(options.site_store),
             capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
@@ -142,8 +142,24 @@ impl JobContext<'_> {
                 .collect(),
             private: asked.access.contains(&AccessMode::Private),
             hang_s_max: limit(HANG_VARIABLE, HANG_S_MAX),
-            messages: self.reporter,
-        };
+            messages,
+        })
+    }
+}
+
+impl JobContext<'_> {
+    /// Starts the engine on all nodes.
+    pub(crate) fn start_engine(
+        &self,
+        nodes: &NodeOptions,
+        recorded: &mut RecordFile,
+        events: &Events,
+    ) -> Result<(Session, JobAllocation), Error> {
+        let options = &self.spec.store_options;
+        let Some(asked) = &self.request.job else { return Err(Error::NoCommand) };
+        let engine = nodes.engine()?;
+        let whose = (self.directory.id(), self.reporter);
+        let spec = self.spec.session_spec(nodes, asked, engine.as_ref(), whose)?;
         let stops = events.stops();
         let go_on = || stops.count() == 0;
         let mut record = |used: &forebay_engine::NodesUse| {

@@ -42,7 +42,7 @@ impl ActiveJob<'_> {
             self.job_allocation.map(|allocated| Drain::new(self.drained_job(allocated), stops));
         let drain = drain.transpose()?.flatten();
         let node = self.node(drain.as_ref());
-        let stage_in = node.stage_in(Scope::Everything)?;
+        let stage_in = self.watching_nodes(|| node.stage_in(Scope::Everything))?;
         if self.events.stops().count() > 0 {
             return Err(Error::Stopped);
         }
@@ -91,7 +91,9 @@ impl ActiveJob<'_> {
         outcome.requested =
             requests.and_then(|requests| self.end(&requests, before, skip_remaining_copies));
         if node.data_location().is_some() {
-            outcome = self.finish(outcome, before, recorded, &node, guard.as_ref());
+            let guard = guard.as_ref();
+            outcome = self.watching_nodes(|| self.finish(outcome, before, recorded, &node, guard));
+            outcome.nodes = self.session.map(Session::summary);
             outcome.unnamed = self.unnamed_files(&node, began_unix_ms, &outcome);
         }
         Ok(outcome)

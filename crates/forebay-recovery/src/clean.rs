@@ -88,6 +88,10 @@ pub fn clean(
         outside.check()?;
     }
     if now == JobState::AllocationLost {
+        if job.record.nodes.is_some() && job.needs_stage_out() {
+            reporter
+                .warning("the job's files are lost: they were in memory, and the engine has ended");
+        }
         // The job's own allocation can no longer be drained; persistent allocations can.
         job.update(|record| {
             record.stage_out.retain(|stage| stage.persistent.is_some());
@@ -97,9 +101,7 @@ pub fn clean(
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
     if let (true, Some(nodes)) = (drains, &job.record.nodes) {
-        // Its failure shows in the copies.
-        let failed = forebay_engine::remount_left(nodes, &|| true);
-        failed.iter().for_each(|what| reporter.warning(&format!("cannot mount again: {what}")));
+        forebay_engine::restore_left(nodes, reporter).map_err(Error::NotReadable)?;
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
@@ -324,7 +326,7 @@ fn remove_all(
 ) -> Result<(), Error> {
     let record = &job.record;
     if let Some(nodes) = &record.nodes {
-        let left = forebay_engine::remove_left(nodes, &|| true);
+        let left = forebay_engine::remove_left(nodes);
         if !left.is_empty() && !forgets {
             return Err(Error::NodesLeft(left));
         }

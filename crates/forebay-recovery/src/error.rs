@@ -23,6 +23,9 @@ pub enum Error {
     /// Nodes still hold something of the job.
     #[error("not removed: {}", .0.join("; "))]
     NodesLeft(Vec<String>),
+    /// The engine on the nodes does not give the data back.
+    #[error("the job's files cannot be read: {0}")]
+    NotReadable(String),
     /// A running job cannot be cleaned.
     #[error("job {0} is running")]
     IsRunning(String),
@@ -83,6 +86,9 @@ impl Error {
             Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
             Self::NodesLeft(_) => {
                 "once the nodes can be reached, run forebay clean again; forebay clean --discard forgets them"
+            }
+            Self::NotReadable(_) => {
+                "run forebay clean again once the cause is removed; if the data are gone for good: forebay clean --discard JOB"
             }
             Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
         };

@@ -1,5 +1,6 @@
 //! Determines the state of an earlier job from its record and the machine.
 
+use forebay_engine::NodesUse;
 use forebay_host::process::{self, Identity, Liveness};
 use forebay_host::{files, mounts};
 use forebay_persistent::surviving_processes;
@@ -48,13 +49,22 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
             };
         }
         Some(place) if mounts_on_nodes(record) && !mounts::is_mount_point(&place.root)? => {
-            let in_memory = record.nodes.as_ref().is_some_and(|nodes| nodes.in_memory);
-            return Ok(match record.phase {
-                Phase::Running | Phase::Kept if !in_memory => JobState::Unreachable,
-                _ => JobState::AllocationLost,
-            });
+            let nodes = record.nodes.as_ref();
+            match record.phase {
+                // Its engine can be started again.
+                Phase::Running | Phase::Kept if nodes.is_some_and(NodesUse::can_restart) => {}
+                Phase::Running | Phase::Kept if nodes.is_some_and(|nodes| !nodes.in_memory) => {
+                    return Ok(JobState::Unreachable);
+                }
+                _ => return Ok(JobState::AllocationLost),
+            }
         }
-        Some(place) if !place.mounted && files::status(&place.root).is_err() => {
+        // A mount on nodes that does not answer is mounted again.
+        Some(place)
+            if !place.mounted
+                && !mounts_on_nodes(record)
+                && files::status(&place.root).is_err() =>
+        {
             // In these phases the allocation holds nothing that exists only there.
             return Ok(match record.phase {
                 Phase::Preparing | Phase::Removing => JobState::AllocationLost,

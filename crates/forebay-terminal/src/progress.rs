@@ -108,7 +108,7 @@ impl Reporter for Progress {
 
 impl AllocationProgress for Progress {
     fn allocated(&self, used: &StoreUsed) {
-        let kind = if used.in_memory { ": lost if this machine goes down" } else { "" };
+        let kind = used.lost_with().map_or_else(String::new, |lost| format!(": {lost}"));
         let capacity = HumanBytes(used.capacity_bytes);
         print_status(&format!("allocated {capacity} in {}{kind}", used.store));
         if used.asked_bytes.is_some_and(|asked| used.capacity_bytes < asked) {

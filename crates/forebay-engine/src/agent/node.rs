@@ -10,13 +10,16 @@ use forebay_host::process::{Identity, command, run_captured};
 use forebay_host::{clock, files, filesystem, mounts};
 use serde::{Deserialize, Serialize};
 
-use super::processes::{self, Process, end_of_log};
+use super::processes::{self, NodePlace, Process, end_of_log};
 use super::protocol::{EndedStep, NodeHealth};
 use crate::nodes_use::PRIVATE;
 use crate::steps::{EngineStep, Ready, Role, Stop};
 
 /// The time for a command that stops a step.
 const STOP_MAX: Duration = Duration::from_secs(120);
+
+/// The node was restarted, or the directory removed.
+pub(crate) const GONE: &str = "the directory of the job is gone there";
 
 /// What is written down about a node.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -43,24 +46,27 @@ struct BegunStep {
 
 /// A node of a job.
 pub(super) struct Node {
-    directory: PathBuf,
+    place: NodePlace,
+    /// Whether an earlier agent made the directory.
+    is_taken_over: bool,
     record: NodeRecord,
     processes: HashMap<String, Process>,
 }
 
 impl Node {
     /// Continues what an earlier agent of this directory began, and ends that agent.
-    pub(super) fn attach(directory: PathBuf) -> Result<Self, String> {
+    pub(super) fn attach(place: NodePlace) -> Result<Self, String> {
+        let directory = &place.directory;
         let mut record = NodeRecord::default();
-        let exists = files::status_of_name(&directory).is_ok();
+        let exists = files::status_of_name(directory).is_ok();
         if exists {
-            if !files::is_private_dir(&directory) {
+            if !files::is_private_dir(directory) {
                 return Err(format!(
                     "{} is not a private directory of this user",
                     directory.display()
                 ));
             }
-            match files::read_json(&record_in(&directory)) {
+            match files::read_json(&record_in(directory)) {
                 Ok(found) => record = found,
                 // An agent was killed right after it had made the directory.
                 Err(error) if error.is_not_found() => {}
@@ -72,9 +78,9 @@ impl Node {
             .steps
             .iter()
             .filter(|step| !step.is_brief)
-            .filter_map(|step| Some((step.id.clone(), Process::adopt(&step.id, &directory)?)));
+            .filter_map(|step| Some((step.id.clone(), Process::adopt(&step.id, &place)?)));
         let processes = adopted.collect();
-        let mut node = Self { directory, record, processes };
+        let mut node = Self { place, is_taken_over: exists, record, processes };
         node.record.agent = Identity::ours().map_err(|error| error.to_string())?;
         if exists {
             node.write()?;
@@ -94,31 +100,48 @@ impl Node {
         private: bool,
         shown_at: Option<&Path>,
     ) -> Result<(), String> {
-        let text = |error: forebay_host::Error| error.to_string();
-        files::make_directory(&self.directory, 0o700).map_err(text)?;
+        let is_taken_over = self.is_taken_over;
+        let done = |made: forebay_host::Result<()>| match made {
+            // The earlier agent ended in the midst of this.
+            Err(error) if is_taken_over && error.already_exists() => Ok(()),
+            made => made.map_err(|error| error.to_string()),
+        };
+        done(files::make_directory(&self.place.directory, 0o700))?;
         self.record.data = Some(data.clone());
         self.write()?;
-        files::make_directory(&self.directory.join("log"), 0o700).map_err(text)?;
-        files::make_directory(&data, 0o700).map_err(text)?;
+        done(files::make_directory(&self.place.directory.join("log"), 0o700))?;
+        done(files::make_directory(&data, 0o700))?;
         if private {
             let namespace = data.join(PRIVATE);
-            files::make_directory(&namespace, 0o755).map_err(text)?;
-            files::make_link(&namespace, &self.directory.join(PRIVATE)).map_err(text)?;
+            done(files::make_directory(&namespace, 0o755))?;
+            done(files::make_link(&namespace, &self.place.directory.join(PRIVATE)))?;
             if let Some(at) = shown_at {
-                files::make_directories(at, 0o700).map_err(text)?;
-                files::make_link(&namespace, &at.join(PRIVATE)).map_err(text)?;
+                done(files::make_directories(at, 0o700).map(drop))?;
+                done(files::make_link(&namespace, &at.join(PRIVATE)))?;
             }
         }
         Ok(())
     }
 
+    /// Continues a step that an earlier agent may have begun.
+    pub(super) fn resume(&mut self, step: &EngineStep) -> Result<Option<Process>, String> {
+        let was_begun = self.record.steps.iter().any(|begun| begun.id == step.id);
+        let earlier = self.processes.remove(&step.id);
+        if !was_begun {
+            return self.begin(step);
+        }
+        let earlier = earlier.or_else(|| Process::adopt(&step.id, &self.place));
+        let earlier = earlier.unwrap_or_else(|| Process::gone(&step.id, &self.place));
+        match earlier.is_known() {
+            true => Ok(Some(earlier)),
+            false => self.begin(step),
+        }
+    }
+
     /// Writes a step down, then its files, and starts its process.
-    pub(super) fn begin(
-        &mut self,
-        step: &EngineStep,
-    ) -> Result<Option<std::process::Child>, String> {
+    pub(super) fn begin(&mut self, step: &EngineStep) -> Result<Option<Process>, String> {
         if !self.is_claimed() {
-            return Err("the directory of the job is not there".to_owned());
+            return Err(GONE.to_owned());
         }
         let text = |error: forebay_host::Error| error.to_string();
         self.record.steps.retain(|begun| begun.id != step.id);
@@ -136,38 +159,42 @@ impl Node {
         for file in &step.files {
             write_private(&file.path, file.text.as_bytes()).map_err(text)?;
         }
-        processes::start(&self.directory, step)
+        Ok(processes::start(&self.place, step)?.map(Process::Child))
     }
 
     /// Keeps the process of a step that is ready.
-    pub(super) fn keep(&mut self, step: &EngineStep, child: std::process::Child) {
+    pub(super) fn keep(&mut self, step: &EngineStep, process: Process) {
         if step.ready != Ready::Ended {
-            self.processes.insert(step.id.clone(), Process::Child(child));
+            self.processes.insert(step.id.clone(), process);
         }
     }
 
     /// The last lines of the log of a step.
     pub(super) fn log(&self, step: &str) -> String {
-        end_of_log(&self.directory, step)
+        end_of_log(&self.place, step)
     }
 
     /// Which processes ended, and the space of the store.
-    pub(super) fn health(&mut self) -> NodeHealth {
+    pub(super) fn health(&mut self) -> Result<NodeHealth, String> {
+        if !self.is_claimed() {
+            return Err(GONE.to_owned());
+        }
         let mut ended = Vec::new();
         for step in self.record.steps.iter().filter(|step| !step.is_brief) {
             let how = match self.processes.get_mut(&step.id) {
-                Some(process) => process.ended(),
+                Some(process) => process.ended().map(|end| end.how),
                 None => Some("it is not there any more".to_owned()),
             };
             if let Some(how) = how {
-                let log = end_of_log(&self.directory, &step.id);
+                let log = end_of_log(&self.place, &step.id);
                 let how = format!("{how}\n{log}").trim_end().to_owned();
                 ended.push(EndedStep { id: step.id.clone(), role: step.role, how });
             }
         }
         let data = self.record.data.as_deref().unwrap_or(Path::new("/"));
         let space = filesystem::space(data).map(|space| space.available_bytes);
-        NodeHealth { ended, mount_error: None, store_available_bytes: space.unwrap_or_default() }
+        let store_available_bytes = space.unwrap_or_default();
+        Ok(NodeHealth { ended, mount_error: None, store_available_bytes })
     }
 
     /// Lets all operations on the mounts fail, also those that wait.
@@ -187,7 +214,7 @@ impl Node {
         let steps: Vec<_> =
             self.record.steps.iter().filter_map(|step| step.again.clone()).collect();
         for step in &steps {
-            processes::end_step(&self.directory, &step.id)?;
+            processes::end_step(&self.place, &step.id)?;
             // Reaps it.
             self.processes.remove(&step.id).map(|mut process| process.ended());
         }
@@ -212,10 +239,10 @@ impl Node {
         }
         for step in self.record.steps.iter().rev() {
             if let Stop::Command(argv) = &step.stop {
-                left.extend(run_stop(&self.directory, argv).err());
+                left.extend(run_stop(&self.place.directory, argv).err());
             }
         }
-        match processes::end_all(&self.directory, remove) {
+        match processes::end_all(&self.place, remove) {
             Ok(alive) => left.extend(alive),
             Err(error) => left.push(error),
         }
@@ -228,7 +255,8 @@ impl Node {
 
     fn remove(&mut self) -> Result<(), String> {
         let all = mounts::mounts().map_err(|error| error.to_string())?;
-        if let Some(mount) = all.iter().find(|mount| mount.mount_point.starts_with(&self.directory))
+        if let Some(mount) =
+            all.iter().find(|mount| mount.mount_point.starts_with(&self.place.directory))
         {
             return Err(format!("{} is still mounted", mount.mount_point.display()));
         }
@@ -239,13 +267,13 @@ impl Node {
         if let Some(data) = &self.record.data {
             remove(data)?;
         }
-        remove(&self.directory)?;
+        remove(&self.place.directory)?;
         self.record = NodeRecord { agent: self.record.agent, ..NodeRecord::default() };
         Ok(())
     }
 
     fn write(&self) -> Result<(), String> {
-        let path = record_in(&self.directory);
+        let path = record_in(&self.place.directory);
         let fresh = path.with_extension("fresh");
         files::write_json(&path, &fresh, &self.record).map_err(|error| error.to_string())
     }

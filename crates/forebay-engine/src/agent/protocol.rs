@@ -31,6 +31,8 @@ pub struct Envelope<T> {
 pub enum Request {
     /// The first message. An agent of the same directory that still runs ends, and this one continues.
     Attach {
+        /// The node's name, as the user or the scheduler wrote it.
+        name: String,
         /// The job's directory on the node.
         directory: PathBuf,
         /// The agent ends itself and what it started after so long without a message, in seconds.
@@ -38,7 +40,7 @@ pub enum Request {
     },
     /// Look at the machine.
     Facts(FactsRequest),
-    /// Make the job's directory, and one for data in the store. Neither exists yet.
+    /// Make the job's directory, and one for data in the store, unless an earlier agent made them.
     Claim {
         /// The directory for data.
         data: PathBuf,
@@ -49,6 +51,10 @@ pub enum Request {
     },
     /// Carry out a step.
     Start(EngineStep),
+    /// Carry out a step that an earlier agent may have begun: it is not started twice.
+    Resume(EngineStep),
+    /// Answer at once.
+    Ping,
     /// Look whether the processes live and the mount answers.
     Health {
         /// A file to read through the mount.
@@ -56,7 +62,8 @@ pub enum Request {
     },
     /// Let all operations on the mounts fail, also those that wait.
     Abort,
-    /// Do what the program of the agent adds, such as copying for a staging.
+    /// Do what the program of the agent adds, such as copying for a staging. It may be repeated, and stops when the
+    /// agent hears nothing any more.
     Task(Value),
     /// Mount the namespace again where the mount fails. No process of the job uses it.
     Remount {

@@ -5,28 +5,42 @@ use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use forebay_host::{process, system, threads};
+use forebay_host::{clock, process, system, threads};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::node::{Node, probe_mount};
-use super::processes::wait_until_ready;
+use super::processes::{NodePlace, Process, wait_until_ready};
 use super::protocol::{Answer, Envelope, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Request};
 use crate::host_facts::HostFacts;
 use crate::steps::EngineStep;
 
 /// The time for a mount to return a small file.
 const PROBE_MAX: Duration = Duration::from_secs(8);
+/// A task stops when nothing was heard for so long: `forebay run` sends pings while it waits, and gives the task to
+/// another node later than this.
+const TASK_SILENT_MAX: Duration = Duration::from_secs(10);
 /// The time for the first message.
 const FIRST_MAX: Duration = Duration::from_secs(60);
 
 /// The node, once its directory is known. Requests for steps are carried out at the same time.
 type SharedNode = Arc<Mutex<Option<Node>>>;
 
-/// Answers a task that the program of the agent adds.
-pub type TaskHandler = fn(Value) -> Result<Value, String>;
+/// Starts the process of a step, or finds it.
+type Begin = fn(&mut Node, &EngineStep) -> Result<Option<Process>, String>;
+
+/// Answers a task that the program of the agent adds. It stops when the function returns false.
+pub type TaskHandler = fn(Value, &(dyn Fn() -> bool + Sync)) -> Result<Value, String>;
+
+/// What the requests share.
+struct Agent {
+    node: SharedNode,
+    /// When the last message arrived; none after the end of the connection.
+    heard: Arc<Mutex<Option<Instant>>>,
+    task: TaskHandler,
+}
 
 /// Serves until standard input ends and nothing is left to stop, or until the connection is lost for
 /// longer than its limit. Returns the exit code.
@@ -36,8 +50,9 @@ pub fn serve(task: TaskHandler) -> i32 {
         eprintln!("forebay: {error}");
         return 1;
     }
-    let node = SharedNode::default();
+    let agent = Agent { node: SharedNode::default(), heard: Arc::default(), task };
     let (sender, lines) = mpsc::channel();
+    let heard = Arc::clone(&agent.heard);
     let reader = threads::spawn(move || {
         let input = std::io::stdin().lock();
         let mut input = std::io::BufReader::new(input);
@@ -46,6 +61,7 @@ pub fn serve(task: TaskHandler) -> i32 {
             let read = std::io::Read::take(&mut input, MESSAGE_BYTES_MAX as u64)
                 .read_until(b'\n', &mut line);
             let is_end = !matches!(read, Ok(bytes) if bytes > 0);
+            *heard.lock() = (!is_end).then(clock::now);
             if is_end || sender.send(line).is_err() {
                 return;
             }
@@ -59,30 +75,31 @@ pub fn serve(task: TaskHandler) -> i32 {
     loop {
         match lines.recv_timeout(lost_max) {
             Ok(line) => {
-                if let Some(limit) = handle(&line, &node, task) {
+                if let Some(limit) = handle(&line, &agent) {
                     lost_max = limit;
                 }
             }
             Err(RecvTimeoutError::Timeout) => break,
             Err(RecvTimeoutError::Disconnected) => {
-                let is_needed = node.lock().as_ref().is_some_and(Node::is_claimed);
+                let is_needed = agent.node.lock().as_ref().is_some_and(Node::is_claimed);
                 if !is_needed {
                     return 0;
                 }
                 // Another agent may take over in the meantime, and kill this one.
-                forebay_host::clock::sleep(lost_max);
+                clock::sleep(lost_max);
                 break;
             }
         }
     }
-    let mut node = node.lock();
+    let mut node = agent.node.lock();
     let left = node.as_mut().map(|node| node.stop(false)).unwrap_or_default();
     left.iter().for_each(|left| eprintln!("forebay: {left}"));
     1
 }
 
 /// Handles one message; a new limit for a lost connection, if the message sets it.
-fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration> {
+fn handle(line: &[u8], agent: &Agent) -> Option<Duration> {
+    let node = &agent.node;
     let Envelope { version, number, message } = match serde_json::from_slice(line) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -99,8 +116,8 @@ fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration>
         return None;
     }
     match message {
-        Request::Attach { directory, lost_s_max } => {
-            let attached = Node::attach(directory).map(|attached| {
+        Request::Attach { name, directory, lost_s_max } => {
+            let attached = Node::attach(NodePlace { name, directory }).map(|attached| {
                 let is_claimed = attached.is_claimed();
                 node.lock().replace(attached);
                 Answer::Attached {
@@ -118,12 +135,17 @@ fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration>
         }),
         Request::Start(step) => {
             let node = Arc::clone(node);
-            spawn(number, move || Ok(start(&step, &node)));
+            spawn(number, move || Ok(start(&step, &node, Node::begin)));
         }
+        Request::Resume(step) => {
+            let node = Arc::clone(node);
+            spawn(number, move || Ok(start(&step, &node, Node::resume)));
+        }
+        Request::Ping => answer(number, Answer::Done),
         Request::Health { probe } => {
             let node = Arc::clone(node);
             spawn(number, move || {
-                let mut health = with(&node, |node| Ok(node.health()))?;
+                let mut health = with(&node, Node::health)?;
                 health.mount_error = probe.and_then(|probe| probe_mount(probe, PROBE_MAX));
                 Ok(Answer::Health(health))
             });
@@ -132,22 +154,26 @@ fn handle(line: &[u8], node: &SharedNode, task: TaskHandler) -> Option<Duration>
             let node = Arc::clone(node);
             spawn(number, move || Ok(remount(probe, &node)));
         }
-        Request::Claim { data, private, shown_at } => {
-            let claimed = with(node, |node| node.claim(data, private, shown_at.as_deref()));
-            answer(number, claimed.map_or_else(failed, |()| Answer::Done));
+        Request::Claim { data, private, shown_at } => on_node(number, node, move |node| {
+            node.claim(data, private, shown_at.as_deref()).map(|()| Answer::Done)
+        }),
+        Request::Task(asked) => {
+            let (task, heard) = (agent.task, Arc::clone(&agent.heard));
+            spawn(number, move || {
+                let is_heard = || heard.lock().is_some_and(|last| last.elapsed() < TASK_SILENT_MAX);
+                task(asked, &is_heard).map(Answer::Task)
+            });
         }
-        Request::Task(asked) => spawn(number, move || task(asked).map(Answer::Task)),
         Request::Leave => {
-            node.lock().take();
-            answer(number, Answer::Done);
+            let node = Arc::clone(node);
+            spawn(number, move || {
+                node.lock().take();
+                Ok(Answer::Done)
+            });
         }
-        Request::Abort => {
-            let aborted = with(node, |node| node.abort());
-            answer(number, aborted.map_or_else(failed, |()| Answer::Done));
-        }
+        Request::Abort => on_node(number, node, |node| node.abort().map(|()| Answer::Done)),
         Request::Stop { remove } => {
-            let left = with(node, |node| Ok(node.stop(remove)));
-            answer(number, left.map_or_else(failed, |left| Answer::Stopped { left }));
+            on_node(number, node, move |node| Ok(Answer::Stopped { left: node.stop(remove) }));
         }
     }
     None
@@ -167,15 +193,25 @@ fn with<T>(
     }
 }
 
-/// Starts a step. Other steps start at the same time: only what concerns the node's record excludes them.
-fn start(step: &EngineStep, node: &SharedNode) -> Answer {
-    let begun = with(node, |node| node.begin(step));
-    let ready = begun.and_then(|child| match child {
+/// Answers a request that concerns the node's record, in a thread: a ping is answered in the meantime.
+fn on_node(
+    number: u64,
+    node: &SharedNode,
+    act: impl FnOnce(&mut Node) -> Result<Answer, String> + Send + 'static,
+) {
+    let node = Arc::clone(node);
+    spawn(number, move || with(&node, act));
+}
+
+/// Starts or resumes a step. Other steps start at the same time: only what concerns the node's record excludes them.
+fn start(step: &EngineStep, node: &SharedNode, begin: Begin) -> Answer {
+    let begun = with(node, |node| begin(node, step));
+    let ready = begun.and_then(|process| match process {
         None => Ok(()),
-        Some(mut child) => {
-            let ready = wait_until_ready(step, &mut child);
+        Some(mut process) => {
+            let ready = wait_until_ready(step, &mut process);
             with(node, |node| {
-                node.keep(step, child);
+                node.keep(step, process);
                 ready
             })
         }
@@ -198,7 +234,7 @@ fn remount(probe: PathBuf, node: &SharedNode) -> Answer {
         Ok(steps) => steps,
         Err(message) => return failed(message),
     };
-    let answers = steps.iter().map(|step| start(step, node));
+    let answers = steps.iter().map(|step| start(step, node, Node::begin));
     answers.into_iter().find(|answer| !matches!(answer, Answer::Done)).unwrap_or(Answer::Done)
 }
 

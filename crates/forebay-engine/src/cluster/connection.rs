@@ -1,5 +1,6 @@
 //! The connection to the agent of one node: a launcher such as `ssh` or `srun` starts the agent, and
-//! its standard input and output carry the messages. Never decides what is asked.
+//! its standard input and output carry the messages. Never decides what is asked, and never waits for a
+//! node to read.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -8,16 +9,18 @@ use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_host::process::{Group, SERVES_JOB_VARIABLE, command};
-use forebay_host::threads;
+use forebay_host::{clock, threads};
 use parking_lot::Mutex;
 
 use crate::agent::protocol::{Answer, Envelope, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Request};
 
 /// The part of the launcher's standard error that is reported.
 const LAUNCHER_BYTES_MAX: u64 = 4096;
+/// A node that sent nothing for so long is asked whether it is there.
+const PING_AFTER: Duration = Duration::from_secs(2);
 
 /// An answer, or none if the connection was lost first.
 type Reply = Option<Answer>;
@@ -28,11 +31,26 @@ type Waiting = Arc<Mutex<Option<HashMap<u64, mpsc::Sender<Reply>>>>>;
 pub(super) struct Connection {
     group: Mutex<Option<Group>>,
     pid: i32,
-    input: Mutex<Option<ChildStdin>>,
+    /// Lines for the thread that writes to the launcher.
+    input: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
     waiting: Waiting,
+    heard: Arc<Mutex<Heard>>,
     number: AtomicU64,
     /// What the launcher printed.
     printed: Arc<Mutex<String>>,
+}
+
+/// When the agent was heard.
+struct Heard {
+    last: Instant,
+    /// The first ping since then.
+    pinged: Option<Instant>,
+}
+
+impl Heard {
+    fn now() -> Self {
+        Self { last: clock::now(), pinged: None }
+    }
 }
 
 /// A request that was sent.
@@ -77,15 +95,18 @@ impl Connection {
         launcher.args(words.get(1..).unwrap_or_default()).env(SERVES_JOB_VARIABLE, "1");
         launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut group = Group::start(launcher)?;
-        let (input, output, errors) = group.take_pipes();
+        let (pipe, output, errors) = group.take_pipes();
+        let (input, lines) = mpsc::channel();
+        let heard = Arc::new(Mutex::new(Heard::now()));
         let waiting: Waiting = Arc::new(Mutex::new(Some(HashMap::new())));
         let printed = Arc::new(Mutex::new(String::new()));
         let pid = group.process_id();
         let connection = Self {
             group: Mutex::new(Some(group)),
             pid,
-            input: Mutex::new(input),
+            input: Mutex::new(Some(input)),
             waiting: Arc::clone(&waiting),
+            heard: Arc::clone(&heard),
             number: AtomicU64::new(1),
             printed: Arc::clone(&printed),
         };
@@ -100,8 +121,11 @@ impl Connection {
                 std::io::copy(&mut errors.into_inner().into_inner(), &mut std::io::sink()).ok();
             })?;
         }
+        if let Some(pipe) = pipe {
+            threads::spawn(move || write(pipe, &lines))?;
+        }
         if let Some(output) = output {
-            threads::spawn(move || receive(BufReader::new(output), &waiting))?;
+            threads::spawn(move || receive(BufReader::new(output), &waiting, &heard))?;
         }
         Ok(connection)
     }
@@ -115,16 +139,29 @@ impl Connection {
             Some(waiting) => waiting.insert(number, sender).is_none(),
             None => false,
         };
-        let mut input = self.input.lock();
-        if let (true, Some(pipe), Ok(mut line)) =
-            (registered, input.as_mut(), serde_json::to_vec(&envelope))
+        if let (true, Some(input), Ok(mut line)) =
+            (registered, self.input.lock().as_ref(), serde_json::to_vec(&envelope))
         {
             line.push(b'\n');
-            if pipe.write_all(&line).and_then(|()| pipe.flush()).is_err() {
-                *input = None; // the reader notices the end
-            }
+            input.send(line).ok(); // the reader notices the end
         }
         Sent(receiver)
+    }
+
+    /// How long the agent has left a ping without an answer.
+    pub(super) fn silence(&self) -> Duration {
+        {
+            let mut heard = self.heard.lock();
+            if let Some(since) = heard.pinged {
+                return since.elapsed();
+            }
+            if heard.last.elapsed() < PING_AFTER {
+                return Duration::ZERO;
+            }
+            heard.pinged = Some(clock::now());
+        }
+        drop(self.send(&Request::Ping)); // only that something arrives matters
+        Duration::ZERO
     }
 
     /// The process of the launcher here.
@@ -149,7 +186,16 @@ impl Connection {
     }
 }
 
-fn receive(mut output: impl BufRead, waiting: &Waiting) {
+/// Writes lines until none can follow. The launcher sees the end then.
+fn write(mut pipe: ChildStdin, lines: &mpsc::Receiver<Vec<u8>>) {
+    for line in lines {
+        if pipe.write_all(&line).and_then(|()| pipe.flush()).is_err() {
+            return; // the reader notices the end
+        }
+    }
+}
+
+fn receive(mut output: impl BufRead, waiting: &Waiting, heard: &Mutex<Heard>) {
     loop {
         let mut line = Vec::new();
         let read = Read::take(&mut output, MESSAGE_BYTES_MAX as u64).read_until(b'\n', &mut line);
@@ -161,6 +207,7 @@ fn receive(mut output: impl BufRead, waiting: &Waiting) {
         if envelope.version != PROTOCOL_VERSION {
             break;
         }
+        *heard.lock() = Heard::now();
         let sender = waiting.lock().as_mut().and_then(|all| all.remove(&envelope.number));
         if let Some(sender) = sender {
             sender.send(Some(envelope.message)).ok(); // who asked may have given up

@@ -4,13 +4,17 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use forebay_host::clock;
 use parking_lot::Mutex;
 
+use super::connection::Connection;
 use super::nodes::Nodes;
+use super::requests::{Reconnection, WhenLost};
+use crate::agent::GONE;
 use crate::agent::protocol::{Answer, NodeHealth, Request};
 use crate::engine::Promise;
 use crate::steps::Role;
@@ -19,8 +23,6 @@ use crate::steps::Role;
 const INTERVAL: Duration = Duration::from_secs(2);
 /// The time for a node to answer a look. Reading through its mount has 8 s of it.
 const ANSWER_MAX: Duration = Duration::from_secs(12);
-/// The time to start another agent.
-const RECONNECT_MAX: Duration = Duration::from_secs(15);
 /// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
 /// server and an engine that survives a lost one need some of it.
 pub const HANG_S_MAX: u32 = 60;
@@ -32,18 +34,20 @@ pub struct Findings {
     pub messages: Vec<String>,
     /// Why operations on the namespace fail; none while they succeed.
     pub failed: Option<String>,
-    /// Launchers that were started after the first ones.
-    pub launchers: Vec<i32>,
+    /// Whether the data ended with a server.
+    pub are_data_lost: bool,
     /// The nodes that were lost, by index.
     pub lost: HashSet<usize>,
 }
 
 /// The state of one node between two looks.
-#[derive(Debug, Default, Clone)]
+#[derive(Default)]
 struct Watched {
     /// Steps whose end was reported.
     reported: HashSet<String>,
     lost_since: Option<Instant>,
+    /// An attempt to connect the node again.
+    reconnection: Option<Reconnection>,
     mount_fails_since: Option<Instant>,
 }
 
@@ -57,6 +61,8 @@ pub(super) struct Monitor {
     pub(super) findings: Arc<Mutex<Findings>>,
     /// [`HANG_S_MAX`], unless tests need less.
     pub(super) hang_max: Duration,
+    /// Set when nobody waits for a look any more.
+    pub(super) is_ending: Arc<AtomicBool>,
 }
 
 /// What a look at a node says.
@@ -66,6 +72,8 @@ struct Verdict {
     news: Vec<String>,
     /// Why the namespace cannot go on.
     failure: Option<String>,
+    /// Whether it lost a server that it needs.
+    lost_server: bool,
 }
 
 /// Judges the health of a node. A process that ended is reported once.
@@ -81,6 +89,7 @@ fn verdict(
         let what = format!("{} ended: {}", step.id, step.how);
         if step.role == Role::Server && !survives_server {
             verdict.failure.get_or_insert(what);
+            verdict.lost_server = true;
         } else {
             verdict.news.push(what);
         }
@@ -102,7 +111,7 @@ fn verdict(
 impl Monitor {
     /// Watches until `stop` is closed or has a message.
     pub(super) fn run(&self, stop: &Receiver<()>) {
-        let mut watched = vec![Watched::default(); self.nodes.len()];
+        let mut watched: Vec<_> = (0..self.nodes.len()).map(|_| Watched::default()).collect();
         loop {
             match stop.recv_timeout(INTERVAL) {
                 Err(RecvTimeoutError::Timeout) => {}
@@ -115,12 +124,22 @@ impl Monitor {
     }
 
     fn look(&self, watched: &mut [Watched]) {
+        for (node, state) in watched.iter_mut().enumerate() {
+            self.end_reconnection(node, state);
+        }
         let lost = self.findings.lock().lost.clone();
-        let asked: Vec<_> = (0..self.nodes.len()).filter(|node| !lost.contains(node)).collect();
+        let is_connected = |node: &usize| watched[*node].reconnection.is_none();
+        let nodes = (0..self.nodes.len()).filter(|node| !lost.contains(node));
+        let asked: Vec<_> = nodes.filter(is_connected).collect();
+        let connections: Vec<_> = asked.iter().map(|node| self.nodes.connection(*node)).collect();
         let request = Request::Health { probe: self.probe.clone() };
         let requests = asked.iter().map(|node| (*node, request.clone())).collect();
-        let answers = self.nodes.ask(requests, ANSWER_MAX, &|| true);
-        for (node, answer) in asked.into_iter().zip(answers) {
+        let go_on = || !self.is_ending.load(Ordering::Relaxed);
+        let answers = self.nodes.ask_with(requests, WhenLost::Fail, ANSWER_MAX, &go_on);
+        if !go_on() {
+            return;
+        }
+        for ((node, connection), answer) in asked.into_iter().zip(connections).zip(answers) {
             let state = &mut watched[node];
             match answer {
                 Ok(Answer::Health(health)) => {
@@ -129,7 +148,7 @@ impl Monitor {
                 }
                 Ok(Answer::Failed { message, .. }) => self.tell(node, &message),
                 Ok(_) => self.tell(node, super::nodes::UNEXPECTED),
-                Err(message) => self.reconnect(node, state, &message),
+                Err(message) => self.begin_reconnection(node, state, &message, &connection),
             }
         }
     }
@@ -139,23 +158,45 @@ impl Monitor {
         let verdict = verdict(survives_server, self.hang_max, state, health, clock::now());
         verdict.news.iter().for_each(|what| self.tell(node, what));
         if let Some(what) = verdict.failure {
+            let are_lost = verdict.lost_server && !self.promise.survives_restart;
+            self.findings.lock().are_data_lost |= are_lost;
             self.fail(node, &what);
         }
     }
 
-    /// Starts another agent. The node is lost after the limit of its agent.
-    fn reconnect(&self, node: usize, state: &mut Watched, message: &str) {
-        let since = *state.lost_since.get_or_insert_with(|| {
+    /// Starts another agent.
+    fn begin_reconnection(
+        &self,
+        node: usize,
+        state: &mut Watched,
+        message: &str,
+        lost: &Arc<Connection>,
+    ) {
+        if state.lost_since.is_none() {
             self.tell(node, &format!("{message}; connecting again"));
-            clock::now()
+            state.lost_since = Some(clock::now());
+        }
+        state.reconnection = Some(Reconnection::start(&self.nodes, node, lost));
+    }
+
+    /// Looks whether the other agent answers. The node is lost after the limit of a hang.
+    fn end_reconnection(&self, node: usize, state: &mut Watched) {
+        let Some(done) = state.reconnection.as_ref().and_then(Reconnection::poll) else { return };
+        state.reconnection = None;
+        let done = done.and_then(|is_claimed| match is_claimed {
+            true => Ok(()),
+            false => Err(GONE.to_owned()),
         });
-        match self.nodes.reconnect(node, RECONNECT_MAX) {
-            Ok(launcher) => {
-                self.findings.lock().launchers.push(launcher);
+        let waited = state.lost_since.map_or(Duration::ZERO, |since| since.elapsed());
+        match done {
+            Ok(()) => {
                 state.lost_since = None;
                 self.tell(node, "connected again");
             }
-            Err(_) if since.elapsed() < self.hang_max => {}
+            Err(_) if waited < self.hang_max => {
+                let lost = self.nodes.connection(node);
+                state.reconnection = Some(Reconnection::start(&self.nodes, node, &lost));
+            }
             Err(error) => {
                 let what = format!("the node is lost: {error}");
                 self.findings.lock().lost.insert(node);
@@ -191,6 +232,7 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::GONE;
     use crate::agent::protocol::EndedStep;
 
     const HANG_MAX: Duration = Duration::from_secs(60);
@@ -213,7 +255,7 @@ mod tests {
         assert_eq!(judge(false).failure.as_deref(), Some("n1.one ended: signal: 9"));
         assert_eq!(
             judge(true),
-            Verdict { news: vec!["n1.one ended: signal: 9".to_owned()], failure: None }
+            Verdict { news: vec!["n1.one ended: signal: 9".to_owned()], ..Verdict::default() }
         );
     }
 

@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_host::{clock, system};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::connection::Connection;
+use super::requests::{Asked, WhenLost};
 use crate::agent::protocol::{Answer, Request};
 use crate::error::Error;
 
 /// The time for an agent to answer its first request: the launcher may ask other machines.
-const CONNECT_MAX: Duration = Duration::from_secs(60);
+pub(super) const CONNECT_MAX: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How the nodes of a job are reached.
@@ -33,6 +35,11 @@ pub struct Reach {
 pub struct Nodes {
     reach: Reach,
     connections: Vec<RwLock<Arc<Connection>>>,
+    /// One thread at a time connects a node again.
+    reconnecting: Vec<Mutex<()>>,
+    /// The processes of all launchers that were started.
+    launched: Mutex<Vec<i32>>,
+    is_closed: AtomicBool,
 }
 
 /// A failure on a node.
@@ -49,16 +56,26 @@ impl Nodes {
     ///
     /// # Errors
     /// Names the node that cannot be reached, or whose Forebay differs. Leaves no agent running.
-    pub fn connect(reach: Reach, go_on: &dyn Fn() -> bool) -> Result<Self, Error> {
+    pub fn connect(
+        reach: Reach,
+        time_max: Duration,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<Arc<Self>, Error> {
         let started = reach.commands.iter().map(|words| {
             let connection = Connection::start(words)?;
             Ok(RwLock::new(Arc::new(connection)))
         });
         let connections = started.collect::<Result<Vec<_>, Error>>()?;
-        let nodes = Self { reach, connections };
-        let attach = nodes.attach_request();
-        let all = (0..nodes.len()).map(|node| (node, attach.clone())).collect();
-        let answers = nodes.ask(all, CONNECT_MAX, go_on);
+        let launched = connections.iter().map(|one| one.read().launcher_pid()).collect();
+        let nodes = Arc::new(Self {
+            reconnecting: connections.iter().map(|_| Mutex::default()).collect(),
+            launched: Mutex::new(launched),
+            is_closed: AtomicBool::new(false),
+            reach,
+            connections,
+        });
+        let all = (0..nodes.len()).map(|node| (node, nodes.attach_request(node))).collect();
+        let answers = nodes.ask_with(all, WhenLost::Fail, time_max, go_on);
         match nodes.check_attached(answers) {
             Ok(()) => Ok(nodes),
             Err(error) => {
@@ -68,8 +85,9 @@ impl Nodes {
         }
     }
 
-    fn attach_request(&self) -> Request {
+    fn attach_request(&self, node: usize) -> Request {
         Request::Attach {
+            name: self.name(node).to_owned(),
             directory: self.reach.directory.clone(),
             lost_s_max: self.reach.lost_s_max,
         }
@@ -113,29 +131,41 @@ impl Nodes {
 
     /// The processes here that lead to the agents. They are not processes of the job.
     pub fn launchers(&self) -> Vec<i32> {
-        self.connections.iter().map(|connection| connection.read().launcher_pid()).collect()
+        self.launched.lock().clone()
     }
 
-    /// Sends a request to a node.
-    pub(super) fn send(&self, node: usize, request: &Request) -> super::connection::Sent {
-        self.connections[node].read().send(request)
+    /// The present connection to a node.
+    pub(super) fn connection(&self, node: usize) -> Arc<Connection> {
+        Arc::clone(&self.connections[node].read())
     }
 
-    /// Sends requests and waits for all answers, in the order of the requests.
+    /// Sends requests and waits for all answers, in the order of the requests. A node whose connection is lost
+    /// is connected again.
     pub(super) fn ask(
-        &self,
+        self: &Arc<Self>,
         requests: Vec<(usize, Request)>,
         time_max: Duration,
         go_on: &dyn Fn() -> bool,
     ) -> Vec<Result<Answer, String>> {
-        let sent: Vec<_> =
-            requests.iter().map(|(node, request)| self.send(*node, request)).collect();
+        self.ask_with(requests, WhenLost::Repeat, time_max, go_on)
+    }
+
+    /// The same, for a choice of what happens when a connection is lost.
+    pub(super) fn ask_with(
+        self: &Arc<Self>,
+        requests: Vec<(usize, Request)>,
+        when_lost: WhenLost,
+        time_max: Duration,
+        go_on: &dyn Fn() -> bool,
+    ) -> Vec<Result<Answer, String>> {
+        let ask = |(node, request)| Asked::new(self, node, request, when_lost);
+        let mut asked: Vec<_> = requests.into_iter().map(ask).collect();
         let began = clock::now();
-        let mut answers: Vec<Option<Result<Answer, String>>> = sent.iter().map(|_| None).collect();
+        let mut answers: Vec<Option<Result<Answer, String>>> = asked.iter().map(|_| None).collect();
         loop {
-            for (answer, sent) in answers.iter_mut().zip(&sent) {
+            for (answer, asked) in answers.iter_mut().zip(&mut asked) {
                 if answer.is_none() {
-                    *answer = sent.poll();
+                    *answer = asked.poll(self);
                 }
             }
             let is_over = began.elapsed() > time_max || !go_on();
@@ -157,7 +187,7 @@ impl Nodes {
 
     /// Sends one request to all nodes, and waits until each is carried out.
     pub(super) fn all(
-        &self,
+        self: &Arc<Self>,
         request: &Request,
         time_max: Duration,
     ) -> Vec<Result<Answer, NodeFailure>> {
@@ -175,41 +205,43 @@ impl Nodes {
     }
 
     /// Starts another agent for a node whose connection was lost. It continues what the earlier one began.
-    /// Returns the launcher's process.
-    pub(super) fn reconnect(&self, node: usize, time_max: Duration) -> Result<i32, String> {
+    /// Returns whether the job's directory exists there.
+    pub(super) fn reconnect(
+        &self,
+        node: usize,
+        lost: &Arc<Connection>,
+        time_max: Duration,
+    ) -> Result<bool, String> {
+        let _one = self.reconnecting[node].lock();
+        if !Arc::ptr_eq(lost, &self.connection(node)) {
+            return Ok(true); // another thread did it
+        }
         let words = &self.reach.commands[node];
         let fresh = Connection::start(words).map_err(|error| error.to_string())?;
-        let attached = fresh.send(&self.attach_request()).answer(time_max);
-        match attached {
-            Ok(Answer::Attached { is_claimed: true, .. }) => {
-                let pid = fresh.launcher_pid();
-                let earlier =
-                    std::mem::replace(&mut *self.connections[node].write(), Arc::new(fresh));
-                earlier.close(true);
-                Ok(pid)
-            }
-            Ok(Answer::Attached { .. }) => {
-                fresh.close(false);
-                Err("the directory of the job is gone there".to_owned())
-            }
-            Ok(Answer::Failed { message, .. }) => {
-                fresh.close(true);
-                Err(message)
-            }
-            Ok(_) => {
-                fresh.close(true);
-                Err(UNEXPECTED.to_owned())
-            }
-            Err(message) => {
-                let printed = fresh.printed();
-                fresh.close(true);
-                Err(format!("{message} {printed}").trim().to_owned())
-            }
+        self.launched.lock().push(fresh.launcher_pid());
+        let attached = match fresh.send(&self.attach_request(node)).answer(time_max) {
+            Ok(Answer::Attached { is_claimed, .. }) => Ok(is_claimed),
+            Ok(Answer::Failed { message, .. }) => Err(message),
+            Ok(_) => Err(UNEXPECTED.to_owned()),
+            Err(message) => Err(format!("{message} {}", fresh.printed()).trim().to_owned()),
+        };
+        let attached =
+            attached.and_then(|is_claimed| match self.is_closed.load(Ordering::SeqCst) {
+                true => Err("all connections are closed".to_owned()),
+                false => Ok(is_claimed),
+            });
+        if attached.is_err() {
+            fresh.close(true);
+            return attached;
         }
+        lost.close(true);
+        *self.connections[node].write() = Arc::new(fresh);
+        attached
     }
 
     /// Closes the connections. With `kills` launchers do not wait for their agents.
     pub fn close(&self, kills: bool) {
+        self.is_closed.store(true, Ordering::SeqCst);
         self.connections.iter().for_each(|connection| connection.read().close(kills));
     }
 }
@@ -231,7 +263,8 @@ impl NodeHandle {
         self.nodes.name(self.node)
     }
 
-    /// Sends a task and waits for its answer.
+    /// Sends a task and waits for its answer. If the connection is lost, the node is connected again, which ends
+    /// the task there, and the task is repeated.
     ///
     /// # Errors
     /// If the node does not answer within `time_max`, or cannot carry it out.
@@ -240,9 +273,10 @@ impl NodeHandle {
         task: serde_json::Value,
         time_max: Duration,
     ) -> Result<serde_json::Value, String> {
-        match self.nodes.send(self.node, &Request::Task(task)).answer(time_max)? {
-            Answer::Task(answer) => Ok(answer),
-            Answer::Failed { message, .. } => Err(message),
+        let request = vec![(self.node, Request::Task(task))];
+        match self.nodes.ask(request, time_max, &|| true).pop() {
+            Some(Ok(Answer::Task(answer))) => Ok(answer),
+            Some(Ok(Answer::Failed { message, .. }) | Err(message)) => Err(message),
             _ => Err(UNEXPECTED.to_owned()),
         }
     }

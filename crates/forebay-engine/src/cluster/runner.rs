@@ -1,25 +1,26 @@
-//! Carries out an engine's plan on the nodes: starts each step as soon as those before it are ready.
-//! Never starts a step twice, and never stops one.
+//! Carries out an engine's plan on the nodes: starts each step as soon as those before it are ready, and
+//! continues with a node whose connection is lost. Never starts a step twice, and never stops one.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_host::clock;
 
-use super::connection::Sent;
 use super::nodes::Nodes;
+use super::requests::{Asked, RECONNECT_S_MAX, SILENT_S_MAX, WhenLost};
 use crate::agent::protocol::{Answer, Request};
 use crate::error::Error;
 use crate::steps::{EnginePlan, EngineStep};
 
-/// The agent reports a late step itself; this is the time for its report.
-const REPORT_MAX: Duration = Duration::from_secs(10);
+/// The agent reports a late step itself; this is the time for its report, and to connect it again.
+const REPORT_MAX: Duration = Duration::from_secs(10 + SILENT_S_MAX + RECONNECT_S_MAX);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A step that was sent to its node.
 struct Begun<'a> {
     step: &'a EngineStep,
-    sent: Sent,
+    asked: Asked,
     until: Instant,
 }
 
@@ -29,7 +30,7 @@ struct Begun<'a> {
 /// Names the first step that failed, with its node and the end of its log. Other steps may run.
 pub(super) fn carry_out(
     plan: &EnginePlan,
-    nodes: &Nodes,
+    nodes: &Arc<Nodes>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     plan.check(nodes.len()).map_err(Error::WrongPlan)?;
@@ -46,13 +47,14 @@ pub(super) fn carry_out(
         waiting = others;
         begun.extend(can_start.into_iter().map(|step| {
             let time_max = Duration::from_secs(step.ready_s_max.into()) + REPORT_MAX;
-            let sent = nodes.send(step.node, &Request::Start(step.clone()));
-            Begun { step, sent, until: clock::now() + time_max }
+            let request = Request::Start(step.clone());
+            let asked = Asked::new(nodes, step.node, request, WhenLost::Repeat);
+            Begun { step, asked, until: clock::now() + time_max }
         }));
         let before = ready.len();
         let mut still = Vec::new();
-        for one in begun {
-            match look(&one, nodes)? {
+        for mut one in begun {
+            match look(&mut one, nodes)? {
                 true => {
                     ready.insert(&one.step.id);
                 }
@@ -68,14 +70,14 @@ pub(super) fn carry_out(
 }
 
 /// Whether a step is ready.
-fn look(begun: &Begun, nodes: &Nodes) -> Result<bool, Error> {
+fn look(begun: &mut Begun, nodes: &Arc<Nodes>) -> Result<bool, Error> {
     let failed = |message: String, log: String| Error::StepFailed {
         node: nodes.name(begun.step.node).to_owned(),
         step: begun.step.id.clone(),
         message,
         log,
     };
-    match begun.sent.poll() {
+    match begun.asked.poll(nodes) {
         None if clock::now() > begun.until => {
             Err(failed("the node does not answer".to_owned(), String::new()))
         }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,31 +13,28 @@ use forebay_host::{clock, files, system, threads, users};
 use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
+use super::leftovers::{described, remount, stop};
 use super::monitor::{Findings, Monitor};
-use super::nodes::{NodeFailure, NodeHandle, Nodes, Reach};
+use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
 use super::runner;
 use crate::agent::protocol::{Answer, Request};
 use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
-use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE};
+use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE, Recovery};
 use crate::options::StoreUsed;
 use crate::steps::EnginePlan;
 
 /// The time for a node to look at itself.
 const FACTS_MAX: Duration = Duration::from_secs(60);
 /// The time for a node to make directories.
-const CLAIM_MAX: Duration = Duration::from_secs(30);
-/// The time for a node to stop its steps, and to remove their data.
-const STOP_MAX: Duration = Duration::from_secs(180);
-/// The time for a node to find out that a mount does not answer, and to mount again.
-const REMOUNT_MAX: Duration = Duration::from_secs(90);
+pub(super) const CLAIM_MAX: Duration = Duration::from_secs(30);
 /// Clocks that differ by more are reported, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
 /// Data are not distributed evenly: a store has room for so many percent of its share.
 const SHARE_PERCENT: u64 = 125;
 /// The file that the monitor reads through each mount.
-const PROBE: &str = ".forebay-health";
+pub(super) const PROBE: &str = ".forebay-health";
 
 /// What a job needs from its nodes.
 pub struct SessionSpec<'a> {
@@ -70,14 +68,15 @@ pub struct SessionSpec<'a> {
 
 /// A namespace over all nodes of a job.
 pub struct Session {
-    described: NodesSummary,
     nodes: Arc<Nodes>,
     mount: PathBuf,
     environment: BTreeMap<String, String>,
     used: StoreUsed,
     promise: Promise,
     has_namespace: bool,
+    nodes_use: NodesUse,
     findings: Arc<Mutex<Findings>>,
+    is_ending: Arc<AtomicBool>,
     monitor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -101,14 +100,31 @@ impl Session {
         go_on: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
         check_names(&reach.names)?;
-        let nodes = Arc::new(Nodes::connect(reach, go_on)?);
+        let nodes = Nodes::connect(reach, CONNECT_MAX, go_on)?;
         let session = Self::start_connected(spec, &nodes, record, go_on);
-        if let Err(error) = &session
-            && !matches!(error, Error::EngineLeft { .. })
-        {
-            nodes.close(matches!(error, Error::EngineInterrupted));
+        if let Err(error) = &session {
+            nodes.close(matches!(error, Error::EngineInterrupted | Error::EngineLeft { .. }));
         }
         session
+    }
+
+    /// The store and the size that the nodes would give. Starts nothing on them but agents, which end.
+    ///
+    /// # Errors
+    /// Names the node and the reason.
+    pub fn preview(
+        spec: &SessionSpec,
+        reach: Reach,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<StoreUsed, Error> {
+        check_names(&reach.names)?;
+        let nodes = Nodes::connect(reach, CONNECT_MAX, go_on)?;
+        let planned = settle(spec, &nodes, go_on).and_then(|settled| {
+            plan_of(spec, &settled)?; // what the engine cannot keep is refused
+            Ok(settled.used)
+        });
+        nodes.close(planned.is_err());
+        planned
     }
 
     fn start_connected(
@@ -119,19 +135,20 @@ impl Session {
     ) -> Result<Self, Error> {
         let settled = settle(spec, nodes, go_on)?;
         let plan = plan_of(spec, &settled)?;
-        let used = nodes_use(spec, nodes, &settled);
-        record(&used)?;
+        let nodes_use = nodes_use(spec, nodes, &settled);
+        record(&nodes_use)?;
         let started = claim(spec, nodes, &settled)
+            .and_then(|()| write_recovery(spec, &settled, &nodes_use))
             .and_then(|()| runner::carry_out(&plan, nodes, go_on))
             .and_then(|()| prepare_namespace(&plan.mount, spec, nodes));
         if let Err(error) = started {
-            let left = stop(nodes, true);
+            let left = stop(nodes, &nodes_use, true);
             return Err(match left.is_empty() {
                 true => error,
                 false => Error::EngineLeft { error: Box::new(error), left },
             });
         }
-        let findings = Arc::default();
+        let (findings, is_ending) = (Arc::default(), Arc::default());
         let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory);
         let monitor = Monitor {
             engine: spec.engine.name().to_owned(),
@@ -140,18 +157,20 @@ impl Session {
             probe: (!spec.namespaces.is_empty()).then(|| plan.mount.join(PROBE)),
             findings: Arc::clone(&findings),
             hang_max: Duration::from_secs(spec.hang_s_max.into()),
+            is_ending: Arc::clone(&is_ending),
         };
         let (sender, receiver) = mpsc::channel();
         let thread = threads::spawn(move || monitor.run(&receiver))?;
         Ok(Self {
-            described: used.summary(),
             nodes: Arc::clone(nodes),
             mount: plan.mount,
             environment: plan.environment,
             used: settled.used,
             promise,
             has_namespace: !spec.namespaces.is_empty(),
+            nodes_use,
             findings,
+            is_ending,
             monitor: Some((sender, thread)),
         })
     }
@@ -183,14 +202,16 @@ impl Session {
 
     /// The nodes, and whether they failed.
     pub fn summary(&self) -> NodesSummary {
-        NodesSummary { failed: self.failure(), ..self.described.clone() }
+        NodesSummary {
+            failed: self.failure(),
+            data_lost: self.findings.lock().are_data_lost,
+            ..self.nodes_use.summary()
+        }
     }
 
     /// The processes here that lead to the agents. They are not processes of the job.
     pub fn launchers(&self) -> Vec<i32> {
-        let mut all = self.nodes.launchers();
-        all.extend(&self.findings.lock().launchers);
-        all
+        self.nodes.launchers()
     }
 
     /// Messages of the monitor since the last call.
@@ -213,6 +234,7 @@ impl Session {
 
     fn end_monitor(&mut self) {
         if let Some((stop, thread)) = self.monitor.take() {
+            self.is_ending.store(true, Ordering::Relaxed);
             drop(stop);
             thread.join().ok(); // a panic was printed, and there is nothing to watch any more
         }
@@ -222,85 +244,18 @@ impl Session {
     pub fn leave(mut self) -> Vec<String> {
         self.end_monitor();
         let left = self.nodes.all(&Request::Leave, CLAIM_MAX);
-        self.nodes.close(false);
-        left.into_iter().filter_map(Result::err).map(described).collect()
+        let left: Vec<_> = left.into_iter().filter_map(Result::err).map(described).collect();
+        self.nodes.close(!left.is_empty());
+        left
     }
 
     /// Stops the engine and removes its data; returns the leftovers, with the node.
     pub fn remove(mut self) -> Vec<String> {
         self.end_monitor();
-        let left = stop(&self.nodes, true);
+        let left = stop(&self.nodes, &self.nodes_use, true);
         self.nodes.close(!left.is_empty());
         left
     }
-}
-
-fn remount(nodes: &Nodes, mount: &Path) -> Vec<String> {
-    let answers = nodes.all(&Request::Remount { probe: mount.join(PROBE) }, REMOUNT_MAX);
-    answers.into_iter().filter_map(Result::err).map(described).collect()
-}
-
-/// Mounts the namespace again on this node, the first, if an earlier `forebay run` left it without a mount
-/// that answers; why that fails.
-pub fn remount_left(used: &NodesUse, go_on: &dyn Fn() -> bool) -> Vec<String> {
-    let here = used.nodes.iter().zip(&used.commands).next();
-    let Some(node) = here else { return Vec::new() };
-    match Nodes::connect(reach_of(used, node), go_on) {
-        Ok(node) => {
-            let failed = remount(&node, &used.mount());
-            node.all(&Request::Leave, CLAIM_MAX);
-            node.close(false);
-            failed
-        }
-        Err(error) => vec![error.to_string()],
-    }
-}
-
-fn reach_of(used: &NodesUse, (name, words): (&String, &Vec<String>)) -> Reach {
-    Reach {
-        names: vec![name.clone()],
-        commands: vec![words.iter().map(Into::into).collect()],
-        directory: used.directory.clone(),
-        lost_s_max: 60,
-    }
-}
-
-/// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.
-///
-/// # Errors
-/// If no node can be reached.
-pub fn remove_left(used: &NodesUse, go_on: &dyn Fn() -> bool) -> Vec<String> {
-    let mut left = Vec::new();
-    for node in used.nodes.iter().zip(&used.commands) {
-        match Nodes::connect(reach_of(used, node), go_on) {
-            Ok(node) => {
-                let remaining = stop(&node, true);
-                node.close(!remaining.is_empty());
-                left.extend(remaining);
-            }
-            Err(error) => left.push(error.to_string()),
-        }
-    }
-    left
-}
-
-fn described(failure: NodeFailure) -> String {
-    format!("node {}: {}", failure.node, failure.message)
-}
-
-fn stop(nodes: &Nodes, remove: bool) -> Vec<String> {
-    let mut left = Vec::new();
-    for (node, answer) in nodes.all(&Request::Stop { remove }, STOP_MAX).into_iter().enumerate() {
-        let name = nodes.name(node);
-        match answer {
-            Ok(Answer::Stopped { left: remaining }) => {
-                left.extend(remaining.into_iter().map(|what| format!("node {name}: {what}")));
-            }
-            Ok(_) => left.push(format!("node {name}: {}", super::nodes::UNEXPECTED)),
-            Err(failure) => left.push(described(failure)),
-        }
-    }
-    left
 }
 
 fn check_names(names: &[String]) -> Result<(), Error> {
@@ -314,7 +269,11 @@ fn check_names(names: &[String]) -> Result<(), Error> {
 }
 
 /// Asks the nodes what they have, and settles the size.
-fn settle(spec: &SessionSpec, nodes: &Nodes, go_on: &dyn Fn() -> bool) -> Result<Settled, Error> {
+fn settle(
+    spec: &SessionSpec,
+    nodes: &Arc<Nodes>,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Settled, Error> {
     let promise = spec.engine.promise(spec.redundancy, true);
     if promise.coherence < spec.coherence {
         return Err(Error::Coherence {
@@ -346,7 +305,7 @@ fn settle(spec: &SessionSpec, nodes: &Nodes, go_on: &dyn Fn() -> bool) -> Result
 
 fn facts_of(
     spec: &SessionSpec,
-    nodes: &Nodes,
+    nodes: &Arc<Nodes>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Vec<HostFacts>, Error> {
     let names = &nodes.reach().names;
@@ -416,7 +375,7 @@ fn check_facts(spec: &SessionSpec, facts: &[HostFacts]) -> Result<(), Error> {
 /// The size of the namespace. The smallest store limits it.
 fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
     if let Some(usable_bytes) = facts.iter().filter_map(|node| node.engine_bytes).min() {
-        return size_of_engine(spec, usable_bytes);
+        return size_of_engine(spec, usable_bytes, facts.len());
     }
     let of = |node: &&HostFacts| node.store.usable_bytes;
     let smallest = facts.iter().min_by_key(of).ok_or(Error::NoNodes)?;
@@ -445,6 +404,8 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
     Ok(StoreUsed {
         store,
         in_memory: facts.iter().any(|node| node.store.in_memory),
+        nodes: u32::try_from(facts.len()).unwrap_or(u32::MAX),
+        copies: spec.redundancy,
         enforced: spec.engine.enforces_capacity(),
         capacity_bytes,
         asked_bytes,
@@ -452,7 +413,7 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
 }
 
 /// The size of a namespace whose engine says what it has.
-fn size_of_engine(spec: &SessionSpec, usable_bytes: u64) -> Result<StoreUsed, Error> {
+fn size_of_engine(spec: &SessionSpec, usable_bytes: u64, nodes: usize) -> Result<StoreUsed, Error> {
     let store = format!("profile {}", spec.engine.name());
     let asked_bytes = spec.capacity_bytes;
     let capacity_bytes = asked_bytes.unwrap_or(usable_bytes).min(usable_bytes);
@@ -463,6 +424,8 @@ fn size_of_engine(spec: &SessionSpec, usable_bytes: u64) -> Result<StoreUsed, Er
         _ => Ok(StoreUsed {
             store,
             in_memory: false,
+            nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
+            copies: spec.redundancy,
             enforced: spec.engine.enforces_capacity(),
             capacity_bytes,
             asked_bytes,
@@ -482,8 +445,9 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
         nodes: reach.names.clone(),
         commands: reach.commands.iter().map(text).collect(),
         directory: reach.directory.clone(),
+        data: settled.facts.iter().map(|node| settled.request.data_directory(node)).collect(),
         in_memory: settled.used.in_memory,
-        mounted: spec.engine.mounts(),
+        mounted: spec.engine.mounts() && !spec.namespaces.is_empty(),
         redundancy: spec.redundancy,
         stores: settled.facts.iter().map(|node| node.store.name.clone()).collect(),
         share_bytes: (!is_elsewhere).then(|| settled.request.share_bytes(settled.facts.len())),
@@ -491,7 +455,7 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
 }
 
 /// Makes the directories of the job on all nodes.
-fn claim(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> Result<(), Error> {
+fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<(), Error> {
     let requests = settled.facts.iter().enumerate().map(|(node, facts)| {
         let data = settled.request.data_directory(facts);
         let shown_at = spec.namespaces.is_empty().then(|| settled.request.mount());
@@ -506,6 +470,26 @@ fn claim(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> Result<(), Err
             Ok(_) => return Err(failed(super::nodes::UNEXPECTED.to_owned())),
         }
     }
+    Ok(())
+}
+
+/// Writes down how a later command reads the data after the engine ended.
+fn write_recovery(
+    spec: &SessionSpec,
+    settled: &Settled,
+    nodes_use: &NodesUse,
+) -> Result<(), Error> {
+    if spec.namespaces.is_empty() {
+        return Ok(()); // there is no engine
+    }
+    let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory);
+    let recovery = Recovery {
+        plan: spec.engine.recover(&settled.request, &settled.facts),
+        survives_server: promise.survives_server,
+        survives_node: promise.survives_node,
+    };
+    let path = nodes_use.recovery();
+    files::write_json(&path, &path.with_extension("fresh"), &recovery)?;
     Ok(())
 }
 

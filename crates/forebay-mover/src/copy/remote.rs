@@ -268,16 +268,20 @@ fn aligned(memory: &mut Vec<u8>) -> &mut [u8] {
     &mut memory[from..from + BLOCK_BYTES]
 }
 
-/// Carries out the request of another node on this one.
+/// Carries out the request of another node on this one, until `go_on` returns false: the other node then copies the
+/// files under the same temporary names.
 ///
 /// # Errors
 /// If this node cannot begin.
-pub fn serve_remote(request: &RemoteRequest) -> Result<RemoteAnswer, Error> {
+pub fn serve_remote(
+    request: &RemoteRequest,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<RemoteAnswer, Error> {
     let files = match request {
         RemoteRequest::Look { path } => {
             return Ok(RemoteAnswer::Looked(files::read_bytes(Path::new(path)).ok()));
         }
-        RemoteRequest::Piece(piece) => return serve_piece(piece),
+        RemoteRequest::Piece(piece) => return serve_piece(piece, go_on),
         RemoteRequest::Files(files) => files,
     };
     let options = files.options.to_options();
@@ -288,7 +292,8 @@ pub fn serve_remote(request: &RemoteRequest) -> Result<RemoteAnswer, Error> {
         CopyEvent::Reread(_) | CopyEvent::File => {}
     };
     let journal = Journal::in_memory()?;
-    let stop = Stop::of(&|| false, false);
+    let is_over = || !go_on();
+    let stop = Stop::of(&is_over, false);
     let mut run = CopyContext::new(&journal, &options, &on, &stop);
     run.fresh = files
         .items
@@ -340,7 +345,10 @@ fn other_file() -> Reason {
     Reason::changed("it is another file on the other node")
 }
 
-fn serve_piece(piece: &RemotePiece) -> Result<RemoteAnswer, Error> {
+fn serve_piece(
+    piece: &RemotePiece,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<RemoteAnswer, Error> {
     let options = piece.options.to_options();
     let bytes = AtomicU64::new(0);
     let on = |event| {
@@ -349,7 +357,8 @@ fn serve_piece(piece: &RemotePiece) -> Result<RemoteAnswer, Error> {
         }
     };
     let journal = Journal::in_memory()?;
-    let stop = Stop::of(&|| false, false);
+    let is_over = || !go_on();
+    let stop = Stop::of(&is_over, false);
     let run = CopyContext::new(&journal, &options, &on, &stop);
     let copied = run.copy_piece_for_other(piece);
     Ok(RemoteAnswer::Piece(copied.map(|checksum| (checksum, bytes.into_inner()))))

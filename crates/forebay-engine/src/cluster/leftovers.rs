@@ -1,0 +1,177 @@
+//! What a job leaves on its nodes: lets it be read again, stops it and removes it, on all nodes at the same
+//! time. A node that does not answer is named, and delays the others by a short limit at most.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use forebay_host::messages::Messages;
+use forebay_host::{files, threads};
+
+use super::nodes::{NodeFailure, Nodes, Reach, UNEXPECTED};
+use super::runner;
+use super::session::{CLAIM_MAX, PROBE};
+use crate::agent::protocol::{Answer, Request};
+use crate::nodes_use::{NodesUse, Recovery};
+use crate::steps::Role;
+
+/// The time for a node that answers to stop its steps, and to remove their data.
+const STOP_MAX: Duration = Duration::from_secs(180);
+/// The time for a node to find out that a mount does not answer, and to mount again.
+const REMOUNT_MAX: Duration = Duration::from_secs(90);
+/// The time to reach a node of an earlier `forebay run`, in seconds.
+const REACH_S_MAX: u64 = 30;
+/// The agents that clean end after so long without a message, in seconds.
+const LOST_S_MAX: u32 = 60;
+
+/// Mounts the namespace again where the mount does not answer; the failures.
+pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
+    let answers = nodes.all(&Request::Remount { probe: mount.join(PROBE) }, REMOUNT_MAX);
+    answers.into_iter().filter_map(Result::err).map(described).collect()
+}
+
+/// Lets this node, the first, read the namespace that an earlier `forebay run` left: mounts it again if the
+/// mount does not answer, and starts the engine again if its servers ended and their data are on disk.
+///
+/// # Errors
+/// Why the data cannot be read.
+pub fn restore_left(used: &NodesUse, messages: &dyn Messages) -> Result<(), String> {
+    let recovery: Option<Recovery> = files::read_json(&used.recovery()).ok();
+    let all = reach_of(used, 0..used.nodes.len());
+    let nodes = match (connect(all), &recovery) {
+        (Ok(nodes), _) => nodes,
+        (Err(message), Some(recovery)) if !recovery.survives_node => {
+            return Err(format!("{message}; a part of the data is there"));
+        }
+        (Err(message), _) => {
+            messages.warning(&message);
+            connect(reach_of(used, 0..1))?
+        }
+    };
+    let restored = restore(&nodes, used, recovery, messages);
+    nodes.all(&Request::Leave, CLAIM_MAX);
+    nodes.close(restored.is_err());
+    restored
+}
+
+fn restore(
+    nodes: &Arc<Nodes>,
+    used: &NodesUse,
+    recovery: Option<Recovery>,
+    messages: &dyn Messages,
+) -> Result<(), String> {
+    let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
+    let ended = ended_servers(nodes, survives_node)?;
+    let Some(recovery) = recovery.filter(|one| !ended.is_empty() && !one.survives_server) else {
+        let here = (0, Request::Remount { probe: used.mount().join(PROBE) });
+        return match nodes.ask(vec![here], REMOUNT_MAX, &|| true).pop() {
+            Some(Ok(Answer::Failed { message, .. }) | Err(message)) => {
+                Err(format!("cannot mount the namespace again: {message}"))
+            }
+            _ => Ok(()),
+        };
+    };
+    let ended = ended.join(", ");
+    let plan = recovery.plan.map_err(|why| format!("{ended} ended: {why}"))?;
+    messages
+        .note(&format!("engine {}: {ended} ended; starting it again with its data", used.engine));
+    let left = stop(nodes, used, false);
+    if !left.is_empty() {
+        return Err(format!("cannot start {} again: {}", used.engine, left.join("; ")));
+    }
+    let started = runner::carry_out(&plan, nodes, &|| true);
+    started.map_err(|error| format!("cannot start {} again: {error}", used.engine))
+}
+
+/// The steps whose servers ended. With `survives_node` a node may have lost the job.
+fn ended_servers(nodes: &Arc<Nodes>, survives_node: bool) -> Result<Vec<String>, String> {
+    let answers = nodes.all(&Request::Health { probe: None }, CLAIM_MAX);
+    let mut ended = Vec::new();
+    for answer in answers {
+        match answer {
+            Ok(Answer::Health(health)) => {
+                let servers = health.ended.into_iter().filter(|step| step.role == Role::Server);
+                ended.extend(servers.map(|step| step.id));
+            }
+            Ok(_) => return Err(UNEXPECTED.to_owned()),
+            Err(failure) if survives_node => ended.push(described(failure)),
+            Err(failure) => return Err(described(failure)),
+        }
+    }
+    Ok(ended)
+}
+
+/// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.
+pub fn remove_left(used: &NodesUse) -> Vec<String> {
+    let remove = |node: usize| match connect(reach_of(used, node..node + 1)) {
+        Ok(one) => {
+            let left = stop_each(&one, true, &|_| may_be_left(used, node));
+            one.close(!left.is_empty());
+            left
+        }
+        Err(message) => vec![format!("{message}; {}", may_be_left(used, node))],
+    };
+    thread::scope(|scope| {
+        let start = |node| threads::spawn_scoped(scope, move || remove(node));
+        let removals: Vec<_> = (0..used.nodes.len()).map(start).collect();
+        let ended = removals.into_iter().map(|started| match started {
+            Ok(thread) => thread.join().unwrap_or_else(|_| vec!["a thread panicked".to_owned()]),
+            Err(error) => vec![error.to_string()],
+        });
+        ended.flatten().collect()
+    })
+}
+
+/// How nodes of an earlier `forebay run` are reached.
+fn reach_of(used: &NodesUse, nodes: Range<usize>) -> Reach {
+    let of_node = |words: &Vec<String>| words.iter().map(Into::into).collect();
+    Reach {
+        names: used.nodes[nodes.clone()].to_vec(),
+        commands: used.commands[nodes].iter().map(of_node).collect(),
+        directory: used.directory.clone(),
+        lost_s_max: LOST_S_MAX,
+    }
+}
+
+fn connect(reach: Reach) -> Result<Arc<Nodes>, String> {
+    let limit = Duration::from_secs(REACH_S_MAX);
+    Nodes::connect(reach, limit, &|| true).map_err(|error| error.to_string())
+}
+
+pub(super) fn described(failure: NodeFailure) -> String {
+    format!("node {}: {}", failure.node, failure.message)
+}
+
+/// Stops all steps on all nodes; returns the leftovers, with the node.
+pub(super) fn stop(nodes: &Arc<Nodes>, used: &NodesUse, remove: bool) -> Vec<String> {
+    stop_each(nodes, remove, &|node| may_be_left(used, node))
+}
+
+fn stop_each(
+    nodes: &Arc<Nodes>,
+    remove: bool,
+    may_be_left: &dyn Fn(usize) -> String,
+) -> Vec<String> {
+    let mut left = Vec::new();
+    for (node, answer) in nodes.all(&Request::Stop { remove }, STOP_MAX).into_iter().enumerate() {
+        let name = nodes.name(node);
+        match answer {
+            Ok(Answer::Stopped { left: remaining }) => {
+                left.extend(remaining.into_iter().map(|what| format!("node {name}: {what}")));
+            }
+            Ok(_) => left.push(format!("node {name}: {UNEXPECTED}")),
+            Err(failure) => left.push(format!("{}; {}", described(failure), may_be_left(node))),
+        }
+    }
+    left
+}
+
+/// What a node that does not answer may still have.
+fn may_be_left(used: &NodesUse, node: usize) -> String {
+    let directories = [Some(&used.directory), used.data.get(node)];
+    let paths: Vec<_> =
+        directories.into_iter().flatten().map(|path| path.display().to_string()).collect();
+    format!("processes, the mount and {} may be left there", paths.join(" and "))
+}

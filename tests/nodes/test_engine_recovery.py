@@ -1,0 +1,83 @@
+"""Every process of a job on several nodes is killed. Data on disks are read again, and those in memory are reported as
+lost."""
+
+import time
+
+import pytest
+
+from support.engines import make_directory
+from support.node_load import LIMITS, STORE_BYTES, content, kill_everything, load_job
+from support.nodes import STORE, nodes
+from support.waiting import wait_until
+
+
+@pytest.fixture
+def bed(build):
+    with nodes(2, build, STORE_BYTES, clean_s=20) as bed:
+        yield bed
+
+
+@pytest.fixture
+def disks(bed):
+    """The store of each node is a directory on a disk."""
+    for node in bed.names:
+        disk = make_directory(bed.shared / f"disk-{node}", "ada")
+        bed.run(node, ["mount", "--bind", disk, STORE])
+    yield
+    for node in bed.names:
+        bed.run(node, ["umount", STORE])
+
+
+def begin(bed, name):
+    job = load_job(bed, name)
+    run = job.start(**LIMITS)
+    out = job.mount() / "out"
+    written = lambda: len(bed.run("n1", ["ls", out], job.user).stdout.split()) > 40  # noqa: E731
+    wait_until(written, 60, "some files of the load")
+    kill_everything(bed)
+    run.wait(timeout=30)
+    (left,) = job.jobs()
+    assert left["state"] == "left" and left["undrained"], left
+    return job, left["job_id"]
+
+
+def test_data_on_disks_are_delivered_after_everything_was_killed(bed, disks):
+    job, job_id = begin(bed, "disk")
+    began = time.monotonic()
+    done = job.forebay("clean", job_id)
+    took_s = time.monotonic() - began
+    assert "ended; starting it again with its data" in done.stderr, done.stderr
+    found = {path.name: path for path in job.path("out").iterdir()}
+    for node in bed.names:
+        numbers = sorted(int(name[3:]) for name in found if name.startswith(node))
+        # The last one may not have been synced.
+        assert len(numbers) > 5 and numbers == list(range(len(numbers))), numbers
+        for number in numbers[:-1]:
+            assert found[f"{node}-{number}"].read_bytes() == content(node, number), (node, number)
+    assert job.left() == []
+    assert took_s < 60
+
+
+def test_data_in_memory_are_reported_as_lost(bed):
+    job, job_id = begin(bed, "memory")
+    done = job.forebay("clean", job_id, check=False)
+    assert done.returncode == 1 and "the data were in memory, and ended with the storage daemons" in done.stderr
+    assert "n1.storage" in done.stderr and "n2.storage" in done.stderr
+    assert f"forebay clean --discard {job_id}" in done.stderr.replace("JOB", job_id), done.stderr
+    job.forebay("clean", job_id, "--discard")
+    assert job.left() == []
+
+
+def test_job_reports_data_on_disks_as_kept_and_clean_delivers_them(bed, disks):
+    """A server dies, and the script goes on to its end."""
+    job = load_job(bed, "server")
+    run = job.start(**LIMITS)
+    time.sleep(2)
+    assert bed.kill("n2", "ceph-osd")
+    time.sleep(5)
+    done = job.release(run, check=False)
+    assert done.returncode != 0 and "starts the engine again where it ended" in done.stderr, done.stderr
+    (kept,) = job.jobs()
+    job.forebay("clean", kept["job_id"])
+    assert len(list(job.path("out").iterdir())) > 10
+    assert job.left() == []

@@ -1,0 +1,76 @@
+"""A job on all nodes of a test bed that writes and reads while a fault happens, and what it must have found after it."""
+
+import hashlib
+import json
+import pathlib
+import signal
+
+from support.bed_processes import send
+from support.node_jobs import STRIPED, NodeJob, node_job
+from support.nodes import PYTHON, Bed
+from support.waiting import wait_until
+
+STORE_BYTES = 1 << 30
+LOAD = pathlib.Path(__file__).parents[1] / "programs" / "nodes" / "load.py"
+#: A mount that does not answer is given up after so long in these tests, and a cut off agent ends after so long.
+HANG_S = 12
+LIMITS = {"FOREBAY_ENGINE_HANG_S": HANG_S, "FOREBAY_AGENT_LOST_S": 60}
+SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
+#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
+mkdir $DW_JOB_STRIPED/out
+for node in n1 n2; do
+    ssh $node "PYTHON LOAD $DW_JOB_STRIPED/out $node HERE/go HERE/answer-$node" &
+done
+hold
+wait
+exit 0"""
+
+
+def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJob:
+    """A job under load on both nodes."""
+    text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(bed.copied(LOAD)))
+    name = "".join(letter if letter.isalnum() else "-" for letter in name)
+    return node_job(bed, text, *options, user=user, name=name)
+
+
+def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
+    """Signals processes of a node whose command line begins so, paths apart."""
+    found = [pid for pid, line in bed.processes(node) if begins(line, words.split())]
+    assert found, (words, bed.processes(node))
+    for pid in found:
+        send(pid, number)
+
+
+def kill_everything(bed: Bed) -> None:
+    """Every process of the nodes, at once."""
+    for node in bed.names:
+        for pid, _ in bed.processes(node):
+            send(pid, signal.SIGKILL)
+
+
+def begins(line: list[str], words: list[str]) -> bool:
+    return [word.rsplit("/", 1)[-1] for word in line[: len(words)]] == words
+
+
+def answers(job: NodeJob, count: int = 2) -> dict:
+    """What the load found, of the nodes that lived."""
+    wait_until(lambda: len(list(job.folder.glob("answer-*"))) >= count, 30, "the answers of the load")
+    return {path.name[-2:]: json.loads(path.read_text()) for path in job.folder.glob("answer-*")}
+
+
+def content(node: str, number: int) -> bytes:
+    """As the load writes it."""
+    return hashlib.sha256(f"{node} {number}".encode()).digest() * 2048
+
+
+def end(job: NodeJob, run, seconds: float = 120):
+    done = job.release(run, check=False, seconds=seconds)
+    return done, answers(job)
+
+
+def assert_delivered(job: NodeJob, found: dict) -> None:
+    """Every file that was synced is there, with its bytes."""
+    for node, answer in found.items():
+        assert answer["files"] > 0 and answer["wrong"] == [], found
+        for number in range(answer["files"]):
+            assert job.path(f"out/{node}-{number}").read_bytes() == content(node, number), (node, number)
