@@ -158,7 +158,7 @@ fn check_layout(layout: Layout, nodes: usize) -> Result<(), String> {
 /// Each is measured; docs/explanation has the checks.
 const DEVIATIONS: [&str; 6] = [
     "Appends of several nodes to one file lose bytes, also when they take turns while the file stays open.",
-    "A program that waits for a flock of another node can wait for ever, and close returns before its flock is released; fcntl locks are kept.",
+    "close returns before the flock of the file is released; fcntl locks are kept.",
     "Files cannot be mapped with MAP_SHARED: mmap fails with ENODEV.",
     "A rename can fail with ESTALE after another node changed the directory.",
     "renameat2 with RENAME_NOREPLACE fails with EINVAL.",
