@@ -38,7 +38,8 @@ try() { # try FOREBAY: the first job in a new directory
 try "$program"
 try /usr/bin/forebay
 # The engine of the bundle starts, and keeps what it promises on one node.
-"$program" doctor --engine ceph --engine-root ~/ceph-* --nodes "$(hostname)" --store memory
+# No other node is reached, so the launcher is never called.
+"$program" doctor --engine ceph --engine-root ~/ceph-*/ --nodes "$(hostname)" --store memory --launcher 'ssh {node}'
 if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     python3 -m venv venv
     venv/bin/pip install -q --no-deps forebay-*.whl # its one dependency is not for this

@@ -181,7 +181,9 @@ def test_memory_without_a_view_is_a_directory_with_a_watched_size(memory):
     memory.script("echo $DW_JOB_STRIPED; head -c 65M /dev/zero > $DW_JOB_STRIPED/x", DW)
     done = memory.run("--no-userns")
     assert done.returncode == 0 and done.stdout.startswith("/dev/shm/forebay-"), done.stderr
-    assert "no memory of the job's own (--no-userns)" in done.stderr and "not enforced" in done.stderr
+    assert (
+        "using /dev/shm: no private memory file system (--no-userns)" in done.stderr and "not enforced" in done.stderr
+    )
     assert "the job left 65.00 MiB in an allocation of 64.00 MiB" in done.stderr
     assert not pathlib.Path(done.stdout.strip()).parent.exists()
     memory.leaves_nothing()
@@ -200,7 +202,7 @@ def test_job_runs_without_a_view_where_the_machine_refuses_it(job):
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{limits}; exec "$0" run job.sh', job.forebay]
     done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("/dev/shm/forebay-") and "no memory of the job's own" in done.stderr
+    assert done.stdout.startswith("/dev/shm/forebay-") and "no private memory file system" in done.stderr
     allocated = [line for line in done.stderr.splitlines() if line.startswith("forebay: allocated")]
     assert len(allocated) == 1 and "in /dev/shm" in allocated[0], done.stderr
     assert (job.directory / "results" / "x").read_text() == "x\n"

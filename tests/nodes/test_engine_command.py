@@ -173,7 +173,9 @@ def test_configured_profile_overrides_the_directive_with_a_warning(bed, flash):
     words = ["env", f"FOREBAY_ENGINE_PROFILE={profile(bed)}"]
     done = run(bed, None, "pwd -P", directive=" profile=lod", words=words)
     assert done.returncode == 0, done.stderr
-    warning = f"profile=lod of the script has no effect: engine-profile is {bed.shared}/flash.toml (FOREBAY_ENGINE_PROFILE)"
+    warning = (
+        f"profile=lod of the script has no effect: engine-profile is {bed.shared}/flash.toml (FOREBAY_ENGINE_PROFILE)"
+    )
     assert warning in done.stderr
     chosen = run(bed, profile(bed), "true", directive=" profile=lod")
     assert chosen.returncode == 0 and "has no effect" not in chosen.stderr

@@ -120,8 +120,7 @@ impl StoreOptions<'_> {
             return Err(Error::NoView(why.to_owned()));
         }
         messages.warning(&format!(
-            "no memory of the job's own ({why}): the allocation is a directory in {SHARED_MEMORY}, \
-             and its capacity is watched but not enforced"
+            "using {SHARED_MEMORY}: no private memory file system ({why}). The capacity limit is not enforced"
         ));
         self.grant(asked, Store::directory(Path::new(SHARED_MEMORY))?, reserved_bytes, messages)
     }
