@@ -10,9 +10,9 @@ MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
-# Tests at a time, the number that repeats their order, and how long all of them may take: twelve minutes were
-# the goal on two cores before the tests of several nodes, which take some more.
-JOBS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
+# Tests at a time, which wait more than they compute, the number that repeats their order, and how long all of them
+# may take: twelve minutes are the goal on two cores.
+JOBS ?= $(shell echo $$(($$(nproc) * 2)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest

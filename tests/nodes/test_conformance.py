@@ -104,9 +104,9 @@ def workers(forebay):
     return subprocess.run(["pgrep", "-f", str(forebay)], capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize("where", ["memory", "disk"])
+@pytest.mark.parametrize(("where", "count"), [("memory", 1), ("memory", 2), ("memory", 4), ("disk", 2)])
 def test_plain_directory_keeps_every_promise(forebay, tmp_path, where, count):
+    """The tests of the crate have the disk with 1, 2 and 4."""
     parent = "/dev/shm" if where == "memory" else tmp_path
     # Each repetition on a disk waits for it many times.
     repetitions = "20" if where == "memory" else "2"
@@ -155,7 +155,7 @@ def test_stopped_file_system_gives_no_answer_and_ends_the_run(forebay, two_mount
     # The kernel lets some end only when the daemons have answered.
     for node in two_mounts:
         os.kill(node.daemon, signal.SIGCONT)
-    wait_until(lambda: workers(forebay) == [], 20, "the end of the workers")
+    wait_until(lambda: workers(forebay) == [], what="the end of the workers")
 
 
 def test_file_system_that_never_answers_is_an_error(forebay, two_mounts):

@@ -50,11 +50,11 @@ def test_promises_are_checked_and_rates_are_measured(bed):
 
 def test_interrupt_leaves_nothing(bed):
     run = bed.popen("n1", doctor(bed), user="ada")
-    wait_until(lambda: any("__conformance" in words for _, words in bed.processes("n2")), 60, "the checks")
+    wait_until(lambda: any("__conformance" in words for _, words in bed.processes("n2")), what="the checks")
     run.send_signal(signal.SIGINT)
-    run.communicate(timeout=60)
+    run.communicate(timeout=180)
     assert run.returncode == 130
-    wait_until(lambda: bed.left() == [], 10)
+    wait_until(lambda: bed.left() == [])
     assert stores(bed) == ["", ""]
 
 

@@ -19,7 +19,7 @@ def two_nodes(build):
 @pytest.fixture
 def bed(two_nodes):
     yield two_nodes
-    two_nodes.wait_until_clean(10)
+    two_nodes.wait_until_clean()
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def some_nodes(build, request):
 def bed(some_nodes):
     """Nothing is left on it after the test."""
     yield some_nodes
-    some_nodes.wait_until_clean(10)
+    some_nodes.wait_until_clean()
 
 
 def on_each(bed, command):

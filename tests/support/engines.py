@@ -12,7 +12,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from support.nodes import USERS, Bed, ended
+from support.nodes import USERS, WAIT_S, Bed, ended
 from support.waiting import wait_until
 
 #: What tests ask for with `@pytest.mark.promise(NAME)`; everything else every engine keeps.
@@ -54,7 +54,6 @@ echo "$DW_JOB_STRIPED" > {top}/mounted.part
 mv {top}/mounted.part {top}/mounted
 until [ -e {top}/end ]; do sleep 0.1; done
 """
-START_S, END_S = 60, 60
 
 
 @contextlib.contextmanager
@@ -65,15 +64,15 @@ def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]
     script.write_text(JOB.format(top=shlex.quote(str(top)), capacity=capacity))
     run = bed.popen(bed.names[0], ["forebay", "run", "--engine", "ceph", "--nodes", ",".join(bed.names), script], user)
     try:
-        wait_until(lambda: answer.exists() or run.poll() is not None, START_S, "the start of the job")
+        wait_until(lambda: answer.exists() or run.poll() is not None, WAIT_S, "the start of the job")
         assert answer.exists(), run.communicate()
         yield pathlib.Path(answer.read_text().strip())
         (top / "end").touch()
-        ended(run, seconds=END_S)
+        ended(run)
     finally:
         if run.poll() is None:
             run.send_signal(signal.SIGINT)
-            ended(run, check=False, seconds=END_S)
+            ended(run, check=False)
 
 
 #: Measured; without them the engine would be refused or the tests be adapted.

@@ -13,7 +13,7 @@ from support.waiting import wait_until
 CAPACITY = "capacity=64MiB"
 STRIPED = f"#DW jobdw type=scratch access_mode=striped {CAPACITY}"
 #: What an ordinary job needs of time, on a slow machine.
-JOB_S = 120
+JOB_S = 300
 
 
 @dataclasses.dataclass

@@ -54,7 +54,7 @@ from support.waiting import wait_until
 HERE = pathlib.Path(__file__).parent
 PROJECT = HERE.parents[1]
 STORE_BYTES = 256 << 20
-WAIT_S = 60  # a hang, not a slow machine
+WAIT_S = 180  # a hang, not a slow machine
 PROGRAMS = ("ip", "nsenter", "unshare", "setpriv", "sshd", "ssh", "ssh-keygen")
 
 
@@ -67,7 +67,7 @@ def missing() -> str | None:
 
 
 @contextlib.contextmanager
-def nodes(count: int, build: pathlib.Path, store_bytes: int = STORE_BYTES, clean_s: float = 10) -> Iterator["Bed"]:
+def nodes(count: int, build: pathlib.Path, store_bytes: int = STORE_BYTES, clean_s: float = WAIT_S) -> Iterator["Bed"]:
     """A bed of so many nodes; fails at its end when the test's processes or mounts stay for `clean_s` on a node."""
     bed = Bed(count, build, store_bytes)
     try:
@@ -132,7 +132,7 @@ class Bed:
         paths = [self.top / "log", *(self.top / "hosts" / name / "log" for name in self.names)]
         return "".join(f"{path}:\n{path.read_text(errors='replace')}" for path in paths if path.exists())
 
-    def wait_until_clean(self, seconds: float) -> None:
+    def wait_until_clean(self, seconds: float = WAIT_S) -> None:
         """Fails when processes or mounts stay on the nodes."""
         try:
             wait_until(lambda: not self.left(), seconds)
@@ -159,7 +159,7 @@ class Bed:
             self._holder.stdin.close()
             self._holder.wait(timeout=WAIT_S)
             # The kernel has ended those inside; what has entered from outside follows.
-            wait_until(lambda: not alive(inside), 10, f"the end of {alive(inside)}")
+            wait_until(lambda: not alive(inside), WAIT_S, f"the end of {alive(inside)}")
         finally:
             self._log.close()
             here = [" ".join(words) for words in mounts_of(os.getpid()) if str(self.top) in " ".join(words)]

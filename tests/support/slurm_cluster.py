@@ -11,7 +11,7 @@ import time
 HERE = pathlib.Path(__file__).parent
 NODES = ("n1", "n2", "n3", "n4")
 NOBODY = 65534
-WAIT_S = 60  # a hang, not a slow machine
+WAIT_S = 180  # a hang, not a slow machine
 
 CONFIGURATION = """
 ClusterName=forebay

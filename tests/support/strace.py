@@ -71,7 +71,7 @@ def pause_at_syscall(job, call: str, is_there, *words):
     """Forebay, stopped in the midst of such a call once `is_there()` holds; afterwards it goes on to its end. None
     if it ends before."""
     process = traced(job, call, "signal=STOP", *words, threads=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     try:
         while process.poll() is None and not is_there():
             assert time.monotonic() < deadline
