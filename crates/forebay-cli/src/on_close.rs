@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::io::BufRead;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use clap::Args;
+use forebay_host::close_watch::WatchHandle;
 use forebay_host::files::real_path;
 use forebay_host::process::{EventSender, SignalGuard};
 use forebay_host::threads;
 use forebay_onclose::{
-    Callbacks, CommandOptions, CommandSummary, Error, FINISH, Handler, OnClose, READY, STOP,
+    CLOSED, Callbacks, CommandOptions, CommandSummary, Error, FINISH, Handler, OnClose, READY, STOP,
 };
 use forebay_terminal::{
     print_error, print_error_line, print_json, print_status, print_stdout, print_warning,
@@ -102,13 +103,15 @@ fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), E
         callbacks: arguments.calls.then(|| Arc::new(Callbacks::new(print_call))),
     };
     let events = caught.watch(None)?;
-    let finish = Arc::new(AtomicBool::new(false));
+    let (finish, closes) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
     if arguments.is_started() {
         let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.callbacks.clone());
-        threads::spawn(move || read_control_lines(&finish, &bell, calls.as_deref()))?;
+        let closes = Arc::clone(&closes);
+        threads::spawn(move || read_control_lines(&finish, &bell, calls.as_deref(), &closes))?;
     }
     let handler = Handler::new(&arguments.on_close, &roots, &how, &print_warning);
-    let ready = || {
+    let ready = |handle: &WatchHandle| {
+        closes.get_or_init(|| handle.clone());
         if arguments.is_started() {
             print_stdout(READY, 0);
         } else {
@@ -126,7 +129,12 @@ fn print_call(line: &str) {
 }
 
 /// Reads the lines of the parent process. At end of file, the parent is gone or requests an immediate stop.
-fn read_control_lines(finish: &AtomicBool, bell: &EventSender, calls: Option<&Callbacks>) {
+fn read_control_lines(
+    finish: &AtomicBool,
+    bell: &EventSender,
+    calls: Option<&Callbacks>,
+    closes: &OnceLock<WatchHandle>,
+) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match (line.as_str(), calls) {
             (FINISH, _) => {
@@ -134,6 +142,12 @@ fn read_control_lines(finish: &AtomicBool, bell: &EventSender, calls: Option<&Ca
                 bell.ring();
             }
             (STOP, _) => bell.disconnect(),
+            (line, None) if line.starts_with(CLOSED) => {
+                let path = serde_json::from_str::<OsString>(&line[CLOSED.len()..]);
+                if let (Ok(path), Some(closes)) = (path, closes.get()) {
+                    closes.report(path.into()).ok(); // the last look finds it
+                }
+            }
             (answer, Some(calls)) => {
                 if let Err(wrong) = calls.answer(answer) {
                     print_warning(&wrong);

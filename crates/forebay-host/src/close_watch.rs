@@ -7,8 +7,8 @@ mod kernel;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::files::{self, Kind, Status};
@@ -74,6 +74,19 @@ struct Rung {
     event: OwnedFd,
     asked: AtomicU64,
     end: AtomicU8,
+    /// Paths where the kernel reports no event.
+    reported: Mutex<Vec<PathBuf>>,
+    /// What was found since the last look; none if nobody looks.
+    found: Mutex<Option<Found>>,
+}
+
+/// What other nodes are told.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Directories that are watched.
+    pub directories: Vec<PathBuf>,
+    /// Files in reported directories. No process of this machine writes them; one of another node may.
+    pub files: Vec<PathBuf>,
 }
 
 const GO_ON: u8 = 0;
@@ -131,6 +144,21 @@ impl WatchHandle {
         Ok(ticket)
     }
 
+    /// Looks at a file that was closed, or watches a directory that was made, where this machine sees no event: by a
+    /// process of another node. Files in the directory are not reported, but found.
+    ///
+    /// # Errors
+    /// If the kernel refuses the write to the eventfd.
+    pub fn report(&self, path: PathBuf) -> Result<()> {
+        locked(&self.0.reported).push(path);
+        kernel::ring(&self.0.event)
+    }
+
+    /// What was found since the last call. The first call begins to collect.
+    pub fn take_found(&self) -> Found {
+        locked(&self.0.found).replace(Found::default()).unwrap_or_default()
+    }
+
     /// Reports all remaining files, including those that only a scan finds, and ends the watch.
     pub fn finish(&self) -> Result<()> {
         self.0.end.fetch_max(FINISH, Ordering::SeqCst);
@@ -154,6 +182,8 @@ impl CloseWatcher {
             event: kernel::event()?,
             asked: AtomicU64::new(0),
             end: AtomicU8::new(GO_ON),
+            reported: Mutex::default(),
+            found: Mutex::default(),
         }));
         let mut closes = Self {
             roots: roots.iter().map(|root| (*root).to_owned()).collect(),
@@ -196,6 +226,7 @@ impl CloseWatcher {
             for raw in kernel::read(&self.inotify)? {
                 self.apply(raw, None);
             }
+            self.take_reported();
             if let Some(trouble) = self.troubles.pop() {
                 return Ok(trouble);
             }
@@ -227,6 +258,32 @@ impl CloseWatcher {
                 }
             }
             kernel::wait(&self.inotify, &self.bell.0.event, again)?;
+        }
+    }
+
+    /// Queues what another node reported.
+    fn take_reported(&mut self) {
+        let reported = std::mem::take(&mut *locked(&self.bell.0.reported));
+        for path in reported {
+            if !self.roots.iter().any(|root| path.starts_with(root)) {
+                continue;
+            }
+            match files::status_of_name(&path).map(|status| status.kind) {
+                Ok(Kind::Directory) => {
+                    let queued = std::mem::take(&mut self.pending);
+                    self.scan(&path);
+                    let files = std::mem::replace(&mut self.pending, queued);
+                    if let Some(found) = locked(&self.bell.0.found).as_mut() {
+                        found.files.extend(files.in_order.into_values());
+                    }
+                }
+                Ok(Kind::File) if !self.is_as_seen(&path) => {
+                    self.retries.remove(&path);
+                    self.pending.add(path);
+                }
+                Ok(Kind::File) => {}
+                Ok(Kind::Link | Kind::Other) | Err(_) => {}
+            }
         }
     }
 
@@ -352,7 +409,10 @@ impl CloseWatcher {
         while let Some(directory) = open.pop() {
             match kernel::watch(&self.inotify, &directory) {
                 Ok(Some(watch)) if done.insert(watch) => {
-                    self.directories.insert(watch, directory.clone());
+                    let is_new = self.directories.insert(watch, directory.clone()).is_none();
+                    if let (true, Some(found)) = (is_new, locked(&self.bell.0.found).as_mut()) {
+                        found.directories.push(directory.clone());
+                    }
                 }
                 Ok(_) => continue,
                 Err(error) => {
@@ -376,4 +436,8 @@ impl CloseWatcher {
             files::status_of_name(path).is_ok_and(|now| now.is_same_content(&seen))
         })
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

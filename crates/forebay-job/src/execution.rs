@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use forebay_engine::Session;
+use forebay_directive::AccessMode;
+use forebay_engine::{JobAllocation, NodeHandle, Session};
 use forebay_host::process::{
     EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,
 };
@@ -18,7 +19,7 @@ use crate::context::{ActiveJob, JobContext};
 use crate::job_spec::Output;
 use crate::{Error, TIME_LIMIT_REACHED, store_watch};
 use forebay_deadline::Guard;
-use forebay_onclose::{CommandSummary, DRAIN_VARIABLE, WatcherProcess};
+use forebay_onclose::{CommandSummary, DRAIN_VARIABLE, OtherNodes, WatcherProcess};
 use forebay_profile::is_launcher;
 use forebay_profile::{Profile, Recording};
 use forebay_record::PendingUpdate;
@@ -305,7 +306,17 @@ impl ActiveJob<'_> {
         self.prepare_environment(&mut process, execution)?;
         let roots = allocated.roots(&self.context.request);
         let watcher_process = WatcherProcess::start(process, words, &roots, &self.events)?;
+        let (shared, nodes) = self.shared_roots(allocated);
+        let others = (!shared.is_empty() && !nodes.is_empty())
+            .then(|| OtherNodes::watch(nodes, "on-close", &shared, watcher_process.sink()));
+        let others = others.transpose().map_err(|error| forebay_onclose::Error::Request {
+            message: format!("on close: {error}"),
+            hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
+        })?;
         let mut executed = self.execute(execution)?;
+        if let Some(others) = others {
+            others.sync();
+        }
         let is_late = execution.guard.is_some_and(Guard::has_ended_job);
         let is_stopped = executed.over_time_limit || self.events.stops().count() > 0;
         let in_order = !is_late && !is_stopped;
@@ -322,6 +333,18 @@ impl ActiveJob<'_> {
         before.found += after.found.saturating_sub(before.remaining.len());
         before.remaining = after.remaining;
         Ok((executed, handled.ok()))
+    }
+
+    /// The directories of namespaces that all nodes share, and the other nodes.
+    pub(crate) fn shared_roots(
+        &self,
+        allocated: &JobAllocation,
+    ) -> (Vec<PathBuf>, Vec<NodeHandle>) {
+        let Some(session) = self.session else { return <_>::default() };
+        let asked = self.context.request.job.iter().flat_map(|job| &job.access);
+        let shared = asked.filter(|mode| **mode != AccessMode::Private);
+        let root = |mode: &AccessMode| allocated.allocation.namespace(mode.directory());
+        (shared.map(root).collect(), session.others())
     }
 
     /// Waits for the commands within the limits of the guard and the job. If the guard or a

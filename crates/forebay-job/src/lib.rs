@@ -29,7 +29,7 @@ pub use job_spec::{JobSpec, Output, Reporter};
 pub use life::{run, series};
 pub use outcome::Outcome;
 pub use recording::complete_profiles;
-pub use remote_copies::serve_copy;
+pub use remote_copies::serve_task;
 pub use series::{Ran, Ready, Run, RunSource, RunTarget};
 pub use shared_nodes::NodeOptions;
 pub use unnamed_files::UnnamedFiles;

@@ -1,10 +1,11 @@
-//! Lets the other nodes of a job help to stage: asks their agents, and answers on their side.
+//! Lets the other nodes of a job help to stage: asks their agents, and answers their tasks on their side.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_engine::{NodeHandle, Session};
 use forebay_mover::{RemoteAnswer, RemoteCopier, RemoteCopiers, RemoteRequest, serve_remote};
+use forebay_onclose::{NodeTask, serve_closes};
 use serde_json::Value;
 
 /// A node copies at most one piece of a large file, or a batch of small ones, in this time.
@@ -19,8 +20,9 @@ impl RemoteCopier for NodeCopier {
     }
 
     fn copy(&self, request: &RemoteRequest) -> Result<RemoteAnswer, String> {
-        let request = serde_json::to_value(request).map_err(|error| error.to_string())?;
-        let answer = self.0.ask(request, COPY_MAX)?;
+        let text = |error: serde_json::Error| error.to_string();
+        let task = NodeTask::Copy(serde_json::to_value(request).map_err(text)?);
+        let answer = self.0.ask(serde_json::to_value(task).map_err(text)?, COPY_MAX)?;
         serde_json::from_value(answer).map_err(|error| error.to_string())
     }
 }
@@ -31,13 +33,18 @@ pub(crate) fn remote_copiers(session: &Session) -> RemoteCopiers {
     RemoteCopiers(session.others().into_iter().map(copier).collect())
 }
 
-/// Answers a request that `forebay run` on another node sent to this node's agent, until `go_on` returns false.
+/// Carries out a task that `forebay run` on another node sent to this node's agent, until `go_on` returns false.
 ///
 /// # Errors
 /// If it cannot be read, or this node cannot begin.
-pub fn serve_copy(request: Value, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Value, String> {
-    let request: RemoteRequest =
-        serde_json::from_value(request).map_err(|error| error.to_string())?;
-    let answer = serve_remote(&request, go_on).map_err(|error| error.to_string())?;
-    serde_json::to_value(&answer).map_err(|error| error.to_string())
+pub fn serve_task(task: Value, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Value, String> {
+    let text = |error: serde_json::Error| error.to_string();
+    match serde_json::from_value(task).map_err(text)? {
+        NodeTask::Copy(request) => {
+            let request: RemoteRequest = serde_json::from_value(request).map_err(text)?;
+            let answer = serve_remote(&request, go_on).map_err(|error| error.to_string())?;
+            serde_json::to_value(&answer).map_err(text)
+        }
+        NodeTask::Closes(request) => serde_json::to_value(serve_closes(request)?).map_err(text),
+    }
 }

@@ -280,6 +280,7 @@ impl ActiveJob<'_> {
             request: &context.request,
             allocation: &allocated.allocation,
             roots: allocated.roots(&context.request),
+            shared: self.shared_roots(allocated),
             node_local: spec.node_local_path(),
             specs: spec.drain,
             spectral: &spec.spectral,

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use forebay_directive::{Request, Stage};
+use forebay_engine::NodeHandle;
 use forebay_host::clock;
 use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
 use forebay_host::messages::Messages;
@@ -28,6 +29,7 @@ use forebay_store::Allocation;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Error;
+use crate::other_nodes::OtherNodes;
 use crate::versions::Version;
 use control::Control;
 use copying::{Copying, ImpreciseCopy, finish_directories};
@@ -62,6 +64,8 @@ pub struct Job<'a> {
     pub allocation: &'a Allocation,
     /// Directories of the namespaces.
     pub roots: Vec<PathBuf>,
+    /// The directories of namespaces that other nodes share, and those nodes.
+    pub shared: (Vec<PathBuf>, Vec<NodeHandle>),
     /// The second path of the private namespace, as the job sees it.
     pub node_local: Option<PathBuf>,
     /// The `--drain` options.
@@ -135,10 +139,12 @@ impl<'a> Drain<'a> {
             hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
         })?;
         let bell = closes.bell();
+        let others = self.watch_other_nodes(&bell)?;
+        let others = others.as_ref();
         let control = Control::listen(self.job.directory).map_err(Error::from)?;
         let target_log = TargetLog::of(recorded);
         let recorded = Mutex::new(recorded);
-        let handle = |request| self.handle(request, &bell, &recorded);
+        let handle = |request| self.handle(request, (&bell, others), &recorded);
         std::thread::scope(|scope| {
             let left = |error: forebay_host::Error, what: &str| {
                 self.job.messages.warning(&format!("drain: {error}: {what}"));
@@ -162,7 +168,7 @@ impl<'a> Drain<'a> {
             }
             let ended = job();
             // All processes of the job have ended, so they close no further files.
-            self.wait_for_events(&bell);
+            self.wait_for_events(&bell, others);
             self.queue.lock().job_ended = true;
             self.queue_changed.notify_all();
             for copy in copies.into_iter().flatten() {
@@ -174,18 +180,35 @@ impl<'a> Drain<'a> {
         })
     }
 
+    /// Watches what processes of other nodes close; none if no node shares a namespace.
+    fn watch_other_nodes(&self, bell: &WatchHandle) -> Result<Option<OtherNodes>, Error> {
+        let (roots, nodes) = &self.job.shared;
+        if roots.is_empty() || nodes.is_empty() {
+            return Ok(None);
+        }
+        let bell = bell.clone();
+        let sink = Box::new(move |path: &Path| {
+            bell.report(path.to_owned()).ok(); // the stage-out copies what the drain does not
+        });
+        let others = OtherNodes::watch(nodes.clone(), "drain", roots, sink);
+        others.map(Some).map_err(|error| Error::Request {
+            message: format!("drain: {error}"),
+            hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
+        })
+    }
+
     /// Handles a request of a job process. Returns the status afterwards and the error.
     fn handle(
         &self,
         request: ControlRequest,
-        bell: &WatchHandle,
+        (bell, others): (&WatchHandle, Option<&OtherNodes>),
         recorded: &Mutex<&mut RecordFile>,
     ) -> (DrainStatus, Option<String>) {
         let done =
             match request {
                 ControlRequest::Status => Ok(()),
                 ControlRequest::Wait => {
-                    let number = self.wait_for_events(bell);
+                    let number = self.wait_for_events(bell, others);
                     drop(self.wait_while(|queue| {
                         !queue.is_done_before(number) && !queue.has_no_copies()
                     }));
@@ -225,7 +248,10 @@ impl<'a> Drain<'a> {
     }
 
     /// Waits until all files closed so far are in the queue. Returns the number of the next version.
-    fn wait_for_events(&self, bell: &WatchHandle) -> u64 {
+    fn wait_for_events(&self, bell: &WatchHandle, others: Option<&OtherNodes>) -> u64 {
+        if let Some(others) = others {
+            others.sync();
+        }
         let ticket = bell.request_ticket().unwrap_or_else(|error| {
             self.mark_all_unwatched(&error);
             0

@@ -5,6 +5,7 @@
 mod drain;
 mod error;
 mod on_close;
+mod other_nodes;
 mod versions;
 
 pub use drain::{
@@ -13,6 +14,7 @@ pub use drain::{
 };
 pub use error::Error;
 pub use on_close::{
-    Callbacks, CommandOptions, CommandSummary, FINISH, Handler, OnClose, READY, STOP,
+    CLOSED, Callbacks, CommandOptions, CommandSummary, FINISH, Handler, OnClose, READY, STOP,
     WatcherProcess,
 };
+pub use other_nodes::{CloseAnswer, CloseRequest, NodeTask, OtherNodes, serve_closes};

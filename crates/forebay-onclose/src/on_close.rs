@@ -21,7 +21,7 @@ pub use callbacks::Callbacks;
 use forebay_staging::{Pattern, Patterns};
 pub use queue::CommandSummary;
 use queue::Queue;
-pub use watcher_process::{FINISH, READY, STOP, WatcherProcess};
+pub use watcher_process::{CLOSED, FINISH, READY, STOP, WatcherProcess};
 
 /// The environment variable with the path of the file.
 const FILE_VARIABLE: &str = "FOREBAY_FILE";
@@ -141,7 +141,7 @@ impl<'a> Handler<'a> {
     pub fn watch(
         &self,
         events: &Events,
-        ready: impl FnOnce(),
+        ready: impl FnOnce(&WatchHandle),
         is_to_finish: impl Fn() -> bool,
     ) -> Result<CommandSummary, Error> {
         if let Some(log) = &self.options.log {
@@ -160,7 +160,7 @@ impl<'a> Handler<'a> {
             // With fewer threads, fewer commands run at the same time.
             let more = |_: &usize| threads::spawn_scoped(scope, || self.work(bell)).is_ok();
             (1..self.options.at_most).take_while(more).count();
-            ready();
+            ready(&closing);
             let mut phase = Phase::Watching;
             let finished = events.wait_until(|| self.step(&mut phase, &closing, is_to_finish()));
             self.queue.lock().stopped = true;

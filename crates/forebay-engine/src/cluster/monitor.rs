@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::connection::Connection;
 use super::nodes::Nodes;
-use super::requests::{Reconnection, WhenLost};
+use super::requests::{RECONNECT_S_MAX, Reconnection, WhenLost};
 use crate::agent::GONE;
 use crate::agent::protocol::{Answer, NodeHealth, Request};
 use crate::engine::Promise;
@@ -23,6 +23,8 @@ use crate::steps::Role;
 const INTERVAL: Duration = Duration::from_secs(2);
 /// The time for a node to answer a look. Reading through its mount has 8 s of it.
 const ANSWER_MAX: Duration = Duration::from_secs(12);
+/// The time to start another agent.
+const RECONNECT_MAX: Duration = Duration::from_secs(RECONNECT_S_MAX);
 /// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
 /// server and an engine that survives a lost one need some of it.
 pub const HANG_S_MAX: u32 = 60;
@@ -176,7 +178,7 @@ impl Monitor {
             self.tell(node, &format!("{message}; connecting again"));
             state.lost_since = Some(clock::now());
         }
-        state.reconnection = Some(Reconnection::start(&self.nodes, node, lost));
+        state.reconnection = Some(Reconnection::start(&self.nodes, node, lost, RECONNECT_MAX));
     }
 
     /// Looks whether the other agent answers. The node is lost after the limit of a hang.
@@ -195,7 +197,8 @@ impl Monitor {
             }
             Err(_) if waited < self.hang_max => {
                 let lost = self.nodes.connection(node);
-                state.reconnection = Some(Reconnection::start(&self.nodes, node, &lost));
+                state.reconnection =
+                    Some(Reconnection::start(&self.nodes, node, &lost, RECONNECT_MAX));
             }
             Err(error) => {
                 let what = format!("the node is lost: {error}");

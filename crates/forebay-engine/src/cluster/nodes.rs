@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_host::{clock, system};
 use parking_lot::{Mutex, RwLock};
@@ -11,12 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::connection::Connection;
-use super::requests::{Asked, WhenLost};
+use super::requests::{Asked, RECONNECT_S_MAX, WhenLost};
 use crate::agent::protocol::{Answer, Request};
 use crate::error::Error;
 
 /// The time for an agent to answer its first request: the launcher may ask other machines.
 pub(super) const CONNECT_MAX: Duration = Duration::from_secs(60);
+/// The time to connect a node again where that failed just now, in seconds.
+const RECONNECT_AGAIN_S_MAX: u64 = 3;
+const FAILED_RECENTLY: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How the nodes of a job are reached.
@@ -35,8 +38,8 @@ pub struct Reach {
 pub struct Nodes {
     reach: Reach,
     connections: Vec<RwLock<Arc<Connection>>>,
-    /// One thread at a time connects a node again.
-    reconnecting: Vec<Mutex<()>>,
+    /// One thread at a time connects a node again. When that failed last.
+    reconnecting: Vec<Mutex<Option<Instant>>>,
     /// The processes of all launchers that were started.
     launched: Mutex<Vec<i32>>,
     is_closed: AtomicBool,
@@ -212,10 +215,11 @@ impl Nodes {
         lost: &Arc<Connection>,
         time_max: Duration,
     ) -> Result<bool, String> {
-        let _one = self.reconnecting[node].lock();
+        let mut failed = self.reconnecting[node].lock();
         if !Arc::ptr_eq(lost, &self.connection(node)) {
             return Ok(true); // another thread did it
         }
+        lost.close(true);
         let words = &self.reach.commands[node];
         let fresh = Connection::start(words).map_err(|error| error.to_string())?;
         self.launched.lock().push(fresh.launcher_pid());
@@ -232,11 +236,19 @@ impl Nodes {
             });
         if attached.is_err() {
             fresh.close(true);
+            *failed = Some(clock::now());
             return attached;
         }
-        lost.close(true);
         *self.connections[node].write() = Arc::new(fresh);
         attached
+    }
+
+    /// The time to connect a node again: shorter if that failed just now.
+    pub(super) fn reconnect_max(&self, node: usize) -> Duration {
+        // Where a thread is at it, its result counts.
+        let failed = self.reconnecting[node].try_lock().and_then(|failed| *failed);
+        let is_recent = failed.is_some_and(|at| at.elapsed() < FAILED_RECENTLY);
+        Duration::from_secs(if is_recent { RECONNECT_AGAIN_S_MAX } else { RECONNECT_S_MAX })
     }
 
     /// Closes the connections. With `kills` launchers do not wait for their agents.

@@ -71,7 +71,8 @@ impl Asked {
                 if self.when_lost == WhenLost::Fail || self.repeats >= REPEATS_MAX {
                     return Some(Err(lost));
                 }
-                let reconnection = Reconnection::start(nodes, self.node, connection);
+                let limit = nodes.reconnect_max(self.node);
+                let reconnection = Reconnection::start(nodes, self.node, connection, limit);
                 self.state = State::Lost { message: lost, reconnection };
                 None
             }
@@ -95,13 +96,18 @@ impl Asked {
 pub(super) struct Reconnection(mpsc::Receiver<Result<bool, String>>);
 
 impl Reconnection {
-    /// Tries for [`RECONNECT_S_MAX`]. `lost` is the connection that was lost.
-    pub(super) fn start(nodes: &Arc<Nodes>, node: usize, lost: &Arc<Connection>) -> Self {
+    /// Tries for `limit`. `lost` is the connection that was lost.
+    pub(super) fn start(
+        nodes: &Arc<Nodes>,
+        node: usize,
+        lost: &Arc<Connection>,
+        limit: Duration,
+    ) -> Self {
         let (sender, receiver) = mpsc::channel();
         let (nodes, lost) = (Arc::clone(nodes), Arc::clone(lost));
         let report = sender.clone();
         let started = threads::spawn(move || {
-            let (began, limit) = (clock::now(), Duration::from_secs(RECONNECT_S_MAX));
+            let began = clock::now();
             loop {
                 let remaining = limit.saturating_sub(began.elapsed());
                 match nodes.reconnect(node, &lost, remaining) {

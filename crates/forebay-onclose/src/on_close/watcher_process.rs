@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -22,13 +22,15 @@ use crate::Error;
 pub const READY: &str = "ready";
 /// Sent to the process when no more files will be closed.
 pub const FINISH: &str = "finish";
+/// Sent to the process before the path, as JSON, of a file that another node closed or of a directory that it made.
+pub const CLOSED: &str = "closed ";
 /// Sent to the process when it must start no more commands.
 pub const STOP: &str = "stop";
 
 /// The process that runs the commands of one job.
 pub struct WatcherProcess {
     job: Job,
-    input: PipeWriter,
+    input: Arc<Mutex<Option<PipeWriter>>>,
     output: BufReader<PipeReader>,
 }
 
@@ -62,7 +64,17 @@ impl WatcherProcess {
         if line.trim_end() != READY {
             return Err(failed("nothing can be watched"));
         }
-        Ok(Self { job, input, output })
+        Ok(Self { job, input: Arc::new(Mutex::new(Some(input))), output })
+    }
+
+    /// Tells the process of files that other nodes closed.
+    pub fn sink(&self) -> Box<dyn Fn(&Path) + Send + Sync> {
+        let input = Arc::clone(&self.input);
+        Box::new(move |path: &Path| {
+            let Ok(path) = serde_json::to_string(path.as_os_str()) else { return };
+            // If the process has ended, its summary is missing.
+            input.lock().as_mut().map(|input| writeln!(input, "{CLOSED}{path}").ok());
+        })
     }
 
     /// Lets the commands complete or ends them. `wait` waits for the end of the process.
@@ -70,7 +82,7 @@ impl WatcherProcess {
     /// # Errors
     /// If the process was killed.
     pub fn end(
-        mut self,
+        self,
         finish_commands: bool,
         events: &Events,
         wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<EndReason>)>,
@@ -78,9 +90,9 @@ impl WatcherProcess {
         let job = events.adopt_child(self.job);
         if finish_commands {
             // If the process has ended, the parse of its summary below fails.
-            writeln!(self.input, "{FINISH}").ok();
+            self.input.lock().as_mut().map(|input| writeln!(input, "{FINISH}").ok());
         } else {
-            drop(self.input);
+            self.input.lock().take();
         }
         let output = Arc::new(Mutex::new(self.output));
         let read = |output: &Mutex<BufReader<PipeReader>>| {
