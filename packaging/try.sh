@@ -17,6 +17,8 @@ for suite; do
     # Python for the example and for pip, FUSE for the engine; no compiler, no MPI, no Ceph.
     mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,fuse3 "$suite" "$tree"
     install -d -o 1000 -g 1000 "$tree/home/user"
+    echo 'user:x:1000:1000::/home/user:/bin/bash' >>"$tree/etc/passwd"
+    ln -sf /proc/self/mounts "$tree/etc/mtab"
     install -m 644 "$tarball" "$wheel" "$bundle" "$tree/home/user/"
     cp "$deb" "$tree/tmp/forebay.deb"
     chroot "$tree" dpkg --install /tmp/forebay.deb
@@ -54,6 +56,8 @@ TRY
     # shellcheck disable=SC2016
     unshare --mount --pid --fork --kill-child bash -c '
         mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount --rbind /sys "$1/sys"
+        # Users may open it on machines that load the kernel module as distributions do.
+        mknod -m 666 "$1/run/fuse" c 10 229 && mount --bind "$1/run/fuse" "$1/dev/fuse"
         exec chroot "$1" setpriv --reuid=1000 --regid=1000 --clear-groups \
             env -i HOME=/home/user USER=user PATH=/usr/bin:/bin bash /home/user/try.sh' try "$tree"
 done
