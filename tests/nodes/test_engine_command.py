@@ -155,9 +155,10 @@ def test_profile_that_others_can_write_is_refused(bed, flash):
 
 def test_profile_of_a_directive_has_no_effect_on_one_node(bed, flash):
     script = bed.shared / "job.sh"
-    script.write_text(JOB.format(lines="true", profile=" profile=beeondd"))
+    script.write_text(JOB.format(lines="true", profile=" profile=beeondd redundancy=2"))
     done = bed.run("n1", ["forebay", "run", script])
     assert "profile=beeondd has no effect on one node" in done.stderr
+    assert "redundancy=2 has no effect on one node" in done.stderr
 
 
 def test_directive_names_a_profile_and_the_command_line_another(bed, flash):

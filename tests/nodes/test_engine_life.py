@@ -126,8 +126,12 @@ def test_description_for_programs_names_nodes_and_engine(bed):
 
 
 def test_gather_and_clean_name_the_nodes_of_a_killed_job(bed):
-    script = f"{STRIPED}\n#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=HERE/a\necho 1 >$DW_JOB_STRIPED/a\nhold\n"
-    job = node_job(bed, script, "--redundancy", 2, name="gather")
+    script = f"""{STRIPED} redundancy=2
+#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=HERE/a
+echo 1 >$DW_JOB_STRIPED/a
+hold
+"""
+    job = node_job(bed, script, name="gather")
     run = job.start()
     run.kill()
     job.path("go").touch()

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use forebay_directive::JobDw;
 use forebay_engine::StoreOptions;
 use forebay_host::process::SignalGuard;
 use forebay_job::{Error, FAILED_BEFORE_THE_JOB, JobSpec, NodeOptions, Output};
@@ -80,8 +81,8 @@ impl<'a> JobSetup<'a> {
             variables,
         };
         if setup.pfs_directory.is_none() && setup.wants_burst_buffer() {
-            let profile = setup.profile_of_directive();
-            setup.nodes = arguments.nodes.options(profile.as_deref()).map_err(emulated)?;
+            let job = setup.job_of_directive();
+            setup.nodes = arguments.nodes.options(job.as_ref()).map_err(emulated)?;
         }
         Ok((setup, caught))
     }
@@ -97,10 +98,10 @@ impl<'a> JobSetup<'a> {
         sets && !text.contains(MPI_LIBRARY) && !has("LD_PRELOAD", MPI_LIBRARY)
     }
 
-    /// The profile that the directive names. Errors of the request are reported later.
-    fn profile_of_directive(&self) -> Option<String> {
+    /// The allocation that the directive requests. Errors of the request are reported later.
+    fn job_of_directive(&self) -> Option<JobDw> {
         let here = forebay_host::system::current_directory().unwrap_or_default();
-        self.script.request(&here, "no-job").ok()?.job?.profile
+        self.script.request(&here, "no-job").ok()?.job
     }
 
     /// True if the script requests a burst buffer. Errors of the request are reported later.

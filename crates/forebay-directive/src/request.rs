@@ -41,6 +41,8 @@ pub struct JobDw {
     pub pool: Option<String>,
     /// `profile=`: a named engine.
     pub profile: Option<String>,
+    /// `redundancy=`: copies of the data on different nodes.
+    pub redundancy: Option<u32>,
     /// How the script names its namespaces.
     pub naming: VariableStyle,
     /// The position of the directive.
@@ -281,6 +283,7 @@ fn add_job(
         capacity_bytes: parse_size(&capacity.text).ok(),
         pool: directive.value("pool").map(|token| token.text.clone()),
         profile: directive.value("profile").map(|token| token.text.clone()),
+        redundancy: directive.value("redundancy").and_then(|token| token.text.parse().ok()),
         naming: naming.clone(),
         position: directive.start,
     });

@@ -251,6 +251,8 @@ const JOBDW_KEYS: &[Key] = &[
     POOL,
     // An extension: DataWarp has no profiles.
     Key::new("profile", Requirement::Optional, Value::NnfId),
+    // An extension: copies of the data on different nodes.
+    Key::new("redundancy", Requirement::Optional, Value::Words(&[yes("1"), yes("2")])),
     Key::new("max_mds", Requirement::Optional, YES_NO).no_effect(ONE_STORE),
     Key::new(
         "optimization_strategy",

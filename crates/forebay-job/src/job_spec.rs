@@ -193,6 +193,7 @@ impl JobSpec<'_> {
 fn node_local() -> JobDw {
     JobDw {
         profile: None,
+        redundancy: None,
         access: Vec::new(),
         capacity_bytes: None,
         pool: None,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use forebay_directive::JobDw;
 use forebay_engine::{Coherence, Profile};
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
@@ -39,7 +40,7 @@ pub struct NodeArguments {
     #[arg(long, value_name = "WHAT", default_value = "strict")]
     pub coherence: Coherence,
     /// Copies of the data on different nodes: with 2 the job continues when a node is lost
-    /// [default: that of the profile, else 1]
+    /// [default: redundancy= of #DW jobdw, else that of the profile, else 1]
     #[arg(long, value_name = "COPIES")]
     pub redundancy: Option<u32>,
     /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}
@@ -56,13 +57,18 @@ impl NodeArguments {
     ///
     /// # Errors
     /// If the nodes cannot be listed or reached, or this one is none of them.
-    pub fn options(&self, of_directive: Option<&str>) -> Result<Option<NodeOptions>, CliError> {
+    pub fn options(&self, asked: Option<&JobDw>) -> Result<Option<NodeOptions>, CliError> {
+        let of_directive = asked.and_then(|asked| asked.profile.as_deref());
+        let redundancy = asked.and_then(|asked| asked.redundancy);
         let is_chosen = self.engine.is_some() || self.profile.is_some();
         // Also without nodes: a wrong name on the command line is an error everywhere.
         let of_command = self.profile.as_deref().map(profiles::find).transpose()?;
         let Some(names) = self.names().map_err(CliError::new)? else {
             if let Some(profile) = of_directive.filter(|_| !is_chosen) {
                 print_warning(&format!("profile={profile} has no effect on one node"));
+            }
+            if let Some(copies @ 2..) = redundancy {
+                print_warning(&format!("redundancy={copies} has no effect on one node"));
             }
             return Ok(None);
         };
@@ -74,7 +80,11 @@ impl NodeArguments {
             Some(name) => Some(profiles::find(name)?),
             None => of_command,
         };
-        self.options_of(local_first(names)?, profile).map(Some)
+        let mut options = self.options_of(local_first(names)?, profile)?;
+        if let (None, Some(copies)) = (self.redundancy, redundancy) {
+            options.redundancy = copies;
+        }
+        Ok(Some(options))
     }
 
     /// The options for the nodes, or for this one as the only node.

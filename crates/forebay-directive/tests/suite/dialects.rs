@@ -21,6 +21,12 @@ fn nnf_allocation_is_one_striped_namespace_under_its_name() {
         assert!(made.warnings.is_empty());
         assert_eq!(made.job.and_then(|job| job.profile).as_deref(), Some("fast"));
     }
+    for (word, copies) in [("", None), (" redundancy=1", Some(1)), (" redundancy=2", Some(2))] {
+        let made = good(&format!("{JOBDW}{word}"));
+        assert!(made.warnings.is_empty());
+        assert_eq!(made.job.and_then(|job| job.redundancy), copies);
+    }
+    bad(&format!("{JOBDW} redundancy=3"));
     let found = bad(&format!("{NNF}\n{}", NNF.replace("my-", "other-")));
     assert_begins(&found, "2:5 a second jobdw; the first is at line 1, column 5 | a job has one");
 }
