@@ -50,6 +50,7 @@ case ${1:-build} in
 build) ;;
 test | bench)
     [ "$1" = test ] || need rsync command -v rsync
+    [ "$1" = test ] || need iperf3 command -v iperf3
     need hdf5-tools command -v h5ls
     # Beside Open MPI, whose mpicc and mpiexec stay the system's: its alternatives have the higher priority.
     need mpich command -v mpiexec.mpich

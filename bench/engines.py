@@ -1,0 +1,349 @@
+"""Jobs on several nodes with the engine ceph, on the nodes of a test bed: start and end, memory, I/O, names, staging.
+
+Nodes are namespaces of this machine, so all of them share its processors and its memory. Beside each row of I/O and names
+are a tmpfs that all nodes see, and one TCP stream between two nodes, in the same rounds. Only root can make the nodes.
+
+ENGINES_NODES=2,4, ENGINES_MIB=128 (of each node, written and read), ENGINES_RECORDS=1000 (of 47,008 bytes, of each node),
+ENGINES_NAMES=500 (of each node), ENGINES_FILES=2000 (small files that are staged), ENGINES_STAGE_MIB=256 (of four large
+files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from measure import Compared, Counted, Line, in_turn
+from place import Place, last_object, succeeded
+from support import engines as support_engines
+from support.bed_files import PYTHON
+from support.nodes import Bed, ended, missing, nodes
+
+NODES = [int(number) for number in (os.environ.get("ENGINES_NODES") or "2,4").split(",")]
+NODE_MIB = int(os.environ.get("ENGINES_MIB") or 128)
+RECORDS = int(os.environ.get("ENGINES_RECORDS") or 1000)
+RECORD_BYTES = 47_008
+NAMES = int(os.environ.get("ENGINES_NAMES") or 500)
+FILES = int(os.environ.get("ENGINES_FILES") or 2000)
+FILE_BYTES = 4096
+STAGE_MIB = int(os.environ.get("ENGINES_STAGE_MIB") or 256)
+ROUNDS = int(os.environ.get("ENGINES_ROUNDS") or 3)
+STORE_BYTES = 4 << 30
+TCP_S = 2
+JOB_S = 600
+#: Promised: seconds of start and end for numbers of nodes, and MB of a node.
+START_S_MAX, END_S_MAX = {2: 3, 4: 5}, {2: 2, 4: 3}
+IDLE_MB_MAX = 150
+USER = "ada"
+JOB = "#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity={capacity}\n"
+#: More than any copy has: with a rate, the first node alone copies.
+RATE = "1TiB"
+
+
+def run(place: Place) -> list[Line]:
+    why = missing()
+    if why:
+        raise SystemExit(f"error: {why}")
+    only = os.environ.get("ENGINES_ONLY")
+    if only and only not in PARTS:
+        raise SystemExit(f"error: ENGINES_ONLY={only}: there are {', '.join(PARTS)}")
+    lines = []
+    for count in NODES:
+        for name in [only] if only else PARTS:
+            began = time.monotonic()
+            with nodes(count, place.build, STORE_BYTES) as bed:
+                lines += PARTS[name](bed)
+            print(f"engines, {count} nodes, {name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return lines
+
+
+class Job:
+    """A job of the user, in a folder of its own on the file system of all nodes."""
+
+    def __init__(self, bed: Bed, name: str, lines: str, capacity: str = "64MiB"):
+        self.bed = bed
+        self.folder = support_engines.make_directory(bed.shared / name, USER)
+        self.script = self.folder / "job.sh"
+        self.script.write_text(JOB.format(capacity=capacity) + lines)
+
+    def run(self, *options: object) -> dict:
+        """What `--json` prints."""
+        words = ["forebay", "run", "--json", *options, self.script]
+        process = self.bed.popen("n1", words, USER, self.folder)
+        return last_object(succeeded(ended(process, check=False, seconds=JOB_S)).stdout)
+
+
+def on(bed: Bed) -> list[str]:
+    """The options of a job on all nodes of the bed."""
+    return ["--engine", "ceph", "--nodes", ",".join(bed.names)]
+
+
+# Start and end
+
+
+def start(bed: Bed) -> list[Line]:
+    job = Job(bed, "start", 'date +%s.%N >began; "$@"\n')
+    count = len(bed.names)
+
+    def times(*options: object) -> tuple[float, float]:
+        """Seconds from the start of the command to the script, and from the script's end to the end of the command."""
+        began = time.time()
+        job.run(*options)
+        over = time.time()
+        script = float((job.folder / "began").read_text())
+        return script - began, over - script
+
+    ceph, alone, again = in_turn(ROUNDS, lambda: times(*on(bed)), times)
+    lines = []
+    for number, (what, most) in enumerate([("start", START_S_MAX), ("end", END_S_MAX)]):
+        a, b, c = ([each[number] for each in way] for way in (ceph, alone, again))
+        limit = most.get(count)
+        promise = limit and f"at most {limit} s, is {statistics.median(a + c):.2f}"
+        kept = limit and statistics.median(a + c) <= limit
+        lines.append(Compared(f"{what}, {count} nodes", "ceph", "one node, no engine", "s", a, b, c, promise=promise, kept=kept))
+    return lines
+
+
+# Memory, I/O and names
+
+
+def namespace(bed: Bed) -> list[Line]:
+    """All rows that need a namespace which stays."""
+    capacity = f"{len(bed.names) * (NODE_MIB + RECORDS * RECORD_BYTES // (1 << 20) + 64)}MiB"
+    memory = bed.top / "mpi" / "bench"
+    bed.run("n1", ["mkdir", memory], USER)
+    with support_engines.ceph(bed, USER, capacity) as mount, workers(bed) as all_workers:
+        lines = [idle_memory(bed)]
+        ceph = Phases(bed, all_workers, mount)
+        tmpfs = Phases(bed, all_workers, memory)
+        results = in_turn(ROUNDS, ceph.once, tmpfs.once, lambda: tcp(bed))
+        lines += rows(bed, results)
+        lines.append(cpu(bed, ceph))
+    return lines
+
+
+def idle_memory(bed: Bed) -> Line:
+    """Of the engine's processes and Forebay's on each node."""
+    time.sleep(2)  # what has just started still works
+    used = [memory_mb([pid for pid, words in bed.processes(node) if is_ours(words)]) for node in bed.names]
+    first, other = used[0], max(used[1:])
+    what = f"idle memory of a node, {len(bed.names)} nodes"
+    kept = max(used) <= IDLE_MB_MAX
+    verdict = "processes of ceph and forebay; pages of a file count once"
+    return Counted(what, "first node", "other nodes, at most", "MB", first, other, verdict, f"at most {IDLE_MB_MAX} MB", kept)
+
+
+def is_ours(words: Sequence[str]) -> bool:
+    return any(pathlib.PurePath(word).name.startswith(("ceph-", "forebay")) for word in words[:1])
+
+
+def memory_mb(pids: Sequence[int]) -> float:
+    """Resident memory of processes of one node. Programs and libraries that several map are in memory once."""
+    own_kb, file_kb = 0, {}
+    for pid in pids:
+        place, resident_kb = "", 0
+        with contextlib.suppress(OSError):
+            for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+                words = line.split()
+                if not words[0].endswith(":"):
+                    place = f"{words[5]} {words[2]}" if len(words) > 5 and words[5].startswith("/") else ""
+                elif words[0] == "Rss:":
+                    resident_kb = int(words[1])
+                elif words[0] == "Anonymous:":
+                    anonymous_kb = int(words[1]) if place else resident_kb
+                    own_kb += anonymous_kb
+                    if place:
+                        file_kb[place] = max(file_kb.get(place, 0), resident_kb - anonymous_kb)
+    return (own_kb + sum(file_kb.values())) * 1024 / 1e6
+
+
+class Workers:
+    """A worker on each node. A phase lasts until the last has answered."""
+
+    def __init__(self, processes: list[subprocess.Popen]):
+        self.processes = processes
+
+    def phase(self, requests: Sequence[Sequence[object]]) -> float:
+        lines = [json.dumps(list(map(plain, request))) + "\n" for request in requests]
+        began = time.perf_counter()
+        for process, line in zip(self.processes, lines):
+            process.stdin.write(line)
+            process.stdin.flush()
+        answers = [process.stdout.readline().strip() for process in self.processes]
+        taken = time.perf_counter() - began
+        wrong = [answer or "a worker ended" for answer in answers if answer != "done"]
+        if wrong:
+            raise SystemExit(f"error: {'; '.join(wrong)}")
+        return taken
+
+
+def plain(value: object) -> object:
+    return value if isinstance(value, int) else str(value)
+
+
+@contextlib.contextmanager
+def workers(bed: Bed) -> Iterator[Workers]:
+    program = bed.copied(pathlib.Path(__file__).parent / "engine_worker.py")
+    processes = [bed.popen(node, [PYTHON, program], USER) for node in bed.names]
+    try:
+        yield Workers(processes)
+    finally:
+        for process in processes:
+            process.stdin.close()
+            process.wait(timeout=60)
+
+
+class Phases:
+    """The phases of one round in a directory that all nodes see: rates by name, of all nodes together."""
+
+    def __init__(self, bed: Bed, all_workers: Workers, directory: pathlib.Path):
+        self.bed, self.workers, self.directory = bed, all_workers, directory
+        self.count = len(bed.names)
+        #: Seconds of processors of all processes on the nodes, by phase.
+        self.cpu_s: dict[str, list[float]] = {}
+
+    def once(self) -> dict[str, float]:
+        count, top = self.count, self.directory
+        other = lambda node: (node + 1) % count
+        each = lambda request: [request(node) for node in range(count)]
+        mib = count * NODE_MIB
+        shared_mib = count * RECORDS * RECORD_BYTES / (1 << 20)
+        names = count * NAMES
+        records = lambda call, whose: lambda node: [call, top / "shared", whose(node), count, RECORDS, RECORD_BYTES]
+        plan = {
+            "file per process, write": (mib, lambda node: ["write", top / f"own{node}", node, NODE_MIB]),
+            "file per process, read": (mib, lambda node: ["read", top / f"own{other(node)}", other(node), NODE_MIB]),
+            "shared file, write": (shared_mib, records("write_records", int)),
+            "shared file, read": (shared_mib, records("read_records", other)),
+            "create": (names, lambda node: ["create", top / f"names{node}", NAMES]),
+            "stat": (names, lambda node: ["stat", top / f"names{other(node)}", NAMES]),
+            "unlink": (names, lambda node: ["unlink", top / f"names{node}", NAMES]),
+        }
+        rates = {}
+        for name, (amount, request) in plan.items():
+            before = self.processor_s()
+            rates[name] = amount / self.workers.phase(each(request))
+            self.cpu_s.setdefault(name, []).append(self.processor_s() - before)
+        # As the user: root cannot enter the mount.
+        self.bed.run("n1", ["rm", "-r", top / "shared", *(top / f"own{node}" for node in range(count))], USER)
+        return rates
+
+    def processor_s(self) -> float:
+        return sum(processor_s(pid) for node in self.bed.names for pid, _ in self.bed.processes(node))
+
+
+def processor_s(pid: int) -> float:
+    with contextlib.suppress(OSError):
+        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def tcp(bed: Bed) -> float:
+    """One stream from the second node to the first, in MiB/s."""
+    address = bed.address("n1")
+    server = bed.popen("n1", ["iperf3", "-s", "-1", "-B", address])
+    try:
+        for _ in range(50):
+            words = ["iperf3", "-c", address, "-t", TCP_S, "-l", "1M", "-J"]
+            done = bed.run("n2", words, check=False)
+            received = json.loads(done.stdout or "{}").get("end", {}).get("sum_received")
+            if received:
+                return received["bits_per_second"] / 8 / (1 << 20)
+            time.sleep(0.1)  # the server does not listen yet
+        raise SystemExit(f"error: iperf3: {done.stdout}")
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def rows(bed: Bed, results: list[list]) -> list[Line]:
+    ceph, tmpfs, stream, again = results
+    lines = []
+    for name in ceph[0]:
+        of = lambda way: [rates[name] for rates in way]
+        is_name = name in ("create", "stat", "unlink")
+        unit = "names/s" if is_name else "MiB/s"
+        what = f"{name}{' of another node' if name in ('stat', 'file per process, read', 'shared file, read') else ''}, {len(bed.names)} nodes"
+        line = lambda b_is, b: Compared(what, "ceph", b_is, unit, of(ceph), b, of(again), more_is_better=True)
+        lines.append(line("tmpfs", of(tmpfs)))
+        if not is_name:
+            lines.append(line("one TCP stream", stream))
+    return lines
+
+
+def cpu(bed: Bed, ceph: Phases) -> Line:
+    """Of the files per process: engine, mounts and workers together."""
+    gib = len(bed.names) * NODE_MIB / 1024
+    write, read = (statistics.median(ceph.cpu_s[f"file per process, {what}"]) / gib for what in ("write", "read"))
+    return Counted(f"processor time, {len(bed.names)} nodes", "write", "read", "s/GiB", write, read, "all processes on the nodes")
+
+
+# Staging
+
+
+def staging(bed: Bed) -> list[Line]:
+    lines = []
+    count = len(bed.names)
+    for what, make, mib in (
+        (f"{FILES:,} files of {FILE_BYTES // 1024} KiB", make_many, FILES * FILE_BYTES >> 20),
+        (f"4 files of {STAGE_MIB // 4} MiB", make_large, STAGE_MIB),
+    ):
+        name = make.__name__
+        source = bed.shared / name
+        make(source)
+        target = support_engines.make_directory(bed.shared / f"{name}-back", USER)
+        lines_of_job = (
+            f"#DW stage_in type=directory source={source} destination=$DW_JOB_STRIPED/data\n"
+            f"#DW stage_out type=directory source=$DW_JOB_STRIPED/data destination={target}\ntrue\n"
+        )
+        job = Job(bed, f"{name}-job", lines_of_job, f"{2 * mib + 128}MiB")
+        several, first, alone, again = in_turn(
+            ROUNDS,
+            staged(job, target, *on(bed)),
+            staged(job, target, *on(bed), "--rate", RATE),
+            staged(job, target),
+        )
+        for direction in ("stage_in", "stage_out"):
+            of = lambda way: [each[direction] for each in way]
+            row = f"{direction.replace('_', ' ')}, {what}"
+            a_is = f"ceph, {count} nodes copy"
+            for b_is, b in ((f"ceph on {count} nodes, one copies", first), ("one node, no engine", alone)):
+                lines.append(Compared(row, a_is, b_is, "s", of(several), of(b), of(again)))
+        shutil.rmtree(source)
+        shutil.rmtree(target)
+    return lines
+
+
+def staged(job: Job, target: pathlib.Path, *options: object) -> Callable[[], dict[str, float]]:
+    def once() -> dict[str, float]:
+        for path in target.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        told = job.run(*options)
+        return {name: told[name]["seconds"] for name in ("stage_in", "stage_out")}
+
+    return once
+
+
+def make_many(top: pathlib.Path) -> None:
+    for number in range(FILES):
+        folder = top / str(number % max(FILES // 100, 1))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(number)).write_bytes(number.to_bytes(4, "little") * (FILE_BYTES // 4))
+
+
+def make_large(top: pathlib.Path) -> None:
+    top.mkdir()
+    for number in range(4):
+        with open(top / str(number), "wb") as file:
+            for _ in range(STAGE_MIB // 4):
+                file.write(os.urandom(1 << 20))
+
+
+PARTS = {"start": start, "namespace": namespace, "staging": staging}
