@@ -88,3 +88,23 @@ def test_death_of_an_agent_or_launcher_at_any_point(bed, duration_s, victim, poi
     check(job, done.returncode, done.stderr)
     # Once the agents are connected, the death of one costs no job.
     assert done.returncode == 0 or "cannot be reached" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("point", points("run"))
+def test_death_of_forebay_run_at_any_point(bed, duration_s, point):
+    """`forebay clean` completes what was begun, and removes the rest on all nodes."""
+    job = job_of(bed, f"run-{point}")
+    run = job.popen()
+    time.sleep(point * duration_s)
+    bed.kill("n1", "forebay run")
+    status = ended(run, check=False).returncode
+    lost = [one for one in job.jobs() if one["state"] != "running"]
+    for one in lost:
+        done = job.forebay("clean", one["job_id"], "--kill", check=False)
+        assert done.returncode == 0, (one, done.stderr)
+        if one["undrained"]:
+            assert content(job.path("out")) == content(job.path("in")), done.stderr
+    assert lost or status == 0 or not job.path("started").exists()
+    job.forebay("clean")
+    wait_until(lambda: job.left() == [], 15, f"the removal of {job.left()}")
+    bed.wait_until_clean(15)

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, end, kill, load_job
-from support.nodes import ended, nodes
+from support.bed_processes import send, user_of
+from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, begins, end, kill, load_job
+from support.nodes import STORE, USERS, ended, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
@@ -30,7 +31,7 @@ def bed(build):
 @pytest.fixture
 def load(bed, request):
     """A job under load on both nodes."""
-    return lambda *options, **more: load_job(bed, request.node.name, *options, **more)
+    return lambda *options, name="", **more: load_job(bed, request.node.name + name, *options, **more)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +41,7 @@ def load(bed, request):
 )
 def test_agents_are_replaced(bed, load, node, words):
     job = load()
-    run = job.start(**LIMITS)
-    time.sleep(1)
+    run = begin(job, **LIMITS)
     if words == "ssh":
         bed.kill("n1", "__node")  # the launcher and the agent here
     else:
@@ -58,8 +58,7 @@ def test_agents_are_replaced(bed, load, node, words):
 @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon"])
 def test_lost_server_without_copies_ends_in_errors(bed, load, daemon):
     job = load()
-    run = job.start(**LIMITS)
-    time.sleep(1)
+    run = begin(job, **LIMITS)
     kill(bed, "n1", daemon)
     time.sleep(6)
     done, found = end(job, run)
@@ -78,8 +77,7 @@ def test_lost_server_without_copies_ends_in_errors(bed, load, daemon):
 @pytest.mark.parametrize(("node", "daemon"), [("n2", "ceph-osd"), ("n1", "ceph-mds"), ("n2", "ceph-mds")])
 def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daemon):
     job = load("--redundancy", 2)
-    run = job.start(**LIMITS)
-    time.sleep(1)
+    run = begin(job, **LIMITS)
     kill(bed, node, daemon)
     time.sleep(6)
     done, found = end(job, run)
@@ -94,8 +92,7 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
 @pytest.mark.parametrize("node", few("n1", "n2"))
 def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node):
     job = load()
-    run = job.start()
-    time.sleep(1)
+    run = begin(job)
     kill(bed, node, "ceph-fuse")
     time.sleep(SESSION_S + 8)
     done, found = end(job, run)
@@ -109,8 +106,7 @@ def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node
 
 def test_killed_run_leaves_what_clean_delivers(bed, load):
     job = load()
-    run = job.start(**LIMITS)
-    time.sleep(1)
+    run = begin(job, **LIMITS)
     kill(bed, "n1", "forebay run")
     run.wait(timeout=30)
     job.path("go").touch()
@@ -127,8 +123,7 @@ def test_killed_run_leaves_what_clean_delivers(bed, load):
 @pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mds", "ceph-fuse"))
 def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
     job = load()
-    run = job.start(**LIMITS)
-    time.sleep(1)
+    run = begin(job, **LIMITS)
     kill(bed, "n1", daemon, signal.SIGSTOP)
     time.sleep(6)
     kill(bed, "n1", daemon, signal.SIGCONT)
@@ -139,10 +134,43 @@ def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
     assert_delivered(job, found)
 
 
+if EVERY_POINT:
+
+    @pytest.mark.parametrize("node", ["n1", "n2"])
+    @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon", "ceph-fuse", "forebay __node"])
+    def test_daemon_that_stops_for_30_s_is_only_slow(bed, load, node, daemon):
+        if daemon in ("ceph-mds", "ceph-mon") and node == "n2":
+            return  # without copies they are on the first node only
+        job = load()
+        run = begin(job)
+        kill(bed, node, daemon, signal.SIGSTOP)
+        time.sleep(30)
+        kill(bed, node, daemon, signal.SIGCONT)
+        time.sleep(5)
+        done, found = end(job, run)
+        assert done.returncode == 0, done.stderr
+        assert all(answer["errors"] == {} for answer in found.values()), found
+        assert_delivered(job, found)
+
+    @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon"])
+    @pytest.mark.parametrize("node", ["n1", "n2", "n3"])
+    def test_lost_server_of_three_nodes_with_copies_is_not_noticed_by_the_job(build, request, daemon, node):
+        with nodes(3, build, STORE_BYTES, clean_s=20) as bed:
+            job = load_job(bed, request.node.name, "--redundancy", 2)
+            run = begin(job, **LIMITS)
+            if any(begins(line, [daemon]) for _, line in bed.processes(node)):
+                kill(bed, node, daemon)
+            time.sleep(8)
+            done, found = end(job, run)
+            assert done.returncode == 0, done.stderr
+            assert all(answer["errors"] == {} for answer in found.values()), found
+            assert_delivered(job, found)
+            assert job.left() == []
+
+
 def test_short_loss_of_the_network_is_only_slow(bed, load):
     job = load()
-    run = job.start(**LIMITS)
-    time.sleep(1)
+    run = begin(job, **LIMITS)
     bed.link("n2", "down")
     time.sleep(5)
     bed.link("n2", "up")
@@ -151,6 +179,46 @@ def test_short_loss_of_the_network_is_only_slow(bed, load):
     assert done.returncode == 0, done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
+
+
+@pytest.mark.parametrize("node", few("n2", "n1"))
+def test_full_store_is_reported_with_its_node(bed, load, node):
+    """On the first node the engine's monitor needs room, and ends. The data themselves are in memory here."""
+    job = load()
+    run = begin(job, **LIMITS)
+    bed.run(node, ["dd", "if=/dev/zero", f"of={STORE}/full", "bs=1M", "status=none"], check=False)
+    time.sleep(15)
+    done, found = end(job, run)
+    bed.run(node, ["rm", f"{STORE}/full"])
+    assert f"node {node}: its store is full" in done.stderr, done.stderr
+    assert all(answer["wrong"] == [] for answer in found.values()), found
+    if done.returncode == 0:
+        assert all(answer["errors"] == {} for answer in found.values()), found
+        assert_delivered(job, found)
+    else:
+        assert "operations on the job's files fail from now on" in done.stderr, done.stderr
+        job.forebay("clean", job.jobs()[0]["job_id"], "--discard")
+    assert job.left() == []
+
+
+@pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mon", "ceph-mds", "ceph-fuse", "forebay __node"))
+def test_neighbour_is_untouched(bed, load, daemon):
+    """A process of one job dies; the other job of the same nodes does not notice it."""
+    first, second = load(user="ada"), load(user="bob", name="neighbour")
+    runs = [begin(first, **LIMITS), begin(second, **LIMITS)]
+    ours = [pid for pid, line in bed.processes("n1") if begins(line, daemon.split())]
+    found = [pid for pid in ours if user_of(pid) == USERS[first.user]]
+    assert found
+    for pid in found:
+        send(pid, signal.SIGKILL)
+    time.sleep(5)
+    done, answer = end(second, runs[1])
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    assert_delivered(second, answer)
+    end(first, runs[0])
+    for left in first.jobs():
+        first.forebay("clean", left["job_id"], "--discard")
+    assert first.left() == []
 
 
 @pytest.mark.parametrize("after_s", few(0.8, None, 0.3, 1.5))

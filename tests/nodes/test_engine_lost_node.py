@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from support.node_load import HANG_S, LIMITS, STORE_BYTES, answers, load_job
+from support.node_load import HANG_S, LIMITS, STORE_BYTES, answers, begin, load_job
 from support.nodes import ended, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
@@ -37,8 +37,7 @@ def timed(act):
 
 def test_job_with_copies_ends_without_the_lost_node(bed):
     job = load_job(bed, "copies", "--redundancy", 2)
-    run = job.start(**LIMITS | {"FOREBAY_AGENT_LOST_S": LOST_S})
-    time.sleep(1)
+    run = begin(job, **LIMITS | {"FOREBAY_AGENT_LOST_S": LOST_S})
     bed.link("n2", "down")
     time.sleep(SESSION_S + 5)
     bed.kill("n1", "ssh n2")  # the script does not wait for its other half
@@ -64,8 +63,7 @@ if EVERY_POINT:  # each takes minutes
 
     def test_job_without_copies_ends_in_errors(bed):
         job = load_job(bed, "errors")
-        run = job.start(**LIMITS | {"FOREBAY_AGENT_LOST_S": LOST_S})
-        time.sleep(1)
+        run = begin(job, **LIMITS | {"FOREBAY_AGENT_LOST_S": LOST_S})
         bed.link("n2", "down")
         # The monitor notices, tries again for the limit of a hang, and aborts the mounts.
         time.sleep(HANG_S + SILENT_S + RECONNECT_S + SLOW_S)
@@ -86,7 +84,6 @@ if EVERY_POINT:  # each takes minutes
         bed.link("n2", "up")
         # Its agent ends what it runs; the directories stay, as nothing knows of them any more.
         wait_until(lambda: "forebay" not in str(bed.processes("n2")), LOST_S + 30, "the end of what runs on n2")
-
 
     def test_node_is_lost_while_the_engine_starts(bed):
         job = load_job(bed, "start")

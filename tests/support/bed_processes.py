@@ -56,6 +56,14 @@ def state_of(pid: int) -> str | None:
         return None
 
 
+def user_of(pid: int) -> int | None:
+    """The number of its user; None when it has ended."""
+    try:
+        return (PROC / str(pid)).stat().st_uid
+    except OSError:
+        return None
+
+
 def identity(pid: int) -> tuple[int, str] | None:
     """The process and when it began, as its number is used again; None when it has ended."""
     try:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import pathlib
 import signal
+import time
 
 from support.bed_processes import send
 from support.node_jobs import STRIPED, NodeJob, node_job
@@ -14,6 +15,8 @@ STORE_BYTES = 1 << 30
 LOAD = pathlib.Path(__file__).parents[1] / "programs" / "nodes" / "load.py"
 #: A mount that does not answer is given up after so long in these tests, and a cut off agent ends after so long.
 HANG_S = 12
+#: A process may wait so long for a file system that works.
+STUCK_S = 5
 LIMITS = {"FOREBAY_ENGINE_HANG_S": HANG_S, "FOREBAY_AGENT_LOST_S": 60}
 SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
 #DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
@@ -31,6 +34,16 @@ def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJo
     text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(bed.copied(LOAD)))
     name = "".join(letter if letter.isalnum() else "-" for letter in name)
     return node_job(bed, text, *options, user=user, name=name)
+
+
+def begin(job: NodeJob, **environment):
+    """Starts the job, and waits until each node has written some files."""
+    run = job.start(**environment)
+    out = job.mount() / "out"
+    named = lambda: job.bed.run("n1", ["ls", out], job.user).stdout.split()  # noqa: E731
+    ready = lambda: (found := named()) and all(f"{node}-2" in found for node in ("n1", "n2"))  # noqa: E731
+    wait_until(ready, 60, "the first files of the load")
+    return run
 
 
 def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
@@ -64,8 +77,21 @@ def content(node: str, number: int) -> bytes:
 
 
 def end(job: NodeJob, run, seconds: float = 120):
+    """Lets the load end. Nobody waits in uninterruptible sleep when the fault was handled."""
+    assert stuck_for(job.bed, STUCK_S) == []
     done = job.release(run, check=False, seconds=seconds)
     return done, answers(job)
+
+
+def stuck_for(bed: Bed, seconds: float) -> list:
+    """Processes of the nodes that stay in uninterruptible sleep for so long."""
+    stuck = dict(bed.stuck())
+    until = time.monotonic() + seconds
+    while stuck and time.monotonic() < until:
+        time.sleep(0.1)
+        now = dict(bed.stuck())
+        stuck = {pid: words for pid, words in stuck.items() if pid in now}
+    return list(stuck.items())
 
 
 def assert_delivered(job: NodeJob, found: dict) -> None:

@@ -191,8 +191,7 @@ fn hint_of_kept(outcome: &Outcome, kept: &str) -> String {
         } else {
             format!(
                 "nothing was deleted: the data are on the nodes, and cannot be read now; forebay clean {id} starts the \
-                 engine again where it ended, stages out what is missing and removes them; with --discard it gives them \
-                 up"
+                 engine again, stages out and removes them; with --discard it gives them up"
             )
         };
     }

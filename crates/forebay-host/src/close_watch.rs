@@ -80,7 +80,7 @@ struct Rung {
     found: Mutex<Option<Found>>,
 }
 
-/// What other nodes are told.
+/// What other nodes need to know.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Directories that are watched.

@@ -1,6 +1,6 @@
 //! Files that processes of other nodes close. The kernel of a node reports only what its own processes do, so the
-//! agent of each node watches its own mount, and this node asks the agents for what was closed. Directories that one
-//! node makes are told to the others, which watch them, too.
+//! agent of each node watches its own mount, and this node asks the agents for what was closed. It reports directories
+//! that one node makes to the others, which watch them, too.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -149,14 +149,14 @@ impl Drop for NodeWatch {
 /// What the threads of the nodes share.
 #[derive(Default)]
 struct Relay {
-    /// Directories that each other node is told of.
+    /// Directories to report to each other node.
     made: Vec<Vec<PathBuf>>,
     /// Files that each other node is asked for.
     check: Vec<Vec<PathBuf>>,
     /// Found files, and how many nodes have not said yet that they do not write them.
     found: HashMap<PathBuf, usize>,
-    /// How many directories and files were told.
-    told: usize,
+    /// How many directories and files were reported.
+    reported: usize,
     /// The number of the wanted round, and of the last one of each node.
     wanted: u64,
     done: Vec<u64>,
@@ -165,7 +165,7 @@ struct Relay {
 
 impl Relay {
     fn tell(&mut self, directory: &Path, except: Option<usize>) {
-        self.told += 1;
+        self.reported += 1;
         for (node, made) in self.made.iter_mut().enumerate() {
             if Some(node) != except {
                 made.push(directory.to_owned());
@@ -175,7 +175,7 @@ impl Relay {
 
     /// Asks all nodes whether they write a file.
     fn check(&mut self, path: PathBuf) {
-        self.told += 1;
+        self.reported += 1;
         self.check.iter_mut().for_each(|check| check.push(path.clone()));
         self.found.insert(path, self.check.len());
     }
@@ -273,14 +273,14 @@ impl OtherNodes {
             let mut relay = relay.lock();
             relay.add_own(self.own.handle.take_found());
             relay.wanted += 1;
-            let (wanted, told) = (relay.wanted, relay.told);
+            let (wanted, reported) = (relay.wanted, relay.reported);
             changed.notify_all();
             while relay.done.iter().any(|done| *done < wanted) {
                 if changed.wait_until(&mut relay, until).timed_out() {
                     return;
                 }
             }
-            if relay.told == told {
+            if relay.reported == reported {
                 return;
             }
         }

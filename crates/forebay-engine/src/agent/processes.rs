@@ -23,7 +23,7 @@ const KEEP_STATUS: &str = r#"file=$1; shift; "$@"; status=$?; echo $status >"$fi
 /// The part of a log that is reported.
 const LOG_LINES: usize = 12;
 
-/// A node of a job. Its processes are told from those of another node that has the same process numbers.
+/// A node of a job. Its name is part of what marks its processes: nodes may share their process numbers.
 #[derive(Debug, Clone)]
 pub(super) struct NodePlace {
     /// The node's name.

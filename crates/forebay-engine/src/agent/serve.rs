@@ -117,16 +117,7 @@ fn handle(line: &[u8], agent: &Agent) -> Option<Duration> {
     }
     match message {
         Request::Attach { name, directory, lost_s_max } => {
-            let attached = Node::attach(NodePlace { name, directory }).map(|attached| {
-                let is_claimed = attached.is_claimed();
-                node.lock().replace(attached);
-                Answer::Attached {
-                    forebay: env!("CARGO_PKG_VERSION").to_owned(),
-                    pid: i32::try_from(system::process_id()).unwrap_or_default(),
-                    is_claimed,
-                }
-            });
-            answer(number, attached.unwrap_or_else(failed));
+            answer(number, attach(NodePlace { name, directory }, node));
             return Some(Duration::from_secs(lost_s_max.into()));
         }
         // These may take long. Others go on.
@@ -177,6 +168,19 @@ fn handle(line: &[u8], agent: &Agent) -> Option<Duration> {
         }
     }
     None
+}
+
+fn attach(place: NodePlace, node: &SharedNode) -> Answer {
+    let attached = Node::attach(place).map(|attached| {
+        let is_claimed = attached.is_claimed();
+        node.lock().replace(attached);
+        Answer::Attached {
+            forebay: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: i32::try_from(system::process_id()).unwrap_or_default(),
+            is_claimed,
+        }
+    });
+    attached.unwrap_or_else(failed)
 }
 
 fn failed(message: String) -> Answer {

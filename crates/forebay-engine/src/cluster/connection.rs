@@ -43,7 +43,7 @@ pub(super) struct Connection {
 /// When the agent was heard.
 struct Heard {
     last: Instant,
-    /// The first ping since then.
+    /// The first ping after that.
     pinged: Option<Instant>,
 }
 

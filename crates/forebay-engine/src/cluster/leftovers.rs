@@ -32,8 +32,8 @@ pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
     answers.into_iter().filter_map(Result::err).map(described).collect()
 }
 
-/// Lets this node, the first, read the namespace that an earlier `forebay run` left: mounts it again if the
-/// mount does not answer, and starts the engine again if its servers ended and their data are on disk.
+/// Lets this node, the first, read the namespace that an earlier `forebay run` left. Mounts it again if the
+/// mount does not answer. Starts the engine again if its servers ended and their data are on disk.
 ///
 /// # Errors
 /// Why the data cannot be read.

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use forebay_host::clock;
+use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
 use super::connection::Connection;
@@ -23,6 +24,8 @@ use crate::steps::Role;
 const INTERVAL: Duration = Duration::from_secs(2);
 /// The time for a node to answer a look. Reading through its mount has 8 s of it.
 const ANSWER_MAX: Duration = Duration::from_secs(12);
+/// A store with less is full: servers of an engine end without room for their own files.
+const STORE_BYTES_MIN: u64 = 16 << 20;
 /// The time to start another agent.
 const RECONNECT_MAX: Duration = Duration::from_secs(RECONNECT_S_MAX);
 /// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
@@ -51,6 +54,8 @@ struct Watched {
     /// An attempt to connect the node again.
     reconnection: Option<Reconnection>,
     mount_fails_since: Option<Instant>,
+    /// Whether its store was reported to be full.
+    is_full: bool,
 }
 
 /// Watches the nodes.
@@ -159,6 +164,11 @@ impl Monitor {
         let survives_server = self.promise.survives_server;
         let verdict = verdict(survives_server, self.hang_max, state, health, clock::now());
         verdict.news.iter().for_each(|what| self.tell(node, what));
+        let is_full = health.store_available_bytes < STORE_BYTES_MIN;
+        if is_full && !std::mem::replace(&mut state.is_full, is_full) {
+            let available = HumanBytes(health.store_available_bytes);
+            self.tell(node, &format!("its store is full: {available} are available (ENOSPC)"));
+        }
         if let Some(what) = verdict.failure {
             let are_lost = verdict.lost_server && !self.promise.survives_restart;
             self.findings.lock().are_data_lost |= are_lost;
@@ -235,7 +245,6 @@ impl Monitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::GONE;
     use crate::agent::protocol::EndedStep;
 
     const HANG_MAX: Duration = Duration::from_secs(60);
