@@ -1,11 +1,14 @@
 """A batch script of several nodes under one `forebay run`: one namespace over all of them."""
 
+import os
 import shutil
+import signal
+import time
 
 import pytest
 from support.mpi import PROJECT, Mpi
 from support.slurm_batch import STAGE_OUT
-from support.slurm_cluster import NODES
+from support.slurm_cluster import NODES, command_of, descendants
 
 DW = "#DW jobdw type=scratch access_mode=striped,private capacity=64MiB"
 STAGE_IN = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in"
@@ -80,6 +83,31 @@ def test_stage_out_begins_before_the_time_limit(users):
     assert users.shown(job)["ExitCode"] == "124:0", users.complained()
     assert users.arrived() == ["rank0", "rank1", "rank2", "rank3"]
     clean(users)
+
+
+def test_job_with_copies_continues_when_all_of_it_dies_on_a_node(users):
+    """Servers, mount, agent, tasks and Slurm's own process of the job; the agent is started again there."""
+    await_go = f"touch wrote\n{WAIT}"
+    body = f"{WRITE}\n{await_go}\nls ${{DW_JOB_STRIPED}}out | wc -l\necho after >${{DW_JOB_STRIPED}}out/after"
+    users.script(f"{RUN % '--redundancy 2'}\n{body}", DW, STAGE_OUT)
+    job = users.submit("--nodes=3", "--nodelist=n1,n2,n3", "--ntasks-per-node=1")
+    users.appears("wrote")
+    victims = [pid for pid in descendants(users.cluster.leader("n3")) if is_of_job(command_of(pid))]
+    assert any("ceph-osd" in command_of(pid)[0] for pid in victims), [command_of(pid) for pid in victims]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(6)
+    (users.directory / "go").touch()
+    assert users.wait(job) == "COMPLETED", users.complained()
+    assert users.said().split() == ["3"]
+    assert users.arrived() == ["after", "rank0", "rank1", "rank2"], users.complained()
+    assert "node n3: n3.storage ended" in users.complained(), users.complained()
+    clean(users)
+
+
+def is_of_job(command):
+    words = " ".join(command)
+    return any(part in words for part in ("forebay-node", "__node", "slurmstepd"))
 
 
 def test_missing_engine_is_refused_by_name_with_its_remedy(users):
