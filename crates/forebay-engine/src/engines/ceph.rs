@@ -62,8 +62,8 @@ impl Engine for Ceph {
             .collect();
         if !node.has_fuse {
             missing.push(Missing {
-                what: "/dev/fuse".to_owned(),
-                remedy: format!("load the kernel module fuse on {}", node.name),
+                what: "/dev/fuse that you can open".to_owned(),
+                remedy: format!("as root on {}: modprobe fuse; chmod 666 /dev/fuse", node.name),
             });
         }
         if !node.can_mount_fuse {
