@@ -94,20 +94,6 @@ impl Node {
         Ok(Self::new(prefix, Box::new(connect)))
     }
 
-    /// A node with a worker that runs already and cannot be started again.
-    pub fn of_streams(
-        name: impl Into<String>,
-        input: impl Read + Send + 'static,
-        output: impl Write + Send + 'static,
-    ) -> Self {
-        let mut streams = Some((input, output));
-        let connect = move || {
-            let (input, output) = streams.take().ok_or("its worker cannot be started again")?;
-            Ok(Connection { input: Box::new(input), output: Box::new(output), guard: Box::new(()) })
-        };
-        Self::new(name, Box::new(connect))
-    }
-
     pub(crate) fn set_limit(&mut self, operation_s_max: f64) {
         self.operation_s_max = operation_s_max;
     }

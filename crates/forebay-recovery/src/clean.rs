@@ -88,15 +88,7 @@ pub fn clean(
         outside.check()?;
     }
     if now == JobState::AllocationLost {
-        if job.record.nodes.is_some() && job.needs_stage_out() {
-            reporter
-                .warning("the job's files are lost: they were in memory, and the engine has ended");
-        }
-        // The job's own allocation can no longer be drained; persistent allocations can.
-        job.update(|record| {
-            record.stage_out.retain(|stage| stage.persistent.is_some());
-            record.drain_to.clear();
-        })?;
+        forget_lost_files(&mut job, reporter)?;
     }
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
@@ -125,6 +117,17 @@ pub fn clean(
     remove_all(job, is_inside, how.discard, reporter)?;
     drop(lock);
     Ok(staged)
+}
+
+/// The job's own allocation can no longer be drained; persistent allocations can.
+fn forget_lost_files(job: &mut RecordFile, reporter: &dyn Messages) -> Result<(), Error> {
+    if job.record.nodes.is_some() && job.needs_stage_out() {
+        reporter.warning("the job's files are lost: they were in memory, and the engine has ended");
+    }
+    Ok(job.update(|record| {
+        record.stage_out.retain(|stage| stage.persistent.is_some());
+        record.drain_to.clear();
+    })?)
 }
 
 /// Where files of the job are to go.

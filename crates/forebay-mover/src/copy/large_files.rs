@@ -98,18 +98,7 @@ impl CopyContext<'_> {
             Some(target) => target,
             None => {
                 checksums.clear();
-                self.journal.forget_pieces(item.id)?;
-                let target = self.make_striped_part(item, &temporary, status.size_bytes)?;
-                let sized = files::with_path(
-                    target.set_len(status.size_bytes),
-                    "set the size of",
-                    &item.target,
-                );
-                if let Err(error) = sized {
-                    self.remove_best_effort(&temporary);
-                    return Err(error.into());
-                }
-                target
+                self.make_sized_part(item, &temporary, status.size_bytes)?
             }
         };
         Ok(Some(LargeCopy {
@@ -271,6 +260,23 @@ impl CopyContext<'_> {
     }
 
     /// Drop the page cache, so that the data comes from the device.
+    /// Creates the partial file in its full size, without a piece.
+    fn make_sized_part(
+        &self,
+        item: &Item,
+        temporary: &Path,
+        size_bytes: u64,
+    ) -> Result<File, LargeCopyError> {
+        self.journal.forget_pieces(item.id)?;
+        let target = self.make_striped_part(item, temporary, size_bytes)?;
+        let sized = files::with_path(target.set_len(size_bytes), "set the size of", &item.target);
+        if let Err(error) = sized {
+            self.remove_best_effort(temporary);
+            return Err(error.into());
+        }
+        Ok(target)
+    }
+
     fn open_back(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let plain = files::open_source(&copying.temporary, false)?;
         files::drop_page_cache(&plain, &copying.temporary)?;

@@ -157,17 +157,24 @@ mod tests {
     use super::*;
     use crate::{Plan, Transfer, TransferKind};
 
-    #[test]
-    fn missing_or_different_target_is_undelivered() {
+    /// A source and a destination.
+    fn sides() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
         for directory in [&from, &to] {
             files::make_directories(directory, 0o700).expect("made");
         }
-        let write = |path: &Path, text: &str| {
-            files::write_atomically(path, &scratch.path().join("fresh"), text.as_bytes())
-                .expect("written");
-        };
+        (scratch, from, to)
+    }
+
+    fn write(path: &Path, text: &str) {
+        let fresh = path.with_extension("fresh");
+        files::write_atomically(path, &fresh, text.as_bytes()).expect("written");
+    }
+
+    #[test]
+    fn missing_or_different_target_is_undelivered() {
+        let (_scratch, from, to) = sides();
         write(&from.join("a"), "one");
         write(&from.join("b"), "three");
         files::make_link(Path::new("nowhere"), &from.join("c")).expect("linked");
@@ -201,15 +208,7 @@ mod tests {
 
     #[test]
     fn unreadable_or_unnameable_target_is_undelivered_with_its_reason() {
-        let scratch = tempfile::tempdir().expect("tempdir");
-        let (from, to) = (scratch.path().join("from"), scratch.path().join("to"));
-        for directory in [&from, &to] {
-            files::make_directories(directory, 0o700).expect("made");
-        }
-        let write = |path: &Path, text: &str| {
-            files::write_atomically(path, &scratch.path().join("fresh"), text.as_bytes())
-                .expect("written");
-        };
+        let (_scratch, from, to) = sides();
         write(&from.join("file"), "four");
         files::make_link(Path::new("file"), &from.join("named")).expect("linked");
         write(&to.join("named"), "four");
@@ -258,8 +257,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let (source, target) = (scratch.path().join("a"), scratch.path().join("b"));
         for path in [&source, &target] {
-            let fresh = scratch.path().join("fresh");
-            files::write_atomically(path, &fresh, b"one").expect("written");
+            write(path, "one");
         }
         let mut status = files::status(&source).expect("there");
         let mut set = |path: &Path, modified| {
@@ -295,7 +293,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let at = |name: &str| scratch.path().join(name);
         for name in ["a", "b", "c"] {
-            files::write_atomically(&at(name), &at("fresh"), b"one").expect("written");
+            write(&at(name), "one");
         }
         files::make_directories(&at("to"), 0o700).expect("made");
         files::make_directories(&at("inside"), 0o700).expect("made");
