@@ -21,12 +21,13 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 # Fixtures that are expensive to make: one worker runs all tests of a module that has them.
 OF_A_MODULE = {
-    "browser", "btio", "ceph_bundle", "ceph_cluster", "environment", "ran", "recorded_runs", "statistics",
+    "browser", "btio", "ceph_bundle", "ceph_cluster", "duration_s", "environment", "ran", "recorded_runs", "site",
+    "statistics",
 }  # fmt: skip
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     # Before pytest-xdist reads the groups.
     for item in items:
         names = set(item.fixturenames)
@@ -39,6 +40,8 @@ def pytest_collection_modifyitems(items):
         elif OF_A_MODULE & names:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     yield
+    grouped = [item for item in items if item.get_closest_marker("xdist_group")]
+    assert not getattr(config.option, "loadgroup", False) or all("@" in item.nodeid for item in grouped)
     # After the shuffle: the longest begin first, so that no worker has one left when the others are done.
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 

@@ -35,7 +35,7 @@ def bed(site):
     bed, mount = site
     before = bed.left()
     yield bed
-    wait_until(lambda: bed.left() == before, 10, "the end of the job's processes")
+    wait_until(lambda: bed.left() == before, what="the end of the job's processes")
     assert bed.run("n1", ["ls", "-A", mount]).stdout == ""
 
 
