@@ -111,7 +111,7 @@ def test_description_for_programs_names_nodes_and_engine(bed):
     job = node_job(bed, f"{STRIPED}\nhold\ntrue", "--json", name="json")
     run = job.start()
     (listed,) = job.jobs()
-    used = {"engine": "ceph", "names": list(bed.names), "failed": None, "redundancy": 1}
+    used = {"engine": "ceph", "names": list(bed.names), "failed": None, "data_lost": False, "redundancy": 1}
     used |= {"stores": ["/mnt/nvme"] * len(bed.names), "share_bytes": (64 << 20) // len(bed.names)}
     assert listed["nodes"] == used
     line = f"ceph on {', '.join(bed.names)}; one copy; up to "
