@@ -65,6 +65,7 @@ pub struct NodesSummary {
     /// Why operations on the job's files failed; none if they did not.
     pub failed: Option<String>,
     /// Whether the data are lost: they were in memory, and a server with them ended.
+    #[serde(default)]
     pub data_lost: bool,
     /// Copies of the data.
     #[serde(default = "one_copy")]
