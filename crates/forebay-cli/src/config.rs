@@ -10,7 +10,7 @@ use forebay_terminal::{print_json, print_status, print_stdout};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::configuration;
+use crate::in_effect;
 
 #[derive(Debug, Args)]
 pub struct ConfigArguments {
@@ -60,7 +60,7 @@ struct ShownSetting {
 
 impl ShownSetting {
     fn of(setting: &'static Setting) -> Self {
-        let value = configuration::current().get(setting.key);
+        let value = in_effect::current().get(setting.key);
         let (file, line) = match value.map(|value| &value.source) {
             Some(Source::File { path, line, .. }) => (Some(path.clone()), Some(*line)),
             _ => (None, None),
@@ -71,13 +71,13 @@ impl ShownSetting {
             source: value.map_or_else(|| "default".to_owned(), |value| value.source.to_string()),
             file,
             line,
-            locked: configuration::current().lock(setting.key).is_some(),
+            locked: in_effect::current().lock(setting.key).is_some(),
         }
     }
 }
 
 pub fn config(arguments: &ConfigArguments) -> i32 {
-    let files = configuration::current().files.iter();
+    let files = in_effect::current().files.iter();
     let shown = Shown {
         files: files
             .map(|ReadFile { layer, path, is_present }| ShownFile {
@@ -99,7 +99,7 @@ pub fn config(arguments: &ConfigArguments) -> i32 {
     table.load_preset(presets::NOTHING);
     table.set_header(["key", "value", "source", "locked"]);
     for (setting, shown) in SETTINGS.iter().zip(&shown.settings) {
-        let value = configuration::current().get(setting.key);
+        let value = in_effect::current().get(setting.key);
         let value = value.map_or_else(|| setting.default.to_owned(), |value| value.words.join(" "));
         let locked = if shown.locked { "locked" } else { "" };
         table.add_row([setting.key, &value, &shown.source, locked]);

@@ -2,17 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use clap::builder::OsStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use forebay_config::{Configuration, Errors, Kind, SETTINGS, Scope, Setting, Source, Sources};
-use forebay_host::{files, state};
+use forebay_config::{Configuration, Errors, Kind, SETTINGS, Setting, Sources};
+use forebay_host::state;
 use forebay_job::FAILED_BEFORE_THE_JOB;
-use forebay_terminal::{CliError, print_status};
+use forebay_terminal::CliError;
 
-use crate::series;
+use crate::{in_effect, series};
 
 /// Commands that need no setting.
 const WITHOUT: &[&str] = &[
@@ -33,59 +32,6 @@ const STATE: &str = "state";
 /// Commands that start a job.
 const STARTING_JOBS: &[&str] = &["run", SERIES];
 const SERIES: &str = "__series";
-
-static CURRENT: OnceLock<Configuration> = OnceLock::new();
-/// The store without the option: a persistent allocation that `--store memory` cannot hold goes there.
-static CONFIGURED_STORE: OnceLock<PathBuf> = OnceLock::new();
-
-/// The values of this process, those of the command line included.
-pub fn current() -> &'static Configuration {
-    CURRENT.get_or_init(Configuration::default)
-}
-
-/// The configured store, also if the command line names another one.
-pub fn store() -> Option<PathBuf> {
-    CONFIGURED_STORE.get().cloned()
-}
-
-/// True if the value of the key comes from a file.
-pub fn is_of_file(key: &str) -> bool {
-    current().get(key).is_some_and(|value| matches!(value.source, Source::File { .. }))
-}
-
-/// True if the value of the key comes from the command line.
-pub fn is_of_option(key: &str) -> bool {
-    current().get(key).is_some_and(|value| matches!(value.source, Source::Option(_)))
-}
-
-/// Values for the environment of the Python side: those that no project file can set, so that their order stays.
-pub fn variables_of_python() -> Vec<(String, String)> {
-    variables(|setting| setting.scope == Scope::User)
-}
-
-/// Values for the environment of jobs: those that have no option.
-pub fn variables_of_jobs() -> Vec<(String, String)> {
-    variables(|setting| !setting.has_option)
-}
-
-fn variables(is_wanted: impl Fn(&Setting) -> bool) -> Vec<(String, String)> {
-    let wanted = SETTINGS.iter().filter(|setting| is_wanted(setting));
-    let word = |setting: &Setting| current().get(setting.key)?.words.first().cloned();
-    wanted.filter_map(|setting| Some((setting.variable(), word(setting)?))).collect()
-}
-
-/// Prints the files in effect; with `explain`, each value and its source.
-pub fn print_used(explain: bool) {
-    let used: Vec<_> = current().files_in_effect().into_iter().map(files::printable).collect();
-    if !used.is_empty() {
-        print_status(&format!("settings from {}", used.join(", ")));
-    }
-    let values =
-        SETTINGS.iter().filter_map(|setting| Some((setting.key, current().get(setting.key)?)));
-    for (key, value) in values.filter(|_| explain) {
-        print_status(&format!("setting {key} = {} ({})", value.words.join(" "), value.source));
-    }
-}
 
 /// Lets each option of a flag take `=true` and `=false`, so that it can override the configuration.
 pub fn with_values_of_flags(command: Command) -> Command {
@@ -137,7 +83,7 @@ pub fn matches(command: Command, words: Vec<OsString>) -> Result<ArgMatches, i32
     let loaded = Configuration::load(&Sources::of_process(script.map(PathBuf::as_path)));
     let applied = loaded.map_err(error_of).and_then(|mut configuration| {
         if let Some(store) = configuration.path(STORE) {
-            CONFIGURED_STORE.get_or_init(|| store.to_owned());
+            in_effect::keep_store(store);
         }
         let defaults = merge(&mut configuration, leaf_command, leaf, &path)?;
         Ok((configuration, defaults))
@@ -146,7 +92,7 @@ pub fn matches(command: Command, words: Vec<OsString>) -> Result<ArgMatches, i32
     if let Some(state) = configuration.path(STATE) {
         state::use_directory(state);
     }
-    CURRENT.get_or_init(|| configuration);
+    in_effect::keep(configuration);
     if defaults.is_empty() {
         return Ok(plain);
     }

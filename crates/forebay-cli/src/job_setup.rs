@@ -12,8 +12,8 @@ use forebay_record::StagingOptions;
 use forebay_scheduler::{JobScript, in_a_schedulers_job};
 use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
-use crate::configuration;
 use crate::emulation::{self, Emulation};
+use crate::in_effect;
 use crate::options::emulation::WRONG_COMMAND_LINE;
 use crate::options::job::JobArguments;
 use crate::pfs_directory;
@@ -43,7 +43,7 @@ impl<'a> JobSetup<'a> {
             WRONG_COMMAND_LINE => error,
             _ => error.with_exit_code(FAILED_BEFORE_THE_JOB),
         };
-        let site_store = configuration::store();
+        let site_store = in_effect::store();
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
@@ -69,7 +69,7 @@ impl<'a> JobSetup<'a> {
             .then(|| pfs_directory::choose(arguments, &script, emulation.as_ref()));
         let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
-        let variables = configuration::variables_of_jobs();
+        let variables = in_effect::variables_of_jobs();
         let mut setup = Self {
             arguments,
             site_store,

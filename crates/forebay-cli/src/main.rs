@@ -12,6 +12,7 @@ mod emulation;
 mod engine;
 mod exit_codes;
 mod gather;
+mod in_effect;
 mod job_id;
 mod job_setup;
 mod jobs;
@@ -107,11 +108,11 @@ fn verb(words: Vec<OsString>) -> i32 {
 
 /// Checks the machine or, with `--engine`, an engine on nodes. A configured engine alone is no request for that.
 fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
-    let names_engine = ["engine", "engine-profile"].into_iter().any(configuration::is_of_option);
+    let names_engine = ["engine", "engine-profile"].into_iter().any(in_effect::is_of_option);
     if !names_engine && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
-        return forebay_doctor::doctor(machine, configuration::store());
+        return forebay_doctor::doctor(machine, in_effect::store());
     }
-    let store = machine.store.clone().or_else(configuration::store);
+    let store = machine.store.clone().or_else(in_effect::store);
     let checked = nodes
         .options_or_this_node()
         .and_then(|options| forebay_doctor::check_engine(&options, store, machine.json));

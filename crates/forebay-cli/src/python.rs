@@ -8,7 +8,7 @@ use forebay_terminal::{
     PYTHON_PROGRAM, library_directory, machine_directory, print_error, python_program,
 };
 
-use crate::configuration;
+use crate::in_effect;
 
 /// Exit code if the program cannot be started, as a shell gives it.
 const CANNOT_START: i32 = 127;
@@ -27,7 +27,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     let mut python = command(program);
     python.arg(verb).args(words);
-    python.envs(configuration::variables_of_python()).env("FOREBAY_STATE", state);
+    python.envs(in_effect::variables_of_python()).env("FOREBAY_STATE", state);
     match system::this_program() {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
         Err(error) => return print_error(&error.to_string(), None, CANNOT_START),

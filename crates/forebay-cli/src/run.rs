@@ -22,7 +22,7 @@ use crate::on_close::RunHandlingArguments;
 use crate::options::deadline::DeadlineArguments;
 use crate::options::job::JobArguments;
 use crate::options::staging::JobStagingArguments;
-use crate::{configuration, on_close, preview, profile, status};
+use crate::{in_effect, on_close, preview, profile, status};
 
 #[derive(Debug, Args)]
 pub struct RunArguments {
@@ -97,7 +97,7 @@ pub fn run(arguments: &RunArguments) -> i32 {
 
 fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliError> {
     let (setup, caught) = JobSetup::of(&arguments.job)?;
-    configuration::print_used(arguments.job.explain);
+    in_effect::print_used(arguments.job.explain);
     let output = match &arguments.output {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
@@ -139,7 +139,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
 
 /// The requested drains. Those of a configuration file do not concern a script without a burst buffer.
 fn requested_drains<'a>(arguments: &'a RunArguments, setup: &JobSetup) -> &'a [DrainSpec] {
-    let is_of_file = configuration::is_of_file("drain");
+    let is_of_file = in_effect::is_of_file("drain");
     if arguments.job.no_burst_buffer || (is_of_file && !setup.wants_burst_buffer()) {
         return &[];
     }

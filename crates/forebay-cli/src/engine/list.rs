@@ -11,7 +11,7 @@ use forebay_terminal::{CliError, print_json, print_json_error, print_stdout, pri
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{configuration, profiles};
+use crate::{in_effect, profiles};
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
@@ -82,7 +82,7 @@ fn look(arguments: &ListArguments) -> Result<Vec<ListedEngine>, CliError> {
         of_profiles.iter().flat_map(|driver| driver.programs()).map(str::to_owned).collect();
     programs.sort();
     programs.dedup();
-    let store = arguments.store.clone().or_else(configuration::store);
+    let store = arguments.store.clone().or_else(in_effect::store);
     let facts = HostFacts::collect(&FactsRequest {
         name: system::hostname(),
         peer: None,

@@ -10,7 +10,7 @@ use forebay_job::NodeOptions;
 use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
 use forebay_terminal::{CliError, print_warning};
 
-use crate::{configuration, profiles};
+use crate::{in_effect, profiles};
 
 /// The nodes of a job, and the engine that gives them one namespace.
 #[derive(Debug, Args)]
@@ -153,8 +153,8 @@ impl NodeArguments {
 /// Says that a setting overrides the directive. An option does so as well, but whoever wrote it knows.
 fn warn_of_setting(of_directive: &str) {
     for key in ["engine", "engine-profile"] {
-        if let Some(value) = configuration::current().get(key)
-            && !configuration::is_of_option(key)
+        if let Some(value) = in_effect::current().get(key)
+            && !in_effect::is_of_option(key)
         {
             print_warning(&format!(
                 "profile={of_directive} of the script has no effect: {key} is {} ({})",
