@@ -118,7 +118,9 @@ fn falsified(answer: Answer) -> Answer {
         }
         Answer::Number(number) => Answer::Number(number + 1),
         Answer::Numbers(mut numbers) => {
-            numbers.pop();
+            if numbers.pop().is_none() {
+                numbers.push(0);
+            }
             Answer::Numbers(numbers)
         }
         Answer::FileSystem { capacity_bytes, name_bytes_max, .. } => {

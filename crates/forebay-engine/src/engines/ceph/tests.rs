@@ -182,7 +182,7 @@ fn what_a_node_lacks_is_named_with_its_package() {
     bare.ceph = Some(CephFacts::Missing(vec![("ceph-osd".to_owned(), "ceph-osd".to_owned())]));
     let missing = Ceph.missing(&bare);
     let names: Vec<_> = missing.iter().map(|one| one.what.as_str()).collect();
-    assert_eq!(names, ["ceph-osd", "/dev/fuse", "fusermount3"]);
+    assert_eq!(names, ["ceph-osd", "/dev/fuse that you can open", "fusermount3"]);
     assert!(missing.iter().all(|one| one.remedy.contains("n2")), "{missing:?}");
     assert_eq!(Ceph.missing(&node(1)), []);
 }
