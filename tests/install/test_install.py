@@ -62,6 +62,7 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
         "forebay-drain-wait.1",
         "forebay-drain.1",
         "forebay-engine-bundle.1",
+        "forebay-engine-list.1",
         "forebay-engine.1",
         "forebay-gather.1",
         "forebay-jobs.1",

@@ -182,6 +182,8 @@ def test_json_is_one_object_apart_from_the_job_output(job):
         "enforced": False,
         "capacity_bytes": 64 << 20,
         "asked_bytes": 64 << 20,
+        "copies": 1,
+        "nodes": 1,
     }
     assert (account["stage_in"]["files"], account["stage_in"]["bytes"]) == (1, 5)
     assert (account["stage_out"]["files"], account["stage_out"]["bytes"]) == (1, 6)

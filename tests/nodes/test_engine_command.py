@@ -153,12 +153,14 @@ def test_profile_that_others_can_write_is_refused(bed, flash):
     assert "can be written by other users" in run(bed, file, "true").stderr
 
 
-def test_profile_of_a_directive_has_no_effect_on_one_node(bed, flash):
+def test_what_needs_several_nodes_has_no_effect_on_one(bed, flash):
     script = bed.shared / "job.sh"
     script.write_text(JOB.format(lines="true", profile=" profile=beeondd redundancy=2"))
-    done = bed.run("n1", ["forebay", "run", script])
-    assert "profile=beeondd has no effect on one node" in done.stderr
-    assert "redundancy=2 has no effect on one node" in done.stderr
+    words = ["--engine", "ceph", "--redundancy", "2"]
+    for nodes_of_job in ([], ["--nodes", "n1"]):
+        done = bed.run("n1", ["forebay", "run", *nodes_of_job, *words, script])
+        for word in ("--engine ceph", "--redundancy 2", "profile=beeondd", "redundancy=2"):
+            assert f"warning: {word} has no effect on one node" in done.stderr, done.stderr
 
 
 def test_directive_names_a_profile_and_the_command_line_another(bed, flash):

@@ -55,16 +55,27 @@ def test_agents_are_replaced(bed, load, node, words):
     assert job.left() == []
 
 
-@pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon"])
-def test_lost_server_without_copies_ends_in_errors(bed, load, daemon):
-    job = load()
+@pytest.mark.parametrize(
+    ("copies", "lost"),
+    [
+        (1, ["n1 ceph-osd"]),
+        (1, ["n1 ceph-mds"]),
+        (1, ["n1 ceph-mon"]),
+        (2, ["n1 ceph-mon"]),
+        (2, ["n1 ceph-osd", "n2 ceph-osd"]),
+    ],
+)
+def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
+    """Two nodes have one monitor, also with two copies."""
+    job = load("--redundancy", copies)
     run = begin(job, **LIMITS)
-    kill(bed, "n1", daemon)
+    for server in lost:
+        kill(bed, *server.split())
     time.sleep(6)
     done, found = end(job, run)
     assert done.returncode != 0
     assert "operations on the job's files fail from now on" in done.stderr, done.stderr
-    assert "lost if one of them goes down" in done.stderr
+    assert ("lost if one of them goes down" in done.stderr) == (copies == 1)
     assert "hint: the job's files are lost: they were in memory" in done.stderr
     assert "nothing was deleted" not in done.stderr
     assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
@@ -117,6 +128,21 @@ def test_killed_run_leaves_what_clean_delivers(bed, load):
     assert left["state"] == "left" and left["undrained"], left
     job.forebay("clean", left["job_id"], "--kill")
     assert_delivered(job, found)
+    assert job.left() == []
+
+
+@pytest.mark.parametrize("daemon", ["ceph-osd", *few("ceph-mds", "ceph-mon")[1:]])
+def test_server_that_hangs_ends_in_errors(bed, load, daemon):
+    """It lives, but answers nobody."""
+    job = load()
+    run = begin(job, **LIMITS)
+    kill(bed, "n1", daemon, signal.SIGSTOP)
+    time.sleep(5)
+    done, found = end(job, run)
+    assert "the mount fails: it does not answer" in done.stderr, done.stderr
+    assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
+    (kept,) = job.jobs()
+    job.forebay("clean", kept["job_id"], "--discard")
     assert job.left() == []
 
 

@@ -28,8 +28,8 @@ def disks(bed):
         bed.run(node, ["umount", STORE])
 
 
-def begin_and_kill(bed, name):
-    job = load_job(bed, name)
+def begin_and_kill(bed, name, *options):
+    job = load_job(bed, name, *options)
     run = job.start(**LIMITS)
     out = job.mount() / "out"
     written = lambda: len(bed.run("n1", ["ls", out], job.user).stdout.split()) > 40  # noqa: E731
@@ -41,8 +41,9 @@ def begin_and_kill(bed, name):
     return job, left["job_id"]
 
 
-def test_data_on_disks_are_delivered_after_everything_was_killed(bed, disks):
-    job, job_id = begin_and_kill(bed, "disk")
+@pytest.mark.parametrize("copies", [1, 2])
+def test_data_on_disks_are_delivered_after_everything_was_killed(bed, disks, copies):
+    job, job_id = begin_and_kill(bed, "disk", "--redundancy", copies)
     began = time.monotonic()
     done = job.forebay("clean", job_id)
     took_s = time.monotonic() - began

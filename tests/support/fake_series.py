@@ -121,7 +121,7 @@ class Series:
 
     def ready(self) -> dict:
         size = {"capacity_bytes": 64 * MIB, "asked_bytes": 64 * MIB}
-        store = {"store": str(self.own), "in_memory": False, "enforced": False, **size}
+        store = {"store": str(self.own), "in_memory": False, "enforced": False, "nodes": 1, "copies": 1, **size}
         had = {"burst_buffer": bool(self.allocation), "variables": self.variables, "root": ""}
         staged = {"store": store if self.allocation else None, "stage_in": None}
         return {"ready": True, **had, **staged, "emulated": self.emulated}

@@ -112,9 +112,10 @@ fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
     if !names_engine && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
         return forebay_doctor::doctor(machine, in_effect::store());
     }
-    let store = machine.store.clone().or_else(in_effect::store);
-    let checked = nodes
-        .options_or_this_node()
-        .and_then(|options| forebay_doctor::check_engine(&options, store, machine.json));
+    let checked = nodes.options_or_this_node().and_then(|options| {
+        let of_profile = options.profile.as_ref().and_then(|profile| profile.store.clone());
+        let store = machine.store.clone().or(of_profile).or_else(in_effect::store);
+        forebay_doctor::check_engine(&options, store, machine.json)
+    });
     checked.unwrap_or_else(|error| error.print_with_json(machine.json, None))
 }

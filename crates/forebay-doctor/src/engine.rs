@@ -11,8 +11,7 @@ use comfy_table::{Table, presets};
 use forebay_conformance as conformance;
 use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
 use forebay_engine::{
-    Coherence, Engine, HANG_S_MAX, Layout, Ledger, NodesUse, Place, Promise, Session, SessionSpec,
-    Step,
+    Coherence, Engine, HANG_S_MAX, Ledger, NodesUse, Place, Promise, Session, SessionSpec, Step,
 };
 use forebay_host::messages::{Messages, counted};
 use forebay_host::process::{Piped, SignalGuard, command};
@@ -219,7 +218,7 @@ fn spec<'a>(
         capacity_bytes: None,
         strict_capacity: false,
         redundancy: options.redundancy,
-        layout: Layout::default(),
+        layout: options.layout(),
         coherence: options.coherence,
         namespaces: vec![NAMESPACE.to_owned()],
         private: false,
@@ -317,7 +316,10 @@ fn rows(declared: &Promise, checks: &[CheckResult]) -> Vec<PromiseFound> {
         ("atomic_append", yes(declared.atomic_append), declared.atomic_append),
         ("locks", yes(declared.locks), declared.locks),
         ("shared_mmap", yes(declared.shared_mmap), declared.shared_mmap),
-        ("posix", "with deviations".to_owned(), false),
+        match declared.deviations.is_empty() {
+            true => ("posix", yes(true), true),
+            false => ("posix", "with deviations".to_owned(), false),
+        },
     ];
     let row = |(promise, declared, is_declared)| {
         let mut found = PromiseFound {

@@ -2,6 +2,7 @@
 //! command after it, sends requests. Never decides what is started.
 
 mod node;
+mod probe;
 mod processes;
 pub mod protocol;
 mod serve;

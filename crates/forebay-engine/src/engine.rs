@@ -170,6 +170,10 @@ pub trait Engine: Sync {
     fn mounts(&self) -> bool {
         true
     }
+    /// How many files a node writes to see whether its servers answer. Which server has a file is by chance.
+    fn probes(&self) -> usize {
+        1
+    }
     /// What it guarantees with this redundancy and store.
     fn promise(&self, redundancy: u32, in_memory: bool) -> Promise;
     /// What a node lacks; empty if it can serve.

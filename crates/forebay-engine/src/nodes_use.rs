@@ -7,7 +7,7 @@ use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::steps::EnginePlan;
+use crate::steps::{EnginePlan, ServerGroup};
 
 /// The directory of a job's directory that shows the namespace.
 pub(crate) const MOUNT: &str = "mount";
@@ -135,8 +135,8 @@ impl NodesUse {
 pub(crate) struct Recovery {
     /// What to start, or why the data cannot be read.
     pub(crate) plan: Result<EnginePlan, String>,
-    /// Whether the engine goes on without a server.
-    pub(crate) survives_server: bool,
+    /// Its servers.
+    pub(crate) servers: Vec<ServerGroup>,
     /// Whether it goes on without a node.
     pub(crate) survives_node: bool,
 }

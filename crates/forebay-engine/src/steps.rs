@@ -1,7 +1,7 @@
 //! The steps of an engine's plan: files to write and processes to start on the nodes. Plain data, which
 //! the agent of a node receives. Never carried out here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -15,6 +15,8 @@ pub enum Role {
     Mount,
     /// Serves data or names.
     Server,
+    /// Watches the namespace. Nothing depends on it.
+    Watch,
     /// Ends by itself with status 0.
     Once,
 }
@@ -83,11 +85,30 @@ pub struct EngineStep {
     pub after: Vec<String>,
 }
 
+/// Servers that replace each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerGroup {
+    /// The node and the step of each.
+    pub servers: Vec<(usize, String)>,
+    /// How many of them may end while the others serve all data and names.
+    pub losses_max: usize,
+}
+
+/// Whether the groups go on after these steps ended and these nodes were lost.
+pub fn go_on(groups: &[ServerGroup], ended: &HashSet<String>, lost: &HashSet<usize>) -> bool {
+    groups.iter().all(|group| {
+        let is_gone = |(node, step): &&(usize, String)| ended.contains(step) || lost.contains(node);
+        group.servers.iter().filter(is_gone).count() <= group.losses_max
+    })
+}
+
 /// A plan for all nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnginePlan {
     /// The steps. Each is preceded by those that it names.
     pub steps: Vec<EngineStep>,
+    /// The servers among them. Without one of the others the engine goes on.
+    pub servers: Vec<ServerGroup>,
     /// The directory that shows the namespace, on each node.
     pub mount: PathBuf,
     /// Variables for the job's processes.
@@ -141,12 +162,26 @@ mod tests {
     }
 
     fn checked(steps: Vec<EngineStep>) -> Result<(), String> {
-        EnginePlan { steps, mount: PathBuf::new(), environment: BTreeMap::new() }.check(2)
+        let (mount, environment) = (PathBuf::new(), BTreeMap::new());
+        EnginePlan { steps, servers: Vec::new(), mount, environment }.check(2)
     }
 
     #[test]
     fn plan_follows_from_its_own_steps() {
         checked(vec![step("a", 0, &[]), step("b", 1, &["a"])]).expect("plan");
+    }
+
+    #[test]
+    fn group_goes_on_without_as_many_servers_as_it_may_lose() {
+        let servers = (0..3).map(|node| (node, format!("n{node}.monitor"))).collect();
+        let groups = [ServerGroup { servers, losses_max: 1 }];
+        let ended = |steps: &[&str]| steps.iter().map(|&step| step.to_owned()).collect();
+        let goes_on =
+            |steps, lost: &[usize]| go_on(&groups, &ended(steps), &lost.iter().copied().collect());
+        assert!(goes_on(&["n0.monitor", "n1.mount"], &[]));
+        assert!(goes_on(&["n0.monitor"], &[0]));
+        assert!(!goes_on(&["n0.monitor", "n2.monitor"], &[]));
+        assert!(!goes_on(&["n0.monitor"], &[1]));
     }
 
     #[test]

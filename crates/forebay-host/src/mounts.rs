@@ -34,18 +34,19 @@ pub fn is_mount_point(path: &Path) -> Result<bool> {
 }
 
 /// Ends the connection of a FUSE mount to its daemon: all its operations fail with ENOTCONN, also those
-/// that wait already. Does nothing for other mounts, or where the kernel does not show connections.
-pub fn abort_fuse(path: &Path) -> Result<()> {
+/// that wait already. Does nothing for other mounts, or where the kernel does not show connections. True if it
+/// is a FUSE mount.
+pub fn abort_fuse(path: &Path) -> Result<bool> {
     let found = mounts()?.into_iter().find(|mount| mount.mount_point == path);
     let Some(mount) = found.filter(|mount| mount.fs_type.starts_with("fuse")) else {
-        return Ok(());
+        return Ok(false);
     };
     let number = mount.majmin.split_once(':').map_or("", |(_, minor)| minor);
     let abort = PathBuf::from(format!("/sys/fs/fuse/connections/{number}/abort"));
-    if files::status(&abort).is_err() {
-        return Ok(());
+    if files::status(&abort).is_ok() {
+        on(std::fs::write(&abort, "1"), "write", &abort)?;
     }
-    on(std::fs::write(&abort, "1"), "write", &abort)
+    Ok(true)
 }
 
 /// Detaches a FUSE mount of this user. A mount that is gone already is no error.

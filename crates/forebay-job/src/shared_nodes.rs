@@ -71,7 +71,8 @@ impl NodeOptions {
         }
     }
 
-    fn layout(&self) -> Layout {
+    /// How files are distributed: as the profile says.
+    pub fn layout(&self) -> Layout {
         let profile = self.profile.as_ref();
         let default = Layout::default();
         Layout {

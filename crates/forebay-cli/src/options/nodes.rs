@@ -64,14 +64,12 @@ impl NodeArguments {
         // Also without nodes: a wrong name on the command line is an error everywhere.
         let of_command = self.profile.as_deref().map(profiles::find).transpose()?;
         let Some(names) = self.names().map_err(CliError::new)? else {
-            if let Some(profile) = of_directive.filter(|_| !is_chosen) {
-                print_warning(&format!("profile={profile} has no effect on one node"));
-            }
-            if let Some(copies @ 2..) = redundancy {
-                print_warning(&format!("redundancy={copies} has no effect on one node"));
-            }
+            self.warn_on_one_node(asked);
             return Ok(None);
         };
+        if names.len() == 1 {
+            self.warn_on_one_node(asked);
+        }
         let profile = match of_directive {
             Some(name) if is_chosen => {
                 warn_of_setting(name);
@@ -85,6 +83,31 @@ impl NodeArguments {
             options.redundancy = copies;
         }
         Ok(Some(options))
+    }
+
+    /// Says what has no effect. A setting that is meant for jobs on several nodes is no surprise.
+    fn warn_on_one_node(&self, asked: Option<&JobDw>) {
+        let Some(asked) = asked else { return };
+        let mut without_effect = Vec::new();
+        for (key, value) in [("engine", &self.engine), ("engine-profile", &self.profile)] {
+            if let Some(value) = value.as_ref().filter(|_| in_effect::is_of_option(key)) {
+                without_effect.push(format!("--{key} {value}"));
+            }
+        }
+        if let Some(copies @ 2..) =
+            self.redundancy.filter(|_| in_effect::is_of_option("redundancy"))
+        {
+            without_effect.push(format!("--redundancy {copies}"));
+        }
+        if let Some(profile) = asked.profile.as_ref() {
+            without_effect.push(format!("profile={profile}"));
+        }
+        if let Some(copies @ 2..) = asked.redundancy {
+            without_effect.push(format!("redundancy={copies}"));
+        }
+        for option in without_effect {
+            print_warning(&format!("{option} has no effect on one node"));
+        }
     }
 
     /// The options for the nodes, or for this one as the only node.

@@ -7,12 +7,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use forebay_host::process::{Identity, command, run_captured};
-use forebay_host::{clock, files, filesystem, mounts};
+use forebay_host::{files, filesystem, mounts};
 use serde::{Deserialize, Serialize};
 
 use super::processes::{self, NodePlace, Process, end_of_log};
 use super::protocol::{EndedStep, NodeHealth};
-use crate::nodes_use::PRIVATE;
+use crate::nodes_use::{MOUNT, PRIVATE};
 use crate::steps::{EngineStep, Ready, Role, Stop};
 
 /// The time for a command that stops a step.
@@ -199,17 +199,30 @@ impl Node {
 
     /// Lets all operations on the mounts fail, also those that wait.
     pub(super) fn abort(&self) -> Result<(), String> {
+        let text = |error: forebay_host::Error| error.to_string();
         for at in self.mounts() {
-            mounts::abort_fuse(at).map_err(|error| error.to_string())?;
+            mounts::abort_fuse(at).map_err(text)?;
         }
-        Ok(())
+        if self.mounts().next().is_some() {
+            return Ok(());
+        }
+        // A command mounted it, and a link may show it.
+        let shown = self.place.directory.join(MOUNT);
+        let shown = files::read_link(&shown).unwrap_or(shown);
+        match mounts::abort_fuse(&shown).map_err(text)? {
+            true => Ok(()),
+            false => Err(format!(
+                "{} is no FUSE mount: operations that wait there are not ended",
+                shown.display()
+            )),
+        }
     }
 
     /// Ends all mounts and their processes; the steps that start them again.
     pub(super) fn end_mounts(&mut self) -> Result<Vec<EngineStep>, String> {
         let text = |error: forebay_host::Error| error.to_string();
         for at in self.mounts() {
-            mounts::abort_fuse(at).and_then(|()| mounts::detach_fuse(at)).map_err(text)?;
+            mounts::abort_fuse(at).and_then(|_| mounts::detach_fuse(at)).map_err(text)?;
         }
         let steps: Vec<_> =
             self.record.steps.iter().filter_map(|step| step.again.clone()).collect();
@@ -234,7 +247,7 @@ impl Node {
         for at in self.mounts() {
             // A mount that does not answer any more cannot be detached by fusermount.
             let detached = mounts::detach_fuse(at)
-                .or_else(|_| mounts::abort_fuse(at).and_then(|()| mounts::detach_fuse(at)));
+                .or_else(|_| mounts::abort_fuse(at).and_then(|_| mounts::detach_fuse(at)));
             left.extend(detached.err().map(|error| error.to_string()));
         }
         for step in self.record.steps.iter().rev() {
@@ -303,22 +316,5 @@ fn run_stop(directory: &Path, argv: &[String]) -> Result<(), String> {
         }
         Ok(None) => Err(format!("{} did not end within {} s", argv.join(" "), STOP_MAX.as_secs())),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Reads a file through a mount. Reports after `time_max` that the mount does not answer, although the
-/// thread that reads still waits then.
-pub(super) fn probe_mount(path: PathBuf, time_max: Duration) -> Option<String> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let started = forebay_host::threads::spawn(move || {
-        sender.send(files::read_bytes(&path).err().map(|error| error.to_string())).ok()
-    });
-    if let Err(error) = started {
-        return Some(error.to_string());
-    }
-    let began = clock::now();
-    match receiver.recv_timeout(time_max) {
-        Ok(error) => error,
-        Err(_) => Some(format!("it does not answer within {} s", began.elapsed().as_secs())),
     }
 }

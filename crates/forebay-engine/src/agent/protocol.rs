@@ -57,8 +57,8 @@ pub enum Request {
     Ping,
     /// Look whether the processes live and the mount answers.
     Health {
-        /// A file to read through the mount.
-        probe: Option<PathBuf>,
+        /// Files to write through the mount.
+        probes: Vec<PathBuf>,
     },
     /// Let all operations on the mounts fail, also those that wait.
     Abort,
@@ -67,8 +67,8 @@ pub enum Request {
     Task(Value),
     /// Mount the namespace again where the mount fails. No process of the job uses it.
     Remount {
-        /// A file to read through the mount.
-        probe: PathBuf,
+        /// Files to write through the mount.
+        probes: Vec<PathBuf>,
     },
     /// End the agent, and leave what it started running.
     Leave,

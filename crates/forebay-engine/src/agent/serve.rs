@@ -11,14 +11,13 @@ use forebay_host::{clock, process, system, threads};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::node::{Node, probe_mount};
+use super::node::Node;
+use super::probe::{Probe, answers};
 use super::processes::{NodePlace, Process, wait_until_ready};
 use super::protocol::{Answer, Envelope, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Request};
 use crate::host_facts::HostFacts;
 use crate::steps::EngineStep;
 
-/// The time for a mount to return a small file.
-const PROBE_MAX: Duration = Duration::from_secs(8);
 /// A task stops when nothing was heard for so long: `forebay run` sends pings while it waits, and gives the task to
 /// another node later than this.
 const TASK_SILENT_MAX: Duration = Duration::from_secs(10);
@@ -40,6 +39,7 @@ struct Agent {
     /// When the last message arrived; none after the end of the connection.
     heard: Arc<Mutex<Option<Instant>>>,
     task: TaskHandler,
+    probe: Probe,
 }
 
 /// Serves until standard input ends and nothing is left to stop, or until the connection is lost for
@@ -50,7 +50,8 @@ pub fn serve(task: TaskHandler) -> i32 {
         eprintln!("forebay: {error}");
         return 1;
     }
-    let agent = Agent { node: SharedNode::default(), heard: Arc::default(), task };
+    let agent =
+        Agent { node: SharedNode::default(), heard: Arc::default(), task, probe: Probe::default() };
     let (sender, lines) = mpsc::channel();
     let heard = Arc::clone(&agent.heard);
     let reader = threads::spawn(move || {
@@ -133,17 +134,17 @@ fn handle(line: &[u8], agent: &Agent) -> Option<Duration> {
             spawn(number, move || Ok(start(&step, &node, Node::resume)));
         }
         Request::Ping => answer(number, Answer::Done),
-        Request::Health { probe } => {
-            let node = Arc::clone(node);
+        Request::Health { probes } => {
+            let (node, probe) = (Arc::clone(node), agent.probe.clone());
             spawn(number, move || {
                 let mut health = with(&node, Node::health)?;
-                health.mount_error = probe.and_then(|probe| probe_mount(probe, PROBE_MAX));
+                health.mount_error = probe.look(probes);
                 Ok(Answer::Health(health))
             });
         }
-        Request::Remount { probe } => {
+        Request::Remount { probes } => {
             let node = Arc::clone(node);
-            spawn(number, move || Ok(remount(probe, &node)));
+            spawn(number, move || Ok(remount(probes, &node)));
         }
         Request::Claim { data, private, shown_at } => on_node(number, node, move |node| {
             node.claim(data, private, shown_at.as_deref()).map(|()| Answer::Done)
@@ -229,9 +230,9 @@ fn start(step: &EngineStep, node: &SharedNode, begin: Begin) -> Answer {
     }
 }
 
-/// Starts the mounts again if the file cannot be read through them.
-fn remount(probe: PathBuf, node: &SharedNode) -> Answer {
-    if probe_mount(probe, PROBE_MAX).is_none() {
+/// Starts the mounts again if the files cannot be written through them.
+fn remount(probes: Vec<PathBuf>, node: &SharedNode) -> Answer {
+    if answers(probes) {
         return Answer::Done;
     }
     let steps = match with(node, Node::end_mounts) {

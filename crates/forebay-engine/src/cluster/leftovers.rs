@@ -1,6 +1,7 @@
 //! What a job leaves on its nodes: lets it be read again, stops it and removes it, on all nodes at the same
 //! time. A node that does not answer is named, and delays the others by a short limit at most.
 
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use forebay_host::{files, threads};
 
 use super::nodes::{NodeFailure, Nodes, Reach, UNEXPECTED};
 use super::runner;
-use super::session::{CLAIM_MAX, PROBE};
+use super::session::{CLAIM_MAX, probe};
 use crate::agent::protocol::{Answer, Request};
 use crate::nodes_use::{NodesUse, Recovery};
-use crate::steps::Role;
+use crate::steps::{Role, go_on};
 
 /// The time for a node that answers to stop its steps, and to remove their data.
 const STOP_MAX: Duration = Duration::from_secs(180);
@@ -28,7 +29,8 @@ const LOST_S_MAX: u32 = 60;
 
 /// Mounts the namespace again where the mount does not answer; the failures.
 pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
-    let answers = nodes.all(&Request::Remount { probe: mount.join(PROBE) }, REMOUNT_MAX);
+    let request = Request::Remount { probes: vec![probe(mount, 0, 0)] };
+    let answers = nodes.all(&request, REMOUNT_MAX);
     answers.into_iter().filter_map(Result::err).map(described).collect()
 }
 
@@ -63,9 +65,10 @@ fn restore(
     messages: &dyn Messages,
 ) -> Result<(), String> {
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
-    let ended = ended_servers(nodes, survives_node)?;
-    let Some(recovery) = recovery.filter(|one| !ended.is_empty() && !one.survives_server) else {
-        let here = (0, Request::Remount { probe: used.mount().join(PROBE) });
+    let (ended, mut lost) = ended_servers(nodes, survives_node)?;
+    lost.extend(nodes.len()..used.nodes.len()); // they were not reached
+    let Some(recovery) = recovery.filter(|one| !go_on(&one.servers, &ended, &lost)) else {
+        let here = (0, Request::Remount { probes: vec![probe(&used.mount(), 0, 0)] });
         return match nodes.ask(vec![here], REMOUNT_MAX, &|| true).pop() {
             Some(Ok(Answer::Failed { message, .. }) | Err(message)) => {
                 Err(format!("cannot mount the namespace again: {message}"))
@@ -73,7 +76,11 @@ fn restore(
             _ => Ok(()),
         };
     };
-    let ended = ended.join(", ");
+    if let Some(node) = lost.iter().min() {
+        return Err(format!("{} needs node {} for that", used.engine, used.nodes[*node]));
+    }
+    let ended = ended.into_iter().collect::<BTreeSet<_>>();
+    let ended = ended.into_iter().collect::<Vec<_>>().join(", ");
     let plan = recovery.plan.map_err(|why| format!("{ended} ended: {why}"))?;
     messages
         .note(&format!("engine {}: {ended} ended; starting it again with its data", used.engine));
@@ -85,22 +92,25 @@ fn restore(
     started.map_err(|error| format!("cannot start {} again: {error}", used.engine))
 }
 
-/// The steps whose servers ended. With `survives_node` a node may have lost the job.
-fn ended_servers(nodes: &Arc<Nodes>, survives_node: bool) -> Result<Vec<String>, String> {
-    let answers = nodes.all(&Request::Health { probe: None }, CLAIM_MAX);
-    let mut ended = Vec::new();
-    for answer in answers {
+/// The steps whose servers ended, and with `survives_node` the nodes that lost the job.
+fn ended_servers(
+    nodes: &Arc<Nodes>,
+    survives_node: bool,
+) -> Result<(HashSet<String>, HashSet<usize>), String> {
+    let answers = nodes.all(&Request::Health { probes: Vec::new() }, CLAIM_MAX);
+    let (mut ended, mut lost) = (HashSet::new(), HashSet::new());
+    for (node, answer) in answers.into_iter().enumerate() {
         match answer {
             Ok(Answer::Health(health)) => {
                 let servers = health.ended.into_iter().filter(|step| step.role == Role::Server);
                 ended.extend(servers.map(|step| step.id));
             }
             Ok(_) => return Err(UNEXPECTED.to_owned()),
-            Err(failure) if survives_node => ended.push(described(failure)),
+            Err(_) if survives_node => drop(lost.insert(node)),
             Err(failure) => return Err(described(failure)),
         }
     }
-    Ok(ended)
+    Ok((ended, lost))
 }
 
 /// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.

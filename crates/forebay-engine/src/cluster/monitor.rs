@@ -1,4 +1,4 @@
-//! Watches the nodes of a job while it runs: processes alive, and a small file read through every mount.
+//! Watches the nodes of a job while it runs: processes alive, and small files written through every mount.
 //! Lets operations fail rather than wait for ever. Never ends the job.
 
 use std::collections::HashSet;
@@ -18,11 +18,11 @@ use super::requests::{RECONNECT_S_MAX, Reconnection, WhenLost};
 use crate::agent::GONE;
 use crate::agent::protocol::{Answer, NodeHealth, Request};
 use crate::engine::Promise;
-use crate::steps::Role;
+use crate::steps::{Role, ServerGroup, go_on};
 
 /// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// The time for a node to answer a look. Reading through its mount has 8 s of it.
+/// The time for a node to answer a look.
 const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// A store with less is full: servers of an engine end without room for their own files.
 const STORE_BYTES_MIN: u64 = 16 << 20;
@@ -41,6 +41,8 @@ pub struct Findings {
     pub failed: Option<String>,
     /// Whether the data ended with a server.
     pub are_data_lost: bool,
+    /// The servers that ended, by step.
+    pub ended: HashSet<String>,
     /// The nodes that were lost, by index.
     pub lost: HashSet<usize>,
 }
@@ -63,8 +65,9 @@ pub(super) struct Monitor {
     pub(super) engine: String,
     pub(super) nodes: Arc<Nodes>,
     pub(super) promise: Promise,
-    /// A small file in the namespace; none if there is no namespace over the nodes.
-    pub(super) probe: Option<PathBuf>,
+    pub(super) servers: Vec<ServerGroup>,
+    /// Small files in the namespace for each node; none if there is no namespace over the nodes.
+    pub(super) probes: Vec<Vec<PathBuf>>,
     pub(super) findings: Arc<Mutex<Findings>>,
     /// [`HANG_S_MAX`], unless tests need less.
     pub(super) hang_max: Duration,
@@ -83,9 +86,9 @@ struct Verdict {
     lost_server: bool,
 }
 
-/// Judges the health of a node. A process that ended is reported once.
+/// Judges the health of a node. A process that ended is reported once. `goes_on`: without all servers that ended.
 fn verdict(
-    survives_server: bool,
+    goes_on: bool,
     hang_max: Duration,
     state: &mut Watched,
     health: &NodeHealth,
@@ -94,7 +97,7 @@ fn verdict(
     let mut verdict = Verdict::default();
     for step in health.ended.iter().filter(|step| state.reported.insert(step.id.clone())) {
         let what = format!("{} ended: {}", step.id, step.how);
-        if step.role == Role::Server && !survives_server {
+        if step.role == Role::Server && !goes_on {
             verdict.failure.get_or_insert(what);
             verdict.lost_server = true;
         } else {
@@ -139,8 +142,8 @@ impl Monitor {
         let nodes = (0..self.nodes.len()).filter(|node| !lost.contains(node));
         let asked: Vec<_> = nodes.filter(is_connected).collect();
         let connections: Vec<_> = asked.iter().map(|node| self.nodes.connection(*node)).collect();
-        let request = Request::Health { probe: self.probe.clone() };
-        let requests = asked.iter().map(|node| (*node, request.clone())).collect();
+        let request = |node: &usize| Request::Health { probes: self.probes[*node].clone() };
+        let requests = asked.iter().map(|node| (*node, request(node))).collect();
         let go_on = || !self.is_ending.load(Ordering::Relaxed);
         let answers = self.nodes.ask_with(requests, WhenLost::Fail, ANSWER_MAX, &go_on);
         if !go_on() {
@@ -161,8 +164,9 @@ impl Monitor {
     }
 
     fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
-        let survives_server = self.promise.survives_server;
-        let verdict = verdict(survives_server, self.hang_max, state, health, clock::now());
+        let servers = health.ended.iter().filter(|step| step.role == Role::Server);
+        self.findings.lock().ended.extend(servers.map(|step| step.id.clone()));
+        let verdict = verdict(self.goes_on(), self.hang_max, state, health, clock::now());
         verdict.news.iter().for_each(|what| self.tell(node, what));
         let is_full = health.store_available_bytes < STORE_BYTES_MIN;
         if is_full && !std::mem::replace(&mut state.is_full, is_full) {
@@ -174,6 +178,11 @@ impl Monitor {
             self.findings.lock().are_data_lost |= are_lost;
             self.fail(node, &what);
         }
+    }
+
+    fn goes_on(&self) -> bool {
+        let findings = self.findings.lock();
+        go_on(&self.servers, &findings.ended, &findings.lost)
     }
 
     /// Starts another agent.
@@ -213,7 +222,7 @@ impl Monitor {
             Err(error) => {
                 let what = format!("the node is lost: {error}");
                 self.findings.lock().lost.insert(node);
-                if self.promise.survives_node {
+                if self.promise.survives_node && self.goes_on() {
                     self.tell(node, &what);
                 } else {
                     self.fail(node, &what);
@@ -261,8 +270,8 @@ mod tests {
     #[test]
     fn lost_server_ends_the_namespace_unless_a_copy_serves() {
         let now = clock::now();
-        let judge = |survives| {
-            verdict(survives, HANG_MAX, &mut Watched::default(), &ended(Role::Server), now)
+        let judge = |goes_on| {
+            verdict(goes_on, HANG_MAX, &mut Watched::default(), &ended(Role::Server), now)
         };
         assert_eq!(judge(false).failure.as_deref(), Some("n1.one ended: signal: 9"));
         assert_eq!(

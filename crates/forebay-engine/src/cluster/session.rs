@@ -33,8 +33,8 @@ pub(super) const CLAIM_MAX: Duration = Duration::from_secs(30);
 const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
 /// Data are not distributed evenly: a store has room for so many percent of its share.
 const SHARE_PERCENT: u64 = 125;
-/// The file that the monitor reads through each mount.
-pub(super) const PROBE: &str = ".forebay-health";
+/// The directory of the files that the nodes write through their mounts, to see whether the engine answers.
+pub(super) const PROBES: &str = ".forebay-probes";
 
 /// What a job needs from its nodes.
 pub struct SessionSpec<'a> {
@@ -138,7 +138,7 @@ impl Session {
         let nodes_use = nodes_use(spec, nodes, &settled);
         record(&nodes_use)?;
         let started = claim(spec, nodes, &settled)
-            .and_then(|()| write_recovery(spec, &settled, &nodes_use))
+            .and_then(|()| write_recovery(spec, &settled, &plan, &nodes_use))
             .and_then(|()| runner::carry_out(&plan, nodes, go_on))
             .and_then(|()| prepare_namespace(&plan.mount, spec, nodes));
         if let Err(error) = started {
@@ -154,7 +154,8 @@ impl Session {
             engine: spec.engine.name().to_owned(),
             nodes: Arc::clone(nodes),
             promise: promise.clone(),
-            probe: (!spec.namespaces.is_empty()).then(|| plan.mount.join(PROBE)),
+            servers: plan.servers,
+            probes: probes(spec, &plan.mount, nodes.len()),
             findings: Arc::clone(&findings),
             hang_max: Duration::from_secs(spec.hang_s_max.into()),
             is_ending: Arc::clone(&is_ending),
@@ -477,6 +478,7 @@ fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<()
 fn write_recovery(
     spec: &SessionSpec,
     settled: &Settled,
+    plan: &EnginePlan,
     nodes_use: &NodesUse,
 ) -> Result<(), Error> {
     if spec.namespaces.is_empty() {
@@ -485,7 +487,7 @@ fn write_recovery(
     let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory);
     let recovery = Recovery {
         plan: spec.engine.recover(&settled.request, &settled.facts),
-        survives_server: promise.survives_server,
+        servers: plan.servers.clone(),
         survives_node: promise.survives_node,
     };
     let path = nodes_use.recovery();
@@ -497,19 +499,34 @@ fn write_recovery(
 fn plan_of(spec: &SessionSpec, settled: &Settled) -> Result<EnginePlan, Error> {
     if spec.namespaces.is_empty() {
         let mount = settled.request.mount();
-        return Ok(EnginePlan { steps: Vec::new(), mount, environment: BTreeMap::new() });
+        let (steps, servers, environment) = (Vec::new(), Vec::new(), BTreeMap::new());
+        return Ok(EnginePlan { steps, servers, mount, environment });
     }
     let plan = spec.engine.plan(&settled.request, &settled.facts);
     plan.map_err(|message| Error::EngineRefuses { engine: spec.engine.name().to_owned(), message })
 }
 
-/// Makes the namespaces, and the file that the monitor reads. The private namespace is a link, which leads to
+/// The files that each node writes to see whether the engine answers.
+fn probes(spec: &SessionSpec, mount: &Path, nodes: usize) -> Vec<Vec<PathBuf>> {
+    if spec.namespaces.is_empty() {
+        return vec![Vec::new(); nodes];
+    }
+    (0..nodes)
+        .map(|node| (0..spec.engine.probes()).map(|number| probe(mount, node, number)).collect())
+        .collect()
+}
+
+pub(super) fn probe(mount: &Path, node: usize, number: usize) -> PathBuf {
+    mount.join(PROBES).join(format!("{node}.{number}"))
+}
+
+/// Makes the namespaces, and the directory of the probes. The private namespace is a link, which leads to
 /// the own directory on each node.
 fn prepare_namespace(mount: &Path, spec: &SessionSpec, nodes: &Nodes) -> Result<(), Error> {
     if spec.namespaces.is_empty() {
         return Ok(()); // each node has its private namespace
     }
-    drop(files::make_file(&mount.join(PROBE), 0o600)?);
+    files::make_directory(&mount.join(PROBES), 0o700)?;
     for namespace in &spec.namespaces {
         files::make_directory(&mount.join(namespace), 0o755)?;
     }

@@ -146,6 +146,7 @@ impl Engine for Command {
         planner.add_status(nodes, &values)?;
         Ok(EnginePlan {
             steps: planner.steps,
+            servers: Vec::new(),
             mount: request.mount(),
             environment: BTreeMap::new(),
         })
@@ -274,7 +275,7 @@ impl Planner<'_> {
             arguments.extend(words);
             let argv = shell(script, &arguments);
             let step = self.step(nodes, node, "status");
-            steps.push(EngineStep { argv, role: Role::Mount, ready: Ready::Started, ..step });
+            steps.push(EngineStep { argv, role: Role::Watch, ready: Ready::Started, ..step });
         }
         self.add(steps);
         Ok(())

@@ -50,6 +50,7 @@ impl Engine for Directory {
         };
         Ok(EnginePlan {
             steps: Vec::new(),
+            servers: Vec::new(),
             mount: request.data_directory(node),
             environment: BTreeMap::new(),
         })

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::settings;
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
-use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
+use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, ServerGroup, Stop};
 
 /// The name of the file system.
 const FILE_SYSTEM: &str = "job";
@@ -70,7 +70,27 @@ impl<'a> Cluster<'a> {
     }
 
     fn finish(self) -> EnginePlan {
-        EnginePlan { steps: self.steps, mount: self.request.mount(), environment: BTreeMap::new() }
+        EnginePlan {
+            servers: self.servers(),
+            steps: self.steps,
+            mount: self.request.mount(),
+            environment: BTreeMap::new(),
+        }
+    }
+
+    /// Which servers may be lost: all but one of the copies, a minority of the monitors, all but one of the metadata
+    /// servers.
+    fn servers(&self) -> Vec<ServerGroup> {
+        let group = |name: &str, count: usize, losses_max: usize| ServerGroup {
+            servers: (0..count).map(|node| (node, step_id(node, name))).collect(),
+            losses_max,
+        };
+        let (monitors, metadata_servers) = (self.monitors(), self.metadata_servers());
+        vec![
+            group("storage", self.nodes.len(), self.request.redundancy as usize - 1),
+            group("monitor", monitors, (monitors - 1) / 2),
+            group("metadata", metadata_servers, metadata_servers - 1),
+        ]
     }
 
     fn home(&self) -> PathBuf {
