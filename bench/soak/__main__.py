@@ -60,7 +60,7 @@ def points(_: float) -> int:
     files = [path for path in sorted(tests.rglob("test_*.py")) if looping.search(path.read_text())]
     print(f"points: {len(files)} files of tests, about ten minutes", flush=True)
     status = subprocess.run([sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}).returncode
-    words = ["cargo", "test", "--locked", "-p", "forebay-host", "--test", "closes"]
+    words = ["cargo", "test", "--locked", "-p", "forebay-host", "--test", "close_watch"]
     return int((status or subprocess.run(words, env=os.environ | {"SOAK_ROUNDS": "3000"}).returncode) != 0)
 
 

@@ -6,7 +6,9 @@
 //! for reads is <https://tracker.ceph.com/issues/65971>. POSIX allows `pthread_cond_wait` to return without a
 //! reason, and those who call it check what they wait for.
 //!
-//! Only the threads that serve requests look again: they have the name of the program, the others their own.
+//! Only the threads that serve requests look again: they have the name of the program, the others their own. The
+//! first thread mounts, and does not look again: a wait of it (`Client::fetch_fsmap`) takes each return for the answer,
+//! and ends the program if the answer is not there.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -42,13 +44,15 @@ pub unsafe extern "C" fn pthread_cond_wait(
     }
 }
 
-/// Whether this thread still has the name of the program, which threads inherit.
+/// Whether this thread is not the first, and still has the name of the program, which threads inherit.
 fn serves_requests() -> bool {
     static PROGRAM: OnceLock<[u8; NAME_BYTES]> = OnceLock::new();
     let known = SERVES_REQUESTS.get();
     known.unwrap_or_else(|| {
         let program = PROGRAM.get_or_init(name_of_program);
-        let serves = name_of_thread() == *program;
+        // SAFETY: these have no arguments.
+        let is_first = unsafe { libc::gettid() == libc::getpid() };
+        let serves = !is_first && name_of_thread() == *program;
         SERVES_REQUESTS.set(Some(serves));
         serves
     })

@@ -22,6 +22,7 @@ const END_MAX: Duration = Duration::from_secs(10);
 const KEEP_STATUS: &str = r#"file=$1; shift; "$@"; status=$?; echo $status >"$file"; exit $status"#;
 /// The part of a log that is reported.
 const LOG_LINES: usize = 12;
+const DUMP: &str = "--- begin dump of recent events ---";
 
 /// A node of a job. Its name is part of what marks its processes: nodes may share their process numbers.
 #[derive(Debug, Clone)]
@@ -116,7 +117,9 @@ fn status_in(file: &Path) -> Option<i32> {
 /// The last lines of the log of a step.
 pub(super) fn end_of_log(place: &NodePlace, step: &str) -> String {
     let text = files::read_lossy(&place.log_of(step)).unwrap_or_default();
-    let lines: Vec<_> = text.lines().collect();
+    // Ceph's programs write why they ended before a dump of their last events.
+    let end = text.find(DUMP).unwrap_or(text.len());
+    let lines: Vec<_> = text[..end].lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 
