@@ -7,6 +7,7 @@ import pytest
 
 from support.nodes import nodes
 from support.schemas import complaints
+from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
 
@@ -28,13 +29,17 @@ def stores(bed):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(4 * 3600 if EVERY_POINT else 600)
 def test_promises_are_checked_and_rates_are_measured(bed):
-    done = bed.run("n1", doctor(bed, "--json"), user="ada", seconds=300, check=False)
+    repetitions = 1000 if EVERY_POINT else 1
+    options = ["--json", "--repetitions", repetitions]
+    done = bed.run("n1", doctor(bed, *options), user="ada", seconds=300 + 12 * repetitions, check=False)
     found = json.loads(done.stdout)
     assert complaints("doctor-engine", found) == []
     wrong = {row["promise"]: row["broken"] for row in found["promises"] if row["is_wrong"]}
     assert done.returncode == int(wrong != {}), done.stderr
     assert (found["engine"], found["nodes"], found["left"]) == ("ceph", ["n1", "n2"], [])
+    assert found["repetitions"] == repetitions
     rows = {row["promise"]: row for row in found["promises"]}
     assert len(rows["coherence"]["kept"]) >= 40 and rows["coherence"]["broken"] == []
     assert rows["coherence"]["declared"] == "strict"

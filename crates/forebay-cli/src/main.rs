@@ -115,7 +115,7 @@ fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
     let checked = nodes.options_or_this_node().and_then(|options| {
         let of_profile = options.profile.as_ref().and_then(|profile| profile.store.clone());
         let store = machine.store.clone().or(of_profile).or_else(in_effect::store);
-        forebay_doctor::check_engine(&options, store, machine.json)
+        forebay_doctor::check_engine(&options, store, machine.repetitions, machine.json)
     });
     checked.unwrap_or_else(|error| error.print_with_json(machine.json, None))
 }

@@ -27,8 +27,6 @@ use serde::Serialize;
 const NAME: &str = "forebay doctor";
 /// The namespace in which the checks run.
 const NAMESPACE: &str = "striped";
-/// Repetitions of each check. A test of an engine needs a thousand.
-const REPETITIONS: u64 = 1;
 /// Exit code if a promise is broken or something is left.
 const BROKEN: i32 = 1;
 /// Exit code after Ctrl-C.
@@ -94,12 +92,13 @@ pub struct EngineFound {
 pub fn check_engine(
     options: &NodeOptions,
     store: Option<PathBuf>,
+    repetitions: u64,
     json: bool,
 ) -> Result<i32, CliError> {
     let events = SignalGuard::listen()?.watch(None)?;
     let stops = events.stops();
     let go_on = || stops.count() == 0;
-    let found = examine(options, store, &go_on)?;
+    let found = examine(options, store, repetitions, &go_on)?;
     let is_good = found.left.is_empty() && !found.promises.iter().any(|row| row.is_wrong);
     found.left.iter().for_each(|left| print_warning(&format!("left: {left}")));
     if !go_on() {
@@ -112,11 +111,12 @@ pub fn check_engine(
 fn examine(
     options: &NodeOptions,
     store: Option<PathBuf>,
+    repetitions: u64,
     go_on: &dyn Fn() -> bool,
 ) -> Result<EngineFound, CliError> {
     let engine = options.engine().map_err(CliError::of_job)?;
     let trace = Trace::make()?;
-    let found = examine_recorded(options, engine.as_ref(), store, &trace, go_on);
+    let found = examine_recorded(options, engine.as_ref(), store, repetitions, &trace, go_on);
     // What is left has been named, and the record finds it.
     if found.as_ref().is_ok_and(|found| found.left.is_empty()) || !trace.has_nodes() {
         trace.remove()?;
@@ -167,6 +167,7 @@ fn examine_recorded(
     options: &NodeOptions,
     engine: &dyn Engine,
     store: Option<PathBuf>,
+    repetitions: u64,
     trace: &Trace,
     go_on: &dyn Fn() -> bool,
 ) -> Result<EngineFound, CliError> {
@@ -185,7 +186,7 @@ fn examine_recorded(
     })?;
     let start_s = began.elapsed().as_secs_f64();
     let promise = session.promise().clone();
-    let checked = check(options, &session, go_on);
+    let checked = check(options, &session, repetitions, go_on);
     session.take_messages().iter().for_each(|message| print_warning(message));
     print_status("taking it down");
     let began = clock::now();
@@ -196,7 +197,7 @@ fn examine_recorded(
         nodes: options.names.clone(),
         start_s,
         stop_s: began.elapsed().as_secs_f64(),
-        repetitions: REPETITIONS,
+        repetitions,
         promises: rows(&promise, &promises),
         rates,
         left,
@@ -231,14 +232,14 @@ fn spec<'a>(
 fn check(
     options: &NodeOptions,
     session: &Session,
+    repetitions: u64,
     go_on: &dyn Fn() -> bool,
 ) -> Result<(Vec<CheckResult>, Option<EngineRates>), CliError> {
     let mut nodes = workers(options)?;
     let directory = session.mount().join(NAMESPACE);
     let directory = directory.as_os_str().as_bytes();
-    let asked =
-        conformance::Options { repetitions: REPETITIONS, ..conformance::Options::default() };
-    print_status(&format!("checking; each check runs {}", counted(REPETITIONS, "time")));
+    let asked = conformance::Options { repetitions, ..conformance::Options::default() };
+    print_status(&format!("checking; each check runs {}", counted(repetitions, "time")));
     let mut seen = |result: &CheckResult| {
         if !result.is_good() {
             print_status(&result.to_string());

@@ -29,6 +29,9 @@ pub struct DoctorArguments {
     /// Store to check [default: the store that a job would use]
     #[arg(long, value_name = "STORE")]
     pub store: Option<PathBuf>,
+    /// With an engine: run each check so many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub repetitions: u64,
     /// Print the findings as a JSON list
     #[arg(long)]
     pub json: bool,
