@@ -60,8 +60,12 @@ drain = [\"*.nc:rate=500MB/s\", \"restart.*\"]
   regular file. The message names the line and the remedy.
 * Forebay looks for the project file only in the directory of the script, never in directories above. `run`, `compare` and
   `tune` read it.
-* A project file cannot choose where Forebay writes. No file can set a command: `--on-close` and `--check` are options only.
+* A project file cannot choose where Forebay writes, and cannot set a command. In the site file and the user file, `launcher`
+  can be a command, and `engine-profile` can name a profile with commands. `--on-close` and `--check` are options only.
 * `forebay clean` and `forebay stage retry` use the values of the job or staging, not those of the files.
+
+`engine` and `engine-profile` exclude each other. If two places set them, Forebay uses that of the later place alone. If one place
+sets both, Forebay refuses it.
 
 Options without a value take one: `--trace=false` overrides `trace = true`, and `--pfs-model none` overrides a
 model.

@@ -120,6 +120,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "engine-profile",
         allowed: "a name of a profile, or an absolute path of a profile's file",
+        default: "profile= of #DW jobdw, else none",
         about: "Named engine with options, in place of engine",
         is_name: |text| !text.contains('/'),
         ..PATH
@@ -143,7 +144,7 @@ pub const SETTINGS: &[Setting] = &[
         key: "redundancy",
         kind: Kind::Number,
         allowed: "1 or 2",
-        default: "1",
+        default: "redundancy= of #DW jobdw, else that of the profile, else 1",
         about: "Copies of the data on different nodes",
         check: copies,
         ..JOB
