@@ -29,7 +29,7 @@ use crate::run::RunArguments;
 use crate::stage::StageArguments;
 use crate::status::StatusArguments;
 
-/// A burst buffer for unmodified MPI jobs.
+/// A burst buffer and I/O tuner for unmodified MPI jobs.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, arg_required_else_help = true)]
 pub struct Arguments {
@@ -80,8 +80,10 @@ pub enum Verb {
         forebay stage retry 1763761234567"
     )]
     Stage(StageArguments),
-    /// Bundle the distributed file system that jobs of several nodes use
-    #[command(after_help = "Example:\n  forebay engine bundle --output /scratch/me/ceph.tar.gz")]
+    /// List the file systems that jobs on several nodes can use, or bundle one
+    #[command(
+        after_help = "Example:\n  forebay engine list\n  forebay engine bundle --output /scratch/me/ceph.tar.gz"
+    )]
     Engine(EngineArguments),
     /// Stage out what other nodes of jobs still hold, through srun
     #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7")]

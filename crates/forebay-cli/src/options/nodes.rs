@@ -25,7 +25,7 @@ pub struct NodeArguments {
     /// Engine of the namespace over all nodes [default: the first that keeps the request]
     #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
-    /// Named engine with options: a name from docs/reference/profiles.md, or a file [default: profile= of #DW jobdw]
+    /// Named engine with options: a name that forebay engine list shows, or a file [default: profile= of #DW jobdw]
     #[arg(
         long = "engine-profile",
         alias = "profile",
