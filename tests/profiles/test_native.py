@@ -210,4 +210,4 @@ def test_processes_beyond_the_first_are_counted(tmp_path):
     (directory / "process-1700000000003-7.json").write_text(json.dumps(process))
     (directory / "processes").write_bytes(b"." * 90)
     notes = record_reader.read_record(directory).notes
-    assert notes == ["90 processes without MPI did I/O worth telling; 1 of them are in the record."]
+    assert notes == ["90 processes without MPI did enough I/O for a record; 1 of them are in the record."]

@@ -14,7 +14,7 @@ from forebay import quantities
 def test_run_of_zero_length_has_a_page(wall_s):
     text = html(profile_of(file_of("/scratch/a"), wall_s=wall_s))
     assert "The source tells no run time" in text
-    assert "How long its I/O took is not told" in text
+    assert "The source does not say how long its I/O took" in text
 
 
 def test_job_without_programs_has_a_page():

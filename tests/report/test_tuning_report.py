@@ -192,7 +192,7 @@ def test_slower_storage_is_reported(tmp_path):
     (sentence,) = sentences.verdicts(told)
     assert "takes 1.2 s in place of 1 s: 0.83 times as fast" in sentence
     assert "its I/O is 1.67 times as fast (1.50 to 1.80, 3 pairs, 95 %)" in sentence
-    assert "What the whole job gains is not told from noise." in sentence
+    assert "A gain in the run time of the whole job is not proven." in sentence
     assert told.paid_after_runs(told.places[0]) is None
     assert "never: it gains nothing" in [cell.text for row in tables.cost(told).rows for cell in row]
 

@@ -97,7 +97,7 @@ def test_tune_dry_run_shows_settings_with_reasons_and_keeps_its_run(tuned):
     tuned.app()
     said = tuned.tunes(*EMULATED, "--dry-run")
     assert "out:romio_cb_write" in said and "Tried first:" in said and "Not tried:" in said
-    assert "…" not in said and "rank(s), lies on 1 of 8 storage target(s)" in said
+    assert "…" not in said and "rank(s), is on 1 of 8 storage target(s)" in said
     assert tuned.phases() == ["default"]
     assert not tuned.tuned.exists()
     tuned.tunes("--budget", "2")

@@ -2,7 +2,7 @@
 
 
 class ForebayError(ValueError):
-    """Told as `error: message`, with `hint: hint` on a line of its own. `hint` says what to do."""
+    """Printed as `error: message`, with `hint: hint` on a line of its own. `hint` says what to do."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -62,7 +62,7 @@ def count(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A fraction as a percentage; what is there but below one per cent is not told as nothing."""
+    """A fraction as a percentage; less than one per cent is shown as such, not as zero."""
     if value is None:
         return UNKNOWN
     percent = 100 * value

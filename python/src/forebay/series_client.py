@@ -20,7 +20,7 @@ from forebay.errors import ForebayError
 
 #: So often it is looked whether a series has ended, and whether another signal came to be handed on.
 WAIT_S = 0.2
-#: Of what a series said on its standard error, so many lines are told when it ends unasked.
+#: So many lines of a series' standard error are in the message when it ends by itself.
 LINES_TOLD_MAX = 5
 #: A killed tuner's series is waited for so long: it ends its job, and removes what it made.
 ENDING_S_MAX = 60.0

@@ -191,7 +191,7 @@ class Watch:
 
     def _say(self, line: bytes) -> None:
         assert self._process is not None and self._process.stdin is not None
-        # It may have ended, and what it was to be told is of no interest any more; the account tells.
+        # It may have ended, and then it needs no message; its account has the result.
         with self._speaking, contextlib.suppress(BrokenPipeError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()

@@ -28,7 +28,7 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     """What is worth telling, by what is at stake; nothing where nothing is wrong.
 
     `seconds` of a finding is the time at stake: that of the slowest rank in what the finding is about, an
-    upper bound of what can be gained. Findings of one kind about files of one pattern are told once.
+    upper bound of what can be gained. Findings of one kind about files of one pattern appear once.
     """
     view = JobView(profile, machine)
     drafts = [draft for rule in JOB_RULES for draft in rule(view)]

@@ -10,7 +10,7 @@ from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import Machine, read_machine
 from forebay.profiles.model import Profile
 
-#: So many jobs can be told apart by a letter, and stand side by side.
+#: So many jobs have a letter each and fit side by side.
 JOBS_MAX = 6
 #: The file of a tuning in its directory, and how it begins.
 STUDY_NAME = "study.jsonl"
@@ -21,12 +21,12 @@ STUDY_BEGINS = b'{"forebay_tune"'
     "report",
     epilog="""\b
 Examples:
-  forebay report                              the last run; its page goes into its record
+  forebay report                              the last run; the page goes into its record
   forebay report 4711 --html wrf.html         the job with this id, as a page
   forebay report old.darshan new.darshan      how two runs differ
   forebay report a b --pdf both.pdf           the same, side by side on paper
-  forebay report wrf.tune                     what came of `forebay tune wrf.sh`
-  forebay report --machine lustre.toml 4711   with the share of what the storage can do""",
+  forebay report wrf.tune                     the results of `forebay tune wrf.sh`
+  forebay report --machine lustre.toml 4711   compared with the peak of the storage""",
 )
 @click.argument("sources_", nargs=-1, metavar="[LOG|JOBID|DIR|STUDY]...")
 @click.option(
@@ -36,17 +36,17 @@ Examples:
     "--pdf", type=click.Path(path_type=Path, dir_okay=False), help="Write the whole report as a PDF."
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print one object with all figures in place of the summary."
+    "--json", "as_json", is_flag=True, help="Print all figures as one JSON object, not the summary."
 )
 @click.option(
     "--machine",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Machine file: what the storage can do.",
+    help="Compare with the peak of the storage that this machine file describes.",
 )
 @click.option(
     "--advice/--no-advice",
     default=True,
-    help="With findings and what to do about them (default), or without.",
+    help="Show findings and remedies, or leave them out. [--advice]",
 )
 def command(
     sources_: tuple[str, ...],
@@ -56,15 +56,15 @@ def command(
     machine: Path | None,
     advice: bool,
 ) -> None:
-    """Tell where the I/O time of a job went, and what to do about it.
+    """Show where the I/O time of a job went, and what to do about it.
 
-    Without an argument, or with `last`: the last run. JOBID is an id, or at least 3 digits of its
-    beginning or end. With one: that log, job or record. With two or more: how they differ.
-    What is read: Forebay's records, Darshan logs, files of FOREBAY_MPI_STATS, text with the boxes of
-    MPICH_MPIIO_STATS. With the study of `forebay tune` (JOB.tune, or its study.jsonl): what came of it.
+    Without an argument, or with `last`, it reports the last run. JOBID is an id, or at least 3 digits of its
+    beginning or end. With two or more arguments, it shows how these jobs differ.
+    It reads Forebay's records, Darshan logs, files of FOREBAY_MPI_STATS, and text with the boxes of
+    MPICH_MPIIO_STATS. For a study of `forebay tune` (JOB.tune, or its study.jsonl), it shows the results.
 
-    A summary goes to the terminal. The page of a record or of a study is written into it as report.html; any
-    other page only where --html says.
+    It prints a summary to the terminal. It writes the page of a record or of a study into it as report.html.
+    For other sources it writes a page only with --html.
     """
     if len(sources_) > JOBS_MAX:
         raise ProfileError(
@@ -82,7 +82,7 @@ def command(
 
 
 def _is_study(source: str) -> bool:
-    """Told by name and content: a study is a directory, and the file in it says what it is."""
+    """Decides by name and content: a study is a directory, and the file in it says what it is."""
     path = Path(source) / STUDY_NAME if os.path.isdir(source) else Path(source)
     if path.name != STUDY_NAME or not path.is_file() or not os.access(path, os.R_OK):
         return False

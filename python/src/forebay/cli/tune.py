@@ -45,9 +45,9 @@ Examples:
   forebay tune --dry-run job.sh                  what would be tried, and why: one run of the job
   forebay tune --budget 20 --budget 30min job.sh at most 20 runs, at most half an hour
   forebay tune --replay job.sh                   search on the recorded I/O, without the computation
-  forebay tune --trials 10 job.sh                ten runs more on the study that is there
-  forebay tune --submit slurm --budget 2h job.sh the tuner as one job, all runs in its nodes
-  forebay report job.tune                        the report once more""",
+  forebay tune --trials 10 job.sh                continue an existing study with ten more runs
+  forebay tune --submit slurm --budget 2h job.sh submit the tuner as one job; all runs use its nodes
+  forebay report job.tune                        show the report again""",
 )
 @click.argument("script", type=click.Path(path_type=Path, dir_okay=False))
 @click.argument("arguments", nargs=-1, metavar="[-- ARG...]")
@@ -56,44 +56,70 @@ Examples:
     "budgets",
     multiple=True,
     metavar="TEXT",
-    help="20 (runs), 30min, 2h, 1.5nh (node-hours): a hard limit of the whole study; may be repeated. [30]",
+    help="Limit of the whole study: 20 (runs), 30min, 2h or 1.5nh (node-hours). May be repeated. [30]",
 )
 @click.option(
-    "--trials", type=click.IntRange(min=1), metavar="N", help="N more runs on the study that is there."
+    "--trials", type=click.IntRange(min=1), metavar="N", help="Continue an existing study with N more runs."
 )
-@click.option("--study", type=click.Path(path_type=Path, file_okay=False), help="The study. [JOB.tune]")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="[JOB.tuned.sh]")
-@click.option("--overwrite", is_flag=True, help="Replace a file of that name that somebody else wrote.")
-@click.option("--on", "on", type=click.Choice([*PLACES, "both"]), help="[both, if the script has #DW lines]")
-@click.option("--strategy", type=click.Choice(STRATEGIES), help="How settings are proposed. [tpe]")
+@click.option(
+    "--study", type=click.Path(path_type=Path, file_okay=False), help="Directory of the study. [JOB.tune]"
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), help="The tuned script. [JOB.tuned.sh]"
+)
+@click.option("--overwrite", is_flag=True, help="Replace an output file that the tuner did not write.")
+@click.option(
+    "--on",
+    "on",
+    type=click.Choice([*PLACES, "both"]),
+    help="Where to tune. [both, if the script has #DW lines]",
+)
+@click.option("--strategy", type=click.Choice(STRATEGIES), help="How the search proposes settings. [tpe]")
 @click.option(
     "--objective",
     type=click.Choice(["io", "job"]),
-    help="What is compared: I/O time of the slowest rank, or the job's run time. [io]",
+    help="Time to reduce: I/O time of the slowest rank, or the job's run time. [io]",
 )
 @click.option(
-    "--check", metavar="COMMAND", help="Run after each run: exit status 0 says its output is right."
+    "--check",
+    metavar="COMMAND",
+    help="Command that checks the output after each run. Status 0 means that it is right.",
 )
-@click.option("--exclude", multiple=True, metavar="PATTERN", help="Files that the runs do without.")
-@click.option("--replay", is_flag=True, default=None, help="Search on the recorded I/O, confirm on the job.")
 @click.option(
-    "--think", type=click.FloatRange(0, 1), metavar="SHARE", help="Of computation to wait in a replay. [0]"
+    "--exclude",
+    multiple=True,
+    metavar="PATTERN",
+    help="Do not copy matching files into the directories of the runs.",
+)
+@click.option(
+    "--replay",
+    is_flag=True,
+    default=None,
+    help="Search by repeating the recorded I/O, then confirm with the job.",
+)
+@click.option(
+    "--think",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    help="Share of the computation time that a replay waits. [0]",
 )
 @click.option(
     "--trace",
     "traces",
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
-    help="With --replay: this trace of the job, one for each MPI program, not one of the default run.",
+    help="With --replay: use this trace, not one of the default run. Once for each MPI program of the job.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Of the search. [drawn, and kept in the study]")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the search. [random, kept in the study]")
 @click.option(
     "--time-factor",
     type=click.FloatRange(min=1),
     metavar="F",
-    help="A trial is ended after F times the default's time. [5]",
+    help="End a trial after F times the default's time. [5]",
 )
-@click.option("--dry-run", is_flag=True, help="Show what can be set, for which files, and why.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show which settings the search would try, for which files, and why."
+)
 @click.option("--submit", "submit_to", type=click.Choice(SUBMITTED_TO), help="Submit the tuner as one job.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object with all figures.")
 @click.option("--store", envvar="FOREBAY_STORE", metavar="STORE", help="As for forebay run.")
@@ -104,12 +130,12 @@ Examples:
 @click.option("--pfs-model", envvar="FOREBAY_PFS_MODEL", metavar="NAME", help="As for forebay run.")
 @click.option("--pfs-root", multiple=True, metavar="DIR", help="As for forebay run.")
 def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
-    """Run a job with other settings of its I/O, and write a script with those that are shown to be better.
+    """Find faster I/O settings for a job, and write a script with them.
 
-    SCRIPT is run as it is, in a copy of its directory; then with settings of MPI-IO, PnetCDF, HDF5 and
-    Lustre that can matter for its files, one run after the other in one allocation. At the end the best and
-    the default run in turn, and only a setting that is better there goes into JOB.tuned.sh. What was
-    measured is kept in JOB.tune; a tuning that was interrupted goes on when it is started again.
+    The tuner runs SCRIPT in a copy of its directory: first as it is, then with settings of MPI-IO, PnetCDF,
+    HDF5 and Lustre that can matter for its files, one run after the other in one allocation. At the end it
+    runs the best settings and the default in turn. Only settings that are faster there go into JOB.tuned.sh.
+    JOB.tune keeps all measurements. The same command resumes an interrupted study.
     """
     if options["traces"] and not options["replay"]:
         raise TuneError("--trace names what --replay issues", "give --replay as well")

@@ -32,13 +32,15 @@ Examples:
   forebay why ada.darshan   a Darshan log""",
 )
 @click.argument("job", required=False, metavar="[JOBID|RECORD]")
-@click.option("--json", "as_json", is_flag=True, help="One object: job, state, paragraph, next_step, notes.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one object: job, state, paragraph, next_step, notes."
+)
 def command(job: str | None, as_json: bool) -> None:
-    """Say in one paragraph what a run waited for, or why it failed, and the next step.
+    """Explain in one paragraph why a run was slow or failed, and name the next step.
 
-    Without JOBID, or with `last`, the last run that was recorded. JOBID is an id, or at least 3 digits
-    of its beginning or end. RECORD is a record, a Darshan log, or whatever else
-    `forebay report` reads. A job that still runs will do.
+    Without JOBID, or with `last`, it explains the last recorded run. JOBID is an id, or at least 3 digits of
+    its beginning or end. RECORD is a record, a Darshan log, or another source that `forebay report` reads.
+    The job may still be running.
     """
     state = records.state_directory(os.environ)
     (profile,) = sources.open_profiles([] if job is None else [job], state)

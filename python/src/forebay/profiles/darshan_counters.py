@@ -92,7 +92,7 @@ def _plus(count: int | None, more: int | None) -> int | None:
 
 def _posix(file: File, layer: Layer) -> Counters:
     known: Counters = {"OPENS": layer.opens, "SEEKS": layer.seeks, "STATS": layer.stats}
-    # Which of the two calls synced is not told.
+    # Which of the two calls synced is unknown.
     known |= {"FSYNCS": layer.syncs, "FDSYNCS": None if layer.syncs is None else 0}
     known |= {"FILE_NOT_ALIGNED": layer.not_aligned, "FILE_ALIGNMENT": layer.alignment_bytes}
     for traffic, verb, past in _ways(layer):
@@ -103,7 +103,7 @@ def _posix(file: File, layer: Layer) -> Counters:
         known |= _sizes(traffic, f"SIZE_{verb}")
     known |= _common_sizes(layer)
     if file.collective is not None and "MPI-IO" in file.layers:
-        # To Darshan a read is a read, whatever made it necessary; its size class is not told.
+        # To Darshan a read is a read, whatever made it necessary; its size class is unknown.
         known["READS"] = _plus(layer.read.calls, file.collective.rmw_calls)
         known["BYTES_READ"] = _plus(layer.read.bytes, file.collective.rmw_bytes)
     return known

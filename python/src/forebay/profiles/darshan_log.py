@@ -217,7 +217,7 @@ def _sieving(layers: dict[LayerName, Layer]) -> Collective | None:
 
 
 def _extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme | None, Extreme | None]:
-    """Fastest and slowest rank, by the time in all calls: as told, or of the records of the ranks."""
+    """Fastest and slowest rank, by the time in all calls: from the shared record, or from the others."""
     if len(records) == 1:
         rank, counters = records[0]
         is_told = counters[f"{prefix}_F_SLOWEST_RANK_TIME"] and counters[f"{prefix}_SLOWEST_RANK"] >= 0
@@ -281,7 +281,7 @@ class _Joined:
 
 def _traffic(joined: _Joined, verb: str, past: str, calls: list[str]) -> Traffic:
     """`verb` is READ or WRITE, `past` READ or WRITTEN, `calls` the counters that together are all calls."""
-    # MPI-IO has no such counter, and 0 is also what is told of a file without a byte moved.
+    # MPI-IO has no such counter, and 0 also stands for a file without a byte moved.
     ends = joined.each(f"MAX_BYTE_{past}") if joined.prefix != "MPIIO" else []
     return Traffic(
         end_bytes=max(ends) + 1 if any(end > 0 for end in ends) else None,
@@ -353,7 +353,7 @@ def _stdio(joined: _Joined) -> Layer:
 
 
 def _share_common_sizes(joined: _Joined, read: Traffic, write: Traffic) -> None:
-    """Darshan counts common sizes of reads and writes together: told where only one had such sizes."""
+    """Darshan counts common sizes of reads and writes together: known only if one of both had such sizes."""
     if read.sizes is None or write.sizes is None:
         return
     counts: dict[int, int] = defaultdict(int)

@@ -22,7 +22,7 @@ from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import File, Heat, Hints, Job, LayerName, Program
 
-#: What the package does not declare: the writing half of the library, the record of a name as it lies in the
+#: What the package does not declare: the writing half of the library, the record of a name as it is in the
 #: log, and uthash's handle, of whose members only the next one of the list is looked at.
 DECLARATIONS = """
     struct UT_hash_handle { void *table, *before, *next, *chained[2], *key; unsigned length, hash; };

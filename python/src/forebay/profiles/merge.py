@@ -1,4 +1,4 @@
-"""Several accounts of one file as one: blocks of a file that was opened again, layers told separately."""
+"""Several accounts of one file as one: blocks of a file that was opened again, layers kept apart."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
     """Bytes over the time of the slowest rank: Darshan's `agg_perf_by_slowest`.
 
     That time is the slowest rank's over the files it alone opened, and, added to it, for each shared file
-    that of the file's slowest rank; no more than any rank spent in I/O, where that is told. None if no byte
+    that of the file's slowest rank; no more than any rank spent in I/O, where that is known. None if no byte
     was moved or no time is known.
     """
     found = list(layers_of([program], layer))
@@ -206,7 +206,7 @@ class Parts(msgspec.Struct, kw_only=True):
     def add(
         self, way: Literal["read", "write"], calls_s: float, data_s: float | None, locks_s: float
     ) -> None:
-        """Adds calls of one direction: what is neither data nor locks is exchange; data None: not told."""
+        """Adds calls of one direction: what is neither data nor locks is exchange; data None: unknown."""
         moving_s = calls_s if data_s is None else min(calls_s, data_s)
         locks_s = min(locks_s, calls_s - moving_s)
         setattr(self, way, getattr(self, way) + moving_s)

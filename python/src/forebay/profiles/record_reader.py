@@ -70,7 +70,7 @@ def _processes_left_out(directory: Path) -> Iterator[str]:
     counted, told = directory / "processes", len(list(directory.glob("process-*.json")))
     number = counted.stat().st_size if counted.is_file() else 0
     if number > told:
-        yield f"{number} processes without MPI did I/O worth telling; {told} of them are in the record."
+        yield f"{number} processes without MPI did enough I/O for a record; {told} of them are in the record."
 
 
 def read_file(path: Path) -> Profile:

@@ -1,4 +1,4 @@
-"""Which reader for which source: what a user may name as a profile, told by content, never by name."""
+"""Which reader for which source: what a user may name as a profile, recognised by content, never by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two or more jobs differ: what was changed, what came of it, which counters moved."""
+"""How two or more jobs differ: what was changed, its effect, which counters moved."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from forebay.report.assembly import LABELS
 from forebay.report.document import Cell, Column, Table, told
 from forebay.report.sections import hints, job
 
-#: Run times nearer to each other than this are told as no difference: one run each proves no more.
+#: Run times nearer to each other than this count as equal: one run each proves no more.
 DIFFERENCE_MIN = 0.05
 COUNTERS_MAX = 24
 #: Counters that differ by less are counted, not listed.
 LISTED_RATIO_MIN = 1.02
 
-#: Variables that Forebay sets anew for each job: no difference that anybody made.
+#: Variables that Forebay sets for each job: a user did not change them.
 OF_EACH_JOB = frozenset({"FOREBAY_PFS_STATE", "FOREBAY_PROFILE"})
 
 

@@ -1,4 +1,4 @@
-"""The summary in the terminal: at most `LINES_MAX` lines, and nothing told by colour alone."""
+"""The summary in the terminal: at most `LINES_MAX` lines, and no meaning by colour alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COUNTERS_MAX = 10
 BAR_CELLS = 48
 BAR_NAME = "slowest rank  "
 LEVELS = {"problem": ("!", "red"), "chance": ("+", "green"), "note": ("-", "none")}
-#: A letter for each part of a bar: it is told apart without colour.
+#: A letter for each part of a bar: readers need no colour.
 LETTERS = {"write": "W", "read": "R", "waiting": "x", "metadata": "M", "sync": "S", "still": "."}
 STYLES = {
     "write": "red",

@@ -41,7 +41,7 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     share = metrics.io_share(profile)
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:
-        return "How long its I/O took is not told by the source."
+        return "The source does not say how long its I/O took."
     if whole < IO_SHARE_MIN and is_held_back:
         return f"I/O took {quantities.percent(whole)} of the run time."
     if whole < IO_SHARE_MIN:

@@ -35,7 +35,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # PATTERN:SETTING, or SETTING alone for the whole job
     setting: str  # which file of tune/settings it comes from: cb_nodes, striping ...
     pattern: str | None  # as in MPICH_MPIIO_HINTS; None: the whole job
-    values: tuple[str, ...]  # beside the default; if `ordered`, ascending, and neighbours behave alike
+    values: tuple[str, ...]  # without the default; if `ordered`, ascending, and neighbours behave alike
     ordered: bool
     default: str | None  # what the default run had in force, if known, for the reader
     reason: str  # why it may matter here, with the counter it rests on

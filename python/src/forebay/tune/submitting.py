@@ -35,7 +35,7 @@ COMMANDS: dict[str, str | None] = {
     "flux": "flux",
     "local": None,
 }
-#: Beside the runs, for the tuner's own start and its report.
+#: In addition to the runs, for the tuner's own start and its report.
 MARGIN_S = 300
 #: A job may begin elsewhere, PBS's in the user's home, and PSI/J loses a directory with blanks.
 _IN_DIRECTORY = ["/bin/sh", "-c", 'cd "$0" && exec "$@"']
@@ -62,7 +62,7 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None  # the scheduler's; None: only rendered
     script: str | None  # None: this executor has none
     notes: tuple[str, ...]  # for the user: what is asked for, what is left out
-    output: Path  # what the tuner prints there; beside it, .err
+    output: Path  # what the tuner prints there; next to it, .err
     exit_code: int | None = None  # of an executor that was waited for: local
 
 

@@ -137,7 +137,7 @@ class Preview(msgspec.Struct, frozen=True):
     """What the default run alone tells of a place."""
 
     place: Place
-    verdict: Verdict | None  # it can be told already, without a search
+    verdict: Verdict | None  # it is known already, without a search
     plan: Plan | None
 
 

@@ -12,7 +12,7 @@ WIDTH_PX = 440
 
 
 class Series(NamedTuple):
-    """Bars of one ink, one for each name on the axis; None: not told."""
+    """Bars of one ink, one for each name on the axis; None: unknown."""
 
     ink: str
     name: str

@@ -9,7 +9,7 @@ from forebay.advice.diagnosis import problems
 from forebay.profiles.model import Allocation, Job, Profile, Program, Staging
 from forebay.report.document import Cell, Column, Section, Table, told
 
-#: Letters of a program's arguments that are told beside its name.
+#: Letters of a program's arguments that are shown next to its name.
 ARGUMENTS_MAX = 40
 SOURCES = {"forebay": "Forebay's record", "darshan": "Darshan log", "cray": "statistics of Cray's MPI"}
 
@@ -68,7 +68,7 @@ def last_part(path: str | None) -> str | None:
 
 
 def state(job: Job) -> str | None:
-    """How the job ended, if anything is to be told of it."""
+    """How the job ended, if there is anything to show."""
     if job.error:
         return f"not started: {'; '.join(error for error, _ in problems(job))}"
     if job.killed:

@@ -8,7 +8,7 @@ from forebay.report.document import Cell, Section, Table, columns, told
 from forebay.report.sections.scene import Scene
 
 WAYS = (("write", "written"), ("read", "read"))
-#: Spans in the table beside the map.
+#: Spans in the table next to the map.
 SPANS = 10
 
 

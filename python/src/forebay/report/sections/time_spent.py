@@ -20,7 +20,7 @@ NAMES = {
     "sync": "sync",
     "still": "no I/O here",
 }
-#: A layer with a smaller share of the run time than this is told in the table only.
+#: A layer with a smaller share of the run time than this is in the table only.
 CHARTED_SHARE_MIN = 0.001
 
 

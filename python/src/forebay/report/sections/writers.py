@@ -92,4 +92,4 @@ def _seen(file: File) -> str:
     who = f"{quantities.count(writers)} of {quantities.count(ranks)} ranks wrote {file.path}"
     if aggregators:
         return f"{who}, {quantities.count(aggregators)} of them as aggregators of collective calls."
-    return f"{who}." if writers else f"{file.path}: which ranks wrote is not told."
+    return f"{who}." if writers else f"{file.path}: the source does not say which ranks wrote."

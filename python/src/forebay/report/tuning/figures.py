@@ -240,12 +240,12 @@ class StudyFigures:
         return None if place.gain_s is None else place.gain_s * self.nodes / 3600
 
     def is_within_noise(self, place: PlaceFigures) -> bool:
-        """Whether what the whole job gains is not told from the noise of its run times."""
+        """Whether the gain of the whole job is within the noise of its run times."""
         proof = place.job_proof
         return proof is not None and proof.low <= 1 <= proof.high
 
     def paid_after_runs(self, place: PlaceFigures) -> int | None:
-        """Runs of the job after which the whole study has paid for itself; None: never, or not told."""
+        """Runs of the job after which the whole study has paid for itself; None: never, or unknown."""
         if self.is_within_noise(place):
             return None
         gain = self.gain_node_hours(place)

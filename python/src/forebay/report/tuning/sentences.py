@@ -52,7 +52,7 @@ def _recommended(place: PlaceFigures, where: str) -> str:
     parts = [f"{pairing_text(job)}"] if job else []
     if not is_job_time(place):
         parts.append(f"its I/O is {pairing_text(proof)}")
-    noise = "" if job and job.low > 1 else " What the whole job gains is not told from noise."
+    noise = "" if job and job.low > 1 else " A gain in the run time of the whole job is not proven."
     return f"{times}: {'; '.join(parts)}.{noise}"
 
 

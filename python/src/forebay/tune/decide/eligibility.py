@@ -1,4 +1,4 @@
-"""Whether a job can be tuned, and whether that is worth a run: told from the profile of its default run."""
+"""Whether a job can be tuned, and whether that is worth a run, from the profile of its default run."""
 
 from __future__ import annotations
 

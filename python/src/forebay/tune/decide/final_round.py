@@ -26,7 +26,8 @@ MANY_RUNS = 30
 #: The interval is looked at after each round and may end it. So it is wider at the first looks, by the root
 #: of the rounds that there may be over those that were run (O'Brien and Fleming), and at the last by this.
 LAST_LOOK = 1.05
-#: Noise is told by few runs, and may be more by so much: one finalist too many costs the best its pairs.
+#: Few runs measure the noise, which may be larger by this factor. One finalist too many costs the best its
+#: pairs.
 NOISE_MORE = 1.3
 #: So much of a gain that the search promises is believed before it was run again.
 UNTESTED = 0.6

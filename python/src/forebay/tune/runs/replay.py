@@ -28,7 +28,7 @@ RESEMBLING_MAX = 1.5
 #: Files of the replay lie below directories of this name: in that of the runs, and in the burst buffer.
 BELOW = "forebay-replay"
 _ELSEWHERE = f"$PWD/{BELOW}/elsewhere"
-#: Open MPI refuses more ranks than cores, and to run as root, unless told that it may, as the job was.
+#: Open MPI refuses more ranks than cores, and to run as root, unless a variable permits it, as for the job.
 _LAUNCHING = (
     "export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
     "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
@@ -168,7 +168,7 @@ def _header(replayer: Path, trace: Path) -> tuple[str, int]:
 
 
 def issued(output: str) -> list[Issued]:
-    """What the steps of a replay told, in order."""
+    """What the steps of a replay printed, in order."""
     found = []
     for line in output.splitlines():
         if line.startswith("{"):

@@ -29,7 +29,7 @@ from forebay.tune.study import Study
 
 SCRIPT = "script.sh"
 OUTPUT = "output.txt"
-#: Of what a failed run printed, so many lines are told: mpiexec's own come last, up to eight.
+#: So many lines of a failed run's output are in the message: mpiexec's own come last, up to eight.
 LINES_TOLD_MAX = 14
 #: A trial of a job of a second gets so much at least beyond the default's time: starting it takes its time.
 LIMIT_EXTRA_S = 10.0
@@ -64,7 +64,7 @@ class Runner:
         is_mapped = workplace.is_named_in(script.text)
         #: Where runs begin, by the name that the job knows it by.
         self.directory = workplace.source if is_mapped else workplace.directory
-        #: With the map a study beside the script is hidden from the job: records are made here, and moved.
+        #: With the map a study next to the script is hidden from the job: records are made here, and moved.
         self._scratch = _scratch(study) if is_mapped else None
         self._limit_s: float | None = None  # of the run in hand
         self.clock = clock

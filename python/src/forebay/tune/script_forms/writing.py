@@ -19,7 +19,7 @@ _GainTexts = dict[str, str]
 _FOLDED = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
 
 
-#: Over a line whose gain is told above.
+#: Above a line whose gain an earlier comment names.
 TOGETHER = "Part of the same gain:"
 
 

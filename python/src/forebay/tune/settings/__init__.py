@@ -13,7 +13,7 @@ from forebay.tune.settings.striping_hints import StripingFactor, StripingUnit
 
 __all__ = ["ALL", "SettingContext", "Setting", "named"]
 
-#: In the order in which they are told. The burst buffer's own will join here.
+#: In the order in which they are shown.
 ALL: tuple[Setting, ...] = (
     LfsStripeCount(),
     LfsStripeSize(),

@@ -49,7 +49,7 @@ class LfsStripeCount(Setting):
             default=now,
             ordered=True,
             reason=f"{PurePath(largest.path).name}, {size(file_size)} written by "
-            f"{count(largest.ranks or 1)} rank(s), lies on {now or 'some'}{targets} storage target(s){by}; "
+            f"{count(largest.ranks or 1)} rank(s), is on {now or 'some'}{targets} storage target(s){by}; "
             "new files get another layout",
         )
 
@@ -130,7 +130,7 @@ def _is_striped(file: File, job: Job) -> bool:
 
 
 def mounted_as(path: str) -> str | None:
-    """Type of the file system that holds the path, from this machine's table; None where it is not told."""
+    """Type of the file system that holds the path, from this machine's table; None if it is unknown."""
     best: tuple[int, str | None] = (-1, None)
     try:
         table = MOUNTS.read_text()
