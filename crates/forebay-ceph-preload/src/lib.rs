@@ -1,32 +1,36 @@
-//! Preload library for `ceph-fuse`: a thread that waits for a condition looks at it again after 20 ms.
+//! Preload library for `ceph-fuse`: a thread that waits for a capability looks at it again after 20 ms.
 //!
 //! Ceph's client does not wake a thread that waits until a capability is given back (`Client::get_caps`). A
 //! node has dirty data of a file in its cache and goes on writing while another node begins to write the file:
 //! without another message of the metadata server, that write never returns. Seen with 16.2.15; the same fault
-//! for reads is <https://tracker.ceph.com/issues/65971>. POSIX allows `pthread_cond_wait` to return without a
-//! reason, and those who call it check what they wait for.
+//! for reads is <https://tracker.ceph.com/issues/65971>.
 //!
-//! Only the threads that serve requests look again: they have the name of the program, the others their own. The
-//! first thread mounts, and does not look again: a wait of it (`Client::fetch_fsmap`) takes each return for the answer,
-//! and ends the program if the answer is not there.
+//! `Client::get_caps` checks what it waits for in a loop, so that its wait may return without a wake-up. Others do not:
+//! `Client::_fsync` would return before the metadata server has its data. So only waits that `get_caps` began
+//! return early, and the others are those of libc.
 
 use std::cell::Cell;
-use std::ffi::c_int;
-use std::sync::OnceLock;
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::{OnceLock, RwLock};
 
 /// How long a thread waits before it looks again, in nanoseconds: the most that a missing wake-up costs.
 const LOOK_AGAIN_NS: i64 = 20_000_000;
-/// The same for threads that do not serve requests, in seconds.
-const OTHERS_LOOK_AGAIN_S: libc::time_t = 3600;
 const SECOND_NS: i64 = 1_000_000_000;
 /// The size of a thread's name in Linux.
 const NAME_BYTES: usize = 16;
+/// `Client::get_caps`, with any arguments.
+const GET_CAPS: &[u8] = b"_ZN6Client8get_capsE";
+/// Two of this library at most, that of the C++ library, `Client::wait_on_list`, `Client::get_caps`.
+const FRAMES: usize = 5;
+
+type Wait = unsafe extern "C" fn(*mut libc::pthread_cond_t, *mut libc::pthread_mutex_t) -> c_int;
 
 thread_local! {
     static SERVES_REQUESTS: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// Waits for a condition, as the function of libc does, at most for a while.
+/// Waits for a condition, as the function of libc does; for a capability, at most for a while.
 ///
 /// # Safety
 /// As with the function of libc: both are initialised, and the caller holds the mutex.
@@ -35,24 +39,74 @@ pub unsafe extern "C" fn pthread_cond_wait(
     condition: *mut libc::pthread_cond_t,
     mutex: *mut libc::pthread_mutex_t,
 ) -> c_int {
-    let end =
-        if serves_requests() { after(0, LOOK_AGAIN_NS) } else { after(OTHERS_LOOK_AGAIN_S, 0) };
-    // SAFETY: the caller's promises are those of this function.
+    // After a wait that ended early the caller has to look: a wake-up in between is not repeated. So the choice is
+    // made before it.
+    if !(serves_requests() && awaits_capability()) {
+        // SAFETY: the caller's promises are those of this function.
+        return unsafe { wait_of_libc()(condition, mutex) };
+    }
+    let end = after(LOOK_AGAIN_NS);
+    // SAFETY: as above.
     match unsafe { libc::pthread_cond_timedwait(condition, mutex, &raw const end) } {
         libc::ETIMEDOUT => 0,
         result => result,
     }
 }
 
-/// Whether this thread is not the first, and still has the name of the program, which threads inherit.
+fn wait_of_libc() -> Wait {
+    static FOUND: OnceLock<Wait> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let (name, version) = (c"pthread_cond_wait", c"GLIBC_2.3.2"); // there is an older one
+        // SAFETY: the names end with a zero.
+        let found = unsafe { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), version.as_ptr()) };
+        assert!(!found.is_null(), "libc has pthread_cond_wait");
+        // SAFETY: libc's function has this type.
+        unsafe { std::mem::transmute::<*mut c_void, Wait>(found) }
+    })
+}
+
+/// Whether `Client::get_caps` waits.
+fn awaits_capability() -> bool {
+    let mut frames = [std::ptr::null_mut(); FRAMES];
+    // SAFETY: room for as many frames.
+    let count = unsafe { libc::backtrace(frames.as_mut_ptr(), FRAMES as c_int) };
+    frames.iter().take(usize::try_from(count).unwrap_or(0)).any(|frame| is_in_get_caps(*frame))
+}
+
+/// Whether code at this address is that of `Client::get_caps`. The few addresses that occur are remembered.
+fn is_in_get_caps(address: *mut c_void) -> bool {
+    static KNOWN: RwLock<Vec<(usize, bool)>> = RwLock::new(Vec::new());
+    let find = |all: &[(usize, bool)]| {
+        all.iter().find(|(known, _)| *known == address as usize).map(|(_, is)| *is)
+    };
+    let known = KNOWN.read().ok().and_then(|all| find(&all));
+    known.unwrap_or_else(|| {
+        let is = symbol_at(address).is_some_and(|name| name.to_bytes().starts_with(GET_CAPS));
+        if let Ok(mut all) = KNOWN.write() {
+            all.push((address as usize, is));
+        }
+        is
+    })
+}
+
+fn symbol_at(address: *mut c_void) -> Option<&'static CStr> {
+    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the structure is ours; zeros are valid in it.
+    let found = unsafe {
+        libc::dladdr(address, found.as_mut_ptr());
+        found.assume_init()
+    };
+    // SAFETY: names lie in the loaded program, which stays.
+    (!found.dli_sname.is_null()).then(|| unsafe { CStr::from_ptr(found.dli_sname) })
+}
+
+/// Whether this thread still has the name of the program, which threads inherit. Others have their own.
 fn serves_requests() -> bool {
     static PROGRAM: OnceLock<[u8; NAME_BYTES]> = OnceLock::new();
     let known = SERVES_REQUESTS.get();
     known.unwrap_or_else(|| {
         let program = PROGRAM.get_or_init(name_of_program);
-        // SAFETY: these have no arguments.
-        let is_first = unsafe { libc::gettid() == libc::getpid() };
-        let serves = !is_first && name_of_thread() == *program;
+        let serves = name_of_thread() == *program;
         SERVES_REQUESTS.set(Some(serves));
         serves
     })
@@ -76,12 +130,11 @@ fn name_of_program() -> [u8; NAME_BYTES] {
     name
 }
 
-/// The time after so many seconds and nanoseconds.
-fn after(seconds: libc::time_t, nanoseconds: i64) -> libc::timespec {
+/// The time after so many nanoseconds, less than a second.
+fn after(nanoseconds: i64) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the clock exists, and the structure is ours.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
-    time.tv_sec += seconds;
     time.tv_nsec += nanoseconds;
     if time.tv_nsec >= SECOND_NS {
         time.tv_sec += 1;

@@ -14,6 +14,7 @@ use forebay_mover::{ALREADY_EXISTS, Failure, Number};
 use forebay_record::{RecordFile, records};
 use forebay_recovery as recovery;
 use forebay_recovery::{CleanOptions, JobState, remove_unrecorded};
+use forebay_scheduler::NodeLauncher;
 use forebay_staging::StagingSummary;
 use forebay_terminal::{
     CliError, Progress, print_error, print_failures, print_incomplete, print_json, print_status,
@@ -49,6 +50,9 @@ pub struct CleanArguments {
     /// Copy all files of the allocation to DIR/striped and DIR/private instead of staging out; replaces no file
     #[arg(long, value_name = "DIR", requires = "jobs", conflicts_with = "discard")]
     pub to: Option<PathBuf>,
+    /// Another way to start processes on the nodes of the job, for example ssh after the end of a Slurm job
+    #[arg(long, value_name = "COMMAND", value_parser = NodeLauncher::parse)]
+    pub launcher: Option<NodeLauncher>,
     #[command(flatten)]
     pub staging: JobStagingArguments,
     /// Print a JSON object for each job
@@ -88,6 +92,7 @@ pub fn one(job: &str, overwrite_newer: bool, json: bool) -> i32 {
         kill: false,
         overwrite_newer,
         to: None,
+        launcher: None,
         staging: JobStagingArguments::default(),
         json,
     })
@@ -256,7 +261,11 @@ fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 
     let flags = flags.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag);
     let ended = system::this_program().map(|program| {
         let mut same = command(program);
-        same.arg("clean").args(flags).args(arguments.staging.to_args()).arg(&recorded.record.id);
+        same.arg("clean").args(flags).args(arguments.staging.to_args());
+        if let Some(launcher) = &arguments.launcher {
+            same.args(["--launcher", launcher.name()]);
+        }
+        same.arg(&recorded.record.id);
         same.status()
     });
     match ended {
@@ -266,16 +275,32 @@ fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 
     }
 }
 
+/// The command lines that start the agents of a job in another way.
+fn agents_of(
+    recorded: &RecordFile,
+    launcher: Option<&NodeLauncher>,
+) -> Result<Option<Vec<Vec<String>>>, String> {
+    match (launcher, &recorded.record.nodes) {
+        (Some(launcher), Some(nodes)) => launcher.on_all(&nodes.nodes, &nodes.commands).map(Some),
+        _ => Ok(None),
+    }
+}
+
 fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArguments) -> i32 {
     let id = recorded.record.id.clone();
     let data_lie_in = recorded.data();
     let nodes = recorded.record.nodes.as_ref().map(NodesUse::summary);
+    let agents = match agents_of(&recorded, arguments.launcher.as_ref()) {
+        Ok(agents) => agents,
+        Err(message) => return print_error(&format!("job {id}: {message}"), None, 1),
+    };
     let how = CleanOptions {
         discard: arguments.discard,
         end_processes: arguments.kill,
         staging: arguments.staging.options_after(recorded.record.staging),
         overwrite_newer: arguments.overwrite_newer,
         to,
+        agents,
     };
     // Without a stage-out there are no counts.
     let begun = how.discard.then(|| recorded.staged_out(0).ok().flatten());

@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use forebay_ceph::Programs;
 use forebay_host::process::{command, run_captured};
-use forebay_host::{clock, filesystem, memory, network, probe, system, users};
+use forebay_host::{clock, files, filesystem, memory, network, probe, system, users};
 use forebay_store::{SHARED_MEMORY, Store};
 use serde::{Deserialize, Serialize};
 
 /// The library that lets the mount program of Ceph go on when it was not woken.
+/// The name in the program of the function whose wait the library ends: `Client::get_caps`.
+const GET_CAPS: &[u8] = b"_ZN6Client8get_capsE";
 const CEPH_PRELOAD: &str = "libforebay_ceph_preload.so";
 /// The time for a program to print its version.
 const VERSION_MAX: Duration = Duration::from_secs(10);
@@ -150,6 +152,7 @@ impl HostFacts {
             let version = version_of(&words).unwrap_or_default();
             Some((name.clone(), ProgramFacts { words, version }))
         });
+        let ceph = request.ceph.then(|| CephFacts::look(request.engine_root.as_deref()));
         Ok(Self {
             name: request.name.clone(),
             hostname: system::hostname(),
@@ -167,9 +170,10 @@ impl HostFacts {
             can_mount_fuse: users::is_root() || has_fusermount,
             memory_available_bytes: memory::memory().map_err(text)?.available_bytes,
             programs: programs.collect(),
-            ceph: request.ceph.then(|| CephFacts::look(request.engine_root.as_deref())),
+            ceph_preload: system::installed_library(CEPH_PRELOAD)
+                .filter(|path| can_preload(path) && ceph.as_ref().is_some_and(shows_waits)),
+            ceph,
             forebay: system::this_program().map_err(text)?,
-            ceph_preload: system::installed_library(CEPH_PRELOAD).filter(|path| can_preload(path)),
             store: store_facts(request.store.as_deref(), request.share_bytes)?,
             engine_bytes: request.capacity.as_deref().map(engine_bytes).transpose()?,
             unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
@@ -180,6 +184,16 @@ impl HostFacts {
 /// `LD_PRELOAD` is a list with spaces or colons between its paths.
 fn can_preload(library: &Path) -> bool {
     library.to_str().is_some_and(|text| !text.contains([' ', ':']))
+}
+
+/// Whether the library can find out what a thread of the mount program waits for.
+fn shows_waits(ceph: &CephFacts) -> bool {
+    let CephFacts::Found(programs) = ceph else { return false };
+    let shows = |word: &String| {
+        let content = files::read_bytes(Path::new(word)).unwrap_or_default();
+        content.windows(GET_CAPS.len()).any(|window| window == GET_CAPS)
+    };
+    programs.mount.iter().any(shows)
 }
 
 /// The user's store, else the default. `wanted_bytes` are refused if the memory cgroup is too small.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, Direction};
-use forebay_engine::Place;
+use forebay_engine::{NodesUse, Place};
 use forebay_host::messages::Messages;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
@@ -41,6 +41,19 @@ pub struct CleanOptions {
     pub overwrite_newer: bool,
     /// Copy all that is in the allocation to this directory, in place of the stage-out.
     pub to: Option<PathBuf>,
+    /// The command line that starts the agent on each node of the job; none: as the job started it.
+    pub agents: Option<Vec<Vec<String>>>,
+}
+
+impl CleanOptions {
+    /// The nodes of the job, and how they are reached.
+    fn nodes_of(&self, record: &Record) -> Option<NodesUse> {
+        let mut nodes = record.nodes.clone()?;
+        if let Some(agents) = &self.agents {
+            nodes.commands.clone_from(agents);
+        }
+        Some(nodes)
+    }
 }
 
 /// Completes pending stage-outs and removes the allocation and files of the job. If a file fails,
@@ -92,8 +105,8 @@ pub fn clean(
     }
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
-    if let (true, Some(nodes)) = (drains, &job.record.nodes) {
-        forebay_engine::restore_left(nodes, reporter).map_err(Error::NotReadable)?;
+    if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
+        forebay_engine::restore_left(&nodes, reporter).map_err(Error::NotReadable)?;
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;
@@ -114,7 +127,7 @@ pub fn clean(
     if let Some(Err(error)) = job.record.profile.as_deref().map(mark_killed) {
         reporter.warning(&error.to_string());
     }
-    remove_all(job, is_inside, how.discard, reporter)?;
+    remove_all(job, is_inside, how, reporter)?;
     drop(lock);
     Ok(staged)
 }
@@ -320,17 +333,17 @@ fn remove_partial_stage_out(
     Ok(remove_parts(job.open_requests()?, &record.id)?)
 }
 
-/// Removes the allocation and all files. `forgets` nodes that cannot be reached.
+/// Removes the allocation and all files. With `discard`, nodes that cannot be reached are forgotten.
 fn remove_all(
     job: RecordFile,
     inside: bool,
-    forgets: bool,
+    how: &CleanOptions,
     reporter: &dyn Messages,
 ) -> Result<(), Error> {
     let record = &job.record;
-    if let Some(nodes) = &record.nodes {
-        let left = forebay_engine::remove_left(nodes);
-        if !left.is_empty() && !forgets {
+    if let Some(nodes) = how.nodes_of(record) {
+        let left = forebay_engine::remove_left(&nodes);
+        if !left.is_empty() && !how.discard {
             return Err(Error::NodesLeft(left));
         }
         left.iter().for_each(|left| reporter.warning(&format!("not removed: {left}")));

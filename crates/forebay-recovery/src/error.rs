@@ -85,10 +85,10 @@ impl Error {
             }
             Self::ViewIsGone(_) => "copy what is wanted, then forebay clean --discard JOB",
             Self::NodesLeft(_) => {
-                "once the nodes can be reached, run forebay clean again; forebay clean --discard forgets them"
+                "once the nodes can be reached, run forebay clean again, or name another way with --launcher; forebay clean --discard forgets them"
             }
             Self::NotReadable(_) => {
-                "run forebay clean again once the cause is removed; if the data are gone for good: forebay clean --discard JOB"
+                "run forebay clean again once the cause is removed; --launcher names another way to the nodes; if the data are gone for good: forebay clean --discard JOB"
             }
             Self::HasProcesses(_) => "wait until they have ended, or end them with --kill",
         };

@@ -26,10 +26,11 @@ pub struct NodeLauncher {
     is_shell: bool,
 }
 
+const SRUN: &str = "srun";
 /// The known launchers: name, words, whether a shell splits the words of the process again.
 const LAUNCHERS: [(&str, &str, bool); 5] = [
     (
-        "srun",
+        SRUN,
         "srun --overlap --nodes=1 --ntasks=1 --nodelist={node} --quiet --unbuffered --mem=0 --export=ALL --mpi=none",
         false,
     ),
@@ -46,7 +47,11 @@ impl NodeLauncher {
     /// A description of what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Some((name, words, is_shell)) = LAUNCHERS.into_iter().find(|one| one.0 == text) {
-            let words = words.split(' ').map(str::to_owned).collect();
+            let mut words: Vec<_> = words.split(' ').map(str::to_owned).collect();
+            // Without it, and after the end of the job, srun would ask for a new job and wait for it.
+            if let (SRUN, Ok(job)) = (name, std::env::var("SLURM_JOB_ID")) {
+                words.insert(1, format!("--jobid={job}"));
+            }
             return Ok(Self { name: name.to_owned(), words, is_shell });
         }
         let words = shlex::split(text).ok_or("a quote is not closed")?;
@@ -72,7 +77,7 @@ impl NodeLauncher {
         let of_scheduler = if !in_a_schedulers_job() {
             None
         } else if has("SLURM_JOB_ID") {
-            Some("srun")
+            Some(SRUN)
         } else if has("LSB_JOBID") {
             Some("blaunch")
         } else if has("PBS_JOBID") {
@@ -107,6 +112,28 @@ impl NodeLauncher {
             line.push(if self.is_shell { quoted(word)?.into() } else { word.clone() });
         }
         Ok(line)
+    }
+}
+
+impl NodeLauncher {
+    /// The command lines that start the agents of a job on its nodes in this way. `agents` are those of the job: the
+    /// first is that of this node, which needs no launcher.
+    ///
+    /// # Errors
+    /// As of [`NodeLauncher::command_on`].
+    pub fn on_all(
+        &self,
+        nodes: &[String],
+        agents: &[Vec<String>],
+    ) -> Result<Vec<Vec<String>>, String> {
+        let Some(agent) = agents.first() else { return Ok(Vec::new()) };
+        let words: Vec<OsString> = agent.iter().map(Into::into).collect();
+        let on = |node: &String| -> Result<Vec<String>, String> {
+            let line = self.command_on(node, &words)?;
+            Ok(line.iter().map(|word| word.to_string_lossy().into_owned()).collect())
+        };
+        let others = nodes.iter().skip(1).map(on);
+        std::iter::once(Ok(agent.clone())).chain(others).collect()
     }
 }
 
