@@ -131,6 +131,27 @@ def test_killed_run_leaves_what_clean_delivers(bed, load):
     assert job.left() == []
 
 
+def test_clean_reaches_nodes_in_another_way(bed, load):
+    """As after the end of a batch job, whose scheduler starts nothing on its nodes any more."""
+    via = bed.shared / "via"
+    via.write_text('#!/bin/sh\nnode=$1; shift; exec ssh -o BatchMode=yes "$node" "$@"\n')
+    via.chmod(0o755)
+    job = load("--launcher", f"{via} {{node}}")
+    run = begin(job, **LIMITS)
+    kill(bed, "n1", "forebay run")
+    run.wait(timeout=30)
+    job.path("go").touch()
+    found = answers(job)
+    via.write_text("#!/bin/sh\necho the job has ended >&2; exit 1\n")
+    (left,) = job.jobs()
+    refused = job.forebay("clean", left["job_id"], "--kill", check=False)
+    assert refused.returncode == 1 and "node n2 cannot be reached" in refused.stderr, refused.stderr
+    assert "the job has ended" in refused.stderr and "--launcher" in refused.stderr, refused.stderr
+    job.forebay("clean", left["job_id"], "--kill", "--launcher", "ssh")
+    assert_delivered(job, found)
+    assert job.left() == []
+
+
 @pytest.mark.parametrize("daemon", ["ceph-osd", *few("ceph-mds", "ceph-mon")[1:]])
 def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     """It lives, but answers nobody."""
