@@ -57,12 +57,12 @@ until [ -e {top}/end ]; do sleep 0.1; done
 
 
 @contextlib.contextmanager
-def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
     top = make_directory(bed.shared / "job", user)
     script, answer = top / "job.sh", top / "mounted"
     script.write_text(JOB.format(top=shlex.quote(str(top)), capacity=capacity))
-    run = bed.popen(bed.names[0], ["forebay", "run", "--engine", "ceph", "--nodes", ",".join(bed.names), script], user)
+    run = bed.popen(bed.names[0], ["forebay", "run", *options, "--nodes", ",".join(bed.names), script], user)
     try:
         wait_until(lambda: answer.exists() or run.poll() is not None, WAIT_S, "the start of the job")
         assert answer.exists(), run.communicate()
@@ -75,6 +75,37 @@ def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]
             ended(run, check=False)
 
 
+@contextlib.contextmanager
+def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+    with of_job(bed, user, "--engine", "ceph", capacity=capacity) as directory:
+        yield directory
+
+
+PROFILE = """engine = "command"
+mount = "{site}/{{{{ user }}}}-{{{{ job }}}}"
+[promise]
+coherence = "strict"
+atomic_append = true
+locks = true
+shared_mmap = true
+[[start]]
+on = "first"
+command = "mkdir -m 700 {{{{ mount | quote }}}}"
+[[stop]]
+on = "first"
+command = "rm -rf -- {{{{ mount | quote }}}}"
+"""
+
+
+@contextlib.contextmanager
+def command(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+    """A directory of the shared file system, made by the commands of a profile."""
+    profile = bed.shared / "site.toml"
+    profile.write_text(PROFILE.format(site=make_directory(bed.shared / "site", user)))
+    with of_job(bed, user, "--engine-profile", profile) as directory:
+        yield directory
+
+
 #: Measured; without them the engine would be refused or the tests be adapted.
 CEPH = {
     "append": Deviation("the client appends at the size that the kernel last saw", always=False),
@@ -84,7 +115,11 @@ CEPH = {
 
 ENGINES = {
     engine.name: engine
-    for engine in [Engine("plain", plain), Engine("ceph", ceph, CEPH, counts=(2,), soak_counts=(4,))]
+    for engine in [
+        Engine("plain", plain),
+        Engine("ceph", ceph, CEPH, counts=(2,), soak_counts=(4,)),
+        Engine("command", command, counts=(), soak_counts=(2, 4)),
+    ]
 }
 
 
