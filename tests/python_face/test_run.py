@@ -10,7 +10,7 @@ import pytest
 from support.waiting import wait_until
 
 import forebay
-from forebay import running
+from forebay import opening, running
 
 DIRECTIVES = (
     "#DW jobdw type=scratch access_mode=striped capacity=16MiB",
@@ -53,6 +53,47 @@ def test_run_returns_the_fields_of_the_json_and_open_finds_the_record(here):
     assert record.report(here.directory / "report.html").read_text().startswith("<!doctype html>")
     with pytest.raises(LookupError, match="nosuch"):
         forebay.open("nosuch")
+
+
+def test_open_finds_records_in_the_directory_of_the_setting_state(here, monkeypatch, tmp_path):
+    here.script("true", DIRECTIVES[0])
+    monkeypatch.delenv("FOREBAY_STATE")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "forebay").mkdir()
+    (tmp_path / "forebay" / "config.toml").write_text(f'state = "{tmp_path}/kept"\n')
+    result = forebay.run("job.sh", store=here.store)
+    assert forebay.open().path == tmp_path / "kept" / "profiles" / result.run_id
+    monkeypatch.setattr(opening, "program", no_program)
+    monkeypatch.setenv("FOREBAY_STATE", str(tmp_path / "kept"))
+    assert forebay.open().id == result.run_id
+
+
+def no_program():
+    raise forebay.ProgramNotFoundError("the program forebay was not found")
+
+
+def test_open_finds_records_in_the_fallback_below_tmpdir(here, monkeypatch):
+    """As root can write everywhere, a file in place of the state directory makes the program use the fallback."""
+    here.script("true", DIRECTIVES[0])
+    monkeypatch.setenv("FOREBAY_STATE", str(here.directory / "file" / "state"))
+    (here.directory / "file").touch()
+    result = forebay.run("job.sh", store=here.store)
+    (fallback,) = here.temporary.glob("forebay-state-*")
+    assert forebay.open().path == fallback / "profiles" / result.run_id
+    fallback.chmod(0o777)
+    with pytest.raises(forebay.NotRecordedError):
+        forebay.open()
+    fallback.chmod(0o700)
+
+
+@pytest.mark.parametrize("has_program", [True, False])
+def test_open_refuses_a_relative_state_directory_as_the_program_does(here, monkeypatch, has_program):
+    monkeypatch.setenv("FOREBAY_STATE", "relative")
+    if not has_program:
+        monkeypatch.setattr(opening, "program", no_program)
+    with pytest.raises(forebay.ForebayError, match=r"FOREBAY_STATE: .*relative") as refused:
+        forebay.open()
+    assert refused.value.hint
 
 
 def test_failed_job_raises_an_error_with_its_result(here):
