@@ -96,6 +96,26 @@ def test_open_refuses_a_relative_state_directory_as_the_program_does(here, monke
     assert refused.value.hint
 
 
+def test_false_overrides_a_flag_of_a_file_and_conflicts_with_no_other_option(here):
+    here.script('echo "trace ${FOREBAY_MPI_TRACE:-off} profile ${FOREBAY_PROFILE:+on}"', DIRECTIVES[0])
+    settings = here.directory / "forebay.toml"
+
+    def printed(**options) -> str:
+        forebay.run("job.sh", store=here.store, output="printed", **options)
+        return (here.directory / "printed").read_text().strip()
+
+    settings.write_text("trace = true\n")
+    assert printed() == "trace 1 profile on"
+    assert printed(trace=False) == "trace off profile on"
+    assert printed(trace=False, no_profile=True) == "trace off profile"
+    settings.write_text("no-profile = true\nno-deadline = true\n")
+    assert printed() == "trace off profile"
+    assert printed(no_profile=False, no_deadline=False, deadline="10:00") == "trace off profile on"
+    assert printed(no_profile=False, trace=True) == "trace 1 profile on"
+    settings.unlink()
+    assert printed(trace=False, no_profile=False, keep=False) == "trace off profile on"
+
+
 def test_failed_job_raises_an_error_with_its_result(here):
     here.script(WRITES + "exit 3", *DIRECTIVES)
     with pytest.raises(forebay.JobError, match="exit code 3") as caught:
