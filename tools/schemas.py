@@ -28,7 +28,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ID = "https://forebay.invalid/schemas"
 #: Name of the schema, its version, what prints or holds the JSON, and its types.
 OUTPUTS = (
-    ("report", 1, "forebay report --json", (Report,)),
+    ("report", 2, "forebay report --json", (Report,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),
     ("tuning-report", 1, "forebay tune --json, and forebay report --json of a study", (TuningReport,)),
     ("why", 1, "forebay why --json", (Explanation,)),

@@ -298,7 +298,7 @@ def test_one_stripe_on_an_emulated_file_system_is_found():
         path="/l/out/a.nc",
     )
     found = only(profile_of(file, job=Job(emulated="lustre-small")), "one-stripe")
-    assert (found.level, found.lines) == ("chance", ("lfs setstripe -c 4 /l/out",))
+    assert (found.level, found.lines) == ("suggestion", ("lfs setstripe -c 4 /l/out",))
     assert "one-stripe" not in codes(profile_of(file))
 
 

@@ -14,7 +14,7 @@ from support.mpi import Mpi
 
 def test_advice_differs_for_default_and_tuned_logs():
     found = only(record_data.log("mpiio_shared_default"), "few-aggregators")
-    assert found.level == "chance"
+    assert found.level == "suggestion"
     assert found.lines == ("export MPICH_MPIIO_HINTS='d.dat:cb_nodes=2:cb_config_list=#*:*#'",)
     assert {evidence.counter: evidence.value for evidence in found.evidence}["ranks with POSIX writes"] == 1
     assert codes(record_data.log("mpiio_shared_tuned")) == []

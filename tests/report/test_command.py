@@ -97,10 +97,10 @@ def read_or_end(terminal: int) -> bytes:
 
 def test_json_is_one_object(report):
     told = json.loads(report("--json", DEFAULT, TUNED).stdout)
-    assert told["forebay_report"] == 1
+    assert told["forebay_report"] == 2
     profile = log("mpiio_shared_default")
     assert told["jobs"][0]["totals"]["POSIX"]["write"]["calls"] == metrics.totals(profile, "POSIX").write.calls
-    assert told["jobs"][0]["findings"][0]["lines"]
+    assert told["jobs"][0]["findings"][0]["level"] == "suggestion" and told["jobs"][0]["findings"][0]["lines"]
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
 
 

@@ -35,6 +35,15 @@ def test_page_has_every_section(name, browser, tmp_path):
     assert browser.evaluate(UNSEEN_CHARTS) == 0
 
 
+def test_page_calls_a_setting_to_try_a_suggestion(browser, tmp_path):
+    shown(browser, tmp_path, html_of_log("mpiio_shared_default"))
+    levels = browser.evaluate("[...document.querySelectorAll('.finding .level')].map(l => l.firstChild.textContent)")
+    assert levels == ["● Suggestion"]
+    ink = "getComputedStyle(document.querySelector('.finding .level')).color"
+    body = "getComputedStyle(document.body).color"
+    assert browser.evaluate(ink) != browser.evaluate(body)
+
+
 @pytest.mark.parametrize("name", LOG_NAMES)
 def test_page_figures_equal_the_metrics(name, browser, tmp_path):
     profile = log(name)

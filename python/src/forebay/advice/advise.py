@@ -19,7 +19,7 @@ from forebay.profiles.machine import Machine
 from forebay.profiles.model import Profile
 from forebay.quantities import count, percent
 
-LEVELS = ("problem", "chance", "note")
+LEVELS = ("problem", "suggestion", "note")
 #: Findings about the job's end, which count however little I/O there was.
 ALWAYS = frozenset({"aborted", "no-finalize", "not-closed", "little-io", "emulated"})
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Level = Literal["problem", "chance", "note"]
+Level = Literal["problem", "suggestion", "note"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing worth telling, and what to do about it."""
 
     code: str  # stable, e.g. "collective-buffering-off"
-    level: Level  # problem: costs time or safety; chance: a setting worth trying; note: good to know
+    level: Level  # problem: costs time or safety; suggestion: a setting worth trying; note: good to know
     title: str  # one sentence
     file: str | None  # path; None: the whole job
     evidence: tuple[Evidence, ...]

@@ -140,7 +140,7 @@ def small_calls(view: FileView) -> Iterator[Draft]:
         calls = Evidence(counter=f"{name} {way} calls", value=traffic.calls, unit="calls")
         yield Draft(
             code="small-calls",
-            level="chance",
+            level="suggestion",
             file=view.file.path,
             title=f"{count(traffic.calls or 0)} {way} calls {order}of {size(mean)} on {view.name}, "
             "without MPI-IO",
@@ -177,7 +177,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
     lines = (allocation_line(end), stage_in) if fits and not view.job.profile.job.store else ()
     yield Draft(
         code="read-again",
-        level="chance",
+        level="suggestion",
         file=view.file.path,
         title=f"{view.name} was read {read.bytes / end:.1f} times over: {size(read.bytes)} of {size(end)}",
         evidence=(

@@ -154,7 +154,7 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
         ]
         yield Draft(
             code="few-aggregators",
-            level="chance",
+            level="suggestion",
             file=view.file.path,
             title=f"{count(now)} of {count(view.ranks)} ranks {'move' if now > 1 else 'moves'} all data of "
             f"{view.name}; {proposed} aggregators may be faster",
@@ -210,7 +210,7 @@ def idle_aggregators(view: FileView) -> Iterator[Draft]:
     smaller = {"striping_unit": str(unit // 2)} if unit and unit > thresholds.STRIPE_UNIT_BYTES_MIN else {}
     yield Draft(
         code="idle-aggregators",
-        level="chance",
+        level="suggestion",
         file=view.file.path,
         title=f"Of {aggregators} aggregators of {view.name} one alone wrote in {count(active[0])} of "
         f"{count(rounds)} collective writes",
@@ -237,7 +237,7 @@ def uneven_aggregators(view: FileView) -> Iterator[Draft]:
         return
     yield Draft(
         code="uneven-aggregators",
-        level="chance",
+        level="suggestion",
         file=view.file.path,
         title=f"One aggregator of {view.name} wrote {max(moved) / mean:.1f} times the mean of the "
         f"{len(moved)}",

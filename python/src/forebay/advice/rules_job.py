@@ -146,7 +146,7 @@ def many_small_files(view: JobView) -> Iterator[Draft]:
         mean = sum(small) / len(small)
         yield Draft(
             code="many-small-files",
-            level="chance",
+            level="suggestion",
             title=f"{program_name(program)} uses {count(len(small))} files of {size(mean)} on average",
             evidence=(
                 Evidence(counter="files under 1 MiB", value=len(small), unit="files"),
@@ -181,7 +181,7 @@ def opened_by_all(view: JobView) -> Iterator[Draft]:
         opens = sum(layer.opens or 0 for _, layer in found)
         yield Draft(
             code="opened-by-all",
-            level="chance",
+            level="suggestion",
             title=f"All {count(program.ranks or 0)} ranks open and read {count(len(found))} small file(s): "
             f"{count(opens)} opens",
             file=found[0][0].path,

@@ -55,7 +55,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
     told = "" if share is None else f", {percent(share)} of the system {way}s are of one stripe"
     return Draft(
         code="stripe-unit",
-        level="chance",
+        level="suggestion",
         file=view.file.path,
         title=f"The stripe unit of {view.name} is {size(unit)}, the mean system {way} {size(mean)}{told}",
         evidence=tuple(item for item in shown if item.value is not None),
@@ -86,7 +86,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
     folder = view.file.path.rpartition("/")[0] or "/"
     yield Draft(
         code="one-stripe",
-        level="problem" if size_bytes >= thresholds.GIB else "chance",
+        level="problem" if size_bytes >= thresholds.GIB else "suggestion",
         file=view.file.path,
         title=f"{view.name} is shared by {count(view.ranks)} ranks and is stored on one storage target",
         evidence=(
@@ -119,7 +119,7 @@ def not_aligned(view: FileView) -> Iterator[Draft]:
     unit = view.file.stripe_bytes or posix.alignment_bytes
     yield Draft(
         code="not-aligned",
-        level="chance",
+        level="suggestion",
         file=view.file.path,
         title=f"{percent(posix.not_aligned / calls)} of the system calls on {view.name} begin inside of "
         "a block",

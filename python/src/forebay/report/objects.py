@@ -15,7 +15,7 @@ from forebay.report.assembly import Advised
 from forebay.report.comparison import Comparison
 
 #: Version of this format.
-FOREBAY_REPORT = 1
+FOREBAY_REPORT = 2
 
 
 class ReportedProgram(msgspec.Struct, kw_only=True):

@@ -25,7 +25,7 @@ PROGRAMS_MAX = 4
 COUNTERS_MAX = 10
 BAR_CELLS = 48
 BAR_NAME = "slowest rank  "
-LEVELS = {"problem": ("!", "red"), "chance": ("+", "green"), "note": ("-", "none")}
+LEVELS = {"problem": ("!", "red"), "suggestion": ("+", "green"), "note": ("-", "none")}
 #: A letter for each part of a bar: readers need no colour.
 LETTERS = {"write": "W", "read": "R", "waiting": "x", "metadata": "M", "sync": "S", "still": "."}
 STYLES = {

@@ -20,7 +20,7 @@ INKS: dict[str, tuple[str, str]] = {
     "waiting": ("#5f6670", "#aab1bb"),
     "still": ("#dfe2de", "#343a43"),
     "problem": ("#b3261e", "#ff8a80"),
-    "chance": ("#0f6a52", "#5fd0ac"),
+    "suggestion": ("#0f6a52", "#5fd0ac"),
     "note": ("#48525e", "#aab4c0"),
 }
 

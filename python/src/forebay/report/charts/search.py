@@ -38,7 +38,7 @@ MARKER_STYLES = {
     "default": MarkerStyle("default", "s", "muted"),
     "guess": MarkerStyle("guess", "^", "read"),
     "search": MarkerStyle("search", "o", "write"),
-    "final": MarkerStyle("final round", "D", "chance"),
+    "final": MarkerStyle("final round", "D", "suggestion"),
 }
 FAILED = MarkerStyle("failed", "x", "problem")
 
@@ -155,7 +155,7 @@ def _best(axes, marks: Sequence[Mark]) -> None:
 
 
 def _proof(axes, proof: Interval) -> None:
-    ink = stand_in("chance")
+    ink = stand_in("suggestion")
     axes.bar(0, proof.high - proof.low, bottom=proof.low, width=0.5, color=ink, alpha=0.45)
     axes.plot([-0.36, 0.36], [proof.middle] * 2, color=ink, linewidth=2.2)
     axes.axhline(1, color=stand_in("muted"), linewidth=1, linestyle=(0, (4, 3)))

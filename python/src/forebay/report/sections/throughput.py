@@ -39,7 +39,7 @@ def _chart(scene: Scene, known: dict[LayerName, metrics.Performance]):
     limit = max(scene.limit(_fastest) or 0, mark[0] if mark else 0)
     title = "Throughput as the slowest rank saw it"
     return bars(
-        list(known), [Series("chance", "throughput", values)], title, about, quantities.rate, limit, mark
+        list(known), [Series("suggestion", "throughput", values)], title, about, quantities.rate, limit, mark
     )
 
 
