@@ -105,7 +105,7 @@ def test_failed_program_in_a_script_that_continued_is_named(why, tmp_path):
         )
         said = why(str(number))
         assert "ended with status 0, but some of its programs did not exit properly" in said
-        assert "ended well. I/O" not in said and "forebay why" not in said
+        assert "succeeded. I/O" not in said and "forebay why" not in said
         assert next_step(said).startswith("look at the job's own output")
     assert "Rank 1 of wrf.exe called MPI_Abort with code 0" in said
 
@@ -198,7 +198,7 @@ def test_successful_job_is_explained_with_what_it_waited_for(why, tmp_path):
         tmp_path, record_data.job_json(), record_data.step(file, ranks=4, io_s={"sum": 160.0, "slowest": 40.0})
     )
     said = why()
-    assert "ended well. I/O took 40 % of the run time" in said and "23,040 system calls of 960 B" in said
+    assert "succeeded. I/O took 40 % of the run time" in said and "23,040 system calls of 960 B" in said
     assert next_step(said) == "export MPICH_MPIIO_HINTS='d.dat:romio_cb_write=enable'"
 
 

@@ -62,7 +62,7 @@ pub fn run_captured(
             }
         }
     };
-    on(read.transpose(), "read what was said by", &path)?;
+    on(read.transpose(), "read the output of", &path)?;
     Ok(Some(Captured {
         success: child.wait().is_ok_and(|status| status.success()),
         output: String::from_utf8_lossy(&output).into_owned(),

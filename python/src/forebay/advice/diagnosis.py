@@ -259,7 +259,7 @@ def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:
         text = f"{_named(profile.job)} ended with status 0, but some of its programs did not exit properly."
         step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
         return Reason(state="failed", paragraph=_joined(text, _failed_programs(profile)), next_step=step)
-    return _io_reason(profile, f"{_named(profile.job)} ended well. ", found)
+    return _io_reason(profile, f"{_named(profile.job)} succeeded. ", found)
 
 
 def _io_reason(profile: Profile, before: str, found: Sequence[Finding]) -> Reason:

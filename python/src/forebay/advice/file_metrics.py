@@ -92,7 +92,7 @@ class FileView:
 
     @property
     def is_shared(self) -> bool:
-        """Opened by several ranks; where the number is unknown, MPI-IO files count as shared."""
+        """Opened by several ranks; where the number is not told, MPI-IO files are taken to be shared."""
         return self.mpiio is not None if self.file.ranks is None else self.file.ranks > 1
 
     @property
@@ -102,7 +102,7 @@ class FileView:
 
     @property
     def hints(self) -> Hints:
-        """Its hints; empty where none are known."""
+        """Its hints; empty if none are known."""
         return self.file.hints or Hints()
 
     def asked(self, way: Way) -> Traffic:
@@ -144,7 +144,7 @@ def is_buffered(view: FileView, way: Way) -> bool | None:
     """Whether collective calls were joined into large system calls; None: there were none, or not known.
 
     Not joined: many system calls, each far smaller than what one rank asked for in one call. Where the bytes
-    asked for are unknown: more system calls than collective calls.
+    asked for are not told: more system calls than collective calls.
     """
     asked, system = view.asked(way), view.system(way)
     if not asked.collective or system.calls is None:

@@ -54,7 +54,7 @@ class Column:
 
 @dataclass
 class Table:
-    """A table with its caption. `rest` tells what was left out."""
+    """A table with its caption. `rest` says how many rows are not shown."""
 
     caption: str
     columns: list[Column]

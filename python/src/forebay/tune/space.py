@@ -180,7 +180,7 @@ def _largest_groups(paths: list[str]) -> list[tuple[str, str]]:
 
 
 def _merged_refusals(refusals: list[Refusal]) -> list[Refusal]:
-    """Settings that are refused for one reason are shown together."""
+    """Settings with one reason for their refusal are listed together."""
     groups: dict[tuple[str | None, str], list[str]] = {}
     for one in refusals:
         groups.setdefault((one.pattern, one.reason), []).append(one.setting)

@@ -54,7 +54,7 @@ class LfsStripeCount(Setting):
         )
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
-        """New files lie on so many, or on others than by default."""
+        """Whether new files are on so many targets, or on others than by default."""
         return is_layout_seen(
             value, [file.stripe_count for file in default], [file.stripe_count for file in trial]
         )

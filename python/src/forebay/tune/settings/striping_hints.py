@@ -88,12 +88,12 @@ class StripingFactor(Setting):
             stripe_counts(files.job.stripe_targets, units_in_file, with_one=now != "1"),
             default=now,
             ordered=True,
-            reason=f"{size(files.bytes)}, written by {count(files.ranks)} ranks, lie on {now or 'some'} "
+            reason=f"{size(files.bytes)}, written by {count(files.ranks)} ranks, are on {now or 'some'} "
             "storage target(s); it acts when the file is created",
         )
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
-        """The trial's files lie on so many, or on others than by default."""
+        """Whether the trial's files are on so many targets, or on others than by default."""
         return is_layout_seen(
             value, [file.stripe_count for file in default], [file.stripe_count for file in trial]
         )
