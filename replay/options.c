@@ -9,14 +9,15 @@
 const char usage[] =
     "usage: mpiexec -n RANKS forebay-replay [OPTION...] TRACE_DIRECTORY\n"
     "       forebay-replay --print TRACE_DIRECTORY\n"
-    "Issues the I/O that a trace tells of once more, without the program that made it.\n"
+    "Repeats the I/O in a trace, without the program that made it.\n"
     "  --directory DIR   put each file below DIR, under its absolute path\n"
-    "  --map OLD=NEW     put what lies below OLD below NEW; may be repeated, the first that fits "
+    "  --map OLD=NEW     put files below OLD below NEW instead; may be repeated, the first that "
+    "fits "
     "counts\n"
     "  --in-place        use the very files of the trace where no other option says where\n"
     "  --overwrite       replace or change files that are there\n"
     "  --think SHARE     wait that share of the time between two calls (0: not at all)\n"
-    "  --partial         issue what there is of a trace that is cut off or lacks calls\n"
+    "  --partial         issue the calls in a trace that is cut off or lacks calls\n"
     "  --print           a line for each call, nothing is issued\n";
 
 static bool complain(bool speaks, const char *what, const char *on) {

@@ -83,13 +83,13 @@ static void check(struct wanted *file, const struct options *options, char *prob
   if (stat(file->target, &now) != 0)
     return;
   if (!S_ISREG(now.st_mode))
-    complain(problem, file->target, "is there and is no regular file");
+    complain(problem, file->target, "exists and is not a regular file");
   else if (options->overwrite)
     return;
   else if (file->is_written || was_absent)
-    complain(problem, file->target, "is there already; --overwrite would replace it");
+    complain(problem, file->target, "exists; --overwrite would replace it");
   else if (file->first_unix_ns != INT64_MAX && now.st_size < file->bytes)
-    complain(problem, file->target, "is shorter than it was; --overwrite would make it anew");
+    complain(problem, file->target, "is shorter than it was; --overwrite would create it again");
 }
 
 static void make_parents(const char *path) {

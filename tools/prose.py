@@ -12,13 +12,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 WORDS_MAX = 35
-#: A literal of fewer words is a name or a format, not a message.
+#: A literal of fewer words is a name, a format or a part of a message: only its words are checked.
 MESSAGE_WORDS = 4
 #: Each with what to write instead.
 NOT_PLAIN = {
     r"anew": "again",
     r"beside": "next to",
-    r"whence": "from where",
+    r"whence(?!=)": "from where",
     r"mend(s|ed|ing)?": "fix, correct",
     r"(go|goes|going|went|gone|brings?|brought) home": "is copied to the destination",
     r"(is|are|was|were) told": "name who says it",
@@ -36,6 +36,13 @@ NOT_PLAIN = {
 }
 PATTERNS = [(re.compile(rf"\b{pattern}\b", re.IGNORECASE), word) for pattern, word in NOT_PLAIN.items()]
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[`*]*[A-Z0-9`*$#-])")
+C_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+#: A comment, a character, the file of an #include, or literals that the compiler joins; macros may be between them.
+C_TOKEN = re.compile(
+    r"/\*(?P<block>.*?)\*/|//(?P<line>[^\n]*)|'(?:[^'\\\n]|\\.)+'|#include[^\n]*"
+    r'|(?P<strings>"(?:[^"\\\n]|\\.)*"(?:(?:\s|PRI\w+)*"(?:[^"\\\n]|\\.)*")*)',
+    re.DOTALL,
+)
 RUST_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 
@@ -46,12 +53,16 @@ def findings_in(text: str, line: int) -> list[tuple[int, str]]:
         words = re.findall(r"[A-Za-z0-9$`][^\s]*", sentence)
         if len(words) > WORDS_MAX:
             found.append((line, f"{len(words)} words in a sentence: {' '.join(words[:6])} ..."))
-    found += [
+    return found + words_in(text, line)
+
+
+def words_in(text: str, line: int) -> list[tuple[int, str]]:
+    """The words that are not plain."""
+    return [
         (line, f'"{hit.group()}": write {word}')
         for pattern, word in PATTERNS
         for hit in pattern.finditer(text)
     ]
-    return found
 
 
 def paragraphs(text: str):
@@ -89,11 +100,13 @@ def of_markdown(text: str) -> list[tuple[int, str]]:
 
 
 def of_message(text: str, line: int) -> list[tuple[int, str]]:
-    """Findings in a paragraph of a literal: none in code (SQL, C, examples) and lists of options."""
-    is_code = re.match(r"\s*(SELECT|UPDATE|INSERT|DELETE|CREATE|PRAGMA|struct)\b|\x08|    |-\w", text)
+    """Findings in a paragraph of a literal: none in code (SQL, C, examples) and options."""
+    is_code = re.match(r"\s*(SELECT|UPDATE|INSERT|DELETE|CREATE|PRAGMA|struct)\b|\x08|    |--?\w", text)
     is_prose = re.search(r"\b(the|a|an|is|of|to|and|in|it)\b", text) and "#SBATCH" not in text
-    if is_code or not is_prose or len(text.split()) < MESSAGE_WORDS:
+    if is_code:
         return []
+    if not is_prose or len(text.split()) < MESSAGE_WORDS:
+        return words_in(plain(text), line)
     return findings_in(plain(text), line)
 
 
@@ -131,7 +144,24 @@ def of_python(text: str) -> list[tuple[int, str]]:
     return sorted(found)
 
 
-READERS = {".md": of_markdown, ".rs": of_rust, ".py": of_python}
+def of_c(text: str) -> list[tuple[int, str]]:
+    """Findings in comments without indented examples, and in literals: adjacent ones are one message."""
+    found = []
+    for token in C_TOKEN.finditer(text):
+        line = text.count("\n", 0, token.start()) + 1
+        if token["block"] is not None:
+            paragraph = re.sub(r"^[ \t]*\*(  .*)?", "", token["block"], flags=re.MULTILINE)
+            for block in re.split(r"\n\s*\n", paragraph):
+                found += of_message(block.strip(), line)
+        elif token["line"] is not None:
+            found += of_message(token["line"].strip(), line)
+        elif token["strings"]:
+            message = "".join(C_STRING.findall(token["strings"])).replace("\\n", "\n").replace('\\"', '"')
+            found += [one for part in message.split("\n") for one in of_message(part, line)]
+    return sorted(found)
+
+
+READERS = {".md": of_markdown, ".rs": of_rust, ".py": of_python, ".c": of_c, ".h": of_c}
 
 
 def checked_files() -> list[pathlib.Path]:
@@ -145,14 +175,16 @@ def checked_files() -> list[pathlib.Path]:
     history = ROOT / "docs" / "development" / "decisions"
     documents = [path for path in documents if history not in path.parents and path.name != "CHANGELOG.md"]
     rust = [path for path in ROOT.glob("crates/*/src/**/*.rs") if path.name != "tests.rs"]
-    return sorted([*documents, *rust, *ROOT.glob("python/src/**/*.py")])
+    c_parts = ("mpi", "replay", "kernels", "crates/*/include")
+    c = [path for part in c_parts for path in ROOT.glob(f"{part}/**/*.[ch]")]
+    return sorted([*documents, *rust, *c, *ROOT.glob("python/src/**/*.py")])
 
 
 def main(words: list[str]) -> int:
     """Returns the exit code."""
     named = [pathlib.Path(word).resolve() for word in words]
     findings = [
-        f"{path.relative_to(ROOT)}:{line}: {what}"
+        f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{line}: {what}"
         for path in named or checked_files()
         for line, what in READERS[path.suffix](path.read_text())
     ]

@@ -1,8 +1,8 @@
 /* One answer for all ranks.
  *
- * Every function is collective: after an attempt that failed on any rank, the lowest failing rank
- * has printed what failed on what, and all ranks return false, so that none of them waits in the
- * next collective call. The exchange of that answer is never counted as I/O. */
+ * Every function is collective. After an attempt that failed on any rank, the lowest failing rank
+ * has printed what failed on what, and all ranks return false. So no rank waits in the next
+ * collective call. The exchange of that answer is never counted as I/O. */
 #ifndef HARNESS_ATTEMPT_H
 #define HARNESS_ATTEMPT_H
 

@@ -27,8 +27,8 @@ bool hdf5_good(struct hdf5_file *file, int64_t answer);
 bool hdf5_agreed(struct hdf5_file *file, const struct attempt *attempt);
 
 /* For what changes the file, on one rank: a failure ends the program by MPI_Abort, after a message.
- * A rank that got an error has left HDF5 at another place than the others, who wait for it inside
- * the library (after a collective write, in H5Dwrite itself), for ever; so it cannot agree with
+ * A rank that got an error has left HDF5 at another place than the others. They wait for it inside
+ * the library for ever (after a collective write, in H5Dwrite itself), so it cannot agree with
  * them. */
 void hdf5_must(struct hdf5_file *file, const struct attempt *attempt, int64_t answer);
 

@@ -21,8 +21,8 @@ struct distribution_of_rank {
 };
 
 /* Collective. False, with the reason printed, if the file of block sizes cannot be used, a rank
- * has nothing to write, or its share is too large for one MPI-IO call. distribution_free is due
- * all the same. */
+ * has nothing to write, or its share is too large for one MPI-IO call. Call distribution_free in
+ * each case. */
 bool distribution_make(const struct options *options, MPI_Comm comm,
                        struct distribution_of_rank *distribution);
 void distribution_free(struct distribution_of_rank *distribution);

@@ -102,7 +102,7 @@ hid_t H5Fcreate(const char *name, unsigned flags, hid_t creation, hid_t access) 
   struct hdf5 hdf5;
   hid_t copy = -1;
   if (next == NULL) {
-    warn_once("who calls H5Fcreate has no HDF5 beside it");
+    warn_once("the caller of H5Fcreate has no HDF5 library loaded with it");
     return -1;
   }
   if (alignment.bytes > 0 && !bind_hdf5(caller, &hdf5))

@@ -61,8 +61,8 @@ static void count_access_order(struct file *file, const struct transfer *transfe
     traffic->stripe_sized++;
 }
 
-/* Going on after a short read, as ROMIO does at the end of the file, is no read of its own: whether
- * it happens depends on how far other ranks have extended the file by then. */
+/* A read that continues a short read, as ROMIO does at the end of the file, is not counted. Whether
+ * it happens depends on how far other ranks have extended the file. */
 static void note_read_for_a_write(struct file *file, const struct transfer *transfer) {
   struct traffic *writes = &file->counters.traffic[WRITING];
   off_t end = transfer->offset + transfer->moved;

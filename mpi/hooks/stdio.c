@@ -90,7 +90,7 @@ static struct unread unread_of(const FILE *stream) {
   return (struct unread){stream->_IO_read_ptr, stream->_IO_read_end};
 }
 
-/* What was read since then: out of one buffer, or out of what was left of one and the next. libc
+/* The bytes read since `before`: out of one buffer, or out of the rest of one and the next. libc
  * would need a system call for the position. */
 static ssize_t read_since(struct unread before, const FILE *stream) {
   const char *at = stream->_IO_read_ptr;

@@ -107,9 +107,9 @@ static void share_hints(int bytes) {
   free(text);
 }
 
-/* When rank 0 started, on this rank's clock, so that the moments of all ranks can be compared: by
- * the time of day, which is the same within a node and is kept alike between nodes. Where it is
- * not, the end of the broadcast is the next best. */
+/* When rank 0 started, on this rank's clock, so that the moments of all ranks can be compared. The
+ * time of day is the same within a node and synchronized between nodes. Where it is not, the end
+ * of the broadcast is the next best. */
 static double start_here_s(double started_unix_s) {
   double now_s = clock_s(), since_s = 1e-6 * (double)unix_us() - started_unix_s;
   return since_s >= 0 && since_s < CLOCKS_APART_S_MAX ? now_s - since_s : now_s;

@@ -51,10 +51,9 @@ static void choose_directory(const char *value) {
     return;
   }
   if (!settings.wants_profile)
-    message_print(
-        "%s=1 asks for a trace beside the record of a job, and %s names none: there is no "
-        "trace\nhint: %s=DIR makes one in the directory DIR",
-        TRACE_VARIABLE, PROFILE_VARIABLE, TRACE_VARIABLE);
+    message_print("no trace is written: %s=1 requests one in the record of a job, but %s names no "
+                  "record\nhint: %s=DIR writes it to the directory DIR",
+                  TRACE_VARIABLE, PROFILE_VARIABLE, TRACE_VARIABLE);
   else if (snprintf(request.directory, sizeof request.directory, "%s/trace-%s",
                     settings.profile_directory, settings.step_id) >= (int)sizeof request.directory)
     request.directory[0] =

@@ -87,7 +87,7 @@ def test_output_removed_by_the_program_is_replayed(mpi, tmp_path):
         assert (summary["skipped"], summary["differences"]) == (0, 0)
         assert (new / str(path)[1:]).stat().st_size == size
     refused = mpi.run(4, replay_program(mpi), "--directory", new, trace)
-    assert refused.returncode == 2 and "is there already; --overwrite" in refused.stderr
+    assert refused.returncode == 2 and "exists; --overwrite" in refused.stderr
 
 
 # ---- The kernels ----
@@ -286,7 +286,7 @@ def test_replay_does_not_overwrite_files_without_the_option(mpi, tmp_path):
     assert "where shall the files be?" in refused()
     assert "this is the file of the trace itself" in refused("--map", f"{tmp_path}={tmp_path}")
     assert "no --map or --directory says" in refused("--map", "/nowhere=/elsewhere")
-    assert f"{path}: is there already; --overwrite" in refused("--in-place")
+    assert f"{path}: exists; --overwrite" in refused("--in-place")
     _, summary, _ = replayed(mpi, 2, trace, "--in-place", "--overwrite")
     assert summary["differences"] == 0 and path.stat().st_size == 4000
 

@@ -7,7 +7,7 @@
  *
  * - Each int function returns 0, or a negative error number of errno.h; dw_read_failed_stage()
  * differs.
- * - The path in the burst buffer comes first, in both directions. It lies in a striped namespace of
+ * - The path in the burst buffer comes first, in both directions. It is in a striped namespace of
  * the job.
  * - A stage is asynchronous: the call returns once it is queued.
  * - Any thread may call any function at any time, so may a child after fork().
