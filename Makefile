@@ -20,6 +20,7 @@ C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/progra
 PYTHON      = python
 # What `import forebay` loads: its types are checked strictly.
 PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py
+FIRST_JOB   = $(addprefix examples/first-job/,job.sh simulate.py start.txt)
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
@@ -69,6 +70,7 @@ programs:
 	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines $(BUILD)/share/forebay/profiles
 	install -m 644 machines/*.toml $(BUILD)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(BUILD)/share/forebay/profiles/
+	install -D -m 644 -t $(BUILD)/share/forebay/first-job $(FIRST_JOB)
 	install -m 755 $(CARGO_TARGET_DIR)/release/libdatawarp.so $(BUILD)/lib/
 	install -m 644 crates/forebay-capi/include/datawarp.h $(BUILD)/include/
 	sed 's|@PREFIX@|$(BUILD)|' crates/forebay-capi/cray-datawarp.pc.in > $(BUILD)/lib/pkgconfig/cray-datawarp.pc
@@ -197,6 +199,7 @@ install-programs:
 	install -m 644 $(BUILD)/share/man/man1/*.1 $(PREFIX)/share/man/man1/
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(PREFIX)/share/forebay/profiles/
+	install -D -m 644 -t $(PREFIX)/share/forebay/first-job $(FIRST_JOB)
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 
 # Packages in build/dist: a tarball, a wheel for pip, a deb, an rpm (packaging/Makefile).

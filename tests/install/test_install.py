@@ -50,6 +50,11 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     assert "emulated: lustre-small" in done.stderr
+    example = PROJECT / "examples" / "first-job"
+    installed = prefix / "share" / "forebay" / "first-job"
+    assert {file.name: file.read_bytes() for file in installed.iterdir()} == {
+        name: (example / name).read_bytes() for name in ("job.sh", "simulate.py", "start.txt")
+    }
     compile_against(prefix, tmp_path)
     check_helpers(prefix)
     pages = prefix / "share" / "man" / "man1"

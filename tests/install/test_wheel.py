@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -36,18 +37,16 @@ def run(environment: pathlib.Path, *words: object, **settings: str) -> subproces
 
 
 def test_first_job_from_a_wheel_runs_and_is_recorded(environment, tmp_path):
-    example = tmp_path / "first-job"
-    shutil.copytree(PROJECT / "examples" / "first-job", example)
-    settings = {"FOREBAY_STATE": str(tmp_path / "state"), "FOREBAY_STORE": "memory"}
-    done = subprocess.run(
-        [environment / "bin" / "forebay", "run", "job.sh"],
-        cwd=example,
-        env={"PATH": f"{environment}/bin:/usr/bin:/bin", "HOME": str(tmp_path)} | settings,
-        capture_output=True,
-        text=True,
+    """The commands of the page of the first job: they copy the example from the installation."""
+    page = (PROJECT / "docs" / "start" / "first-job.md").read_text()
+    commands = re.findall(
+        r"^\$ (.+)$", page.partition("## Look first")[2].partition("## What happened")[0], re.MULTILINE
     )
+    assert [command.split()[0] for command in commands] == ["cp", "cd", "forebay", "forebay"]
+    settings = {"FOREBAY_STATE": str(tmp_path / "state"), "FOREBAY_STORE": "memory", "HOME": str(tmp_path)}
+    done = run(environment, "bash", "-ec", "\n".join(commands), **settings)
     assert done.returncode == 0, done.stderr
-    assert len(list((example / "out").iterdir())) == 10
+    assert len(list((tmp_path / "first-job" / "out").iterdir())) == 10
     assert "I/O took" in done.stderr, "the library that records is found"
 
 
