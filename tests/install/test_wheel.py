@@ -88,5 +88,10 @@ def test_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, 
     done = run(environment, environment / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))
     assert done.returncode == 1
     error, hint = done.stderr.splitlines()
+    (wheel,) = environment.parent.glob("*.whl")
     assert error.startswith(f"error: forebay {verb} needs a Python package that is not installed: ")
-    assert hint == f"hint: pip install 'forebay[{extra}]'"
+    command = hint.removeprefix("hint: ")
+    assert re.sub(r"(?<=/python)[0-9.]+", "", command) == f"{environment}/bin/python -m pip install '{wheel}[{extra}]'"
+    # pip reads the wheel with this extra. It then looks for the packages, here in no index.
+    done = run(environment, "bash", "-c", command + " --no-index --dry-run")
+    assert f"Processing {wheel}" in done.stdout and "does not provide the extra" not in done.stdout + done.stderr
