@@ -9,7 +9,12 @@ from forebay.report.document import Cell, Section, Table, columns, told
 from forebay.report.sections.scene import Scene
 
 OPERATIONS = ("read", "write", "open", "stat", "seek", "sync")
-INKS = {"MPI-IO independent": "metadata", "MPI-IO collective": "waiting", "POSIX": "suggestion", "STDIO": "sync"}
+INKS = {
+    "MPI-IO independent": "metadata",
+    "MPI-IO collective": "waiting",
+    "POSIX": "suggestion",
+    "STDIO": "sync",
+}
 
 
 def section(scene: Scene) -> Section:
