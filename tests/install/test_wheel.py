@@ -12,6 +12,19 @@ import pytest
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 #: `make wheel` builds the program for an old glibc; here the one that is built already serves.
 TAG = "linux_x86_64"
+#: Of an installed wheel without other packages.
+SIZE_MAX_BYTES = 30_000_000
+
+
+def stripped(build: pathlib.Path, tree: pathlib.Path) -> pathlib.Path:
+    """An installation without Python and without symbols, as `make tree` makes it."""
+    (tree / "bin").mkdir(parents=True)
+    shutil.copy(build / "bin" / "forebay", tree / "bin")
+    for folder in ("lib/forebay", "share"):
+        shutil.copytree(build / folder, tree / folder)
+    binaries = [path for path in tree.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+    subprocess.run(["strip", *binaries], check=True)
+    return tree
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +33,8 @@ def environment(build, tmp_path_factory) -> pathlib.Path:
     directory = tmp_path_factory.mktemp("wheel")
     source = directory / "python"
     shutil.copytree(PROJECT / "python", source, ignore=shutil.ignore_patterns("__pycache__"))
-    settings = os.environ | {"FOREBAY_TREE": str(build), "FOREBAY_WHEEL_TAG": TAG}
+    tree = stripped(build, directory / "tree")
+    settings = os.environ | {"FOREBAY_TREE": str(tree), "FOREBAY_WHEEL_TAG": TAG}
     make = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
     subprocess.run([*make, "--wheel-dir", directory, source], env=settings, check=True)
     (wheel,) = directory.glob(f"forebay-*-py3-none-{TAG}.whl")
@@ -48,6 +62,38 @@ def test_first_job_from_a_wheel_runs_and_is_recorded(environment, tmp_path):
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "first-job" / "out").iterdir())) == 10
     assert "I/O took" in done.stderr, "the library that records is found"
+
+
+def test_installed_wheel_is_smaller_than_30_mb(environment):
+    code = (
+        "from importlib.metadata import files; "
+        "print(*(path.locate().resolve() for path in files('forebay') if path.locate().exists()), sep='\\n')"
+    )
+    paths = run(environment, environment / "bin" / "python", "-c", code).stdout.splitlines()
+    assert str(environment / "bin" / "forebay") in paths
+    assert sum(os.stat(path).st_size for path in paths) < SIZE_MAX_BYTES
+
+
+def test_wheel_with_its_dependencies_reads_the_profile_of_a_job(environment, tmp_path):
+    """As a user installs it: pip takes what the wheel requires from its index."""
+    (wheel,) = environment.parent.glob("*.whl")
+    own = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", own], check=True)
+    subprocess.run([own / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
+    (tmp_path / "job.sh").write_text("#!/bin/bash\ndd if=/dev/zero of=$TMPDIR/a bs=1M count=2 status=none\n")
+    code = (
+        "import forebay; forebay.run('job.sh', no_burst_buffer=True); "
+        "print(*(file.path for program in forebay.open().profile.programs for file in program.files))"
+    )
+    settings = {"FOREBAY_STATE": str(tmp_path / "state"), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [own / "bin" / "python", "-c", code],
+        cwd=tmp_path,
+        env={"PATH": f"{own}/bin:/usr/bin:/bin", "HOME": str(tmp_path)} | settings,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/a\n"), done.stderr
 
 
 def test_python_runs_a_job_with_the_program_of_its_environment(environment, tmp_path):
