@@ -20,6 +20,7 @@ C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/progra
 PYTHON      = python
 # What `import forebay` loads: its types are checked strictly.
 PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py
+VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 FIRST_JOB   = $(addprefix examples/first-job/,job.sh simulate.py start.txt)
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
@@ -200,6 +201,7 @@ install-programs:
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(PREFIX)/share/forebay/profiles/
 	install -D -m 644 -t $(PREFIX)/share/forebay/first-job $(FIRST_JOB)
+	install -D -m 644 packaging/modulefile.tcl $(PREFIX)/share/modulefiles/forebay/$(VERSION)
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 
 # Packages in build/dist: a tarball, a wheel for pip, a deb, an rpm (packaging/Makefile).

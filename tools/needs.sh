@@ -66,6 +66,7 @@ test | bench)
     need git command -v git
     need gfortran command -v gfortran
     need tcsh command -v tcsh
+    need environment-modules test -r /usr/share/modules/init/bash
     need procps command -v pgrep
     need strace command -v strace
     need bubblewrap command -v bwrap
