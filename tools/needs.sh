@@ -74,6 +74,8 @@ test | bench)
     need mergerfs command -v mergerfs
     need e2fsprogs has_daemon mkfs.ext2
     need chromium command -v chromium
+    # The pictures of the documentation, which Chromium shows.
+    need graphviz command -v dot
     # Nextflow and what fetches it.
     need default-jre-headless command -v java
     need maven command -v mvn
