@@ -67,6 +67,7 @@ test | bench)
     need gfortran command -v gfortran
     need tcsh command -v tcsh
     need environment-modules test -r /usr/share/modules/init/bash
+    need man-db command -v manpath
     need procps command -v pgrep
     need strace command -v strace
     need bubblewrap command -v bwrap

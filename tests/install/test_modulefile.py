@@ -23,7 +23,7 @@ def prefix(build, tmp_path_factory) -> pathlib.Path:
 def with_module(prefix: pathlib.Path, *commands: str) -> list[str]:
     """The lines that bash prints for commands after `module use`."""
     script = "\n".join(["set -e", f". {INIT}", f"module use {prefix}/share/modulefiles", *commands])
-    plain = {"PATH": "/usr/bin:/bin", "HOME": str(prefix), "MANPATH": "/usr/share/man"}
+    plain = {"PATH": "/usr/bin:/bin", "HOME": str(prefix)}
     done = subprocess.run(["bash", "-c", script], env=plain, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -37,6 +37,7 @@ def test_loaded_module_finds_program_manual_library_and_header(prefix):
         "module load forebay",
         "command -v forebay; forebay --version",
         "man --where forebay-run",
+        "manpath | tr : '\\n' | grep -cx /usr/share/man",
         "pkg-config --variable=libdir cray-datawarp",
         f"cc {source} -o {prefix}/ask $(pkg-config --libs cray-datawarp) && {prefix}/ask wait /",
         "module -t list 2>&1 | tail -1",
@@ -45,6 +46,7 @@ def test_loaded_module_finds_program_manual_library_and_header(prefix):
         f"{prefix}/bin/forebay",
         f"forebay {version.name}",
         f"{prefix}/share/man/man1/forebay-run.1",
+        "1",
         f"{prefix}/lib",
         str(-errno.EINVAL),
         f"forebay/{version.name}",
