@@ -413,3 +413,15 @@ def test_on_close_without_a_burst_buffer_is_refused(job):
     assert done.returncode == 125 and "there is no burst buffer" in done.stderr and "forebay watch DIR" in done.stderr
     assert not (job.directory / "ran").exists()
     assert subprocess.run([job.forebay, "run", "--on-close-at-most", "2", "x"], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize(("verb", "refused"), [("run", 125), ("watch", 1)])
+@pytest.mark.parametrize(("name", "value"), [("jobs", "2"), ("retries", "1"), ("log", "said")])
+def test_run_and_watch_take_each_other_s_option_names(job, verb, refused, name, value):
+    """The script or directory is missing, which is found after the options were parsed. The help has one name."""
+    names = [f"--{name}", f"--on-close-{name}"]
+    for option in names:
+        done = job.command(verb, "--on-close", "*=true", option, value, "/none")
+        assert done.returncode == refused and "/none" in done.stderr, done.stderr
+    words = job.command(verb, "--help").stdout.split()
+    assert [option for option in names if option in words] == names[verb == "run" :][:1]

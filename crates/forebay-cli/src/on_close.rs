@@ -27,13 +27,13 @@ pub struct WatchArguments {
     #[arg(long, required = true, value_name = "PATTERN=COMMAND", value_parser = OnClose::parse)]
     pub on_close: Vec<OnClose>,
     /// Maximum number of commands at a time
-    #[arg(long = "jobs", alias = "at-most", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long = "jobs", aliases = ["on-close-jobs", "at-most"], value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub at_most: u32,
     /// Number of times to repeat a failed command
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, alias = "on-close-retries", value_name = "K", default_value_t = 0)]
     pub retries: u32,
     /// Write the commands' output to FILE [default: standard error]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "on-close-log", value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Print one JSON object about the commands
     #[arg(long)]
@@ -56,13 +56,13 @@ impl WatchArguments {
 #[derive(Debug, Args)]
 pub struct RunHandlingArguments {
     /// Maximum number of --on-close commands at a time
-    #[arg(long = "on-close-jobs", alias = "on-close-at-most", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), requires = "on_close")]
+    #[arg(long = "on-close-jobs", aliases = ["jobs", "on-close-at-most"], value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024), requires = "on_close")]
     pub on_close_at_most: u32,
     /// Number of times to repeat a failed --on-close command
-    #[arg(long, value_name = "K", default_value_t = 0, requires = "on_close")]
+    #[arg(long, alias = "retries", value_name = "K", default_value_t = 0, requires = "on_close")]
     pub on_close_retries: u32,
     /// Write the output of --on-close commands to FILE [default: standard error]
-    #[arg(long, value_name = "FILE", requires = "on_close")]
+    #[arg(long, alias = "log", value_name = "FILE", requires = "on_close")]
     pub on_close_log: Option<PathBuf>,
 }
 
