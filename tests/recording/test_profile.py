@@ -241,6 +241,22 @@ def test_message_of_a_failed_job_names_forebay_why(job):
     assert done.stderr.rstrip().endswith(f": forebay why {job.records()[0].name}")
 
 
+@pytest.mark.parametrize(
+    ("body", "directives", "code"),
+    [("exit 3", (), 3), ("true", (DW, "#DW stage_in type=file source=/none destination=$DW_JOB_STRIPED/a"), 125)],
+)
+def test_failed_run_without_a_recorded_program_names_forebay_why(job, body, directives, code):
+    job.script(body, *directives)
+    done = job.run()
+    assert done.returncode == code
+    assert done.stderr.rstrip().endswith(f": forebay why {job.records()[0].name}")
+
+
+def test_successful_run_without_a_recorded_program_names_no_command(job):
+    job.script("true")
+    assert "forebay why" not in job.run().stderr and "forebay report" not in job.run().stderr
+
+
 def test_dry_run_records_nothing(job):
     job.script("true", DW)
     assert job.run("--dry-run").returncode == 0 and job.records() == []

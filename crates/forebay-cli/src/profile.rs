@@ -63,19 +63,29 @@ pub fn profile(arguments: &ProfileArguments) -> i32 {
     }
 }
 
-/// Prints the command that shows a profile or explains a failure. Prints nothing if no program was recorded.
-pub fn print_record(directory: &Path, job_s: f64, what: &str, exit_code: i32) {
+/// Prints the command that shows a profile or explains a failure. Returns false, and prints nothing, if no program was
+/// recorded.
+pub fn print_record(directory: &Path, job_s: f64, what: &str, exit_code: i32) -> bool {
     let summarize = summarize(directory);
     if summarize.programs == 0 {
-        return;
+        return false;
     }
-    let id = directory.file_name().unwrap_or_default().to_string_lossy();
     let found = match summarize.io_s {
         Some(io_s) if job_s > 0.0 => share(io_s / job_s, what),
         _ => format!("not all of the {what}'s I/O is recorded"),
     };
-    let verb = if exit_code == 0 { "report" } else { "why" };
-    print_status(&format!("{found}: forebay {verb} {id}"));
+    print_next(directory, &found, if exit_code == 0 { "report" } else { "why" });
+    true
+}
+
+/// Prints the command that explains a failure.
+pub fn print_why(directory: &Path, about: &str) {
+    print_next(directory, about, "why");
+}
+
+fn print_next(directory: &Path, about: &str, verb: &str) {
+    let id = directory.file_name().unwrap_or_default().to_string_lossy();
+    print_status(&format!("{about}: forebay {verb} {id}"));
 }
 
 fn share(share: f64, what: &str) -> String {

@@ -91,7 +91,13 @@ pub fn run(arguments: &RunArguments) -> i32 {
             arguments.handling.on_close_at_most,
             arguments.json,
         ),
-        Err(error) => error.print_with_json(arguments.json, progress.record()),
+        Err(error) => {
+            let code = error.print_with_json(arguments.json, progress.record());
+            if let Some(directory) = progress.record() {
+                profile::print_why(directory, "the error is recorded");
+            }
+            code
+        }
     }
 }
 
@@ -169,7 +175,10 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     }
     print_write_failures(outcome);
     if let Some(directory) = &outcome.profile {
-        profile::print_record(directory, outcome.job_s, "job", outcome.exit_code);
+        let is_named = profile::print_record(directory, outcome.job_s, "job", outcome.exit_code);
+        if !is_named && outcome.exit_code != 0 {
+            profile::print_why(directory, "the job failed");
+        }
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);
