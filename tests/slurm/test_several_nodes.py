@@ -110,6 +110,15 @@ def is_of_job(command):
     return any(part in words for part in ("forebay-node", "__node", "slurmstepd"))
 
 
+def test_node_outside_of_the_job_is_refused_by_name(users):
+    users.script('exec forebay run --nodes n1,n3 "$0"', DW, STAGE_OUT)
+    job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1")
+    assert users.wait(job) == "FAILED"
+    complained = users.complained()
+    assert "node n3 is not in this job, which has n1, n2" in complained and "--launcher" in complained, complained
+    clean(users)
+
+
 def test_missing_engine_is_refused_by_name_with_its_remedy(users):
     programs = users.directory / "programs"
     programs.mkdir()

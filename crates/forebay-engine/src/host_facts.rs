@@ -37,8 +37,6 @@ pub struct FactsRequest {
     pub engine_root: Option<PathBuf>,
     /// The store of the user or the site; none: the default.
     pub store: Option<PathBuf>,
-    /// The node's share of the capacity; none: what the store grants.
-    pub share_bytes: Option<u64>,
     /// A command that prints the available bytes of the engine.
     pub capacity: Option<Vec<String>>,
 }
@@ -174,7 +172,7 @@ impl HostFacts {
                 .filter(|path| can_preload(path) && ceph.as_ref().is_some_and(shows_waits)),
             ceph,
             forebay: system::this_program().map_err(text)?,
-            store: store_facts(request.store.as_deref(), request.share_bytes)?,
+            store: store_facts(request.store.as_deref())?,
             engine_bytes: request.capacity.as_deref().map(engine_bytes).transpose()?,
             unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
         })
@@ -196,8 +194,8 @@ fn shows_waits(ceph: &CephFacts) -> bool {
     programs.mount.iter().any(shows)
 }
 
-/// The user's store, else the default. `wanted_bytes` are refused if the memory cgroup is too small.
-fn store_facts(named: Option<&Path>, wanted_bytes: Option<u64>) -> Result<StoreFacts, String> {
+/// The user's store, else the default.
+fn store_facts(named: Option<&Path>) -> Result<StoreFacts, String> {
     let described = |error: forebay_store::Error| format!("{error}; {}", error.hint());
     let (store, _) = Store::choose(named, None).map_err(described)?;
     let directory = match &store {
@@ -206,9 +204,6 @@ fn store_facts(named: Option<&Path>, wanted_bytes: Option<u64>) -> Result<StoreF
     };
     probe::can_write(&directory).map_err(|error| error.to_string())?;
     let usable_bytes = store.usable_bytes().map_err(described)?;
-    if let Some(wanted_bytes) = wanted_bytes {
-        store.grant(wanted_bytes.min(usable_bytes), 0).map_err(described)?;
-    }
     Ok(StoreFacts {
         name: store.to_string(),
         in_memory: filesystem::is_in_memory(&directory).map_err(|error| error.to_string())?,

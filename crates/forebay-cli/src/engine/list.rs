@@ -90,7 +90,6 @@ fn look(arguments: &ListArguments) -> Result<Vec<ListedEngine>, CliError> {
         ceph: true,
         engine_root: arguments.engine_root.clone(),
         store,
-        share_bytes: None,
         capacity: None,
     })
     .map_err(|error| CliError::new(error).with_hint("name another store with --store"))?;

@@ -67,6 +67,7 @@ impl NodeArguments {
             self.warn_on_one_node(asked);
             return Ok(None);
         };
+        self.check_in_job(&names)?;
         if names.len() == 1 {
             self.warn_on_one_node(asked);
         }
@@ -83,6 +84,25 @@ impl NodeArguments {
             options.redundancy = copies;
         }
         Ok(Some(options))
+    }
+
+    /// Refuses nodes that are not in the scheduler's job: its launcher starts nothing there.
+    fn check_in_job(&self, names: &[String]) -> Result<(), CliError> {
+        if self.launcher.is_some() || (self.nodes.is_empty() && self.hostfile.is_none()) {
+            return Ok(());
+        }
+        let Some(of_job) = node_names_of_job().map_err(CliError::new)? else { return Ok(()) };
+        let is_in_job = |name: &&String| of_job.iter().any(|other| short(other) == short(name));
+        match names.iter().find(|name| !is_in_job(name)) {
+            None => Ok(()),
+            Some(name) => Err(CliError::new(format!(
+                "node {name} is not in this job, which has {}",
+                of_job.join(", ")
+            ))
+            .with_hint(
+                "leave out --nodes, or name another way to start processes with --launcher",
+            )),
+        }
     }
 
     /// Says what has no effect. A setting that is meant for jobs on several nodes is no surprise.
@@ -188,10 +208,14 @@ fn warn_of_setting(of_directive: &str) {
     }
 }
 
+/// The name of a node without its domain.
+fn short(name: &str) -> &str {
+    name.split('.').next().unwrap_or_default()
+}
+
 /// The same names, this machine's first.
 fn local_first(mut names: Vec<String>) -> Result<Vec<String>, CliError> {
     let host = system::hostname();
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let by_name = names.iter().position(|name| *name == host || short(name) == short(&host));
     let is_here = |name: &String| {
         let addresses = network::addresses_of(name).unwrap_or_default();

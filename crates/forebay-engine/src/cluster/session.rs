@@ -326,7 +326,6 @@ fn facts_of(
             ceph: spec.engine.looks_for_ceph(),
             engine_root: spec.engine_root.map(Path::to_owned),
             store: spec.store.map(Path::to_owned),
-            share_bytes: None,
             capacity,
         };
         Ok((node, Request::Facts(request)))
@@ -392,6 +391,7 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
     if let (Some(asked_bytes), true) = (asked_bytes, spec.strict_capacity)
         && asked_bytes > capacity_bytes
     {
+        let store = format!("{store}, of which that of node {} is the smallest,", smallest.name);
         return Err(Error::LessThanAsked { asked_bytes, usable_bytes, store });
     }
     if largest > smallest.store.usable_bytes.saturating_mul(2) && capacity_bytes == usable_bytes {
