@@ -58,11 +58,9 @@ def test_agents_are_replaced(bed, load, node, words):
 @pytest.mark.parametrize(
     ("copies", "lost"),
     [
-        (1, ["n1 ceph-osd"]),
-        (1, ["n1 ceph-mds"]),
-        (1, ["n1 ceph-mon"]),
         (2, ["n1 ceph-mon"]),
         (2, ["n1 ceph-osd", "n2 ceph-osd"]),
+        *few((1, ["n1 ceph-osd"]), (1, ["n1 ceph-mds"]), (1, ["n1 ceph-mon"])),
     ],
 )
 def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
