@@ -21,8 +21,7 @@ mod values;
 mod variable_use;
 mod variables;
 
-pub use bb_option::directives_of_bb;
-pub use lines::{Symbols, is_bare_continuation};
+pub use lines::{ContinuationReader, Symbols};
 pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw};
 pub use problem::{Origin, Position, Problem};
 pub use request::{Direction, JobDw, Request, Stage, StageKind, parse, parse_with_option};

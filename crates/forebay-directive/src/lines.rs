@@ -119,7 +119,7 @@ impl Header<'_> {
                 self.append(open, &line[prefix.len()..], position, prefix.len());
             }
             (Some(open), None) if looks_like_arguments(line) => {
-                self.found.warnings.push(bare(position, open.prefix));
+                self.found.warnings.push(missing_prefix(position, open.prefix));
                 self.append(open, line, position, 0);
             }
             (Some(open), _) if line.starts_with('#') => self.broken(&open, position),
@@ -180,16 +180,25 @@ impl Header<'_> {
     }
 }
 
-/// Whether a line continues a directive without its prefix. `open` holds whether the previous line
-/// of a directive ended in a backslash; the function updates it. The header continues after such a
-/// line.
-pub fn is_bare_continuation(line: &str, open: &mut bool) -> bool {
-    let is_bare = *open && prefix_of(line).is_none() && looks_like_arguments(line);
-    if !line.is_empty() {
-        let is_directives = is_bare || prefix_of(line).is_some();
-        *open = is_directives && line.ends_with('\\') && !line.ends_with("\\\\");
+/// Finds the lines of a header that continue a directive without its prefix.
+#[derive(Default)]
+pub struct ContinuationReader {
+    /// Whether the previous line of a directive ended in a backslash.
+    is_continued: bool,
+}
+
+impl ContinuationReader {
+    /// Reads the next line. Returns true if it continues a directive without its prefix; the header
+    /// does not end with such a line.
+    pub fn read_line(&mut self, line: &str) -> bool {
+        let lacks_prefix =
+            self.is_continued && prefix_of(line).is_none() && looks_like_arguments(line);
+        if !line.is_empty() {
+            let is_directive = lacks_prefix || prefix_of(line).is_some();
+            self.is_continued = is_directive && line.ends_with('\\') && !line.ends_with("\\\\");
+        }
+        lacks_prefix
     }
-    is_bare
 }
 
 /// Whether a continuation line without prefix holds only arguments.
@@ -205,7 +214,7 @@ fn looks_like_arguments(line: &str) -> bool {
         && words.all(|word| word.split_once('=').map_or(is_flag(word), |(key, _)| is_key(key)))
 }
 
-fn bare(position: Position, prefix: &str) -> Problem {
+fn missing_prefix(position: Position, prefix: &str) -> Problem {
     Problem::new(
         position,
         format!("the continued line does not begin with {prefix}: taken here, ignored by Slurm"),

@@ -6,7 +6,7 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use forebay_directive::is_bare_continuation;
+use forebay_directive::ContinuationReader;
 
 use crate::dialect::{Dialect, Meaning, meaning};
 use crate::pbs::Resource;
@@ -150,9 +150,9 @@ impl Header {
     /// The line number, and the problem with the value of an option.
     pub fn read(script: &str) -> Result<Self, (usize, String)> {
         let mut lines = Vec::new();
-        let mut open = false;
+        let mut continuations = ContinuationReader::default();
         for (index, line) in script.lines().enumerate() {
-            if is_bare_continuation(line, &mut open) {
+            if continuations.read_line(line) {
                 continue; // part of a directive, so the header continues
             }
             match Scheduler::of_line(line) {

@@ -52,7 +52,7 @@ impl CopyContext<'_> {
         copying.pieces_left = AtomicU64::new(missing.len() as u64);
         let copying = Arc::new(copying);
         let Some((first, rest)) = missing.split_first() else {
-            return self.is_copied(&copying, block);
+            return self.complete_file(&copying, block);
         };
         self.add_tasks(rest.iter().map(|piece| Task::Piece(Arc::clone(&copying), *piece)));
         self.piece(&copying, *first, block)
@@ -163,13 +163,13 @@ impl CopyContext<'_> {
         block: &mut [u8],
     ) -> Result<(), Error> {
         if copying.finish_piece(copied) {
-            return self.is_copied(copying, block);
+            return self.complete_file(copying, block);
         }
         Ok(())
     }
 
     /// Completes the file after its last piece, and starts to read it back if requested.
-    fn is_copied(&self, copying: &Arc<LargeCopy>, block: &mut [u8]) -> Result<(), Error> {
+    fn complete_file(&self, copying: &Arc<LargeCopy>, block: &mut [u8]) -> Result<(), Error> {
         let whole = copying.all_done().and_then(|()| self.make_whole(copying));
         let back = match (whole, self.options.verify) {
             (Ok(()), Verify::End) => self.open_back(copying),
