@@ -9,25 +9,6 @@ use crate::token::{SourceByte, Token, option_words};
 const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a comma ends a \
                     value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";
 
-/// Converts the text of `--bb` to directive lines.
-///
-/// `capacity=1G access=striped type=scratch pool=P swap=N`, separated by blanks or commas, becomes
-/// `#DW jobdw ...` and `#DW swap NGiB`. Text that begins with `#` already holds directives.
-///
-/// # Errors
-/// All invalid words, with their positions in the text.
-pub fn directives_of_bb(text: &str) -> Result<String, Vec<Problem>> {
-    if holds_directives(text) {
-        return Ok(text.to_owned());
-    }
-    let found = of_words(text);
-    if found.problems.is_empty() {
-        Ok(found.lines.iter().map(written).collect())
-    } else {
-        Err(found.problems)
-    }
-}
-
 /// Parses the option. Positions refer to its text. Replaces symbols in directives.
 pub(crate) fn read(text: &str, symbols: &Symbols) -> Found {
     if holds_directives(text) { read_lines(text, Origin::Option, symbols) } else { of_words(text) }
@@ -38,24 +19,8 @@ fn holds_directives(text: &str) -> bool {
     first.is_some_and(|line| line.starts_with('#'))
 }
 
-/// Formats a directive as Slurm does.
-fn written(line: &Line) -> String {
-    let is_swap = line.words.first().is_some_and(|word| word.text == "swap");
-    let mut text = line.prefix.to_owned();
-    for word in &line.words {
-        text.push(' ');
-        match word.text.strip_prefix("access=") {
-            Some(modes) => text.extend(["access_mode=", modes]),
-            None => text.push_str(&word.text),
-        }
-        if is_swap && word.text.bytes().all(|byte| byte.is_ascii_digit()) {
-            text.push_str("GiB");
-        }
-    }
-    text.push('\n');
-    text
-}
-
+/// Reads `capacity=1G access=striped type=scratch pool=P swap=N`, separated by blanks or commas: a
+/// jobdw and, with `swap=`, a swap.
 fn of_words(text: &str) -> Found {
     let mut found = Found::default();
     let start = Position { origin: Origin::Option, line: 1, column: 1 };

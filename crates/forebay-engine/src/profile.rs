@@ -115,14 +115,6 @@ impl Profile {
         }
     }
 
-    /// The name of the engine.
-    pub fn engine_name(&self) -> &'static str {
-        match self.engine {
-            ProfileEngine::Ceph => "ceph",
-            ProfileEngine::Command(_) => "command",
-        }
-    }
-
     /// Reads the text of a profile.
     ///
     /// # Errors

@@ -20,14 +20,13 @@ mod state;
 pub mod striping;
 
 pub use administration::{LayoutError, Shown};
-pub use block::{ROOTS_MAX, TARGETS_MAX};
 pub use charge::{Client, Op};
 pub use counters::{Counters, TargetCounters};
 pub use layout::{Lane, Layout};
 pub use machine::{ClientLimits, DefaultLayout, Metadata, Model, ModelError, Targets};
 pub use quantity::Quantity;
 pub use state::{State, StateError};
-pub use striping::{LAYOUT_XATTR, Striping};
+pub use striping::Striping;
 
 /// The environment variable with the path of the shared state file. Unset: no emulation.
 pub const STATE_ENV: &str = "FOREBAY_PFS_STATE";

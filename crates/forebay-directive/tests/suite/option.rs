@@ -1,6 +1,6 @@
 //! The text of `--bb`.
 
-use forebay_directive::{Origin, Problem, Request, directives_of_bb, parse_with_option};
+use forebay_directive::{Origin, Problem, Request, parse_with_option};
 
 use crate::{JOBDW, assert_begins, lines_of, symbols};
 
@@ -9,8 +9,8 @@ fn with(option: &str, script: &str) -> Result<Request, Vec<Problem>> {
 }
 
 #[test]
-fn option_words_become_directives() {
-    for (text, expected) in [
+fn option_words_mean_the_same_as_directives() {
+    for (text, directives) in [
         (
             "capacity=1G access=striped type=scratch",
             "#DW jobdw capacity=1G access_mode=striped type=scratch\n",
@@ -19,13 +19,19 @@ fn option_words_become_directives() {
             " type=scratch,access_mode=striped(MFS=1G,client_cache),capacity=1G, pool=p",
             "#DW jobdw type=scratch access_mode=striped(MFS=1G,client_cache) capacity=1G pool=p\n",
         ),
-        ("swap=5", "#DW swap 5GiB\n"),
-        ("swap=5GB\ncapacity=1G pool=p", "#DW jobdw capacity=1G pool=p\n#DW swap 5GB pool=p\n"),
         ("", ""),
         (" , ", ""),
-        ("\n#DW persistentdw name=a\n", "\n#DW persistentdw name=a\n"),
+        ("\n#DW persistentdw name=a\n", "#DW persistentdw name=a\n"),
     ] {
-        assert_eq!(directives_of_bb(text).as_deref(), Ok(expected), "{text}");
+        let job = |request: &Request| {
+            request.job.as_ref().map(|job| (job.capacity_bytes, job.access.clone()))
+        };
+        let names = |request: &Request| {
+            request.persistent.iter().map(|used| used.name.clone()).collect::<Vec<_>>()
+        };
+        let (option, script) = (with(text, "").expect(text), with("", directives).expect(text));
+        assert_eq!((job(&option), names(&option)), (job(&script), names(&script)), "{text}");
+        assert_eq!(option.warnings.len(), script.warnings.len(), "{text}");
     }
 }
 
@@ -42,7 +48,7 @@ fn unsupported_words_of_the_option_are_named() {
         ("swap=", "1:1 --bb does not know \"swap=\""),
         (" #DW jobdw=", "1:2 --bb does not know \"#DW\""),
     ] {
-        let problems = directives_of_bb(text).expect_err(text);
+        let problems = with(text, "").expect_err(text);
         assert_begins(&lines_of(&problems)[0], expected);
         assert_eq!(problems[0].position.origin, Origin::Option);
     }

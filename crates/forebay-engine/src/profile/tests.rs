@@ -13,7 +13,7 @@ fn options_of_ceph_are_read() {
     let profile = Profile::parse("p", Path::new("/p.toml"), text).expect("a profile");
     assert_eq!((profile.redundancy, profile.stripe_bytes), (Some(2), Some(65536)));
     assert_eq!(profile.store.as_deref(), Some(Path::new("/nvme")));
-    assert_eq!((profile.driver().name(), profile.engine_name()), ("ceph", "ceph"));
+    assert_eq!(profile.driver().name(), "ceph");
 }
 
 #[test]
