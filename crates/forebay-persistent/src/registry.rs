@@ -60,7 +60,7 @@ pub(crate) fn missing() -> forebay_host::Result<Vec<MissingAllocation>> {
         let name = root.file_name().and_then(|name| name.to_str());
         let name = name.and_then(|name| name.strip_prefix("forebay-persistent-"));
         if let (true, Some(name)) = (gone, name) {
-            let store = root.parent().unwrap_or(Path::new("/"));
+            let store = files::parent_of(&root);
             missing.push(MissingAllocation {
                 name: name.to_owned(),
                 in_memory: filesystem::is_in_memory(store).unwrap_or(false), // the store may be missing too

@@ -81,7 +81,7 @@ impl StoreSearch<'_> {
     fn all_directories(&self) -> Result<Vec<PathBuf>> {
         let mut all = self.directories()?;
         for known in registry::all()? {
-            let store = known.root.parent().unwrap_or(Path::new("/"));
+            let store = files::parent_of(&known.root);
             if files::status(store).is_ok() {
                 all.push(store.to_owned());
             }

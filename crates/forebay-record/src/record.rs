@@ -244,7 +244,7 @@ impl RecordFile {
 
     /// True if no other record in the same directory has this id.
     pub fn id_is_unique(&self) -> forebay_host::Result<bool> {
-        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        let directory = files::parent_of(&self.path);
         let begin = format!("{}-", self.record.id);
         let names = files::names_in(directory)?;
         let same = names

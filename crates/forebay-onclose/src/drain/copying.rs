@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use forebay_host::clock;
 use forebay_host::close_watch::{Closed, is_closed};
-use forebay_host::files::{self, Kind, Status};
+use forebay_host::files::{self, Kind, Status, parent_of};
 use forebay_host::messages::Messages;
 use forebay_mover::{
     CopyEvent, Failure, Journal, Options, Plan, Transfer, TransferKind, Verify, carry_out,
@@ -111,7 +111,7 @@ impl Copying<'_> {
         make_parents(way, made).map_err(|error| refused(error.to_string()))?;
         drop(parents);
         let (target_log, messages) = self.target_log;
-        let directory = way.target.parent().unwrap_or(Path::new("/"));
+        let directory = parent_of(&way.target);
         if let Err(error) = target_log.append(directory) {
             messages.explain(&format!("drain: {error}"));
         }
@@ -184,13 +184,12 @@ fn make_parents(way: &Destination, made: &mut Vec<CreatedDirectory>) -> forebay_
     let Some((top, source)) = &way.below else {
         return Ok(()); // the mover creates the parents of a single file
     };
-    let above = |directory: &Path| directory.parent().unwrap_or(Path::new("/")).to_owned();
-    let last = above(&way.target);
-    if is_directory(&last) {
+    let last = parent_of(&way.target);
+    if is_directory(last) {
         return Ok(());
     }
-    for directory in files::make_directories(&above(top), 0o777)? {
-        files::sync_directory(&above(&directory))?;
+    for directory in files::make_directories(parent_of(top), 0o777)? {
+        files::sync_directory(parent_of(&directory))?;
     }
     let below: Vec<_> = last.ancestors().take_while(|a| a.starts_with(top)).collect();
     for directory in below.into_iter().rev() {
@@ -204,7 +203,7 @@ fn make_parents(way: &Destination, made: &mut Vec<CreatedDirectory>) -> forebay_
         let of = source.clone();
         made.push(CreatedDirectory { target, source });
         files::set_mode(directory, files::status(&of)?.mode | OPEN_TO_US)?;
-        files::sync_directory(&above(directory))?;
+        files::sync_directory(parent_of(directory))?;
     }
     Ok(())
 }
