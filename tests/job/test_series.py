@@ -44,7 +44,7 @@ class Series:
             )
         self.ready = self.answer() if begun else None
 
-    def tell(self, line):
+    def send(self, line):
         self.process.stdin.write(line.encode() + b"\n")
 
     def answer(self):
@@ -55,7 +55,7 @@ class Series:
 
     def run(self, number, **request):
         """A run that could be begun."""
-        self.tell(json.dumps({"run": number, **request}))
+        self.send(json.dumps({"run": number, **request}))
         answer = self.answer()
         assert answer["run"] == number and "error" not in answer, (answer, self.log.read_text())
         return answer
@@ -187,7 +187,7 @@ def test_file_that_cannot_be_staged_again_is_an_error_and_the_series_continues(s
     series = begin()
     (staged.directory / "input").rename(staged.directory / "elsewhere")
     assert series.shell(1, "rm $DW_JOB_STRIPED/input/a")["job_status"] == 0
-    series.tell('{"run": 2, "command": ["true"], "fresh": true}')
+    series.send('{"run": 2, "command": ["true"], "fresh": true}')
     answer = series.answer()
     assert answer["run"] == 2 and "input does not exist" in answer["error"] and answer["hint"]
     (staged.directory / "elsewhere").rename(staged.directory / "input")
@@ -249,7 +249,7 @@ def test_run_that_cannot_start_is_answered_with_a_hint(job, begin):
         ({"command": ["true"], "output": "/no/such/file"}, "/no/such/file"),
         ({"command": ["true"], "record": "record"}, "there is a record"),
     ]:
-        series.tell(json.dumps({"run": 4, **request}))
+        series.send(json.dumps({"run": 4, **request}))
         answer = series.answer()
         assert answer["run"] == 4 and said in answer["error"] and answer["hint"], answer
     assert series.run(5, command=["true"])["job_status"] == 0
@@ -267,7 +267,7 @@ def test_bad_request_is_answered_and_the_series_continues(job, begin):
         ('{"run": 7, "command": ["true"], "fresch": true}', 7),
         ('{"run": 7, "command": ["true"], "time_limit_s": -1}', 7),
     ]:
-        series.tell(line)
+        series.send(line)
         answer = series.answer()
         assert answer["run"] == number and "no request" in answer["error"] and answer["hint"], answer
     assert series.run(8, command=["true"])["job_status"] == 0
@@ -277,7 +277,7 @@ def test_requests_can_be_sent_before_earlier_answers(job, begin):
     job.script("", DW)
     series = begin()
     for number in range(5):
-        series.tell(json.dumps({"run": number, "command": ["sh", "-c", f"exit {number}"]}))
+        series.send(json.dumps({"run": number, "command": ["sh", "-c", f"exit {number}"]}))
     assert [series.answer()["job_status"] for _ in range(5)] == [0, 1, 2, 3, 4]
 
 
@@ -288,7 +288,7 @@ def test_end_of_requests_ends_the_current_run(job, begin, store):
     job.script("", DW, STAGE_OUT)
     series = begin()
     body = "mkdir $DW_JOB_STRIPED/input; echo $$ > pid; touch running; exec sleep 300"
-    series.tell(json.dumps({"run": 1, "script": written(job, "hangs.sh", body), "record": "record"}))
+    series.send(json.dumps({"run": 1, "script": written(job, "hangs.sh", body), "record": "record"}))
     wait_until((job.directory / "running").exists)
     assert series.end() == 0
     assert not pathlib.Path("/proc", (job.directory / "pid").read_text().strip()).exists()
@@ -301,7 +301,7 @@ def test_series_ends_when_its_requester_stops_reading(job, begin):
     job.script("", DW)
     series = begin()
     series.process.stdout.close()
-    series.tell('{"run": 1, "command": ["true"]}')
+    series.send('{"run": 1, "command": ["true"]}')
     assert series.process.wait(timeout=300) == 0
     job.leaves_nothing()
 
@@ -336,7 +336,7 @@ def test_signal_ends_the_series_and_nothing_is_staged_out(job, begin, number, bu
     series = begin()
     assert series.shell(1, "mkdir $DW_JOB_STRIPED/input")["job_status"] == 0
     if busy:
-        series.tell(json.dumps({"run": 2, "script": written(job, "hangs.sh", HANGING)}))
+        series.send(json.dumps({"run": 2, "script": written(job, "hangs.sh", HANGING)}))
         wait_until((job.directory / "running").exists)
     series.process.send_signal(number)
     assert series.process.wait(timeout=300) == 128 + number
@@ -355,7 +355,7 @@ def killed(job, series):
 def test_clean_removes_a_killed_series_and_stages_nothing_out(staged, begin):
     series = begin()
     body = "echo wrong > $DW_JOB_STRIPED/input/a; touch running; exec sleep 300"
-    series.tell(json.dumps({"run": 1, "script": written(staged, "hangs.sh", body), "record": "record"}))
+    series.send(json.dumps({"run": 1, "script": written(staged, "hangs.sh", body), "record": "record"}))
     wait_until((staged.directory / "running").exists)
     assert killed(staged, series)["processes"]
     assert staged.command("clean").returncode == 1
@@ -401,7 +401,7 @@ def test_script_with_an_unset_variable_is_not_run(job, begin):
     job.script("", DW)
     series = begin()
     request = {"run": 1, "script": written(job, "other.sh", "touch ran; rm -rf $DW_JOB_PRIVATE/*")}
-    series.tell(json.dumps(request))
+    series.send(json.dumps(request))
     answer = series.answer()
     assert "$DW_JOB_PRIVATE is not set" in answer["error"] and not (job.directory / "ran").exists()
     assert series.end() == 0

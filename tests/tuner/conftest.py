@@ -6,7 +6,7 @@ from support.tuner import LiveJob, MadeUpJob
 
 
 @pytest.fixture
-def live(job, build):
+def real_job(job, build):
     """A real job."""
     job.in_memory()
     return LiveJob(job, build)

@@ -93,27 +93,27 @@ def test_replay_script_is_a_shell_script(traced):
     assert '--map /mnt/x="${DW_JOB_STRIPED%/}/forebay-replay"' in text
 
 
-def test_replay_of_a_real_job_overwrites_its_output_with_the_same_writes(live, build, monkeypatch):
+def test_replay_of_a_real_job_overwrites_its_output_with_the_same_writes(real_job, build, monkeypatch):
     monkeypatch.setenv("FOREBAY_PROGRAM", str(build / "bin" / "forebay"))
     monkeypatch.setenv("FOREBAY_LIBRARY", str(build / "lib" / "forebay"))
-    live.btio(before="")
-    (live.directory / "out").mkdir()
-    (live.directory / "out" / "btio.full.out").write_text("of an earlier run")
-    done = live.job.command("run", "--trace", "job.sh", **LAUNCHING)
+    real_job.btio(before="")
+    (real_job.directory / "out").mkdir()
+    (real_job.directory / "out" / "btio.full.out").write_text("of an earlier run")
+    done = real_job.job.command("run", "--trace", "job.sh", **LAUNCHING)
     assert done.returncode == 0, done.stderr
-    (record,) = live.job.records()
+    (record,) = real_job.job.records()
     profile = sources.open_path(record)
-    own = {one.variable: one.value for one in script.read(live.directory / "job.sh").assignments}
-    text = replay.script_text(profile, live.directory, {}, 0.0, (), own)
-    (live.directory / "job.sh").write_text(text)
+    own = {one.variable: one.value for one in script.read(real_job.directory / "job.sh").assignments}
+    text = replay.script_text(profile, real_job.directory, {}, 0.0, (), own)
+    (real_job.directory / "job.sh").write_text(text)
     for _ in range(2):
-        done = live.job.command("run", "job.sh", **LAUNCHING)
+        done = real_job.job.command("run", "job.sh", **LAUNCHING)
         assert done.returncode == 0, done.stderr
         (issued,) = replay.issued(done.stdout)
         assert issued.ranks == 4 and issued.io_s > 0
-        assert live.system_writes(live.job.records()[-1]) == live.system_writes(record)
+        assert real_job.system_writes(real_job.job.records()[-1]) == real_job.system_writes(record)
     (program,) = [one for one in profile.programs if one.uses_mpi]
     last = max(pathlib.Path(program.trace).glob("rank-*.trace"))
     last.write_bytes(last.read_bytes()[:-20])
-    done = live.job.command("run", "job.sh", **LAUNCHING)
+    done = real_job.job.command("run", "job.sh", **LAUNCHING)
     assert done.returncode != 0 and "cut off" in replay.refusal(done.stdout + done.stderr)

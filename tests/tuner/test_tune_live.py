@@ -10,40 +10,40 @@ from support.tuner import DW, EMULATED, WITHOUT_BUFFERING
 from support.waiting import wait_until
 
 
-def test_tune_real_job_finds_a_gain_that_its_counters_show(live):
-    live.btio(before=f"cd '{live.directory}'")
-    process = live.start("--budget", "6", "--seed", "1")
+def test_tune_real_job_finds_a_gain_that_its_counters_show(real_job):
+    real_job.btio(before=f"cd '{real_job.directory}'")
+    process = real_job.start("--budget", "6", "--seed", "1")
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0 and "in place of" in out, (out, err)
-    study = live.study()
+    study = real_job.study()
     assert study.verdicts["file-system"].recommended
     assert {run.checked for run in study.runs if run.seconds} == {"verified by the program"}
     assert (study.head.emulated, study.ends[-1].reason) == ("lustre-small", "done")
-    assert not (live.directory / "out").exists(), "runs are in a copy"
+    assert not (real_job.directory / "out").exists(), "runs are in a copy"
 
-    done = live.job.command("run", *EMULATED, "job.tuned.sh", **LAUNCHING)
+    done = real_job.job.command("run", *EMULATED, "job.tuned.sh", **LAUNCHING)
     assert done.returncode == 0, done.stderr
-    by_default = live.system_writes(live.study_directory / study.runs[0].record)
-    assert live.system_writes(live.job.records()[-1]) < by_default / 4
+    by_default = real_job.system_writes(real_job.study_directory / study.runs[0].record)
+    assert real_job.system_writes(real_job.job.records()[-1]) < by_default / 4
 
 
-def test_tune_real_job_killed_loses_one_run_and_leaves_nothing(live):
-    live.btio(before="", directive=DW)
-    process = live.start("--on", "burst-buffer", "--budget", "2")
-    second = live.study_directory / "runs" / "0002" / "output.txt"
+def test_tune_real_job_killed_loses_one_run_and_leaves_nothing(real_job):
+    real_job.btio(before="", directive=DW)
+    process = real_job.start("--on", "burst-buffer", "--budget", "2")
+    second = real_job.study_directory / "runs" / "0002" / "output.txt"
     wait_until(second.exists, 120, "the second run", process)
     process.send_signal(KILL)
     process.communicate()
-    live.leaves_no_process()
-    before = live.runs()
+    real_job.leaves_no_process()
+    before = real_job.runs()
     assert [run.phase for run in before] == ["default"]
-    process = live.start("--budget", "2")
+    process = real_job.start("--budget", "2")
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, (out, err)
-    assert live.runs()[:1] == before
-    assert [run.number for run in live.runs()] == [1, 2]
-    live.leaves_no_process()
-    live.job.leaves_nothing()
+    assert real_job.runs()[:1] == before
+    assert [run.number for run in real_job.runs()] == [1, 2]
+    real_job.leaves_no_process()
+    real_job.job.leaves_nothing()
 
 
 def conversation(directory, program, environment):
@@ -91,9 +91,9 @@ def is_part(part, whole):
     return is_part(part[0], whole[0]) if isinstance(part, list) and isinstance(whole, list) else part == whole
 
 
-def test_fake_series_answers_and_records_like_the_real_one(live, request):
-    live.btio(before="", directive=DW)
-    real = conversation(live.directory, live.job.forebay, live.job.environment(**LAUNCHING))
+def test_fake_series_answers_and_records_like_the_real_one(real_job, request):
+    real_job.btio(before="", directive=DW)
+    real = conversation(real_job.directory, real_job.job.forebay, real_job.job.environment(**LAUNCHING))
     tuned = request.getfixturevalue("tuned")
     tuned.app(before=WITHOUT_BUFFERING, directive=DW)
     fake = conversation(tuned.directory, os.environ["FOREBAY_PROGRAM"], os.environ)

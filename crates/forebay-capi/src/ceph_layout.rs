@@ -36,13 +36,13 @@ impl CephLayout {
             Kind::File => read(&descriptor, "ceph.file.layout")?,
             // A directory without a layout of its own has that of the nearest directory above.
             Kind::Directory => match read(&descriptor, "ceph.dir.layout")? {
-                None => above(path, |directory| read(directory, "ceph.dir.layout"))?,
+                None => nearest_above(path, |directory| read(directory, "ceph.dir.layout"))?,
                 own => own,
             },
             _ => None,
         };
         let Some((unit_bytes, stripe_count)) = found else { return Ok(None) };
-        let servers = above(path, |directory| number(directory, SERVERS))?;
+        let servers = nearest_above(path, |directory| number(directory, SERVERS))?;
         let servers = servers.unwrap_or(stripe_count);
         Ok(Some(Self { unit_bytes, servers, stripe_count, kind }))
     }
@@ -75,7 +75,7 @@ fn read(path: &Path, layout: &str) -> forebay_host::Result<Option<(u64, u64)>> {
 }
 
 /// What the nearest directory above a path has.
-fn above<T>(
+fn nearest_above<T>(
     path: &Path,
     read: impl Fn(&Path) -> forebay_host::Result<Option<T>>,
 ) -> forebay_host::Result<Option<T>> {

@@ -14,7 +14,7 @@ const REVOKE: c_uint = 2;
 const ACTIVATE: c_uint = 3;
 
 /// One path, or all paths of a list.
-unsafe fn given(shape: Shape, path: *const c_char) -> Refused<Vec<Name>> {
+unsafe fn paths(shape: Shape, path: *const c_char) -> Refused<Vec<Name>> {
     match shape {
         // SAFETY: the header requires a valid list.
         Shape::List => unsafe { names(path.cast()) },
@@ -26,7 +26,7 @@ unsafe fn given(shape: Shape, path: *const c_char) -> Refused<Vec<Name>> {
 unsafe fn stage_in(shape: Shape, inner: *const c_char, outer: *const c_char) -> c_int {
     status(|| {
         // SAFETY: the header requires valid arguments.
-        let (inner, outer) = unsafe { (name(inner)?, given(shape, outer)?) };
+        let (inner, outer) = unsafe { (name(inner)?, paths(shape, outer)?) };
         let about = inner.clone();
         let question = Question::StageIn { shape, inner, outer };
         query_job(&question, &about).map(drop)
@@ -51,7 +51,7 @@ unsafe fn stage_out(
     }
     status(|| {
         // SAFETY: the header requires valid arguments.
-        let (inner, outer) = unsafe { (given(shape, inner)?, name(outer)?) };
+        let (inner, outer) = unsafe { (paths(shape, inner)?, name(outer)?) };
         let about = inner[0].clone();
         let question = Question::StageOut { shape, at_job_end: when == AT_JOB_END, inner, outer };
         query_job(&question, &about).map(drop)
@@ -60,7 +60,7 @@ unsafe fn stage_out(
 
 unsafe fn about(action: Action, shape: Shape, inner: *const c_char) -> Refused<Answer> {
     // SAFETY: the header requires valid arguments.
-    let inner = unsafe { given(shape, inner) }?;
+    let inner = unsafe { paths(shape, inner) }?;
     let about = inner[0].clone();
     let question = Question::About { action, shape, inner };
     query_job(&question, &about)

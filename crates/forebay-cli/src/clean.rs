@@ -321,13 +321,13 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
             print_error(&message, error.hint().as_deref(), 1)
         }
         (None, 0) => {
-            let told = |number: Number| {
+            let amount = |number: Number| {
                 format!("{}, {}", counted(number.files, "file"), HumanBytes(number.bytes))
             };
             let deleted =
-                held.map_or_else(String::new, |held| format!(", and with it {}", told(held)));
+                held.map_or_else(String::new, |held| format!(", and with it {}", amount(held)));
             let lost =
-                missing.map_or_else(String::new, |lost| format!("; not arrived: {}", told(lost)));
+                missing.map_or_else(String::new, |lost| format!("; not arrived: {}", amount(lost)));
             print_incomplete(staged);
             print_status(&format!("job {id}: removed{deleted}{lost}"));
             if staged.is_some_and(StagingSummary::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }

@@ -105,9 +105,9 @@ fn handle(arguments: &WatchArguments) -> Result<(CommandSummary, Option<i32>), E
     let events = caught.watch(None)?;
     let (finish, closes) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
     if arguments.is_started() {
-        let (finish, bell, calls) = (Arc::clone(&finish), events.bell(), how.callbacks.clone());
+        let (finish, sender, calls) = (Arc::clone(&finish), events.sender(), how.callbacks.clone());
         let closes = Arc::clone(&closes);
-        threads::spawn(move || read_control_lines(&finish, &bell, calls.as_deref(), &closes))?;
+        threads::spawn(move || read_control_lines(&finish, &sender, calls.as_deref(), &closes))?;
     }
     let handler = Handler::new(&arguments.on_close, &roots, &how, &print_warning);
     let ready = |handle: &WatchHandle| {
@@ -131,7 +131,7 @@ fn print_call(line: &str) {
 /// Reads the lines of the parent process. At end of file, the parent is gone or requests an immediate stop.
 fn read_control_lines(
     finish: &AtomicBool,
-    bell: &EventSender,
+    sender: &EventSender,
     calls: Option<&Callbacks>,
     closes: &OnceLock<WatchHandle>,
 ) {
@@ -139,9 +139,9 @@ fn read_control_lines(
         match (line.as_str(), calls) {
             (FINISH, _) => {
                 finish.store(true, Ordering::SeqCst);
-                bell.ring();
+                sender.wake();
             }
-            (STOP, _) => bell.disconnect(),
+            (STOP, _) => sender.disconnect(),
             (line, None) if line.starts_with(CLOSED) => {
                 let path = serde_json::from_str::<OsString>(&line[CLOSED.len()..]);
                 if let (Ok(path), Some(closes)) = (path, closes.get()) {
@@ -160,7 +160,7 @@ fn read_control_lines(
     if let Some(calls) = calls {
         calls.disconnect();
     }
-    bell.disconnect();
+    sender.disconnect();
 }
 
 /// The command line of the watcher process for a job's commands; empty if there are none.

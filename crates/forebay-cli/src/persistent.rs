@@ -246,7 +246,7 @@ pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, 
         store: text(missing.root.parent().unwrap_or(&missing.root)),
         path: text(&missing.root),
         in_memory: missing.in_memory,
-        ..PersistentStatus::bare(&missing.name, users::user_id())
+        ..PersistentStatus::without_details(&missing.name, users::user_id())
     }));
     Ok(shown)
 }
@@ -256,7 +256,7 @@ fn text(path: &std::path::Path) -> String {
 }
 
 impl PersistentStatus {
-    fn bare(name: &str, owner: u32) -> Self {
+    fn without_details(name: &str, owner: u32) -> Self {
         Self {
             persistent: name.to_owned(),
             state: "ready",
@@ -286,7 +286,7 @@ impl PersistentStatus {
             in_memory: filesystem::is_in_memory(persistent.store())?,
             used_bytes: persistent.used_bytes(),
             jobs: uses.found.into_iter().map(ShownUse::of).collect(),
-            ..Self::bare(&persistent.name, persistent.owner)
+            ..Self::without_details(&persistent.name, persistent.owner)
         };
         match persistent.rights() {
             Ok((mode, group)) => {
@@ -322,7 +322,7 @@ impl PersistentStatus {
             state: "unfinished",
             store: text(left.path.parent().unwrap_or(&left.path)),
             path: text(&left.path),
-            ..Self::bare(&left.name, left.owner)
+            ..Self::without_details(&left.name, left.owner)
         }
     }
 

@@ -118,14 +118,14 @@ fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
     };
     let spec = setup.spec(Output::Error, Some(recording));
     let progress = Progress::explaining(arguments.explain);
-    let mut lines = Lines { emulated: model, heard: None };
+    let mut lines = Lines { emulated: model, requests: None };
     forebay_job::series(&spec, caught, &progress, &mut lines).map_err(CliError::of_job)
 }
 
 /// Reads requests from standard input and writes answers to standard output.
 struct Lines<'a> {
     emulated: Option<&'a str>,
-    heard: Option<(mpsc::Receiver<String>, EventSender)>,
+    requests: Option<(mpsc::Receiver<String>, EventSender)>,
 }
 
 impl Lines<'_> {
@@ -133,25 +133,26 @@ impl Lines<'_> {
         let mut output = std::io::stdout().lock();
         let text = serde_json::to_string(line).map_err(std::io::Error::other);
         let written = text.and_then(|text| writeln!(output, "{text}"));
-        if let (Err(_), Some((_, bell))) = (written.and_then(|()| output.flush()), &self.heard) {
-            bell.disconnect();
+        if let (Err(_), Some((_, events))) = (written.and_then(|()| output.flush()), &self.requests)
+        {
+            events.disconnect();
         }
     }
 }
 
 impl forebay_job::RunSource for Lines<'_> {
-    fn listen(&mut self, bell: EventSender) -> forebay_host::Result<()> {
+    fn listen(&mut self, events: EventSender) -> forebay_host::Result<()> {
         let (sender, receiver) = mpsc::channel();
-        self.heard = Some((receiver, bell.clone()));
+        self.requests = Some((receiver, events.clone()));
         threads::spawn(move || {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
                 if sender.send(line).is_err() {
                     return;
                 }
-                bell.ring();
+                events.wake();
             }
-            bell.disconnect();
+            events.disconnect();
         })?;
         Ok(())
     }
@@ -161,7 +162,7 @@ impl forebay_job::RunSource for Lines<'_> {
     }
 
     fn next(&mut self) -> Option<Run> {
-        let (lines, _) = self.heard.as_ref()?;
+        let (lines, _) = self.requests.as_ref()?;
         while let Ok(line) = lines.try_recv() {
             match parse_request(&line) {
                 Ok(run) => return Some(run),

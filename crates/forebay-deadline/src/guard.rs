@@ -144,9 +144,9 @@ impl<'a> Guard<'a> {
         KnownEnd { terms, rate_source: source, end: Mutex::new(end), account: Mutex::new(account) }
     }
 
-    /// Watches until the job ends, which closes `stop`, and rings `bell` for each pending action.
+    /// Watches until the job ends, which closes `stop`, and wakes `events` for each pending action.
     /// After the job's end, it waits only for a file-system call already in progress.
-    pub fn watch(&self, stop: &Receiver<()>, bell: &EventSender) {
+    pub fn watch(&self, stop: &Receiver<()>, events: &EventSender) {
         let is_over =
             |after: Duration| !matches!(stop.recv_timeout(after), Err(RecvTimeoutError::Timeout));
         let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
@@ -183,13 +183,13 @@ impl<'a> Guard<'a> {
                 Action::Signal => {
                     self.history.lock().signalled = true;
                     if let Some(signal) = self.options.signal {
-                        self.request(PendingAction::Signal(signal.signal), bell);
+                        self.request(PendingAction::Signal(signal.signal), events);
                     }
                     1.0
                 }
                 Action::End => {
                     self.warn_ending_now(known_end, &now, &terms);
-                    return self.request(PendingAction::End, bell);
+                    return self.request(PendingAction::End, events);
                 }
             };
             if is_over(Duration::from_secs_f64(next_s)) {
@@ -278,9 +278,9 @@ impl<'a> Guard<'a> {
         now.is_near(&self.terms(known_end))
     }
 
-    fn request(&self, wanted: PendingAction, bell: &EventSender) {
+    fn request(&self, wanted: PendingAction, events: &EventSender) {
         *self.pending.lock() = Some(wanted);
-        bell.ring();
+        events.wake();
     }
 
     /// The current snapshot; none if interrupted. `last_error` is the last reported error.

@@ -7,9 +7,11 @@ mod kernel;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::files::{self, Kind, Status};
 use crate::{Error, Result, clock};
@@ -54,7 +56,7 @@ pub enum CloseEvent {
 pub struct CloseWatcher {
     roots: Vec<PathBuf>,
     inotify: OwnedFd,
-    bell: WatchHandle,
+    handle: WatchHandle,
     answered: u64,
     directories: HashMap<i32, PathBuf>,
     seen: HashMap<PathBuf, LastClosed>,
@@ -68,9 +70,9 @@ pub struct CloseWatcher {
 
 /// Controls a watch from other threads, and wakes [`CloseWatcher::wait`].
 #[derive(Clone)]
-pub struct WatchHandle(Arc<Rung>);
+pub struct WatchHandle(Arc<Shared>);
 
-struct Rung {
+struct Shared {
     event: OwnedFd,
     asked: AtomicU64,
     end: AtomicU8,
@@ -140,7 +142,7 @@ impl WatchHandle {
     /// If the kernel refuses the write to the eventfd.
     pub fn request_ticket(&self) -> Result<u64> {
         let ticket = self.0.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        kernel::ring(&self.0.event)?;
+        kernel::wake(&self.0.event)?;
         Ok(ticket)
     }
 
@@ -150,25 +152,25 @@ impl WatchHandle {
     /// # Errors
     /// If the kernel refuses the write to the eventfd.
     pub fn report(&self, path: PathBuf) -> Result<()> {
-        locked(&self.0.reported).push(path);
-        kernel::ring(&self.0.event)
+        self.0.reported.lock().push(path);
+        kernel::wake(&self.0.event)
     }
 
     /// What was found since the last call. The first call begins to collect.
     pub fn take_found(&self) -> Found {
-        locked(&self.0.found).replace(Found::default()).unwrap_or_default()
+        self.0.found.lock().replace(Found::default()).unwrap_or_default()
     }
 
     /// Reports all remaining files, including those that only a scan finds, and ends the watch.
     pub fn finish(&self) -> Result<()> {
         self.0.end.fetch_max(FINISH, Ordering::SeqCst);
-        kernel::ring(&self.0.event)
+        kernel::wake(&self.0.event)
     }
 
     /// Ends the watch immediately.
     pub fn stop(&self) -> Result<()> {
         self.0.end.fetch_max(STOP, Ordering::SeqCst);
-        kernel::ring(&self.0.event)
+        kernel::wake(&self.0.event)
     }
 }
 
@@ -178,7 +180,7 @@ impl CloseWatcher {
     /// # Errors
     /// If a directory cannot be watched. ENOSPC and EMFILE mean limits of fs.inotify.
     pub fn watch(roots: &[&Path]) -> Result<Self> {
-        let bell = WatchHandle(Arc::new(Rung {
+        let handle = WatchHandle(Arc::new(Shared {
             event: kernel::event()?,
             asked: AtomicU64::new(0),
             end: AtomicU8::new(GO_ON),
@@ -188,7 +190,7 @@ impl CloseWatcher {
         let mut closes = Self {
             roots: roots.iter().map(|root| (*root).to_owned()).collect(),
             inotify: kernel::inotify()?,
-            bell,
+            handle,
             answered: 0,
             directories: HashMap::new(),
             seen: HashMap::new(),
@@ -214,15 +216,16 @@ impl CloseWatcher {
     }
 
     /// Returns a handle for other threads.
-    pub fn bell(&self) -> WatchHandle {
-        self.bell.clone()
+    pub fn handle(&self) -> WatchHandle {
+        self.handle.clone()
     }
 
     /// Waits for the next event.
     pub fn wait(&mut self) -> Result<CloseEvent> {
         loop {
-            let rung = &self.bell.0;
-            let (asked, end) = (rung.asked.load(Ordering::SeqCst), rung.end.load(Ordering::SeqCst));
+            let shared = &self.handle.0;
+            let (asked, end) =
+                (shared.asked.load(Ordering::SeqCst), shared.end.load(Ordering::SeqCst));
             for raw in kernel::read(&self.inotify)? {
                 self.apply(raw, None);
             }
@@ -257,13 +260,13 @@ impl CloseWatcher {
                     return Ok(CloseEvent::End);
                 }
             }
-            kernel::wait(&self.inotify, &self.bell.0.event, again)?;
+            kernel::wait(&self.inotify, &self.handle.0.event, again)?;
         }
     }
 
     /// Queues what another node reported.
     fn take_reported(&mut self) {
-        let reported = std::mem::take(&mut *locked(&self.bell.0.reported));
+        let reported = std::mem::take(&mut *self.handle.0.reported.lock());
         for path in reported {
             if !self.roots.iter().any(|root| path.starts_with(root)) {
                 continue;
@@ -273,7 +276,7 @@ impl CloseWatcher {
                     let queued = std::mem::take(&mut self.pending);
                     self.scan(&path);
                     let files = std::mem::replace(&mut self.pending, queued);
-                    if let Some(found) = locked(&self.bell.0.found).as_mut() {
+                    if let Some(found) = self.handle.0.found.lock().as_mut() {
                         found.files.extend(files.in_order.into_values());
                     }
                 }
@@ -410,7 +413,7 @@ impl CloseWatcher {
             match kernel::watch(&self.inotify, &directory) {
                 Ok(Some(watch)) if done.insert(watch) => {
                     let is_new = self.directories.insert(watch, directory.clone()).is_none();
-                    if let (true, Some(found)) = (is_new, locked(&self.bell.0.found).as_mut()) {
+                    if let (true, Some(found)) = (is_new, self.handle.0.found.lock().as_mut()) {
                         found.directories.push(directory.clone());
                     }
                 }
@@ -436,8 +439,4 @@ impl CloseWatcher {
             files::status_of_name(path).is_ok_and(|now| now.is_same_content(&seen))
         })
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

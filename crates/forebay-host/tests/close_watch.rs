@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 /// Names and versions of all files closed so far.
 fn told(closes: &mut CloseWatcher, top: &Path) -> Vec<(String, u64)> {
-    let ticket = closes.bell().request_ticket().expect("ask");
+    let ticket = closes.handle().request_ticket().expect("ask");
     let mut found = Vec::new();
     loop {
         match closes.wait().expect("wait") {
@@ -117,7 +117,7 @@ fn writers_that_close_at_the_same_time_make_one_version() {
         found.extend(told(&mut closes, top.path()));
         assert_eq!(found, once(&name));
     }
-    closes.bell().finish().expect("finish");
+    closes.handle().finish().expect("finish");
     assert!(matches!(closes.wait().expect("wait"), CloseEvent::End));
 }
 
@@ -241,7 +241,7 @@ fn truncation_by_path_is_reported_at_the_end() {
     fs::hard_link(top.path().join("before"), top.path().join("linked")).expect("link");
     let mut found = told(&mut closes, top.path());
     assert_eq!(found, []);
-    closes.bell().finish().expect("finish");
+    closes.handle().finish().expect("finish");
     while let CloseEvent::Closed(closed) = closes.wait().expect("wait") {
         found.push((
             closed.path.file_name().expect("name").to_str().expect("text").to_owned(),
@@ -281,14 +281,14 @@ fn writer_that_opens_during_the_lease_check_is_not_disturbed() {
 #[test]
 fn files_written_during_the_scan_are_all_reported_once() {
     let (top, mut closes) = watched();
-    let bell = closes.bell();
+    let handle = closes.handle();
     let directory = top.path().to_owned();
     let files = rounds(200);
     let writer = std::thread::spawn(move || {
         for number in 0..files {
             fs::write(directory.join(number.to_string()), "x").expect("write");
         }
-        bell.request_ticket().expect("ask");
+        handle.request_ticket().expect("ask");
     });
     let mut count = 0;
     loop {

@@ -155,10 +155,10 @@ impl ActiveJob<'_> {
             let next = self.look_at_store();
             Ok(WaitAction::Continue(next.into_iter().chain(limit).min()))
         };
-        let bell = self.events.bell();
+        let sender = self.events.sender();
         std::thread::scope(|scope| {
             let (ended, stop) = mpsc::channel();
-            let watch = move || threads::caught(|| guard.map(|guard| guard.watch(&stop, &bell)));
+            let watch = move || threads::caught(|| guard.map(|guard| guard.watch(&stop, &sender)));
             if guard.is_some()
                 && let Err(error) = threads::spawn_scoped(scope, watch)
             {

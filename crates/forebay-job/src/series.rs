@@ -29,7 +29,7 @@ impl ActiveJob<'_> {
         recorded: &mut RecordFile,
         run_source: &mut dyn RunSource,
     ) -> Result<i32, Error> {
-        run_source.listen(self.events.bell())?;
+        run_source.listen(self.events.sender())?;
         match self.serve_until_stopped(recorded, run_source) {
             Ok(()) | Err(Error::Stopped) => {
                 let signal = self.events.stops().signal();

@@ -138,13 +138,13 @@ impl<'a> Drain<'a> {
             message: format!("drain: {error}"),
             hint: "see fs.inotify in sysctl: max_user_watches, max_user_instances",
         })?;
-        let bell = closes.bell();
-        let others = self.watch_other_nodes(&bell)?;
+        let watch = closes.handle();
+        let others = self.watch_other_nodes(&watch)?;
         let others = others.as_ref();
         let control = Control::listen(self.job.directory).map_err(Error::from)?;
         let target_log = TargetLog::of(recorded);
         let recorded = Mutex::new(recorded);
-        let handle = |request| self.handle(request, (&bell, others), &recorded);
+        let handle = |request| self.handle(request, (&watch, others), &recorded);
         std::thread::scope(|scope| {
             let left = |error: forebay_host::Error, what: &str| {
                 self.job.messages.warning(&format!("drain: {error}: {what}"));
@@ -168,27 +168,27 @@ impl<'a> Drain<'a> {
             }
             let ended = job();
             // All processes of the job have ended, so they close no further files.
-            self.wait_for_events(&bell, others);
+            self.wait_for_events(&watch, others);
             self.queue.lock().job_ended = true;
             self.queue_changed.notify_all();
             for copy in copies.into_iter().flatten() {
                 copy.join().ok(); // it returns nothing
             }
-            bell.stop().ok(); // the watch may have ended already
+            watch.stop().ok(); // the watch may have ended already
             control.close();
             ended
         })
     }
 
     /// Watches what processes of other nodes close; none if no node shares a namespace.
-    fn watch_other_nodes(&self, bell: &WatchHandle) -> Result<Option<OtherNodes>, Error> {
+    fn watch_other_nodes(&self, watch: &WatchHandle) -> Result<Option<OtherNodes>, Error> {
         let (roots, nodes) = &self.job.shared;
         if roots.is_empty() || nodes.is_empty() {
             return Ok(None);
         }
-        let bell = bell.clone();
+        let watch = watch.clone();
         let sink = Box::new(move |path: &Path| {
-            bell.report(path.to_owned()).ok(); // the stage-out copies what the drain does not
+            watch.report(path.to_owned()).ok(); // the stage-out copies what the drain does not
         });
         let others = OtherNodes::watch(nodes.clone(), "drain", roots, sink);
         others.map(Some).map_err(|error| Error::Request {
@@ -201,14 +201,14 @@ impl<'a> Drain<'a> {
     fn handle(
         &self,
         request: ControlRequest,
-        (bell, others): (&WatchHandle, Option<&OtherNodes>),
+        (watch, others): (&WatchHandle, Option<&OtherNodes>),
         recorded: &Mutex<&mut RecordFile>,
     ) -> (DrainStatus, Option<String>) {
         let done =
             match request {
                 ControlRequest::Status => Ok(()),
                 ControlRequest::Wait => {
-                    let number = self.wait_for_events(bell, others);
+                    let number = self.wait_for_events(watch, others);
                     drop(self.wait_while(|queue| {
                         !queue.is_done_before(number) && !queue.has_no_copies()
                     }));
@@ -248,11 +248,11 @@ impl<'a> Drain<'a> {
     }
 
     /// Waits until all files closed so far are in the queue. Returns the number of the next version.
-    fn wait_for_events(&self, bell: &WatchHandle, others: Option<&OtherNodes>) -> u64 {
+    fn wait_for_events(&self, watch: &WatchHandle, others: Option<&OtherNodes>) -> u64 {
         if let Some(others) = others {
             others.sync();
         }
-        let ticket = bell.request_ticket().unwrap_or_else(|error| {
+        let ticket = watch.request_ticket().unwrap_or_else(|error| {
             self.mark_all_unwatched(&error);
             0
         });

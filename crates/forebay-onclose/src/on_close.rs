@@ -132,7 +132,7 @@ impl<'a> Handler<'a> {
         }
     }
 
-    /// Watches until a stop request or until `is_to_finish` returns true. Each ring of the bell of
+    /// Watches until a stop request or until `is_to_finish` returns true. Each event of
     /// `events` calls `is_to_finish`. After a stop request, Forebay starts no more commands and
     /// ends the running ones. Otherwise it waits until all commands have completed.
     ///
@@ -149,16 +149,16 @@ impl<'a> Handler<'a> {
         }
         let roots: Vec<_> = self.roots.iter().map(PathBuf::as_path).collect();
         let closes = CloseWatcher::watch(&roots)?;
-        let closing = closes.bell();
-        let bell = &events.bell();
+        let closing = closes.handle();
+        let sender = &events.sender();
         std::thread::scope(|scope| -> Result<(), Error> {
-            threads::spawn_scoped(scope, || self.listen(closes, bell))?;
-            if let Err(error) = threads::spawn_scoped(scope, || self.work(bell)) {
+            threads::spawn_scoped(scope, || self.listen(closes, sender))?;
+            if let Err(error) = threads::spawn_scoped(scope, || self.work(sender)) {
                 closing.stop().ok(); // the watch may have ended by itself
                 return Err(error.into());
             }
             // With fewer threads, fewer commands run at the same time.
-            let more = |_: &usize| threads::spawn_scoped(scope, || self.work(bell)).is_ok();
+            let more = |_: &usize| threads::spawn_scoped(scope, || self.work(sender)).is_ok();
             (1..self.options.at_most).take_while(more).count();
             ready(&closing);
             let mut phase = Phase::Watching;
@@ -205,15 +205,15 @@ impl<'a> Handler<'a> {
         None
     }
 
-    fn listen(&self, closes: CloseWatcher, bell: &EventSender) {
-        if threads::caught(|| self.queue_closed(closes, bell)).is_none() {
+    fn listen(&self, closes: CloseWatcher, sender: &EventSender) {
+        if threads::caught(|| self.queue_closed(closes, sender)).is_none() {
             (self.say)("nothing is watched any more: its thread ended unexpectedly");
         }
         self.queue.lock().watch_ended = true;
-        bell.ring();
+        sender.wake();
     }
 
-    fn queue_closed(&self, mut closes: CloseWatcher, bell: &EventSender) {
+    fn queue_closed(&self, mut closes: CloseWatcher, sender: &EventSender) {
         loop {
             match closes.wait() {
                 Ok(CloseEvent::Closed(closed)) => {
@@ -242,11 +242,11 @@ impl<'a> Handler<'a> {
                 }
             }
             self.changed.notify_all();
-            bell.ring();
+            sender.wake();
         }
     }
 
-    fn work(&self, bell: &EventSender) {
+    fn work(&self, sender: &EventSender) {
         while let Some(version) = self.take() {
             let run = || match files::status_of_name(&version.closed.path) {
                 Err(error) if error.is_not_found() => None,
@@ -256,7 +256,7 @@ impl<'a> Handler<'a> {
             let outcome = threads::caught(run).unwrap_or_else(failed);
             self.queue.lock().complete(&version, outcome);
             self.changed.notify_all();
-            bell.ring();
+            sender.wake();
         }
     }
 

@@ -106,10 +106,10 @@ impl NodeWatch {
     fn begin(roots: &[PathBuf]) -> Result<Self, String> {
         let roots: Vec<_> = roots.iter().map(PathBuf::as_path).collect();
         let mut watcher = CloseWatcher::watch(&roots).map_err(|error| error.to_string())?;
-        let handle = watcher.bell();
+        let handle = watcher.handle();
         handle.take_found();
         let (seen, changed) = (Arc::new(Mutex::new(Seen::default())), Arc::new(Condvar::new()));
-        let (of_thread, rung) = (Arc::clone(&seen), Arc::clone(&changed));
+        let (of_thread, notifier) = (Arc::clone(&seen), Arc::clone(&changed));
         let started = threads::spawn(move || {
             loop {
                 let event = watcher.wait();
@@ -121,7 +121,7 @@ impl NodeWatch {
                     Ok(CloseEvent::Unseen(_) | CloseEvent::NoLease(_)) => {}
                     Ok(CloseEvent::End) | Err(_) => seen.has_ended = true,
                 }
-                rung.notify_all();
+                notifier.notify_all();
                 if seen.has_ended {
                     return;
                 }
@@ -164,7 +164,8 @@ struct Relay {
 }
 
 impl Relay {
-    fn tell(&mut self, directory: &Path, except: Option<usize>) {
+    /// Reports a new directory to all nodes except one.
+    fn announce(&mut self, directory: &Path, except: Option<usize>) {
         self.reported += 1;
         for (node, made) in self.made.iter_mut().enumerate() {
             if Some(node) != except {
@@ -182,12 +183,12 @@ impl Relay {
 
     /// Takes what this node found.
     fn add_own(&mut self, own: Found) {
-        own.directories.iter().for_each(|directory| self.tell(directory, None));
+        own.directories.iter().for_each(|directory| self.announce(directory, None));
         own.files.into_iter().for_each(|path| self.check(path));
     }
 
-    /// Takes the answer of a node about these files; those that nobody writes.
-    fn settle(&mut self, checked: &[PathBuf], open: &[OsString]) -> Vec<PathBuf> {
+    /// Takes the answer of a node about these files. Returns those that nobody writes.
+    fn take_answer(&mut self, checked: &[PathBuf], open: &[OsString]) -> Vec<PathBuf> {
         for path in open {
             self.found.remove(Path::new(path));
         }
@@ -319,7 +320,7 @@ impl Asker {
             }
             // A node that does not answer delays nothing.
             let open = answer.as_ref().map(|answer| answer.open.as_slice()).unwrap_or_default();
-            let closed = self.relay.0.lock().settle(&check, open);
+            let closed = self.relay.0.lock().take_answer(&check, open);
             closed.iter().for_each(|path| (self.sink)(path));
             has_answered = answer.is_ok();
             let (relay, changed) = &*self.relay;
@@ -349,7 +350,7 @@ impl Asker {
     /// Hands on what a node reported. After a gap, this node looks at everything.
     fn report(&self, answer: &CloseAnswer, has_answered: bool) {
         for directory in answer.made.iter().map(PathBuf::from) {
-            self.relay.0.lock().tell(&directory, Some(self.number));
+            self.relay.0.lock().announce(&directory, Some(self.number));
             self.own.handle.report(directory.clone()).ok(); // its watch may have ended
             (self.sink)(&directory);
         }

@@ -199,27 +199,27 @@ pub(super) fn event() -> Result<OwnedFd> {
     on(made, "make", Path::new("eventfd"))
 }
 
-pub(super) fn ring(event: &OwnedFd) -> Result<()> {
+pub(super) fn wake(event: &OwnedFd) -> Result<()> {
     match rustix::io::write(event, &1_u64.to_ne_bytes()) {
         Ok(_) | Err(Errno::AGAIN) => Ok(()), // full: already signalled
         Err(error) => on(Err(error), "write to", Path::new("eventfd")),
     }
 }
 
-/// Waits for an event, for the bell, or until this time.
-pub(super) fn wait(inotify: &OwnedFd, bell: &OwnedFd, until: Option<Instant>) -> Result<()> {
+/// Waits for an event, for a request, or until this time.
+pub(super) fn wait(inotify: &OwnedFd, request: &OwnedFd, until: Option<Instant>) -> Result<()> {
     let left = until.map(|until| until.saturating_duration_since(clock::now()));
     let left = left.and_then(|left| Timespec::try_from(left).ok());
     let mut both = [
         PollFd::from_borrowed_fd(inotify.as_fd(), PollFlags::IN),
-        PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(request.as_fd(), PollFlags::IN),
     ];
     match poll(&mut both, left.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return on(Err(error), "wait for", Path::new("inotify")),
     }
     let mut count = [0; 8];
-    match rustix::io::read(bell, &mut count) {
+    match rustix::io::read(request, &mut count) {
         Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
         Err(error) => on(Err(error), "read", Path::new("eventfd")),
     }

@@ -67,8 +67,8 @@ pub(super) const BLOCK_BYTES: u64 = 512;
 impl Status {
     /// Whether inode, size and modification time are equal.
     pub fn is_same_content(&self, other: &Self) -> bool {
-        let told = |status: &Self| (status.inode, status.size_bytes, status.modified);
-        told(self) == told(other)
+        let content = |status: &Self| (status.inode, status.size_bytes, status.modified);
+        content(self) == content(other)
     }
 }
 

@@ -27,11 +27,11 @@ impl Events {
         }
         let found = self.descendants()?.len();
         let started = clock::now();
-        let asked_before = self.bell.stops.count();
+        let asked_before = self.sender.stops.count();
         self.signal_all(Signal::TERM)?;
         while !self.all_gone()? {
             let waited = started.elapsed();
-            let overdue = waited >= grace || self.bell.stops.count() > asked_before;
+            let overdue = waited >= grace || self.sender.stops.count() > asked_before;
             if overdue {
                 self.signal_all(Signal::KILL)?;
             }

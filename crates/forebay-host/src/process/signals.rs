@@ -70,7 +70,7 @@ impl SignalGuard {
         let Self { mut signals, stops: asking, others } = self;
         let (sender, receiver) = mpsc::channel();
         let stops = StopRequests::default();
-        let bell = EventSender { sender: sender.clone(), stops: stops.clone() };
+        let event_sender = EventSender { sender: sender.clone(), stops: stops.clone() };
         for signal in signals.pending().filter(|signal| *signal != SIGCHLD) {
             if asking.contains(&signal) {
                 stops.add(signal);
@@ -91,7 +91,7 @@ impl SignalGuard {
         let excluded = others.iter().copied().chain(keeper).collect();
         Ok(Events {
             receiver,
-            bell,
+            sender: event_sender,
             others: RefCell::new(others),
             excluded: RefCell::new(excluded),
             ended: RefCell::default(),

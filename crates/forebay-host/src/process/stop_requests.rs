@@ -50,7 +50,7 @@ pub struct EventSender {
 
 impl EventSender {
     /// Wakes the waiting thread.
-    pub fn ring(&self) {
+    pub fn wake(&self) {
         self.sender.send(SIGCHLD).ok(); // the receiver may be gone
     }
 

@@ -17,12 +17,12 @@ use super::stop_requests::{EventSender, StopRequests};
 use crate::{Result, clock};
 
 /// The time for a job that reports on its descendants to do so after they are killed.
-const TO_TELL: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The queue of stop requests and ends of children.
 pub struct Events {
     pub(super) receiver: mpsc::Receiver<i32>,
-    pub(super) bell: EventSender,
+    pub(super) sender: EventSender,
     /// Children that wait(2) reports although they do not belong to a job.
     pub(super) others: RefCell<HashSet<i32>>,
     /// These children and the keeper of a view, which wait(2) does not report.
@@ -52,12 +52,12 @@ pub enum EndReason {
 impl Events {
     /// The count of stop requests, for any thread.
     pub fn stops(&self) -> StopRequests {
-        self.bell.stops.clone()
+        self.sender.stops.clone()
     }
 
     /// A sender of events, for another thread.
-    pub fn bell(&self) -> EventSender {
-        self.bell.clone()
+    pub fn sender(&self) -> EventSender {
+        self.sender.clone()
     }
 
     /// Excludes a started process and its descendants from the processes of the job.
@@ -81,7 +81,7 @@ impl Events {
 
     /// Calls `look` after each event until it returns a value. Returns none after a stop request.
     pub fn wait_until<T>(&self, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-        while self.bell.stops.count() == 0 {
+        while self.sender.stops.count() == 0 {
             if let Some(found) = look() {
                 return Some(found);
             }
@@ -139,9 +139,9 @@ impl Events {
                 }
                 _ => {
                     let since = *killing.get_or_insert_with(clock::now);
-                    let is_to_tell = job.tells && since.elapsed() < TO_TELL;
+                    let may_report = job.tells && since.elapsed() < REPORT_TIMEOUT;
                     let mut pids = self.descendants()?;
-                    pids.retain(|pid| *pid != job.pid || !is_to_tell);
+                    pids.retain(|pid| *pid != job.pid || !may_report);
                     pids.into_iter().try_for_each(|pid| send(pid, Signal::KILL))?;
                     deadline = Some(clock::now() + Duration::from_millis(100));
                 }

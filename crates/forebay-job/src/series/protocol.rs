@@ -14,15 +14,15 @@ use crate::error::Error;
 
 /// The requester: it sends the runs of a series.
 pub trait RunSource {
-    /// Called once, when threads may be started. The requester rings the bell for each run, and
-    /// disconnects it when there are no more.
+    /// Called once, when threads may be started. The requester wakes the series for each run, and
+    /// disconnects when there are no more.
     ///
     /// # Errors
     /// If a thread cannot be started.
-    fn listen(&mut self, bell: EventSender) -> forebay_host::Result<()>;
+    fn listen(&mut self, events: EventSender) -> forebay_host::Result<()>;
     /// The allocation is ready.
     fn ready(&mut self, ready: &Ready);
-    /// Returns a received run. The series calls it after each ring.
+    /// Returns a received run. The series calls it after each wake-up.
     fn next(&mut self) -> Option<Run>;
     /// Receives the result of a run.
     fn answer(&mut self, run: &Run, done: Result<&Ran, &Error>);
