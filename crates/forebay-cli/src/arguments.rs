@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use forebay_doctor::DoctorArguments;
+use forebay_host::exit_codes::FAILED;
 use forebay_host::files;
 use forebay_terminal::print_error;
 
@@ -199,7 +200,7 @@ pub fn write_manual(directory: &Path) -> i32 {
         Err(error) => {
             let directory = directory.display();
             let message = format!("cannot write the manual pages to {directory}: {error}");
-            print_error(&message, None, 1)
+            print_error(&message, None, FAILED)
         }
     }
 }
@@ -229,7 +230,7 @@ pub fn write_completions(directory: &Path) -> i32 {
                     })
             });
         if let Err(message) = written {
-            return print_error(&message, None, 1);
+            return print_error(&message, None, FAILED);
         }
     }
     0

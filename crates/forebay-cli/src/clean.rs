@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use forebay_directive::AccessMode;
 use forebay_engine::{NodesSummary, NodesUse};
+use forebay_host::exit_codes::{FAILED, STAGE_OUT_INCOMPLETE};
 use forebay_host::messages::counted;
 use forebay_host::process::{SignalGuard, command};
 use forebay_host::{files, system};
-use forebay_job::{Error, STAGE_OUT_INCOMPLETE, complete_profiles};
+use forebay_job::{Error, complete_profiles};
 use forebay_mover::{ALREADY_EXISTS, Failure, Number};
 use forebay_record::{RecordFile, records};
 use forebay_recovery as recovery;
@@ -109,24 +110,28 @@ pub fn clean(arguments: &CleanArguments) -> i32 {
     let to = arguments.to.as_deref().map(std::path::absolute).transpose();
     let to = match to {
         Ok(to) => to,
-        Err(error) => return print_error(&format!("--to: {error}"), None, 1),
+        Err(error) => return print_error(&format!("--to: {error}"), None, FAILED),
     };
     let chosen = match chosen(arguments) {
         Ok(chosen) => chosen,
-        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), FAILED),
     };
     let unknown =
         arguments.jobs.iter().filter(|id| !chosen.iter().any(|job| job.record.id == **id));
     if arguments.discard && !arguments.yes && std::io::stdin().is_terminal() && !confirms(&chosen) {
-        return print_error("nothing was deleted", Some("--yes deletes without asking"), 1);
+        return print_error("nothing was deleted", Some("--yes deletes without asking"), FAILED);
     }
     let mut code = 0;
     for id in unknown {
-        code = print_error(&format!("there is no job {id}"), Some("forebay status lists them"), 1);
+        code = print_error(
+            &format!("there is no job {id}"),
+            Some("forebay status lists them"),
+            FAILED,
+        );
     }
     if arguments.to.is_some() && arguments.jobs.len() > 1 {
         let hint = Some("name one job: the files of several would meet there");
-        return print_error("--to takes the files of one job", hint, 1);
+        return print_error("--to takes the files of one job", hint, FAILED);
     }
     // Each job may lie in a view of its own, and a process enters one view only.
     if chosen.len() > 1 {
@@ -270,8 +275,8 @@ fn in_its_own_process(recorded: &RecordFile, arguments: &CleanArguments) -> i32 
     });
     match ended {
         Ok(Ok(status)) => status.code().unwrap_or(1),
-        Ok(Err(error)) => print_error(&format!("cannot start ourselves: {error}"), None, 1),
-        Err(error) => print_error(&error.to_string(), None, 1),
+        Ok(Err(error)) => print_error(&format!("cannot start ourselves: {error}"), None, FAILED),
+        Err(error) => print_error(&error.to_string(), None, FAILED),
     }
 }
 
@@ -318,7 +323,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
     let code = match (error, failures) {
         (Some(error), _) => {
             let message = format!("job {id}: {error}");
-            print_error(&message, error.hint().as_deref(), 1)
+            print_error(&message, error.hint().as_deref(), FAILED)
         }
         (None, 0) => {
             let amount = |number: Number| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay_directive::{Request, Stage, StageKind};
+use forebay_host::exit_codes;
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{EndReason, Ended, Events, SignalGuard, command, start_job};
 use forebay_host::{clock, filesystem, system};
@@ -52,7 +53,7 @@ pub struct CompareArguments {
 /// The error for a signal that ended the current run.
 fn stopped(signal: i32, output: &str) -> CliError {
     let message = format!("stopped by a signal; the run in hand said at last:\n{output}");
-    CliError::new(message).with_exit_code(128 + signal)
+    CliError::new(message).with_exit_code(exit_codes::of_signal(signal))
 }
 
 /// The data that all runs share.
@@ -75,7 +76,7 @@ pub fn compare(arguments: &CompareArguments) -> i32 {
         if arguments.json { serde_json::to_string(&blocks) } else { Ok(table::text(&blocks)) };
     match text {
         Ok(text) => print_stdout(&text, i32::from(differ)),
-        Err(error) => print_error(&format!("cannot write JSON: {error}"), None, 1),
+        Err(error) => print_error(&format!("cannot write JSON: {error}"), None, exit_codes::FAILED),
     }
 }
 

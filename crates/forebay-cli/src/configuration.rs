@@ -7,8 +7,8 @@ use clap::builder::OsStr;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use forebay_config::{Configuration, Errors, Kind, SETTINGS, Setting, Sources};
+use forebay_host::exit_codes::FAILED_BEFORE_THE_JOB;
 use forebay_host::state;
-use forebay_job::FAILED_BEFORE_THE_JOB;
 use forebay_terminal::CliError;
 
 use crate::{in_effect, series};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use forebay_ceph::{Bundle, BundleError, Manifest, Programs};
+use forebay_host::exit_codes;
 use forebay_host::messages::counted;
 use forebay_host::process::{self, SignalGuard, StopRequests};
 use forebay_host::{clock, files, system};
@@ -213,8 +214,8 @@ fn compress(work: &Path, name: &str, archive: &Path, stops: &StopRequests) -> Re
 /// The error for the user; a stop ends as its signal.
 fn failed(error: &BundleError, stops: &StopRequests) -> CliError {
     let code = match stops.signal() {
-        Some(signal) if matches!(error, BundleError::Stopped) => 128 + signal,
-        _ => 1,
+        Some(signal) if matches!(error, BundleError::Stopped) => exit_codes::of_signal(signal),
+        _ => exit_codes::FAILED,
     };
     let shown = CliError { hint: error.hint(), ..CliError::new(error.to_string()) };
     shown.with_exit_code(code)

@@ -7,10 +7,10 @@ use std::process::{Child, Stdio};
 use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_engine::NodesSummary;
+use forebay_host::exit_codes::{FAILED, STAGE_OUT_INCOMPLETE};
 use forebay_host::messages::counted;
 use forebay_host::process::command;
 use forebay_host::system;
-use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_record::records;
 use forebay_recovery::{self as recovery, JobsByNode, Undrained, undrained_by_node};
 use forebay_scheduler::{RemoteShell, launcher_command_on};
@@ -70,7 +70,7 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
     });
     let Undrained { held, unknown } = match undrained {
         Ok(undrained) => undrained,
-        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), FAILED),
     };
     for node in &arguments.nodes {
         if !held.contains_key(node) && !unknown.contains_key(node) {

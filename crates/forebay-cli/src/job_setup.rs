@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use forebay_directive::JobDw;
 use forebay_engine::StoreOptions;
+use forebay_host::exit_codes::{FAILED_BEFORE_THE_JOB, USAGE};
 use forebay_host::process::SignalGuard;
-use forebay_job::{Error, FAILED_BEFORE_THE_JOB, JobSpec, NodeOptions, Output};
+use forebay_job::{Error, JobSpec, NodeOptions, Output};
 use forebay_onclose::Spectral;
 use forebay_profile::Recording;
 use forebay_record::StagingOptions;
@@ -14,7 +15,6 @@ use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
 use crate::emulation::{self, Emulation};
 use crate::in_effect;
-use crate::options::emulation::WRONG_COMMAND_LINE;
 use crate::options::job::JobArguments;
 use crate::pfs_directory;
 
@@ -40,7 +40,7 @@ impl<'a> JobSetup<'a> {
     /// reads the script.
     pub fn of(arguments: &'a JobArguments) -> Result<(Self, SignalGuard), CliError> {
         let emulated = |error: CliError| match error.exit_code {
-            WRONG_COMMAND_LINE => error,
+            USAGE => error,
             _ => error.with_exit_code(FAILED_BEFORE_THE_JOB),
         };
         let site_store = in_effect::store();

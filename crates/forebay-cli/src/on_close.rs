@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use clap::Args;
 use forebay_host::close_watch::WatchHandle;
+use forebay_host::exit_codes::{FAILED, of_signal};
 use forebay_host::files::real_path;
+use forebay_host::messages::FAILURES_SHOWN;
 use forebay_host::process::{EventSender, SignalGuard};
 use forebay_host::threads;
 use forebay_onclose::{
@@ -66,17 +68,13 @@ pub struct RunHandlingArguments {
     pub on_close_log: Option<PathBuf>,
 }
 
-/// Exit code if a command failed or a directory cannot be watched.
-const FAILED: i32 = 1;
-/// Number of printed failures; `--json` has all.
-const SHOWN: usize = 10;
 pub const COMMANDS: &str = "commands";
 
 pub fn watch(arguments: &WatchArguments) -> i32 {
     match handle(arguments) {
         Ok((handled, signal)) => {
             let failed = if handled.failures.is_empty() { 0 } else { FAILED };
-            let code = signal.map_or(failed, |signal| 128 + signal);
+            let code = signal.map_or(failed, of_signal);
             if !arguments.beside_job {
                 print_summary(&handled, if arguments.calls { "calls" } else { COMMANDS });
             }
@@ -190,10 +188,13 @@ pub fn print_summary(handled: &CommandSummary, what: &str) {
     for pattern in &handled.unmatched {
         print_warning(&format!("on close: no file that was closed matched {pattern}"));
     }
-    for (path, version, reason) in handled.failures.iter().take(SHOWN) {
+    for (path, version, reason) in handled.failures.iter().take(FAILURES_SHOWN) {
         print_error_line(&format!("on close: {path}, version {version}: {reason}"));
     }
-    if handled.failures.len() > SHOWN {
-        print_error_line(&format!("on close: and {} more", handled.failures.len() - SHOWN));
+    if handled.failures.len() > FAILURES_SHOWN {
+        print_error_line(&format!(
+            "on close: and {} more",
+            handled.failures.len() - FAILURES_SHOWN
+        ));
     }
 }

@@ -80,6 +80,6 @@ fn none_usable(candidates: &[PathBuf]) -> CliError {
         named.join(" or ")
     );
     CliError::new(message)
-        .with_exit_code(forebay_job::FAILED_BEFORE_THE_JOB)
+        .with_exit_code(forebay_host::exit_codes::FAILED_BEFORE_THE_JOB)
         .with_hint("name another one with --pfs-dir DIR; with --pfs-model, below a --pfs-root")
 }

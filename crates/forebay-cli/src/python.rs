@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use forebay_host::exit_codes::{CANNOT_RUN, FAILED};
 use forebay_host::process::{command, replace_by};
 use forebay_host::system;
 use forebay_terminal::{
@@ -10,27 +11,24 @@ use forebay_terminal::{
 
 use crate::in_effect;
 
-/// Exit code if the program cannot be started, as a shell gives it.
-const CANNOT_START: i32 = 127;
-
 /// Replaces this process by the Python program. Returns an exit code if that fails.
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     let Some(program) = python_program() else {
         let message = format!(
             "{PYTHON_PROGRAM}, which makes reports and tunes, is neither in the directory of forebay nor in PATH"
         );
-        return print_error(&message, Some("run make build, or make install"), CANNOT_START);
+        return print_error(&message, Some("run make build, or make install"), CANNOT_RUN);
     };
     let state = match forebay_profile::state_directory() {
         Ok(state) => state,
-        Err(error) => return print_error(&error.to_string(), error.hint(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint(), FAILED),
     };
     let mut python = command(program);
     python.arg(verb).args(words);
     python.envs(in_effect::variables_of_python()).env("FOREBAY_STATE", state);
     match system::this_program() {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
-        Err(error) => return print_error(&error.to_string(), None, CANNOT_START),
+        Err(error) => return print_error(&error.to_string(), None, CANNOT_RUN),
     };
     if let Some(libraries) = library_directory() {
         python.env("FOREBAY_LIBRARY", libraries);
@@ -45,5 +43,5 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         }
         _ => "run make build, or make install",
     };
-    print_error(&error.to_string(), Some(hint), CANNOT_START)
+    print_error(&error.to_string(), Some(hint), CANNOT_RUN)
 }

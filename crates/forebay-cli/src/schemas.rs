@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use forebay_doctor::{EngineFound, Finding};
+use forebay_host::exit_codes::FAILED;
 use forebay_host::files;
 use forebay_job::{Outcome, Profiled};
 use forebay_onclose::{CommandSummary, DrainStatus};
@@ -105,7 +106,7 @@ pub fn write_schemas(directory: &Path) -> i32 {
         let path = directory.join(format!("{name}.json"));
         let fresh = path.with_extension("fresh");
         if let Err(error) = files::write_json(&path, &fresh, &schema) {
-            return print_error(&error.to_string(), None, 1);
+            return print_error(&error.to_string(), None, FAILED);
         }
     }
     0

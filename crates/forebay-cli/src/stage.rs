@@ -10,10 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::{Table, presets};
+use forebay_host::exit_codes::STAGE_OUT_INCOMPLETE;
+use forebay_host::messages::FAILURES_SHOWN;
 use forebay_host::messages::counted;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, system};
-use forebay_job::STAGE_OUT_INCOMPLETE;
 use forebay_mover::{CopyEvent, Error, Findings, KeepChanged, Plan, Transfer, carry_out};
 use forebay_staging::{StagingProgress, StagingSummary};
 use forebay_terminal::{
@@ -32,8 +33,6 @@ use selection::{Selection, journal_vanished, not_found, open_by_id, resolve, res
 pub use store::StagingStatus;
 use store::{StagingRecord, StagingRequest, with_id};
 
-/// Number of printed failures; `--json` and `list --failed` have all.
-const FAILURES_SHOWN: usize = 10;
 /// Timeout for a background process to lock the journal of its staging, or to release it.
 const HANDOVER_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Table, presets};
 use forebay_host::clock;
+use forebay_host::exit_codes::FAILED;
 use forebay_host::messages::counted;
 use forebay_record::{Phase, Records, records};
 use forebay_recovery::{self as recovery, JobReport, JobState, report};
@@ -42,12 +43,12 @@ pub fn status(arguments: &StatusArguments) -> i32 {
     });
     let shown = match shown {
         Ok(shown) => shown,
-        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), 1),
+        Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), FAILED),
     };
     for job in &shown {
         if let Some(error) = &job.journal_error {
             let job = &job.job_id;
-            print_error(&format!("job {job}: {error}"), error.hint().as_deref(), 1);
+            print_error(&format!("job {job}: {error}"), error.hint().as_deref(), FAILED);
         }
     }
     if arguments.json {

@@ -13,6 +13,7 @@ use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
 use forebay_engine::{
     Coherence, Engine, HANG_S_MAX, Ledger, NodesUse, Place, Promise, Session, SessionSpec, Step,
 };
+use forebay_host::exit_codes;
 use forebay_host::messages::{Messages, counted};
 use forebay_host::process::{Piped, SignalGuard, command};
 use forebay_host::{clock, system};
@@ -27,10 +28,8 @@ use serde::Serialize;
 const NAME: &str = "forebay doctor";
 /// The namespace in which the checks run.
 const NAMESPACE: &str = "striped";
-/// Exit code if a promise is broken or something is left.
-const BROKEN: i32 = 1;
 /// Exit code after Ctrl-C.
-const INTERRUPTED: i32 = 130;
+const INTERRUPTED: i32 = exit_codes::of_signal(2);
 
 /// What the checks found of one promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -104,7 +103,7 @@ pub fn check_engine(
     if !go_on() {
         return Ok(INTERRUPTED);
     }
-    let exit_code = if is_good && found.rates.is_some() { 0 } else { BROKEN };
+    let exit_code = if is_good && found.rates.is_some() { 0 } else { exit_codes::FAILED };
     Ok(if json { print_json(&found, exit_code) } else { print_stdout(&text(&found), exit_code) })
 }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
+use forebay_host::exit_codes;
 use forebay_terminal::{print_json, print_stdout};
 
 pub use engine::{EngineFound, check_engine};
@@ -41,8 +42,6 @@ pub struct DoctorArguments {
 const FINDING_TIME_MS_MAX: u64 = 2 * PROBE_TIME_MS_MAX;
 /// The maximum line length, also without a terminal.
 const LINE_COLUMNS_MAX: u16 = 100;
-/// Exit code if no job can run.
-const UNUSABLE: i32 = 1;
 
 /// A check of the machine. Its argument holds the stores of the user and the site.
 type Question = fn(&Stores) -> Diagnosis;
@@ -76,7 +75,7 @@ pub fn doctor(arguments: &DoctorArguments, site_store: Option<PathBuf>) -> i32 {
     let findings = look(&[arguments.store.clone(), site_store]);
     let of = |id| findings.iter().find(|finding| finding.id == id);
     let usable = of("store").is_some_and(|store| store.state != State::Missing);
-    let exit_code = if usable { 0 } else { UNUSABLE };
+    let exit_code = if usable { 0 } else { exit_codes::FAILED };
     if arguments.json {
         return print_json(&findings, exit_code);
     }

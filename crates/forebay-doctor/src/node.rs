@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use forebay_host::exit_codes;
 use forebay_host::{filesystem, memory as host_memory, namespace, probe, system, users};
 use forebay_store::SHARED_MEMORY;
 use forebay_terminal::print_stdout;
@@ -196,7 +197,7 @@ pub fn shared_memory() -> Diagnosis {
 pub fn probe_namespace(huge: bool) -> i32 {
     match namespace::try_memory(huge) {
         Ok(()) => 0,
-        Err(error) => print_stdout(&error.to_string(), 1),
+        Err(error) => print_stdout(&error.to_string(), exit_codes::FAILED),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod close_watch;
 pub mod directory_lock;
 pub mod disks;
+pub mod exit_codes;
 pub mod files;
 pub mod filesystem;
 pub mod lustre;

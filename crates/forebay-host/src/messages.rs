@@ -1,5 +1,8 @@
 //! Messages from a step of a job to the user.
 
+/// The number of failures that messages name; `--json` has all.
+pub const FAILURES_SHOWN: usize = 10;
+
 /// Receives messages for the user. Several threads may call it at the same time.
 pub trait Messages: Sync {
     /// Reports something unusual but harmless.

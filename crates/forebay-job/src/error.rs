@@ -3,23 +3,12 @@
 use std::path::PathBuf;
 
 use forebay_directive::Position;
-use forebay_mover::{Cause, Failure, by_cause};
-
+use forebay_host::exit_codes::{
+    COMMAND_NOT_FOUND, COMMAND_NOT_STARTED, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE,
+};
+use forebay_mover::{Failure, failure_lines};
 use forebay_persistent::Error as PersistentError;
 
-/// Exit code if the job was not started: script, allocation or stage-in failed.
-pub const FAILED_BEFORE_THE_JOB: i32 = 125;
-/// Exit code if the job reached its time limit, as of timeout(1).
-pub const TIME_LIMIT_REACHED: i32 = 124;
-/// Exit code if the job succeeded but its stage-out failed or is incomplete.
-pub const STAGE_OUT_INCOMPLETE: i32 = 123;
-
-/// Exit code if the stage-out is incomplete because time ran out or the scheduler ended the job.
-pub const TIME_RAN_OUT: i32 = 122;
-
-/// Exit codes of `forebay profile` if the command was not found or could not be started, as of env(1).
-const COMMAND_NOT_FOUND: i32 = 127;
-const COMMAND_NOT_STARTED: i32 = 126;
 const COMMAND_HINT: &str =
     "name a program that is executable and in PATH: forebay profile -- mpiexec -n 4 ./a.out";
 
@@ -194,21 +183,8 @@ impl Error {
     }
 }
 
-/// Formats at most ten failures, one per line.
-pub(crate) fn list(failures: &[Failure]) -> String {
-    const SHOWN: usize = 10;
-    let causes = by_cause(failures);
-    let line = |cause: &Cause| {
-        let (path, reason) = (cause.first.path.display(), &cause.first.reason);
-        match cause.failures - 1 {
-            0 => format!("  {path}: {reason}"),
-            more => format!("  {path}: {reason} (and {more} more for the same reason)"),
-        }
-    };
-    let mut lines: Vec<_> = causes.iter().take(SHOWN).map(line).collect();
-    let more: usize = causes.iter().skip(SHOWN).map(|cause| cause.failures).sum();
-    if more > 0 {
-        lines.push(format!("  and {more} more"));
-    }
-    lines.join("\n")
+/// Formats some failures, one per line.
+fn list(failures: &[Failure]) -> String {
+    let lines = failure_lines(failures, |path| path.display().to_string());
+    lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }

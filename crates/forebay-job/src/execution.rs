@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use forebay_directive::AccessMode;
 use forebay_engine::{JobAllocation, NodeHandle, Session};
+use forebay_host::exit_codes;
 use forebay_host::process::{
     EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,
 };
@@ -17,7 +18,7 @@ use forebay_requests::SOCKET_VARIABLE;
 
 use crate::context::{ActiveJob, JobContext};
 use crate::job_spec::Output;
-use crate::{Error, TIME_LIMIT_REACHED, store_watch};
+use crate::{Error, store_watch};
 use forebay_deadline::Guard;
 use forebay_onclose::{CommandSummary, DRAIN_VARIABLE, OtherNodes, WatcherProcess};
 use forebay_profile::is_launcher;
@@ -425,8 +426,8 @@ impl ActiveJob<'_> {
 /// The exit status as a shell shows it, or that of timeout(1) if the time limit was reached.
 pub(crate) fn status(ended: Ended, asked: Option<EndReason>) -> i32 {
     match (ended, asked) {
-        (_, Some(EndReason::TimeLimit)) => TIME_LIMIT_REACHED,
-        (Ended::Signal(_), Some(EndReason::Signal(signal))) => 128 + signal,
+        (_, Some(EndReason::TimeLimit)) => exit_codes::TIME_LIMIT_REACHED,
+        (Ended::Signal(_), Some(EndReason::Signal(signal))) => exit_codes::of_signal(signal),
         _ => ended.shell_status(),
     }
 }

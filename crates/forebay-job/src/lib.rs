@@ -22,9 +22,7 @@ mod variables;
 
 pub use command::{Command, Profiled};
 pub use dry_run::{DryRun, PathShown, PlannedDrain, PlannedSpectral, PlannedStage};
-pub use error::{
-    Error, FAILED_BEFORE_THE_JOB, STAGE_OUT_INCOMPLETE, TIME_LIMIT_REACHED, TIME_RAN_OUT,
-};
+pub use error::Error;
 pub use job_spec::{JobSpec, Output, Reporter};
 pub use life::{run, series};
 pub use outcome::Outcome;

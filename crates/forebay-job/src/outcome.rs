@@ -7,8 +7,9 @@ use serde::{Serialize, Serializer};
 
 use forebay_engine::{NodesSummary, StoreUsed};
 
-use crate::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT, UnnamedFiles};
+use crate::UnnamedFiles;
 use forebay_deadline::DeadlineAccount;
+use forebay_host::exit_codes::{STAGE_OUT_INCOMPLETE, TIME_RAN_OUT};
 use forebay_onclose::{CommandSummary, Drained};
 use forebay_persistent::PersistentUsed;
 use forebay_record::{FailedWrite, UnsavedFiles};

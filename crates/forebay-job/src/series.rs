@@ -5,6 +5,7 @@
 
 mod protocol;
 
+use forebay_host::exit_codes;
 use forebay_profile::Recording;
 use forebay_record::RecordFile;
 use forebay_staging::StagingSummary;
@@ -33,7 +34,7 @@ impl ActiveJob<'_> {
         match self.serve_until_stopped(recorded, run_source) {
             Ok(()) | Err(Error::Stopped) => {
                 let signal = self.events.stops().signal();
-                Ok(signal.map_or(0, |signal| 128 + signal))
+                Ok(signal.map_or(0, exit_codes::of_signal))
             }
             Err(error) => Err(error),
         }

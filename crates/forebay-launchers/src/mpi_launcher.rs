@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
 
+use forebay_host::exit_codes::CANNOT_RUN;
 use forebay_host::process::{command, replace_by};
 use forebay_host::{system, users};
 use forebay_profile::MpiFamily;
@@ -11,9 +12,6 @@ use forebay_scheduler::TASKS_VARIABLE;
 use forebay_terminal::{print_error, print_warning};
 
 use crate::spectral;
-
-/// The exit code if no rank was started, as a shell returns for a command it cannot run.
-const CANNOT_LAUNCH: i32 = 127;
 
 /// The real mpiexec.
 pub struct Launcher {
@@ -28,7 +26,7 @@ impl Launcher {
         let Some(path) = names.into_iter().find_map(system::find_other_program) else {
             let hint = "install an MPI, for example: apt-get install openmpi-bin";
             let message = "no mpiexec in PATH to start ranks with";
-            return Err(print_error(message, Some(hint), CANNOT_LAUNCH));
+            return Err(print_error(message, Some(hint), CANNOT_RUN));
         };
         let flavour = MpiFamily::of_launcher(&path);
         Ok(Self { path, flavour })
@@ -51,7 +49,7 @@ impl Launcher {
         process.args(words);
         prepare(&mut process);
         let error = replace_by(process);
-        print_error(&error.to_string(), None, CANNOT_LAUNCH)
+        print_error(&error.to_string(), None, CANNOT_RUN)
     }
 }
 
@@ -103,7 +101,7 @@ pub fn check_ranks(ranks: usize) -> Result<(), i32> {
         let hint = format!(
             "ask for fewer tasks, as with --ntasks={processors}, or set {RANKS_VARIABLE}={ranks} to start them nevertheless"
         );
-        return Err(print_error(&message, Some(&hint), CANNOT_LAUNCH));
+        return Err(print_error(&message, Some(&hint), CANNOT_RUN));
     }
     if ranks > RANKS_WARNED * processors {
         print_warning(&format!(

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_host::files;
 use forebay_host::process::{command, replace_by};
+use forebay_host::{exit_codes, files};
 use forebay_terminal::print_error;
 
 use crate::mpi_launcher::first_variable;
@@ -48,10 +48,10 @@ pub fn exec_rank(words: &[OsString]) -> i32 {
         }
     }
     if let Err(error) = attach_streams(&mut process) {
-        return print_error(&error.to_string(), None, 1);
+        return print_error(&error.to_string(), None, exit_codes::FAILED);
     }
     let error = replace_by(process);
-    print_error(&error.to_string(), Some("is it executable, and in PATH?"), 127)
+    print_error(&error.to_string(), Some("is it executable, and in PATH?"), exit_codes::CANNOT_RUN)
 }
 
 fn attach_streams(process: &mut Command) -> forebay_host::Result<()> {

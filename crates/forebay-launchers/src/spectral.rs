@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 
+use forebay_host::exit_codes::FAILED;
 use forebay_onclose::{ControlRequest, Error, query_drain};
 use forebay_terminal::{
     drain_counts, print_drain_failures, print_error, print_stdout, print_warning,
 };
-
-const FAILED: i32 = 1;
 
 /// Runs Spectral's `spectral_wait.py`.
 pub fn spectral_wait(_words: &[OsString]) -> i32 {

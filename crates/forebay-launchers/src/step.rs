@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 
+use forebay_host::exit_codes::FAILED;
 use forebay_host::files::{self, Kind};
 use forebay_host::system;
 use forebay_scheduler::JOB_ID_VARIABLE;
@@ -41,7 +42,7 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
         let found = files::status(directory);
         if !found.is_ok_and(|status| status.kind == Kind::Directory) {
             let message = format!("{name}: {} is not a directory", directory.display());
-            return print_error(&message, None, 1);
+            return print_error(&message, None, FAILED);
         }
     }
     let launcher = match Launcher::find() {
@@ -69,7 +70,7 @@ fn start(dialect: &Dialect, step: &Step) -> i32 {
             }
             streams.attach(process);
         }),
-        Err(error) => print_error(&error.to_string(), None, 1),
+        Err(error) => print_error(&error.to_string(), None, FAILED),
     }
 }
 

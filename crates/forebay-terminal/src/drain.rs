@@ -1,13 +1,10 @@
 //! Prints the progress of a drain, in the format of Spectral's log.
 
+use forebay_host::exit_codes::FAILED;
+use forebay_host::messages::FAILURES_SHOWN;
 use forebay_onclose::DrainStatus;
 
 use crate::messages::{print_error_line, print_hint};
-
-/// Exit code if files are not safe or the status is unknown.
-const NOT_ALL_SAFE: i32 = 1;
-/// The number of failures that messages name; `--json` has all.
-const SHOWN: usize = 10;
 
 /// The counts, as Spectral prints them.
 #[must_use]
@@ -18,7 +15,7 @@ pub fn drain_counts(status: &DrainStatus) -> String {
 
 /// Prints the failed files. Returns the exit code.
 pub fn print_drain_failures(status: &DrainStatus) -> i32 {
-    for (path, reason) in status.failures.iter().take(SHOWN) {
+    for (path, reason) in status.failures.iter().take(FAILURES_SHOWN) {
         print_error_line(&format!("drain: {path}: {reason}"));
     }
     if !status.failures.is_empty() {
@@ -33,5 +30,5 @@ pub fn print_drain_failures(status: &DrainStatus) -> i32 {
 /// 1 if files failed, otherwise 0.
 #[must_use]
 pub fn drain_exit_code(status: &DrainStatus) -> i32 {
-    if status.failures.is_empty() { 0 } else { NOT_ALL_SAFE }
+    if status.failures.is_empty() { 0 } else { FAILED }
 }

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use crate::messages::{print_error, print_json_error};
+use forebay_host::exit_codes::FAILED;
 
-/// Exit code of most errors.
-const FAILED: i32 = 1;
+use crate::messages::{print_error, print_json_error};
 
 /// Why a command failed.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 use forebay_host::files::{printable, printable_text};
-use forebay_mover::{Cause, by_cause};
+use forebay_mover::failure_lines;
 use forebay_staging::StagingSummary;
 
 /// Writes one line to standard error.
@@ -46,25 +46,11 @@ pub fn print_status(message: &str) {
     line(&format!("forebay: {message}"));
 }
 
-/// The number of failures that messages name; `--json` has all.
-const FAILURES_SHOWN: usize = 10;
-
 /// Prints the failures of a stage-out.
 pub fn print_failures(staged: Option<&StagingSummary>) {
     let Some(staged) = staged else { return };
-    let causes = by_cause(&staged.failures);
-    for Cause { first, failures } in causes.iter().take(FAILURES_SHOWN) {
-        let (path, reason) = (printable(&first.path), &first.reason);
-        let more = if *failures > 1 {
-            format!(" (and {} more for the same reason)", failures - 1)
-        } else {
-            String::new()
-        };
-        print_error_line(&format!("stage out: {path}: {reason}{more}"));
-    }
-    let more: usize = causes.iter().skip(FAILURES_SHOWN).map(|cause| cause.failures).sum();
-    if more > 0 {
-        print_error_line(&format!("stage out: and {more} more"));
+    for failed in failure_lines(&staged.failures, printable) {
+        print_error_line(&format!("stage out: {failed}"));
     }
     for shortage in &staged.shortages {
         print_error_line(&format!("stage out: {shortage}"));

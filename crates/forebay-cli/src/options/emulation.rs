@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_host::exit_codes::USAGE;
 use forebay_terminal::CliError;
 
 #[derive(Debug, Args)]
@@ -18,9 +19,6 @@ pub struct EmulationArguments {
 /// In place of a model: no emulation, whatever the configuration says.
 pub const NO_MODEL: &str = "none";
 
-/// As clap's own errors.
-pub const WRONG_COMMAND_LINE: i32 = 2;
-
 impl EmulationArguments {
     /// The model, a name or a file.
     ///
@@ -29,8 +27,7 @@ impl EmulationArguments {
     pub fn model(&self) -> Result<Option<&Path>, CliError> {
         let model = self.pfs_model.as_deref().filter(|model| *model != Path::new(NO_MODEL));
         if model.is_none() && !self.pfs_root.is_empty() {
-            let error =
-                CliError::new("--pfs-root needs a model").with_exit_code(WRONG_COMMAND_LINE);
+            let error = CliError::new("--pfs-root needs a model").with_exit_code(USAGE);
             return Err(error.with_hint("add --pfs-model NAME; forebay machines lists the names"));
         }
         Ok(model)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use forebay_host::exit_codes::FAILED;
 use forebay_host::files;
 use forebay_mover::Error;
 use forebay_terminal::{CliError, print_error, print_json};
@@ -94,7 +95,7 @@ pub fn select(ids: &[String], failures: usize) -> Result<Selection, CliError> {
 
 fn unreadable(journal: &Path, error: &Error) -> Unreadable {
     let (error, hint) = (error.to_string(), error.hint());
-    print_error(&error, hint.as_deref(), 1);
+    print_error(&error, hint.as_deref(), FAILED);
     let id = journal.file_stem().unwrap_or_default();
     Unreadable {
         id: id.to_string_lossy().into_owned(),

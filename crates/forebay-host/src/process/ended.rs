@@ -1,5 +1,7 @@
 //! How a process ended.
 
+use crate::exit_codes;
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -20,7 +22,7 @@ impl Ended {
     pub fn shell_status(self) -> i32 {
         match self {
             Self::Exit(status) => status,
-            Self::Signal(signal) => 128 + signal,
+            Self::Signal(signal) => exit_codes::of_signal(signal),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! One file, directory or transfer that failed, with the reason and the remedy.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use forebay_host::messages::FAILURES_SHOWN;
 
 /// The errno of a failure whose destination was changed by others, and is kept.
 pub const ALREADY_EXISTS: i32 = libc::EEXIST;
@@ -20,16 +22,33 @@ pub struct Failure {
 }
 
 /// Failures with one cause: the first of them, and how many there are.
-#[derive(Debug)]
-pub struct Cause<'a> {
+struct Cause<'a> {
     /// The first failure.
-    pub first: &'a Failure,
+    first: &'a Failure,
     /// How many failures have this cause.
-    pub failures: usize,
+    failures: usize,
+}
+
+/// One line for each cause, at most [`FAILURES_SHOWN`], then the number of the other failures.
+pub fn failure_lines(failures: &[Failure], shown: impl Fn(&Path) -> String) -> Vec<String> {
+    let causes = by_cause(failures);
+    let line = |cause: &Cause| {
+        let (path, reason) = (shown(&cause.first.path), &cause.first.reason);
+        match cause.failures - 1 {
+            0 => format!("{path}: {reason}"),
+            more => format!("{path}: {reason} (and {more} more for the same reason)"),
+        }
+    };
+    let mut lines: Vec<_> = causes.iter().take(FAILURES_SHOWN).map(line).collect();
+    let more: usize = causes.iter().skip(FAILURES_SHOWN).map(|cause| cause.failures).sum();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines
 }
 
 /// Groups failures whose reasons differ in paths and numbers only, in order of their first ones.
-pub fn by_cause(failures: &[Failure]) -> Vec<Cause<'_>> {
+fn by_cause(failures: &[Failure]) -> Vec<Cause<'_>> {
     let mut places = HashMap::new();
     let mut causes: Vec<Cause> = Vec::new();
     for failure in failures {

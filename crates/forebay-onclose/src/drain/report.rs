@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use forebay_host::clock;
-use forebay_host::messages::Messages;
+use forebay_host::messages::{FAILURES_SHOWN, Messages, counted};
 use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,9 +22,6 @@ pub struct Drained {
     pub last_safe_s: Option<f64>,
 }
 
-/// The number of failures that messages name; `--json` has all.
-const SHOWN: usize = 10;
-
 /// Reports what was drained so far.
 pub(super) fn report_progress(
     status: &DrainStatus,
@@ -32,11 +29,9 @@ pub(super) fn report_progress(
     messages: &dyn Messages,
 ) {
     let DrainStatus { done, waiting, .. } = status;
-    let plural = if *done == 1 { "" } else { "s" };
+    let files = counted(*done, "file");
     let bytes = HumanBytes(status.bytes);
-    messages.note(&format!(
-        "drained before stage-out: {done} file{plural}, {bytes}; {waiting} left to it"
-    ));
+    messages.note(&format!("drained before stage-out: {files}, {bytes}; {waiting} left to it"));
     if let Some(first) = first_not_staged {
         messages.note(&format!(
             "drain: no stage_out line of type file or directory takes {}, of {} closed that match: not drained",
@@ -44,11 +39,11 @@ pub(super) fn report_progress(
             status.not_staged
         ));
     }
-    for (path, reason) in status.failures.iter().take(SHOWN) {
+    for (path, reason) in status.failures.iter().take(FAILURES_SHOWN) {
         messages.warning(&format!("drain: {path}: {reason}; stage-out tries again"));
     }
-    if status.failures.len() > SHOWN {
-        let more = status.failures.len() - SHOWN;
+    if status.failures.len() > FAILURES_SHOWN {
+        let more = status.failures.len() - FAILURES_SHOWN;
         messages.warning(&format!("drain: and {more} more"));
     }
 }
