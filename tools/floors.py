@@ -1,19 +1,24 @@
 """Checks the order of crates, and of a crate's folders, and draws the picture in docs/development/architecture.md.
 
 A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to the lowest.
+The methods of a type are in the folder of the type.
 
 Usage: tools/floors.py [--draw]. Without --draw a picture that differs from the crates is an error.
 """
 
+import collections
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 import networkx
-from circles import Crate
+from circles import Crate, without_tests
 
 PAGE = pathlib.Path("docs/development/architecture.md")
+TYPE = re.compile(r"\b(?:struct|enum) (\w+)")
+METHODS = re.compile(r"^impl(?:<[^>]*>)? (\w+)(?:<[^>]*>)? \{", re.MULTILINE)
 BEGIN, END = "```{graphviz}\n", "```\n"
 #: Legible on white and on black.
 STYLE = """:caption: The crates; an arrow leads from a crate to one that it uses
@@ -71,6 +76,28 @@ def wrong_imports(package: dict) -> list[str]:
     ]
 
 
+def foreign_methods(package: dict) -> list[str]:
+    """Methods of a type in another folder than the type's own."""
+    folders = ((package["metadata"] or {}).get("forebay") or {}).get("folders", [])
+    source = pathlib.Path(package["manifest_path"]).parent / "src"
+    files = [file for name in folders for file in (*source.glob(f"{name}.rs"), *(source / name).rglob("*.rs"))]
+    texts = {file: without_tests(file.read_text())[0] for file in files}
+
+    def folder(file: pathlib.Path) -> str:
+        return file.relative_to(source).with_suffix("").parts[0]
+
+    homes = collections.defaultdict(set)
+    for file, text in texts.items():
+        for name in TYPE.findall(text):
+            homes[name].add(folder(file))
+    return [
+        f"{package['name']}: {file.relative_to(source)} has methods of {name}, a type of {' and '.join(homes[name])}"
+        for file, text in texts.items()
+        for name in METHODS.findall(text)
+        if homes[name] and folder(file) not in homes[name]
+    ]
+
+
 def picture(floors: dict[str, int], graph: networkx.DiGraph) -> str:
     """A picture for Graphviz: one frame per floor, top floor first; arrows lead to used crates."""
 
@@ -90,11 +117,20 @@ def main(is_drawing: bool) -> int:
     """Checks the order, then the picture; returns the exit status."""
     packages = packages_of_workspace()
     floors, graph = crates(packages)
-    found = faults(floors, graph) + [line for package in packages for line in wrong_imports(package)]
+    found = faults(floors, graph)
+    for package in packages:
+        found += wrong_imports(package) + foreign_methods(package)
     for line in found:
         print(f"error: {line}", file=sys.stderr)
     if found:
-        print("hint: a crate uses only crates of lower floors, a folder only lower folders", file=sys.stderr)
+        print(
+            "hint: a crate uses only crates of lower floors, a folder only lower folders",
+            file=sys.stderr,
+        )
+        print(
+            "hint: only the folder of a type has its methods; elsewhere, write a function",
+            file=sys.stderr,
+        )
         return 1
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)

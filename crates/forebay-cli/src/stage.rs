@@ -360,7 +360,7 @@ fn wait_until_stopped(staging: &StagingRecord) -> Result<(), CliError> {
             if journal_vanished(journal.path()) {
                 return Ok(()); // completed before it saw the cancellation
             }
-            match journal.discard_partial(id) {
+            match forebay_mover::discard_partial(journal, id) {
                 Err(Error::Locked(_)) => {} // a process just started and will see the cancellation
                 taken => return Ok(taken?),
             }
@@ -388,7 +388,7 @@ fn forget(id: &str, as_json: bool) -> Result<i32, CliError> {
             .with_hint(format!("cancel it first: forebay stage cancel {id}")),
         error => error.into(),
     };
-    staging.journal.discard_partial(id).map_err(refused)?;
+    forebay_mover::discard_partial(&staging.journal, id).map_err(refused)?;
     let shown = staging.shown(FAILURES_SHOWN)?;
     let _lock = staging.journal.lock().map_err(refused)?;
     staging.forget()?;

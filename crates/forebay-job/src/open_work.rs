@@ -36,7 +36,7 @@ impl OpenWork for OpenStageOut<'_> {
             if let Some(drain) = self.drain {
                 drain.mark_arrived(&journal);
             }
-            journal.undelivered(go_on, |missing| {
+            forebay_mover::undelivered(&journal, go_on, |missing| {
                 if !missing.is_unrecoverable {
                     files += 1;
                     bytes += missing.bytes;

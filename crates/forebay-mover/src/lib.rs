@@ -1,7 +1,7 @@
 //! Staging: plans which files to copy, records the plan in a journal, and copies in parallel.
 //!
 //! Each step can be repeated: a process can be killed at any step. A failed file never stops the others.
-//! Unless stated otherwise, a method of [`Journal`] fails only if the journal cannot be read or written.
+//! Unless stated otherwise, a method of [`Journal`] or a function of one fails only if the journal cannot be read or written.
 
 mod bandwidth_limit;
 mod copy;
@@ -14,7 +14,7 @@ mod status;
 mod stop;
 
 pub use bandwidth_limit::BandwidthLimit;
-pub use copy::cleanup::remove_parts_in;
+pub use copy::cleanup::{discard_partial, remove_partial_files, remove_parts_in};
 pub use copy::context::CopyEvent;
 pub use copy::remote::serve_remote;
 pub use copy::scheduler::{Moved, carry_out};
@@ -31,7 +31,7 @@ pub use model::state::State;
 pub use model::transfer::{Transfer, TransferKind};
 pub use plan::retry::retry;
 pub use plan::writer::{Plan, Planned};
-pub use status::account::Account;
+pub use status::account::{Account, account};
 pub use status::shortages::Shortage;
-pub use status::throughput::Throughput;
-pub use status::undelivered::Undelivered;
+pub use status::throughput::{Throughput, throughput};
+pub use status::undelivered::{Undelivered, undelivered};

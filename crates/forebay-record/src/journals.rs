@@ -22,7 +22,7 @@ impl RecordFile {
         let Some(journal) = self.stage_out_journal()? else {
             return Ok(None);
         };
-        Ok(Some((journal.account()?, journal.failures(failures)?)))
+        Ok(Some((forebay_mover::account(&journal)?, journal.failures(failures)?)))
     }
 
     /// The journal of the current or last staging: stage-out before stage-in; none if neither began.
@@ -40,7 +40,7 @@ impl RecordFile {
     /// If a partial file cannot be removed, or the journal cannot be read.
     pub fn remove_partial_stage_in(&self) -> Result<(), Error> {
         if let Some(journal) = self.stage_in_journal()? {
-            journal.remove_parts(&self.record.id)?;
+            forebay_mover::remove_partial_files(&journal, &self.record.id)?;
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ impl RecordFile {
     ) -> Result<(UnsavedFiles, forebay_host::Result<()>), Error> {
         let mut found = UnsavedFiles { list: self.unsaved_list(), ..UnsavedFiles::default() };
         let mut text = self.header();
-        journal.undelivered(&|| true, |missing| {
+        forebay_mover::undelivered(journal, &|| true, |missing| {
             let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));
             let location = inner.map_or_else(
                 || missing.source.clone(),

@@ -321,7 +321,7 @@ fn remove_partial_stage_out(
 ) -> Result<(), forebay_record::Error> {
     let record = &job.record;
     if let Some(journal) = job.stage_out_journal()? {
-        journal.remove_parts(&record.id)?;
+        forebay_mover::remove_partial_files(&journal, &record.id)?;
     }
     let unlisted = job.remove_drained_parts()?;
     for directory in unlisted.iter().filter(|_| record.keeper.is_some()) {

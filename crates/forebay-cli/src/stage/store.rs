@@ -183,8 +183,8 @@ impl StagingRecord {
     }
 
     pub fn shown(&self, failures: usize) -> Result<StagingStatus, Error> {
-        let account = self.journal.account()?;
-        let pace = self.journal.throughput(&account)?;
+        let account = forebay_mover::account(&self.journal)?;
+        let pace = forebay_mover::throughput(&self.journal, &account)?;
         let counts = account.counts;
         let (all, missing) = (counts.all(), counts.missing());
         let state = if account.is_running {
@@ -295,7 +295,7 @@ pub fn prune_finished() -> Result<(), Error> {
             }
             Err(_) => continue, // `status` reports damaged journals
         };
-        let account = staging.journal.account()?;
+        let account = forebay_mover::account(&staging.journal)?;
         if !account.is_running && account.is_planned && account.counts.is_complete() {
             staging.forget()?;
         }

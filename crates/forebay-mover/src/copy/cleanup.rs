@@ -41,102 +41,98 @@ pub fn remove_parts_in(
     Ok(is_listed)
 }
 
-impl Journal {
-    /// Removes the leftovers of a killed run that will not restart. Returns the number of removed
-    /// files.
-    pub fn remove_parts(&self, tag: &str) -> Result<usize, Error> {
-        let (removed, mut failed) = self.remove_all_parts(tag, Unfinished::Any)?;
-        match failed.pop() {
-            Some(error) => Err(error.into()),
-            None => Ok(removed),
-        }
-    }
-
-    /// As `remove_parts`, but continues after errors and returns them.
-    fn remove_all_parts(
-        &self,
-        tag: &str,
-        directories: Unfinished,
-    ) -> Result<(usize, Vec<forebay_host::Error>), Error> {
-        let (mut removed, mut failed) = (0, Vec::new());
-        for (id, target) in self.targets_in_progress()? {
-            match files::remove_file(&temporary(&target, tag, id)) {
-                Ok(()) => removed += 1,
-                Err(error) if error.is_absent() => {}
-                Err(error) => failed.push(error),
-            }
-        }
-        for (_, _, filled) in self.filled(tag, directories)? {
-            let inside = files::names_in(&filled).map_or(0, |names| names.len());
-            match files::remove_tree(&filled) {
-                Ok(()) => removed += inside,
-                Err(error) => failed.push(error),
-            }
-        }
-        Ok((removed, failed))
-    }
-
-    /// Removes leftovers of a killed run and marks their files as planned. Directories stay as they
-    /// are: a restart finishes them. [`Journal::notes`] lists leftovers that cannot be removed.
-    ///
-    /// # Errors
-    /// [`Error::Locked`] if another process runs the journal; an error if the journal cannot be written.
-    pub fn discard_partial(&self, tag: &str) -> Result<(), Error> {
-        let _running = self.lock()?;
-        self.reset_and_discard(tag, Unfinished::Any)
-    }
-
-    pub(crate) fn reset_and_discard(
-        &self,
-        tag: &str,
-        directories: Unfinished,
-    ) -> Result<(), Error> {
-        let mut notes = BTreeMap::new();
-        for error in self.remove_all_parts(tag, directories)?.1 {
-            let text = not_removed(&error);
-            notes.entry(text).or_insert((0, error.path)).0 += 1;
-        }
-        for (text, (count, example)) in notes {
-            self.add_note(&text, count, &example)?;
-        }
-        self.reset_in_progress()
+/// Removes the leftovers of a killed run that will not restart. Returns the number of removed
+/// files.
+pub fn remove_partial_files(journal: &Journal, tag: &str) -> Result<usize, Error> {
+    let (removed, mut failed) = remove_all_partial_files(journal, tag, Unfinished::Any)?;
+    match failed.pop() {
+        Some(error) => Err(error.into()),
+        None => Ok(removed),
     }
 }
 
-impl Journal {
-    /// Turns the files in partial directories of a killed run into partial files of this run. Files
-    /// that cannot be renamed are copied again.
-    pub(crate) fn salvage_staged(&self, tag: &str) -> Result<(), Error> {
-        for (directory, target, filled) in self.filled(tag, Unfinished::Any)? {
-            let made = create_one(&target).and_then(|_| restore_write_access(&target));
-            if made.is_ok() {
-                for (id, name) in self.names_in_progress(directory)? {
-                    let part = temporary(&target.join(&name), tag, id);
-                    files::rename(&filled.join(&name), &part).ok(); // on failure, it is copied again
-                }
-            }
-            if let Err(error) = files::remove_tree(&filled) {
-                self.add_note(&not_removed(&error), 1, &filled)?;
+/// As `remove_parts`, but continues after errors and returns them.
+fn remove_all_partial_files(
+    journal: &Journal,
+    tag: &str,
+    directories: Unfinished,
+) -> Result<(usize, Vec<forebay_host::Error>), Error> {
+    let (mut removed, mut failed) = (0, Vec::new());
+    for (id, target) in journal.targets_in_progress()? {
+        match files::remove_file(&temporary(&target, tag, id)) {
+            Ok(()) => removed += 1,
+            Err(error) if error.is_absent() => {}
+            Err(error) => failed.push(error),
+        }
+    }
+    for (_, _, filled) in partial_directories(journal, tag, directories)? {
+        let inside = files::names_in(&filled).map_or(0, |names| names.len());
+        match files::remove_tree(&filled) {
+            Ok(()) => removed += inside,
+            Err(error) => failed.push(error),
+        }
+    }
+    Ok((removed, failed))
+}
+
+/// Removes leftovers of a killed run and marks their files as planned. Directories stay as they
+/// are: a restart finishes them. [`Journal::notes`] lists leftovers that cannot be removed.
+///
+/// # Errors
+/// [`Error::Locked`] if another process runs the journal; an error if the journal cannot be written.
+pub fn discard_partial(journal: &Journal, tag: &str) -> Result<(), Error> {
+    let _running = journal.lock()?;
+    reset_and_discard(journal, tag, Unfinished::Any)
+}
+
+pub(crate) fn reset_and_discard(
+    journal: &Journal,
+    tag: &str,
+    directories: Unfinished,
+) -> Result<(), Error> {
+    let mut notes = BTreeMap::new();
+    for error in remove_all_partial_files(journal, tag, directories)?.1 {
+        let text = not_removed(&error);
+        notes.entry(text).or_insert((0, error.path)).0 += 1;
+    }
+    for (text, (count, example)) in notes {
+        journal.add_note(&text, count, &example)?;
+    }
+    journal.reset_in_progress()
+}
+
+/// Turns the files in partial directories of a killed run into partial files of this run. Files
+/// that cannot be renamed are copied again.
+pub(crate) fn salvage_staged(journal: &Journal, tag: &str) -> Result<(), Error> {
+    for (directory, target, filled) in partial_directories(journal, tag, Unfinished::Any)? {
+        let made = create_one(&target).and_then(|_| restore_write_access(&target));
+        if made.is_ok() {
+            for (id, name) in journal.names_in_progress(directory)? {
+                let part = temporary(&target.join(&name), tag, id);
+                files::rename(&filled.join(&name), &part).ok(); // on failure, it is copied again
             }
         }
-        Ok(())
+        if let Err(error) = files::remove_tree(&filled) {
+            journal.add_note(&not_removed(&error), 1, &filled)?;
+        }
     }
+    Ok(())
+}
 
-    /// Partial directories that exist: number, target, and path of the partial directory.
-    pub(crate) fn filled(
-        &self,
-        tag: &str,
-        among: Unfinished,
-    ) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
-        let staging_dir = |(id, target): (i64, PathBuf)| {
-            let staging_dir = staging_dir_name(&target, tag, id);
-            let is_there =
-                files::status_of_name(&staging_dir).is_ok_and(|it| it.kind == Kind::Directory);
-            is_there.then_some((id, target, staging_dir))
-        };
-        let trees = self.unfinished_trees(among)?;
-        Ok(trees.into_iter().filter_map(staging_dir).collect())
-    }
+/// Partial directories that exist: number, target, and path of the partial directory.
+pub(crate) fn partial_directories(
+    journal: &Journal,
+    tag: &str,
+    among: Unfinished,
+) -> Result<Vec<(i64, PathBuf, PathBuf)>, Error> {
+    let staging_dir = |(id, target): (i64, PathBuf)| {
+        let staging_dir = staging_dir_name(&target, tag, id);
+        let is_there =
+            files::status_of_name(&staging_dir).is_ok_and(|it| it.kind == Kind::Directory);
+        is_there.then_some((id, target, staging_dir))
+    };
+    let trees = journal.unfinished_trees(among)?;
+    Ok(trees.into_iter().filter_map(staging_dir).collect())
 }
 
 #[cfg(test)]

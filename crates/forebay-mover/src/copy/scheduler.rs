@@ -1,5 +1,9 @@
 //! Runs a journal: starts threads and gives them small files in batches and large ones in pieces.
 
+use crate::copy::cleanup::{reset_and_discard, salvage_staged};
+use crate::copy::recheck::requeue_missing_targets;
+use crate::status::shortages::shortages;
+use crate::status::throughput::mark_start;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -83,7 +87,7 @@ pub fn carry_out(
     journal.drop_stale_pieces(&cut)?;
     let Findings { already_present, incomplete } = findings;
     if already_present.is_none() {
-        journal.salvage_staged(&options.tag)?;
+        salvage_staged(journal, &options.tag)?;
     }
     let stop = Stop::of(cancelled, journal.is_cancelled()?);
     let (until, ended) = channel::<()>();
@@ -100,7 +104,7 @@ pub fn carry_out(
         // Without this thread the run cannot be cancelled by its journal.
         threads::spawn_scoped(scope, look).ok();
         let is_known =
-            already_present.is_some() || journal.requeue_missing_targets(&|| stop.is_asked())?;
+            already_present.is_some() || requeue_missing_targets(journal, &|| stop.is_asked())?;
         // If files are left, the result shows the stop. Otherwise the run would finish the directories.
         if !is_known && journal.counts()?.open().files == 0 {
             return Err(Error::LookInterrupted(journal.path().to_owned()));
@@ -124,7 +128,7 @@ fn move_all(
     // Before other changes, so that the counts can stay cached.
     let counts = journal.counts()?;
     if counts.is_open() {
-        journal.mark_start(&counts)?;
+        mark_start(journal, &counts)?;
     }
     let share = counts.open().files / (2 * workers as u64);
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
@@ -205,7 +209,7 @@ impl CopyContext<'_> {
         let is_cut = self.is_stopped()
             && (journal.counts()?.open().files > 0 || journal.has_unmade_directories()?);
         if is_cut {
-            journal.reset_and_discard(&self.options.tag, Unfinished::InProgress)?;
+            reset_and_discard(journal, &self.options.tag, Unfinished::InProgress)?;
         } else {
             // Also if a stop is requested now: unfinished directories are accessible only to the owner.
             self.finish_directories()?;
@@ -234,7 +238,7 @@ impl CopyContext<'_> {
             failures,
             counts,
             nodes: self.by_node.into_inner().into_iter().map(share).collect(),
-            shortages: journal.shortages()?,
+            shortages: shortages(journal)?,
             incomplete: Vec::new(),
             is_stopped,
         })

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::counts::Counts;
 use crate::status::shortages::Shortage;
+use crate::status::shortages::shortages;
 
 /// The state of a staging.
 #[derive(Debug, Clone)]
@@ -20,16 +21,14 @@ pub struct Account {
     pub shortages: Vec<Shortage>,
 }
 
-impl Journal {
-    /// Reads the whole state.
-    pub fn account(&self) -> Result<Account, Error> {
-        Ok(Account {
-            // First: otherwise, a run that ends meanwhile would appear stopped, with files left.
-            is_running: self.is_running()?,
-            counts: self.counts()?,
-            is_cancelled: self.is_cancelled()?,
-            is_planned: self.is_planned()?,
-            shortages: self.shortages()?,
-        })
-    }
+/// Reads the whole state.
+pub fn account(journal: &Journal) -> Result<Account, Error> {
+    Ok(Account {
+        // First: otherwise, a run that ends meanwhile would appear stopped, with files left.
+        is_running: journal.is_running()?,
+        counts: journal.counts()?,
+        is_cancelled: journal.is_cancelled()?,
+        is_planned: journal.is_planned()?,
+        shortages: shortages(journal)?,
+    })
 }

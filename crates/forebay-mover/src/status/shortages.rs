@@ -67,69 +67,67 @@ struct NoRoom {
     is_over_quota: bool,
 }
 
-impl Journal {
-    /// File systems on which a copy found no room, with the missing files and the space free now.
-    pub(crate) fn shortages(&self) -> Result<Vec<Shortage>, Error> {
-        let mut found: Vec<(u64, Shortage)> = Vec::new();
-        let directories = self.missing_in_directories()?;
-        if !directories.iter().any(|one| one.is_full || one.is_over_quota) {
-            return Ok(Vec::new());
-        }
-        let mut full = Vec::new();
-        for one in directories {
-            let Some((device, mounted_at)) = file_system_of(&one.directory) else {
-                continue;
-            };
-            if one.is_full || one.is_over_quota {
-                full.push(device);
-            }
-            match found.iter_mut().find(|(known, _)| *known == device) {
-                Some((_, shortage)) => {
-                    shortage.missing.files += one.missing.files;
-                    shortage.missing.bytes += one.missing.bytes;
-                    shortage.is_quota |= one.is_over_quota;
-                }
-                None => {
-                    let space = filesystem::space(&mounted_at)?;
-                    let shortage = Shortage {
-                        mounted_at,
-                        missing: one.missing,
-                        free_bytes: space.available_bytes,
-                        free_files: space.available_files,
-                        is_quota: one.is_over_quota,
-                    };
-                    found.push((device, shortage));
-                }
-            }
-        }
-        found.retain(|(device, _)| full.contains(device));
-        Ok(found.into_iter().map(|(_, shortage)| shortage).collect())
+/// File systems on which a copy found no room, with the missing files and the space free now.
+pub(crate) fn shortages(journal: &Journal) -> Result<Vec<Shortage>, Error> {
+    let mut found: Vec<(u64, Shortage)> = Vec::new();
+    let directories = missing_in_directories(journal)?;
+    if !directories.iter().any(|one| one.is_full || one.is_over_quota) {
+        return Ok(Vec::new());
     }
+    let mut full = Vec::new();
+    for one in directories {
+        let Some((device, mounted_at)) = file_system_of(&one.directory) else {
+            continue;
+        };
+        if one.is_full || one.is_over_quota {
+            full.push(device);
+        }
+        match found.iter_mut().find(|(known, _)| *known == device) {
+            Some((_, shortage)) => {
+                shortage.missing.files += one.missing.files;
+                shortage.missing.bytes += one.missing.bytes;
+                shortage.is_quota |= one.is_over_quota;
+            }
+            None => {
+                let space = filesystem::space(&mounted_at)?;
+                let shortage = Shortage {
+                    mounted_at,
+                    missing: one.missing,
+                    free_bytes: space.available_bytes,
+                    free_files: space.available_files,
+                    is_quota: one.is_over_quota,
+                };
+                found.push((device, shortage));
+            }
+        }
+    }
+    found.retain(|(device, _)| full.contains(device));
+    Ok(found.into_iter().map(|(_, shortage)| shortage).collect())
+}
 
-    fn missing_in_directories(&self) -> Result<Vec<NoRoom>, Error> {
-        self.with(|connection| {
-            let mut statement = connection.prepare_cached(&format!(
-                "SELECT d.target, count(e.id), \
-                 coalesce(sum(CASE WHEN e.link_of IS NULL AND e.kind = {FILE} THEN e.size_bytes END), 0), \
-                 coalesce(max(e.remedy = ?1), 0) OR coalesce(d.remedy = ?1, 0), \
-                 coalesce(max(e.remedy = ?2), 0) OR coalesce(d.remedy = ?2, 0) \
-                 FROM directory d LEFT JOIN entry e ON e.directory = d.id AND e.state <> {PLACED} \
-                 WHERE e.id IS NOT NULL OR d.state = {FAILED} GROUP BY d.id",
-            ))?;
-            let rows = statement.query_map(params![FULL, OVER_QUOTA], |row| {
-                Ok(NoRoom {
-                    directory: path_at(row, 0)?,
-                    missing: Number {
-                        files: row.get(1)?,
-                        bytes: row.get(2)?,
-                    },
-                    is_full: row.get(3)?,
-                    is_over_quota: row.get(4)?,
-                })
-            })?;
-            rows.collect()
-        })
-    }
+fn missing_in_directories(journal: &Journal) -> Result<Vec<NoRoom>, Error> {
+    journal.with(|connection| {
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT d.target, count(e.id), \
+             coalesce(sum(CASE WHEN e.link_of IS NULL AND e.kind = {FILE} THEN e.size_bytes END), 0), \
+             coalesce(max(e.remedy = ?1), 0) OR coalesce(d.remedy = ?1, 0), \
+             coalesce(max(e.remedy = ?2), 0) OR coalesce(d.remedy = ?2, 0) \
+             FROM directory d LEFT JOIN entry e ON e.directory = d.id AND e.state <> {PLACED} \
+             WHERE e.id IS NOT NULL OR d.state = {FAILED} GROUP BY d.id",
+        ))?;
+        let rows = statement.query_map(params![FULL, OVER_QUOTA], |row| {
+            Ok(NoRoom {
+                directory: path_at(row, 0)?,
+                missing: Number {
+                    files: row.get(1)?,
+                    bytes: row.get(2)?,
+                },
+                is_full: row.get(3)?,
+                is_over_quota: row.get(4)?,
+            })
+        })?;
+        rows.collect()
+    })
 }
 
 /// Device number and mount point of the file system of a directory, which need not exist.

@@ -30,98 +30,96 @@ pub struct Undelivered {
     pub is_unrecoverable: bool,
 }
 
-impl Journal {
-    /// Calls `each` for every file or link whose destination is missing or differs in size or
-    /// modification time, whatever the journal says. Then calls it for all other failures. For
-    /// files marked delivered, the destination may keep the time in whole seconds. Sources that no
-    /// longer exist are not missing. Ends early when `go_on` returns false.
-    pub fn undelivered(
-        &self,
-        go_on: &dyn Fn() -> bool,
-        mut each: impl FnMut(Undelivered),
-    ) -> Result<(), Error> {
-        self.files_missing(go_on, &mut each)?;
-        let mut others = self.others_missing()?.into_iter();
-        others.by_ref().take_while(|_| go_on()).for_each(each);
-        Ok(())
-    }
+/// Calls `each` for every file or link whose destination is missing or differs in size or
+/// modification time, whatever the journal says. Then calls it for all other failures. For
+/// files marked delivered, the destination may keep the time in whole seconds. Sources that no
+/// longer exist are not missing. Ends early when `go_on` returns false.
+pub fn undelivered(
+    journal: &Journal,
+    go_on: &dyn Fn() -> bool,
+    mut each: impl FnMut(Undelivered),
+) -> Result<(), Error> {
+    files_missing(journal, go_on, &mut each)?;
+    let mut others = others_missing(journal)?.into_iter();
+    others.by_ref().take_while(|_| go_on()).for_each(each);
+    Ok(())
+}
 
-    fn files_missing(
-        &self,
-        go_on: &dyn Fn() -> bool,
-        each: &mut dyn FnMut(Undelivered),
-    ) -> Result<(), Error> {
-        let mut last = 0;
-        loop {
-            let items = self.all_after(last, ROWS)?;
-            let Some(item) = items.last() else {
+fn files_missing(
+    journal: &Journal,
+    go_on: &dyn Fn() -> bool,
+    each: &mut dyn FnMut(Undelivered),
+) -> Result<(), Error> {
+    let mut last = 0;
+    loop {
+        let items = journal.all_after(last, ROWS)?;
+        let Some(item) = items.last() else {
+            return Ok(());
+        };
+        last = item.id;
+        for item in items {
+            if !go_on() {
                 return Ok(());
-            };
-            last = item.id;
-            for item in items {
-                if !go_on() {
-                    return Ok(());
-                }
-                let looked = if item.is_named {
-                    files::status(&item.source)
-                } else {
-                    files::status_of_name(&item.source)
-                };
-                let (bytes, reason) = match looked {
-                    Err(error) if error.is_not_found() => continue,
-                    Err(error) => (item.size_bytes, Some(error.to_string())),
-                    Ok(found) if is_delivered(&item, &found) => continue,
-                    Ok(found) if item.state == State::Failed => {
-                        (found.size_bytes, self.reason(item.id)?)
-                    }
-                    Ok(found) => (found.size_bytes, None),
-                };
-                each(Undelivered {
-                    source: item.source,
-                    target: Some(item.target),
-                    bytes,
-                    reason,
-                    is_unrecoverable: false,
-                });
             }
+            let looked = if item.is_named {
+                files::status(&item.source)
+            } else {
+                files::status_of_name(&item.source)
+            };
+            let (bytes, reason) = match looked {
+                Err(error) if error.is_not_found() => continue,
+                Err(error) => (item.size_bytes, Some(error.to_string())),
+                Ok(found) if is_delivered(&item, &found) => continue,
+                Ok(found) if item.state == State::Failed => {
+                    (found.size_bytes, reason(journal, item.id)?)
+                }
+                Ok(found) => (found.size_bytes, None),
+            };
+            each(Undelivered {
+                source: item.source,
+                target: Some(item.target),
+                bytes,
+                reason,
+                is_unrecoverable: false,
+            });
         }
     }
+}
 
-    pub(crate) fn reason(&self, entry: i64) -> Result<Option<String>, Error> {
-        self.with(|connection| {
-            let mut select = connection.prepare_cached("SELECT reason FROM entry WHERE id = ?")?;
-            select.query_row([entry], |row| row.get(0))
-        })
-    }
+pub(crate) fn reason(journal: &Journal, entry: i64) -> Result<Option<String>, Error> {
+    journal.with(|connection| {
+        let mut select = connection.prepare_cached("SELECT reason FROM entry WHERE id = ?")?;
+        select.query_row([entry], |row| row.get(0))
+    })
+}
 
-    /// Failures of directories, transfers and rejected sources.
-    fn others_missing(&self) -> Result<Vec<Undelivered>, Error> {
-        self.with(|connection| {
-            let mut select = connection.prepare(&format!(
-                "SELECT source, target, reason, 0 FROM directory WHERE state = {FAILED} \
-                 UNION ALL SELECT source, target, reason, 0 FROM transfer WHERE reason IS NOT NULL \
-                 UNION ALL SELECT source, NULL, reason, is_for_good FROM refusal ORDER BY 1",
-            ))?;
-            let rows = select.query_map([], |row| {
-                let source = path_at(row, 0)?;
-                let target: Option<Vec<u8>> = row.get(1)?;
-                let looked = files::status_of_name(&source);
-                let is_for_good: bool = row.get(3)?;
-                let is_file = |found: &&Status| found.kind == Kind::File;
-                Ok(Undelivered {
-                    target: target.map(|target| path_of(&target)),
-                    bytes: looked.as_ref().ok().filter(is_file).map_or(0, |found| found.size_bytes),
-                    reason: row.get(2)?,
-                    is_unrecoverable: match looked {
-                        Ok(found) => is_for_good || found.kind == Kind::Other,
-                        Err(error) => is_for_good || error.is_not_found(),
-                    },
-                    source,
-                })
-            })?;
-            rows.collect()
-        })
-    }
+/// Failures of directories, transfers and rejected sources.
+fn others_missing(journal: &Journal) -> Result<Vec<Undelivered>, Error> {
+    journal.with(|connection| {
+        let mut select = connection.prepare(&format!(
+            "SELECT source, target, reason, 0 FROM directory WHERE state = {FAILED} \
+             UNION ALL SELECT source, target, reason, 0 FROM transfer WHERE reason IS NOT NULL \
+             UNION ALL SELECT source, NULL, reason, is_for_good FROM refusal ORDER BY 1",
+        ))?;
+        let rows = select.query_map([], |row| {
+            let source = path_at(row, 0)?;
+            let target: Option<Vec<u8>> = row.get(1)?;
+            let looked = files::status_of_name(&source);
+            let is_for_good: bool = row.get(3)?;
+            let is_file = |found: &&Status| found.kind == Kind::File;
+            Ok(Undelivered {
+                target: target.map(|target| path_of(&target)),
+                bytes: looked.as_ref().ok().filter(is_file).map_or(0, |found| found.size_bytes),
+                reason: row.get(2)?,
+                is_unrecoverable: match looked {
+                    Ok(found) => is_for_good || found.kind == Kind::Other,
+                    Err(error) => is_for_good || error.is_not_found(),
+                },
+                source,
+            })
+        })?;
+        rows.collect()
+    })
 }
 
 pub(crate) fn is_delivered(item: &Item, wanted: &Status) -> bool {
@@ -186,7 +184,7 @@ mod tests {
         plan.add(&transfer).and_then(|()| plan.end()).expect("planned");
         let missing = || {
             let mut found = Vec::new();
-            let looked = journal.undelivered(&|| true, |one| found.push((one.source, one.bytes)));
+            let looked = undelivered(&journal, &|| true, |one| found.push((one.source, one.bytes)));
             looked.expect("read");
             found.sort();
             found
@@ -231,7 +229,7 @@ mod tests {
         let missing = |limit: usize| {
             let found = std::cell::RefCell::new(Vec::new());
             let go_on = || found.borrow().len() < limit;
-            let looked = journal.undelivered(&go_on, |one| {
+            let looked = undelivered(&journal, &go_on, |one| {
                 let name = one.source.file_name().map(|name| name.to_string_lossy().into_owned());
                 let told = (
                     name.unwrap_or_default(),
@@ -273,7 +271,7 @@ mod tests {
         plan.add(&transfer).and_then(|()| plan.end()).expect("planned");
         let missing = || {
             let mut count = 0;
-            let looked = journal.undelivered(&|| true, |_| count += 1);
+            let looked = undelivered(&journal, &|| true, |_| count += 1);
             looked.expect("read");
             count
         };
@@ -309,7 +307,7 @@ mod tests {
         plan.end().expect("planned");
         let mut found = Vec::new();
         let looked =
-            journal.undelivered(&|| true, |one| found.push((one.source, one.is_unrecoverable)));
+            undelivered(&journal, &|| true, |one| found.push((one.source, one.is_unrecoverable)));
         looked.expect("read");
         found.sort();
         let expected = [("a", false), ("b", true), ("c", false), ("inside", true)];

@@ -129,11 +129,11 @@ fn partial_files_of_a_killed_staging_are_removed_if_none_runs() {
     };
     assert!(parts());
     let running = other.lock().expect("taken");
-    let refused = journal.discard_partial("7");
+    let refused = forebay_mover::discard_partial(&journal, "7");
     assert!(matches!(refused, Err(Error::Locked(_))), "{refused:?}");
     assert!(parts());
     drop(running);
-    journal.discard_partial("7").expect("taken away");
+    forebay_mover::discard_partial(&journal, "7").expect("taken away");
     let counts = journal.counts().expect("counts");
     assert!(!parts() && counts.of(State::Planned).files > 0);
     assert_eq!(counts.of(State::Planned), counts.missing());
@@ -150,7 +150,7 @@ fn directories_of_a_killed_staging_are_kept_for_its_continuation() {
     assert_eq!(mode(&place.path("out/a")), 0o700);
     // A process that removes leftovers may not see the source, if that is in a job's view.
     fs::rename(place.path("in"), place.path("away")).expect("renamed");
-    journal.discard_partial("7").expect("taken away");
+    forebay_mover::discard_partial(&journal, "7").expect("taken away");
     let counts = journal.counts().expect("counts");
     assert!(journal.failures(9).expect("asked").is_empty() && !counts.is_complete());
     fs::rename(place.path("away"), place.path("in")).expect("renamed");
@@ -168,7 +168,7 @@ fn unremovable_partial_file_does_not_keep_others() {
     fs::remove_file(part(1)).ok();
     fs::create_dir(part(1)).expect("made"); // removing it as a file fails
     fs::write(part(2), "half").expect("written");
-    journal.discard_partial("7").expect("taken away");
+    forebay_mover::discard_partial(&journal, "7").expect("taken away");
     assert!(part(1).is_dir() && !part(2).exists());
     let notes = journal.notes().expect("asked");
     assert_eq!((notes.len(), notes[0].1), (1, 1), "{notes:?}");

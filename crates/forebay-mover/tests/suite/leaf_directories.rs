@@ -197,8 +197,8 @@ fn continuation_after_a_kill_leaves_no_staging_directory() {
 fn staging_directory_of_a_killed_staging_is_removed() {
     let place = Place::filled(&[("a", FILES)]);
     let journal = half_killed(&place);
-    assert_eq!(journal.remove_parts("another").expect("looked"), 0);
-    journal.discard_partial("7").expect("taken away");
+    assert_eq!(forebay_mover::remove_partial_files(&journal, "another").expect("looked"), 0);
+    forebay_mover::discard_partial(&journal, "7").expect("taken away");
     assert!(names(&place.path("out")).is_empty());
     let counts = journal.counts().expect("counts");
     assert_eq!(counts.of(State::Planned).files, FILES as u64);
@@ -266,7 +266,7 @@ fn leftovers_of_a_failed_staging_directory_are_removed() {
     let set =
         "DROP TRIGGER directory_changed; UPDATE directory SET state = 5 WHERE target LIKE '%/a'";
     sqlite.execute_batch(set).expect("set");
-    journal.discard_partial("7").expect("taken away");
+    forebay_mover::discard_partial(&journal, "7").expect("taken away");
     assert!(names(&place.path("out")).is_empty());
 }
 

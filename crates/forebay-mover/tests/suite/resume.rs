@@ -376,8 +376,8 @@ fn partial_file_names_are_stable() {
     let journal = place.planned();
     killed(&journal, &one(), &|_| true);
     assert_eq!(place.parts(), 1);
-    assert_eq!(journal.remove_parts("another").expect("looked"), 0);
-    assert_eq!(journal.remove_parts("7").expect("removed"), 1);
+    assert_eq!(forebay_mover::remove_partial_files(&journal, "another").expect("looked"), 0);
+    assert_eq!(forebay_mover::remove_partial_files(&journal, "7").expect("removed"), 1);
     assert_eq!(place.parts(), 0);
     assert!(!Path::new(&place.path("out/x")).exists());
 }
@@ -409,7 +409,7 @@ fn target_link_to_the_source_is_not_delivered() {
     assert!(moved.failures[0].reason.contains("leads back"), "{moved:?}");
     assert!(!moved.counts.is_complete());
     let mut missing = 0;
-    journal.undelivered(&|| true, |_| missing += 1).expect("read");
+    forebay_mover::undelivered(&journal, &|| true, |_| missing += 1).expect("read");
     assert_eq!(missing, 1, "and it is told as not safe");
 }
 
