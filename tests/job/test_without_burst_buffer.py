@@ -129,7 +129,7 @@ def test_script_with_unset_variable_is_refused_before_it_starts(job, directives,
     job.leaves_nothing()
 
 
-def test_script_that_makes_an_allocation_and_does_not_use_it_is_refused_before_it_is_made(job):
+def test_new_allocation_that_a_script_does_not_use_is_refused_before_it_is_made(job):
     job.script("touch $DW_PERSISTENT_STRIPED_p/testFile", CREATED.replace("access", "access_mode"))
     done = job.run()
     assert done.returncode == 125 and "#DW persistentdw name=p" in done.stderr, done.stderr

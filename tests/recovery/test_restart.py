@@ -159,7 +159,7 @@ def test_user_staging_after_restart_copies_unsynced_files_again(job):
     assert list(job.directory.rglob("*.part")) == []
 
 
-def test_stage_in_to_persistent_allocation_leaves_no_partial_file_after_a_restart(job):
+def test_stage_in_to_persistent_allocation_leaves_no_partial_file_after_restart(job):
     """Killed, not restarted: the allocation is others', too, and nobody would come back for them."""
     make(job, job.directory / "input", large="x" * (4 << 20))
     job.script(
