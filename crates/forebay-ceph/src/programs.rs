@@ -163,10 +163,15 @@ impl Found {
 
     fn words(&self, name: &str) -> Vec<String> {
         let path = self.programs.iter().find(|(found, _)| *found == name);
-        let path = path.map_or_else(|| name.to_owned(), |(_, path)| text(path));
+        let path = path.map_or_else(|| name.to_owned(), |(_, path)| files::lossy(path));
         match (&self.loader, &self.libraries) {
             (Some(loader), Some(libraries)) => {
-                vec![text(loader), "--library-path".to_owned(), text(libraries), path]
+                vec![
+                    files::lossy(loader),
+                    "--library-path".to_owned(),
+                    files::lossy(libraries),
+                    path,
+                ]
             }
             _ => vec![path],
         }
@@ -174,7 +179,7 @@ impl Found {
 
     fn config_lines(&self) -> Vec<String> {
         let Some(libraries) = &self.libraries else { return Vec::new() };
-        let folder = |folder: &str| text(&libraries.join(folder));
+        let folder = |folder: &str| files::lossy(libraries.join(folder));
         vec![
             format!("erasure code dir = {}", folder(ERASURE_CODE)),
             format!("osd class dir = {}", folder(CLASSES)),
@@ -187,10 +192,6 @@ impl Found {
 pub(crate) const PLUGINS: &str = "ceph";
 pub(crate) const ERASURE_CODE: &str = "ceph/erasure-code";
 pub(crate) const CLASSES: &str = "rados-classes";
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
-}
 
 fn exists(path: &Path) -> bool {
     files::status(path).is_ok()

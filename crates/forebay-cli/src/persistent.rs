@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
+use forebay_host::files::lossy;
 use forebay_host::{filesystem, users};
 use forebay_persistent::{Destroyed, Error, NewPersistent, StoreSearch, Use, UseState, Uses};
 use forebay_store::persistent::{Persistent, Unfinished};
@@ -243,16 +244,12 @@ pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, 
             None => "missing",
         },
         host: missing.host.clone(),
-        store: text(missing.root.parent().unwrap_or(&missing.root)),
-        path: text(&missing.root),
+        store: lossy(missing.root.parent().unwrap_or(&missing.root)),
+        path: lossy(&missing.root),
         in_memory: missing.in_memory,
         ..PersistentStatus::without_details(&missing.name, users::user_id())
     }));
     Ok(shown)
-}
-
-fn text(path: &std::path::Path) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 impl PersistentStatus {
@@ -281,8 +278,8 @@ impl PersistentStatus {
     fn of(persistent: &Persistent) -> Result<Self, Error> {
         let uses = Uses::of(persistent)?;
         let mut shown = Self {
-            store: text(persistent.store()),
-            path: text(&persistent.namespace()),
+            store: lossy(persistent.store()),
+            path: lossy(persistent.namespace()),
             in_memory: filesystem::is_in_memory(persistent.store())?,
             used_bytes: persistent.used_bytes(),
             jobs: uses.found.into_iter().map(ShownUse::of).collect(),
@@ -320,8 +317,8 @@ impl PersistentStatus {
     fn of_unfinished(left: &Unfinished) -> Self {
         Self {
             state: "unfinished",
-            store: text(left.path.parent().unwrap_or(&left.path)),
-            path: text(&left.path),
+            store: lossy(left.path.parent().unwrap_or(&left.path)),
+            path: lossy(&left.path),
             ..Self::without_details(&left.name, left.owner)
         }
     }

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use forebay_host::files::lossy;
 use forebay_host::system;
-use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandoned, prune, text};
+use forebay_profile::{JobDescription, Kind, Profile, Recording, complete_abandoned, prune};
 use forebay_record::{RecordFile, Records};
 
 use crate::series::{Run, RunTarget};
@@ -40,10 +41,10 @@ pub(crate) fn begin_of_run(
 ) -> Result<Profile, Error> {
     let mut job = description_of_script(script)?;
     job.command = match &run.what {
-        RunTarget::Script(path) => vec![text(path)],
+        RunTarget::Script(path) => vec![lossy(path)],
         RunTarget::Command(words) => words.clone(),
     };
-    job.directory = text(working_directory);
+    job.directory = lossy(working_directory);
     job.environment.clone_from(&run.environment);
     job.emulated = recording.emulated.map(|emulated| emulated());
     Ok(Profile::begin_in(directory, &job, id)?)
@@ -101,7 +102,7 @@ fn description_of_job(spec: &JobSpec) -> Result<JobDescription, Error> {
     let path = spec.script.path.as_os_str();
     let words = std::iter::once(path).chain(spec.arguments.iter().map(AsRef::as_ref));
     let mut job = description_of_script(spec.script)?;
-    job.command = words.map(text).collect();
+    job.command = words.map(lossy).collect();
     let recording = spec.recording.as_ref();
     let emulated = recording.and_then(|recording| recording.emulated);
     job.emulated = emulated.map(|emulated| emulated());
@@ -110,7 +111,7 @@ fn description_of_job(spec: &JobSpec) -> Result<JobDescription, Error> {
 
 fn description_of_script(script: &JobScript) -> Result<JobDescription, Error> {
     let mut job = description(Kind::Run, script.job_name())?;
-    job.script = Some(text(Path::new(&job.directory).join(&script.path)));
+    job.script = Some(lossy(Path::new(&job.directory).join(&script.path)));
     job.nodes = script.header.nodes;
     job.tasks = Some(script.header.task_count());
     Ok(job)
@@ -118,8 +119,8 @@ fn description_of_script(script: &JobScript) -> Result<JobDescription, Error> {
 
 fn description_of_command(words: &[OsString]) -> Result<JobDescription, Error> {
     let program = words.first().map(Path::new).and_then(Path::file_name);
-    let mut job = description(Kind::Profile, program.map(text).unwrap_or_default())?;
-    job.command = words.iter().map(text).collect();
+    let mut job = description(Kind::Profile, program.map(lossy).unwrap_or_default())?;
+    job.command = words.iter().map(lossy).collect();
     Ok(job)
 }
 
@@ -130,7 +131,7 @@ fn description(kind: Kind, name: String) -> Result<JobDescription, Error> {
         name,
         script: None,
         command: Vec::new(),
-        directory: text(system::current_directory()?),
+        directory: lossy(system::current_directory()?),
         nodes: None,
         tasks: None,
         environment: std::collections::BTreeMap::new(),

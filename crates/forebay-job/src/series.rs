@@ -5,7 +5,7 @@
 
 mod protocol;
 
-use forebay_host::exit_codes;
+use forebay_host::{exit_codes, files};
 use forebay_profile::Recording;
 use forebay_record::RecordFile;
 use forebay_staging::StagingSummary;
@@ -64,12 +64,11 @@ impl ActiveJob<'_> {
     }
 
     fn ready(&self, stage_in: Option<StagingSummary>) -> Ready {
-        let text = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
         let variables = self.variables().into_iter();
         let root = |pid| format!("/proc/{pid}/root");
         Ready {
             burst_buffer: self.job_allocation.is_some(),
-            variables: variables.map(|(name, value)| (name, text(value))).collect(),
+            variables: variables.map(|(name, value)| (name, files::lossy(value))).collect(),
             root: self.keeper.map_or_else(String::new, |keeper| root(keeper.pid)),
             store: self.job_allocation.map(|allocated| allocated.used.clone()),
             stage_in,

@@ -292,17 +292,12 @@ pub fn complete_abandoned(is_recorded: &dyn Fn(&str) -> bool) -> Result<(), Erro
     Ok(())
 }
 
-/// The text for JSON. Replaces bytes that are not UTF-8.
-pub fn text(words: impl AsRef<std::ffi::OsStr>) -> String {
-    words.as_ref().to_string_lossy().into_owned()
-}
-
 fn now_unix_s() -> f64 {
     clock::unix_milliseconds() as f64 / 1000.0
 }
 
 fn variables() -> BTreeMap<String, String> {
-    let all = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    let all = std::env::vars_os().map(|(name, value)| (files::lossy(name), files::lossy(value)));
     all.filter(|(name, _)| affects_io(name)).collect()
 }
 

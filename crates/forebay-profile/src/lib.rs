@@ -16,7 +16,7 @@ mod usage;
 pub use error::Error;
 pub use history::{History, PastJob, history};
 pub use ids::PROFILES;
-pub use job_file::{JobDescription, JobFile, Kind, complete_abandoned, mark_killed, text};
+pub use job_file::{JobDescription, JobFile, Kind, complete_abandoned, mark_killed};
 pub use mpi_family::{MpiFamily, is_launcher};
 pub use profile::{Libraries, Profile, Recording};
 pub use programs::{ProgramSummary, summarize};

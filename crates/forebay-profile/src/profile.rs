@@ -203,7 +203,7 @@ impl Profile {
         done: Result<&impl Serialize, (String, Option<String>)>,
         messages: &dyn Messages,
     ) {
-        self.job.library = self.library.take().map(job_file::text);
+        self.job.library = self.library.take().map(files::lossy);
         self.job.emulated = recording.emulated.map(|emulated| emulated());
         let written = self.job.end(done);
         if let Err(error) = written.and_then(|()| self.job.write(&self.directory)) {

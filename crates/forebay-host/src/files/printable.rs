@@ -1,5 +1,6 @@
 //! Paths as a message shows them.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// The path with its control characters as escapes: in a name, which anybody may choose, they could rewrite what a terminal
@@ -10,6 +11,11 @@ pub fn printable(path: &Path) -> String {
         return text.into_owned();
     }
     text.chars().map(escaped).collect()
+}
+
+/// The text for JSON and command lines. Replaces bytes that are not UTF-8.
+pub fn lossy(words: impl AsRef<OsStr>) -> String {
+    words.as_ref().to_string_lossy().into_owned()
 }
 
 fn escaped(letter: char) -> String {
