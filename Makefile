@@ -24,7 +24,7 @@ VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 FIRST_JOB   = $(addprefix examples/first-job/,job.sh simulate.py start.txt)
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
-# The Python side, editable, and what its tests and checks need; made anew when a list of requirements changes.
+# The Python side, editable, and what its tests and checks need; made again when a list of requirements changes.
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	tools/needs.sh build
 	test -x $(VENV)/bin/pip || python3 -m venv $(VENV)
@@ -79,7 +79,7 @@ programs:
 
 # The example, on the file system and through the burst buffer: emulated, then on the real disk.
 # Without its own verification, which is not part of a job's time; the results are compared instead.
-# Then a short tuning of it on the emulated file system, anew each time: four rows, and the tuned script.
+# Then a short tuning of it on the emulated file system, from the start each time: four rows, and the tuned script.
 run: build
 	cd examples/btio && BTIO_FLAGS= $(BUILD)/bin/forebay compare --pfs-model $(MODEL) --repeat $(REPEAT) btio.sh
 	cd examples/btio && rm -rf btio.tune && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh

@@ -1,3 +1,6 @@
+/* Makes the reports of an MPI program: gathers the records on rank 0, prints and writes. Assumes
+ * that all ranks call it before MPI is finalised. Never fails the program: a report that cannot be
+ * written is a message. */
 #include "report/report.h"
 
 #include "base/atomic_file.h"

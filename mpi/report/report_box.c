@@ -1,3 +1,5 @@
+/* One file in the box that Cray's MPI prints for MPICH_MPIIO_STATS=1. Assumes merged records. Never
+ * prints: the caller does. */
 #include "report/hint_effect.h"
 #include "report/report.h"
 

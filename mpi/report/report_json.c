@@ -1,3 +1,5 @@
+/* The job as JSON (docs/reference/mpi.md). Assumes merged records. Never writes a file: the caller
+ * does. */
 #include "base/json.h"
 #include "report/hint_effect.h"
 #include "report/report.h"

@@ -1,4 +1,4 @@
-"""Commands on close: in a job, and beside any program."""
+"""Commands on close: in a job, and next to any program."""
 
 import json
 import os

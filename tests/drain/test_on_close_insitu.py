@@ -1,4 +1,4 @@
-"""The example of plots beside a simulation, as it stands."""
+"""The example of plots next to a simulation, as it stands."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ PICTURES = [f"step-{step:03}.png" for step in range(1, STEPS + 1)]
 
 
 def pictures(job):
-    """Those of the job's directory, whole, and beside them no step."""
+    """Those of the job's directory, whole, and next to them no step."""
     found = sorted((job.directory / "pictures").iterdir())
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in found)
     assert list(job.directory.glob("**/*.nc")) == []

@@ -1,4 +1,4 @@
-"""Python functions on close (`forebay.watch`): beside any program, and in a job."""
+"""Python functions on close (`forebay.watch`): next to any program, and in a job."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Makes the golden files anew: python3 tests/formats/make.py BUILD, as root, in a folder with that build's sources.
+"""Makes the golden files again: python3 tests/formats/make.py BUILD, as root, in a folder with that build's sources.
 
 Each is a folder of scratch directories as `Job` has them, left by jobs, stagings or a tuner that ran there, in a tar.
 """

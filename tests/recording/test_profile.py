@@ -33,7 +33,7 @@ def mpi(request, build):
 
 @pytest.fixture
 def with_mpi(job, mpi):
-    """The job finds this MPI's mpiexec in PATH, and BTIO with a deck beside its script."""
+    """The job finds this MPI's mpiexec in PATH, and BTIO with a deck next to its script."""
     programs = job.directory.parent / "bin"
     programs.mkdir()
     launcher = programs / "mpiexec"  # no link: MPICH's looks for its parts where it was called

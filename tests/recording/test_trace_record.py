@@ -1,4 +1,4 @@
-"""A trace beside the step of a job's record, from `forebay run --trace` to the replay, with either MPI."""
+"""A trace next to the step of a job's record, from `forebay run --trace` to the replay, with either MPI."""
 
 import json
 

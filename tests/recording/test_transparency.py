@@ -209,7 +209,7 @@ def test_library_exports_no_internal_name(mpi):
 
 
 def test_build_uses_open_mpi():
-    """Installing MPICH beside it must not change what mpicc and mpiexec are."""
+    """Installing MPICH next to it must not change what mpicc and mpiexec are."""
     for command in (["mpicc", "--showme:version"], ["mpiexec", "--version"]):
         run = subprocess.run(command, capture_output=True, text=True)
         assert "Open" in run.stdout + run.stderr, command

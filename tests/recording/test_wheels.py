@@ -116,7 +116,7 @@ def test_python_with_the_other_library_is_exchanged_by_its_launcher(wheel, tmp_p
 
 
 def test_python_on_debian_open_mpi_is_recorded(openmpi_wheel, openmpi, tmp_path):
-    """The wheel of mpi4py looks for an MPI beside its interpreter first, so Debian's is given to it by name."""
+    """The wheel of mpi4py looks for an MPI next to its interpreter first, so Debian's is given to it by name."""
     libmpi = "/usr/lib/x86_64-linux-gnu/libmpi.so.40"
     report, run = openmpi.report(2, *python(openmpi_wheel), tmp_path / "f", MPI4PY_LIBMPI=libmpi)
     assert (run.stderr, run.stdout.count(" ok")) == ("", 2)
@@ -136,7 +136,7 @@ def test_wrong_library_does_not_record_a_late_mpi(wheel, tmp_path):
 
 
 def test_program_with_the_mpi_5_abi_runs_unrecorded(mpich_wheel, tmp_path):
-    """MPICH 5 has a third binary interface beside its own, for which there is no library."""
+    """MPICH 5 has a third binary interface next to its own, for which there is no library."""
     program = mpich_wheel.compiled("ending-abi", PROGRAMS / "ending.c", compiler="mpicc_abi")
     run = mpich_wheel.run(2, program, "finishing", tmp_path / "f", FOREBAY_MPI_STATS=tmp_path / "report.json")
     assert (run.returncode, run.stdout.count(" ok")) == (0, 2), run.stderr

@@ -231,7 +231,7 @@ def test_emulation_state_is_removed_with_the_job(job, slow):
 def test_emulation_state_of_unrecorded_killed_job_is_removed(job, slow, is_ours):
     """But not by one who has another state directory."""
     job.script("true", DW)
-    # forebay starts itself anew under the emulation.
+    # forebay starts itself again under the emulation.
     pid = kill_at_syscall(job, "execve", 1, "run", *job.where, *slow, "job.sh")
     (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
     state = job.state if is_ours else job.directory.parent / "other state"

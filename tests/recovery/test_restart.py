@@ -1,4 +1,4 @@
-"""The machine is started anew while a job computes: its processes and all memory are gone, its disk store is there.
+"""The machine is started again while a job computes: its processes and all memory are gone, its disk store is there.
 
 The restart is as true as it can be without one: everything of the job is killed at once, the view's keeper included,
 what lies in memory and in the directory for temporary files is removed, and the kernel says another boot_id.

@@ -146,7 +146,7 @@ def test_errors_say_what_to_do(report, arguments, said):
 
 
 def test_interrupted_report_leaves_no_partial_file(tmp_path):
-    """Interrupted ever later, until a run is through: there is a whole file or none, and nothing beside it."""
+    """Interrupted ever later, until a run is through: there is a whole file or none, and nothing next to it."""
     page = tmp_path / "page.html"
     delay_s = 0.4
     while not page.exists():

@@ -27,7 +27,7 @@ def test_tree_is_copied_unchanged_and_skipped_the_second_time(job, tree):
     before = {path: path.lstat().st_ino for path in (job.directory / "out").rglob("*")}
     assert stage(job, "out", "in", "out").returncode == 0
     assert before == {path: path.lstat().st_ino for path in (job.directory / "out").rglob("*")}, (
-        "what is there is not made anew"
+        "what is there is not made again"
     )
     assert kept(job) == []
 
@@ -84,7 +84,7 @@ def test_cancel_leaves_no_partial_file_and_retry_continues(job, tree):
     (one,) = kept(job)
     assert one["state"] == "cancelled" and one["missing_files"] > 0
     assert stage(job, "wait", id).returncode == 123
-    # As it was asked for, it would take a minute: killed, then begun anew without a rate.
+    # As it was asked for, it would take a minute: killed, then begun again without a rate.
     forget(job)
     assert stage(job, "out", "in", "out").returncode == 0
     assert seen(job.directory / "out") == seen(tree)

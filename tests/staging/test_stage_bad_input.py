@@ -44,7 +44,7 @@ def test_full_target_is_reported_once_with_needed_and_free_space(job, tree):
         line = f"no room on {small}: {one['missing_bytes']} bytes are needed for {one['missing_files']} files"
         assert done.stderr.count(line) == 1 and done.stderr.count("bytes are free") == 1, done.stderr
         refused(done, "hint: free space there")
-        # What has arrived is whole, and there is no half file beside it.
+        # What has arrived is whole, and there is no half file next to it.
         arrived = files_seen(small / "out")
         assert arrived and all(files_seen(tree)[name] == what for name, what in arrived.items()) and parts(job) == []
         subprocess.run(["mount", "-o", "remount,size=16M", small], check=True)

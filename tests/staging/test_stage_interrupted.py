@@ -1,4 +1,4 @@
-"""`forebay stage` stopped, killed or held at each of its steps, alone and beside another one for the same files."""
+"""`forebay stage` stopped, killed or held at each of its steps, alone and next to another one for the same files."""
 
 import json
 import pathlib

@@ -14,7 +14,7 @@ from support.waiting import wait_until
 
 
 def killed(job):
-    """The journal of a staging that was killed with a half file in hand; its log lies beside it."""
+    """The journal of a staging that was killed with a half file in hand; its log is next to it."""
     assert kill_at_syscall(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
     (journal,) = (job.state / "stagings").glob("*.journal")
     assert journal.with_name(journal.name + "-wal").stat().st_size > 0
@@ -22,7 +22,7 @@ def killed(job):
 
 
 def mended(job, tree, journal):
-    """Done as the hint says: the damaged one is removed, and staging begins anew."""
+    """Done as the hint says: the damaged one is removed, and staging begins again."""
     for path in journal.parent.iterdir():
         path.unlink()
     assert stage(job, "out", "in", "out").returncode == 0

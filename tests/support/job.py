@@ -13,7 +13,7 @@ DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
 
 
 class Job:
-    """A submit directory, a store beside it, and the command line in front of them."""
+    """A submit directory, a store next to it, and the command line in front of them."""
 
     def __init__(self, forebay: pathlib.Path, scratch: pathlib.Path):
         self.forebay = forebay
@@ -50,7 +50,7 @@ class Job:
         return self.forebay_starts("run", *self.where, *options, "job.sh", **environment)
 
     def forebay_starts(self, *words: str, **environment: str) -> subprocess.Popen:
-        """Starts any command of forebay beside the job."""
+        """Starts any command of forebay next to the job."""
         pipe = subprocess.PIPE
         return subprocess.Popen(
             [self.forebay, *words],
@@ -65,7 +65,7 @@ class Job:
         )
 
     def command(self, *words: str, **environment: str) -> subprocess.CompletedProcess:
-        """Any command of forebay beside the job, to its end."""
+        """Any command of forebay next to the job, to its end."""
         return finished(self.forebay_starts(*words, **environment))
 
     def in_memory(self, *more: str) -> None:

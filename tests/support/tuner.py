@@ -29,7 +29,7 @@ WITHOUT_BUFFERING = "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds
 
 
 class TunedJob:
-    """job.sh beside what `forebay tune` makes of it."""
+    """job.sh next to what `forebay tune` makes of it."""
 
     def __init__(self, directory: pathlib.Path):
         self.directory = directory

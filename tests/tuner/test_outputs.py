@@ -15,7 +15,7 @@ RESULT = '{{"kernel":"btio","verified":{}}}\n'
 
 @pytest.fixture
 def work(tmp_path):
-    """The directory of runs, and beside it the records of runs."""
+    """The directory of runs, and next to it the records of runs."""
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "input").write_text("input")
     return tmp_path / "work"

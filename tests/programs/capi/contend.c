@@ -1,5 +1,5 @@
 /* contend DIRECTORY TARGET COUNT: two threads are at one file each time: the one ends what was to
- * be done with it at the job's end, the other asks for it anew. Prints the names of those that are
+ * be done with it at the job's end, the other asks for it again. Prints the names of those that are
  * asked for afterwards. */
 #include <datawarp.h>
 #include <pthread.h>

@@ -231,7 +231,7 @@ static void existing(const char *path) {
     must(MPI_File_delete(name, MPI_INFO_NULL));
 }
 
-/* Removes the output of an earlier run, and makes it anew. */
+/* Removes the output of an earlier run, and makes it again. */
 static void replaced(const char *path) {
   if (rank == 0)
     must(MPI_File_delete(path, MPI_INFO_NULL));
