@@ -1,4 +1,6 @@
 //! Executes actions on a cluster, each within its limit.
+//! Assumes that a call of Ceph's libraries can hang: a worker thread makes it, and the caller stops to wait at the limit.
+//! Never repeats an action that failed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -1,7 +1,7 @@
 //! Ceph as an engine: asks its monitors, prepares its file system and writes its keys.
 //!
-//! The C libraries librados and libcephfs are loaded when they are first used, so Forebay builds and
-//! runs without them. Nothing here starts a daemon.
+//! Assumes that librados and libcephfs can be missing: they are loaded when they are first used, so Forebay
+//! builds and runs without them. Never starts a daemon.
 
 mod actions;
 mod bundle;

@@ -1,4 +1,5 @@
 //! Finds the programs of Ceph on this node: those of the system, of a directory, or of a bundle.
+//! Assumes that a bundle has `bin` and `lib`. Runs a program only to ask for its version.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

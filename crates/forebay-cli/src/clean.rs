@@ -1,4 +1,6 @@
 //! `forebay clean`.
+//! Assumes the records of `forebay run`. `forebay-recovery` does the work. Without --discard, never removes
+//! a job whose stage-out failed.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! `forebay persistent`.
+//! Shows and asks; `forebay-persistent` finds, creates and destroys. Never copies data.
 
 use forebay_terminal::{CliError, Progress, print_json, print_status, print_stdout};
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! `forebay stage`: stages files in and out, in a job or by hand.
+//! Assumes that another process can run the same staging: the lock of its journal decides. Never replaces a destination
+//! that others changed, unless the user requests it.
 
 mod arguments;
 mod job_staging;

@@ -1,4 +1,6 @@
 //! Reads one configuration file.
+//! Assumes that anyone may have written it, so it reads only a regular file of limited size that nobody else can write.
+//! Never runs what it reads.
 
 use std::io::Read;
 use std::path::Path;

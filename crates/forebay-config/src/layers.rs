@@ -1,4 +1,5 @@
 //! Puts the sources on top of each other.
+//! Assumes that the caller knows the command line. Reports the errors of all sources together, and never acts on a value.
 
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! The coordinator: runs the checks on nodes.
+//! Assumes workers of the same version. Never judges an engine: the caller compares results with a promise.
 
 use forebay_host::clock;
 

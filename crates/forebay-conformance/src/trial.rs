@@ -1,4 +1,5 @@
 //! One repetition of a check: what its body uses.
+//! Assumes that all nodes see one directory. A node that gives no answer ends the repetition.
 
 use crate::bytes::{Bytes, Data, first_difference};
 use crate::node::{Failed, Node};

@@ -1,4 +1,6 @@
 //! Decides when to signal and when to end a job.
+//! Assumes that measuring can take long, so a thread of its own does it. That thread never signals a process: the one that
+//! waits for the job does.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};

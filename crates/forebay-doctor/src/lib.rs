@@ -1,4 +1,6 @@
 //! `forebay doctor`: examines a machine and explains the results for jobs.
+//! Assumes that a look can hang, so each has a time limit. Never changes the machine; the check of an
+//! engine removes what it started.
 
 mod diagnosis;
 mod engine;

@@ -1,4 +1,5 @@
 //! Finds fast local disks of this node.
+//! Assumes /proc/self/mountinfo and sysfs. Never writes to a disk.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,6 @@
 //! Wraps the operating system: only this crate uses files, processes, signals and the clock. Unless
 //! documented otherwise, functions return the error of their system call, with operation and path.
+//! Assumes Linux. Never prints, and never decides what happens after an error.
 #![allow(clippy::disallowed_methods)] // other crates must not use them
 
 pub mod clock;

@@ -1,4 +1,5 @@
 //! Describes what a run would do, and changes nothing.
+//! Assumes the options of a real run. The stage-in is planned in memory, so its errors are those of a run.
 
 use std::path::{Path, PathBuf};
 

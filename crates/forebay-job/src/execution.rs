@@ -1,4 +1,6 @@
 //! Runs processes in an allocation: a job's script, or the commands of a series.
+//! Assumes that all descendants of the job can be found. Ends leftover processes before it returns; those
+//! of other users can remain.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,4 +1,6 @@
 //! The life of a job: validate, allocate, stage in, run, stage out, tear down.
+//! Assumes a process without threads at the start, since it enters the view. Never prints: a reporter
+//! receives all messages.
 
 mod command;
 mod context;

@@ -1,4 +1,5 @@
 //! A job in its allocation: stage in, run, stage out.
+//! Assumes that the process is in the view. Never removes an allocation whose stage-out is incomplete.
 
 use std::cell::RefCell;
 use std::path::Path;

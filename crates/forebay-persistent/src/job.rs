@@ -1,4 +1,6 @@
 //! The persistent allocations that a job creates, uses and destroys.
+//! Assumes that other jobs use the same allocations: a lock of each prevents its destruction. Never removes data
+//! that a job is to stage out.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};

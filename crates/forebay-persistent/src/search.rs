@@ -1,4 +1,6 @@
 //! Finds, creates, lists and destroys persistent allocations by name.
+//! Assumes that stores can vanish with their machine; a registry of the user names those. Never removes
+//! files itself: `destroy.rs` does.
 
 use std::path::{Path, PathBuf};
 

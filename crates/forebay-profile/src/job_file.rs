@@ -1,4 +1,6 @@
 //! Reads and writes `job.json`: the program, its environment and its result.
+//! Assumes one writer, the process that runs the job. A reader takes a job without an end as killed once
+//! that process is gone, or on another machine after 30 days.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! Creates a record of I/O, and preloads the library into programs.
+//! Assumes that the library writes what programs do. Never makes the job fail: the caller warns.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};

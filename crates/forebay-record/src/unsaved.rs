@@ -86,7 +86,7 @@ impl RecordFile {
         let (id, host) = (&self.record.id, &self.record.runner.host);
         format!(
             "# Not safe: in the allocation of job {id} on {host} only. Stage them out there: forebay clean {id}\n\
-             # bytes, where it lies, where it is to go, why it is not there; - where that is not known; \\xNN stands\n\
+             # bytes, where it is, where it is to go, why it is not there; - where that is not known; \\xNN is written\n\
              # for a character that would break the line\n"
         )
         .into_bytes()

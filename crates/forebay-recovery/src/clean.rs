@@ -1,4 +1,6 @@
 //! Stages out the leftovers of an earlier job, and removes its allocation and files.
+//! Assumes a process without threads, since it enters the view. Removes nothing when a file was not staged out, unless
+//! the user discards it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

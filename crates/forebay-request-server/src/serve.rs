@@ -1,4 +1,5 @@
 //! Checks and records what a program requests, and answers at once. Never copies.
+//! Assumes that a program can vanish at any time. A question that waits gets a thread if one is left.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! The requests and their states. Never accesses the file system.
+//! Assumes absolute names with links resolved. Its caller holds the lock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};

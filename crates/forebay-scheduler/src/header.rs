@@ -1,4 +1,5 @@
 //! Reads scheduler options in a script: `#SBATCH`, `#BSUB`, `#PBS`, `# flux:`.
+//! Assumes the form of each scheduler's manual. Never asks a scheduler, and never applies an option.
 
 #[cfg(test)]
 mod tests;

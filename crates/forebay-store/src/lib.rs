@@ -1,6 +1,7 @@
 //! Creates the part of an allocation on one node. Data are plain files, either in a directory that
 //! only its owner can access, or in a memory file system that only the job sees. Each namespace is
 //! a directory in it. Checks the size before creating it.
+//! Never copies data.
 
 mod capacity;
 mod choice;

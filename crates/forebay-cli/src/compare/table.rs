@@ -1,4 +1,5 @@
 //! Formats the table of `forebay compare` and its conclusions.
+//! Never calls a variant faster if the ranges of both overlap.
 
 use comfy_table::{Cell, CellAlignment, Table, TableComponent, presets};
 use indicatif::HumanBytes;

@@ -1,4 +1,6 @@
 //! Stagings on disk: one journal each, in the user's state directory.
+//! Assumes that a journal can vanish when its staging completes. By itself, removes only those that
+//! are complete.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

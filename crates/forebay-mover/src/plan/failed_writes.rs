@@ -23,7 +23,7 @@ impl FailedSources {
     }
 
     /// The name that a file gets at its destination, if it is not the usual one.
-    pub(crate) fn name_beside(
+    pub(crate) fn changed_name(
         &self,
         source: &Path,
         target: &Path,

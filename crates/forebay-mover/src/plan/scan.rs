@@ -98,15 +98,15 @@ impl TreeScan<'_> {
                 }),
                 Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
                 Ok(status) => {
-                    let beside = self.failed.and_then(|failed| {
-                        failed.name_beside(
+                    let changed = self.failed.and_then(|failed| {
+                        failed.changed_name(
                             &one.source.join(&name),
                             &one.target.join(&name),
                             &status,
                         )
                     });
-                    let (name, source_name) = match beside {
-                        Some(beside) => (beside, Some(name)),
+                    let (name, source_name) = match changed {
+                        Some(changed) => (changed, Some(name)),
                         None => (name, None),
                     };
                     let directory = self.directories - 1;

@@ -186,7 +186,7 @@ impl PlanWriter<'_> {
         }
         let failed = self.plan.failed.as_ref();
         if let Some(name) =
-            failed.and_then(|failed| failed.name_beside(&transfer.source, &target, &status))
+            failed.and_then(|failed| failed.changed_name(&transfer.source, &target, &status))
         {
             target.set_file_name(name);
         }

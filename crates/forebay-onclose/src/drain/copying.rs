@@ -1,4 +1,6 @@
 //! Copies one version to its destinations.
+//! Assumes that the file can change during the copy, which then does not count. Never removes a file of the
+//! job.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

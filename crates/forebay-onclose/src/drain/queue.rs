@@ -1,4 +1,5 @@
 //! The state that the threads of a drain share: versions that wait or are copied, and the counts.
+//! Assumes that the caller holds its lock. Never copies two versions of one file at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -46,7 +46,7 @@ fn directory_counts_delivered_files_and_names_failed_ones() {
     assert_eq!((file(&table, "/d/new"), file(&table, "/d")), (None, None));
     assert_eq!(table.failures(Path::new("/d")), [(PathBuf::from("/d/b"), 13)]);
     table.add(copy("/d/b", false), BTreeSet::new(), false);
-    assert_eq!(table.failures(Path::new("/d")), [], "it was asked for anew");
+    assert_eq!(table.failures(Path::new("/d")), [], "it was requested again");
     assert_eq!(file(&table, "/d/b"), counts(0, 1, 0, 0));
 }
 
