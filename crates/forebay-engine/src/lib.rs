@@ -1,5 +1,5 @@
 //! Creates the allocation of a job and the view of the file system in which the job sees it.
-//! Records each step in a ledger before taking it. Never starts a thread, and never copies data.
+//! Records each step in a ledger before taking it. Never copies data.
 
 pub mod agent;
 mod cluster;
