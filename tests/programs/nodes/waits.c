@@ -1,4 +1,5 @@
-/* Waits for a condition that nobody signals, as the mount program of Ceph does: in Client::get_caps, or elsewhere. */
+/* Waits for a condition that nobody signals, as the mount program of Ceph does: in
+ * Client::get_caps, or elsewhere. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,33 +11,27 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 int _ZN6Client8get_capsEv(void);
 int wait_elsewhere(void);
 
-int _ZN6Client8get_capsEv(void)
-{
-	int failed = 0;
-	for (int round = 0; round < 3; round++)
-		failed |= pthread_cond_wait(&condition, &mutex);
-	return failed;
+int _ZN6Client8get_capsEv(void) {
+  int failed = 0;
+  for (int round = 0; round < 3; round++)
+    failed |= pthread_cond_wait(&condition, &mutex);
+  return failed;
 }
 
-int wait_elsewhere(void)
-{
-	return pthread_cond_wait(&condition, &mutex);
+int wait_elsewhere(void) { return pthread_cond_wait(&condition, &mutex); }
+
+static void *serve(void *where) {
+  pthread_mutex_lock(&mutex);
+  const int failed = strcmp(where, "get_caps") == 0 ? _ZN6Client8get_capsEv() : wait_elsewhere();
+  pthread_mutex_unlock(&mutex);
+  printf("went on %d\n", failed);
+  return NULL;
 }
 
-static void *serve(void *where)
-{
-	pthread_mutex_lock(&mutex);
-	const int failed = strcmp(where, "get_caps") == 0 ? _ZN6Client8get_capsEv() : wait_elsewhere();
-	pthread_mutex_unlock(&mutex);
-	printf("went on %d\n", failed);
-	return NULL;
-}
-
-int main(int count, char **words)
-{
-	pthread_t thread;
-	if (count != 2 || pthread_create(&thread, NULL, serve, words[1]) != 0)
-		return 2;
-	pthread_join(thread, NULL);
-	return 0;
+int main(int count, char **words) {
+  pthread_t thread;
+  if (count != 2 || pthread_create(&thread, NULL, serve, words[1]) != 0)
+    return 2;
+  pthread_join(thread, NULL);
+  return 0;
 }
