@@ -55,10 +55,15 @@ def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
 
 
 def kill_everything(bed: Bed) -> None:
-    """Every process of the nodes, at once."""
-    for node in bed.names:
-        for pid, _ in bed.processes(node):
+    """Every process of the nodes, and what they start meanwhile."""
+
+    def is_dead() -> bool:
+        found = [pid for node in bed.names for pid, _ in bed.processes(node)]
+        for pid in found:
             send(pid, signal.SIGKILL)
+        return not found
+
+    wait_until(is_dead, what="the end of all processes")
 
 
 def begins(line: list[str], words: list[str]) -> bool:

@@ -6,6 +6,7 @@ matplotlib is loaded with the first chart, not before: a summary in the terminal
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 from html import escape
@@ -69,6 +70,8 @@ def settings() -> object:
     """In force while a chart is drawn: `with settings(): ...`."""
     # A chart needs no backend, and with one that is not installed, such as a notebook's, the import fails.
     backend = os.environ.pop("MPLBACKEND", None)
+    # It says where it keeps its cache if the user's directory cannot be written, as on many compute nodes.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         import matplotlib
     finally:
