@@ -114,7 +114,9 @@ class Series:
         self.emulated = pathlib.Path(given["--pfs-model"]).stem if "--pfs-model" in given else None
         #: A directory and what is seen in its place.
         self.map = given["--map"].split("=", 1) if "--map" in given else None
-        self.allocation = own / "striped" if "#DW jobdw" in script.read_text() else None
+        on_file_system = "--no-burst-buffer" in options
+        place = pathlib.Path(given["--pfs-dir"]) / "forebay-0-1795603578788" if on_file_system else own
+        self.allocation = place / "striped" if "#DW jobdw" in script.read_text() else None
         self.is_starting = self.is_ended = False
         self.settings = {"FOREBAY_NO_BURST_BUFFER": "1"} if "--no-burst-buffer" in options else {}
         self.variables = {"DW_JOB_STRIPED": f"{self.allocation}/"} if self.allocation else {}
@@ -130,7 +132,7 @@ class Series:
         """Does the run, and says what became of it."""
         if self.allocation and request.get("fresh"):
             shutil.rmtree(self.allocation, ignore_errors=True)
-            self.allocation.mkdir()
+            self.allocation.mkdir(parents=True)
         launches = self.own / "launches"
         launches.write_text("")
         if not self.layout.exists():

@@ -131,15 +131,15 @@ class StorageTuning:
                 raise self._default_failed(default)
         self.runner.default = self._profile(default)
         eligibility.check_programs(self.runner.default)
+        variables = self.runner.series.ready.variables
         if not self.runner.is_mapped:
             eligibility.check_own_directory(
-                self.runner.default, self.workplace.source, self.workplace.directory
+                self.runner.default, self.workplace.source, self.workplace.directory, variables
             )
         if default.seconds is None:
             message = "not every MPI program of the job tells its I/O time"
             raise TuneError(message, "--objective job compares run times")
         self.runner.form = script_forms.choose(self.runner.default)
-        variables = self.runner.series.ready.variables
         for warning in eligibility.warnings(self.runner.default, self.runner.directory, variables):
             self.listener.says(warning)
 

@@ -46,11 +46,15 @@ def nothing_to_gain(profile: Profile) -> str | None:
     return None
 
 
-def check_own_directory(profile: Profile, directory: Path, copy: Path) -> None:
-    """TuneError if a run in `copy`, which may be below `directory`, wrote to `directory` itself."""
+def check_own_directory(profile: Profile, directory: Path, copy: Path, variables: Mapping[str, str]) -> None:
+    """TuneError if a run in `copy`, which may be below `directory`, wrote to `directory` itself.
+
+    The allocation that `variables` name is that of the run, wherever it is.
+    """
+    of_run = re.compile("|".join([re.escape(f"{copy}/"), *map(_of_any_job, variables.values())]))
     for program in mpi_programs(profile):
         for file in program.files:
-            is_own = file.path.startswith(f"{directory}/") and not file.path.startswith(f"{copy}/")
+            is_own = file.path.startswith(f"{directory}/") and not of_run.match(file.path)
             if is_own and is_written(file):
                 raise TuneError(
                     f"the job writes to {file.path} by its full name, not to the copy that runs work in",
