@@ -215,7 +215,7 @@ def test_node_with_another_version(bed, refused):
     """The node answers as an agent of another version does."""
     other = bed.shared / "other"
     attached = {"attached": {"forebay": "9.8.7", "pid": 1, "is_claimed": False}}
-    answer = json.dumps({"version": 1, "number": 1, "message": attached})
+    answer = json.dumps({"version": 2, "number": 1, "message": attached})
     other.write_text(f"#!/bin/sh\nread request\necho '{answer}'\nexec cat > /dev/null\n")
     other.chmod(0o755)
     said = refused("--launcher", f"sh -c 'exec ssh {{node}} {other}' --")

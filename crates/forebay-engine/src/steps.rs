@@ -94,8 +94,12 @@ pub struct ServerGroup {
     pub losses_max: usize,
 }
 
-/// Whether the groups go on after these steps ended and these nodes were lost.
-pub fn go_on(groups: &[ServerGroup], ended: &HashSet<String>, lost: &HashSet<usize>) -> bool {
+/// Whether the servers that are left serve all data and names after these steps ended and these nodes were lost.
+pub fn serve_without(
+    groups: &[ServerGroup],
+    ended: &HashSet<String>,
+    lost: &HashSet<usize>,
+) -> bool {
     groups.iter().all(|group| {
         let is_gone = |(node, step): &&(usize, String)| ended.contains(step) || lost.contains(node);
         group.servers.iter().filter(is_gone).count() <= group.losses_max
@@ -107,7 +111,7 @@ pub fn go_on(groups: &[ServerGroup], ended: &HashSet<String>, lost: &HashSet<usi
 pub struct EnginePlan {
     /// The steps. Each is preceded by those that it names.
     pub steps: Vec<EngineStep>,
-    /// The servers among them. Without one of the others the engine goes on.
+    /// The servers among them.
     pub servers: Vec<ServerGroup>,
     /// The directory that shows the namespace, on each node.
     pub mount: PathBuf,
@@ -172,16 +176,17 @@ mod tests {
     }
 
     #[test]
-    fn group_goes_on_without_as_many_servers_as_it_may_lose() {
+    fn group_serves_without_as_many_servers_as_it_may_lose() {
         let servers = (0..3).map(|node| (node, format!("n{node}.monitor"))).collect();
         let groups = [ServerGroup { servers, losses_max: 1 }];
         let ended = |steps: &[&str]| steps.iter().map(|&step| step.to_owned()).collect();
-        let goes_on =
-            |steps, lost: &[usize]| go_on(&groups, &ended(steps), &lost.iter().copied().collect());
-        assert!(goes_on(&["n0.monitor", "n1.mount"], &[]));
-        assert!(goes_on(&["n0.monitor"], &[0]));
-        assert!(!goes_on(&["n0.monitor", "n2.monitor"], &[]));
-        assert!(!goes_on(&["n0.monitor"], &[1]));
+        let serves = |steps, lost: &[usize]| {
+            serve_without(&groups, &ended(steps), &lost.iter().copied().collect())
+        };
+        assert!(serves(&["n0.monitor", "n1.mount"], &[]));
+        assert!(serves(&["n0.monitor"], &[0]));
+        assert!(!serves(&["n0.monitor", "n2.monitor"], &[]));
+        assert!(!serves(&["n0.monitor"], &[1]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::host_facts::{FactsRequest, HostFacts};
 use crate::steps::{EngineStep, Role};
 
 /// The version of these messages. Nodes with another version are refused.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 /// The longest message in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 

@@ -13,10 +13,10 @@ use forebay_host::{files, threads};
 
 use super::nodes::{NodeFailure, Nodes, Reach, UNEXPECTED};
 use super::runner;
-use super::session::{CLAIM_MAX, probe};
+use super::session::{CLAIM_MAX, probe_file};
 use crate::agent::protocol::{Answer, Request};
 use crate::nodes_use::{NodesUse, Recovery};
-use crate::steps::{Role, go_on};
+use crate::steps::{Role, serve_without};
 
 /// The time for a node that answers to stop its steps, and to remove their data.
 const STOP_MAX: Duration = Duration::from_secs(180);
@@ -29,7 +29,7 @@ const LOST_S_MAX: u32 = 60;
 
 /// Mounts the namespace again where the mount does not answer; the failures.
 pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
-    let request = Request::Remount { probes: vec![probe(mount, 0, 0)] };
+    let request = Request::Remount { probes: vec![probe_file(mount, 0, 0)] };
     let answers = nodes.all(&request, REMOUNT_MAX);
     answers.into_iter().filter_map(Result::err).map(described).collect()
 }
@@ -67,8 +67,8 @@ fn restore(
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
     let (ended, mut lost) = ended_servers(nodes, survives_node)?;
     lost.extend(nodes.len()..used.nodes.len()); // they were not reached
-    let Some(recovery) = recovery.filter(|one| !go_on(&one.servers, &ended, &lost)) else {
-        let here = (0, Request::Remount { probes: vec![probe(&used.mount(), 0, 0)] });
+    let Some(recovery) = recovery.filter(|one| !serve_without(&one.servers, &ended, &lost)) else {
+        let here = (0, Request::Remount { probes: vec![probe_file(&used.mount(), 0, 0)] });
         return match nodes.ask(vec![here], REMOUNT_MAX, &|| true).pop() {
             Some(Ok(Answer::Failed { message, .. }) | Err(message)) => {
                 Err(format!("cannot mount the namespace again: {message}"))
@@ -77,7 +77,10 @@ fn restore(
         };
     };
     if let Some(node) = lost.iter().min() {
-        return Err(format!("{} needs node {} for that", used.engine, used.nodes[*node]));
+        return Err(format!(
+            "{} cannot be started again without node {}, which has not answered",
+            used.engine, used.nodes[*node]
+        ));
     }
     let ended = ended.into_iter().collect::<BTreeSet<_>>();
     let ended = ended.into_iter().collect::<Vec<_>>().join(", ");

@@ -18,7 +18,7 @@ use super::requests::{RECONNECT_S_MAX, Reconnection, WhenLost};
 use crate::agent::GONE;
 use crate::agent::protocol::{Answer, NodeHealth, Request};
 use crate::engine::Promise;
-use crate::steps::{Role, ServerGroup, go_on};
+use crate::steps::{Role, ServerGroup, serve_without};
 
 /// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -86,9 +86,10 @@ struct Verdict {
     lost_server: bool,
 }
 
-/// Judges the health of a node. A process that ended is reported once. `goes_on`: without all servers that ended.
+/// Judges the health of a node. A process that ended is reported once. `still_serves`: also
+/// without the servers that ended.
 fn verdict(
-    goes_on: bool,
+    still_serves: bool,
     hang_max: Duration,
     state: &mut Watched,
     health: &NodeHealth,
@@ -97,7 +98,7 @@ fn verdict(
     let mut verdict = Verdict::default();
     for step in health.ended.iter().filter(|step| state.reported.insert(step.id.clone())) {
         let what = format!("{} ended: {}", step.id, step.how);
-        if step.role == Role::Server && !goes_on {
+        if step.role == Role::Server && !still_serves {
             verdict.failure.get_or_insert(what);
             verdict.lost_server = true;
         } else {
@@ -166,7 +167,7 @@ impl Monitor {
     fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
         let servers = health.ended.iter().filter(|step| step.role == Role::Server);
         self.findings.lock().ended.extend(servers.map(|step| step.id.clone()));
-        let verdict = verdict(self.goes_on(), self.hang_max, state, health, clock::now());
+        let verdict = verdict(self.still_serves(), self.hang_max, state, health, clock::now());
         verdict.news.iter().for_each(|what| self.tell(node, what));
         let is_full = health.store_available_bytes < STORE_BYTES_MIN;
         if is_full && !std::mem::replace(&mut state.is_full, is_full) {
@@ -180,9 +181,9 @@ impl Monitor {
         }
     }
 
-    fn goes_on(&self) -> bool {
+    fn still_serves(&self) -> bool {
         let findings = self.findings.lock();
-        go_on(&self.servers, &findings.ended, &findings.lost)
+        serve_without(&self.servers, &findings.ended, &findings.lost)
     }
 
     /// Starts another agent.
@@ -222,7 +223,7 @@ impl Monitor {
             Err(error) => {
                 let what = format!("the node is lost: {error}");
                 self.findings.lock().lost.insert(node);
-                if self.promise.survives_node && self.goes_on() {
+                if self.promise.survives_node && self.still_serves() {
                     self.tell(node, &what);
                 } else {
                     self.fail(node, &what);
@@ -270,8 +271,8 @@ mod tests {
     #[test]
     fn lost_server_ends_the_namespace_unless_a_copy_serves() {
         let now = clock::now();
-        let judge = |goes_on| {
-            verdict(goes_on, HANG_MAX, &mut Watched::default(), &ended(Role::Server), now)
+        let judge = |still_serves| {
+            verdict(still_serves, HANG_MAX, &mut Watched::default(), &ended(Role::Server), now)
         };
         assert_eq!(judge(false).failure.as_deref(), Some("n1.one ended: signal: 9"));
         assert_eq!(

@@ -512,11 +512,13 @@ fn probes(spec: &SessionSpec, mount: &Path, nodes: usize) -> Vec<Vec<PathBuf>> {
         return vec![Vec::new(); nodes];
     }
     (0..nodes)
-        .map(|node| (0..spec.engine.probes()).map(|number| probe(mount, node, number)).collect())
+        .map(|node| {
+            (0..spec.engine.probes()).map(|number| probe_file(mount, node, number)).collect()
+        })
         .collect()
 }
 
-pub(super) fn probe(mount: &Path, node: usize, number: usize) -> PathBuf {
+pub(super) fn probe_file(mount: &Path, node: usize, number: usize) -> PathBuf {
     mount.join(PROBES).join(format!("{node}.{number}"))
 }
 
