@@ -22,7 +22,7 @@ pub use attributes::{
 };
 pub use create::{
     make_directories, make_directory, make_file, make_hard_link, make_link, open_existing_rw,
-    open_streams, open_to_append, open_to_write, write_atomically,
+    open_or_make, open_streams, open_to_append, open_to_write, write_atomically,
 };
 pub use direct::{DIRECT_BYTES, Direct};
 pub use directory::Directory;

@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 
 /// A mount that takes longer does not answer.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
+/// After so long a mount never answers.
+const HANG_MAX: Duration = Duration::from_secs(60);
 
 /// Looks again and again, without waiting for the answer.
 #[derive(Clone, Default)]
@@ -48,11 +50,12 @@ impl Probe {
     }
 }
 
-/// Whether a mount answers in time. The thread that writes may wait on.
+/// Whether a mount answers, perhaps late: what a mount did not write yet is lost with it. The thread that writes may
+/// wait on.
 pub(super) fn answers(paths: Vec<PathBuf>) -> bool {
     let (sender, receiver) = mpsc::channel();
     let started = threads::spawn(move || sender.send(write_all(&paths).is_ok()).ok());
-    started.is_ok() && receiver.recv_timeout(ANSWER_MAX).unwrap_or(false)
+    started.is_ok() && receiver.recv_timeout(HANG_MAX).unwrap_or(false)
 }
 
 /// Writes each file and waits until servers have it: caches of the mount answer without them. A full file system is
@@ -60,12 +63,8 @@ pub(super) fn answers(paths: Vec<PathBuf>) -> bool {
 fn write_all(paths: &[PathBuf]) -> forebay_host::Result<()> {
     let mut opened = Vec::new();
     for path in paths {
-        let file = match files::open_existing_rw(path) {
-            // Their directory is only there while the namespace is mounted.
-            Err(error) if error.is_not_found() => files::make_file(path, 0o600)?,
-            opened => opened?,
-        };
-        opened.push((file, path));
+        // Their directory is only there while the namespace is mounted.
+        opened.push((files::open_or_make(path, 0o600)?, path));
     }
     let check = |result: std::io::Result<()>, path: &Path| match result {
         Err(error) if files::is_full(&error) => Ok(()),
@@ -74,4 +73,24 @@ fn write_all(paths: &[PathBuf]) -> forebay_host::Result<()> {
     let now = clock::unix_s().to_ne_bytes();
     opened.iter().try_for_each(|(file, path)| check(file.write_all_at(&now, 0), path))?;
     opened.iter().try_for_each(|(file, path)| check(file.sync_data(), path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The nodes of a job and the monitor look at the same moment, and each may be the first.
+    #[test]
+    fn mount_answers_when_another_look_makes_the_file_meanwhile() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        for round in 0..200 {
+            let path = scratch.path().join(round.to_string());
+            std::thread::scope(|scope| {
+                let looks: Vec<_> =
+                    (0..4).map(|_| scope.spawn(|| answers(vec![path.clone()]))).collect();
+                assert!(looks.into_iter().all(|look| look.join().expect("look")), "{round}");
+            });
+        }
+        assert!(!answers(vec![scratch.path().join("none").join("file")]));
+    }
 }

@@ -21,7 +21,7 @@ use crate::steps::{Role, serve_without};
 /// The time for a node that answers to stop its steps, and to remove their data.
 const STOP_MAX: Duration = Duration::from_secs(180);
 /// The time for a node to find out that a mount does not answer, and to mount again.
-const REMOUNT_MAX: Duration = Duration::from_secs(90);
+const REMOUNT_MAX: Duration = Duration::from_secs(150);
 /// The time to reach a node of an earlier `forebay run`, in seconds.
 const REACH_S_MAX: u64 = 30;
 /// The agents that clean end after so long without a message, in seconds.
@@ -29,8 +29,9 @@ const LOST_S_MAX: u32 = 60;
 
 /// Mounts the namespace again where the mount does not answer; the failures.
 pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
-    let request = Request::Remount { probes: vec![probe_file(mount, 0, 0)] };
-    let answers = nodes.all(&request, REMOUNT_MAX);
+    // A file of each node: no node waits for what another one has in use.
+    let request = |node| Request::Remount { probes: vec![probe_file(mount, node, 0)] };
+    let answers = nodes.each(request, REMOUNT_MAX);
     answers.into_iter().filter_map(Result::err).map(described).collect()
 }
 

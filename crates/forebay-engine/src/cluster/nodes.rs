@@ -194,7 +194,16 @@ impl Nodes {
         request: &Request,
         time_max: Duration,
     ) -> Vec<Result<Answer, NodeFailure>> {
-        let requests = (0..self.len()).map(|node| (node, request.clone())).collect();
+        self.each(|_| request.clone(), time_max)
+    }
+
+    /// Sends each node a request of its own, and waits until each is carried out.
+    pub(super) fn each(
+        self: &Arc<Self>,
+        request: impl Fn(usize) -> Request,
+        time_max: Duration,
+    ) -> Vec<Result<Answer, NodeFailure>> {
+        let requests = (0..self.len()).map(|node| (node, request(node))).collect();
         let answers = self.ask(requests, time_max, &|| true);
         let named = |(node, answer): (usize, Result<Answer, String>)| {
             let failure = |message| NodeFailure { node: self.name(node).to_owned(), message };

@@ -61,6 +61,13 @@ pub fn open_existing_rw(path: &Path) -> Result<File> {
     on(options.open(path), "open", path)
 }
 
+/// Opens a file for writing, and creates it if missing. Does not follow symbolic links.
+pub fn open_or_make(path: &Path, mode: u32) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(mode).custom_flags(libc::O_NOFOLLOW);
+    on(options.open(path), "open to write", path)
+}
+
 /// Opens a file for appending, and creates it if missing.
 pub fn open_to_append(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();

@@ -372,20 +372,33 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Registers the storage daemons, in the order of their numbers, and makes pools and file system.
+    /// Registers the storage daemons, in the order of their numbers, and makes pools and file system. All daemons
+    /// have their place and all groups theirs before a daemon runs: a group that moves between running daemons
+    /// sometimes never answers again ("waiting for readable", Ceph 16.2.15).
     fn add_file_system(&mut self) {
         let groups = self.groups();
         let pool = |name: &str, groups: usize| json!({"prefix": "osd pool create", "pool": name, "pg_num": groups, "pgp_num": groups});
-        let new = (0..self.nodes.len())
+        let daemons = || 0..self.nodes.len();
+        let new = daemons()
             .map(|daemon| json!({"prefix": "osd new", "uuid": self.uuid_of_storage(daemon)}));
+        let place = |daemon: usize| {
+            let bucket = ["root=default".to_owned(), format!("host=node-{daemon}")];
+            json!({"prefix": "osd crush add", "id": daemon, "weight": 1.0, "args": bucket})
+        };
+        let ids: Vec<_> = daemons().map(|daemon| daemon.to_string()).collect();
         let others = [
+            json!({"prefix": "osd in", "ids": ids}),
             pool("names", GROUPS_OF_NAMES),
             pool("data", groups),
+        ];
+        let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": "names", "data": "data"}),
             // Other nodes wait so long for what a mount that died had in use; 30 is the least.
             json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
         ];
-        let actions = new.chain(others).map(monitor_command).collect();
+        let actions = new.chain(daemons().map(place)).chain(others).map(monitor_command);
+        let placement = Action::from(CephStep::MonitorAtOnce(self.placement()));
+        let actions = actions.chain([placement]).chain(file_system.map(monitor_command)).collect();
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
         self.steps.push(step);
     }
@@ -435,15 +448,13 @@ impl<'a> Cluster<'a> {
             .into(),
         ];
         if is_new {
-            actions.push(CephStep::MonitorAtOnce(self.placement()).into());
             actions.extend(self.allocation());
         }
         let step = self.actions(0, "namespace", &[step_id(0, "file-system")], actions);
         self.steps.push(step);
     }
 
-    /// The storage daemons of each placement group, in turn: without a manager nobody balances them. The monitors
-    /// ignore it before all daemons are up.
+    /// The storage daemons of each placement group, in turn: without a manager nobody balances them.
     fn placement(&self) -> Vec<Map<String, Value>> {
         let (nodes, copies) = (self.nodes.len(), self.request.redundancy as usize);
         let place = |group: usize| {

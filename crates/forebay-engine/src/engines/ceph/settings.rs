@@ -33,7 +33,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "the autoscaler is part of the manager, which is not started",
     ),
     ("osd crush chooseleaf type", "0", "copies on different storage daemons: one for each node"),
-    ("osd crush initial weight", "1", "equal shares"),
+    ("osd crush update on start", "false", "each daemon has its place before it starts"),
     ("mon election timeout", "1", "monitors find each other within seconds"),
     ("paxos propose interval", "0.05", "a change of the maps does not wait a second"),
     ("paxos min wait", "0.02", "a change of the maps does not wait"),

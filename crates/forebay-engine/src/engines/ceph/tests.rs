@@ -127,6 +127,24 @@ fn mounts_may_set_layouts_but_not_the_capacity() {
     assert!(mount.contains(rights), "{mount}");
 }
 
+/// A placement group that moves between running storage daemons sometimes never answers again.
+#[test]
+fn placement_groups_have_their_place_before_a_storage_daemon_runs() {
+    for (redundancy, nodes) in [(1, 1), (1, 4), (2, 3)] {
+        let steps = steps(redundancy, nodes);
+        let place = steps.iter().find(|step| step.id == "n1.file-system").expect("step");
+        let commands = &place.files.first().expect("commands").text;
+        let at = |what: &str| commands.find(what).unwrap_or_else(|| panic!("no {what}"));
+        assert!(at("osd crush add") < at("osd pool create") && at("osd in") < at("pg-upmap"));
+        for daemon in steps.iter().filter(|step| step.id.ends_with(".storage")) {
+            assert!(daemon.after.contains(&place.id), "{daemon:?}");
+        }
+        let elsewhere = steps.iter().filter(|step| step.id != place.id);
+        let mut texts = elsewhere.flat_map(|step| &step.files).map(|file| &file.text);
+        assert!(!texts.any(|text| text.contains("pg-upmap")));
+    }
+}
+
 #[test]
 fn mounts_come_last_and_stop_first() {
     let steps = steps(1, 2);
