@@ -37,39 +37,46 @@ def browser():
         yield browser
 
 
-def faults(browser, page: pathlib.Path, width: int, scheme: str) -> list[str]:
-    """What is wrong with a page on a screen."""
-    browser.complaints.clear()
+def show(browser, screen: str) -> None:
+    width, scheme = SCREENS[screen]
     browser.ask(
         "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width == PHONE
     )
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+
+def faults(browser, page: pathlib.Path) -> list[str]:
+    """What is wrong with a page, which is loaded once and shown on each screen."""
+    browser.complaints.clear()
+    browser.requests.clear()
     browser.open(page)
     # Pictures that are loaded only when they are seen.
     browser.evaluate("document.images.length && [...document.images].forEach(i => i.loading = 'eager')")
-    found = [f"broken picture {source}" for source in browser.evaluate(BROKEN)]
-    objects = [pathlib.Path(unquote(urlsplit(url).path)) for url in browser.evaluate(OBJECTS)]
-    found += [f"no file {path.name}" for path in objects if not path.is_file()]
-    if (excess := browser.evaluate(EXCESS)) > 0:
-        found.append(f"{excess} px too wide")
+    found = []
+    for screen in SCREENS:
+        show(browser, screen)
+        found += [f"{screen}: broken picture {source}" for source in browser.evaluate(BROKEN)]
+        objects = [pathlib.Path(unquote(urlsplit(url).path)) for url in browser.evaluate(OBJECTS)]
+        found += [f"{screen}: no file {path.name}" for path in objects if not path.is_file()]
+        if (excess := browser.evaluate(EXCESS)) > 0:
+            found.append(f"{screen}: {excess} px too wide")
     outside = {url for url in browser.requests if not url.startswith(("file:", "data:", "about:"))}
-    browser.requests.clear()
     return [*found, *browser.complaints, *(f"request of {url}" for url in sorted(outside))]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("screen", SCREENS)
-def test_each_page_fits_the_screen_without_errors(site, browser, screen):
+def test_each_page_fits_each_screen_without_errors(site, browser):
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 50
-    wrong = {f"{page.relative_to(site)}": found for page in pages if (found := faults(browser, page, *SCREENS[screen]))}
+    wrong = {f"{page.relative_to(site)}": found for page in pages if (found := faults(browser, page))}
     assert wrong == {}
 
 
 def test_page_obeys_the_dark_colour_scheme(site, browser):
     seen = []
     for screen in ("light", "dark"):
-        assert faults(browser, site / "index.html", *SCREENS[screen]) == []
+        show(browser, screen)
+        browser.open(site / "index.html")
         seen.append(browser.evaluate(BACKGROUND))
     assert seen[0] == "rgb(255, 255, 255)" and seen[1] != seen[0]
 
@@ -81,7 +88,7 @@ def test_faults_of_a_page_are_found(tmp_path, browser):
         "<object data=none.svg></object><div style='width: 500px'>x</div>"
         "<script>console.error('wrong'); nowhere()</script><script src='https://forebay.invalid/a.js'></script>"
     )
-    found = "\n".join(faults(browser, page, *SCREENS["phone"]))
+    found = "\n".join(faults(browser, page))
     for fault in (
         "broken picture none.png", "no file none.svg", "px too wide", "wrong", "nowhere is not defined", "request of https://forebay.invalid",
     ):  # fmt: skip

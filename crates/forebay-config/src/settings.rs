@@ -152,7 +152,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         key: "launcher",
         scope: Scope::User,
-        allowed: "srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}",
+        allowed: "srun, ssh, mpiexec, blaunch, pbs_tmrsh, flux, or a command with {node}",
         default: "that of the scheduler, else ssh",
         about: "How processes are started on other nodes",
         check: launcher,

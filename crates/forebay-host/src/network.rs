@@ -4,10 +4,14 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSoc
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Result, on};
+use crate::{Result, on, system};
 
 /// A port for looking up routes; nothing is sent to it.
 const DISCARD: u16 = 9;
+/// Ports that programs may listen on. Linux gives connections ports from 32768 on (ip(7), `ip_local_port_range`).
+const PORT_MIN: u16 = 10_000;
+const PORT_MAX: u16 = 32_000;
+const PORT_TRIES: usize = 64;
 
 /// The address of this machine from which it reaches `peer`, a host name or an address.
 ///
@@ -36,14 +40,23 @@ pub fn addresses_of(name: &str) -> Result<Vec<IpAddr>> {
     Ok(found)
 }
 
-/// A port of this address that no program uses now.
+/// A port of this address that no program uses now. It is not one of those that the kernel gives to connections, so
+/// that it stays free for a while.
 ///
 /// # Errors
-/// If the address is not one of this machine, or all ports are in use.
+/// If the address is not one of this machine, or all ports that were tried are in use.
 pub fn free_port(address: IpAddr) -> Result<u16> {
     let path = address.to_string();
-    let listener = on(TcpListener::bind((address, 0)), "listen on", Path::new(&path))?;
-    on(listener.local_addr(), "listen on", Path::new(&path)).map(|local| local.port())
+    let mut found = Err(std::io::ErrorKind::AddrInUse.into());
+    for _ in 0..PORT_TRIES {
+        let random = u16::from_ne_bytes(system::random_bytes()?);
+        let port = PORT_MIN + random % (PORT_MAX - PORT_MIN);
+        found = TcpListener::bind((address, port)).map(|_| port);
+        if found.is_ok() {
+            break;
+        }
+    }
+    on(found, "listen on", Path::new(&path))
 }
 
 /// Whether a program accepts connections at this address within `time_max`.
@@ -60,6 +73,7 @@ mod tests {
         let here = address_towards("127.0.0.1").expect("address");
         assert_eq!(here.to_string(), "127.0.0.1");
         let port = free_port(here).expect("port");
+        assert!((PORT_MIN..PORT_MAX).contains(&port));
         let address = SocketAddr::new(here, port);
         assert!(!accepts(address, Duration::from_secs(1)));
         let _listener = TcpListener::bind(address).expect("free");

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use forebay_host::process::{command, run_captured};
@@ -14,6 +15,8 @@ use crate::in_a_schedulers_job;
 const LIST_MAX: Duration = Duration::from_secs(30);
 /// Stands for the node in the words of `--launcher`.
 const NODE: &str = "{node}";
+/// Stands for the number of the node in the Flux instance.
+const RANK: &str = "{rank}";
 
 /// How a process is started on a node. Its standard input and output lead here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +30,9 @@ pub struct NodeLauncher {
 }
 
 const SRUN: &str = "srun";
+const FLUX: &str = "flux";
 /// The known launchers: name, words, whether a shell splits the words of the process again.
-const LAUNCHERS: [(&str, &str, bool); 5] = [
+const LAUNCHERS: [(&str, &str, bool); 6] = [
     (
         SRUN,
         "srun --overlap --nodes=1 --ntasks=1 --nodelist={node} --quiet --unbuffered --mem=0 --export=ALL --mpi=none",
@@ -36,6 +40,7 @@ const LAUNCHERS: [(&str, &str, bool); 5] = [
     ),
     ("blaunch", "blaunch {node}", false),
     ("pbs_tmrsh", "pbs_tmrsh {node}", false),
+    (FLUX, "flux exec --rank={rank}", false),
     ("mpiexec", "mpiexec -n 1 --host {node}", false),
     ("ssh", "ssh -o BatchMode=yes -o ServerAliveInterval=5 {node}", true),
 ];
@@ -82,6 +87,8 @@ impl NodeLauncher {
             Some("blaunch")
         } else if has("PBS_JOBID") {
             Some("pbs_tmrsh")
+        } else if has("FLUX_URI") {
+            Some(FLUX)
         } else {
             None
         };
@@ -104,10 +111,12 @@ impl NodeLauncher {
     /// The command line that starts these words on a node.
     ///
     /// # Errors
-    /// If a word is not UTF-8 and a shell on the node would split it.
+    /// If a word is not UTF-8 and a shell on the node would split it, or Flux does not know the node.
     pub fn command_on(&self, node: &str, words: &[OsString]) -> Result<Vec<OsString>, String> {
-        let mut line: Vec<OsString> =
-            self.words.iter().map(|word| word.replace(NODE, node).into()).collect();
+        let needs_rank = self.name == FLUX;
+        let rank = if needs_rank { flux_rank(node)?.to_string() } else { String::new() };
+        let with_node = |word: &String| word.replace(NODE, node).replace(RANK, &rank).into();
+        let mut line: Vec<OsString> = self.words.iter().map(with_node).collect();
         for word in words {
             line.push(if self.is_shell { quoted(word)?.into() } else { word.clone() });
         }
@@ -137,6 +146,20 @@ impl NodeLauncher {
     }
 }
 
+/// The number of the broker on a node: `flux exec` knows no names.
+fn flux_rank(node: &str) -> Result<usize, String> {
+    let hosts = flux_hosts()?;
+    let unknown = || format!("{node} is no node of this Flux instance: {}", hosts.join(", "));
+    hosts.iter().position(|host| host == node).ok_or_else(unknown)
+}
+
+/// The nodes of this Flux instance, in the order of its brokers.
+pub(crate) fn flux_hosts() -> Result<&'static [String], String> {
+    static HOSTS: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
+    let list = || lines_of(&[FLUX, "hostlist", "--expand", "--delimiter=\n", "instance"]);
+    HOSTS.get_or_init(list).as_deref().map_err(String::clone)
+}
+
 fn quoted(word: &OsString) -> Result<String, String> {
     let word = word.to_str().ok_or("a path that is not UTF-8 cannot be passed to a shell")?;
     Ok(shlex::try_quote(word).map_err(|error| error.to_string())?.into_owned())
@@ -160,7 +183,7 @@ pub fn node_names_of_job() -> Result<Option<Vec<String>>, String> {
             let text = files::read_lossy(Path::new(&list)).map_err(|error| error.to_string())?;
             text.lines().map(str::to_owned).collect()
         } else if variable("FLUX_URI").is_some() {
-            lines_of(&["flux", "hostlist", "--expand", "--delimiter=\n", "local"])?
+            flux_hosts()?.to_vec()
         } else {
             return Ok(None);
         };

@@ -1,4 +1,4 @@
-//! Finds the number of nodes of a scheduler's job. Reads the environment and PBS's list of nodes.
+//! Finds the number of nodes of a scheduler's job. Reads the environment and PBS's list of nodes; asks Flux.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,6 +6,7 @@ use std::path::Path;
 use forebay_host::files;
 
 use crate::in_a_schedulers_job;
+use crate::node_launcher::flux_hosts;
 
 /// Variables that `srun`, `jsrun`, MPI launchers and PALS set in tasks on each node.
 const TASK_VARIABLES: [&str; 6] = [
@@ -27,7 +28,13 @@ pub fn nodes_of_batch_script() -> Option<usize> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     let of_slurm = number("SLURM_JOB_NUM_NODES").or_else(|| number("SLURM_NNODES"));
     let of_flux = || number("FLUX_JOB_NNODES");
-    of_slurm.or_else(of_flux).or_else(nodes_of_lsf).or_else(nodes_of_pbs)
+    of_slurm.or_else(of_flux).or_else(nodes_of_lsf).or_else(nodes_of_pbs).or_else(nodes_of_flux)
+}
+
+/// The script of `flux batch` is the first program of an instance of its own, without variables of a job.
+fn nodes_of_flux() -> Option<usize> {
+    std::env::var_os("FLUX_URI")?;
+    flux_hosts().ok().map(<[String]>::len)
 }
 
 /// `LSB_MCPU_HOSTS` lists host names, each followed by its number of slots.

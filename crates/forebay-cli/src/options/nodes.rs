@@ -43,7 +43,7 @@ pub struct NodeArguments {
     /// [default: redundancy= of #DW jobdw, else that of the profile, else 1]
     #[arg(long, value_name = "COPIES")]
     pub redundancy: Option<u32>,
-    /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, or a command with {node}
+    /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, flux, or a command with {node}
     /// [default: that of the scheduler, else ssh]
     #[arg(long, value_name = "COMMAND", value_parser = NodeLauncher::parse)]
     pub launcher: Option<NodeLauncher>,

@@ -86,9 +86,13 @@ mod tests {
         for round in 0..200 {
             let path = scratch.path().join(round.to_string());
             std::thread::scope(|scope| {
-                let looks: Vec<_> =
-                    (0..4).map(|_| scope.spawn(|| answers(vec![path.clone()]))).collect();
-                assert!(looks.into_iter().all(|look| look.join().expect("look")), "{round}");
+                let looks: Vec<_> = (0..4)
+                    .map(|_| threads::spawn_scoped(scope, || answers(vec![path.clone()])))
+                    .collect();
+                assert!(
+                    looks.into_iter().all(|look| look.expect("thread").join().expect("look")),
+                    "{round}"
+                );
             });
         }
         assert!(!answers(vec![scratch.path().join("none").join("file")]));

@@ -182,15 +182,17 @@ fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> 
         let memory = std::fs::read_to_string(format!("/proc/{pid}/statm"));
         memory.is_ok_and(|memory| !memory.starts_with("0 "))
     };
-    for attempt in 0..READS {
+    let mut attempt = 0;
+    loop {
         match read(&path) {
             Ok(found) => return Ok(Some(found)),
             Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => return Ok(None),
             Err(_) if !(ours() && has_memory()) => return Ok(None),
+            Err(error) if attempt == READS => return on(Err(error), "look at", &path),
             Err(_) => std::thread::sleep(FIRST_WAIT * (1 << attempt)),
         }
+        attempt += 1;
     }
-    on(read(&path).map(Some), "look at", &path)
 }
 
 /// Sends SIGTERM or, with `at_once`, SIGKILL to processes.

@@ -383,22 +383,21 @@ impl<'a> Cluster<'a> {
             .map(|daemon| json!({"prefix": "osd new", "uuid": self.uuid_of_storage(daemon)}));
         let place = |daemon: usize| {
             let bucket = ["root=default".to_owned(), format!("host=node-{daemon}")];
-            json!({"prefix": "osd crush add", "id": daemon, "weight": 1.0, "args": bucket})
+            members(json!({"prefix": "osd crush add", "id": daemon, "weight": 1.0, "args": bucket}))
         };
         let ids: Vec<_> = daemons().map(|daemon| daemon.to_string()).collect();
-        let others = [
-            json!({"prefix": "osd in", "ids": ids}),
-            pool("names", GROUPS_OF_NAMES),
-            pool("data", groups),
-        ];
+        let at_once = |commands| Action::from(CephStep::MonitorAtOnce(commands));
+        let mut actions: Vec<_> = new.map(monitor_command).collect();
+        actions.push(at_once(daemons().map(place).collect()));
+        actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids})));
+        actions.extend([pool("names", GROUPS_OF_NAMES), pool("data", groups)].map(monitor_command));
+        actions.push(at_once(self.placement()));
         let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": "names", "data": "data"}),
             // Other nodes wait so long for what a mount that died had in use; 30 is the least.
             json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
         ];
-        let actions = new.chain(daemons().map(place)).chain(others).map(monitor_command);
-        let placement = Action::from(CephStep::MonitorAtOnce(self.placement()));
-        let actions = actions.chain([placement]).chain(file_system.map(monitor_command)).collect();
+        actions.extend(file_system.map(monitor_command));
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
         self.steps.push(step);
     }
