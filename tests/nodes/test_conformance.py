@@ -11,6 +11,7 @@ import tempfile
 
 import pytest
 
+from support.strace import few
 from support.waiting import wait_until
 
 #: What a node with such caches cannot keep.
@@ -104,12 +105,12 @@ def workers(forebay):
     return subprocess.run(["pgrep", "-f", str(forebay)], capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.parametrize(("where", "count"), [("memory", 1), ("memory", 2), ("memory", 4), ("disk", 2)])
+@pytest.mark.parametrize(("where", "count"), few(("memory", 2), ("disk", 2), ("memory", 1), ("memory", 4), kept=2))
 def test_plain_directory_keeps_every_promise(forebay, tmp_path, where, count):
     """The tests of the crate have the disk with 1, 2 and 4."""
     parent = "/dev/shm" if where == "memory" else tmp_path
     # Each repetition on a disk waits for it many times.
-    repetitions = "20" if where == "memory" else "2"
+    repetitions = "5" if where == "memory" else "2"
     with tempfile.TemporaryDirectory(dir=parent) as directory:
         found = report(forebay, [[]] * count, directory, "--repetitions", repetitions)
         assert os.listdir(directory) == [] and found["left"] is None

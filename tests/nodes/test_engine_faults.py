@@ -9,16 +9,11 @@ import pytest
 from support.bed_processes import send, user_of
 from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, begins, end, kill, load_job
 from support.nodes import STORE, USERS, ended, nodes
-from support.strace import EVERY_POINT
+from support.strace import EVERY_POINT, few
 from support.waiting import wait_until
 
 #: Other nodes wait so long for what a mount that died had in use.
 SESSION_S = 30
-
-
-def few(first, *others):
-    """The first case; `make soak` tries all."""
-    return [first, *others] if EVERY_POINT else [first]
 
 
 @pytest.fixture
@@ -36,8 +31,12 @@ def load(bed, request):
 
 @pytest.mark.parametrize(
     ("node", "words"),
-    [("n1", "forebay __node"), ("n2", "forebay __node"), ("n1", "ssh")],
-    ids=["agent-here", "agent-there", "launcher"],
+    few(
+        pytest.param("n1", "ssh", id="launcher"),
+        pytest.param("n2", "forebay __node", id="agent-there"),
+        pytest.param("n1", "forebay __node", id="agent-here"),
+        kept=2,
+    ),
 )
 def test_agents_are_replaced(bed, load, node, words):
     job = load()
@@ -83,7 +82,7 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     assert job.left() == []
 
 
-@pytest.mark.parametrize(("node", "daemon"), [("n2", "ceph-osd"), ("n1", "ceph-mds"), ("n2", "ceph-mds")])
+@pytest.mark.parametrize(("node", "daemon"), few(("n2", "ceph-osd"), ("n1", "ceph-mds"), ("n2", "ceph-mds"), kept=2))
 def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daemon):
     job = load("--redundancy", 2)
     run = begin(job, **LIMITS)

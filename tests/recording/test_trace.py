@@ -18,6 +18,10 @@ from support.mpi_trace import (
     replay_program,
     replayed,
 )
+from support.strace import few
+
+
+MPI_IOS = [pytest.param({}, id="ompio"), pytest.param(ROMIO, id="romio")]
 
 
 def traced(mpi) -> pathlib.Path:
@@ -29,7 +33,7 @@ def test_traced_programs_are_replayed(mpi, tmp_path, case):
     assert_complete(mpi, tmp_path, 4, traced(mpi), case, tmp_path / "f")
 
 
-@pytest.mark.parametrize("case", ["types", "communicators", "split", "shared_pointers"])
+@pytest.mark.parametrize("case", few("types", "shared_pointers", "communicators", "split", kept=2))
 def test_traced_programs_with_romio_of_open_mpi_are_replayed(openmpi, tmp_path, case):
     """Without "nonblocking": MPI_File_iwrite_at_all crashes in the ROMIO of Open MPI 4.1.4, with or without the library."""
     by_chance = ORDER_BY_CHANCE if case == "shared_pointers" else BY_CHANCE
@@ -129,7 +133,7 @@ def kernel(build):
     return lambda name: build / "kernels" / name
 
 
-@pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
+@pytest.mark.parametrize("romio", MPI_IOS)
 @pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
 def test_btio_through_pnetcdf_is_replayed(openmpi, kernel, tmp_path, variant, romio):
     assert_complete(
@@ -137,21 +141,21 @@ def test_btio_through_pnetcdf_is_replayed(openmpi, kernel, tmp_path, variant, ro
     )
 
 
-@pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
+@pytest.mark.parametrize("romio", few(*MPI_IOS))
 def test_replib_is_replayed(openmpi, kernel, tmp_path, romio):
     assert_complete(
         openmpi, tmp_path, 4, kernel("replib"), "-c", "20", "-t", "0", "-r", "3", "-o", tmp_path / "r", **romio
     )
 
 
-@pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
+@pytest.mark.parametrize("romio", few(*MPI_IOS))
 @pytest.mark.parametrize("transfer", ["collective", "independent"])
 def test_vpic_is_replayed(openmpi, kernel, tmp_path, transfer, romio):
     words = ["--particles", "1000", "--steps", "2", "--transfer", transfer, "-o", tmp_path / "v.h5"]
     assert_complete(openmpi, tmp_path, 4, kernel("vpic"), *words, **romio)
 
 
-@pytest.mark.parametrize("romio", [{}, ROMIO], ids=["ompio", "romio"])
+@pytest.mark.parametrize("romio", few(*MPI_IOS))
 def test_wrf_is_replayed(openmpi, kernel, tmp_path, romio):
     words = [kernel("wrf"), "--nx", "11", "--ny", "9", "--nz", "3", "--variables", "7", "-d", tmp_path]
     assert openmpi.run(4, *words, "--prepare").returncode == 0

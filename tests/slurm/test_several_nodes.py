@@ -9,6 +9,7 @@ import pytest
 from support.mpi import PROJECT, Mpi
 from support.slurm_batch import STAGE_OUT
 from support.slurm_cluster import NODES, command_of, descendants
+from support.strace import few
 
 DW = "#DW jobdw type=scratch access_mode=striped,private capacity=64MiB"
 STAGE_IN = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in"
@@ -36,7 +37,7 @@ def put_in(batch):
     (batch.directory / "in" / "file").write_text("for all\n")
 
 
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", few(4, 2))
 def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     """Started by srun and by mpirun; with what a script sets for its own steps."""
     put_in(batch)

@@ -17,6 +17,11 @@ EVERY_POINT = bool(os.environ.get("EVERY_POINT"))
 ABANDONED = {"FOREBAY_UNRECORDED_MS": str(UNRECORDED_MS)}
 
 
+def few(*cases, kept: int = 1) -> list:
+    """The first cases; `make soak` tries all."""
+    return list(cases) if EVERY_POINT else list(cases[:kept])
+
+
 def points(count: int) -> list[int]:
     """Of so many calls the first, the middle and the last; `make soak` goes through all of them."""
     return list(range(1, count + 1)) if EVERY_POINT else sorted({1, (count + 1) // 2, count} - {0})
