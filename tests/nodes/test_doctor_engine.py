@@ -33,7 +33,7 @@ def stores(bed):
 def test_promises_are_checked_and_rates_are_measured(bed):
     repetitions = 1000 if EVERY_POINT else 1
     options = ["--json", "--repetitions", repetitions]
-    done = bed.run("n1", doctor(bed, *options), user="ada", seconds=300 + 12 * repetitions, check=False)
+    done = bed.run("n1", doctor(bed, *options), user="ada", seconds=540 + 12 * repetitions, check=False)
     found = json.loads(done.stdout)
     assert complaints("doctor-engine", found) == []
     wrong = {row["promise"]: row["broken"] for row in found["promises"] if row["is_wrong"]}
