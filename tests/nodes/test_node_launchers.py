@@ -12,6 +12,7 @@ PROGRAMS = {
     "blaunch": NAMED,
     "pbs_tmrsh": NAMED,
     "flux": f"""case "$1 $2" in
+"getattr instance-level") echo "${{FLUX_LEVEL:-1}}" ;;
 "hostlist --expand") [ "$4" = instance ] && printf 'n1\\nn2\\n' ;;
 "exec --rank="*) node=n$((${{2#--rank=}} + 1)); shift 2; {ON_NODE} ;;
 *) exit 2 ;;
@@ -56,6 +57,15 @@ def test_job_of_a_scheduler_gets_its_nodes_and_launcher(bed, name):
     assert done.returncode == 0 and done.stdout == "n2\n", done.stderr
     assert (directory / "called").exists()
     assert job.left() == []
+
+
+def test_instance_of_the_whole_system_is_no_job(bed):
+    _, path = programs(bed, "flux", "system")
+    job = node_job(bed, f"{STRIPED}\ntrue", name="system")
+    words = ["env", f"PATH={path}", "forebay", "run", "--no-deadline", job.path("job.sh")]
+    run = bed.popen("n1", words, "ada", job.folder, FLUX_URI="local:///x", FLUX_LEVEL=0)
+    done = ended(run)
+    assert "nodes" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("name", ["mpiexec", "flux"])

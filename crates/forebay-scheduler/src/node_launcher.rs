@@ -217,7 +217,7 @@ fn without_repetitions(names: Vec<String>) -> Vec<String> {
     kept
 }
 
-fn lines_of(words: &[&str]) -> Result<Vec<String>, String> {
+pub(crate) fn lines_of(words: &[&str]) -> Result<Vec<String>, String> {
     let mut listing = command(words[0]);
     listing.args(&words[1..]);
     match run_captured(listing, LIST_MAX, &|| true) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_host::files;
 
 use crate::in_a_schedulers_job;
-use crate::node_launcher::flux_hosts;
+use crate::node_launcher::{flux_hosts, lines_of};
 
 /// Variables that `srun`, `jsrun`, MPI launchers and PALS set in tasks on each node.
 const TASK_VARIABLES: [&str; 6] = [
@@ -31,10 +31,13 @@ pub fn nodes_of_batch_script() -> Option<usize> {
     of_slurm.or_else(of_flux).or_else(nodes_of_lsf).or_else(nodes_of_pbs).or_else(nodes_of_flux)
 }
 
-/// The script of `flux batch` is the first program of an instance of its own, without variables of a job.
+/// The script of `flux batch` is the first program of an instance of its own, without variables of a job. The
+/// instance of the whole system has level 0 (flux-broker-attributes(7)); its nodes are of no job.
 fn nodes_of_flux() -> Option<usize> {
     std::env::var_os("FLUX_URI")?;
-    flux_hosts().ok().map(<[String]>::len)
+    let level = lines_of(&["flux", "getattr", "instance-level"]).ok()?;
+    let level: u32 = level.first()?.trim().parse().ok()?;
+    (level > 0).then(|| flux_hosts().ok().map(<[String]>::len)).flatten()
 }
 
 /// `LSB_MCPU_HOSTS` lists host names, each followed by its number of slots.
