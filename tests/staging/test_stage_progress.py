@@ -12,6 +12,7 @@ import termios
 import time
 
 from support.job import finished
+from support.strace import inject_between
 from support.trees import PIECE, kept, stage
 from support.waiting import wait_until
 
@@ -71,12 +72,32 @@ def test_rate_after_a_kill_counts_only_the_continued_copy(job):
     assert (killed["bytes_per_s"], killed["remaining_s"]) == (None, None)
     journal = job.state / "stagings" / f"{killed['id']}.journal"
     process = job.forebay_starts("stage", "retry", killed["id"])
-    wait_until(lambda: one(job)["bytes_per_s"] is not None)
+    wait_until(lambda: one(job)["bytes_per_s"] is not None, process=process)
     with contextlib.closing(sqlite3.connect(journal)) as opened:
         ((began,),) = opened.execute("SELECT value FROM meta WHERE name = 'began'")
     assert int(began.split()[3]) >= killed["copied_bytes"]
     assert stage(job, "cancel", killed["id"]).returncode == 0
     assert finished(process).returncode == 123
+
+
+def test_retry_starts_while_another_process_looks(job):
+    """A question for the state holds the lock of the journal for a moment, which is no staging that runs."""
+    process = job.forebay_starts("stage", "out", *large(job))
+    wait_until(lambda: kept(job), process=process)
+    process.kill()
+    finished(process)
+    lock = job.state / "stagings" / f"{one(job)['id']}.journal.lock"
+    assert lock.exists()
+
+    def retry():
+        retries.append(job.forebay_starts("stage", "retry", one(job)["id"]))
+        time.sleep(0.2)  # in which it finds the lock in use
+
+    retries = []
+    assert inject_between(job, "flock", 1, lock, retry, "stage", "list") == 0
+    wait_until(lambda: one(job)["state"] == "running", process=retries[0])
+    assert stage(job, "cancel", one(job)["id"]).returncode == 0
+    assert finished(retries[0]).returncode == 123
 
 
 def test_terminal_shows_a_bar_with_bytes_rate_and_time_left(job):

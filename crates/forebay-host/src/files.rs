@@ -28,7 +28,7 @@ pub use direct::{DIRECT_BYTES, Direct};
 pub use directory::Directory;
 pub use errors::{is_full, is_loop, is_over_quota, with_path};
 pub use json::{read_json, to_json, write_json};
-pub use lock::{lock, lock_or_create};
+pub use lock::{is_locked, lock, lock_or_create};
 pub use printable::{lossy, printable, printable_text};
 pub use read::{
     data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_plain,

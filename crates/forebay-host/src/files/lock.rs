@@ -1,24 +1,37 @@
 //! Locks files with flock(2).
+//!
+//! Who works on a file locks it exclusively. Who only asks whether somebody does takes a shared
+//! lock for a moment: questions do not see each other, and [`lock`] waits until they end.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::create::make_file;
-use crate::{Result, on};
+use crate::{Result, clock, on};
 
-/// Locks a file exclusively; none if another process holds the lock. Dropping the result releases
+/// How long [`lock`] waits for other processes that hold shared locks.
+const SHARED_MAX: Duration = Duration::from_secs(10);
+
+/// Interval between two tries.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Locks a file exclusively; none if another process has locked it so. Dropping the result releases
 /// the lock. Locks nothing if the file system has no locks.
 pub fn lock(path: &Path) -> Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    let file = on(options.read(true).write(true).open(path), "open", path)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(Some(file)),
-        locked => on(locked, "lock", path).map(|()| Some(file)),
+    let file = open(path)?;
+    let deadline = clock::now() + SHARED_MAX;
+    while !take(&file, FlockOperation::NonBlockingLockExclusive, path)? {
+        if !take(&file, FlockOperation::NonBlockingLockShared, path)? || clock::now() > deadline {
+            return Ok(None);
+        }
+        take(&file, FlockOperation::Unlock, path)?;
+        clock::sleep(INTERVAL);
     }
+    Ok(Some(file))
 }
 
 /// Creates the file if missing, and locks it as [`lock`] does.
@@ -29,4 +42,46 @@ pub fn lock_or_create(path: &Path) -> Result<Option<File>> {
         Ok(_) => {}
     }
     lock(path)
+}
+
+/// Does a process hold the lock of this file? False if the file system has no locks.
+pub fn is_locked(path: &Path) -> Result<bool> {
+    Ok(!take(&open(path)?, FlockOperation::NonBlockingLockShared, path)?)
+}
+
+/// Opens for writing too: NFS gives exclusive locks only for such files.
+fn open(path: &Path) -> Result<File> {
+    on(OpenOptions::new().read(true).write(true).open(path), "open", path)
+}
+
+/// False if another process holds a lock that excludes this one.
+fn take(file: &File, operation: FlockOperation, path: &Path) -> Result<bool> {
+    match rustix::fs::flock(file, operation) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(true),
+        locked => on(locked, "lock", path).map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_waits_for_those_who_ask_and_not_for_its_holder() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let path = scratch.path().join("file");
+        let held = lock_or_create(&path).expect("lock").expect("free");
+        assert!(is_locked(&path).expect("question"));
+        assert!(lock(&path).expect("lock").is_none());
+        drop(held);
+        let question = open(&path).expect("open");
+        assert!(take(&question, FlockOperation::NonBlockingLockShared, &path).expect("lock"));
+        assert!(!is_locked(&path).expect("questions do not see each other"));
+        let waiting = crate::threads::spawn(move || lock(&path).map(|held| held.is_some()));
+        clock::sleep(10 * INTERVAL);
+        drop(question);
+        let taken = waiting.expect("thread").join().expect("no panic");
+        assert!(taken.expect("lock"), "it waited");
+    }
 }

@@ -55,9 +55,9 @@ impl Journal {
     /// Does a process run this journal?
     pub fn is_running(&self) -> Result<bool, Error> {
         let path = named_beside(self.path(), LOCK_END);
-        match files::lock(&path) {
+        match files::is_locked(&path) {
             Err(error) if error.is_not_found() => Ok(false),
-            locked => Ok(locked?.is_none() || is_held_by_other_process(&path)),
+            is_locked => Ok(is_locked? || is_held_by_other_process(&path)),
         }
     }
 }
