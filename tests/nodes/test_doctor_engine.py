@@ -48,6 +48,7 @@ def test_promises_are_checked_and_rates_are_measured(bed):
     assert rows["shared_mmap"]["broken"] + rows["shared_mmap"]["not_supported"] != []
     assert rows["atomic_append"]["declared"] == "no" and rows["atomic_append"]["broken"] != []
     assert wrong == {} and rows["locks"]["declared"] == "no"
+    assert found["declared"]["striping"] and not found["declared"]["survives_server"]
     rates = found["rates"]
     assert all(rates[name] > 0 for name in ("write_bytes_per_s", "read_bytes_per_s", "creates_per_s", "removes_per_s"))
     assert stores(bed) == ["", ""] and bed.left() == []

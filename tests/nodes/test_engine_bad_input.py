@@ -56,6 +56,28 @@ def test_this_machine_is_none_of_the_nodes(refused):
     assert "this machine, n1, is none of the nodes n2" in said and "hint:" in said
 
 
+def test_node_local_path_of_somebody_else(bed, refused):
+    """It is neither used nor removed."""
+    theirs = bed.path_of("n2", "/mnt/bb/ada")
+    theirs.mkdir(mode=0o777)
+    said = refused(script="#BSUB -alloc_flags nvme")
+    assert "node n2" in said and "/mnt/bb/ada: File exists" in said and "another job" in said, said
+    theirs.rmdir()
+
+
+def test_node_without_the_directory_of_node_local_paths(bed, refused):
+    bed.path_of("n2", "/mnt/bb").rename(bed.path_of("n2", "/mnt/away"))
+    said = refused(script="#BSUB -alloc_flags nvme")
+    assert "node n2" in said and "/mnt/bb/ada: No such file" in said and "the site must make" in said, said
+    bed.path_of("n2", "/mnt/away").rename(bed.path_of("n2", "/mnt/bb"))
+
+
+def test_spectral_does_not_see_the_node_local_files_of_other_nodes(bed, refused):
+    variables = {"PERSIST_DIR": "/mnt/bb/ada", "PFS_DIR": str(bed.shared)}
+    said = refused(script="#BSUB -alloc_flags spectral", **variables)
+    assert "PERSIST_DIR=/mnt/bb/ada" in said and "on one node" in said, said
+
+
 def test_empty_hostfile(bed):
     (bed.shared / "hosts").write_text("# none\n")
     job = node_job(bed, STRIPED, name="hostfile")
@@ -215,7 +237,7 @@ def test_node_with_another_version(bed, refused):
     """The node answers as an agent of another version does."""
     other = bed.shared / "other"
     attached = {"attached": {"forebay": "9.8.7", "pid": 1, "is_claimed": False}}
-    answer = json.dumps({"version": 2, "number": 1, "message": attached})
+    answer = json.dumps({"version": 3, "number": 1, "message": attached})
     other.write_text(f"#!/bin/sh\nread request\necho '{answer}'\nexec cat > /dev/null\n")
     other.chmod(0o755)
     said = refused("--launcher", f"sh -c 'exec ssh {{node}} {other}' --")

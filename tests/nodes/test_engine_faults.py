@@ -97,9 +97,9 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
     assert job.left() == []
 
 
-@pytest.mark.parametrize("node", few("n1", "n2"))
-def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node):
-    job = load()
+@pytest.mark.parametrize(("node", "copies"), few(("n1", 1), ("n2", 1), ("n1", 2), ("n2", 2)))
+def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node, copies):
+    job = load("--redundancy", copies)
     run = begin(job)
     kill(bed, node, "ceph-fuse")
     time.sleep(SESSION_S + 8)
@@ -182,10 +182,12 @@ if EVERY_POINT:
 
     @pytest.mark.parametrize("node", ["n1", "n2"])
     @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon", "ceph-fuse", "forebay __node"])
-    def test_daemon_that_stops_for_30_s_is_only_slow(bed, load, node, daemon):
-        if daemon in ("ceph-mds", "ceph-mon") and node == "n2":
-            return  # without copies they are on the first node only
-        job = load()
+    @pytest.mark.parametrize("copies", [1, 2])
+    def test_daemon_that_stops_for_30_s_is_only_slow(bed, load, node, daemon, copies):
+        on_first_alone = {"ceph-mon"} if copies == 2 else {"ceph-mds", "ceph-mon"}
+        if daemon in on_first_alone and node == "n2":
+            return
+        job = load("--redundancy", copies)
         run = begin(job)
         kill(bed, node, daemon, signal.SIGSTOP)
         time.sleep(30)
@@ -212,8 +214,9 @@ if EVERY_POINT:
             assert job.left() == []
 
 
-def test_short_loss_of_the_network_is_only_slow(bed, load):
-    job = load()
+@pytest.mark.parametrize("copies", few(1, 2))
+def test_short_loss_of_the_network_is_only_slow(bed, load, copies):
+    job = load("--redundancy", copies)
     run = begin(job, **LIMITS)
     bed.link("n2", "down")
     time.sleep(5)
@@ -225,10 +228,10 @@ def test_short_loss_of_the_network_is_only_slow(bed, load):
     assert_delivered(job, found)
 
 
-@pytest.mark.parametrize("node", few("n2", "n1"))
-def test_full_store_is_reported_with_its_node(bed, load, node):
+@pytest.mark.parametrize(("node", "copies"), few(("n2", 1), ("n1", 1), ("n2", 2), ("n1", 2)))
+def test_full_store_is_reported_with_its_node(bed, load, node, copies):
     """On the first node the engine's monitor needs room, and ends. The data themselves are in memory here."""
-    job = load()
+    job = load("--redundancy", copies)
     run = begin(job, **LIMITS)
     bed.run(node, ["dd", "if=/dev/zero", f"of={STORE}/full", "bs=1M", "status=none"], check=False)
     time.sleep(15)

@@ -64,6 +64,18 @@ def test_private_directories_need_no_engine(bed):
     assert job.left() == []
 
 
+def test_node_local_storage_is_that_of_each_node(bed):
+    """The path that LSF's scripts use, as a link on each node."""
+    script = """#BSUB -alloc_flags nvme
+hostname >/mnt/bb/$USER/name
+for node in n1 n2; do ssh $node "hostname >/mnt/bb/$USER/\\$(hostname); ls /mnt/bb/$USER; cat $DW_JOB_PRIVATE/*"; done"""
+    job = node_job(bed, script, user="ada", name="local")
+    assert job.run().stdout.split() == ["n1", "name", "n1", "n1", "n2", "n2"]
+    assert job.left() == []
+    for node in bed.names:
+        assert list(bed.path_of(node, "/mnt/bb").iterdir()) == []
+
+
 def test_capacity_ends_writes_and_a_delete_makes_room(bed):
     script = f"""{STRIPED}
 cd $DW_JOB_STRIPED

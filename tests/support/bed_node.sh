@@ -9,6 +9,7 @@ mount -t tmpfs -o mode=755 none /mnt
 mount -t tmpfs -o mode=1777 none /dev/shm
 mount -t tmpfs -o mode=1777 none /tmp
 mkdir /mnt/nvme /mnt/build /mnt/python
+mkdir -m 1777 /mnt/bb
 mount -t tmpfs -o "mode=1777,size=$store_bytes" none /mnt/nvme
 mount --bind /run/build /mnt/build
 mount --bind /run/python /mnt/python

@@ -80,7 +80,8 @@ impl<'a> JobSetup<'a> {
             nodes: None,
             variables,
         };
-        if setup.pfs_directory.is_none() && setup.wants_burst_buffer() {
+        let wants_storage = setup.wants_burst_buffer() || setup.script.header.node_local;
+        if setup.pfs_directory.is_none() && wants_storage {
             let job = setup.job_of_directive();
             setup.nodes = arguments.nodes.options(job.as_ref()).map_err(emulated)?;
         }

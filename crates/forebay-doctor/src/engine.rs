@@ -76,7 +76,9 @@ pub struct EngineFound {
     pub stop_s: f64,
     /// Repetitions of each check.
     pub repetitions: u64,
-    /// Each promise.
+    /// All that the engine declares.
+    pub declared: Promise,
+    /// Each promise that was tried.
     pub promises: Vec<PromiseFound>,
     /// The measurement; null if it failed.
     pub rates: Option<EngineRates>,
@@ -198,6 +200,7 @@ fn examine_recorded(
         stop_s: began.elapsed().as_secs_f64(),
         repetitions,
         promises: rows(&promise, &promises),
+        declared: promise,
         rates,
         left,
     })
@@ -222,6 +225,7 @@ fn spec<'a>(
         coherence: options.coherence,
         namespaces: vec![NAMESPACE.to_owned()],
         private: false,
+        node_local: None,
         hang_s_max: HANG_S_MAX,
         messages,
     }
@@ -308,8 +312,11 @@ fn promise_of(check: &CheckResult) -> &'static str {
     }
 }
 
+fn yes(is: bool) -> String {
+    (if is { "yes" } else { "no" }).to_owned()
+}
+
 fn rows(declared: &Promise, checks: &[CheckResult]) -> Vec<PromiseFound> {
-    let yes = |is: bool| (if is { "yes" } else { "no" }).to_owned();
     let is_strict = declared.coherence == Coherence::Strict;
     let all = [
         ("coherence", declared.coherence.to_string(), is_strict),
@@ -365,6 +372,13 @@ fn text(found: &EngineFound) -> String {
     for row in &found.promises {
         lines.extend(row.broken.iter().map(|broken| format!("{}: broken: {broken}", row.promise)));
     }
+    lines.push(format!(
+        "Declared, and not tried here: striping: {}; survives the loss of a server: {}, of a node: {}, a restart: {}.",
+        yes(found.declared.striping),
+        yes(found.declared.survives_server),
+        yes(found.declared.survives_node),
+        yes(found.declared.survives_restart)
+    ));
     let rate = |bytes: f64| format!("{}/s", HumanBytes(bytes as u64));
     let is_alone = found.nodes.len() == 1;
     let source = if is_alone { "" } else { "what another node wrote " };

@@ -110,7 +110,8 @@ impl JobSpec<'_> {
         let request = self.request(&submit_directory, &id, reporter)?;
         let store_options = self.store_options(forebay_scheduler::scheduler_job_id(&id).is_some());
         let shown = self.shown();
-        if let (Some(why), false) = (store_options.no_view, shown.is_empty()) {
+        let needs_view = !shown.is_empty() && self.nodes_of(&request).is_none();
+        if let (Some(why), true) = (store_options.no_view, needs_view) {
             return Err(forebay_engine::Error::NoView(why.to_owned()).into());
         }
         store_options.check_maps()?;
@@ -214,7 +215,7 @@ impl JobSpec<'_> {
     /// # Errors
     /// If they are requested but not node-local: other burst-buffer paths are unknown before the run.
     fn planned_spectral(&self) -> Result<Option<PlannedSpectral>, Error> {
-        let local = self.node_local_path();
+        let local = self.watched_node_local_path();
         let is_local = |persist: &Path| local.is_some_and(|local| persist.starts_with(local));
         let is_wanted = self.spectral.wanted;
         let (persist_dir, pfs_dir) = match self.spectral.directories.clone() {

@@ -184,6 +184,12 @@ impl JobSpec<'_> {
         self.wants_node_local().then(path)
     }
 
+    /// The path of node-local storage in which Spectral can see files: that of other nodes is not watched.
+    pub(crate) fn watched_node_local_path(&self) -> Option<PathBuf> {
+        let is_on_one_node = self.nodes.as_ref().is_none_or(|nodes| nodes.names.len() <= 1);
+        self.node_local_path().filter(|_| is_on_one_node)
+    }
+
     fn wants_node_local(&self) -> bool {
         self.script.header.node_local
     }

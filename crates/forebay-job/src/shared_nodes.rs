@@ -121,7 +121,7 @@ impl JobSpec<'_> {
         (id, messages): (&'a str, &'a dyn Reporter),
     ) -> Result<SessionSpec<'a>, Error> {
         let options = &self.store_options;
-        if !options.maps.is_empty() || self.node_local_path().is_some() {
+        if !options.maps.is_empty() {
             return Err(forebay_engine::Error::NoView(VIEW_IS_LOCAL.to_owned()).into());
         }
         let of_profile = nodes.profile.as_ref().and_then(|profile| profile.store.as_deref());
@@ -142,6 +142,7 @@ impl JobSpec<'_> {
                 .map(|mode| mode.directory().to_owned())
                 .collect(),
             private: asked.access.contains(&AccessMode::Private),
+            node_local: self.node_local_path(),
             hang_s_max: limit(HANG_VARIABLE, HANG_S_MAX),
             messages,
         })

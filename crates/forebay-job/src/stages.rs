@@ -282,7 +282,7 @@ impl ActiveJob<'_> {
             allocation: &allocated.allocation,
             roots: allocated.roots(&context.request),
             shared: self.shared_roots(allocated),
-            node_local: spec.node_local_path(),
+            node_local: spec.watched_node_local_path(),
             specs: spec.drain,
             spectral: &spec.spectral,
             verify: spec.staging.verify_without_journal(),

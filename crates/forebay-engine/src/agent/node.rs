@@ -11,7 +11,7 @@ use forebay_host::{files, filesystem, mounts};
 use serde::{Deserialize, Serialize};
 
 use super::processes::{self, NodePlace, Process, end_of_log};
-use super::protocol::{EndedStep, NodeHealth};
+use super::protocol::{Claim, EndedStep, NodeHealth};
 use crate::nodes_use::{MOUNT, PRIVATE};
 use crate::steps::{EngineStep, Ready, Role, Stop};
 
@@ -26,6 +26,9 @@ pub(crate) const GONE: &str = "the directory of the job is gone there";
 struct NodeRecord {
     /// The directory for data in the store.
     data: Option<PathBuf>,
+    /// The second path of the private namespace.
+    #[serde(default)]
+    node_local: Option<PathBuf>,
     /// The steps that were begun.
     steps: Vec<BegunStep>,
     /// The agent.
@@ -93,21 +96,18 @@ impl Node {
         self.record.data.is_some()
     }
 
-    /// Makes the job's directory and the directory for data, and shows the private namespace in `shown_at`.
-    pub(super) fn claim(
-        &mut self,
-        data: PathBuf,
-        private: bool,
-        shown_at: Option<&Path>,
-    ) -> Result<(), String> {
+    /// Makes the job's directory and the directory for data, and shows the private namespace.
+    pub(super) fn claim(&mut self, asked: Claim) -> Result<(), String> {
         let is_taken_over = self.is_taken_over;
         let done = |made: forebay_host::Result<()>| match made {
             // The earlier agent ended in the midst of this.
             Err(error) if is_taken_over && error.already_exists() => Ok(()),
             made => made.map_err(|error| error.to_string()),
         };
+        let Claim { data, private, shown_at, node_local } = asked;
         done(files::make_directory(&self.place.directory, 0o700))?;
         self.record.data = Some(data.clone());
+        self.record.node_local.clone_from(&node_local);
         self.write()?;
         done(files::make_directory(&self.place.directory.join("log"), 0o700))?;
         done(files::make_directory(&data, 0o700))?;
@@ -116,8 +116,11 @@ impl Node {
             done(files::make_directory(&namespace, 0o755))?;
             done(files::make_link(&namespace, &self.place.directory.join(PRIVATE)))?;
             if let Some(at) = shown_at {
-                done(files::make_directories(at, 0o700).map(drop))?;
+                done(files::make_directories(&at, 0o700).map(drop))?;
                 done(files::make_link(&namespace, &at.join(PRIVATE)))?;
+            }
+            if let Some(path) = node_local {
+                show_node_local(&namespace, &path)?;
             }
         }
         Ok(())
@@ -278,6 +281,11 @@ impl Node {
             _ => Ok(()),
         };
         if let Some(data) = &self.record.data {
+            if let Some(path) = &self.record.node_local
+                && leads_to(path, &data.join(PRIVATE))
+            {
+                files::remove_file(path).map_err(|error| error.to_string())?;
+            }
             remove(data)?;
         }
         remove(&self.place.directory)?;
@@ -290,6 +298,24 @@ impl Node {
         let fresh = path.with_extension("fresh");
         files::write_json(&path, &fresh, &self.record).map_err(|error| error.to_string())
     }
+}
+
+/// Shows the private namespace at a path that the site prepares. What is there already belongs to somebody else.
+fn show_node_local(namespace: &Path, path: &Path) -> Result<(), String> {
+    let (error, hint) = match files::make_link(namespace, path) {
+        Ok(()) => return Ok(()),
+        Err(_) if leads_to(path, namespace) => return Ok(()), // an earlier agent made it
+        Err(error) if error.already_exists() => (error, "another job of this user may use it"),
+        Err(error) => {
+            (error, "the site must make its directory on each node, writable for all users")
+        }
+    };
+    Err(format!("{error}; {hint}"))
+}
+
+/// Whether this path is a link to that directory.
+fn leads_to(path: &Path, directory: &Path) -> bool {
+    files::read_link(path).is_ok_and(|target| target == directory)
 }
 
 fn record_in(directory: &Path) -> PathBuf {

@@ -10,7 +10,7 @@ use crate::host_facts::{FactsRequest, HostFacts};
 use crate::steps::{EngineStep, Role};
 
 /// The version of these messages. Nodes with another version are refused.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 /// The longest message in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -23,6 +23,19 @@ pub struct Envelope<T> {
     pub number: u64,
     /// The message.
     pub message: T,
+}
+
+/// The directories of a job on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The directory for data.
+    pub data: PathBuf,
+    /// Whether to make the private namespace of the node, in the directory for data.
+    pub private: bool,
+    /// Where to show it, if the job has no namespace over the nodes.
+    pub shown_at: Option<PathBuf>,
+    /// A second path of it, outside of the job's directories.
+    pub node_local: Option<PathBuf>,
 }
 
 /// What the agent is asked to do.
@@ -41,14 +54,7 @@ pub enum Request {
     /// Look at the machine.
     Facts(FactsRequest),
     /// Make the job's directory, and one for data in the store, unless an earlier agent made them.
-    Claim {
-        /// The directory for data.
-        data: PathBuf,
-        /// Whether to make the private namespace of the node, in the directory for data.
-        private: bool,
-        /// Where to show it, if the job has no namespace over the nodes.
-        shown_at: Option<PathBuf>,
-    },
+    Claim(Claim),
     /// Carry out a step.
     Start(EngineStep),
     /// Carry out a step that an earlier agent may have begun: it is not started twice.

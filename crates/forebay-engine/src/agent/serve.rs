@@ -146,9 +146,9 @@ fn handle(line: &[u8], agent: &Agent) -> Option<Duration> {
             let node = Arc::clone(node);
             spawn(number, move || Ok(remount(probes, &node)));
         }
-        Request::Claim { data, private, shown_at } => on_node(number, node, move |node| {
-            node.claim(data, private, shown_at.as_deref()).map(|()| Answer::Done)
-        }),
+        Request::Claim(asked) => {
+            on_node(number, node, move |node| node.claim(asked).map(|()| Answer::Done));
+        }
         Request::Task(asked) => {
             let (task, heard) = (agent.task, Arc::clone(&agent.heard));
             spawn(number, move || {

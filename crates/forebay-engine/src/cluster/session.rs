@@ -17,7 +17,7 @@ use super::leftovers::{described, remount, stop};
 use super::monitor::{Findings, Monitor};
 use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
 use super::runner;
-use crate::agent::protocol::{Answer, Request};
+use crate::agent::protocol::{Answer, Claim, Request};
 use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
@@ -60,6 +60,8 @@ pub struct SessionSpec<'a> {
     pub namespaces: Vec<String>,
     /// Whether each node has a private namespace.
     pub private: bool,
+    /// A second path of the private namespace.
+    pub node_local: Option<PathBuf>,
     /// How long a mount may not answer, and a node not be reached, in seconds.
     pub hang_s_max: u32,
     /// Receives messages.
@@ -458,9 +460,13 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
 /// Makes the directories of the job on all nodes.
 fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<(), Error> {
     let requests = settled.facts.iter().enumerate().map(|(node, facts)| {
-        let data = settled.request.data_directory(facts);
-        let shown_at = spec.namespaces.is_empty().then(|| settled.request.mount());
-        (node, Request::Claim { data, private: spec.private, shown_at })
+        let claim = Claim {
+            data: settled.request.data_directory(facts),
+            private: spec.private,
+            shown_at: spec.namespaces.is_empty().then(|| settled.request.mount()),
+            node_local: spec.node_local.clone(),
+        };
+        (node, Request::Claim(claim))
     });
     let answers = nodes.ask(requests.collect(), CLAIM_MAX, &|| true);
     for (node, answer) in answers.into_iter().enumerate() {

@@ -103,13 +103,7 @@ impl Engine for Ceph {
                 node.store.name, node.name
             ));
         }
-        if let Some(node) = nodes.iter().find(|node| nodes.len() > 1 && node.address.is_loopback())
-        {
-            return Err(format!(
-                "node {} reaches the others from {} only: give it an address of their network",
-                node.name, node.address
-            ));
-        }
+        check_addresses(nodes)?;
         Ok(Cluster::new(request, nodes).plan())
     }
 
@@ -119,6 +113,24 @@ impl Engine for Ceph {
         }
         Ok(Cluster::new(request, nodes).restart())
     }
+}
+
+/// The daemons use IPv4, and need an address that the other nodes reach.
+fn check_addresses(nodes: &[HostFacts]) -> Result<(), String> {
+    let of_loopback = |node: &&HostFacts| nodes.len() > 1 && node.address.is_loopback();
+    if let Some(node) = nodes.iter().find(of_loopback) {
+        return Err(format!(
+            "node {} reaches the others from {} only: give it an address of their network",
+            node.name, node.address
+        ));
+    }
+    if let Some(node) = nodes.iter().find(|node| node.address.is_ipv6()) {
+        return Err(format!(
+            "node {} reaches the others from {}: the engine needs IPv4 addresses; name the nodes by one in --nodes",
+            node.name, node.address
+        ));
+    }
+    Ok(())
 }
 
 /// Daemons of different releases were not tested together.

@@ -257,7 +257,7 @@ impl Rule {
 pub fn not_in_burst_buffer(persist: &Path) -> Error {
     Error::Request {
         message: format!("PERSIST_DIR={}: it is not in the burst buffer", persist.display()),
-        hint: "set it to a directory in /mnt/bb/$USER (#BSUB -alloc_flags spectral) or $DW_JOB_STRIPED",
+        hint: "set it to a directory in $DW_JOB_STRIPED or, in a job on one node, in /mnt/bb/$USER (#BSUB -alloc_flags spectral)",
     }
 }
 
