@@ -44,14 +44,7 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) began_unix_ms: i64,
     pub(crate) bandwidth_limit: Option<BandwidthLimit>,
     pub(crate) owner: Owner,
-    /// Directories that did not exist before this run. They are empty when created.
-    pub(crate) fresh: HashSet<i64>,
-    /// Directories that could not be made.
-    pub(crate) failed_directories: RwLock<HashMap<i64, Reason>>,
-    /// Those of them that are filled under another name, and how many files go into each.
-    pub(crate) leaves: BTreeMap<i64, u64>,
-    /// Cleared when the file system refuses to rename a directory.
-    pub(crate) may_rename_leaves: AtomicBool,
+    pub(crate) directories: DirectoryStates,
     pub(crate) striping: Striping,
     pub(crate) batch_files: u64,
     queue: Mutex<Queue>,
@@ -59,13 +52,41 @@ pub(crate) struct CopyContext<'a> {
     pub(crate) notes: Mutex<BTreeMap<String, (u64, PathBuf)>>,
     /// The first error of the journal.
     pub(crate) broken: Mutex<Option<Error>>,
-    pub(crate) is_broken: AtomicBool,
+    is_broken: AtomicBool,
+    pub(crate) totals: Totals,
+}
+
+/// What is known of the directories of the destination.
+#[derive(Default)]
+pub(crate) struct DirectoryStates {
+    /// Those that did not exist before this run. They are empty when created.
+    pub(crate) fresh: HashSet<i64>,
+    /// Those that could not be made.
+    pub(crate) failed: RwLock<HashMap<i64, Reason>>,
+    /// Those that are filled under another name, and how many files go into each.
+    pub(crate) leaves: BTreeMap<i64, u64>,
+    /// Set when the file system refuses to rename a directory.
+    pub(crate) refuses_rename: AtomicBool,
+}
+
+/// What this run has delivered so far.
+#[derive(Default)]
+pub(crate) struct Totals {
     pub(crate) files: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) unchanged_files: AtomicU64,
     pub(crate) copied_bytes: AtomicU64,
     /// What other nodes copied: files and bytes, by node.
     pub(crate) by_node: Mutex<BTreeMap<String, (u64, u64)>>,
+}
+
+impl Totals {
+    /// Files are delivered, of which so many needed no copy.
+    pub(crate) fn add(&self, files: u64, bytes: u64, unchanged_files: u64) {
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.unchanged_files.fetch_add(unchanged_files, Ordering::Relaxed);
+    }
 }
 
 impl<'a> CopyContext<'a> {
@@ -83,10 +104,7 @@ impl<'a> CopyContext<'a> {
             began_unix_ms: i64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
             bandwidth_limit: options.bytes_per_s_max.map(BandwidthLimit::new),
             owner: Owner::of_ours(),
-            fresh: HashSet::new(),
-            failed_directories: RwLock::default(),
-            leaves: BTreeMap::new(),
-            may_rename_leaves: AtomicBool::new(true),
+            directories: DirectoryStates::default(),
             batch_files: BATCH_FILES_MIN,
             striping: Striping::default(),
             queue: Mutex::default(),
@@ -94,11 +112,7 @@ impl<'a> CopyContext<'a> {
             notes: Mutex::default(),
             broken: Mutex::default(),
             is_broken: AtomicBool::new(false),
-            files: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            unchanged_files: AtomicU64::new(0),
-            copied_bytes: AtomicU64::new(0),
-            by_node: Mutex::default(),
+            totals: Totals::default(),
         }
     }
 }
@@ -126,15 +140,19 @@ impl CopyContext<'_> {
         Ok(())
     }
 
+    /// Stops all threads for an error of the journal.
+    pub(crate) fn set_broken(&self, error: Error) {
+        self.broken.lock().get_or_insert(error);
+        self.is_broken.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn has_copied(&self, bytes: u64) {
-        self.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.totals.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         (self.on)(CopyEvent::Bytes(bytes));
     }
 
     pub(crate) fn record_delivered(&self, bytes: u64, was_there: bool) {
-        self.files.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.unchanged_files.fetch_add(u64::from(was_there), Ordering::Relaxed);
+        self.totals.add(1, bytes, was_there.into());
         (self.on)(CopyEvent::File);
     }
 
@@ -162,7 +180,8 @@ impl CopyContext<'_> {
 
     /// Was the directory of this item empty when Forebay created it?
     pub(crate) fn is_fresh(&self, item: &Item) -> bool {
-        let is_made = item.filled.is_some() || !self.leaves.contains_key(&item.directory);
-        is_made && self.fresh.contains(&item.directory)
+        let Self { directories, .. } = self;
+        let is_made = item.filled.is_some() || !directories.leaves.contains_key(&item.directory);
+        is_made && directories.fresh.contains(&item.directory)
     }
 }

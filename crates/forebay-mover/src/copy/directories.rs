@@ -164,7 +164,7 @@ pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
 impl CopyContext<'_> {
     /// Checks that the directory of an item was made, or was there.
     pub(crate) fn check_directory(&self, item: &Item) -> Result<(), Reason> {
-        self.failed_directories.read().get(&item.directory).map_or(Ok(()), |why| Err(why.clone()))
+        self.directories.failed.read().get(&item.directory).map_or(Ok(()), |why| Err(why.clone()))
     }
 
     /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop

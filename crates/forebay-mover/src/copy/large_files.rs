@@ -70,7 +70,7 @@ impl CopyContext<'_> {
         let source = files::open_source(&item.source, item.is_named)?;
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
-        if !self.fresh.contains(&item.directory)
+        if !self.directories.fresh.contains(&item.directory)
             && self.accept_unchanged(item, &source, &status, block)?
         {
             if self.options.syncs() {

@@ -44,7 +44,7 @@ impl CopyContext<'_> {
     /// under its final name.
     pub(crate) fn create_staged(&self, items: &mut [Item]) -> Result<Vec<StagedDirectory>, Error> {
         let mut filled: Vec<StagedDirectory> = Vec::new();
-        let is_leaf = |item: &&mut Item| self.leaves.contains_key(&item.directory);
+        let is_leaf = |item: &&mut Item| self.directories.leaves.contains_key(&item.directory);
         for of_one in items.chunk_by_mut(|a, b| a.directory == b.directory) {
             let Some(first) = of_one.first_mut().filter(is_leaf) else {
                 continue;
@@ -52,7 +52,7 @@ impl CopyContext<'_> {
             let target = parent_of(&first.target).to_owned();
             let staging_dir = staging_dir_name(&target, &self.options.tag, first.directory);
             let is_short = staging_dir.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
-            let may_rename = self.may_rename_leaves.load(Ordering::Relaxed);
+            let may_rename = !self.directories.refuses_rename.load(Ordering::Relaxed);
             if !is_short || !may_rename || create_staging_dir(&staging_dir).is_err() {
                 self.create_directly(first.directory, &target)?;
                 continue;
@@ -101,7 +101,7 @@ impl CopyContext<'_> {
         match files::rename_directory_noreplace(&one.staging_dir, &one.target) {
             Ok(()) => one.has_arrived = true,
             Err(error) if error.is_denied() => {
-                self.may_rename_leaves.store(false, Ordering::Relaxed);
+                self.directories.refuses_rename.store(true, Ordering::Relaxed);
             }
             Err(_) => {} // the renames of its files report the error, if it persists
         }
@@ -112,7 +112,7 @@ impl CopyContext<'_> {
         match create_one(target).and_then(|_| restore_write_access(target)) {
             Ok(()) => Ok(()),
             Err(reason) => {
-                self.failed_directories.write().insert(directory, reason.clone());
+                self.directories.failed.write().insert(directory, reason.clone());
                 self.journal.record_directory_failed(directory, &reason)
             }
         }
@@ -147,7 +147,7 @@ impl CopyContext<'_> {
         let Some((id, directory)) = items.last().map(|last| (last.id, last.directory)) else {
             return Ok(());
         };
-        let Some(files) = self.leaves.get(&directory) else {
+        let Some(files) = self.directories.leaves.get(&directory) else {
             return Ok(());
         };
         let is_of_it = |item: &Item| item.directory == directory;

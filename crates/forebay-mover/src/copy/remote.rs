@@ -235,7 +235,7 @@ impl CopyContext<'_> {
     }
 
     fn count_for(&self, helper: &Helper, files: u64, bytes: u64) {
-        let mut all = self.by_node.lock();
+        let mut all = self.totals.by_node.lock();
         let share = all.entry(helper.copier.node().to_owned()).or_default();
         share.0 += files;
         share.1 += bytes;
@@ -251,11 +251,6 @@ impl CopyContext<'_> {
         for (text, count, example) in notes {
             all.entry(text).or_insert_with(|| (0, PathBuf::from(example))).0 += count;
         }
-    }
-
-    fn set_broken(&self, error: Error) {
-        self.broken.lock().get_or_insert(error);
-        self.is_broken.store(true, Ordering::Relaxed);
     }
 }
 
@@ -295,7 +290,7 @@ pub fn serve_remote(
     let is_over = || !go_on();
     let stop = Stop::of(&is_over, false);
     let mut run = CopyContext::new(&journal, &options, &on, &stop);
-    run.fresh = files
+    run.directories.fresh = files
         .items
         .iter()
         .filter(|item| item.is_fresh)

@@ -134,11 +134,11 @@ fn move_all(
     run.batch_files = share.clamp(BATCH_FILES_MIN, BATCH_FILES_MAX);
     if options.placing == WriteMode::AtomicRename && counts.open().files > 0 {
         let most = LeafSize::most(run.batch_files, BATCH_BYTES_MAX, options.piece_bytes);
-        run.leaves = journal.leaves(&most)?;
+        run.directories.leaves = journal.leaves(&most)?;
     }
-    let made = make(journal, stop, &run.leaves)?;
-    (run.fresh, run.failed_directories) = (made.fresh, RwLock::new(made.failed));
-    run.leaves.retain(|id, _| run.fresh.contains(id));
+    let made = make(journal, stop, &run.directories.leaves)?;
+    (run.directories.fresh, run.directories.failed) = (made.fresh, RwLock::new(made.failed));
+    run.directories.leaves.retain(|id, _| run.directories.fresh.contains(id));
     let is_whole = std::thread::scope(|scope| {
         let start = |_| threads::spawn_scoped(scope, || run.work()).ok();
         let mut started: Vec<_> = (0..workers).filter_map(start).collect();
@@ -191,9 +191,7 @@ impl CopyContext<'_> {
             return Ok(());
         }
         (self.on)(CopyEvent::Skipped(bytes));
-        self.files.fetch_add(files, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.unchanged_files.fetch_add(files, Ordering::Relaxed);
+        self.totals.add(files, bytes, files);
         (0..files).for_each(|_| (self.on)(CopyEvent::File));
         Ok(())
     }
@@ -230,14 +228,15 @@ impl CopyContext<'_> {
             stopped.remedy = Some("run it again: it goes on where it was".to_owned());
             failures.push(stopped);
         }
+        let totals = self.totals;
         Ok(Moved {
-            files: self.files.into_inner(),
-            bytes: self.bytes.into_inner(),
-            unchanged_files: self.unchanged_files.into_inner(),
-            copied_bytes: self.copied_bytes.into_inner(),
+            files: totals.files.into_inner(),
+            bytes: totals.bytes.into_inner(),
+            unchanged_files: totals.unchanged_files.into_inner(),
+            copied_bytes: totals.copied_bytes.into_inner(),
             failures,
             counts,
-            nodes: self.by_node.into_inner().into_iter().map(share).collect(),
+            nodes: totals.by_node.into_inner().into_iter().map(share).collect(),
             shortages: shortages(journal)?,
             incomplete: Vec::new(),
             is_stopped,
@@ -264,8 +263,7 @@ impl CopyContext<'_> {
                 Err(error) => Err(error),
             };
             if let Err(error) = done {
-                self.broken.lock().get_or_insert(error);
-                self.is_broken.store(true, Ordering::Relaxed);
+                self.set_broken(error);
             }
         }
     }
@@ -332,7 +330,7 @@ impl CopyContext<'_> {
         let mut begun = Vec::new();
         for item in items {
             let is_large = item.size_bytes > most_in_batch;
-            let is_begun = self.leaves.contains_key(&item.directory)
+            let is_begun = self.directories.leaves.contains_key(&item.directory)
                 && small.last().is_some_and(|last: &Item| last.directory == item.directory);
             let is_full = small_bytes > 0 && small_bytes + item.size_bytes > BATCH_BYTES_MAX;
             if !is_large && is_full && !is_begun {
