@@ -9,6 +9,7 @@ import time
 from support.bed_processes import send
 from support.node_jobs import STRIPED, NodeJob, node_job
 from support.nodes import PYTHON, Bed
+from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
 STORE_BYTES = 1 << 30
@@ -18,11 +19,13 @@ HANG_S = 12
 #: A process may wait so long for a file system that works.
 STUCK_S = 5
 LIMITS = {"FOREBAY_ENGINE_HANG_S": HANG_S, "FOREBAY_AGENT_LOST_S": 60}
+#: Between two files, on each node.
+PAUSE_S = 0.02 if EVERY_POINT else 0.1
 SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
 #DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
 mkdir $DW_JOB_STRIPED/out
 for node in n1 n2; do
-    ssh $node "PYTHON LOAD $DW_JOB_STRIPED/out $node HERE/go HERE/answer-$node" &
+    ssh $node "PYTHON LOAD $DW_JOB_STRIPED/out $node HERE/go HERE/answer-$node PAUSE" &
 done
 hold
 wait
@@ -31,7 +34,7 @@ exit 0"""
 
 def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJob:
     """A job under load on both nodes."""
-    text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(bed.copied(LOAD)))
+    text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(bed.copied(LOAD))).replace("PAUSE", str(PAUSE_S))
     name = "".join(letter if letter.isalnum() else "-" for letter in name)
     return node_job(bed, text, *options, user=user, name=name)
 

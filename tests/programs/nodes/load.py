@@ -1,4 +1,4 @@
-"""Writes and reads files until told to end: load.py DIRECTORY NAME STOP ANSWER. The answer is JSON: files that were
+"""Writes and reads files until told to end: load.py DIRECTORY NAME STOP ANSWER PAUSE_S. The answer is JSON: files that were
 written and synced, errors by name, wrong contents and missing files, and the longest operation in seconds."""
 
 import errno
@@ -26,7 +26,7 @@ def read(path):
         return file.read(2 * BYTES)
 
 
-def main(directory, name, stop, answer):
+def main(directory, name, stop, answer, pause_s):
     found = {"files": 0, "errors": {}, "wrong": [], "longest_s": 0.0}
     while not os.path.exists(stop):
         number = found["files"]
@@ -44,7 +44,7 @@ def main(directory, name, stop, answer):
                 found["wrong"].append(f"missing: {error.filename}")
             time.sleep(0.1)
         found["longest_s"] = max(found["longest_s"], time.monotonic() - began)
-        time.sleep(0.02)
+        time.sleep(float(pause_s))
     with open(answer, "w") as file:
         json.dump(found, file)
 

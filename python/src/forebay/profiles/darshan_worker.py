@@ -8,16 +8,32 @@ standard error, which has to be a file: what it says about a module is read back
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+import types
 from collections.abc import Iterator
 
 import msgspec
 import numpy
-from darshan.backend import cffi_backend as darshan
 
 from forebay.profiles import darshan_messages as raw
 
+
+def _darshan() -> types.ModuleType:
+    """Darshan's library. Its package imports pandas, which takes half of the time of a short report and which
+    it uses for tables only."""
+    name = "darshan.backend.cffi_backend"
+    sys.modules["pandas"] = types.ModuleType("pandas")
+    try:
+        return importlib.import_module(name)
+    except AttributeError:  # a version that uses it at once
+        for module in [module for module in sys.modules if module.split(".")[0] in ("darshan", "pandas")]:
+            del sys.modules[module]
+        return importlib.import_module(name)
+
+
+darshan = _darshan()
 ffi, library = darshan.ffi, darshan.libdutil
 
 #: Modules whose records are a list of counters, each with the structure of its records.
