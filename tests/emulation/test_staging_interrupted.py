@@ -4,6 +4,7 @@ import pytest
 
 from support.job import DW, INTERRUPT, KILL
 from support.slow_model import MODEL
+from support.trees import named
 
 SIZE = 96 << 20  # five seconds at 20 MB/s, of which only the first part is waited for
 ROOMY = DW.replace("64MiB", "512MiB")
@@ -21,7 +22,7 @@ def slow(job):
 
 
 def half_files(directory):
-    return [path for path in directory.rglob("*.part")]
+    return named(directory, "*.part")
 
 
 def write_out(job):

@@ -16,6 +16,7 @@ from support.strace import abandoned, points
 from support.mpi import LAUNCHING, Mpi
 from support.slow_model import MODEL
 from support.waiting import wait_until
+from support.trees import named
 
 BOTH = DW.replace("striped", "striped,private")
 STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
@@ -506,7 +507,7 @@ def test_series_stopped_in_stage_in_leaves_nothing(job, begin, number):
     (job.directory.parent / "slow.toml").write_text(MODEL)
     job.script("", DW, STAGE_IN)
     series = begin("--pfs-model", "../slow.toml", begun=False)
-    wait_until(lambda: list(job.store.rglob("large")))
+    wait_until(lambda: named(job.store, "large"))
     if number is None:
         assert series.end() == 0
     else:

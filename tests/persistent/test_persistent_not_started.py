@@ -16,6 +16,7 @@ from support.persistent import (
     root,
 )
 from support.waiting import wait_until
+from support.trees import named
 
 
 def test_job_that_was_not_started_creates_and_destroys_nothing(job):
@@ -67,7 +68,7 @@ def test_destroy_lines_of_a_job_remove_all_or_nothing(job):
     destroys = [f"#BB destroy_persistent name={name}" for name in ("first", "second")]
     job.script("touch ran", DW, stage_in, *destroys)
     destroying = job.start("--stage-rate", "1MiB")
-    wait_until(lambda: list(job.store.rglob("*.part")) or destroying.poll() is not None)
+    wait_until(lambda: named(job.store, "*.part") or destroying.poll() is not None)
     user = begun(job, "user", name="second")
     done = finished(destroying)
     assert done.returncode == 125, done.stderr
@@ -93,7 +94,7 @@ def test_allocation_used_by_another_job_meanwhile_is_kept(job, own):
     process = job.start("--stage-rate", "1MiB")
 
     def another_has_used_it():
-        if not list(job.store.rglob("*.part")):
+        if not named(job.store, "*.part"):
             return False
         user = begun(job, "user")
         (job.directory / "go").touch()

@@ -18,6 +18,7 @@ from support.strace import (
 )
 from support.slow_model import MODEL
 from support.waiting import wait_until
+from support.trees import named
 
 ROOMY = DW.replace("64MiB", "256MiB")
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -137,7 +138,7 @@ def slow(job):
 
 def test_discard_removes_partial_files(job, slow):
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
-    parts = lambda: list(job.directory.rglob("*.part"))
+    parts = lambda: named(job.directory, "*.part")
     # stop_when takes the state of the emulation away itself: clean must not mind.
     job.stop_when(job.start(*slow), parts, KILL)
     assert parts() != []
@@ -150,7 +151,7 @@ def test_discard_removes_partial_files(job, slow):
 def test_partial_stage_out_is_removed_after_the_memory_is_lost(job, slow):
     job.in_memory()
     job.script("mkdir $DW_JOB_STRIPED/out; head -c 50M /dev/zero > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
-    parts = lambda: list(job.directory.rglob("*.part"))
+    parts = lambda: named(job.directory, "*.part")
     job.stop_when(job.start(*slow), parts, KILL)
     keeper = job.keeper()
     os.kill(keeper, KILL)

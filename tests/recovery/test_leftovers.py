@@ -13,6 +13,7 @@ import pytest
 from support.job import DW, INTERRUPT, KILL, finished
 from support.slow_model import MODEL
 from support.waiting import wait_until
+from support.trees import named
 
 MIB = 1 << 20
 STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
@@ -150,7 +151,7 @@ def slow(any_store):
 
 
 def half_files(directory: pathlib.Path) -> list[pathlib.Path]:
-    return list(directory.rglob("*.part"))
+    return named(directory, "*.part")
 
 
 def test_job_killed_in_stage_in_has_nothing_to_drain(any_store, slow):

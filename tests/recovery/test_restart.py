@@ -17,6 +17,7 @@ from support.job import DW, KILL
 from support.persistent import CREATE
 from support.users import make, reachable, started
 from support.waiting import wait_until
+from support.trees import named
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 BODY = "mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it; touch running; exec sleep 60"
@@ -98,7 +99,7 @@ def test_data_on_disk_are_reported_and_drained_after_a_restart(job, how):
     done = machine.command("clean")
     assert done.returncode == 0, done.stderr
     assert (job.directory / "results" / "it").read_text() == "precious\n"
-    assert list(job.directory.rglob("*.part")) == []
+    assert named(job.directory, "*.part") == []
     job.leaves_nothing()
 
 
@@ -148,7 +149,7 @@ def test_store_mounted_later_is_waited_for(job):
 def test_user_staging_after_restart_copies_unsynced_files_again(job):
     make(job, job.directory / "in", x="x" * (2 << 20))
     process = job.forebay_starts("stage", "out", "--piece", "64KiB", "--rate", "1MiB", "in", "out")
-    wait_until(lambda: list(job.directory.rglob("*.part")), process=process)
+    wait_until(lambda: named(job.directory, "*.part"), process=process)
     killed_at_once(job)
     process.wait(timeout=300)
     machine = Restarted(job)
@@ -156,7 +157,7 @@ def test_user_staging_after_restart_copies_unsynced_files_again(job):
     assert left["state"] == "interrupted"
     assert machine.command("stage", "retry", left["id"]).returncode == 0
     assert (job.directory / "out" / "x").read_text() == "x" * (2 << 20)
-    assert list(job.directory.rglob("*.part")) == []
+    assert named(job.directory, "*.part") == []
 
 
 def test_stage_in_to_persistent_allocation_leaves_no_partial_file_after_restart(job):
@@ -169,9 +170,9 @@ def test_stage_in_to_persistent_allocation_leaves_no_partial_file_after_restart(
         "#DW stage_in type=directory source=%d/input destination=$DW_PERSISTENT_STRIPED_proj1/input",
     )
     process = job.start("--stage-rate", "1MiB")
-    job.stop_when(process, lambda: list(job.store.rglob("*.part")), KILL)
-    assert list(job.store.rglob("*.part"))
+    job.stop_when(process, lambda: named(job.store, "*.part"), KILL)
+    assert named(job.store, "*.part")
     done = job.command("clean", "--kill")
     assert done.returncode == 0, done.stderr
-    assert list(job.store.rglob("*.part")) == [] and not (job.directory / "running").exists()
+    assert named(job.store, "*.part") == [] and not (job.directory / "running").exists()
     assert job.command("persistent", "destroy", "proj1", *job.where).returncode == 0

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from support.job import DW, KILL, finished
-from support.trees import stage
+from support.trees import named, stage
 from support.waiting import wait_until
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -25,7 +25,7 @@ def staging_out(job):
     """A job that stages out at one MiB a second; its process and its id."""
     job.script(WRITES, DW, STAGE_OUT)
     process = job.start("--stage-rate", "1MiB")
-    wait_until(lambda: list(job.directory.rglob("*.part")), process=process)
+    wait_until(lambda: named(job.directory, "*.part"), process=process)
     (one,) = json.loads(job.command("status", "--json").stdout)
     return process, one["job_id"]
 
@@ -56,7 +56,7 @@ def test_cancelled_stage_out_of_a_job_is_completed_by_clean(job, store):
     done = finished(process)
     assert done.returncode == 123 and "staging was stopped" in done.stderr, done.stderr
     assert f"forebay clean {id}" in done.stderr
-    assert list(job.directory.rglob("*.part")) == []
+    assert named(job.directory, "*.part") == []
     (left,) = json.loads(job.command("status", "--json").stdout)
     assert (left["state"], left["undrained"]) == ("kept", True)
     assert stage(job, "wait", id).returncode == 123
@@ -160,7 +160,7 @@ def killed_in_its_stage_out(job, *options):
     """A job killed while it stages out two small files; its id."""
     job.script(WRITES.replace("8M", "256K"), DW, STAGE_OUT)
     process = job.start("--stage-rate", "128KiB", *options)
-    job.stop_when(process, lambda: list(job.directory.rglob("*.part")), KILL)
+    job.stop_when(process, lambda: named(job.directory, "*.part"), KILL)
     (one,) = json.loads(job.command("status", "--json").stdout)
     assert one["undrained"]
     return one["job_id"]
@@ -169,7 +169,7 @@ def killed_in_its_stage_out(job, *options):
 def test_cancel_of_killed_job_leaves_no_partial_file_and_clean_completes(job):
     id = killed_in_its_stage_out(job)
     assert shown(job, "cancel", id)["missing_files"] > 0
-    assert list(job.directory.rglob("*.part")) == []
+    assert named(job.directory, "*.part") == []
     done = job.command("clean", *NO_LIMIT)
     assert done.returncode == 0, done.stderr
     assert (job.directory / "results" / "y").read_text() == "y\n"

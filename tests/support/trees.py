@@ -1,5 +1,6 @@
 """Trees that are staged, and what has become of them."""
 
+import fnmatch
 import json
 import os
 import pathlib
@@ -70,11 +71,19 @@ def refused(done, *texts):
     return done
 
 
+def named(top, pattern: str) -> list[pathlib.Path]:
+    """What has such a name below a directory that changes meanwhile; os.walk minds no path that is too long."""
+    walked = os.walk(top)
+    return [
+        pathlib.Path(directory, name)
+        for directory, directories, names in walked
+        for name in fnmatch.filter(directories + names, pattern)
+    ]
+
+
 def parts(job):
-    """Files and directories under temporary names; os.walk minds no path that is too long."""
-    walked = os.walk(job.directory)
-    found = (pathlib.Path(top, name) for top, directories, names in walked for name in directories + names)
-    return [path for path in found if path.suffix == ".part"]
+    """Files and directories under temporary names."""
+    return named(job.directory, "*.part")
 
 
 CAREFUL = ("--threads", "1", "--piece", str(PIECE), "--verify", "end")
