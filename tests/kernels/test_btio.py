@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
+from support.strace import few
 from support.kernels import (
     assert_failed,
     assert_refused,
@@ -30,7 +31,7 @@ VALUE_BYTES = 8
 
 
 @both_libraries
-@pytest.mark.parametrize("ranks", [1, 4, 9])
+@pytest.mark.parametrize("ranks", few(9, 1, 4))
 def test_class_s_file_holds_exactly_the_numbered_values(build, tmp_path, ranks, io):
     result = result_of(run_btio(build, ranks, write_deck(tmp_path), "--verify", "--sync", io=io))
 
@@ -44,7 +45,7 @@ def test_class_s_file_holds_exactly_the_numbered_values(build, tmp_path, ranks, 
 @both_libraries
 @pytest.mark.parametrize(
     "ranks, grid, dumps",
-    [(1, (3, 3, 3), 1), (4, (7, 10, 13), 3), (9, (11, 9, 16), 2), (4, (64, 6, 7), 2), (16, (13, 14, 15), 2)],
+    few((9, (11, 9, 16), 2), (1, (3, 3, 3), 1), (4, (64, 6, 7), 2), (4, (7, 10, 13), 3), (16, (13, 14, 15), 2), kept=3),
 )
 def test_any_grid_gives_the_same_bytes(build, tmp_path, ranks, grid, dumps, io):
     deck = write_deck(tmp_path, grid=grid, dumps=dumps)
@@ -121,7 +122,7 @@ def test_read_mode_reads_on_another_number_of_ranks(build, tmp_path, io):
 
 
 @both_libraries
-@pytest.mark.parametrize("byte", [0, 7])
+@pytest.mark.parametrize("byte", few(7, 0))
 def test_verify_names_the_place_of_one_flipped_byte(build, tmp_path, byte, io):
     grid, dumps = (12, 9, 10), 4
     result_of(run_btio(build, 4, write_deck(tmp_path, grid=grid, dumps=dumps), io=io))
@@ -260,7 +261,7 @@ def test_directory_that_is_a_file_fails(build, tmp_path, io):
 
 
 @both_libraries
-@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("ranks", few(4, 1))
 def test_file_size_limit_fails_without_verify_and_without_a_hang(build, tmp_path, ranks, io):
     """The limit is set in the ranks and is above what Open MPI needs for its own shared memory."""
     limit = ["bash", "-c", 'ulimit -f 16384; exec "$@"', "bash"]
@@ -272,7 +273,7 @@ def test_file_size_limit_fails_without_verify_and_without_a_hang(build, tmp_path
 
 
 @both_libraries
-@pytest.mark.parametrize("ranks", [1, 4])
+@pytest.mark.parametrize("ranks", few(4, 1))
 def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, ranks, io):
     deck = write_deck(tmp_path)
     run = run_btio(build, ranks, deck, io=io, before=with_small_disk(tmp_path / "out"))

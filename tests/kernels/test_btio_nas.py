@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from support.btio_deck import COMPONENTS, expected_values, run_btio, values_in, write_deck
+from support.strace import few
 from support.kernels import (
     assert_failed,
     assert_refused,
@@ -146,7 +147,7 @@ def test_dump_that_was_not_overwritten_is_found(build, tmp_path):
 # Fortran direct access
 
 
-@pytest.mark.parametrize("ranks", [1, 4, 9])
+@pytest.mark.parametrize("ranks", few(4, 1, 9))
 def test_fortran_writes_a_record_per_point(build, tmp_path, has, ranks):
     has("fortran")
     deck = write_deck(tmp_path, grid=(12, 13, 14), dumps=3)

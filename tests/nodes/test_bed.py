@@ -10,6 +10,7 @@ import pytest
 
 from support.bed_processes import alive, identity, mounts_of, state_of
 from support.nodes import PYTHON, STORE, USERS, ended, nodes
+from support.strace import few
 from support.waiting import wait_until
 
 LOOK_UP = "import socket, sys; print(*[socket.gethostbyname(name) for name in sys.argv[1:]])"
@@ -35,7 +36,7 @@ def own(build):
         yield bed
 
 
-@pytest.mark.parametrize("user", ANYONE)
+@pytest.mark.parametrize("user", few(*ANYONE))
 def test_ssh_leads_from_every_node_to_every_node(bed, user):
     runs = {
         (here, there): bed.popen(here, ["ssh", there, "hostname; id -un; command -v forebay"], user)
@@ -139,7 +140,7 @@ def test_a_node_that_crashes_has_no_process_and_no_network(own):
     assert own.path_of("n2", STORE / "kept").exists()
 
 
-@pytest.mark.parametrize("user", ANYONE)
+@pytest.mark.parametrize("user", few(*ANYONE))
 @pytest.mark.parametrize("shift", [0, 1])
 def test_rank_r_has_the_mounts_of_its_node(bed, user, shift):
     for name in bed.names:

@@ -105,7 +105,7 @@ def workers(forebay):
     return subprocess.run(["pgrep", "-f", str(forebay)], capture_output=True, text=True).stdout.split()
 
 
-@pytest.mark.parametrize(("where", "count"), few(("memory", 2), ("disk", 2), ("memory", 1), ("memory", 4), kept=2))
+@pytest.mark.parametrize(("where", "count"), few(("memory", 2), ("disk", 2), ("memory", 1), ("memory", 4)))
 def test_plain_directory_keeps_every_promise(forebay, tmp_path, where, count):
     """The tests of the crate have the disk with 1, 2 and 4."""
     parent = "/dev/shm" if where == "memory" else tmp_path

@@ -16,7 +16,7 @@ from support.waiting import wait_until
 
 SEED = int(os.environ.get("SEED", 20))
 #: Points for each victim: fractions of the time that the job needs when nobody dies.
-POINTS = 40 if EVERY_POINT else 3
+POINTS = 40 if EVERY_POINT else 2
 FILES = 60
 SCRIPT = f"""{STRIPED}
 #DW stage_in type=directory source=HERE/in destination=$DW_JOB_STRIPED/in

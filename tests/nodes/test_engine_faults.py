@@ -35,7 +35,6 @@ def load(bed, request):
         pytest.param("n1", "ssh", id="launcher"),
         pytest.param("n2", "forebay __node", id="agent-there"),
         pytest.param("n1", "forebay __node", id="agent-here"),
-        kept=2,
     ),
 )
 def test_agents_are_replaced(bed, load, node, words):
@@ -57,9 +56,8 @@ def test_agents_are_replaced(bed, load, node, words):
 @pytest.mark.parametrize(
     ("copies", "lost"),
     [
-        (2, ["n1 ceph-mon"]),
         (2, ["n1 ceph-osd", "n2 ceph-osd"]),
-        *few((1, ["n1 ceph-osd"]), (1, ["n1 ceph-mds"]), (1, ["n1 ceph-mon"])),
+        *few((1, ["n1 ceph-osd"]), (1, ["n1 ceph-mds"]), (1, ["n1 ceph-mon"]), (2, ["n1 ceph-mon"])),
     ],
 )
 def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):

@@ -6,6 +6,7 @@ import pytest
 from support.btio_deck import write_deck
 from support.kernels import result_of
 from support.nodes import BUILD
+from support.strace import few
 
 BTIO_RANKS = 4  # a square
 
@@ -31,7 +32,7 @@ def assert_same_bytes(namespace, directory, reference):
         namespace.run(node, ["diff", "-r", directory, reference])
 
 
-@pytest.mark.parametrize("transfer", ["collective", "independent"])
+@pytest.mark.parametrize("transfer", few("collective", "independent"))
 def test_hdf5_datasets(namespace, transfer):
     name = f"vpic-{transfer}.h5"
     words = [BUILD / "kernels" / "vpic", "--steps", 2, "--transfer", transfer]
@@ -59,7 +60,7 @@ def test_hdf5_chunks(namespace):
 LINES = ["0,2,24008,0", "1,3,6000,6012,0,0", "2,2,404,0", "3,2,8000,0"]
 
 
-@pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
+@pytest.mark.parametrize("variant", few("pnetcdf", "pnetcdf-nonblocking"))
 def test_pnetcdf_arrays(namespace, variant):
     words = [BUILD / "kernels" / "btio", "--variant", variant, "--sweeps", 0]
     ours, theirs = namespace.make_directory(variant), namespace.reference / variant

@@ -8,6 +8,7 @@ import pytest
 
 from support.nodes import PYTHON, nodes
 from support.waiting import wait_until
+from support.strace import few
 
 FILES = 400
 DIRECTORIES = 8
@@ -108,7 +109,7 @@ def test_source_of_one_node_is_not_taken_from_another(bed):
         bed.run(node, ["rm", "-r", "/tmp/in"])
 
 
-@pytest.mark.parametrize("part", ["__node", "ssh"])
+@pytest.mark.parametrize("part", few("__node", "ssh"))
 def test_staging_completes_when_the_agent_of_the_other_node_dies(bed, part):
     make_tree(bed.shared / "in")
     process = start(bed, bed.shared / "in", bed.shared / "out")

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from support.mpi import PROGRAMS, PROJECT, files_of, only_file
+from support.strace import few
 
 WITH_OFFSETS = ("system_calls", "system_bytes", "system_failures", "gaps", "gap_bytes", "steps_back", "consecutive")
 
@@ -230,6 +231,7 @@ def traced(program, path, traces) -> tuple[dict, dict]:
     return calls, moved
 
 
+@pytest.mark.parametrize("mpi", few("openmpi", "mpich"), indirect=True)
 @pytest.mark.parametrize("source", ["direct.F90", "streams.cpp"])
 def test_counts_equal_those_of_strace(mpi, tmp_path, source):
     program, path, record = tmp_path / "program", tmp_path / "f", tmp_path / "record"

@@ -29,6 +29,7 @@ def traced(mpi) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("case", ["types", "addresses", "communicators", "nonblocking", "split", "two_handles"])
+@pytest.mark.parametrize("mpi", few("openmpi", "mpich"), indirect=True)
 def test_traced_programs_are_replayed(mpi, tmp_path, case):
     assert_complete(mpi, tmp_path, 4, traced(mpi), case, tmp_path / "f")
 
@@ -109,6 +110,7 @@ SIEVING = "*:romio_cb_write=disable:romio_ds_write=enable"
 ALIGNED = "*:cb_nodes=2:cb_config_list=#*:2#:cb_buffer_size=8192"
 
 
+@pytest.mark.parametrize("mpi", few("mpich", "openmpi"), indirect=True)
 @pytest.mark.parametrize(
     "variant, hints", [("full", None), ("full", ALIGNED), ("full", SIEVING), ("independent", SIEVING), ("simple", None)]
 )
@@ -134,7 +136,7 @@ def kernel(build):
 
 
 @pytest.mark.parametrize("romio", MPI_IOS)
-@pytest.mark.parametrize("variant", ["pnetcdf", "pnetcdf-nonblocking"])
+@pytest.mark.parametrize("variant", few("pnetcdf", "pnetcdf-nonblocking"))
 def test_btio_through_pnetcdf_is_replayed(openmpi, kernel, tmp_path, variant, romio):
     assert_complete(
         openmpi, tmp_path, 4, kernel("btio"), "--sweeps", "0", "--variant", variant, deck(tmp_path), **romio
@@ -149,7 +151,7 @@ def test_replib_is_replayed(openmpi, kernel, tmp_path, romio):
 
 
 @pytest.mark.parametrize("romio", few(*MPI_IOS))
-@pytest.mark.parametrize("transfer", ["collective", "independent"])
+@pytest.mark.parametrize("transfer", few("collective", "independent"))
 def test_vpic_is_replayed(openmpi, kernel, tmp_path, transfer, romio):
     words = ["--particles", "1000", "--steps", "2", "--transfer", transfer, "-o", tmp_path / "v.h5"]
     assert_complete(openmpi, tmp_path, 4, kernel("vpic"), *words, **romio)

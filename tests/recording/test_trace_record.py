@@ -7,6 +7,7 @@ import pytest
 from support.job import DW
 from support.mpi import LAUNCHING, PROGRAMS, Mpi
 from support.mpi_trace import counters, printed, replayed
+from support.strace import few
 
 
 def program(mpi):
@@ -86,7 +87,7 @@ def test_spawned_processes_have_their_own_trace(openmpi, tmp_path):
     assert len(list(record.glob("trace-*"))) == 2
 
 
-@pytest.mark.parametrize("case", ["types", "communicators", "nonblocking"])
+@pytest.mark.parametrize("case", few("types", "communicators", "nonblocking"))
 def test_trace_of_one_mpi_is_replayed_by_the_other(mpi, build, tmp_path, case):
     """What the program asks for is the same. How the MPIs make it system calls is their own."""
     other = Mpi({"openmpi": "mpich", "mpich": "openmpi"}[mpi.family], build)

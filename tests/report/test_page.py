@@ -4,6 +4,7 @@ import os
 
 import pytest
 from support.report_data import LOG_NAMES, file_of, html, html_of_log, log, profile_of, rich_profile
+from support.strace import few
 
 from forebay.profiles import metrics
 from forebay import quantities
@@ -27,7 +28,7 @@ def shown(browser, tmp_path, text: str):
     return browser
 
 
-@pytest.mark.parametrize("name", LOG_NAMES)
+@pytest.mark.parametrize("name", few(*LOG_NAMES, kept=2))
 def test_page_has_every_section(name, browser, tmp_path):
     headings = shown(browser, tmp_path, html_of_log(name)).evaluate(HEADINGS)
     assert [heading for heading in headings if heading in SECTIONS] == SECTIONS
@@ -44,7 +45,7 @@ def test_page_calls_a_setting_to_try_a_suggestion(browser, tmp_path):
     assert browser.evaluate(ink) != browser.evaluate(body)
 
 
-@pytest.mark.parametrize("name", LOG_NAMES)
+@pytest.mark.parametrize("name", few(*LOG_NAMES, kept=4))
 def test_page_figures_equal_the_metrics(name, browser, tmp_path):
     profile = log(name)
     shown(browser, tmp_path, html_of_log(name))
