@@ -44,6 +44,18 @@ def test_slowest_stage_out_on_record_that_copied_enough_counts(job):
         assert reckoned(told) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
 
 
+def test_stage_out_of_more_nodes_does_not_count(job):
+    """It was faster than the nodes of this job can be."""
+    job.script(WRITE, DW, STAGE_OUT)
+    told = account(job)
+    (recorded,) = (job.state / "profiles").glob("*/job.json")
+    record = json.loads(recorded.read_text())
+    assert record["outcome"]["stage_out"]["copied_bytes"] == told["stage_out"]["copied_bytes"] == 33554432
+    record["outcome"]["stage_out"]["nodes"] = [{"node": "n2", "files": 1, "bytes": 1}]
+    recorded.write_text(json.dumps(record))
+    assert reckoned(account(job)) == ("assumed", 100e6)
+
+
 @pytest.mark.parametrize("is_hole", [False, True])
 def test_half_of_the_stage_in_rate_counts_without_a_record(job, is_hole):
     with (job.directory / "input").open("wb") as file:

@@ -8,8 +8,10 @@ use serde::Serialize;
 pub struct Measurements {
     /// Bytes and seconds of this job's stage-in.
     pub stage_in: Option<(u64, f64)>,
-    /// Returns bytes and seconds of earlier stage-outs, newest first.
-    pub earlier: fn() -> Vec<(u64, f64)>,
+    /// The nodes that will copy.
+    pub nodes: usize,
+    /// Returns bytes and seconds of earlier stage-outs by at most so many nodes, newest first.
+    pub earlier: fn(usize) -> Vec<(u64, f64)>,
     /// The maximum rate of stage-out.
     pub bytes_per_s_max: Option<u64>,
 }
@@ -80,7 +82,7 @@ pub(crate) fn rate(given: Option<u64>, measurements: &Measurements) -> Rate {
     if let Some(given) = given {
         return known(given.max(1) as f64, RateSource::Given);
     }
-    let earlier = (measurements.earlier)().into_iter();
+    let earlier = (measurements.earlier)(measurements.nodes).into_iter();
     let earlier = earlier.filter_map(|(bytes, seconds)| speed(bytes, seconds));
     if let Some(slowest) = earlier.take(5).reduce(f64::min) {
         return known(slowest, RateSource::EarlierStageOut);

@@ -322,9 +322,12 @@ impl ActiveJob<'_> {
         let has_data = node.data_location().is_some();
         let store_options = context.spec.deadline.as_ref().filter(|_| has_data)?;
         let work = OpenStageOut { stage_out: node.stage_out_lines(), drain: node.drain };
+        let nodes = context.spec.nodes_of(&context.request);
+        let nodes = nodes.map_or(1, |nodes| nodes.names.len());
         let measurements = Measurements {
             stage_in: stage_in.map(|staged| (staged.copied_bytes, staged.seconds)),
-            earlier: || recent_stage_outs().collect(),
+            nodes,
+            earlier: |nodes| recent_stage_outs(nodes).collect(),
             bytes_per_s_max: context.spec.staging.bytes_per_s_max,
         };
         let guard = Guard::new(

@@ -300,7 +300,7 @@ impl Node {
     }
 }
 
-/// Shows the private namespace at a path that the site prepares. What is there already belongs to somebody else.
+/// Shows the private namespace at a path that the site prepares. An existing file belongs to somebody else.
 fn show_node_local(namespace: &Path, path: &Path) -> Result<(), String> {
     let (error, hint) = match files::make_link(namespace, path) {
         Ok(()) => return Ok(()),
