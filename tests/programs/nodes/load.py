@@ -45,8 +45,9 @@ def main(directory, name, stop, answer, pause_s):
             time.sleep(0.1)
         found["longest_s"] = max(found["longest_s"], time.monotonic() - began)
         time.sleep(float(pause_s))
-    with open(answer, "w") as file:
+    with open(f"{answer}.part", "w") as file:
         json.dump(found, file)
+    os.rename(f"{answer}.part", answer)  # whoever waits for it reads all of it
 
 
 main(*sys.argv[1:])
