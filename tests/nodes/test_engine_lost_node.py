@@ -16,8 +16,9 @@ RECONNECT_S = 15
 SESSION_S = 30
 #: What a slow machine adds.
 SLOW_S = 15
-#: A mount may be silent for as long as the servers wait for the lost one.
-SURVIVED_S = SESSION_S + SLOW_S
+#: A mount may be silent for as long as the servers wait for the lost one. On a machine under load they also take each
+#: other for lost, and wait again.
+SURVIVED_S = 2 * SESSION_S + 2 * SLOW_S
 #: `forebay clean` tries to reach a node for so long.
 REACH_S = 30
 #: A node that is cut off ends what it runs after so long.
@@ -45,9 +46,9 @@ def test_job_with_copies_ends_without_the_lost_node(bed):
     time.sleep(SESSION_S + 5)
     bed.kill("n1", "ssh n2")  # the script does not wait for its other half
     job.path("go").touch()
-    wait_until(job.path("answer-n1").exists, 2 * SURVIVED_S, "the answer of n1")
+    wait_until(job.path("answer-n1").exists, SURVIVED_S, "the answer of n1")
     found = answers(job, 1)["n1"]
-    done, took_s = timed(lambda: ended(run, check=False, seconds=150))
+    done, took_s = timed(lambda: ended(run, check=False, seconds=240))
     assert found["errors"] == {} and found["wrong"] == [] and found["longest_s"] < SURVIVED_S, found
     assert "node n2" in done.stderr and "may be left there" in done.stderr, done.stderr
     assert len([path for path in job.path("out").iterdir() if path.name.startswith("n1")]) == found["files"]
