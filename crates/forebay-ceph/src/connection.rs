@@ -35,7 +35,8 @@ fn default_connect_s_max() -> u32 {
 
 impl Connection {
     /// The name without its type, as libcephfs wants it.
-    pub(crate) fn id(&self) -> &str {
+    #[must_use]
+    pub fn id(&self) -> &str {
         self.name.strip_prefix("client.").unwrap_or(&self.name)
     }
 
@@ -62,6 +63,9 @@ const LIMITS: [&str; 3] =
     ["client_mount_timeout", "rados_mon_op_timeout", "client_shutdown_timeout"];
 
 /// A text for a C function.
-pub(crate) fn c_text(text: &str) -> Result<CString, Error> {
+///
+/// # Errors
+/// If it contains a zero byte.
+pub fn c_text(text: &str) -> Result<CString, Error> {
     CString::new(text).map_err(|_| Error::ZeroByte(text.to_owned()))
 }

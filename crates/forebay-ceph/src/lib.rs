@@ -5,6 +5,7 @@
 
 mod actions;
 mod bundle;
+mod client_functions;
 mod connection;
 mod dependencies;
 mod error;
@@ -17,7 +18,10 @@ mod programs;
 
 pub use actions::{Action, Actions, Step};
 pub use bundle::{Bundle, BundleError, BundledFile, Manifest, Progress};
-pub use connection::Connection;
+pub use client_functions::{
+    Attributes, ClientFunctions, Inode, InodeNumber, Mount, OpenDirectory, OpenFile, Permissions,
+};
+pub use connection::{Connection, c_text};
 pub use error::{CommandError, Error};
 pub use execute::{Report, execute};
 pub use file_system::FileSystem;

@@ -21,6 +21,7 @@ use crate::exit_codes;
 use crate::gather::GatherArguments;
 use crate::jobs::JobsArguments;
 use crate::machines::MachinesArguments;
+use crate::mount::MountArguments;
 use crate::on_close::WatchArguments;
 use crate::options::job::JobArguments;
 use crate::options::nodes::NodeArguments;
@@ -146,6 +147,9 @@ pub enum Verb {
     /// Do what a JSON file says with a Ceph cluster; print one line of JSON for each action
     #[command(name = "__ceph", hide = true)]
     Ceph { file: PathBuf },
+    /// Show a directory of CephFS in the foreground, until the mount is detached
+    #[command(name = "__mount", hide = true)]
+    Mount(MountArguments),
     /// Check what a file system promises on one node and across nodes (docs/development/conformance.md)
     #[command(name = "__conformance", hide = true)]
     Conformance(ConformanceArguments),

@@ -1,8 +1,9 @@
 //! `forebay __ceph FILE`: actions on a Ceph cluster, for the steps of an engine's plan.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use forebay_ceph::{Actions, Connection, Error, execute};
+use forebay_ceph::{Actions, Error, execute};
 use forebay_host::{files, process, system};
 use forebay_terminal::{CliError, print_json};
 
@@ -23,7 +24,8 @@ fn act(file: &Path) -> Result<(), CliError> {
         CliError::new(format!("{} is not a list of actions: {error}", files::printable(file)))
             .with_hint("forebay_ceph::Actions has the form")
     })?;
-    through_own_loader(&actions.connection, file)?;
+    let directory = actions.connection.library_directory.as_deref();
+    through_own_loader(directory, &["__ceph".as_ref(), file.as_ref()])?;
     let mut written = 0;
     let result = execute(&actions, &mut |report| written |= print_json(report, 0));
     result.map_err(|error| failed(&error))?;
@@ -39,8 +41,8 @@ fn failed(error: &Error) -> CliError {
 
 /// Starts this program again through the loader of a bundle: its libraries need their own C library.
 /// Does nothing where there is no such loader, or it has loaded this program.
-fn through_own_loader(connection: &Connection, file: &Path) -> Result<(), CliError> {
-    let Some(directory) = &connection.library_directory else { return Ok(()) };
+pub fn through_own_loader(directory: Option<&Path>, words: &[&OsStr]) -> Result<(), CliError> {
+    let Some(directory) = directory else { return Ok(()) };
     let Some(loader) = forebay_ceph::loader_in(directory).map_err(|error| failed(&error))? else {
         return Ok(());
     };
@@ -49,6 +51,6 @@ fn through_own_loader(connection: &Connection, file: &Path) -> Result<(), CliErr
         return Ok(());
     }
     let mut command = process::command(loader);
-    command.arg("--library-path").arg(directory).arg(program).arg("__ceph").arg(file);
+    command.arg("--library-path").arg(directory).arg(program).args(words);
     Err(process::replace_by(command).into())
 }

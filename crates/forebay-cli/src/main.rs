@@ -17,6 +17,7 @@ mod job_id;
 mod job_setup;
 mod jobs;
 mod machines;
+mod mount;
 mod on_close;
 mod options;
 mod parsers;
@@ -96,6 +97,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Reference { page } => config::print_page(page),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Ceph { file } => ceph::ceph(&file),
+        Verb::Mount(arguments) => mount::mount(&arguments),
         Verb::Series(arguments) => series::series(&arguments),
         Verb::Conformance(arguments) => conformance::conformance(&arguments),
         Verb::Man { directory } => arguments::write_manual(&directory),

@@ -16,6 +16,11 @@ pub fn since_boot() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), part_ns)
 }
 
+/// Time since 1970-01-01 UTC, to the nanosecond; 0 if the clock is set to an earlier date.
+pub fn since_epoch() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
 /// Milliseconds since 1970-01-01 UTC; 0 if the clock is set to an earlier date.
 pub fn unix_milliseconds() -> u128 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis())

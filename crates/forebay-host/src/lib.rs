@@ -10,6 +10,7 @@ pub mod disks;
 pub mod exit_codes;
 pub mod files;
 pub mod filesystem;
+pub mod fuse;
 pub mod lustre;
 pub mod memory;
 pub mod messages;

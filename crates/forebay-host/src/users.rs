@@ -20,6 +20,13 @@ pub fn groups() -> Vec<u32> {
     groups.into_iter().map(rustix::fs::Gid::as_raw).collect()
 }
 
+/// The supplementary groups of another process or thread; none if it has ended.
+pub fn groups_of_process(number: u32) -> Option<Vec<u32>> {
+    let status = files::read_lossy(Path::new(&format!("/proc/{number}/status"))).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Groups:"))?;
+    Some(line.split_whitespace().filter_map(|group| group.parse().ok()).collect())
+}
+
 /// The ID of the user.
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()

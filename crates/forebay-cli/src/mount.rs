@@ -1,0 +1,65 @@
+//! `forebay __mount`: a FUSE client of CephFS, for the mounts of an engine's plan.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay_ceph::Connection;
+use forebay_host::process;
+use forebay_mount::{Error, MountOptions, serve};
+use forebay_terminal::CliError;
+
+use crate::ceph::through_own_loader;
+
+/// How long the monitors may take to answer, in seconds.
+const CONNECT_S_MAX: u32 = 30;
+
+#[derive(Debug, Args)]
+pub struct MountArguments {
+    /// The configuration of the cluster
+    #[arg(long)]
+    config: PathBuf,
+    /// The file with the key
+    #[arg(long)]
+    keyring: PathBuf,
+    /// The name of the client
+    #[arg(long)]
+    name: String,
+    /// The directory in the file system
+    #[arg(long)]
+    root: String,
+    /// Where libcephfs is; without it, where the loader looks
+    #[arg(long)]
+    libraries: Option<PathBuf>,
+    /// The directory that shows it
+    point: PathBuf,
+}
+
+/// Mounts, and serves until the mount ends. Returns the exit code.
+pub fn mount(arguments: &MountArguments) -> i32 {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    let options = MountOptions {
+        connection: Connection {
+            config: arguments.config.clone(),
+            keyring: arguments.keyring.clone(),
+            name: arguments.name.clone(),
+            library_directory: arguments.libraries.clone(),
+            connect_s_max: CONNECT_S_MAX,
+        },
+        root: arguments.root.clone(),
+        point: arguments.point.clone(),
+    };
+    let served = through_own_loader(arguments.libraries.as_deref(), &words)
+        .and_then(|()| serve(&options).map_err(|error| failed(&error)));
+    let code = match served {
+        Ok(()) => 0,
+        Err(error) => error.print(),
+    };
+    // Threads of the library may still run: their cleanup could wait for servers.
+    process::exit_at_once(code)
+}
+
+fn failed(error: &Error) -> CliError {
+    CliError { hint: error.hint(), ..CliError::new(error.to_string()) }
+}

@@ -1,0 +1,153 @@
+//! Changes of attributes, and access(2).
+
+use forebay_ceph::Attributes;
+use forebay_host::{clock, users};
+
+use crate::error::Failure;
+use crate::protocol::{Answer, Caller, Request};
+use crate::server::{Outcome, Result, Server};
+
+/// What a request of the kernel sets.
+const MODE: u32 = 1 << 0;
+const UID: u32 = 1 << 1;
+const GID: u32 = 1 << 2;
+const SIZE: u32 = 1 << 3;
+const ATIME: u32 = 1 << 4;
+const MTIME: u32 = 1 << 5;
+/// The file is open for it.
+const HANDLE: u32 = 1 << 6;
+const ATIME_NOW: u32 = 1 << 7;
+const MTIME_NOW: u32 = 1 << 8;
+
+/// What libcephfs sets.
+const CEPH_MODE: i32 = 1 << 0;
+const CEPH_UID: i32 = 1 << 1;
+const CEPH_GID: i32 = 1 << 2;
+const CEPH_MTIME: i32 = 1 << 3;
+const CEPH_ATIME: i32 = 1 << 4;
+const CEPH_SIZE: i32 = 1 << 5;
+
+/// The bits of access(2).
+const MAY_EXECUTE: u32 = 1;
+
+impl Server {
+    pub(crate) fn set_attributes(&self, request: &mut Request) -> Result {
+        let body = &mut request.body;
+        let valid = body.u32()?;
+        body.take(4 + 8)?; // padding, and the file
+        let size = body.u64()?;
+        body.take(8)?; // the owner of locks
+        let (atime_s, mtime_s, _) = (body.u64()?, body.u64()?, body.u64()?);
+        let (atime_ns, mtime_ns, _) = (body.u32()?, body.u32()?, body.u32()?);
+        let mode = body.u32()?;
+        body.take(4)?;
+        let (uid, gid) = (body.u32()?, body.u32()?);
+        let mut wanted = Attributes { size, uid, gid, ..Attributes::default() };
+        wanted.mode = (mode & 0o7777) as u16;
+        wanted.atime = time(valid & ATIME_NOW != 0, atime_s, atime_ns);
+        wanted.mtime = time(valid & MTIME_NOW != 0, mtime_s, mtime_ns);
+        let mask = mask(valid);
+        // A file that is open for writing can be truncated whatever its mode is now.
+        let is_truncate = valid & HANDLE != 0 && valid & (MODE | UID | GID) == 0;
+        let who = (!(is_truncate && valid & SIZE != 0)).then(|| self.who(request));
+        if mask != 0 {
+            self.client.set_attributes(request.node, &wanted, mask, who.as_ref())?;
+        }
+        let found = self.client.attributes(request.node)?;
+        Ok(Outcome::Fields(Answer::fresh_attributes(&found)))
+    }
+
+    pub(crate) fn access(&self, request: &mut Request) -> Result {
+        let wanted = request.body.u32()?;
+        let found = self.client.attributes(request.node)?;
+        let groups = |caller: &Caller| users::groups_of_process(caller.pid).unwrap_or_default();
+        match may(&found, &request.caller, wanted, groups) {
+            true => Ok(Outcome::Empty),
+            false => Err(Failure(libc::EACCES)),
+        }
+    }
+}
+
+fn mask(valid: u32) -> i32 {
+    let pairs = [
+        (MODE, CEPH_MODE),
+        (UID, CEPH_UID),
+        (GID, CEPH_GID),
+        (SIZE, CEPH_SIZE),
+        (ATIME, CEPH_ATIME),
+        (MTIME, CEPH_MTIME),
+    ];
+    pairs.iter().filter(|(kernel, _)| valid & kernel != 0).map(|(_, ceph)| ceph).sum()
+}
+
+fn time(is_now: bool, seconds: u64, nanoseconds: u32) -> libc::timespec {
+    if is_now {
+        let now = clock::since_epoch();
+        let seconds = now.as_secs().cast_signed();
+        return libc::timespec { tv_sec: seconds, tv_nsec: now.subsec_nanos().into() };
+    }
+    libc::timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.into() }
+}
+
+/// Whether a process may do what the bits say: read 4, write 2, execute 1.
+fn may(
+    of: &Attributes,
+    caller: &Caller,
+    wanted: u32,
+    groups: impl FnOnce(&Caller) -> Vec<u32>,
+) -> bool {
+    let (mode, wanted) = (u32::from(of.mode), wanted & 7);
+    if caller.uid == 0 {
+        let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;
+        return wanted & MAY_EXECUTE == 0 || is_directory || mode & 0o111 != 0;
+    }
+    let shift = if caller.uid == of.uid {
+        6
+    } else if caller.gid == of.gid || groups(caller).contains(&of.gid) {
+        3
+    } else {
+        0
+    };
+    (mode >> shift) & wanted == wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(mode: u16, uid: u32, gid: u32, wanted: u32) -> bool {
+        let of = Attributes { mode, uid: 10, gid: 20, ..Attributes::default() };
+        may(&of, &Caller { uid, gid, pid: 0 }, wanted, |_| vec![30, 20])
+    }
+
+    #[test]
+    fn class_of_the_caller_alone_counts() {
+        assert!(judged(0o640, 10, 1, 6));
+        assert!(!judged(0o077, 10, 20, 4));
+        assert!(judged(0o640, 11, 20, 4));
+        assert!(judged(0o640, 11, 21, 4)); // a supplementary group
+        assert!(!judged(0o640, 11, 21, 2));
+    }
+
+    #[test]
+    fn root_needs_an_execute_bit_of_anybody() {
+        assert!(judged(0o000, 0, 0, 6));
+        assert!(!judged(0o600, 0, 0, 1));
+        assert!(judged(0o601, 0, 0, 1));
+        assert!(judged(libc::S_IFDIR as u16, 0, 0, 1));
+    }
+
+    #[test]
+    fn bits_of_the_kernel_become_those_of_libcephfs() {
+        assert_eq!(mask(SIZE | HANDLE), CEPH_SIZE);
+        assert_eq!(mask(ATIME | ATIME_NOW | MTIME), CEPH_ATIME | CEPH_MTIME);
+        assert_eq!(mask(MODE | UID | GID), 7);
+    }
+
+    #[test]
+    fn time_keeps_its_nanoseconds() {
+        let past = time(false, (-5_i64).cast_unsigned(), 123_456_789);
+        assert_eq!((past.tv_sec, past.tv_nsec), (-5, 123_456_789));
+        assert!(time(true, 0, 0).tv_sec > 1_600_000_000);
+    }
+}

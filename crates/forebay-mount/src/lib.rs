@@ -1,0 +1,94 @@
+//! A FUSE client of CephFS: translates requests of the kernel into calls of libcephfs, which is loaded at run time.
+//!
+//! Strict on all nodes: the kernel caches neither data nor names, appends of several nodes follow each other, and locks
+//! exclude processes of all nodes. Pages of a shared mapping are coherent on their node, and written back by msync,
+//! munmap and close. Keeps no data itself.
+
+mod append;
+mod attributes;
+mod client;
+mod directories;
+mod error;
+mod files;
+mod handles;
+mod locks;
+mod protocol;
+mod server;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use forebay_ceph::Connection;
+use forebay_host::fuse::FuseDevice;
+use forebay_host::process::SignalGuard;
+use forebay_host::{mounts, threads};
+
+pub use error::Error;
+
+use client::Client;
+use server::Server;
+use session::Session;
+
+/// The kind in the list of mounts: `fuse.forebay-mount`.
+pub const KIND: &str = "forebay-mount";
+/// How long requests on their way may take at the end, and then the servers.
+const LAST_REQUESTS_MAX: Duration = Duration::from_secs(1);
+const END_MAX: Duration = Duration::from_secs(8);
+
+/// What to mount.
+#[derive(Debug, Clone)]
+pub struct MountOptions {
+    /// The cluster.
+    pub connection: Connection,
+    /// The directory in the file system.
+    pub root: String,
+    /// The directory that shows it.
+    pub point: PathBuf,
+}
+
+/// Mounts, and serves until the mount is detached or a signal requests a stop. The process should end afterwards
+/// without the cleanup of libcephfs, whose threads may still run.
+///
+/// # Errors
+/// If the mount cannot be made.
+pub fn serve(options: &MountOptions) -> Result<(), Error> {
+    let connect_s_max = options.connection.connect_s_max.max(1).to_string();
+    let keyring = options.connection.keyring.display().to_string();
+    let settings = [
+        ("keyring", keyring.as_str()),
+        ("client_mount_timeout", connect_s_max.as_str()),
+        ("log_file", ""),
+        ("admin_socket", ""),
+        // A node whose cache is written back for another node may wait for ever (Client::get_caps of version 16).
+        ("client_oc", "false"),
+    ];
+    let events = SignalGuard::listen()?.watch(None)?;
+    let client = Client::mount(&options.connection, &settings, &options.root)?;
+    let device = FuseDevice::mount(&options.point, KIND)?;
+    let session = Session::new(Server::new(client), device, events.sender());
+    session.start()?;
+    let has_ended = || session.has_ended().then_some(());
+    if events.wait_until(has_ended).is_none() {
+        mounts::detach_fuse(&options.point)?;
+        let (sender, waited) = channel::<()>();
+        let ending = Arc::clone(&session);
+        threads::spawn(move || {
+            while !ending.has_ended() {
+                forebay_host::clock::sleep(Duration::from_millis(5));
+            }
+            sender.send(()).ok(); // nobody waits any more
+        })?;
+        waited.recv_timeout(LAST_REQUESTS_MAX).ok(); // others fail then
+    }
+    let (sender, unmounted) = channel();
+    threads::spawn(move || sender.send(session.server().client.unmount()).ok())?;
+    match unmounted.recv_timeout(END_MAX) {
+        Ok(Ok(())) => {}
+        Ok(Err(failure)) => eprintln!("the file system was left with error {}", failure.0),
+        Err(_) => eprintln!("the servers did not answer within {} s", END_MAX.as_secs()),
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! Turns one request of the kernel into calls of libcephfs: a table, and the operations on names and attributes.
+
+use std::sync::Arc;
+
+use forebay_ceph::Attributes;
+use parking_lot::Mutex;
+
+use crate::append::AppendLocks;
+use crate::client::{Client, File, Identity};
+use crate::directories::Listing;
+use crate::error::Failure;
+use crate::handles::Handles;
+use crate::locks::Locks;
+use crate::protocol::{self as fuse, Answer, Request};
+use crate::session::Reply;
+
+/// The largest write in one request.
+pub(crate) const WRITE_BYTES_MAX: usize = 1 << 20;
+/// The longest target of a symbolic link and value of an extended attribute.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// What a request is answered with.
+pub(crate) enum Outcome {
+    /// Success without a word.
+    Empty,
+    /// Fields.
+    Fields(Answer),
+    /// So many bytes of the thread's buffer.
+    Buffer(usize),
+    /// Nothing, or somebody else answers later.
+    Silence,
+}
+
+pub(crate) type Result<T = Outcome> = std::result::Result<T, Failure>;
+
+/// All that is open, and the locks.
+pub(crate) struct Server {
+    pub(crate) client: Arc<Client>,
+    pub(crate) files: Handles<File>,
+    pub(crate) directories: Handles<Mutex<Listing>>,
+    pub(crate) locks: Arc<Locks>,
+    pub(crate) appends: AppendLocks,
+}
+
+impl Server {
+    pub(crate) fn new(client: Client) -> Self {
+        Self {
+            client: Arc::new(client),
+            files: Handles::default(),
+            directories: Handles::default(),
+            locks: Arc::default(),
+            appends: AppendLocks::default(),
+        }
+    }
+
+    /// Carries out a request. `buffer` is the thread's, for answers of many bytes.
+    pub(crate) fn serve(
+        &self,
+        mut request: Request,
+        reply: &Reply,
+        buffer: &mut Vec<u8>,
+    ) -> Result {
+        let request = &mut request;
+        match request.opcode {
+            fuse::INIT => {
+                fuse::init(request.body, WRITE_BYTES_MAX as u32).map(Outcome::Fields)
+            }
+            fuse::DESTROY => self.client.sync().map(|()| Outcome::Empty),
+            fuse::LOOKUP => self.lookup(request),
+            fuse::FORGET => self.forget(request),
+            fuse::BATCH_FORGET => self.forget_all(request),
+            fuse::GETATTR => self.attributes_of(request.node),
+            fuse::SETATTR => self.set_attributes(request),
+            fuse::ACCESS => self.access(request),
+            fuse::READLINK => self.read_link(request, buffer),
+            fuse::SYMLINK => self.make_symlink(request),
+            fuse::MKNOD => self.make_node(request),
+            fuse::MKDIR => self.make_directory(request),
+            fuse::UNLINK => self.unlink(request),
+            fuse::RMDIR => self.remove_directory(request),
+            fuse::RENAME | fuse::RENAME2 => self.rename(request),
+            fuse::LINK => self.link(request),
+            fuse::STATFS => self.space(request),
+            fuse::GETXATTR => self.attribute(request, buffer),
+            fuse::SETXATTR => self.set_attribute(request),
+            fuse::LISTXATTR => self.attribute_names(request, buffer),
+            fuse::REMOVEXATTR => self.remove_attribute(request),
+            fuse::SYNCFS => self.client.sync().map(|()| Outcome::Empty),
+            fuse::CREATE => self.create(request),
+            fuse::OPEN => self.open(request),
+            fuse::READ => self.read(request, buffer),
+            fuse::WRITE => self.write(request),
+            fuse::FLUSH => self.flush(request),
+            fuse::FSYNC => self.sync_file(request),
+            fuse::RELEASE => self.close(request),
+            fuse::FALLOCATE => self.allocate(request),
+            fuse::LSEEK => self.seek(request),
+            fuse::OPENDIR => self.open_directory(request),
+            fuse::READDIR => self.read_directory(request),
+            fuse::FSYNCDIR => self.client.sync_node(request.node, false).map(|()| Outcome::Empty),
+            fuse::RELEASEDIR => self.close_directory(request),
+            fuse::GETLK => self.lock_holder(request),
+            fuse::SETLK | fuse::SETLKW => self.set_lock(request, reply),
+            fuse::INTERRUPT => self.interrupt(request),
+            _ => Err(Failure(libc::ENOSYS)),
+        }
+    }
+
+    pub(crate) fn who(&self, request: &Request) -> Identity<'_> {
+        self.client.identity(request.caller)
+    }
+
+    fn lookup(&self, request: &mut Request) -> Result {
+        let name = request.body.name()?;
+        entry(self.client.lookup(request.node, name, &self.who(request))?)
+    }
+
+    fn forget(&self, request: &mut Request) -> Result {
+        self.client.forget(request.node, request.body.u64()?);
+        Ok(Outcome::Silence)
+    }
+
+    fn forget_all(&self, request: &mut Request) -> Result {
+        let body = &mut request.body;
+        let (count, _) = (body.u32()?, body.u32()?);
+        for _ in 0..count {
+            let (node, references) = (body.u64()?, body.u64()?);
+            self.client.forget(node, references);
+        }
+        Ok(Outcome::Silence)
+    }
+
+    fn attributes_of(&self, node: u64) -> Result {
+        let found = self.client.attributes(node)?;
+        Ok(Outcome::Fields(Answer::fresh_attributes(&found)))
+    }
+
+    fn read_link(&self, request: &Request, buffer: &mut Vec<u8>) -> Result {
+        buffer.resize(TEXT_BYTES_MAX, 0);
+        let length = self.client.read_link(request.node, buffer, &self.who(request))?;
+        Ok(Outcome::Buffer(length))
+    }
+
+    fn make_symlink(&self, request: &mut Request) -> Result {
+        let (name, target) = (request.body.name()?, request.body.name()?);
+        entry(self.client.make_symlink(request.node, name, target, &self.who(request))?)
+    }
+
+    fn make_node(&self, request: &mut Request) -> Result {
+        let (mode, device) = (request.body.u32()?, request.body.u32()?);
+        request.body.take(8)?; // the umask, which the kernel has applied
+        let name = request.body.name()?;
+        entry(self.client.make_node(request.node, name, (mode, device), &self.who(request))?)
+    }
+
+    fn make_directory(&self, request: &mut Request) -> Result {
+        let (mode, _) = (request.body.u32()?, request.body.u32()?);
+        let name = request.body.name()?;
+        entry(self.client.make_directory(request.node, name, mode, &self.who(request))?)
+    }
+
+    fn unlink(&self, request: &mut Request) -> Result {
+        let name = request.body.name()?;
+        self.client.unlink(request.node, name, &self.who(request))?;
+        Ok(Outcome::Empty)
+    }
+
+    fn remove_directory(&self, request: &mut Request) -> Result {
+        let name = request.body.name()?;
+        self.client.remove_directory(request.node, name, &self.who(request))?;
+        Ok(Outcome::Empty)
+    }
+
+    fn rename(&self, request: &mut Request) -> Result {
+        let body = &mut request.body;
+        let parent = body.u64()?;
+        if request.opcode == fuse::RENAME2 {
+            let (flags, _) = (body.u32()?, body.u32()?);
+            if flags != 0 {
+                return Err(Failure(libc::EINVAL)); // libcephfs has no flags
+            }
+        }
+        let (name, new_name) = (body.name()?, body.name()?);
+        let who = self.who(request);
+        self.client.rename((request.node, name), (parent, new_name), &who)?;
+        Ok(Outcome::Empty)
+    }
+
+    fn link(&self, request: &mut Request) -> Result {
+        let node = request.body.u64()?;
+        let name = request.body.name()?;
+        entry(self.client.link(node, request.node, name, &self.who(request))?)
+    }
+
+    fn space(&self, request: &Request) -> Result {
+        let found = self.client.space(request.node)?;
+        let mut answer = Answer::default();
+        answer.u64(found.f_blocks).u64(found.f_bfree).u64(found.f_bavail);
+        answer.u64(found.f_files).u64(found.f_ffree).u32(found.f_bsize as u32);
+        answer.u32(found.f_namemax as u32).u32(found.f_frsize as u32);
+        answer.zeros(28);
+        Ok(Outcome::Fields(answer))
+    }
+
+    fn attribute(&self, request: &mut Request, buffer: &mut Vec<u8>) -> Result {
+        let (size, _) = (request.body.u32()?, request.body.u32()?);
+        let name = request.body.name()?;
+        buffer.resize((size as usize).min(TEXT_BYTES_MAX), 0);
+        let length = self.client.attribute(request.node, name, buffer, &self.who(request))?;
+        Ok(text(size, length))
+    }
+
+    fn attribute_names(&self, request: &mut Request, buffer: &mut Vec<u8>) -> Result {
+        let size = request.body.u32()?;
+        buffer.resize((size as usize).min(TEXT_BYTES_MAX), 0);
+        let length = self.client.attribute_names(request.node, buffer, &self.who(request))?;
+        Ok(text(size, length))
+    }
+
+    fn set_attribute(&self, request: &mut Request) -> Result {
+        let body = &mut request.body;
+        let (size, flags) = (body.u32()?, body.u32()?);
+        let name = body.name()?;
+        let value = body.take(size as usize)?;
+        let who = self.who(request);
+        self.client.set_attribute(request.node, (name, value), flags.cast_signed(), &who)?;
+        Ok(Outcome::Empty)
+    }
+
+    fn remove_attribute(&self, request: &mut Request) -> Result {
+        let name = request.body.name()?;
+        self.client.remove_attribute(request.node, name, &self.who(request))?;
+        Ok(Outcome::Empty)
+    }
+}
+
+fn entry((node, attributes): (u64, Attributes)) -> Result {
+    Ok(Outcome::Fields(Answer::entry(node, &attributes)))
+}
+
+/// The answer with a text, or with its length alone where the caller has no room.
+fn text(room: u32, length: usize) -> Outcome {
+    if room > 0 {
+        return Outcome::Buffer(length);
+    }
+    let mut answer = Answer::default();
+    answer.u32(u32::try_from(length).unwrap_or(u32::MAX)).u32(0);
+    Outcome::Fields(answer)
+}
