@@ -76,6 +76,8 @@ pub struct EngineFound {
     pub stop_s: f64,
     /// Repetitions of each check.
     pub repetitions: u64,
+    /// What the engine chose where it has a choice.
+    pub choices: Vec<String>,
     /// All that the engine declares.
     pub declared: Promise,
     /// Each promise that was tried.
@@ -187,6 +189,7 @@ fn examine_recorded(
     })?;
     let start_s = began.elapsed().as_secs_f64();
     let promise = session.promise().clone();
+    let choices = session.choices().to_vec();
     let checked = check(options, &session, repetitions, go_on);
     session.take_messages().iter().for_each(|message| print_warning(message));
     print_status("taking it down");
@@ -199,6 +202,7 @@ fn examine_recorded(
         start_s,
         stop_s: began.elapsed().as_secs_f64(),
         repetitions,
+        choices,
         promises: rows(&promise, &promises),
         declared: promise,
         rates,
@@ -368,7 +372,8 @@ fn text(found: &EngineFound) -> String {
             (if row.is_wrong { "WRONG" } else { "" }).to_owned(),
         ]);
     }
-    let mut lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    let mut lines = found.choices.clone();
+    lines.extend(table.lines().map(|line| line.trim_end().to_owned()));
     for row in &found.promises {
         lines.extend(row.broken.iter().map(|broken| format!("{}: broken: {broken}", row.promise)));
     }

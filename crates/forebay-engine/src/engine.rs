@@ -174,8 +174,12 @@ pub trait Engine: Sync {
     fn probes(&self) -> usize {
         1
     }
-    /// What it guarantees with this redundancy and store.
-    fn promise(&self, redundancy: u32, in_memory: bool) -> Promise;
+    /// What it guarantees with this redundancy and store on these nodes. Without a node: what it guarantees on all.
+    fn promise(&self, redundancy: u32, in_memory: bool, nodes: &[HostFacts]) -> Promise;
+    /// What a plan for these nodes would choose where there is a choice, a sentence each.
+    fn choices(&self, _nodes: &[HostFacts]) -> Vec<String> {
+        Vec::new()
+    }
     /// What a node lacks; empty if it can serve.
     fn missing(&self, node: &HostFacts) -> Vec<Missing>;
     /// The words of a command that prints the available capacity in bytes; none: the stores of the nodes limit it.

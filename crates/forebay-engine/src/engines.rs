@@ -4,7 +4,7 @@ mod ceph;
 mod command;
 mod directory;
 
-pub use ceph::Ceph;
+pub use ceph::{Ceph, MountClient};
 pub use command::Command;
 pub(crate) use command::{When, check_template, template_uses};
 pub use directory::Directory;
@@ -13,7 +13,7 @@ use crate::engine::Engine;
 
 /// All engines by name, those that are tried first come first.
 pub fn engines() -> [Box<dyn Engine>; 2] {
-    [Box::new(Ceph), Box::new(Directory)]
+    [Box::new(Ceph::default()), Box::new(Directory)]
 }
 
 /// The engine of this name.

@@ -5,15 +5,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_ceph::Programs;
+use forebay_ceph::{ClientFunctions, Programs};
 use forebay_host::process::{command, run_captured};
 use forebay_host::{clock, files, filesystem, memory, network, probe, system, users};
 use forebay_store::{SHARED_MEMORY, Store};
 use serde::{Deserialize, Serialize};
 
-/// The library that lets the mount program of Ceph go on when it was not woken.
 /// The name in the program of the function whose wait the library ends: `Client::get_caps`.
 const GET_CAPS: &[u8] = b"_ZN6Client8get_capsE";
+/// The library that lets the mount program of Ceph go on when it was not woken.
 const CEPH_PRELOAD: &str = "libforebay_ceph_preload.so";
 /// The time for a program to print its version.
 const VERSION_MAX: Duration = Duration::from_secs(10);
@@ -116,6 +116,9 @@ pub struct HostFacts {
     /// Its library for the mount program of Ceph; none: not installed, or its path cannot be preloaded.
     #[serde(default)]
     pub ceph_preload: Option<PathBuf>,
+    /// Why Forebay's own client of CephFS cannot run; none: it can, or Ceph was not looked for.
+    #[serde(default)]
+    pub lacks_for_mount: Option<String>,
     /// The store.
     pub store: StoreFacts,
     /// The available bytes of the engine, which its own command printed.
@@ -170,6 +173,7 @@ impl HostFacts {
             programs: programs.collect(),
             ceph_preload: system::installed_library(CEPH_PRELOAD)
                 .filter(|path| can_preload(path) && ceph.as_ref().is_some_and(shows_waits)),
+            lacks_for_mount: ceph.as_ref().and_then(lacks_for_mount),
             ceph,
             forebay: system::this_program().map_err(text)?,
             store: store_facts(request.store.as_deref())?,
@@ -192,6 +196,14 @@ fn shows_waits(ceph: &CephFacts) -> bool {
         content.windows(GET_CAPS.len()).any(|window| window == GET_CAPS)
     };
     programs.mount.iter().any(shows)
+}
+
+/// What Forebay's own client lacks in the libcephfs of these programs.
+fn lacks_for_mount(ceph: &CephFacts) -> Option<String> {
+    let CephFacts::Found(programs) = ceph else { return None };
+    let directory = programs.library_directory.as_deref();
+    let checked = ClientFunctions::check(directory, &programs.version);
+    checked.err().map(|error| error.to_string())
 }
 
 /// The user's store, else the default.

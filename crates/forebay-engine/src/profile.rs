@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::engine::{Coherence, Engine, Promise};
-use crate::engines::{Ceph, Command, When, check_template, template_uses};
+use crate::engines::{Ceph, Command, MountClient, When, check_template, template_uses};
 
 /// The longest time for start and other commands, in seconds. Agents wait no longer for a stop.
 const START_S_MAX: u32 = 3600;
@@ -77,8 +77,8 @@ impl CommandProfile {
 /// The engine of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileEngine {
-    /// Ceph, started for the job.
-    Ceph,
+    /// Ceph, started for the job, with the client of its mounts; none: the best that all nodes have.
+    Ceph(Option<MountClient>),
     /// Commands.
     Command(Arc<CommandProfile>),
 }
@@ -108,7 +108,7 @@ impl Profile {
     /// The driver.
     pub fn driver(&self) -> Box<dyn Engine> {
         match &self.engine {
-            ProfileEngine::Ceph => Box::new(Ceph),
+            ProfileEngine::Ceph(client) => Box::new(Ceph { client: *client }),
             ProfileEngine::Command(profile) => {
                 Box::new(Command::new(&self.name, Arc::clone(profile)))
             }
@@ -144,6 +144,7 @@ struct Written {
     stripe_bytes: Option<Spanned<u64>>,
     stripe_count: Option<Spanned<u32>>,
     store: Option<Spanned<PathBuf>>,
+    client: Option<Spanned<String>>,
     promise: Option<Spanned<WrittenPromise>>,
     programs: Option<Spanned<Vec<String>>>,
     mount: Option<Spanned<String>>,
@@ -205,8 +206,14 @@ impl Written {
             return Err((store.span().start, "store: the path is relative".to_owned()));
         }
         let engine = match self.engine.get_ref().as_str() {
-            "ceph" => self.without_commands().map(|()| ProfileEngine::Ceph)?,
-            "command" => ProfileEngine::Command(Arc::new(self.command_profile()?)),
+            "ceph" => {
+                self.without_commands()?;
+                ProfileEngine::Ceph(self.client()?)
+            }
+            "command" => {
+                self.without_client()?;
+                ProfileEngine::Command(Arc::new(self.command_profile()?))
+            }
             other => {
                 let hint = match closest(other, ["ceph", "command"]) {
                     Some(meant) => format!("did you mean {meant}?"),
@@ -224,6 +231,30 @@ impl Written {
             stripe_bytes: self.stripe_bytes.map(Spanned::into_inner),
             stripe_count: self.stripe_count.map(Spanned::into_inner),
             store: self.store.map(Spanned::into_inner),
+        })
+    }
+
+    /// The client that a profile of Ceph names.
+    fn client(&self) -> Result<Option<MountClient>, Fault> {
+        let Some(written) = &self.client else { return Ok(None) };
+        let name = written.get_ref();
+        let all = MountClient::ALL;
+        match all.into_iter().find(|client| client.name() == name) {
+            Some(client) => Ok(Some(client)),
+            None => {
+                let hint = match closest(name, all.map(MountClient::name)) {
+                    Some(meant) => format!("did you mean {meant}?"),
+                    None => format!("write {}", all.map(MountClient::name).join(" or ")),
+                };
+                Err((written.span().start, format!("no client {name}; {hint}")))
+            }
+        }
+    }
+
+    fn without_client(&self) -> Result<(), Fault> {
+        let start = |client: &Spanned<String>| client.span().start;
+        self.client.as_ref().map(start).map_or(Ok(()), |start| {
+            Err((start, "client is a key of engine = \"ceph\", not of command".to_owned()))
         })
     }
 

@@ -64,7 +64,7 @@ impl NodeOptions {
             Some(name) => engine_named(name).ok_or_else(|| Error::NoEngine(name.clone())),
             None => {
                 let first = engines().into_iter().find(|engine| {
-                    engine.promise(self.redundancy, true).coherence >= self.coherence
+                    engine.promise(self.redundancy, true, &[]).coherence >= self.coherence
                 });
                 first.ok_or_else(|| Error::NoEngine(self.coherence.to_string()))
             }
@@ -196,8 +196,8 @@ impl JobContext<'_> {
             }
         })?;
         self.reporter.allocated(&used);
-        for deviation in &session.promise().deviations {
-            self.reporter.explain(&format!("engine {}: {deviation}", spec.engine.name()));
+        for told in session.choices().iter().chain(&session.promise().deviations) {
+            self.reporter.explain(&format!("engine {}: {told}", spec.engine.name()));
         }
         let allocation = Allocation::found(session.mount().to_owned(), false);
         Ok((session, JobAllocation { allocation, used }))

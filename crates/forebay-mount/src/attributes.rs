@@ -53,7 +53,13 @@ impl Server {
         if mask != 0 {
             self.client.set_attributes(request.node, &wanted, mask, who.as_ref())?;
         }
-        let found = self.client.attributes(request.node)?;
+        let mut found = self.client.attributes(request.node)?;
+        // The client takes no time of a directory from the server as long as the server does not know this one.
+        let is_directory = u32::from(found.mode) & libc::S_IFMT == libc::S_IFDIR;
+        if is_directory && mask & (CEPH_ATIME | CEPH_MTIME) != 0 {
+            self.client.sync_node(request.node, false)?;
+            found = self.client.attributes(request.node)?;
+        }
         Ok(Outcome::Fields(Answer::fresh_attributes(&found)))
     }
 

@@ -55,6 +55,8 @@ pub struct ListedEngine {
     tested_version: Option<&'static str>,
     /// What is missing, and how to get it.
     missing: Vec<Missing>,
+    /// What it would choose on this machine where it has a choice.
+    choices: Vec<String>,
     /// What it promises with the requested copies and the store.
     promise: Promise,
 }
@@ -126,8 +128,12 @@ impl ListedEngine {
             is_offered: missing.is_empty(),
             programs,
             tested_version: driver.looks_for_ceph().then_some(TESTED_VERSION),
+            choices: match missing.is_empty() {
+                true => driver.choices(std::slice::from_ref(facts)),
+                false => Vec::new(),
+            },
             missing,
-            promise: driver.promise(redundancy, facts.store.in_memory),
+            promise: driver.promise(redundancy, facts.store.in_memory, std::slice::from_ref(facts)),
         }
     }
 
@@ -147,6 +153,7 @@ impl ListedEngine {
         for Missing { what, remedy } in &self.missing {
             add(format!("lacks {what}; remedy: {remedy}"));
         }
+        self.choices.iter().for_each(|choice| add(choice.clone()));
         add(format!("promises: {}", promises(&self.promise)));
         for deviation in &self.promise.deviations {
             add(format!("deviation: {deviation}"));

@@ -75,6 +75,7 @@ pub struct Session {
     environment: BTreeMap<String, String>,
     used: StoreUsed,
     promise: Promise,
+    choices: Vec<String>,
     has_namespace: bool,
     nodes_use: NodesUse,
     findings: Arc<Mutex<Findings>>,
@@ -151,7 +152,9 @@ impl Session {
             });
         }
         let (findings, is_ending) = (Arc::default(), Arc::default());
-        let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory);
+        let promise =
+            spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
+        let choices = spec.engine.choices(&settled.facts);
         let monitor = Monitor {
             engine: spec.engine.name().to_owned(),
             nodes: Arc::clone(nodes),
@@ -170,6 +173,7 @@ impl Session {
             environment: plan.environment,
             used: settled.used,
             promise,
+            choices,
             has_namespace: !spec.namespaces.is_empty(),
             nodes_use,
             findings,
@@ -201,6 +205,11 @@ impl Session {
     /// What the engine guarantees.
     pub fn promise(&self) -> &Promise {
         &self.promise
+    }
+
+    /// What was chosen where the engine has a choice.
+    pub fn choices(&self) -> &[String] {
+        &self.choices
     }
 
     /// The nodes, and whether they failed.
@@ -277,7 +286,7 @@ fn settle(
     nodes: &Arc<Nodes>,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Settled, Error> {
-    let promise = spec.engine.promise(spec.redundancy, true);
+    let promise = spec.engine.promise(spec.redundancy, true, &[]);
     if promise.coherence < spec.coherence {
         return Err(Error::Coherence {
             engine: spec.engine.name().to_owned(),
@@ -490,7 +499,7 @@ fn write_recovery(
     if spec.namespaces.is_empty() {
         return Ok(()); // there is no engine
     }
-    let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory);
+    let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
     let recovery = Recovery {
         plan: spec.engine.recover(&settled.request, &settled.facts),
         servers: plan.servers.clone(),

@@ -1,16 +1,23 @@
 //! The driver of Ceph for one job: monitors, a storage daemon and a mount on every node, metadata servers,
 //! no manager. All run as the user, with keys of the allocation, and listen on the job's network only.
 
+mod client;
 mod cluster;
 mod settings;
 
 use crate::engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::EnginePlan;
+pub use client::MountClient;
+use client::{Client, Fault};
 use cluster::Cluster;
 
 /// Ceph, started for the job.
-pub struct Ceph;
+#[derive(Debug, Default)]
+pub struct Ceph {
+    /// What shows the file system on the nodes; none: the best that all nodes have.
+    pub client: Option<MountClient>,
+}
 
 impl Engine for Ceph {
     fn name(&self) -> &'static str {
@@ -33,19 +40,25 @@ impl Engine for Ceph {
         8 // the 16 files of two nodes miss a storage daemon in one of 30,000 jobs
     }
 
-    fn promise(&self, redundancy: u32, in_memory: bool) -> Promise {
+    fn promise(&self, redundancy: u32, in_memory: bool, nodes: &[HostFacts]) -> Promise {
         let is_redundant = redundancy > 1;
+        let client = Client::choose(self.client, nodes).which;
+        let is_own = client == MountClient::ForebayMount;
         Promise {
             coherence: Coherence::Strict,
-            atomic_append: false,
-            locks: false,
-            shared_mmap: false,
+            atomic_append: is_own,
+            locks: is_own,
+            shared_mmap: is_own,
             striping: true,
             survives_server: is_redundant,
             survives_node: is_redundant,
             survives_restart: !in_memory,
-            deviations: DEVIATIONS.map(str::to_owned).to_vec(),
+            deviations: client.deviations().iter().map(|&text| text.to_owned()).collect(),
         }
+    }
+
+    fn choices(&self, nodes: &[HostFacts]) -> Vec<String> {
+        vec![Client::choose(self.client, nodes).to_string()]
     }
 
     fn missing(&self, node: &HostFacts) -> Vec<Missing> {
@@ -104,14 +117,29 @@ impl Engine for Ceph {
             ));
         }
         check_addresses(nodes)?;
-        Ok(Cluster::new(request, nodes).plan())
+        let client = self.client(nodes)?;
+        Ok(Cluster::new(request, nodes, client).plan())
     }
 
     fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
         if nodes.iter().any(|node| node.store.in_memory) {
             return Err("the data were in memory, and ended with the storage daemons".to_owned());
         }
-        Ok(Cluster::new(request, nodes).restart())
+        let client = self.client(nodes)?;
+        Ok(Cluster::new(request, nodes, client).restart())
+    }
+}
+
+impl Ceph {
+    /// The client of the mounts.
+    fn client(&self, nodes: &[HostFacts]) -> Result<MountClient, String> {
+        let chosen = Client::choose(self.client, nodes);
+        match (self.client, chosen.fault) {
+            (Some(MountClient::ForebayMount), Some(Fault { node, reason })) => {
+                Err(format!("the client forebay-mount cannot run on {node}: {reason}"))
+            }
+            _ => Ok(chosen.which),
+        }
     }
 }
 
@@ -170,16 +198,6 @@ fn check_layout(layout: Layout, nodes: usize) -> Result<(), String> {
         _ => Ok(()),
     }
 }
-
-/// Each is measured; docs/explanation has the checks.
-const DEVIATIONS: [&str; 6] = [
-    "Appends of several nodes to one file lose bytes, also when they take turns while the file stays open.",
-    "close returns before the flock of the file is released; fcntl locks are kept.",
-    "Files cannot be mapped with MAP_SHARED: mmap fails with ENODEV.",
-    "A rename can fail with ESTALE after another node changed the directory.",
-    "renameat2 with RENAME_NOREPLACE fails with EINVAL.",
-    "The times of a directory can lag behind changes of its names.",
-];
 
 #[cfg(test)]
 mod tests;

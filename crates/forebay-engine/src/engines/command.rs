@@ -106,7 +106,7 @@ impl Engine for Command {
         self.profile.mount.is_none() && self.profile.mounted
     }
 
-    fn promise(&self, _redundancy: u32, _in_memory: bool) -> Promise {
+    fn promise(&self, _redundancy: u32, _in_memory: bool, _nodes: &[HostFacts]) -> Promise {
         self.profile.promise.clone()
     }
 

@@ -26,7 +26,7 @@ impl Engine for Directory {
         Vec::new()
     }
 
-    fn promise(&self, _redundancy: u32, in_memory: bool) -> Promise {
+    fn promise(&self, _redundancy: u32, in_memory: bool, _nodes: &[HostFacts]) -> Promise {
         Promise {
             coherence: Coherence::Strict,
             atomic_append: true,

@@ -14,6 +14,12 @@ fn options_of_ceph_are_read() {
     assert_eq!((profile.redundancy, profile.stripe_bytes), (Some(2), Some(65536)));
     assert_eq!(profile.store.as_deref(), Some(Path::new("/nvme")));
     assert_eq!(profile.driver().name(), "ceph");
+    assert_eq!(profile.engine, ProfileEngine::Ceph(None));
+    for client in MountClient::ALL {
+        let text = format!("engine = 'ceph'\nclient = '{}'", client.name());
+        let profile = Profile::parse("p", Path::new("/p.toml"), &text).expect("a profile");
+        assert_eq!(profile.engine, ProfileEngine::Ceph(Some(client)));
+    }
 }
 
 #[test]
@@ -37,6 +43,8 @@ fn errors_name_file_line_and_key() {
         ("engine = 'cephh'".to_owned(), "/p.toml:1:", "did you mean ceph?"),
         ("engine = 'ceph'\nredundncy = 2".to_owned(), "/p.toml:2:", "did you mean redundancy?"),
         ("engine = 'ceph'\nmount = '/x'".to_owned(), "/p.toml:2:", "not of ceph"),
+        ("engine = 'ceph'\nclient = 'ceph-fus'".to_owned(), "/p.toml:2:", "did you mean ceph-fuse?"),
+        (format!("client = 'ceph-fuse'\n{RIGHT}"), "/p.toml:1:", "not of command"),
         ("engine = 'ceph'\nstore = 'x'".to_owned(), "/p.toml:2:", "relative"),
         ("engine = 'command'".to_owned(), "/p.toml:1:", "coherence is missing"),
         (RIGHT.replace("/x/{{ job }}", "/x/{{ jbo }}"), "/p.toml:2:", "did you mean job?"),

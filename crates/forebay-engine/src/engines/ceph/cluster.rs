@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_ceph::{Action, Actions, Connection, Key, Programs, Step as CephStep};
 use serde_json::{Map, Value, json};
 
-use super::settings;
+use super::{MountClient, settings};
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, ServerGroup, Stop};
@@ -36,13 +36,18 @@ const READY_S_MAX: u32 = 60;
 pub(super) struct Cluster<'a> {
     request: &'a EngineRequest,
     nodes: &'a [HostFacts],
+    client: MountClient,
     /// Steps of the plan so far.
     steps: Vec<EngineStep>,
 }
 
 impl<'a> Cluster<'a> {
-    pub(super) fn new(request: &'a EngineRequest, nodes: &'a [HostFacts]) -> Self {
-        Self { request, nodes, steps: Vec::new() }
+    pub(super) fn new(
+        request: &'a EngineRequest,
+        nodes: &'a [HostFacts],
+        client: MountClient,
+    ) -> Self {
+        Self { request, nodes, client, steps: Vec::new() }
     }
 
     /// Makes and starts a new cluster.
@@ -492,16 +497,12 @@ impl<'a> Cluster<'a> {
 
     fn add_mounts(&mut self) {
         let after = [step_id(0, "namespace")];
-        let mount = text(&self.request.mount());
         for node in 0..self.nodes.len() {
             let mut step = self.step(node, "mount", &after);
             step.directories = vec![self.request.mount()];
-            step.argv = self.words(
-                node,
-                "ceph-fuse",
-                &["-f", "--id", "job", "--client_mountpoint", ALLOCATION, &mount],
-            );
-            if let Some(library) = &self.nodes[node].ceph_preload {
+            step.argv = self.words_of_mount(node);
+            let library = self.nodes[node].ceph_preload.as_ref();
+            if let (MountClient::CephFuse, Some(library)) = (self.client, library) {
                 step.environment.insert("LD_PRELOAD".to_owned(), text(library));
             }
             step.role = Role::Mount;
@@ -509,6 +510,33 @@ impl<'a> Cluster<'a> {
             step.stop = Stop::Unmount(self.request.mount());
             self.steps.push(step);
         }
+    }
+
+    /// The words that start the mount of a node.
+    fn words_of_mount(&self, node: usize) -> Vec<String> {
+        let mount = text(&self.request.mount());
+        if self.client == MountClient::CephFuse {
+            let options = ["-f", "--id", "job", "--client_mountpoint", ALLOCATION, &mount];
+            return self.words(node, "ceph-fuse", &options);
+        }
+        let mut words = vec![text(&self.nodes[node].forebay), "__mount".to_owned()];
+        let keyring = text(&self.home().join("keyring"));
+        let config = text(&self.configuration());
+        let options = [
+            ("--config", config.as_str()),
+            ("--keyring", &keyring),
+            ("--name", "client.job"),
+            ("--root", ALLOCATION),
+        ];
+        for (option, value) in options {
+            words.extend([option.to_owned(), value.to_owned()]);
+        }
+        let libraries = self.programs(node).and_then(|all| all.library_directory.as_ref());
+        if let Some(directory) = libraries {
+            words.extend(["--libraries".to_owned(), text(directory)]);
+        }
+        words.push(mount);
+        words
     }
 }
 

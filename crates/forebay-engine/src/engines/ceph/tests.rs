@@ -38,6 +38,7 @@ fn node(number: u8) -> HostFacts {
         ceph: Some(CephFacts::Found(Box::new(programs))),
         forebay: "/usr/bin/forebay".into(),
         ceph_preload: None,
+        lacks_for_mount: None,
         store: StoreFacts {
             name: "memory".to_owned(),
             directory: "/dev/shm".into(),
@@ -66,7 +67,7 @@ fn request(redundancy: u32) -> EngineRequest {
 
 fn steps(redundancy: u32, nodes: u8) -> Vec<EngineStep> {
     let nodes: Vec<_> = (1..=nodes).map(node).collect();
-    let plan = Ceph.plan(&request(redundancy), &nodes).expect("plan");
+    let plan = Ceph::default().plan(&request(redundancy), &nodes).expect("plan");
     plan.check(nodes.len()).expect("plan without contradictions");
     plan.steps
 }
@@ -88,7 +89,7 @@ fn servers_follow_from_nodes_and_redundancy() {
         assert_eq!(count(&steps, "ceph-mon"), monitors);
         assert_eq!(count(&steps, "ceph-mds"), metadata);
         assert_eq!(count(&steps, "ceph-osd"), usize::from(nodes));
-        assert_eq!(count(&steps, "ceph-fuse"), usize::from(nodes));
+        assert_eq!(count(&steps, "__mount"), usize::from(nodes));
     }
 }
 
@@ -166,11 +167,11 @@ fn requests_that_cannot_be_kept_are_named() {
         (EngineRequest { layout: odd, ..request(1) }, &all[..], "a multiple of 65536"),
         (EngineRequest { layout: large, ..request(1) }, &all[..], "at most 134217728"),
     ] {
-        let error = Ceph.plan(&request, nodes).expect_err(part);
+        let error = Ceph::default().plan(&request, nodes).expect_err(part);
         assert!(error.contains(part), "{error}");
     }
     let local = HostFacts { address: [127, 0, 0, 1].into(), ..node(2) };
-    let error = Ceph.plan(&request(1), &[node(1), local]).expect_err("loopback");
+    let error = Ceph::default().plan(&request(1), &[node(1), local]).expect_err("loopback");
     assert!(error.contains("n2"), "{error}");
     let of_ipv6 = HostFacts { address: [0xfd00_u16, 0, 0, 0, 0, 0, 0, 2].into(), ..node(2) };
     let error = Ceph.plan(&request(1), &[node(1), of_ipv6]).expect_err("IPv6");
@@ -183,16 +184,16 @@ fn different_versions_are_refused() {
     if let Some(CephFacts::Found(programs)) = &mut newer.ceph {
         programs.version = "18.2.4".to_owned();
     }
-    let error = Ceph.plan(&request(1), &[node(1), newer]).expect_err("versions");
+    let error = Ceph::default().plan(&request(1), &[node(1), newer]).expect_err("versions");
     assert!(error.contains("n1 has Ceph 16.2.15, and node n2 has 18.2.4"), "{error}");
 }
 
 #[test]
 fn data_in_memory_cannot_be_recovered() {
-    Ceph.recover(&request(1), &[node(1)]).expect_err("in memory");
+    Ceph::default().recover(&request(1), &[node(1)]).expect_err("in memory");
     let mut on_disk = node(1);
     on_disk.store.in_memory = false;
-    let plan = Ceph.recover(&request(1), &[on_disk]).expect("plan");
+    let plan = Ceph::default().recover(&request(1), &[on_disk]).expect("plan");
     plan.check(1).expect("plan without contradictions");
     assert!(!plan.steps.iter().any(|step| step.argv.iter().any(|word| word == "--mkfs")));
 }
@@ -201,18 +202,62 @@ fn data_in_memory_cannot_be_recovered() {
 fn what_a_node_lacks_is_named_with_its_package() {
     let mut bare = HostFacts { has_fuse: false, can_mount_fuse: false, ..node(2) };
     bare.ceph = Some(CephFacts::Missing(vec![("ceph-osd".to_owned(), "ceph-osd".to_owned())]));
-    let missing = Ceph.missing(&bare);
+    let missing = Ceph::default().missing(&bare);
     let names: Vec<_> = missing.iter().map(|one| one.what.as_str()).collect();
     assert_eq!(names, ["ceph-osd", "/dev/fuse that you can open", "fusermount3"]);
     assert!(missing.iter().all(|one| one.remedy.contains("n2")), "{missing:?}");
-    assert_eq!(Ceph.missing(&node(1)), []);
+    assert_eq!(Ceph::default().missing(&node(1)), []);
+}
+
+/// All nodes have the same client: the two lock files in different ways.
+#[test]
+fn older_library_of_one_node_gives_all_nodes_ceph_fuse() {
+    let reason = "libcephfs.so.2 has no function ceph_ll_setlk";
+    let old = HostFacts { lacks_for_mount: Some(reason.to_owned()), ..node(2) };
+    let nodes = [node(1), old];
+    let best = Ceph::default();
+    let plan = best.plan(&request(1), &nodes).expect("plan");
+    assert_eq!(count(&plan.steps, "ceph-fuse"), 2);
+    assert_eq!(count(&plan.steps, "__mount"), 0);
+    let choice = best.choices(&nodes).join(" ");
+    assert!(choice.contains("ceph-fuse") && choice.contains("n2") && choice.contains(reason));
+    let promise = best.promise(1, true, &nodes);
+    assert!(!promise.atomic_append && !promise.shared_mmap && promise.deviations.len() == 6);
+    let own = Ceph { client: Some(MountClient::ForebayMount) };
+    let error = own.plan(&request(1), &nodes).expect_err("cannot run");
+    assert!(error.contains("n2") && error.contains(reason), "{error}");
+}
+
+#[test]
+fn client_follows_the_profile() {
+    let fuse = Ceph { client: Some(MountClient::CephFuse) };
+    let nodes = [node(1), node(2)];
+    let steps = fuse.plan(&request(1), &nodes).expect("plan").steps;
+    assert_eq!(count(&steps, "ceph-fuse"), 2);
+    assert!(!fuse.promise(1, true, &nodes).atomic_append);
+    let promise = Ceph::default().promise(1, true, &nodes);
+    assert!(promise.atomic_append && promise.shared_mmap && promise.locks);
+    assert_eq!(Ceph::default().choices(&nodes), ["the mounts use forebay-mount"]);
+}
+
+#[test]
+fn client_finds_the_libraries_of_a_bundle() {
+    let mut bundled = node(1);
+    if let Some(CephFacts::Found(programs)) = &mut bundled.ceph {
+        programs.library_directory = Some("/bundle/lib".into());
+    }
+    let steps = Ceph::default().plan(&request(1), &[bundled]).expect("plan").steps;
+    let mount = steps.iter().find(|step| step.role == Role::Mount).expect("mount");
+    assert!(mount.argv.windows(2).any(|pair| pair == ["--libraries", "/bundle/lib"]));
+    assert!(!mount.environment.contains_key("LD_PRELOAD"));
 }
 
 #[test]
 fn mount_without_the_preload_library_has_no_cache() {
     let library = std::path::PathBuf::from("/usr/lib/forebay/libforebay_ceph_preload.so");
     let with = HostFacts { ceph_preload: Some(library.clone()), ..node(1) };
-    let plan = Ceph.plan(&request(1), &[with, node(2)]).expect("plan");
+    let fuse = Ceph { client: Some(MountClient::CephFuse) };
+    let plan = fuse.plan(&request(1), &[with, node(2)]).expect("plan");
     for step in &plan.steps {
         let is_first = step.node == 0;
         for file in step.files.iter().filter(|file| file.path.ends_with("ceph.conf")) {

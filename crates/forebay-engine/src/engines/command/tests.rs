@@ -40,7 +40,7 @@ fn driver(text: &str) -> Command {
     let profile = Profile::parse("flash", Path::new("/p.toml"), text).expect("a profile");
     match profile.engine {
         ProfileEngine::Command(profile) => Command::new("flash", profile),
-        ProfileEngine::Ceph => panic!("another engine"),
+        ProfileEngine::Ceph(_) => panic!("another engine"),
     }
 }
 
@@ -60,6 +60,7 @@ fn node(name: &str) -> HostFacts {
         programs: BTreeMap::new(),
         forebay: "/forebay".into(),
         ceph_preload: None,
+        lacks_for_mount: None,
         store: StoreFacts {
             name: "/s".to_owned(),
             directory: "/s".into(),
@@ -132,7 +133,7 @@ fn capacity_command_runs_on_its_nodes_only() {
 #[test]
 fn driver_refuses_what_the_profile_does_not_keep() {
     let driver = driver(TEXT);
-    assert_eq!(driver.promise(1, false).coherence, Coherence::Strict);
+    assert_eq!(driver.promise(1, false, &[]).coherence, Coherence::Strict);
     let twice = EngineRequest { redundancy: 2, ..request() };
     let refused = driver.plan(&twice, &[node("n1"), node("n2")]).expect_err("refused");
     assert!(refused.contains("redundancy of 2"), "{refused}");
