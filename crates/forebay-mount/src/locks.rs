@@ -28,6 +28,9 @@ const IS_FLOCK: u32 = 1 << 0;
 /// Between two tries for a lock: at first, and at most.
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
 const INTERVAL_MAX: Duration = Duration::from_millis(16);
+/// The kernel tells the end of an open file after close and exit have returned. So a flock that a process does not want
+/// to wait for is tried this often within some 20 ms.
+const FLOCK_TRIES: u32 = 4;
 /// Interrupts that came before the request that they are about was seen.
 const EARLY_MAX: usize = 64;
 
@@ -257,6 +260,15 @@ impl Server {
             wanted.give_back_flock()?;
             self.locks.look_again(request.node);
             tried = wanted.try_now();
+        }
+        if wanted.is_flock && request.opcode != SETLKW {
+            for round in 0..FLOCK_TRIES {
+                if tried != Err(Failure(libc::EAGAIN)) {
+                    break;
+                }
+                clock::sleep(INTERVAL_MIN * 2_u32.pow(round));
+                tried = wanted.try_now();
+            }
         }
         match tried {
             Ok(()) => {
