@@ -99,7 +99,7 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
 def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node, copies):
     job = load("--redundancy", copies)
     run = begin(job)
-    kill(bed, node, "ceph-fuse")
+    kill(bed, node, "forebay __mount")
     time.sleep(SESSION_S + 8)
     done, found = end(job, run)
     other = "n2" if node == "n1" else "n1"
@@ -162,7 +162,7 @@ def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     assert job.left() == []
 
 
-@pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mds", "ceph-fuse"))
+@pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mds", "forebay __mount"))
 def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
     job = load()
     run = begin(job, **LIMITS)
@@ -179,7 +179,7 @@ def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
 if EVERY_POINT:
 
     @pytest.mark.parametrize("node", ["n1", "n2"])
-    @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon", "ceph-fuse", "forebay __node"])
+    @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon", "forebay __mount", "forebay __node"])
     @pytest.mark.parametrize("copies", [1, 2])
     def test_daemon_that_stops_for_30_s_is_only_slow(bed, load, node, daemon, copies):
         on_first_alone = {"ceph-mon"} if copies == 2 else {"ceph-mds", "ceph-mon"}
@@ -246,7 +246,7 @@ def test_full_store_is_reported_with_its_node(bed, load, node, copies):
     assert job.left() == []
 
 
-@pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mon", "ceph-mds", "ceph-fuse", "forebay __node"))
+@pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mon", "ceph-mds", "forebay __mount", "forebay __node"))
 def test_neighbour_is_untouched(bed, load, daemon):
     """A process of one job dies; the other job of the same nodes does not notice it."""
     first, second = load(user="ada"), load(user="bob", name="neighbour")

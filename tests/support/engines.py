@@ -77,7 +77,21 @@ def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB") -> It
 
 @contextlib.contextmanager
 def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+    """The mounts are those of `forebay __mount`."""
     with of_job(bed, user, "--engine", "ceph", capacity=capacity) as directory:
+        yield directory
+
+
+def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
+    """A profile of Ceph whose mounts use this client."""
+    profile = bed.shared / f"{client}.toml"
+    profile.write_text(f'engine = "ceph"\nclient = "{client}"\n')
+    return profile
+
+
+@contextlib.contextmanager
+def ceph_fuse(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+    with of_job(bed, user, "--engine-profile", profile_of_client(bed, "ceph-fuse")) as directory:
         yield directory
 
 
@@ -108,9 +122,12 @@ def command(bed: Bed, user: str) -> Iterator[pathlib.Path]:
 
 #: Measured; without them the engine would be refused or the tests be adapted.
 CEPH = {
+    "rename": Deviation("a name that another node has just changed can be stale (ESTALE)", always=False),
+}
+CEPH_FUSE = {
+    **CEPH,
     "append": Deviation("the client appends at the size that the kernel last saw", always=False),
     "shared_mmap": Deviation("without a page cache mmap with MAP_SHARED fails"),
-    "rename": Deviation("a name that another node has just changed can be stale (ESTALE)", always=False),
 }
 
 ENGINES = {
@@ -118,6 +135,7 @@ ENGINES = {
     for engine in [
         Engine("plain", plain),
         Engine("ceph", ceph, CEPH, soak_counts=(4,)),
+        Engine("ceph-fuse", ceph_fuse, CEPH_FUSE, counts=(), soak_counts=(2,)),
         Engine("command", command, counts=(), soak_counts=(2, 4)),
     ]
 }

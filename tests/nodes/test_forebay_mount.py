@@ -1,0 +1,207 @@
+"""What Forebay's own client of CephFS adds: appends of all nodes, shared mappings, locks that can be interrupted,
+errors that reach the program, and the client of Ceph where it cannot run."""
+
+import collections
+import json
+import pathlib
+import signal
+import time
+
+import pytest
+
+from support.engines import ENGINES, Namespace, namespace_of, of_job
+from support.mpi import PROJECT
+from support.node_jobs import STRIPED, node_job
+from support.nodes import PYTHON, ended, nodes
+from support.strace import EVERY_POINT
+
+PROGRAMS = PROJECT / "tests" / "programs" / "nodes"
+RECORDS = 10_000 if EVERY_POINT else 150
+NAMES = 100_000 if EVERY_POINT else 3_000
+
+
+@pytest.fixture(scope="module")
+def four(build):
+    with nodes(4, build) as bed, namespace_of(bed, ENGINES["ceph"]) as namespace:
+        yield namespace
+
+
+def python(namespace: Namespace, node: str, code: str, *arguments: object) -> str:
+    return namespace.run(node, [PYTHON, "-c", code, *arguments], seconds=600).stdout
+
+
+@pytest.mark.timeout(3600 if EVERY_POINT else 300)
+def test_appends_of_four_nodes_lose_no_byte(four):
+    file = four.directory / "log"
+    four.run("n1", ["touch", file])
+    words = [PYTHON, PROGRAMS / "appends.py", file]
+    writers = [four.popen(node, [*words, node, RECORDS]) for node in four.nodes]
+    for writer in writers:
+        ended(writer, seconds=3000)
+    seen = collections.defaultdict(list)
+    for line in four.run("n4", ["cat", file]).stdout.splitlines():
+        assert len(line) == 99
+        name, number = line.rstrip(".").split()
+        seen[name].append(int(number))
+    assert seen == {node: list(range(RECORDS)) for node in four.nodes}
+
+
+MAPPED = """
+import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+view, again = mmap.mmap(file, 8192), mmap.mmap(file, 8192)
+view[:6] = b"mapped"
+assert again[:6] == b"mapped" and os.pread(file, 6, 0) == b"mapped"
+os.pwrite(file, b"W", 0)
+assert view[:6] == b"Wapped"
+view.flush() if sys.argv[2] == "msync" else view.close()
+print(os.pread(os.open(sys.argv[1], os.O_RDONLY), 6, 0).decode())
+"""
+
+
+@pytest.mark.parametrize("way", ["msync", "munmap"])
+def test_shared_mapping_is_one_with_the_file_and_reaches_other_nodes(four, way):
+    file = four.directory / f"map-{way}"
+    four.run("n1", ["truncate", "-s", "8192", file])
+    assert python(four, "n1", MAPPED, file, way) == "Wapped\n"
+    assert four.run("n2", ["head", "-c", "6", file]).stdout == "Wapped"
+    # A mapping that is made later shows what another node wrote.
+    four.run("n2", ["sh", "-c", f"printf later | dd of={file} conv=notrunc status=none"])
+    code = "import mmap, os, sys; print(mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 8192)[:5])"
+    assert python(four, "n1", code, file) == "b'later'\n"
+
+
+HOLD = """
+import fcntl, sys
+held = open(sys.argv[1], "r+")
+(fcntl.flock if sys.argv[2] == "flock" else fcntl.lockf)(held, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+WAIT = """
+import fcntl, signal, sys, time
+class Alarm(Exception): pass
+def ring(*_): raise Alarm
+signal.signal(signal.SIGALRM, ring)
+lock = fcntl.flock if sys.argv[2] == "flock" else fcntl.lockf
+wanted = open(sys.argv[1], "r+")
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    lock(wanted, fcntl.LOCK_EX)
+    print("got it at once")
+except Alarm:
+    print("interrupted", flush=True)
+lock(wanted, fcntl.LOCK_EX)
+print("got it", flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["flock", "fcntl"])
+def test_wait_for_a_lock_of_another_node_can_be_interrupted_and_killed(four, kind):
+    file = four.directory / f"lock-{kind}"
+    four.run("n1", ["touch", file])
+    holder = four.popen("n1", [PYTHON, "-c", HOLD, file, kind])
+    assert holder.stdout.readline() == "held\n"
+    killed, waiter = (four.popen("n2", [PYTHON, "-c", WAIT, file, kind]) for _ in range(2))
+    for process in (killed, waiter):
+        assert process.stdout.readline() == "interrupted\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate(timeout=10)
+    holder.stdin.close()
+    assert waiter.stdout.readline() == "got it\n"
+    waiter.communicate(timeout=60)
+    assert (holder.wait(timeout=60), waiter.returncode) == (0, 0)
+
+
+def test_flock_and_fcntl_do_not_exclude_each_other(four):
+    """As on Linux. A whole-file lock of the process does not stop its own append, either."""
+    code = """
+import fcntl, os, sys
+one, other = (os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_APPEND) for _ in range(2))
+fcntl.flock(one, fcntl.LOCK_EX)
+fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+os.write(one, b"appended")
+print(os.fstat(other).st_size)
+"""
+    assert python(four, "n3", code, four.directory / "both") == "8\n"
+
+
+LIST = """
+import os, sys
+names = os.listdir(sys.argv[1])
+assert len(set(names)) == len(names)
+print(len(names))
+"""
+
+
+@pytest.mark.timeout(3600 if EVERY_POINT else 300)
+def test_large_directory_is_listed_whole_on_another_node(four):
+    directory = four.make_directory("large")
+    code = "import os, sys\nfor i in range(int(sys.argv[2])): os.mknod(f'{sys.argv[1]}/name-{i}')"
+    python(four, "n1", code, directory, NAMES)
+    assert python(four, "n2", LIST, directory) == f"{NAMES}\n"
+
+
+WRITE = """
+import errno, json, os, sys, time
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+print("writing", flush=True)
+found = {}
+def tried(what, call):
+    try: call()
+    except OSError as error: found[what] = errno.errorcode[error.errno]
+while not found:
+    tried("write", lambda: os.write(file, b"x" * (1 << 16)))
+    os.lseek(file, 0, os.SEEK_SET)
+tried("fsync", lambda: os.fsync(file))
+tried("close", lambda: os.close(file))
+print(json.dumps(found), flush=True)
+"""
+LOST = {"ENOTCONN", "ECONNABORTED"}
+
+
+def test_death_of_the_mount_is_an_error_of_write_fsync_and_close(build):
+    with nodes(2, build, clean_s=20) as bed, of_job(bed, "ada", "--engine", "ceph") as directory:
+        writer = bed.popen("n2", [PYTHON, "-c", WRITE, directory / "file"], "ada")
+        assert writer.stdout.readline() == "writing\n"
+        time.sleep(0.5)
+        assert bed.kill("n2", "__mount")
+        said, _ = writer.communicate(timeout=60)
+        found = json.loads(said)
+        assert set(found) >= {"write", "fsync"} and set(found.values()) <= LOST, found
+
+
+PROGRAMS_OF_CEPH = ("ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool")
+LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
+
+
+def with_older_library(root: pathlib.Path) -> pathlib.Path:
+    """The Ceph of this machine in a directory, with a libcephfs that lacks a function."""
+    root.mkdir()
+    for folder in ("bin", "lib"):
+        (root / folder).mkdir()
+    for name in PROGRAMS_OF_CEPH:
+        (root / "bin" / name).symlink_to(f"/usr/bin/{name}")
+    for name in ("librados.so.2", "ceph", "rados-classes"):
+        (root / "lib" / name).symlink_to(LIBRARIES / name)
+    whole = (LIBRARIES / "libcephfs.so.2").read_bytes()
+    assert b"\0ceph_ll_setlk\0" in whole
+    (root / "lib" / "libcephfs.so.2").write_bytes(whole.replace(b"\0ceph_ll_setlk\0", b"\0ceph_ll_setlX\0"))
+    return root
+
+
+def test_library_without_a_function_gives_ceph_fuse_or_a_refusal(build):
+    with nodes(2, build) as bed:
+        root = with_older_library(bed.shared / "older")
+        job = node_job(bed, f"{STRIPED}\ncat /proc/self/mounts", "--engine-root", root, "--explain", name="fallback")
+        done = job.run()
+        assert "the mounts use ceph-fuse, because forebay-mount cannot run on n1: " in done.stderr, done.stderr
+        assert "it has no function ceph_ll_setlk" in done.stderr
+        assert "fuse.ceph-fuse" in done.stdout and "fuse.forebay-mount" not in done.stdout
+        assert "Appends of several nodes to one file lose bytes" in done.stderr
+        profile = bed.shared / "own.toml"
+        profile.write_text('engine = "ceph"\nclient = "forebay-mount"\n')
+        words = ["--engine-profile", profile, "--engine-root", root]
+        refused = node_job(bed, STRIPED, *words, name="refused").run(check=False)
+        assert refused.returncode == 125
+        assert "the client forebay-mount cannot run on n1: " in refused.stderr, refused.stderr
