@@ -19,7 +19,13 @@ for number in range(int(count)):
     base.execute("insert into rows values (?, ?, ?)", (who, number, total))
     base.execute("commit")
 """
-CREATE = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('create table rows (who, number, total)')"
+#: SQLite does not wait where two connections change the journal at the same time, so the first one does it alone.
+CREATE = """
+import sqlite3, sys
+base = sqlite3.connect(sys.argv[1])
+base.execute(f"pragma journal_mode = {sys.argv[2]}")
+base.execute("create table rows (who, number, total)")
+"""
 DUMP = """
 import json, sqlite3, sys
 base = sqlite3.connect(sys.argv[1])
@@ -30,7 +36,7 @@ print(json.dumps([base.execute("pragma integrity_check").fetchone()[0],
 
 def insert_from(namespace, path, journal, places):
     """Writers at the same time; each row says how many rows were there before it."""
-    namespace.run(namespace.nodes[0], [PYTHON, "-c", CREATE, path])
+    namespace.run(namespace.nodes[0], [PYTHON, "-c", CREATE, path, journal])
     names = [f"{place}-{node}" for place, node in enumerate(places)]
     runs = [
         namespace.popen(node, [PYTHON, "-c", INSERT, path, journal, name, INSERTS]) for name, node in zip(names, places)
