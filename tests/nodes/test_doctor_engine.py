@@ -115,7 +115,8 @@ def test_engines_are_listed_with_what_is_missing(bed):
     found = {engine["name"]: engine for engine in listed}
     assert list(found)[:2] == ["ceph", "directory"] and {"beeond", "cephfs-directory", "lod"} <= set(found)
     ceph = found["ceph"]
-    assert ceph["is_offered"] and ceph["profile"] is None and ceph["programs"][0]["version"][:2].isdigit()
+    assert ceph["is_offered"] and ceph["choices"] == ["the mounts use forebay-mount"]
+    assert ceph["profile"] is None and ceph["programs"][0]["version"][:2].isdigit()
     assert (ceph["promise"]["coherence"], ceph["promise"]["survives_node"]) == ("strict", False)
     two = json.loads(bed.run("n1", ["forebay", "engine", "list", "--redundancy", "2", "--json"], user="ada").stdout)
     assert two[0]["promise"]["survives_node"]
@@ -126,4 +127,5 @@ def test_engines_are_listed_with_what_is_missing(bed):
     ]
     text = bed.run("n1", ["forebay", "engine", "list", "--engine-root", "/nowhere"], user="ada").stdout
     assert text.startswith("missing  ceph: ") and "remedy: " in text and "--engine-root" in text
-    assert "promises: coherence strict, striping; not: appends of several nodes" in text
+    kept = "appends of several nodes, locks across nodes, MAP_SHARED, striping; not: survives a lost server"
+    assert f"promises: coherence strict, {kept}" in text

@@ -113,7 +113,7 @@ def test_source_of_one_node_is_not_taken_from_another(bed):
 def test_staging_completes_when_the_agent_of_the_other_node_dies(bed, part):
     make_tree(bed.shared / "in")
     process = start(bed, bed.shared / "in", bed.shared / "out")
-    mounted = lambda: "fuse.forebay-mount" in bed.run("n1", ["cat", "/proc/self/mounts"]).stdout  # noqa: E731
+    mounted = lambda: "/mount fuse.forebay-mount" in bed.run("n1", ["cat", "/proc/self/mounts"]).stdout  # noqa: E731
     wait_until(mounted, what="the mount")
     assert bed.kill("n2" if part == "__node" else "n1", part)
     result = ended(process)
