@@ -5,7 +5,8 @@ are a tmpfs that all nodes see, and one TCP stream between two nodes, in the sam
 
 ENGINES_NODES=2,4, ENGINES_MIB=128 (of each node, written and read), ENGINES_RECORDS=1000 (of 47,008 bytes, of each node),
 ENGINES_NAMES=500 (of each node), ENGINES_FILES=2000 (small files that are staged), ENGINES_STAGE_MIB=256 (of four large
-files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part.
+files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (of CephFS, one beside the other) or
+staging.
 """
 
 import contextlib
@@ -285,6 +286,34 @@ def cpu(bed: Bed, ceph: Phases) -> Line:
     return Counted(f"processor time, {len(bed.names)} nodes", "write", "read", "s/GiB", write, read, "all processes on the nodes")
 
 
+# The two clients of CephFS
+
+
+def clients(bed: Bed) -> list[Line]:
+    """The same phases in the namespaces of two jobs, of which one works at a time."""
+    capacity = f"{len(bed.names) * (NODE_MIB + RECORDS * RECORD_BYTES // (1 << 20) + 64)}MiB"
+    with (
+        support_engines.ceph(bed, USER, capacity) as own_mount,
+        support_engines.ceph_fuse(bed, USER, capacity) as other_mount,
+        workers(bed) as all_workers,
+    ):
+        own, other = Phases(bed, all_workers, own_mount), Phases(bed, all_workers, other_mount)
+        firsts, others, seconds = in_turn(ROUNDS, own.once, other.once)
+    lines = []
+    for name in firsts[0]:
+        rates = [[each[name] for each in way] for way in (firsts, others, seconds)]
+        unit = "names/s" if name in ("create", "stat", "unlink") else "MiB/s"
+        what = f"{name}, {len(bed.names)} nodes"
+        lines.append(Compared(what, "forebay-mount", "ceph-fuse", unit, *rates, more_is_better=True))
+    gib = len(bed.names) * NODE_MIB / 1024
+    for what in ("write", "read"):
+        a, b = (statistics.median(each.cpu_s[f"file per process, {what}"]) / gib for each in (own, other))
+        row = f"processor time of a file per process, {what}, {len(bed.names)} nodes"
+        verdict = "all processes on the nodes"
+        lines.append(Counted(row, "forebay-mount", "ceph-fuse", "s/GiB", a, b, verdict, "at most that of ceph-fuse", a <= b))
+    return lines
+
+
 # Staging
 
 
@@ -346,4 +375,4 @@ def make_large(top: pathlib.Path) -> None:
                 file.write(os.urandom(1 << 20))
 
 
-PARTS = {"start": start, "namespace": namespace, "staging": staging}
+PARTS = {"start": start, "namespace": namespace, "clients": clients, "staging": staging}

@@ -57,9 +57,11 @@ until [ -e {top}/end ]; do sleep 0.1; done
 
 
 @contextlib.contextmanager
-def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+def of_job(
+    bed: Bed, user: str, *options: object, capacity: str = "64MiB", name: str = "job"
+) -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
-    top = make_directory(bed.shared / "job", user)
+    top = make_directory(bed.shared / name, user)
     script, answer = top / "job.sh", top / "mounted"
     script.write_text(JOB.format(top=shlex.quote(str(top)), capacity=capacity))
     run = bed.popen(bed.names[0], ["forebay", "run", *options, "--nodes", ",".join(bed.names), script], user)
@@ -90,8 +92,9 @@ def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def ceph_fuse(bed: Bed, user: str) -> Iterator[pathlib.Path]:
-    with of_job(bed, user, "--engine-profile", profile_of_client(bed, "ceph-fuse")) as directory:
+def ceph_fuse(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+    profile = profile_of_client(bed, "ceph-fuse")
+    with of_job(bed, user, "--engine-profile", profile, capacity=capacity, name="job-of-ceph-fuse") as directory:
         yield directory
 
 
