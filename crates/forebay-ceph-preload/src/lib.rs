@@ -1,4 +1,4 @@
-//! Preload library for `ceph-fuse`: a thread that waits for a capability looks at it again after 20 ms.
+//! Preload library for the clients of CephFS: a thread that waits for a capability looks at it again after 20 ms.
 //!
 //! Ceph's client does not wake a thread that waits until a capability is given back (`Client::get_caps`). A
 //! node has dirty data of a file in its cache and goes on writing while another node begins to write the file:
@@ -8,6 +8,9 @@
 //! `Client::get_caps` checks what it waits for in a loop, so that its wait may return without a wake-up. Others do not:
 //! `Client::_fsync` would return before the metadata server has its data. So only waits that `get_caps` began
 //! return early, and the others are those of libc.
+//!
+//! libcephfs does not name `Client::get_caps`. The client that uses it says instead when a thread is in a call whose
+//! waits all check what they wait for: [`forebay_ceph_look_again`].
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
@@ -28,6 +31,13 @@ type Wait = unsafe extern "C" fn(*mut libc::pthread_cond_t, *mut libc::pthread_m
 
 thread_local! {
     static SERVES_REQUESTS: Cell<Option<bool>> = const { Cell::new(None) };
+    static LOOKS_AGAIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on, or no longer, all waits of this thread return after a while.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_ceph_look_again(looks_again: bool) {
+    LOOKS_AGAIN.set(looks_again);
 }
 
 /// Waits for a condition, as the function of libc does; for a capability, at most for a while.
@@ -41,7 +51,7 @@ pub unsafe extern "C" fn pthread_cond_wait(
 ) -> c_int {
     // After a wait that ended early the caller has to look: a wake-up in between is not repeated. So the choice is
     // made before it.
-    if !(serves_requests() && awaits_capability()) {
+    if !LOOKS_AGAIN.get() && !(serves_requests() && awaits_capability()) {
         // SAFETY: the caller's promises are those of this function.
         return unsafe { wait_of_libc()(condition, mutex) };
     }

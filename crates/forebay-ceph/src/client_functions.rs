@@ -85,6 +85,19 @@ impl InodeNumber {
     pub const NO_SNAPSHOT: u64 = u64::MAX - 1;
 }
 
+/// `forebay_ceph_look_again` of the preload library.
+pub type LookAgain = unsafe extern "C" fn(bool);
+
+/// The function of Forebay's preload library that lets the waits of a thread return after a while; none: it is not
+/// loaded.
+#[must_use]
+pub fn look_again() -> Option<LookAgain> {
+    // SAFETY: the name ends with a zero.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"forebay_ceph_look_again".as_ptr()) };
+    // SAFETY: the function has this type.
+    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, LookAgain>(found) })
+}
+
 macro_rules! functions {
     ($($member:ident = $name:literal: ($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions. Each member is the C function that its documentation names.

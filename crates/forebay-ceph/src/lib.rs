@@ -19,7 +19,8 @@ mod programs;
 pub use actions::{Action, Actions, Step};
 pub use bundle::{Bundle, BundleError, BundledFile, Manifest, Progress};
 pub use client_functions::{
-    Attributes, ClientFunctions, Inode, InodeNumber, Mount, OpenDirectory, OpenFile, Permissions,
+    Attributes, ClientFunctions, Inode, InodeNumber, LookAgain, Mount, OpenDirectory, OpenFile,
+    Permissions, look_again,
 };
 pub use connection::{Connection, c_text};
 pub use error::{CommandError, Error};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// The name in the program of the function whose wait the library ends: `Client::get_caps`.
 const GET_CAPS: &[u8] = b"_ZN6Client8get_capsE";
-/// The library that lets the mount program of Ceph go on when it was not woken.
+/// The library that lets a client of Ceph go on when it was not woken.
 const CEPH_PRELOAD: &str = "libforebay_ceph_preload.so";
 /// The time for a program to print its version.
 const VERSION_MAX: Duration = Duration::from_secs(10);
@@ -113,9 +113,12 @@ pub struct HostFacts {
     pub ceph: Option<CephFacts>,
     /// The program of Forebay.
     pub forebay: PathBuf,
-    /// Its library for the mount program of Ceph; none: not installed, or its path cannot be preloaded.
+    /// Its library for clients of Ceph; none: not installed, or its path cannot be preloaded.
     #[serde(default)]
     pub ceph_preload: Option<PathBuf>,
+    /// Whether the library can find out what a thread of `ceph-fuse` waits for.
+    #[serde(default)]
+    pub ceph_fuse_shows_waits: bool,
     /// Why Forebay's own client of CephFS cannot run; none: it can, or Ceph was not looked for.
     #[serde(default)]
     pub lacks_for_mount: Option<String>,
@@ -171,8 +174,8 @@ impl HostFacts {
             can_mount_fuse: users::is_root() || has_fusermount,
             memory_available_bytes: memory::memory().map_err(text)?.available_bytes,
             programs: programs.collect(),
-            ceph_preload: system::installed_library(CEPH_PRELOAD)
-                .filter(|path| can_preload(path) && ceph.as_ref().is_some_and(shows_waits)),
+            ceph_preload: system::installed_library(CEPH_PRELOAD).filter(|path| can_preload(path)),
+            ceph_fuse_shows_waits: ceph.as_ref().is_some_and(shows_waits),
             lacks_for_mount: ceph.as_ref().and_then(lacks_for_mount),
             ceph,
             forebay: system::this_program().map_err(text)?,
@@ -188,7 +191,7 @@ fn can_preload(library: &Path) -> bool {
     library.to_str().is_some_and(|text| !text.contains([' ', ':']))
 }
 
-/// Whether the library can find out what a thread of the mount program waits for.
+/// Whether the library can find out what a thread of `ceph-fuse` waits for.
 fn shows_waits(ceph: &CephFacts) -> bool {
     let CephFacts::Found(programs) = ceph else { return false };
     let shows = |word: &String| {

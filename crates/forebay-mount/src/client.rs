@@ -7,7 +7,8 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use forebay_ceph::{
-    Attributes, ClientFunctions, Connection, Inode, InodeNumber, Mount, Permissions, c_text,
+    Attributes, ClientFunctions, Connection, Inode, InodeNumber, LookAgain, Mount, Permissions,
+    c_text, look_again,
 };
 use forebay_host::users;
 
@@ -26,6 +27,30 @@ pub(crate) struct Client {
     root: Inode,
     /// Those of root, for what is not judged by its caller: a file was opened before.
     of_root: Permissions,
+    look_again: Option<LookAgain>,
+}
+
+/// A call whose waits all check what they wait for. A thread that waits for a capability may not be woken
+/// (`Client::get_caps` of version 16), so its waits return after a while.
+struct Checked(Option<LookAgain>);
+
+impl Checked {
+    fn begin(look_again: Option<LookAgain>) -> Self {
+        if let Some(look_again) = look_again {
+            // SAFETY: the function only notes it for this thread.
+            unsafe { look_again(true) };
+        }
+        Self(look_again)
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        if let Some(look_again) = self.0 {
+            // SAFETY: as above.
+            unsafe { look_again(false) };
+        }
+    }
 }
 
 // SAFETY: libcephfs locks what its functions use; any thread may call them at any time.
@@ -132,7 +157,7 @@ impl Client {
         }
         // SAFETY: no groups are named.
         let of_root = unsafe { (functions.new_permissions)(0, 0, 0, null_mut()) };
-        Ok(Self { functions, mount, root: inode, of_root })
+        Ok(Self { functions, mount, root: inode, of_root, look_again: look_again() })
     }
 
     /// Ends the mount. Waits for calls that other threads make.
@@ -547,6 +572,7 @@ impl File {
     pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len() as u64);
         let client = &self.client;
+        let _checked = Checked::begin(client.look_again);
         // SAFETY: the file is open, and the function writes at most `length` bytes.
         counted(unsafe { (client.functions.read)(client.mount, self.handle, offset, length, at) })
     }
@@ -555,6 +581,7 @@ impl File {
     pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
         let (at, length) = (data.as_ptr().cast(), data.len() as u64);
         let client = &self.client;
+        let _checked = Checked::begin(client.look_again);
         // SAFETY: the file is open, and the function reads `length` bytes.
         counted(unsafe { (client.functions.write)(client.mount, self.handle, offset, length, at) })
     }
@@ -578,6 +605,7 @@ impl File {
 
     pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Failure> {
         let client = &self.client;
+        let _checked = Checked::begin(client.look_again);
         // SAFETY: the file is open.
         done(unsafe {
             (client.functions.allocate)(client.mount, self.handle, mode, offset, length)

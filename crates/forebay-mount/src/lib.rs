@@ -62,8 +62,8 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
         ("client_mount_timeout", connect_s_max.as_str()),
         ("log_file", ""),
         ("admin_socket", ""),
-        // A node whose cache is written back for another node may wait for ever (Client::get_caps of version 16).
-        ("client_oc", "false"),
+        // Without the preload library a write may never return once another node writes the file.
+        ("client_oc", if forebay_ceph::look_again().is_some() { "true" } else { "false" }),
     ];
     let events = SignalGuard::listen()?.watch(None)?;
     let client = Client::mount(&options.connection, &settings, &options.root)?;

@@ -189,7 +189,7 @@ impl<'a> Cluster<'a> {
             home = home.display(),
             data = data.display(),
             plugins = self.programs(node).map(|all| lines(&all.config_lines)).unwrap_or_default(),
-            settings = settings::lines(copies > 1, self.nodes[node].ceph_preload.is_some()),
+            settings = settings::lines(copies > 1, self.preload(node).is_some()),
         )
     }
 
@@ -501,8 +501,7 @@ impl<'a> Cluster<'a> {
             let mut step = self.step(node, "mount", &after);
             step.directories = vec![self.request.mount()];
             step.argv = self.words_of_mount(node);
-            let library = self.nodes[node].ceph_preload.as_ref();
-            if let (MountClient::CephFuse, Some(library)) = (self.client, library) {
+            if let Some(library) = self.preload(node) {
                 step.environment.insert("LD_PRELOAD".to_owned(), text(library));
             }
             step.role = Role::Mount;
@@ -510,6 +509,13 @@ impl<'a> Cluster<'a> {
             step.stop = Stop::Unmount(self.request.mount());
             self.steps.push(step);
         }
+    }
+
+    /// The library that lets the mount of a node go on when it was not woken; without it the mount has no cache.
+    fn preload(&self, node: usize) -> Option<&PathBuf> {
+        let node = &self.nodes[node];
+        let is_of_use = self.client == MountClient::ForebayMount || node.ceph_fuse_shows_waits;
+        node.ceph_preload.as_ref().filter(|_| is_of_use)
     }
 
     /// The words that start the mount of a node.

@@ -96,8 +96,8 @@ pub(super) const REDUNDANT: &[Setting] = &[
     ("objecter timeout", "2", "a request to a lost node is sent again"),
 ];
 
-/// Settings of a mount without the preload library. A cache that is flushed for another node is where the mount
-/// program forgets to wake who waits (see `forebay-ceph-preload`); without the cache each write is a message.
+/// Settings of a mount without the preload library. A cache that is flushed for another node is where the
+/// client forgets to wake who waits (see `forebay-ceph-preload`); without the cache each write is a message.
 const WITHOUT_PRELOAD: &[Setting] =
     &[("client oc", "false", "a write may never return once another node writes the file")];
 

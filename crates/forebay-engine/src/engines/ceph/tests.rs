@@ -38,6 +38,7 @@ fn node(number: u8) -> HostFacts {
         ceph: Some(CephFacts::Found(Box::new(programs))),
         forebay: "/usr/bin/forebay".into(),
         ceph_preload: None,
+        ceph_fuse_shows_waits: false,
         lacks_for_mount: None,
         store: StoreFacts {
             name: "memory".to_owned(),
@@ -253,19 +254,28 @@ fn client_finds_the_libraries_of_a_bundle() {
 }
 
 #[test]
-fn mount_without_the_preload_library_has_no_cache() {
+fn mount_that_may_not_be_woken_has_no_cache() {
     let library = std::path::PathBuf::from("/usr/lib/forebay/libforebay_ceph_preload.so");
-    let with = HostFacts { ceph_preload: Some(library.clone()), ..node(1) };
-    let fuse = Ceph { client: Some(MountClient::CephFuse) };
-    let plan = fuse.plan(&request(1), &[with, node(2)]).expect("plan");
-    for step in &plan.steps {
-        let is_first = step.node == 0;
-        for file in step.files.iter().filter(|file| file.path.ends_with("ceph.conf")) {
-            assert_eq!(file.text.contains("client oc = false"), !is_first, "{}", file.text);
-        }
-        if step.role == Role::Mount {
-            let preload = step.environment.get("LD_PRELOAD").map(String::as_str);
-            assert_eq!(preload, is_first.then(|| library.to_str().expect("text")));
-        }
+    let with = |ceph_fuse_shows_waits| HostFacts {
+        ceph_preload: Some(library.clone()),
+        ceph_fuse_shows_waits,
+        ..node(1)
+    };
+    let own = Some(MountClient::ForebayMount);
+    let fuse = Some(MountClient::CephFuse);
+    for (client, node, has_cache) in [
+        (fuse, with(true), true),
+        (fuse, with(false), false),
+        (fuse, node(1), false),
+        (own, with(false), true),
+        (own, node(1), false),
+    ] {
+        let plan = Ceph { client }.plan(&request(1), &[node]).expect("plan");
+        let mut files = plan.steps.iter().flat_map(|step| &step.files);
+        let config = files.find(|file| file.path.ends_with("ceph.conf")).expect("configuration");
+        assert_eq!(config.text.contains("client oc = false"), !has_cache, "{client:?}");
+        let mount = plan.steps.iter().find(|step| step.role == Role::Mount).expect("mount");
+        let preload = mount.environment.get("LD_PRELOAD").map(String::as_str);
+        assert_eq!(preload, has_cache.then(|| library.to_str().expect("text")));
     }
 }

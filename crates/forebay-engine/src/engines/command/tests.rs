@@ -60,6 +60,7 @@ fn node(name: &str) -> HostFacts {
         programs: BTreeMap::new(),
         forebay: "/forebay".into(),
         ceph_preload: None,
+        ceph_fuse_shows_waits: false,
         lacks_for_mount: None,
         store: StoreFacts {
             name: "/s".to_owned(),
