@@ -221,13 +221,16 @@ mod tests {
 
     #[test]
     fn library_of_this_machine_has_all_functions() {
-        let functions = ClientFunctions::load(None).expect("libcephfs2, which tools/needs.sh installs");
+        let functions =
+            ClientFunctions::load(None).expect("libcephfs2, which tools/needs.sh installs");
         functions.check_version().expect("version");
     }
 
     #[test]
     fn older_releases_are_refused() {
-        for (version, is_fit) in [("16.2.15", true), ("20.1.0", true), ("15.2.17", false), ("", false)] {
+        for (version, is_fit) in
+            [("16.2.15", true), ("20.1.0", true), ("15.2.17", false), ("", false)]
+        {
             assert_eq!(check_version(version).is_ok(), is_fit, "{version}");
         }
     }
@@ -239,7 +242,8 @@ mod tests {
         let library = bundle.path().join(LIBRARY);
         std::fs::write(&library, format!("\0{all}\0")).expect("write");
         ClientFunctions::check(Some(bundle.path()), "16.2.15").expect("complete");
-        std::fs::write(&library, format!("\0{all}\0").replace("ceph_ll_setlk\0", "")).expect("write");
+        std::fs::write(&library, format!("\0{all}\0").replace("ceph_ll_setlk\0", ""))
+            .expect("write");
         let error = ClientFunctions::check(Some(bundle.path()), "16.2.15").expect_err("missing");
         assert!(error.to_string().contains("ceph_ll_setlk"), "{error}");
     }

@@ -101,9 +101,8 @@ fn mount_as_root(point: &Path, kind: &str) -> Result<FuseDevice> {
 
 fn mount_as_user(point: &Path, kind: &str) -> Result<FuseDevice> {
     let failed = |what: String| on(Err(io::Error::other(what)), "mount", point);
-    let program = ["fusermount3", "fusermount"]
-        .iter()
-        .find_map(|name| system::find_other_program(name));
+    let program =
+        ["fusermount3", "fusermount"].iter().find_map(|name| system::find_other_program(name));
     let Some(program) = program else { return failed("fusermount3 is missing".to_owned()) };
     let (ours, theirs) = on(UnixStream::pair(), "make a socket for", &program)?;
     on(fcntl_setfd(&theirs, FdFlags::empty()), "hand a socket to", &program)?;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use forebay_host::{clock, threads};
 use parking_lot::Mutex;
 
-use crate::client::File;
 use crate::error::Failure;
 use crate::locks::{APPEND_BYTE, byte_lock};
+use crate::opened::File;
 
 /// Files that appends of this node take turns for: many more than append at a time.
 const TURNS: usize = 64;
@@ -89,7 +89,11 @@ impl AppendLocks {
             write_all(file, end, data)
         });
         held.used = clock::now();
-        if self.is_served() { *turn = Some(held) } else { held.give_back() }
+        if self.is_served() {
+            *turn = Some(held)
+        } else {
+            held.give_back()
+        }
         written
     }
 

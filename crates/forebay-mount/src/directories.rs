@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use crate::client::Directory;
+use crate::opened::Directory;
 use crate::protocol::{Answer, Found, Request};
 use crate::server::{Outcome, Result, Server};
 

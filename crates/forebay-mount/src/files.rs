@@ -24,8 +24,7 @@ impl Server {
         let name = body.name()?;
         let who = self.who(request);
         let asked = (mode, of_libcephfs(flags));
-        let (file, found): (_, Attributes) =
-            self.client.create(request.node, name, asked, &who)?;
+        let (file, found): (_, Attributes) = self.client.create(request.node, name, asked, &who)?;
         let mut answer = Answer::entry(file.node, &found);
         answer.opened(self.files.add(file));
         Ok(Outcome::Fields(answer))
@@ -125,4 +124,3 @@ impl Server {
 fn of_libcephfs(flags: u32) -> i32 {
     flags.cast_signed() & !libc::O_APPEND
 }
-

@@ -12,6 +12,7 @@ mod error;
 mod files;
 mod handles;
 mod locks;
+mod opened;
 mod protocol;
 mod server;
 mod session;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use forebay_host::{clock, threads};
 use parking_lot::{Condvar, Mutex};
 
-use crate::client::File;
 use crate::error::Failure;
+use crate::opened::File;
 use crate::protocol::{Answer, Request, SETLKW};
 use crate::server::{Outcome, Result, Server};
 use crate::session::Reply;

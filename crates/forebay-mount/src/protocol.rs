@@ -108,11 +108,8 @@ impl<'a> Request<'a> {
         let length = header.u32().ok()? as usize;
         let opcode = header.u32().ok()?;
         let (unique, node) = (header.u64().ok()?, header.u64().ok()?);
-        let caller = Caller {
-            uid: header.u32().ok()?,
-            gid: header.u32().ok()?,
-            pid: header.u32().ok()?,
-        };
+        let caller =
+            Caller { uid: header.u32().ok()?, gid: header.u32().ok()?, pid: header.u32().ok()? };
         let body = Fields(bytes.get(HEADER_BYTES..length)?);
         Some(Self { opcode, unique, node, caller, body })
     }

@@ -6,11 +6,12 @@ use forebay_ceph::Attributes;
 use parking_lot::Mutex;
 
 use crate::append::AppendLocks;
-use crate::client::{Client, File, Identity};
+use crate::client::{Client, Identity};
 use crate::directories::Listing;
 use crate::error::Failure;
 use crate::handles::Handles;
 use crate::locks::Locks;
+use crate::opened::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::session::Reply;
 
@@ -62,9 +63,7 @@ impl Server {
     ) -> Result {
         let request = &mut request;
         match request.opcode {
-            fuse::INIT => {
-                fuse::init(request.body, WRITE_BYTES_MAX as u32).map(Outcome::Fields)
-            }
+            fuse::INIT => fuse::init(request.body, WRITE_BYTES_MAX as u32).map(Outcome::Fields),
             fuse::DESTROY => self.client.sync().map(|()| Outcome::Empty),
             fuse::LOOKUP => self.lookup(request),
             fuse::FORGET => self.forget(request),

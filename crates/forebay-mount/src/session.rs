@@ -9,7 +9,7 @@ use forebay_host::process::EventSender;
 use forebay_host::threads;
 
 use crate::error::Failure;
-use crate::protocol::{ANSWER_HEADER_BYTES, Answer, FORGET, Request, BATCH_FORGET};
+use crate::protocol::{ANSWER_HEADER_BYTES, Answer, BATCH_FORGET, FORGET, Request};
 use crate::server::{Outcome, Result, Server, WRITE_BYTES_MAX};
 
 /// Threads that wait for a request at the same time, at most.

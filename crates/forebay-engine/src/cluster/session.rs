@@ -152,8 +152,7 @@ impl Session {
             });
         }
         let (findings, is_ending) = (Arc::default(), Arc::default());
-        let promise =
-            spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
+        let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
         let choices = spec.engine.choices(&settled.facts);
         let monitor = Monitor {
             engine: spec.engine.name().to_owned(),

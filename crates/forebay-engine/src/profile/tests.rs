@@ -43,7 +43,11 @@ fn errors_name_file_line_and_key() {
         ("engine = 'cephh'".to_owned(), "/p.toml:1:", "did you mean ceph?"),
         ("engine = 'ceph'\nredundncy = 2".to_owned(), "/p.toml:2:", "did you mean redundancy?"),
         ("engine = 'ceph'\nmount = '/x'".to_owned(), "/p.toml:2:", "not of ceph"),
-        ("engine = 'ceph'\nclient = 'ceph-fus'".to_owned(), "/p.toml:2:", "did you mean ceph-fuse?"),
+        (
+            "engine = 'ceph'\nclient = 'ceph-fus'".to_owned(),
+            "/p.toml:2:",
+            "did you mean ceph-fuse?",
+        ),
         (format!("client = 'ceph-fuse'\n{RIGHT}"), "/p.toml:1:", "not of command"),
         ("engine = 'ceph'\nstore = 'x'".to_owned(), "/p.toml:2:", "relative"),
         ("engine = 'command'".to_owned(), "/p.toml:1:", "coherence is missing"),

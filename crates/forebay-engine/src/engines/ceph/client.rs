@@ -61,8 +61,7 @@ impl Client {
             let reason = node.lacks_for_mount.clone()?;
             Some(Fault { node: node.name.clone(), reason })
         });
-        let which =
-            if fault.is_none() { MountClient::ForebayMount } else { MountClient::CephFuse };
+        let which = if fault.is_none() { MountClient::ForebayMount } else { MountClient::CephFuse };
         Self { which, fault }
     }
 }

@@ -1,0 +1,178 @@
+//! Open files and directories of libcephfs.
+
+use std::ffi::{CStr, c_int};
+use std::sync::Arc;
+
+use forebay_ceph::LookAgain;
+
+use crate::client::{Client, counted, done};
+use crate::error::Failure;
+use crate::protocol::Found;
+
+/// An open file. Dropping it closes it.
+pub(crate) struct File {
+    client: Arc<Client>,
+    handle: forebay_ceph::OpenFile,
+    /// The kernel's number of its inode.
+    pub(crate) node: u64,
+}
+
+// SAFETY: as for the client.
+unsafe impl Send for File {}
+// SAFETY: as for the client.
+unsafe impl Sync for File {}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open and used by nobody else.
+        unsafe { (self.client.functions.close)(self.client.mount, self.handle) };
+    }
+}
+
+/// An open directory. Dropping it closes it.
+pub(crate) struct Directory {
+    client: Arc<Client>,
+    handle: forebay_ceph::OpenDirectory,
+}
+
+// SAFETY: as for the client; one thread at a time uses it, behind a lock.
+unsafe impl Send for Directory {}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open and used by nobody else.
+        unsafe { (self.client.functions.close_directory)(self.client.mount, self.handle) };
+    }
+}
+
+/// A call whose waits all check what they wait for. A thread that waits for a capability may not be woken
+/// (`Client::get_caps` of version 16), so its waits return after a while.
+struct Checked(Option<LookAgain>);
+
+impl Checked {
+    fn begin(look_again: Option<LookAgain>) -> Self {
+        if let Some(look_again) = look_again {
+            // SAFETY: the function only notes it for this thread.
+            unsafe { look_again(true) };
+        }
+        Self(look_again)
+    }
+}
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        if let Some(look_again) = self.0 {
+            // SAFETY: as above.
+            unsafe { look_again(false) };
+        }
+    }
+}
+
+impl File {
+    pub(crate) fn new(client: &Arc<Client>, handle: forebay_ceph::OpenFile, node: u64) -> Self {
+        Self { client: Arc::clone(client), handle, node }
+    }
+
+    /// Reads into `buffer` and returns the count, which is less only at the end of the file.
+    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len() as u64);
+        let client = &self.client;
+        let _checked = Checked::begin(client.look_again);
+        // SAFETY: the file is open, and the function writes at most `length` bytes.
+        counted(unsafe { (client.functions.read)(client.mount, self.handle, offset, length, at) })
+    }
+
+    /// Writes `data` and returns the count.
+    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+        let (at, length) = (data.as_ptr().cast(), data.len() as u64);
+        let client = &self.client;
+        let _checked = Checked::begin(client.look_again);
+        // SAFETY: the file is open, and the function reads `length` bytes.
+        counted(unsafe { (client.functions.write)(client.mount, self.handle, offset, length, at) })
+    }
+
+    pub(crate) fn sync(&self, only_data: bool) -> Result<(), Failure> {
+        let client = &self.client;
+        // SAFETY: the file is open.
+        done(unsafe { (client.functions.sync_file)(client.mount, self.handle, only_data.into()) })
+    }
+
+    /// The next data or the next hole from `offset` on.
+    pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Failure> {
+        let client = &self.client;
+        // SAFETY: the file is open.
+        let found = unsafe { (client.functions.seek)(client.mount, self.handle, offset, whence) };
+        let failed = |_| Failure(i32::try_from(found.saturating_neg()).unwrap_or(libc::EIO));
+        u64::try_from(found).map_err(failed)
+    }
+
+    pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Failure> {
+        let client = &self.client;
+        let _checked = Checked::begin(client.look_again);
+        // SAFETY: the file is open.
+        done(unsafe {
+            (client.functions.allocate)(client.mount, self.handle, mode, offset, length)
+        })
+    }
+
+    /// Sets or removes a lock. With `waits` it returns when it has the lock.
+    pub(crate) fn set_lock(
+        &self,
+        lock: &libc::flock,
+        owner: u64,
+        waits: bool,
+    ) -> Result<(), Failure> {
+        let (mut lock, client) = (*lock, &self.client);
+        // SAFETY: the file is open, and the structure is ours.
+        done(unsafe {
+            let lock = &raw mut lock;
+            (client.functions.set_lock)(client.mount, self.handle, lock, owner, waits.into())
+        })
+    }
+
+    /// The first lock that is in the way of `lock`; its type is `F_UNLCK` if there is none.
+    pub(crate) fn lock_holder(
+        &self,
+        lock: &libc::flock,
+        owner: u64,
+    ) -> Result<libc::flock, Failure> {
+        let (mut lock, client) = (*lock, &self.client);
+        // SAFETY: the file is open, and the structure is ours.
+        done(unsafe {
+            (client.functions.lock_holder)(client.mount, self.handle, &raw mut lock, owner)
+        })?;
+        Ok(lock)
+    }
+}
+
+impl Directory {
+    pub(crate) fn new(client: &Arc<Client>, handle: forebay_ceph::OpenDirectory) -> Self {
+        Self { client: Arc::clone(client), handle }
+    }
+
+    /// The next name; none after the last.
+    pub(crate) fn next(&mut self) -> Result<Option<Found>, Failure> {
+        // SAFETY: zeros are valid in the structure.
+        let mut found: libc::dirent = unsafe { std::mem::zeroed() };
+        let client = &self.client;
+        // SAFETY: the directory is open, and the structure is ours.
+        let result =
+            unsafe { (client.functions.next_name)(client.mount, self.handle, &raw mut found) };
+        if counted(result)? == 0 {
+            return Ok(None);
+        }
+        // SAFETY: the library ends the name with a zero.
+        let name = unsafe { CStr::from_ptr(found.d_name.as_ptr()) }.to_bytes().to_vec();
+        let next = found.d_off.cast_unsigned();
+        Ok(Some(Found { name, ino: found.d_ino, kind: found.d_type, next }))
+    }
+
+    /// Continues at a place that [`Directory::next`] returned, or from the start.
+    pub(crate) fn seek(&mut self, place: u64) {
+        let client = &self.client;
+        // SAFETY: the directory is open.
+        unsafe {
+            (client.functions.seek_directory)(client.mount, self.handle, place.cast_signed());
+        }
+    }
+}
