@@ -57,9 +57,7 @@ until [ -e {top}/end ]; do sleep 0.1; done
 
 
 @contextlib.contextmanager
-def of_job(
-    bed: Bed, user: str, *options: object, capacity: str = "64MiB", name: str = "job"
-) -> Iterator[pathlib.Path]:
+def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB", name: str = "job") -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
     top = make_directory(bed.shared / name, user)
     script, answer = top / "job.sh", top / "mounted"
@@ -124,9 +122,7 @@ def command(bed: Bed, user: str) -> Iterator[pathlib.Path]:
 
 
 #: Measured; without them the engine would be refused or the tests be adapted.
-CEPH = {
-    "rename": Deviation("a name that another node has just changed can be stale (ESTALE)", always=False),
-}
+CEPH = {"rename": Deviation("a name that another node has just changed can be stale (ESTALE)", always=False)}
 CEPH_FUSE = {
     **CEPH,
     "append": Deviation("the client appends at the size that the kernel last saw", always=False),

@@ -11,8 +11,8 @@ use forebay_host::{clock, threads};
 use parking_lot::Mutex;
 
 use crate::error::Failure;
-use crate::locks::{APPEND_BYTE, byte_lock};
 use crate::opened::File;
+use crate::ranges::{APPEND_BYTE, byte_lock};
 
 /// Files that appends of this node take turns for: many more than append at a time.
 const TURNS: usize = 64;

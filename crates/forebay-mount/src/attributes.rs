@@ -5,7 +5,8 @@ use forebay_host::{clock, users};
 
 use crate::error::Failure;
 use crate::protocol::{Answer, Caller, Request};
-use crate::server::{Outcome, Result, Server};
+use crate::reply::{Outcome, Result};
+use crate::server::Server;
 
 /// What a request of the kernel sets.
 const MODE: u32 = 1 << 0;

@@ -87,8 +87,9 @@ impl Client {
         }
         let path = c_text(root)?;
         let mut inode = null_mut();
-        // SAFETY: as above. The root is asked for only once it is mounted.
+        // SAFETY: as above.
         let result = match unsafe { (functions.mount)(mount, path.as_ptr()) } {
+            // SAFETY: it is mounted.
             0 => unsafe { (functions.root)(mount, &raw mut inode) },
             error => error,
         };

@@ -4,7 +4,8 @@ use parking_lot::Mutex;
 
 use crate::opened::Directory;
 use crate::protocol::{Answer, Found, Request};
-use crate::server::{Outcome, Result, Server};
+use crate::reply::{Outcome, Result};
+use crate::server::Server;
 
 /// An open directory, and where its list is.
 pub(crate) struct Listing {

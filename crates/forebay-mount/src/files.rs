@@ -3,9 +3,10 @@
 use forebay_ceph::Attributes;
 
 use crate::append::write_all;
-use crate::locks::{FLOCK_BYTE, byte_lock, whole_lock};
 use crate::protocol::{Answer, Request};
-use crate::server::{Outcome, Result, Server};
+use crate::ranges::{FLOCK_BYTE, byte_lock, whole_lock};
+use crate::reply::{Outcome, Result};
+use crate::server::Server;
 
 /// `FUSE_WRITE_CACHE`: the kernel writes pages of a mapping, at their own place.
 const OF_A_MAPPING: u32 = 1 << 0;

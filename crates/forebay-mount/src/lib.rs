@@ -11,9 +11,12 @@ mod directories;
 mod error;
 mod files;
 mod handles;
+mod lock_requests;
 mod locks;
 mod opened;
 mod protocol;
+mod ranges;
+mod reply;
 mod server;
 mod session;
 

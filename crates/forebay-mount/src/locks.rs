@@ -1,8 +1,7 @@
-//! Locks of files on all nodes: fcntl, flock, and the one of appends.
+//! Locks of files on all nodes: which processes have some, and which wait for one.
 //!
-//! libcephfs offers only byte-range locks by handle. The last bytes that a range can name stand for flock and for the
-//! lock of appends: no file is so large, and ranges of processes end before them. A process that waits is put into a
-//! queue, and the lock is tried again and again: a wait inside libcephfs could not be interrupted.
+//! A process that waits is put into a queue, and the lock is tried again and again: a wait inside libcephfs could not be
+//! interrupted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,46 +12,14 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::Failure;
 use crate::opened::File;
-use crate::protocol::{Answer, Request, SETLKW};
-use crate::server::{Outcome, Result, Server};
-use crate::session::Reply;
+use crate::ranges::{FLOCK_BYTE, byte_lock};
+use crate::reply::{Outcome, Reply, Result};
 
-/// The byte whose lock is that of appends.
-pub(crate) const APPEND_BYTE: i64 = i64::MAX - 1;
-/// The byte whose lock is the flock of the file.
-pub(crate) const FLOCK_BYTE: i64 = i64::MAX - 2;
-/// The last byte that ranges of processes reach.
-const LAST_BYTE: i64 = i64::MAX - 16;
-/// `FUSE_LK_FLOCK`.
-const IS_FLOCK: u32 = 1 << 0;
 /// Between two tries for a lock: at first, and at most.
-const INTERVAL_MIN: Duration = Duration::from_millis(1);
+pub(crate) const INTERVAL_MIN: Duration = Duration::from_millis(1);
 const INTERVAL_MAX: Duration = Duration::from_millis(16);
-/// The kernel tells the end of an open file after close and exit have returned. So a flock that a process does not want
-/// to wait for is tried this often within some 20 ms.
-const FLOCK_TRIES: u32 = 4;
 /// Interrupts that came before the request that they are about was seen.
 const EARLY_MAX: usize = 64;
-
-/// A lock of one byte.
-pub(crate) fn byte_lock(kind: i32, byte: i64) -> libc::flock {
-    lock(kind, byte, byte)
-}
-
-/// A lock of all bytes that processes can lock.
-pub(crate) fn whole_lock(kind: i32) -> libc::flock {
-    lock(kind, 0, LAST_BYTE)
-}
-
-fn lock(kind: i32, first: i64, last: i64) -> libc::flock {
-    libc::flock {
-        l_type: kind as i16,
-        l_whence: libc::SEEK_SET as i16,
-        l_start: first,
-        l_len: last - first + 1,
-        l_pid: 0,
-    }
-}
 
 /// The locks of this node's processes, and those that wait for one.
 #[derive(Default)]
@@ -85,24 +52,24 @@ struct Waiting {
 
 /// A lock that a process wants, or wants to give back.
 #[derive(Clone)]
-struct Wanted {
-    file: Arc<File>,
-    lock: libc::flock,
-    owner: u64,
-    is_flock: bool,
+pub(crate) struct Wanted {
+    pub(crate) file: Arc<File>,
+    pub(crate) lock: libc::flock,
+    pub(crate) owner: u64,
+    pub(crate) is_flock: bool,
 }
 
 impl Wanted {
-    fn is_unlock(&self) -> bool {
+    pub(crate) fn is_unlock(&self) -> bool {
         self.lock.l_type == libc::F_UNLCK as i16
     }
 
-    fn try_now(&self) -> Result<()> {
+    pub(crate) fn try_now(&self) -> Result<()> {
         self.file.set_lock(&self.lock, self.owner, false)
     }
 
     /// As flock(2) says, an old lock is given back before a new one is waited for.
-    fn give_back_flock(&self) -> Result<()> {
+    pub(crate) fn give_back_flock(&self) -> Result<()> {
         self.file.set_lock(&byte_lock(libc::F_UNLCK, FLOCK_BYTE), self.owner, false)
     }
 }
@@ -123,14 +90,14 @@ impl Locks {
         self.changed.notify_one();
     }
 
-    fn note_owner(&self, wanted: &Wanted) {
+    pub(crate) fn note_owner(&self, wanted: &Wanted) {
         if !wanted.is_flock && !wanted.is_unlock() {
             self.state.lock().owners.insert((wanted.file.node, wanted.owner));
         }
     }
 
     /// Ends the wait of a request, or of one that comes.
-    fn interrupt(&self, unique: u64) {
+    pub(crate) fn interrupt(&self, unique: u64) {
         let mut state = self.state.lock();
         match state.waiting.iter().position(|one| one.reply.unique == unique) {
             Some(at) if state.waiting[at].is_tried => state.waiting[at].is_interrupted = true,
@@ -149,7 +116,7 @@ impl Locks {
     }
 
     /// Lets a request wait. The thread that tries again answers it.
-    fn wait(self: &Arc<Self>, wanted: Wanted, reply: Reply) -> Result {
+    pub(crate) fn wait(self: &Arc<Self>, wanted: Wanted, reply: Reply) -> Result {
         let mut state = self.state.lock();
         if state.early.contains(&reply.unique) {
             return Err(Failure(libc::EINTR));
@@ -221,87 +188,9 @@ impl Locks {
     }
 }
 
-impl Server {
-    /// The request's lock; the range of a process ends before the bytes of this client.
-    fn wanted(&self, request: &mut Request) -> Result<Wanted> {
-        let body = &mut request.body;
-        let (file, owner) = (body.u64()?, body.u64()?);
-        let (start, end) = (body.i64()?, body.i64()?);
-        let (kind, _) = (body.u32()?.cast_signed(), body.u32()?);
-        let is_flock = body.u32()? & IS_FLOCK != 0;
-        let file = self.files.get(file)?;
-        if is_flock {
-            let lock = byte_lock(kind, FLOCK_BYTE);
-            return Ok(Wanted { file, lock, owner, is_flock });
-        }
-        if start > LAST_BYTE {
-            return Err(Failure(libc::EOVERFLOW));
-        }
-        let lock = lock(kind, start, end.min(LAST_BYTE));
-        Ok(Wanted { file, lock, owner, is_flock })
-    }
-
-    pub(crate) fn lock_holder(&self, request: &mut Request) -> Result {
-        let wanted = self.wanted(request)?;
-        let found = wanted.file.lock_holder(&wanted.lock, wanted.owner)?;
-        let last = found.l_start.saturating_add(found.l_len.max(1) - 1);
-        let is_to_the_end = found.l_len == 0 || last >= LAST_BYTE;
-        let last = if is_to_the_end { i64::MAX } else { last };
-        let mut answer = Answer::default();
-        answer.u64(found.l_start.cast_unsigned()).u64(last.cast_unsigned());
-        answer.u32(i32::from(found.l_type).cast_unsigned()).u32(found.l_pid.cast_unsigned());
-        Ok(Outcome::Fields(answer))
-    }
-
-    pub(crate) fn set_lock(&self, request: &mut Request, reply: &Reply) -> Result {
-        let wanted = self.wanted(request)?;
-        let mut tried = wanted.try_now();
-        if tried == Err(Failure(libc::EAGAIN)) && wanted.is_flock {
-            wanted.give_back_flock()?;
-            self.locks.look_again(request.node);
-            tried = wanted.try_now();
-        }
-        if wanted.is_flock && request.opcode != SETLKW {
-            for round in 0..FLOCK_TRIES {
-                if tried != Err(Failure(libc::EAGAIN)) {
-                    break;
-                }
-                clock::sleep(INTERVAL_MIN * 2_u32.pow(round));
-                tried = wanted.try_now();
-            }
-        }
-        match tried {
-            Ok(()) => {
-                self.locks.note_owner(&wanted);
-                if wanted.is_unlock() {
-                    self.locks.look_again(request.node);
-                }
-                Ok(Outcome::Empty)
-            }
-            Err(Failure(libc::EAGAIN)) if request.opcode == SETLKW => {
-                self.locks.wait(wanted, reply.clone())
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    pub(crate) fn interrupt(&self, request: &mut Request) -> Result {
-        self.locks.interrupt(request.body.u64()?);
-        Ok(Outcome::Silence)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranges_of_processes_end_before_the_bytes_of_the_client() {
-        let whole = whole_lock(libc::F_WRLCK);
-        assert_eq!(whole.l_start + whole.l_len - 1, LAST_BYTE);
-        const { assert!(LAST_BYTE < FLOCK_BYTE && FLOCK_BYTE < APPEND_BYTE) };
-        assert_eq!(byte_lock(libc::F_RDLCK, FLOCK_BYTE).l_len, 1);
-    }
 
     #[test]
     fn owner_gives_back_its_locks_once() {

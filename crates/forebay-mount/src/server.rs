@@ -13,26 +13,12 @@ use crate::handles::Handles;
 use crate::locks::Locks;
 use crate::opened::File;
 use crate::protocol::{self as fuse, Answer, Request};
-use crate::session::Reply;
+use crate::reply::{Outcome, Reply, Result};
 
 /// The largest write in one request.
 pub(crate) const WRITE_BYTES_MAX: usize = 1 << 20;
 /// The longest target of a symbolic link and value of an extended attribute.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-
-/// What a request is answered with.
-pub(crate) enum Outcome {
-    /// Success without a word.
-    Empty,
-    /// Fields.
-    Fields(Answer),
-    /// So many bytes of the thread's buffer.
-    Buffer(usize),
-    /// Nothing, or somebody else answers later.
-    Silence,
-}
-
-pub(crate) type Result<T = Outcome> = std::result::Result<T, Failure>;
 
 /// All that is open, and the locks.
 pub(crate) struct Server {

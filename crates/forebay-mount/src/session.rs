@@ -1,6 +1,5 @@
 //! Threads that receive requests of the kernel and answer them. As many run as requests wait for servers.
 
-use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,8 +8,9 @@ use forebay_host::process::EventSender;
 use forebay_host::threads;
 
 use crate::error::Failure;
-use crate::protocol::{ANSWER_HEADER_BYTES, Answer, BATCH_FORGET, FORGET, Request};
-use crate::server::{Outcome, Result, Server, WRITE_BYTES_MAX};
+use crate::protocol::{BATCH_FORGET, FORGET, Request};
+use crate::reply::Reply;
+use crate::server::{Server, WRITE_BYTES_MAX};
 
 /// Threads that wait for a request at the same time, at most.
 const IDLE_MAX: usize = 8;
@@ -18,32 +18,6 @@ const IDLE_MAX: usize = 8;
 const THREADS_MAX: usize = 256;
 /// What a request has besides the data that it writes.
 const REQUEST_BYTES_MAX: usize = 4096;
-
-/// The way back of one answer.
-#[derive(Clone)]
-pub(crate) struct Reply {
-    device: Arc<FuseDevice>,
-    pub(crate) unique: u64,
-}
-
-impl Reply {
-    /// Sends an answer, whose bytes may be in `buffer`.
-    pub(crate) fn send(&self, result: &Result, buffer: &[u8]) {
-        let (error, body) = match result {
-            Ok(Outcome::Silence) => return,
-            Ok(Outcome::Empty) => (0, &[][..]),
-            Ok(Outcome::Fields(Answer(fields))) => (0, &fields[..]),
-            Ok(Outcome::Buffer(length)) => (0, &buffer[..*length]),
-            Err(failure) => (failure.answer(), &[][..]),
-        };
-        let length = u32::try_from(ANSWER_HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
-        let mut header = Answer::default();
-        header.u32(length).u32(error.cast_unsigned()).u64(self.unique);
-        if let Err(failure) = self.device.send(&[IoSlice::new(&header.0), IoSlice::new(body)]) {
-            eprintln!("{failure}");
-        }
-    }
-}
 
 /// The threads of one mount.
 pub(crate) struct Session {

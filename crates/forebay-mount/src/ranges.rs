@@ -1,0 +1,44 @@
+//! Byte ranges that stand for locks.
+//!
+//! libcephfs offers only byte-range locks by handle. The last bytes that a range can name stand for flock and for the
+//! lock of appends: no file is so large, and ranges of processes end before them.
+
+/// The byte whose lock is that of appends.
+pub(crate) const APPEND_BYTE: i64 = i64::MAX - 1;
+/// The byte whose lock is the flock of the file.
+pub(crate) const FLOCK_BYTE: i64 = i64::MAX - 2;
+/// The last byte that ranges of processes reach.
+pub(crate) const LAST_BYTE: i64 = i64::MAX - 16;
+/// A lock of one byte.
+pub(crate) fn byte_lock(kind: i32, byte: i64) -> libc::flock {
+    lock(kind, byte, byte)
+}
+
+/// A lock of all bytes that processes can lock.
+pub(crate) fn whole_lock(kind: i32) -> libc::flock {
+    lock(kind, 0, LAST_BYTE)
+}
+
+/// A lock of the bytes from `first` to `last`.
+pub(crate) fn lock(kind: i32, first: i64, last: i64) -> libc::flock {
+    libc::flock {
+        l_type: kind as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: first,
+        l_len: last - first + 1,
+        l_pid: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_processes_end_before_the_bytes_of_the_client() {
+        let whole = whole_lock(libc::F_WRLCK);
+        assert_eq!(whole.l_start + whole.l_len - 1, LAST_BYTE);
+        const { assert!(LAST_BYTE < FLOCK_BYTE && FLOCK_BYTE < APPEND_BYTE) };
+        assert_eq!(byte_lock(libc::F_RDLCK, FLOCK_BYTE).l_len, 1);
+    }
+}
