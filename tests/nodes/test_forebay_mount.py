@@ -205,3 +205,31 @@ def test_library_without_a_function_gives_ceph_fuse_or_a_refusal(build):
         refused = node_job(bed, STRIPED, *words, name="refused").run(check=False)
         assert refused.returncode == 125
         assert "the client forebay-mount cannot run on n1: " in refused.stderr, refused.stderr
+
+
+#: The libraries in the processes of mounts.
+MAPPED_FILES = """
+import pathlib
+for process in pathlib.Path("/proc").iterdir():
+    try:
+        words = (process / "cmdline").read_bytes().split(b"\\0")
+        if b"__mount" in words:
+            maps = (process / "maps").read_text().splitlines()
+            print(*sorted({line.split(maxsplit=5)[5] for line in maps if ".so" in line}), sep="\\n")
+    except OSError:
+        pass
+"""
+
+
+def test_bundle_brings_the_library_of_the_client(build):
+    with nodes(2, build) as bed:
+        words = ["forebay", "engine", "bundle", "--output", bed.shared / "bundle"]
+        bed.run("n1", words, seconds=300)
+        script = f"{STRIPED}\ncat /proc/self/mounts; {PYTHON} {bed.shared}/maps.py"
+        (bed.shared / "maps.py").write_text(MAPPED_FILES)
+        done = node_job(bed, script, "--engine-root", bed.shared / "bundle", "--explain", name="bundled").run()
+        assert "the mounts use forebay-mount" in done.stderr and "fuse.forebay-mount" in done.stdout
+        mapped = [line for line in done.stdout.splitlines() if line.startswith("/") and ".so" in line]
+        assert any(line.endswith("bundle/lib/libcephfs.so.2") for line in mapped), mapped
+        outside = [line for line in mapped if "/bundle/lib/" not in line]
+        assert all(line.endswith("libforebay_ceph_preload.so") for line in outside), outside
