@@ -196,8 +196,8 @@ impl JobContext<'_> {
             }
         })?;
         self.reporter.allocated(&used);
-        for told in session.choices().iter().chain(&session.promise().deviations) {
-            self.reporter.explain(&format!("engine {}: {told}", spec.engine.name()));
+        for deviation in &session.promise().deviations {
+            self.reporter.explain(&format!("engine {}: {deviation}", spec.engine.name()));
         }
         let allocation = Allocation::found(session.mount().to_owned(), false);
         Ok((session, JobAllocation { allocation, used }))

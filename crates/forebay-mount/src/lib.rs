@@ -21,14 +21,13 @@ mod server;
 mod session;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use forebay_ceph::Connection;
 use forebay_host::fuse::FuseDevice;
 use forebay_host::process::SignalGuard;
-use forebay_host::{mounts, threads};
+use forebay_host::{clock, mounts, threads};
 
 pub use error::Error;
 
@@ -41,6 +40,7 @@ pub const KIND: &str = "forebay-mount";
 /// How long requests on their way may take at the end, and then the servers.
 const LAST_REQUESTS_MAX: Duration = Duration::from_secs(1);
 const END_MAX: Duration = Duration::from_secs(8);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What to mount.
 #[derive(Debug, Clone)]
@@ -77,15 +77,11 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     let has_ended = || session.has_ended().then_some(());
     if events.wait_until(has_ended).is_none() {
         mounts::detach_fuse(&options.point)?;
-        let (sender, waited) = channel::<()>();
-        let ending = Arc::clone(&session);
-        threads::spawn(move || {
-            while !ending.has_ended() {
-                forebay_host::clock::sleep(Duration::from_millis(5));
-            }
-            sender.send(()).ok(); // nobody waits any more
-        })?;
-        waited.recv_timeout(LAST_REQUESTS_MAX).ok(); // others fail then
+        let began = clock::now();
+        // Requests that take longer fail.
+        while !session.has_ended() && began.elapsed() < LAST_REQUESTS_MAX {
+            clock::sleep(POLL_INTERVAL);
+        }
     }
     let (sender, unmounted) = channel();
     threads::spawn(move || sender.send(session.server().client.unmount()).ok())?;

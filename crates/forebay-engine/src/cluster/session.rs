@@ -295,6 +295,9 @@ fn settle(
     }
     let facts = facts_of(spec, nodes, go_on)?;
     check_facts(spec, &facts)?;
+    for choice in spec.engine.choices(&facts) {
+        spec.messages.explain(&format!("engine {}: {choice}", spec.engine.name()));
+    }
     let used = size(spec, &facts)?;
     Ok(Settled {
         request: EngineRequest {
