@@ -175,7 +175,7 @@ fn requests_that_cannot_be_kept_are_named() {
     let error = Ceph::default().plan(&request(1), &[node(1), local]).expect_err("loopback");
     assert!(error.contains("n2"), "{error}");
     let of_ipv6 = HostFacts { address: [0xfd00_u16, 0, 0, 0, 0, 0, 0, 2].into(), ..node(2) };
-    let error = Ceph.plan(&request(1), &[node(1), of_ipv6]).expect_err("IPv6");
+    let error = Ceph::default().plan(&request(1), &[node(1), of_ipv6]).expect_err("IPv6");
     assert!(error.contains("n2") && error.contains("fd00::2"), "{error}");
 }
 
