@@ -51,7 +51,8 @@ pub unsafe extern "C" fn pthread_cond_wait(
 ) -> c_int {
     // After a wait that ended early the caller has to look: a wake-up in between is not repeated. So the choice is
     // made before it.
-    if !LOOKS_AGAIN.get() && !(serves_requests() && awaits_capability()) {
+    let may_end = LOOKS_AGAIN.get() || (serves_requests() && awaits_capability());
+    if !may_end {
         // SAFETY: the caller's promises are those of this function.
         return unsafe { wait_of_libc()(condition, mutex) };
     }

@@ -238,12 +238,15 @@ mod tests {
     #[test]
     fn missing_function_of_a_bundle_is_named() {
         let bundle = tempfile::tempdir().expect("tempdir");
-        let all = ClientFunctions::NAMES.join("\0");
+        let whole = format!("\0{}\0", ClientFunctions::NAMES.join("\0"));
         let library = bundle.path().join(LIBRARY);
-        std::fs::write(&library, format!("\0{all}\0")).expect("write");
+        let write = |text: &str| {
+            let fresh = library.with_extension("fresh");
+            files::write_atomically(&library, &fresh, text.as_bytes()).expect("write");
+        };
+        write(&whole);
         ClientFunctions::check(Some(bundle.path()), "16.2.15").expect("complete");
-        std::fs::write(&library, format!("\0{all}\0").replace("ceph_ll_setlk\0", ""))
-            .expect("write");
+        write(&whole.replace("ceph_ll_setlk\0", ""));
         let error = ClientFunctions::check(Some(bundle.path()), "16.2.15").expect_err("missing");
         assert!(error.to_string().contains("ceph_ll_setlk"), "{error}");
     }
