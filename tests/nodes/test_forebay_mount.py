@@ -197,7 +197,7 @@ def test_library_without_a_function_gives_ceph_fuse_or_a_refusal(build):
         done = job.run()
         assert "the mounts use ceph-fuse, because forebay-mount cannot run on n1: " in done.stderr, done.stderr
         assert "it has no function ceph_ll_setlk" in done.stderr
-        assert "fuse.ceph-fuse" in done.stdout and "fuse.forebay-mount" not in done.stdout
+        assert "/mount fuse.ceph-fuse" in done.stdout and "/mount fuse.forebay-mount" not in done.stdout
         assert "Appends of several nodes to one file lose bytes" in done.stderr
         profile = bed.shared / "own.toml"
         profile.write_text('engine = "ceph"\nclient = "forebay-mount"\n')
@@ -228,7 +228,7 @@ def test_bundle_brings_the_library_of_the_client(build):
         script = f"{STRIPED}\ncat /proc/self/mounts; {PYTHON} {bed.shared}/maps.py"
         (bed.shared / "maps.py").write_text(MAPPED_FILES)
         done = node_job(bed, script, "--engine-root", bed.shared / "bundle", "--explain", name="bundled").run()
-        assert "the mounts use forebay-mount" in done.stderr and "fuse.forebay-mount" in done.stdout
+        assert "the mounts use forebay-mount" in done.stderr and "/mount fuse.forebay-mount" in done.stdout
         mapped = [line for line in done.stdout.splitlines() if line.startswith("/") and ".so" in line]
         assert any(line.endswith("bundle/lib/libcephfs.so.2") for line in mapped), mapped
         outside = [line for line in mapped if "/bundle/lib/" not in line]
