@@ -1,4 +1,4 @@
-"""The preload library of Ceph's mount program ends waits for a capability whose wake-up is missing, and no others."""
+"""The preload library of clients of CephFS ends waits for a capability whose wake-up is missing, and no others."""
 
 import os
 import subprocess
@@ -15,14 +15,16 @@ def waiting(build, where, limit_s):
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit_s, check=True)
 
 
-def test_wait_for_a_capability_returns_without_a_wake_up(build):
-    assert waiting(build, "get_caps", LIMIT_S).stdout == "went on 0\n"
+@pytest.mark.parametrize("where", ["get_caps", "marked"])
+def test_wait_for_a_capability_returns_without_a_wake_up(build, where):
+    assert waiting(build, where, LIMIT_S).stdout == "went on 0\n"
 
 
-def test_other_wait_ends_with_its_wake_up_only(build):
+@pytest.mark.parametrize("where", ["elsewhere", "unmarked"])
+def test_other_wait_ends_with_its_wake_up_only(build, where):
     """That of fsync takes each return for the answer of the server."""
     with pytest.raises(subprocess.TimeoutExpired):
-        waiting(build, "elsewhere", 2)
+        waiting(build, where, 2)
 
 
 def test_mount_program_shows_what_it_waits_for(build):

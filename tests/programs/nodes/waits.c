@@ -1,6 +1,10 @@
 /* Waits for a condition that nobody signals, as the mount program of Ceph does: in
- * Client::get_caps, or elsewhere. */
+ * Client::get_caps, or elsewhere. As Forebay's client does: in a call that it marked, or
+ * after it. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +24,16 @@ int _ZN6Client8get_capsEv(void) {
 
 int wait_elsewhere(void) { return pthread_cond_wait(&condition, &mutex); }
 
+static void mark(bool looks_again) {
+  void (*set)(bool) = (void (*)(bool))dlsym(RTLD_DEFAULT, "forebay_ceph_look_again");
+  set(looks_again);
+}
+
 static void *serve(void *where) {
+  if (strstr(where, "marked") != NULL)
+    mark(true);
+  if (strcmp(where, "unmarked") == 0)
+    mark(false);
   pthread_mutex_lock(&mutex);
   const int failed = strcmp(where, "get_caps") == 0 ? _ZN6Client8get_capsEv() : wait_elsewhere();
   pthread_mutex_unlock(&mutex);
