@@ -193,7 +193,9 @@ if EVERY_POINT:
         time.sleep(5)
         done, found = end(job, run)
         assert done.returncode == 0, done.stderr
-        assert all(answer["errors"] == {} for answer in found.values()), found
+        # The servers may exclude a mount: they wait as long for what it has in use.
+        of_node = {"ESHUTDOWN"} if daemon == "forebay __mount" else set()
+        assert all(set(answer["errors"]) <= (of_node if name == node else set()) for name, answer in found.items())
         assert_delivered(job, found)
 
     @pytest.mark.parametrize("daemon", ["ceph-osd", "ceph-mds", "ceph-mon"])
