@@ -75,6 +75,43 @@ cmp small/a <(ssh n2 cat $S/small/a) && echo equal""",
     ]
 
 
+PROFILE = """engine = "ceph"
+stripe_bytes = 131072
+[[layouts]]
+names = "*.h5"
+stripe_bytes = 4194304
+[[layouts]]
+names = "*"
+stripe_bytes = 65536
+"""
+
+
+def test_new_files_have_the_layout_of_their_name_on_each_node(bed):
+    """The first pattern that matches counts. A file that exists keeps its layout."""
+    profile = bed.shared / "layouts.toml"
+    profile.write_text(PROFILE)
+    printed = lines(
+        bed,
+        "names",
+        """mkdir deep; head -c 5000000 /dev/urandom >deep/a.h5; ssh n2 "head -c 300000 /dev/urandom >$S/deep/b.txt"
+ssh n2 truncate -s 0 $S/deep/a.h5.old; mv deep/a.h5.old deep/c.h5
+for name in a.h5 b.txt c.h5; do getfattr --only-values -n ceph.file.layout deep/$name; echo; done
+getfattr --only-values -n ceph.dir.layout $S/.. | cut -d' ' -f1
+cmp deep/a.h5 <(ssh n2 cat $S/deep/a.h5) && cmp deep/b.txt <(ssh n2 cat $S/deep/b.txt) && echo equal""",
+        "--engine-profile",
+        profile,
+    )
+    assert printed == [layout(4 * MIB), layout(65536), layout(65536), "stripe_unit=131072", "equal"]
+
+
+def test_layouts_of_names_need_the_client_that_sets_them(bed):
+    profile = bed.shared / "fuse.toml"
+    profile.write_text(PROFILE.replace('"ceph"\n', '"ceph"\nclient = "ceph-fuse"\n'))
+    refused = node_job(bed, STRIPED, "--engine-profile", profile, name="fuse").run(check=False)
+    assert refused.returncode == 125
+    assert "layouts of names need the client forebay-mount, and the mounts use ceph-fuse" in refused.stderr
+
+
 def test_layout_that_cannot_be_kept_is_refused(bed):
     refused = lines(
         bed,

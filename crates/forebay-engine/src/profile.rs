@@ -10,7 +10,9 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::engine::{Coherence, Engine, Promise};
-use crate::engines::{Ceph, Command, MountClient, When, check_template, template_uses};
+use crate::engines::{
+    Ceph, Command, MountClient, NamedLayout, When, check_template, template_uses,
+};
 
 /// The longest time for start and other commands, in seconds. Agents wait no longer for a stop.
 const START_S_MAX: u32 = 3600;
@@ -77,8 +79,8 @@ impl CommandProfile {
 /// The engine of a profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProfileEngine {
-    /// Ceph, started for the job, with the client of its mounts; none: the best that all nodes have.
-    Ceph(Option<MountClient>),
+    /// Ceph, started for the job.
+    Ceph(Ceph),
     /// Commands.
     Command(Arc<CommandProfile>),
 }
@@ -108,7 +110,7 @@ impl Profile {
     /// The driver.
     pub fn driver(&self) -> Box<dyn Engine> {
         match &self.engine {
-            ProfileEngine::Ceph(client) => Box::new(Ceph { client: *client }),
+            ProfileEngine::Ceph(ceph) => Box::new(ceph.clone()),
             ProfileEngine::Command(profile) => {
                 Box::new(Command::new(&self.name, Arc::clone(profile)))
             }
@@ -145,6 +147,7 @@ struct Written {
     stripe_count: Option<Spanned<u32>>,
     store: Option<Spanned<PathBuf>>,
     client: Option<Spanned<String>>,
+    layouts: Option<Spanned<Vec<WrittenLayout>>>,
     promise: Option<Spanned<WrittenPromise>>,
     programs: Option<Spanned<Vec<String>>>,
     mount: Option<Spanned<String>>,
@@ -156,6 +159,13 @@ struct Written {
     stop: Option<Spanned<Vec<WrittenCommand>>>,
     status: Option<Spanned<WrittenCommand>>,
     capacity: Option<Spanned<WrittenCommand>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenLayout {
+    names: Spanned<String>,
+    stripe_bytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -208,10 +218,10 @@ impl Written {
         let engine = match self.engine.get_ref().as_str() {
             "ceph" => {
                 self.without_commands()?;
-                ProfileEngine::Ceph(self.client()?)
+                ProfileEngine::Ceph(Ceph { client: self.client()?, layouts: self.layouts()? })
             }
             "command" => {
-                self.without_client()?;
+                self.without_ceph()?;
                 ProfileEngine::Command(Arc::new(self.command_profile()?))
             }
             other => {
@@ -251,11 +261,32 @@ impl Written {
         }
     }
 
-    fn without_client(&self) -> Result<(), Fault> {
-        let start = |client: &Spanned<String>| client.span().start;
-        self.client.as_ref().map(start).map_or(Ok(()), |start| {
-            Err((start, "client is a key of engine = \"ceph\", not of command".to_owned()))
-        })
+    /// The layouts by names of a profile of Ceph.
+    fn layouts(&self) -> Result<Vec<NamedLayout>, Fault> {
+        let checked = |WrittenLayout { names, stripe_bytes }: &WrittenLayout| {
+            let pattern = names.get_ref();
+            let at = |why: String| (names.span().start, format!("layouts: names: {why}"));
+            glob::Pattern::new(pattern).map_err(|error| at(error.msg.to_owned()))?;
+            if pattern.contains('/') {
+                return Err(at("write a pattern for names, without /".to_owned()));
+            }
+            Ok(NamedLayout { names: pattern.clone(), stripe_unit_bytes: *stripe_bytes })
+        };
+        self.layouts.iter().flat_map(|all| all.get_ref()).map(checked).collect()
+    }
+
+    /// Keys of `ceph` in a profile of another engine.
+    fn without_ceph(&self) -> Result<(), Fault> {
+        let keys = [
+            ("client", self.client.as_ref().map(|client| client.span().start)),
+            ("layouts", self.layouts.as_ref().map(|layouts| layouts.span().start)),
+        ];
+        match keys.into_iter().find_map(|(key, start)| Some((key, start?))) {
+            Some((key, start)) => {
+                Err((start, format!("{key} is a key of engine = \"ceph\", not of command")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Keys of `command` in a profile of another engine.

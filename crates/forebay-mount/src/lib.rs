@@ -11,6 +11,7 @@ mod directories;
 mod error;
 mod files;
 mod handles;
+mod layouts;
 mod lock_requests;
 mod locks;
 mod opened;
@@ -30,6 +31,7 @@ use forebay_host::process::SignalGuard;
 use forebay_host::{clock, mounts, threads};
 
 pub use error::Error;
+pub use layouts::NamedLayout;
 
 use client::Client;
 use server::Server;
@@ -49,6 +51,8 @@ pub struct MountOptions {
     pub connection: Connection,
     /// The directory in the file system.
     pub root: String,
+    /// The layouts of new files: the first that matches the name counts.
+    pub layouts: Vec<NamedLayout>,
     /// The directory that shows it.
     pub point: PathBuf,
 }
@@ -72,7 +76,8 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     let events = SignalGuard::listen()?.watch(None)?;
     let client = Client::mount(&options.connection, &settings, &options.root)?;
     let device = FuseDevice::mount(&options.point, KIND)?;
-    let session = Session::new(Server::new(client), device, events.sender());
+    let session =
+        Session::new(Server::new(client, options.layouts.clone()), device, events.sender());
     session.start()?;
     let has_ended = || session.has_ended().then_some(());
     if events.wait_until(has_ended).is_none() {

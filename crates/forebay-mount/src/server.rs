@@ -10,6 +10,7 @@ use crate::client::{Client, Identity};
 use crate::directories::Listing;
 use crate::error::Failure;
 use crate::handles::Handles;
+use crate::layouts::NamedLayout;
 use crate::locks::Locks;
 use crate::opened::File;
 use crate::protocol::{self as fuse, Answer, Request};
@@ -27,16 +28,19 @@ pub(crate) struct Server {
     pub(crate) directories: Handles<Mutex<Listing>>,
     pub(crate) locks: Arc<Locks>,
     pub(crate) appends: AppendLocks,
+    /// The layouts of new files.
+    pub(crate) layouts: Vec<NamedLayout>,
 }
 
 impl Server {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, layouts: Vec<NamedLayout>) -> Self {
         Self {
             client: Arc::new(client),
             files: Handles::default(),
             directories: Handles::default(),
             locks: Arc::default(),
             appends: AppendLocks::default(),
+            layouts,
         }
     }
 

@@ -13,10 +13,21 @@ use client::{Client, Fault};
 use cluster::Cluster;
 
 /// Ceph, started for the job.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ceph {
     /// What shows the file system on the nodes; none: the best that all nodes have.
     pub client: Option<MountClient>,
+    /// The stripe units of new files by their names: the first that matches counts.
+    pub layouts: Vec<NamedLayout>,
+}
+
+/// The stripe unit of files with some names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLayout {
+    /// A pattern as that of a shell, for the last part of the path.
+    pub names: String,
+    /// Bytes of a file that are next to each other on one server.
+    pub stripe_unit_bytes: u64,
 }
 
 impl Engine for Ceph {
@@ -106,6 +117,7 @@ impl Engine for Ceph {
             ));
         }
         check_layout(request.layout, nodes.len())?;
+        self.check_layouts(nodes)?;
         check_versions(nodes)?;
         // A quota of 0 bytes would be none.
         if let (0, Some(node)) =
@@ -117,20 +129,34 @@ impl Engine for Ceph {
             ));
         }
         check_addresses(nodes)?;
-        let client = self.client(nodes)?;
-        Ok(Cluster::new(request, nodes, client).plan())
+        Ok(Cluster::new(request, nodes, self.client(nodes)?, &self.layouts).plan())
     }
 
     fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
         if nodes.iter().any(|node| node.store.in_memory) {
             return Err("the data were in memory, and ended with the storage daemons".to_owned());
         }
-        let client = self.client(nodes)?;
-        Ok(Cluster::new(request, nodes, client).restart())
+        Ok(Cluster::new(request, nodes, self.client(nodes)?, &self.layouts).restart())
     }
 }
 
 impl Ceph {
+    /// The client sets the layouts of new files.
+    fn check_layouts(&self, nodes: &[HostFacts]) -> Result<(), String> {
+        for NamedLayout { names, stripe_unit_bytes } in &self.layouts {
+            let layout = Layout { stripe_unit_bytes: *stripe_unit_bytes, stripe_count: None };
+            check_layout(layout, nodes.len())
+                .map_err(|error| format!("layout of {names}: {error}"))?;
+        }
+        let client = Client::choose(self.client, nodes);
+        match client.which {
+            MountClient::CephFuse if !self.layouts.is_empty() => {
+                Err(format!("layouts of names need the client forebay-mount, and {client}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The client of the mounts.
     fn client(&self, nodes: &[HostFacts]) -> Result<MountClient, String> {
         let chosen = Client::choose(self.client, nodes);

@@ -14,12 +14,17 @@ fn options_of_ceph_are_read() {
     assert_eq!((profile.redundancy, profile.stripe_bytes), (Some(2), Some(65536)));
     assert_eq!(profile.store.as_deref(), Some(Path::new("/nvme")));
     assert_eq!(profile.driver().name(), "ceph");
-    assert_eq!(profile.engine, ProfileEngine::Ceph(None));
+    assert_eq!(profile.engine, ProfileEngine::Ceph(Ceph::default()));
     for client in MountClient::ALL {
         let text = format!("engine = 'ceph'\nclient = '{}'", client.name());
         let profile = Profile::parse("p", Path::new("/p.toml"), &text).expect("a profile");
-        assert_eq!(profile.engine, ProfileEngine::Ceph(Some(client)));
+        let ceph = Ceph { client: Some(client), ..Ceph::default() };
+        assert_eq!(profile.engine, ProfileEngine::Ceph(ceph));
     }
+    let text = "engine = 'ceph'\n[[layouts]]\nnames = '*.h5'\nstripe_bytes = 4194304";
+    let profile = Profile::parse("p", Path::new("/p.toml"), text).expect("a profile");
+    let layouts = vec![NamedLayout { names: "*.h5".to_owned(), stripe_unit_bytes: 4 << 20 }];
+    assert_eq!(profile.engine, ProfileEngine::Ceph(Ceph { layouts, ..Ceph::default() }));
 }
 
 #[test]
@@ -49,6 +54,21 @@ fn errors_name_file_line_and_key() {
             "did you mean ceph-fuse?",
         ),
         (format!("client = 'ceph-fuse'\n{RIGHT}"), "/p.toml:1:", "not of command"),
+        (
+            "engine = 'ceph'\n[[layouts]]\nnames = '[x'\nstripe_bytes = 65536".to_owned(),
+            "/p.toml:3:",
+            "layouts: names: invalid range pattern",
+        ),
+        (
+            "engine = 'ceph'\n[[layouts]]\nnames = 'out/*'\nstripe_bytes = 65536".to_owned(),
+            "/p.toml:3:",
+            "without /",
+        ),
+        (
+            format!("{RIGHT}[[layouts]]\nnames = '*'\nstripe_bytes = 65536"),
+            "/p.toml:",
+            "not of command",
+        ),
         ("engine = 'ceph'\nstore = 'x'".to_owned(), "/p.toml:2:", "relative"),
         ("engine = 'command'".to_owned(), "/p.toml:1:", "coherence is missing"),
         (RIGHT.replace("/x/{{ job }}", "/x/{{ jbo }}"), "/p.toml:2:", "did you mean job?"),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_ceph::{Action, Actions, Connection, Key, Programs, Step as CephStep};
 use serde_json::{Map, Value, json};
 
-use super::{MountClient, settings};
+use super::{MountClient, NamedLayout, settings};
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, ServerGroup, Stop};
@@ -37,6 +37,7 @@ pub(super) struct Cluster<'a> {
     request: &'a EngineRequest,
     nodes: &'a [HostFacts],
     client: MountClient,
+    layouts: &'a [NamedLayout],
     /// Steps of the plan so far.
     steps: Vec<EngineStep>,
 }
@@ -46,8 +47,9 @@ impl<'a> Cluster<'a> {
         request: &'a EngineRequest,
         nodes: &'a [HostFacts],
         client: MountClient,
+        layouts: &'a [NamedLayout],
     ) -> Self {
-        Self { request, nodes, client, steps: Vec::new() }
+        Self { request, nodes, client, layouts, steps: Vec::new() }
     }
 
     /// Makes and starts a new cluster.
@@ -540,6 +542,9 @@ impl<'a> Cluster<'a> {
         let libraries = self.programs(node).and_then(|all| all.library_directory.as_ref());
         if let Some(directory) = libraries {
             words.extend(["--libraries".to_owned(), text(directory)]);
+        }
+        for NamedLayout { names, stripe_unit_bytes } in self.layouts {
+            words.extend(["--layout".to_owned(), format!("{stripe_unit_bytes}:{names}")]);
         }
         words.push(mount);
         words

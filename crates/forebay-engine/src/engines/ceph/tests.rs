@@ -224,14 +224,14 @@ fn older_library_of_one_node_gives_all_nodes_ceph_fuse() {
     assert!(choice.contains("ceph-fuse") && choice.contains("n2") && choice.contains(reason));
     let promise = best.promise(1, true, &nodes);
     assert!(!promise.atomic_append && !promise.shared_mmap && promise.deviations.len() == 6);
-    let own = Ceph { client: Some(MountClient::ForebayMount) };
+    let own = Ceph { client: Some(MountClient::ForebayMount), ..Ceph::default() };
     let error = own.plan(&request(1), &nodes).expect_err("cannot run");
     assert!(error.contains("n2") && error.contains(reason), "{error}");
 }
 
 #[test]
 fn client_follows_the_profile() {
-    let fuse = Ceph { client: Some(MountClient::CephFuse) };
+    let fuse = Ceph { client: Some(MountClient::CephFuse), ..Ceph::default() };
     let nodes = [node(1), node(2)];
     let steps = fuse.plan(&request(1), &nodes).expect("plan").steps;
     assert_eq!(count(&steps, "ceph-fuse"), 2);
@@ -270,7 +270,7 @@ fn mount_that_may_not_be_woken_has_no_cache() {
         (own, with(false), true),
         (own, node(1), false),
     ] {
-        let plan = Ceph { client }.plan(&request(1), &[node]).expect("plan");
+        let plan = Ceph { client, ..Ceph::default() }.plan(&request(1), &[node]).expect("plan");
         let mut files = plan.steps.iter().flat_map(|step| &step.files);
         let config = files.find(|file| file.path.ends_with("ceph.conf")).expect("configuration");
         assert_eq!(config.text.contains("client oc = false"), !has_cache, "{client:?}");
