@@ -5,7 +5,7 @@ are a tmpfs that all nodes see, and one TCP stream between two nodes, in the sam
 
 ENGINES_NODES=2,4, ENGINES_MIB=128 (of each node, written and read), ENGINES_RECORDS=1000 (of 47,008 bytes, of each node),
 ENGINES_NAMES=500 (of each node), ENGINES_FILES=2000 (small files that are staged), ENGINES_STAGE_MIB=256 (of four large
-files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (of CephFS, one beside the other) or
+files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (both of CephFS, in turn) or
 staging.
 """
 

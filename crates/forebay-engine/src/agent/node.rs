@@ -305,7 +305,9 @@ fn show_node_local(namespace: &Path, path: &Path) -> Result<(), String> {
     let (error, hint) = match files::make_link(namespace, path) {
         Ok(()) => return Ok(()),
         Err(_) if leads_to(path, namespace) => return Ok(()), // an earlier agent made it
-        Err(error) if error.already_exists() => (error, "another job of this user may use it"),
+        Err(error) if error.already_exists() => {
+            (error, "another job of this user may use it; remove it if none does")
+        }
         Err(error) => {
             (error, "the site must make its directory on each node, writable for all users")
         }
