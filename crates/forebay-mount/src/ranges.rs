@@ -9,6 +9,7 @@ pub(crate) const APPEND_BYTE: i64 = i64::MAX - 1;
 pub(crate) const FLOCK_BYTE: i64 = i64::MAX - 2;
 /// The last byte that ranges of processes reach.
 pub(crate) const LAST_BYTE: i64 = i64::MAX - 16;
+
 /// A lock of one byte.
 pub(crate) fn byte_lock(kind: i32, byte: i64) -> libc::flock {
     lock(kind, byte, byte)
