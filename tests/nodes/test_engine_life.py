@@ -68,6 +68,8 @@ def test_node_local_storage_is_that_of_each_node(bed):
     script = """#BSUB -alloc_flags nvme
 hostname >/mnt/bb/$USER/name
 for node in n1 n2; do ssh $node "hostname >/mnt/bb/$USER/\\$(hostname); ls /mnt/bb/$USER; cat $DW_JOB_PRIVATE/*"; done"""
+    told = node_job(bed, script, "--dry-run", user="ada", name="plan").run().stdout
+    assert "on 2 nodes (no size asked; not enforced)" in told, told
     job = node_job(bed, script, user="ada", name="local")
     assert job.run().stdout.split() == ["n1", "name", "n1", "n1", "n2", "n2"]
     assert job.left() == []

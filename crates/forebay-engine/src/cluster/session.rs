@@ -68,6 +68,13 @@ pub struct SessionSpec<'a> {
     pub messages: &'a dyn Messages,
 }
 
+impl SessionSpec<'_> {
+    /// The engine limits the namespace over the nodes. Private namespaces have no limit.
+    fn enforces_capacity(&self) -> bool {
+        !self.namespaces.is_empty() && self.engine.enforces_capacity()
+    }
+}
+
 /// A namespace over all nodes of a job.
 pub struct Session {
     nodes: Arc<Nodes>,
@@ -420,7 +427,7 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
         in_memory: facts.iter().any(|node| node.store.in_memory),
         nodes: u32::try_from(facts.len()).unwrap_or(u32::MAX),
         copies: spec.redundancy,
-        enforced: spec.engine.enforces_capacity(),
+        enforced: spec.enforces_capacity(),
         capacity_bytes,
         asked_bytes,
     })
@@ -440,7 +447,7 @@ fn size_of_engine(spec: &SessionSpec, usable_bytes: u64, nodes: usize) -> Result
             in_memory: false,
             nodes: u32::try_from(nodes).unwrap_or(u32::MAX),
             copies: spec.redundancy,
-            enforced: spec.engine.enforces_capacity(),
+            enforced: spec.enforces_capacity(),
             capacity_bytes,
             asked_bytes,
         }),
