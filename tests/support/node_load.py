@@ -75,8 +75,13 @@ def begins(line: list[str], words: list[str]) -> bool:
 
 def answers(job: NodeJob, count: int = 2) -> dict:
     """What the load found, of the nodes that lived."""
-    wait_until(lambda: len(list(job.folder.glob("answer-*"))) >= count, 30, "the answers of the load")
-    return {path.name[-2:]: json.loads(path.read_text()) for path in job.folder.glob("answer-*")}
+
+    def complete() -> list:
+        # Until it is complete, an answer has the suffix .part.
+        return [path for path in job.folder.glob("answer-*") if not path.suffix]
+
+    wait_until(lambda: len(complete()) >= count, 30, "the answers of the load")
+    return {path.name[-2:]: json.loads(path.read_text()) for path in complete()}
 
 
 def content(node: str, number: int) -> bytes:
