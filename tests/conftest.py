@@ -7,11 +7,11 @@ import tempfile
 
 import pytest
 
-from support.isolation import WITHOUT_CONFIGURATION
+from support.isolation import WITHOUT_CONFIGURATION, WITHOUT_DEVICES
 from support.job import Job
 
 
-os.environ.update(WITHOUT_CONFIGURATION)
+os.environ.update(WITHOUT_CONFIGURATION | WITHOUT_DEVICES)
 
 
 # A shell starts what it runs in the background with these ignored, and so would be all we start.
