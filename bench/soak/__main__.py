@@ -56,7 +56,7 @@ def kills(minutes: float) -> int:
 def points(_: float) -> int:
     """Kills, stops and holds at every system call, of which `make test` takes three."""
     tests = pathlib.Path(__file__).resolve().parents[2] / "tests"
-    looping = re.compile(r"\b(points|kill_at_each_syscall)\(|EVERY_POINT")
+    looping = re.compile(r"\b(points|few|kill_at_each_syscall)\(|EVERY_POINT")
     files = [path for path in sorted(tests.rglob("test_*.py")) if looping.search(path.read_text())]
     print(f"points: {len(files)} files of tests, about ten minutes", flush=True)
     status = subprocess.run([sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}).returncode
