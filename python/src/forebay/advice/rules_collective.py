@@ -117,9 +117,8 @@ def more_aggregators(view: FileView, way: Way) -> int | None:
     ranks = view.ranks
     if ranks is None:
         return wanted
-    divisors = [number for number in range(1, ranks // 2 + 1) if ranks % number == 0]
-    fitting = [number for number in divisors if number <= wanted]
-    return max(fitting, default=None) if fitting and max(fitting) > now else None
+    fitting = (number for number in range(min(wanted, ranks // 2), now, -1) if ranks % number == 0)
+    return next(fitting, None)
 
 
 def aggregator_hints(view: FileView, aggregators: int) -> dict[str, str]:

@@ -8,15 +8,23 @@ shared file but for the fastest and the slowest.
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
-from forebay.profiles import darshan_hints, darshan_messages, darshan_ranks, plain_file
+from forebay.profiles import darshan_bounds, darshan_hints, darshan_messages, darshan_ranks, plain_file
 from forebay.profiles.darshan_counters import CALL_KINDS, MODULES, SHARED, SIZE_CLASSES
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import (
@@ -34,10 +42,15 @@ from forebay.profiles.model import (
     Traffic,
 )
 
+READER = [sys.executable, "-m", "forebay.profiles.darshan_worker"]
 READ_SECONDS_MAX = 600
 COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
+#: What Darshan 1 and 2 packed their logs with, by the first bytes of the file. The version comes first.
+PACKED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
+VERSION_BYTES = 8
+OLD_LOG_HINT = "darshan-parser of Darshan 2.3 prints it; a new run with Darshan 3 writes a log for Forebay"
 NOT_LOG_HINT = "give a log of Darshan 3 from Darshan's log directory (*.darshan)"
 DAMAGED_HINT = "copy it again from where Darshan wrote it, and compare the sizes"
 
@@ -46,9 +59,11 @@ Counters = dict[str, int | float]
 
 def read(path: Path) -> Profile:
     """The profile of one Darshan log. Raises ProfileError if it is no log, is damaged, or cannot be read."""
-    log = _raw(path)
-    if log.ranks < 1:
-        raise ProfileError(f"{path}: the Darshan log says {log.ranks} processes", DAMAGED_HINT)
+    return profile(path, raw_of(path))
+
+
+def profile(path: Path, log: darshan_messages.Log) -> Profile:
+    """The profile of what a log holds. Raises ProfileError if it is damaged."""
     _refuse_damage(path, log)
     words = log.command.split(" ")
     files = _files(log)
@@ -74,25 +89,38 @@ def read(path: Path) -> Profile:
     return Profile(source="darshan", path=str(path), job=job, programs=[program], notes=_notes(log))
 
 
-def _raw(path: Path) -> darshan_messages.Log:
+def raw_of(path: Path) -> darshan_messages.Log:
+    """What Darshan's library reads, in a process of its own. Raises ProfileError if it reads nothing."""
     try:
         with plain_file.opened(path) as log:
-            empty = not log.read(1)
+            begin = log.read(2)
     except OSError as error:
         raise ProfileError(
             f"{path}: cannot be read: {error.strerror}", "name a Darshan log you may read"
         ) from None
-    if empty:
+    if not begin:
         raise ProfileError(f"{path}: is empty", "the job may have been killed before Darshan wrote its log")
-    command = [sys.executable, "-m", "forebay.profiles.darshan_worker", str(path.absolute())]
+    if begin in PACKED:
+        _refuse_old(path, PACKED[begin])
+    command = [*READER, str(path.absolute())]
     with tempfile.TemporaryFile() as messages:
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=messages, timeout=READ_SECONDS_MAX)
+            done = subprocess.run(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=messages,
+                timeout=READ_SECONDS_MAX,
+                # Each thread of the library would reserve memory, which is limited.
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            )
         except subprocess.TimeoutExpired:
             message = f"{path}: Darshan's library had not read it after {READ_SECONDS_MAX} s"
             raise ProfileError(message, DAMAGED_HINT) from None
         messages.seek(0)
         complaint = messages.read().decode(errors="replace").strip()
+    if done.returncode == -signal.SIGXCPU:
+        message = f"{path}: Darshan's library needs more processor time than a log of this size takes"
+        raise ProfileError(message, DAMAGED_HINT)
     if done.returncode != 0:
         said = (
             " ".join(complaint.split())[-COMPLAINT_MAX:] or f"its reader ended with status {done.returncode}"
@@ -101,12 +129,26 @@ def _raw(path: Path) -> darshan_messages.Log:
     return msgspec.msgpack.decode(done.stdout, type=darshan_messages.Log)
 
 
+def _refuse_old(path: Path, unpacked: Callable[[IO[bytes]], IO[bytes]]) -> None:
+    try:
+        with plain_file.opened(path) as file, unpacked(file) as log:
+            version = log.read(VERSION_BYTES).split(b"\0")[0].decode("ascii")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return  # Darshan's library says what it is
+    if re.fullmatch(r"[12]\.\d\d?", version):
+        message = f"{path}: a log of Darshan {version}, and Forebay reads those of Darshan 3"
+        raise ProfileError(message, OLD_LOG_HINT)
+
+
 def _too_new(module: darshan_messages.Module) -> bool:
     """Lost for its version, not for damage: these are the words of Darshan's library."""
     return module.lost is not None and "module version number" in module.lost
 
 
 def _refuse_damage(path: Path, log: darshan_messages.Log) -> None:
+    wrong = darshan_bounds.impossible(log)
+    if wrong:
+        raise ProfileError(f"{path}: the Darshan log is damaged: {wrong}", DAMAGED_HINT)
     for name, module in log.modules.items():
         if module.lost is not None and not _too_new(module):
             message = f"{path}: the log is truncated or damaged: module {name}: {module.lost}"

@@ -19,7 +19,7 @@ Sides = list[tuple[int, Moved]]  # (rank, what it moved)
 def hosts(log: Log) -> int | None:
     """Number of hosts, if every rank is in a trace: only there Darshan tells the host."""
     traced = [one for module in log.modules.values() for one in module.traced]
-    if {one.rank for one in traced} != set(range(log.ranks)):
+    if len({one.rank for one in traced}) != log.ranks:
         return None
     return len({one.host for one in traced})
 

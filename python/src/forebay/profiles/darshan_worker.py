@@ -1,15 +1,17 @@
-"""Reads a Darshan log with Darshan's library and writes it to standard output as `darshan_raw.Log`.
+"""Reads a Darshan log with Darshan's library and writes it to standard output as `darshan_messages.Log`.
 
     python -m forebay.profiles.darshan_worker LOG
 
 A process of its own, for on some damaged logs the library ends its process, or crashes. Its messages go to
-standard error, which has to be a file: what it says about a module is read back from there.
+standard error, which has to be a file: what it says about a module is read back from there. Memory and
+processor time are limited by the size of the log: a damaged number must not take those of the machine.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import resource
 import sys
 import types
 from collections.abc import Iterator
@@ -44,6 +46,11 @@ COUNTING = {
 }
 #: Bins of the heat that is made of a trace.
 TRACE_BINS = 128
+#: Address space and processor time of this process: so much for any log, and more for each byte of it. zlib
+#: packs at most 1,032 bytes into one, and a counter of 8 bytes takes 40 in Python.
+MEMORY_BYTES = 1 << 30
+MEMORY_PER_BYTE = 4096
+CPU_S, CPU_S_PER_MIB = 20, 60
 SEGMENT = numpy.dtype([("offset", "<i8"), ("length", "<i8"), ("start_s", "<f8"), ("end_s", "<f8")])
 
 
@@ -193,6 +200,18 @@ def _mounts(log) -> list[tuple[str, str]]:
     return [(_text(mount.mnt_path), _text(mount.mnt_type)) for mount in mounts]
 
 
+def limit(path: str) -> None:
+    """Ends this process when it takes more than any log of this size needs."""
+    log_bytes = os.stat(path).st_size
+    machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    most_bytes = min(MEMORY_BYTES + MEMORY_PER_BYTE * log_bytes, machine_bytes * 3 // 4)
+    seconds = int(CPU_S + CPU_S_PER_MIB * log_bytes / 2**20)
+    for kind, most in ((resource.RLIMIT_AS, most_bytes), (resource.RLIMIT_CPU, seconds)):
+        _, hard = resource.getrlimit(kind)
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, hard))
+
+
 def log(path: str) -> raw.Log:
     """The whole log. Raises Unreadable where the library gives up on more than a module."""
     handle = library.darshan_log_open(os.fsencode(path))
@@ -224,10 +243,13 @@ def main() -> None:
     """Exits 0 with a Log on standard output, or 1."""
     answer = os.dup(1)
     os.dup2(2, 1)  # the library prints some of its complaints there
+    limit(sys.argv[1])
     try:
         words = msgspec.msgpack.encode(log(sys.argv[1]))
     except Unreadable:
         sys.exit(1)
+    except MemoryError:
+        sys.exit("it needs more memory than a log of this size takes")
     with os.fdopen(answer, "wb") as stream:
         stream.write(words)
 
