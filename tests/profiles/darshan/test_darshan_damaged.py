@@ -21,6 +21,7 @@ from support.strace import EVERY_POINT
 NAMES_AT, MODULES_AT, MODULES, JOB_AT = 32, 48, 64, 1328
 #: The job: user, start (s, ns), end (s, ns), ranks, id.
 JOB = struct.Struct("<7q")
+LABELLED = PROJECT / "tests" / "profiles" / "labelled"
 #: A process that reads a small log has less.
 MEMORY_BYTES = 1_500_000_000
 
@@ -61,6 +62,13 @@ def test_job_that_cannot_have_been_is_named_and_takes_no_memory(build, log, valu
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"error: {path}: the Darshan log is damaged: ") and words in done.stderr
     assert "hint: " in done.stderr and "Traceback" not in done.stderr
+
+
+def test_genuine_damaged_log_is_refused(build):
+    path = LABELLED / "damaged_header.darshan"
+    command = ["prlimit", f"--as={MEMORY_BYTES}", build / "bin" / "forebay", "report", path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "it says 4427712942739450220 processes" in done.stderr
 
 
 def test_job_of_many_ranks_takes_no_memory(log):

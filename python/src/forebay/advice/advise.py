@@ -118,6 +118,10 @@ def _first_sentence(view: JobView) -> str:
     if share is None or share.slowest is None:
         return "How long the I/O took is not known."
     part = percent(share.slowest)
+    if not view.is_worth_it and view.profile.unread:
+        return (
+            f"I/O took at least {part} of the run time. How much more is not known: {view.profile.unread[0]}."
+        )
     if not view.is_worth_it:
         return f"I/O took {part} of the run time: there is nothing to gain."
     return f"I/O took {part} of the run time of the slowest rank."

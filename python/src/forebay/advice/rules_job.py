@@ -26,7 +26,7 @@ def program_name(program: Program) -> str:
 def little_io(view: JobView) -> Iterator[Draft]:
     """The run is computation."""
     share = view.io_share
-    if view.is_worth_it or share is None or share.slowest is None:
+    if view.is_worth_it or view.profile.unread or share is None or share.slowest is None:
         return
     yield Draft(
         code="little-io",

@@ -25,13 +25,12 @@ from typing import IO
 import msgspec
 
 from forebay.profiles import darshan_bounds, darshan_hints, darshan_messages, darshan_ranks, plain_file
-from forebay.profiles.darshan_counters import CALL_KINDS, MODULES, SHARED, SIZE_CLASSES
+from forebay.profiles.darshan_counters import MODULES, SHARED
+from forebay.profiles.darshan_layers import CALLS, Counters, extremes, layer_of
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import (
     LAYERS,
-    SIZE_CLASS_ENDS,
     Collective,
-    Extreme,
     File,
     Heat,
     Job,
@@ -39,14 +38,12 @@ from forebay.profiles.model import (
     LayerName,
     Profile,
     Program,
-    Traffic,
 )
 
 READER = [sys.executable, "-m", "forebay.profiles.darshan_worker"]
 READ_SECONDS_MAX = 600
 COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
-PARTS = ("READ", "WRITE", "META")  # of the time in a layer
 #: What Darshan 1 and 2 packed their logs with, by the first bytes of the file. The version comes first.
 PACKED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
 VERSION_BYTES = 8
@@ -54,7 +51,12 @@ OLD_LOG_HINT = "darshan-parser of Darshan 2.3 prints it; a new run with Darshan 
 NOT_LOG_HINT = "give a log of Darshan 3 from Darshan's log directory (*.darshan)"
 DAMAGED_HINT = "copy it again from where Darshan wrote it, and compare the sizes"
 
-Counters = dict[str, int | float]
+#: Layer -> Darshan's module, and the prefix of its counters.
+READ_MODULES: dict[LayerName, tuple[str, str]] = MODULES | {"DFS": ("DFS", "DFS"), "DAOS": ("DAOS", "DAOS")}
+#: Modules without data of their own, and those above modules that have the same data.
+WITHOUT_DATA = {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO", "BG/Q"}
+WITHOUT_DATA_BEGIN = ("APXC", "APMPI")
+ABOVE = {"H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR"}
 
 
 def read(path: Path) -> Profile:
@@ -86,7 +88,14 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         started_unix_s=log.started_unix_s,
         wall_s=log.wall_s,
     )
-    return Profile(source="darshan", path=str(path), job=job, programs=[program], notes=_notes(log))
+    return Profile(
+        source="darshan",
+        path=str(path),
+        job=job,
+        programs=[program],
+        notes=_notes(log),
+        unread=_unread(log),
+    )
 
 
 def raw_of(path: Path) -> darshan_messages.Log:
@@ -164,7 +173,7 @@ def _notes(log: darshan_messages.Log) -> list[str]:
             )
         if module.partial:
             notes.append(f"Module {name} is incomplete: Darshan ran out of memory for it while the job ran.")
-    shown = {"POSIX", "MPI-IO", "STDIO", "LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
+    shown = _modules_of_data(log) | {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
     others = sorted(set(log.modules) - shown)
     if others:
         notes.append(f"The log has records of modules that are not shown: {', '.join(others)}.")
@@ -176,12 +185,36 @@ def _notes(log: darshan_messages.Log) -> list[str]:
     return notes
 
 
+def _modules_of_data(log: darshan_messages.Log) -> set[str]:
+    """Those that are read. DAOS has the data of DFS and of MPI-IO again, below other names."""
+    found = {name for name, _ in READ_MODULES.values() if name in log.modules}
+    has_above = bool(found & {"DFS", "MPI-IO"})
+    return found - {"DAOS"} if has_above else found
+
+
+def _unread(log: darshan_messages.Log) -> list[str]:
+    """Why data may have been moved that the profile does not have."""
+    found, reasons = _modules_of_data(log), []
+    for name, module in log.modules.items():
+        if name in WITHOUT_DATA or name.startswith(WITHOUT_DATA_BEGIN):
+            continue
+        if name in found:
+            if _too_new(module):
+                reasons.append(f"Darshan's module {name} has a version that is not read")
+            elif module.partial:
+                reasons.append(f"Darshan's module {name} is incomplete")
+        elif not (found and (name in ABOVE or name == "DAOS")):
+            reasons.append(f"Darshan's module {name} is not read")
+    return reasons
+
+
 def _files(log: darshan_messages.Log) -> list[File]:
     by_id: dict[int, dict[LayerName, list[tuple[int, Counters]]]] = defaultdict(lambda: defaultdict(list))
-    for layer, (name, _) in MODULES.items():
-        module = log.modules.get(name)
-        if module is None:
+    found = _modules_of_data(log)
+    for layer, (name, _) in READ_MODULES.items():
+        if name not in found:
             continue
+        module = log.modules[name]
         names = module.counter_names + module.time_names
         for record in module.records:
             counters = dict(zip(names, record.counters + record.times, strict=True))
@@ -194,7 +227,7 @@ def _files(log: darshan_messages.Log) -> list[File]:
     who = darshan_ranks.RankAttribution(log)
     files = []
     for file_id, records in by_id.items():
-        file = _file(log.names.get(file_id, f"<no name, record {file_id:x}>"), records, log.ranks)
+        file = _file(log.names.get(file_id) or f"<no name, record {file_id:x}>", records, log.ranks)
         file.mount, file.file_system = _mount(file.path, mounts)
         file.hints = hints.get(file_id)
         if len(set(stripes.get(file_id, []))) == 1:
@@ -209,13 +242,12 @@ def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[dar
     if any(rank == SHARED for rank, _ in records):
         return []
     read, write = ("READ", "READ"), ("WRITE", "WRITTEN")
-    prefix = MODULES[layer][1]
-    kinds = [f"{kind}_" for kind in CALL_KINDS.values()] if layer == "MPI-IO" else [""]
+    prefix = READ_MODULES[layer][1]
     found = []
     for rank, counters in records:
         sides = [
             darshan_messages.Moved(
-                calls=sum(counters[f"{prefix}_{kind}{verb}S"] for kind in kinds),
+                calls=sum(counters[f"{prefix}_{calls}"] for calls in CALLS.get((layer, verb), [f"{verb}S"])),
                 bytes=counters[f"{prefix}_BYTES_{past}"],
                 seconds=counters[f"{prefix}_F_{verb}_TIME"],
                 first_s=None,
@@ -236,14 +268,14 @@ def _mount(path: str, mounts: list[tuple[str, str]]) -> tuple[str | None, str | 
 
 
 def _file(path: str, records: dict[LayerName, list[tuple[int, Counters]]], ranks: int) -> File:
-    layers = {layer: _layer(MODULES[layer][1], of_layer) for layer, of_layer in records.items()}
+    layers = {layer: layer_of(READ_MODULES[layer][1], of_layer) for layer, of_layer in records.items()}
     file = File(path=path, layers=layers)
     seen = {rank for of_layer in records.values() for rank, _ in of_layer}
     file.ranks = ranks if SHARED in seen else len(seen)
     file.rank = min(seen) if len(seen) == 1 and SHARED not in seen else None
     for layer in LAYERS:
         if file.fastest is None and layer in records:
-            file.fastest, file.slowest = _extremes(MODULES[layer][1], records[layer])
+            file.fastest, file.slowest = extremes(READ_MODULES[layer][1], records[layer])
     file.collective = _sieving(layers)
     return file
 
@@ -258,165 +290,6 @@ def _sieving(layers: dict[LayerName, Layer]) -> Collective | None:
     return Collective(rmw_calls=made.read.calls, rmw_bytes=made.read.bytes)
 
 
-def _extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme | None, Extreme | None]:
-    """Fastest and slowest rank, by the time in all calls: from the shared record, or from the others."""
-    if len(records) == 1:
-        rank, counters = records[0]
-        is_told = counters[f"{prefix}_F_SLOWEST_RANK_TIME"] and counters[f"{prefix}_SLOWEST_RANK"] >= 0
-        if rank != SHARED or not is_told:
-            return None, None
-        fastest, slowest = (
-            Extreme(
-                rank=counters[f"{prefix}_{which}_RANK"],
-                seconds=counters[f"{prefix}_F_{which}_RANK_TIME"],
-                bytes=counters[f"{prefix}_{which}_RANK_BYTES"],
-            )
-            for which in ("FASTEST", "SLOWEST")
-        )
-        return fastest, slowest
-    of_ranks = [
-        Extreme(
-            rank=rank,
-            seconds=sum(counters[f"{prefix}_F_{part}_TIME"] for part in PARTS),
-            bytes=counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"],
-        )
-        for rank, counters in records
-    ]
-    return min(of_ranks, key=lambda one: one.seconds), max(of_ranks, key=lambda one: one.seconds)
-
-
-class _Joined:
-    """The records of one file at one layer, by the names of their counters without the prefix."""
-
-    def __init__(self, prefix: str, records: list[tuple[int, Counters]]) -> None:
-        self.prefix = prefix
-        self.records = records
-        self.of_ranks = all(rank != SHARED for rank, _ in records)
-
-    def each(self, name: str) -> list[int | float]:
-        return [counters[f"{self.prefix}_{name}"] for _, counters in self.records]
-
-    def sum(self, *names: str) -> int | float | None:
-        """Over all records and `names`; None where a record says -1: not recorded."""
-        values = [value for name in names for value in self.each(name)]
-        return None if min(values) < 0 else sum(values)
-
-    def sizes(self, name: str) -> list[int] | None:
-        counts = [self.sum(f"{name}_{size}") for size in SIZE_CLASSES]
-        return None if None in counts else counts
-
-    def most(self, name: str) -> float | None:
-        return max(self.each(name)) if self.of_ranks else None
-
-    def slowest_rank_s(self) -> float | None:
-        if not self.of_ranks:
-            return self.last("F_SLOWEST_RANK_TIME")
-        parts = zip(*(self.each(f"F_{part}_TIME") for part in PARTS), strict=True)
-        return max(map(sum, parts))
-
-    def first(self, name: str) -> float | None:
-        return min((moment for moment in self.each(name) if moment > 0), default=None)
-
-    def last(self, name: str) -> float | None:
-        return max((moment for moment in self.each(name) if moment > 0), default=None)
-
-
-def _traffic(joined: _Joined, verb: str, past: str, calls: list[str]) -> Traffic:
-    """`verb` is READ or WRITE, `past` READ or WRITTEN, `calls` the counters that together are all calls."""
-    # MPI-IO has no such counter, and 0 also stands for a file without a byte moved.
-    ends = joined.each(f"MAX_BYTE_{past}") if joined.prefix != "MPIIO" else []
-    return Traffic(
-        end_bytes=max(ends) + 1 if any(end > 0 for end in ends) else None,
-        calls=joined.sum(*calls),
-        bytes=joined.sum(f"BYTES_{past}"),
-        seconds=joined.sum(f"F_{verb}_TIME"),
-        slowest_rank_s=joined.most(f"F_{verb}_TIME"),
-        first_s=joined.first(f"F_{verb}_START_TIMESTAMP"),
-        last_s=joined.last(f"F_{verb}_END_TIMESTAMP"),
-    )
-
-
-def _layer(prefix: str, records: list[tuple[int, Counters]]) -> Layer:
-    joined = _Joined(prefix, records)
-    layer = {"POSIX": _posix, "MPIIO": _mpiio, "STDIO": _stdio}[prefix](joined)
-    layer.metadata_s = joined.sum("F_META_TIME")
-    layer.metadata_slowest_rank_s = joined.most("F_META_TIME")
-    layer.slowest_rank_s = joined.slowest_rank_s()
-    layer.opened_s = joined.first("F_OPEN_START_TIMESTAMP")
-    layer.closed_s = joined.last("F_CLOSE_END_TIMESTAMP")
-    return layer
-
-
-def _posix(joined: _Joined) -> Layer:
-    read, write = (
-        _traffic(joined, "READ", "READ", ["READS"]),
-        _traffic(joined, "WRITE", "WRITTEN", ["WRITES"]),
-    )
-    for traffic, verb in ((read, "READ"), (write, "WRITE")):
-        traffic.sizes = joined.sizes(f"SIZE_{verb}")
-        traffic.sequential = joined.sum(f"SEQ_{verb}S")
-        traffic.consecutive = joined.sum(f"CONSEC_{verb}S")
-    _share_common_sizes(joined, read, write)
-    return Layer(
-        read=read,
-        write=write,
-        opens=joined.sum("OPENS"),
-        seeks=joined.sum("SEEKS"),
-        stats=joined.sum("STATS"),
-        syncs=joined.sum("FSYNCS", "FDSYNCS"),
-        not_aligned=joined.sum("FILE_NOT_ALIGNED"),
-        alignment_bytes=joined.records[0][1]["POSIX_FILE_ALIGNMENT"] or None,
-    )
-
-
-def _mpiio(joined: _Joined) -> Layer:
-    read, write = (
-        _traffic(joined, verb, past, [f"{kind}_{verb}S" for kind in CALL_KINDS.values()])
-        for verb, past in (("READ", "READ"), ("WRITE", "WRITTEN"))
-    )
-    for traffic, verb in ((read, "READ"), (write, "WRITE")):
-        for kind, counter in CALL_KINDS.items():
-            setattr(traffic, kind, joined.sum(f"{counter}_{verb}S"))
-        traffic.sizes = joined.sizes(f"SIZE_{verb}_AGG")
-    _share_common_sizes(joined, read, write)
-    return Layer(
-        read=read, write=write, opens=joined.sum("INDEP_OPENS", "COLL_OPENS"), syncs=joined.sum("SYNCS")
-    )
-
-
-def _stdio(joined: _Joined) -> Layer:
-    return Layer(
-        read=_traffic(joined, "READ", "READ", ["READS"]),
-        write=_traffic(joined, "WRITE", "WRITTEN", ["WRITES"]),
-        opens=joined.sum("OPENS"),
-        seeks=joined.sum("SEEKS"),
-        syncs=joined.sum("FLUSHES"),
-    )
-
-
-def _share_common_sizes(joined: _Joined, read: Traffic, write: Traffic) -> None:
-    """Darshan counts common sizes of reads and writes together: known only if one of both had such sizes."""
-    if read.sizes is None or write.sizes is None:
-        return
-    counts: dict[int, int] = defaultdict(int)
-    for number in range(1, 5):
-        sizes, calls = joined.each(f"ACCESS{number}_ACCESS"), joined.each(f"ACCESS{number}_COUNT")
-        for size, count in zip(sizes, calls, strict=True):
-            counts[size] += count
-    for size, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
-        if count <= 0:
-            continue
-        kind = _size_class(size)
-        if not read.sizes[kind] and len(write.common_sizes) < 4:
-            write.common_sizes.append((size, count))
-        elif not write.sizes[kind] and len(read.common_sizes) < 4:
-            read.common_sizes.append((size, count))
-
-
-def _size_class(size: int) -> int:
-    return next(kind for kind, end in enumerate(SIZE_CLASS_ENDS) if end is None or size <= end)
-
-
 def _heat(log: darshan_messages.Log) -> list[Heat]:
     """By layer, from HEATMAP, else from the trace (DXT)."""
     layers: dict[LayerName, list[darshan_messages.Binned]] = defaultdict(list)
@@ -424,7 +297,7 @@ def _heat(log: darshan_messages.Log) -> list[Heat]:
         told = set(layers)
         for binned in log.modules[module].binned if module in log.modules else []:
             layer = "MPI-IO" if binned.layer == "MPIIO" else binned.layer
-            if layer in MODULES and layer not in told:
+            if layer in READ_MODULES and layer not in told:
                 layers[layer].append(binned)
     return [_rows(layer, binned, log.ranks) for layer, binned in layers.items()]
 

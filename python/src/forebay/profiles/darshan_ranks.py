@@ -7,11 +7,13 @@ from collections import defaultdict
 from forebay.profiles.darshan_messages import Log, Moved, Traced
 from forebay.profiles.model import Collective, File, LayerName, Traffic, Writer
 
-#: Layer -> (module of its trace, name of its heat map).
+#: Layer -> (module of its trace, name of its heat map); empty where there is none.
 SOURCES: dict[LayerName, tuple[str, str]] = {
     "MPI-IO": ("DXT_MPIIO", "MPIIO"),
     "POSIX": ("DXT_POSIX", "POSIX"),
     "STDIO": ("", "STDIO"),
+    "DFS": ("", "DFS"),
+    "DAOS": ("", "DAOS"),
 }
 Sides = list[tuple[int, Moved]]  # (rank, what it moved)
 
@@ -89,7 +91,7 @@ def _ways(file: File) -> list[tuple[LayerName, Traffic, str]]:
 
 def _lowest(file: File) -> LayerName | None:
     """The layer whose calls are the system's, or the C library's."""
-    return next((layer for layer in ("POSIX", "STDIO") if layer in file.layers), None)
+    return next((layer for layer in ("POSIX", "STDIO", "DFS", "DAOS") if layer in file.layers), None)
 
 
 def _all_collective(traffic: Traffic) -> bool:

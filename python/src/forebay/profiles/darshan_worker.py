@@ -43,6 +43,8 @@ COUNTING = {
     "POSIX": "struct darshan_posix_file *",
     "MPI-IO": "struct darshan_mpiio_file *",
     "STDIO": "struct darshan_stdio_file *",
+    "DFS": "struct darshan_dfs_file *",
+    "DAOS": "struct darshan_daos_object *",
 }
 #: Bins of the heat that is made of a trace.
 TRACE_BINS = 128

@@ -17,9 +17,9 @@ SIZE_CLASS_NAMES = (
     "0-100", "101-1K", "1K-10K", "10K-100K", "100K-1M", "1M-4M", "4M-10M", "10M-100M", "100M-1G", "1G+",
 )  # fmt: skip
 
-LayerName = Literal["MPI-IO", "POSIX", "STDIO"]
-#: From the application downwards.
-LAYERS: tuple[LayerName, ...] = ("MPI-IO", "POSIX", "STDIO")
+LayerName = Literal["MPI-IO", "POSIX", "STDIO", "DFS", "DAOS"]
+#: From the application downwards. DFS and DAOS are interfaces of DAOS: the second without the first.
+LAYERS: tuple[LayerName, ...] = ("MPI-IO", "POSIX", "STDIO", "DFS", "DAOS")
 
 
 class Traffic(msgspec.Struct, kw_only=True):
@@ -252,3 +252,6 @@ class Profile(msgspec.Struct, kw_only=True):
     job: Job
     programs: list[Program]
     notes: list[str] = []  # what is missing from the source, and why: to be shown with every report
+    unread: list[
+        str
+    ] = []  # what else may have moved data: bytes and seconds are at least those in the profile

@@ -139,8 +139,14 @@ def _speed(profile: Profile) -> Tile:
 
 
 def top_performance(program: Program) -> tuple[LayerName, metrics.Performance] | None:
-    """Throughput at the uppermost layer for which it is known."""
-    return next(((layer, one) for layer in LAYERS if (one := metrics.performance(program, layer))), None)
+    """Throughput at the layer through which the application moved most bytes; none if it is not known."""
+    moved: dict[LayerName, int] = dict.fromkeys(LAYERS, 0)
+    for file in program.files:
+        if top := metrics.top_layer(file):
+            name, layer = top
+            moved[name] += metrics.known_sum([layer.read.bytes, layer.write.bytes]) or 0
+    by_bytes = sorted(LAYERS, key=lambda name: -moved[name])
+    return next(((layer, one) for layer in by_bytes if (one := metrics.performance(program, layer))), None)
 
 
 def _programs(profile: Profile, shown: int) -> Section:

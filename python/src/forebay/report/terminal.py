@@ -107,7 +107,7 @@ def _program(profile: Profile, program: Program, several: bool, width: int) -> R
 def _figures(scene: Scene) -> RenderableType:
     """Bytes, calls and speed."""
     layers = Grid.grid(padding=(0, 2, 0, 0))
-    for layer in scene.layers[:2]:
+    for layer in scene.layers:
         sums = scene.totals(layer)
         layers.add_row(
             layer,

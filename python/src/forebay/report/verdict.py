@@ -42,6 +42,11 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:
         return "The source does not say how long its I/O took."
+    if whole < IO_SHARE_MIN and profile.unread:
+        return (
+            f"I/O took at least {quantities.percent(whole)} of the run time. "
+            f"How much more is not known: {profile.unread[0]}."
+        )
     if whole < IO_SHARE_MIN and is_held_back:
         return f"I/O took {quantities.percent(whole)} of the run time."
     if whole < IO_SHARE_MIN:

@@ -14,6 +14,8 @@ INKS = {
     "MPI-IO collective": "waiting",
     "POSIX": "suggestion",
     "STDIO": "sync",
+    "DFS": "suggestion",
+    "DAOS": "suggestion",
 }
 
 
@@ -81,11 +83,13 @@ def _seen(counted: dict[str, list[int | None]]) -> str:
             f"{quantities.percent(collective / (collective + independent))} of "
             f"{quantities.count(collective + independent)} reads and writes of MPI-IO are collective."
         )
-    if "POSIX" in counted:
-        data = sum(value or 0 for value in counted["POSIX"][:2])
-        others = sum(value or 0 for value in counted["POSIX"][2:])
+    for layer in ("POSIX", "DFS", "DAOS"):
+        if layer not in counted:
+            continue
+        data = sum(value or 0 for value in counted[layer][:2])
+        others = sum(value or 0 for value in counted[layer][2:])
         sentences.append(
-            f"POSIX: {quantities.count(data)} calls move data, "
+            f"{layer}: {quantities.count(data)} calls move data, "
             f"{quantities.count(others)} open, ask, seek or sync."
         )
     return (

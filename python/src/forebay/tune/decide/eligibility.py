@@ -39,7 +39,7 @@ def nothing_to_gain(profile: Profile) -> str | None:
     """Why no setting of MPI-IO can make the job faster, if so."""
     share = io_share(profile)
     slowest = None if share is None else share.slowest
-    if share is not None and slowest is not None and slowest < IO_SHARE_MIN:
+    if share is not None and slowest is not None and slowest < IO_SHARE_MIN and not profile.unread:
         return f"I/O is {percent(slowest)} of the run: nothing to gain"
     if not any("MPI-IO" in file.layers for program in mpi_programs(profile) for file in program.files):
         return "no file was opened through MPI-IO: there is no setting that could act on the job's files"
