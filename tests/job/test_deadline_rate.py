@@ -80,11 +80,11 @@ def test_half_of_the_stage_in_rate_counts_without_a_record(job, is_hole):
     [("big", (), "own-drain"), ("big:rate=100MB/s", (), "assumed"), ("big", ("--drain-rate", "50MB/s"), "given")],
 )
 def test_own_drain_rate_counts_where_it_is_slower_and_unlimited(job, drain, options, source):
-    """The file system takes 20 MB/s; looks are taken every 2.5 s."""
+    """The file system takes 20 MB/s; looks are taken every 5 s."""
     (job.directory / "slow.toml").write_text(MODEL)
-    job.script(DRAINED + "; sleep 3", DW, STAGE_OUT)
+    job.script(DRAINED + "; sleep 6", DW, STAGE_OUT)
     on_slow = ("--drain-margin", "0:01", "--drain", drain, "--pfs-model", "slow.toml")
-    told = account(job, *options, *on_slow, deadline="0:20")
+    told = account(job, *options, *on_slow, deadline="0:40")
     known, bytes_per_s = reckoned(told)
     assert (known, told["deadline"]["ended_job"], told["drain"]["done"]) == (source, False, 1)
     if known == "own-drain":

@@ -104,6 +104,83 @@ cmp deep/a.h5 <(ssh n2 cat $S/deep/a.h5) && cmp deep/b.txt <(ssh n2 cat $S/deep/
     assert printed == [layout(4 * MIB), layout(65536), layout(65536), "stripe_unit=131072", "equal"]
 
 
+LOCAL = """engine = "ceph"
+[[layouts]]
+names = "*.all"
+stripe_bytes = 65536
+[[layouts]]
+names = "*.rank"
+stripe_bytes = 4194304
+placement = "local"
+[[layouts]]
+directories = "checkpoint*"
+placement = "local"
+"""
+#: The bytes that a node has sent to others.
+SENT = "awk '/eth0/ { print $10 }' /proc/net/dev"
+
+
+@pytest.mark.parametrize("redundancy", [1, 2])
+def test_local_files_are_on_the_node_that_creates_them_and_visible_on_each(bed, redundancy):
+    profile = bed.shared / "local.toml"
+    profile.write_text(LOCAL)
+    printed = lines(
+        bed,
+        f"local-{redundancy}",
+        """mkdir -p checkpoint-1/deep other
+for node in n1 n2; do
+ssh $node "cd $S; head -c 3000000 /dev/urandom >checkpoint-1/deep/$node; echo 1 >other/$node; echo 1 >other/$node.rank
+echo 1 >checkpoint-1/$node.all"
+done
+mv checkpoint-1/deep/n2 other/moved
+for name in checkpoint-1/deep/n1 other/moved other/n1 other/n1.rank other/n2.rank checkpoint-1/n1.all; do
+getfattr --only-values -n ceph.file.layout.pool $name; echo; done
+for name in checkpoint-1/deep/n1 other/moved other/n2.rank checkpoint-1 other/n1; do ask stripes $name; done
+ask set-stripes other/n2.rank 65536 1
+cmp other/moved <(ssh n2 cat $S/other/moved) && cmp checkpoint-1/deep/n1 <(ssh n2 cat $S/checkpoint-1/deep/n1) && echo equal""",
+        "--engine-profile",
+        profile,
+        "--redundancy",
+        redundancy,
+    )
+    assert printed[:6] == ["local.1", "local.2", "data", "local.1", "local.2", "data"]
+    one = [f"0 {MIB} 1 0", f"0 {MIB} 1 1", f"0 {4 * MIB} 1 1", f"0 {MIB} 1 0", f"0 {MIB} 2 0"]
+    assert printed[6:] == [*one, INVALID, "equal"]
+
+
+def test_writing_a_local_file_sends_no_data_to_other_nodes(bed):
+    profile = bed.shared / "local.toml"
+    profile.write_text(LOCAL)
+    write = f"{SENT}; dd if=/dev/zero of=$S/NAME bs=1M count=20 conv=fsync status=none; {SENT}"
+    written = [f'ssh n2 "{write.replace("NAME", name).replace("$10", chr(92) + "$10")}"' for name in ("a", "a.rank")]
+    printed = lines(bed, "sent", "\n".join(written), "--engine-profile", profile)
+    before, striped, again, local = map(int, printed)
+    # About half of a striped file is on the other node.
+    assert striped - before > 5 * MIB and local - again < MIB
+
+
+def test_program_chooses_a_directory_whose_files_stay_on_their_node(bed):
+    profile = bed.shared / "local.toml"
+    profile.write_text(LOCAL)
+    printed = lines(
+        bed,
+        "chosen",
+        """mkdir own; setfattr -n ceph.dir.layout.pool -v local own; ssh n2 "touch $S/own/a; mkdir $S/own/b; touch $S/own/b/c"
+for name in own/a own/b/c; do getfattr --only-values -n ceph.file.layout.pool $name; echo; done""",
+        "--engine-profile",
+        profile,
+    )
+    assert printed == ["local.2", "local.2"]
+
+
+def test_explain_names_the_files_that_stay_on_their_node(bed):
+    profile = bed.shared / "local.toml"
+    profile.write_text(LOCAL)
+    done = node_job(bed, STRIPED, "--engine-profile", profile, "--explain", name="explain").run()
+    for what in ("files named *.rank", "files below directories named checkpoint*"):
+        assert f"{what} are stored on the node that creates them" in done.stderr
+
+
 def test_layouts_of_names_need_the_client_that_sets_them(bed):
     profile = bed.shared / "fuse.toml"
     profile.write_text(PROFILE.replace('"ceph"\n', '"ceph"\nclient = "ceph-fuse"\n'))

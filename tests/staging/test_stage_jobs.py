@@ -156,9 +156,9 @@ def reading_again(job, *words):
     return ran, (job.directory / "calls").read_text().count("POSIX_FADV_DONTNEED")
 
 
-def killed_in_its_stage_out(job, *options):
-    """A job killed while it stages out two small files; its id."""
-    job.script(WRITES.replace("8M", "256K"), DW, STAGE_OUT)
+def killed_in_its_stage_out(job, *options, size="256K"):
+    """A job killed while it stages out two files with 128 KiB/s; its id."""
+    job.script(WRITES.replace("8M", size), DW, STAGE_OUT)
     process = job.start("--stage-rate", "128KiB", *options)
     job.stop_when(process, lambda: named(job.directory, "*.part"), KILL)
     (one,) = json.loads(job.command("status", "--json").stdout)
@@ -194,7 +194,7 @@ def test_options_of_clean_override_those_of_the_run(job):
 
 
 def test_limit_of_a_killed_run_holds_for_clean(job):
-    id = killed_in_its_stage_out(job)
+    id = killed_in_its_stage_out(job, size="8M")
     cleaning = job.forebay_starts("clean")
     wait_until(lambda: stage(job, "status", id).returncode == 0 and shown(job, "status", id)[0]["state"] == "running")
     assert shown(job, "cancel", id)["missing_files"] > 0

@@ -139,7 +139,7 @@ class Job:
 
 def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
     try:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     except BaseException:
         process.kill()
         process.wait()

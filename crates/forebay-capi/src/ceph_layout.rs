@@ -15,6 +15,9 @@ const UNIT_BYTES: u64 = 64 << 10;
 const OBJECT_BYTES_MAX: u64 = 128 << 20;
 /// The engine ceph notes the number of its storage daemons at its mount.
 const SERVERS: &str = "user.forebay.servers";
+/// Its pool of directories whose files are placed on the node that creates them. The pool of such files has the number
+/// of the node behind a `.`.
+const LOCAL_POOL: &str = "local";
 
 /// A layout in effect.
 pub(crate) struct CephLayout {
@@ -22,6 +25,8 @@ pub(crate) struct CephLayout {
     pub unit_bytes: u64,
     /// The number of servers that a file is spread over at most.
     pub servers: u64,
+    /// The number of the first server, from 0 on; 0 where there is none.
+    pub first_server: u64,
     /// CephFS's own count of objects that a file is written to in turn.
     stripe_count: u64,
     kind: Kind,
@@ -41,10 +46,14 @@ impl CephLayout {
             },
             _ => None,
         };
-        let Some((unit_bytes, stripe_count)) = found else { return Ok(None) };
-        let servers = nearest_above(path, |directory| number(directory, SERVERS))?;
-        let servers = servers.unwrap_or(stripe_count);
-        Ok(Some(Self { unit_bytes, servers, stripe_count, kind }))
+        let Some(Written { unit_bytes, stripe_count, pool }) = found else { return Ok(None) };
+        let all = nearest_above(path, |directory| number(directory, SERVERS))?;
+        let (servers, first_server) = match (all, server_of(&pool)) {
+            (None, _) => (stripe_count, 0),
+            (Some(all), None) => (all, 0),
+            (Some(_), Some(server)) => (1, server),
+        };
+        Ok(Some(Self { unit_bytes, servers, first_server, stripe_count, kind }))
     }
 
     /// Sets the unit of an empty file or a directory. Each unit is an object of its own.
@@ -67,11 +76,32 @@ impl CephLayout {
     }
 }
 
-/// Unit and count of a layout.
-fn read(path: &Path, layout: &str) -> forebay_host::Result<Option<(u64, u64)>> {
+/// A layout as the client shows it.
+struct Written {
+    unit_bytes: u64,
+    stripe_count: u64,
+    pool: String,
+}
+
+fn read(path: &Path, layout: &str) -> forebay_host::Result<Option<Written>> {
     let unit_bytes = number(path, &format!("{layout}.stripe_unit"))?;
     let stripe_count = number(path, &format!("{layout}.stripe_count"))?;
-    Ok(unit_bytes.zip(stripe_count))
+    let pool = text(path, &format!("{layout}.pool"))?;
+    let numbers = unit_bytes.zip(stripe_count);
+    Ok(numbers.map(|(unit_bytes, stripe_count)| Written {
+        unit_bytes,
+        stripe_count,
+        pool: pool.unwrap_or_default(),
+    }))
+}
+
+/// The only server of files in this pool of the engine ceph, from 0 on; none: they are spread over all. The files of a
+/// directory have that of the node that creates them.
+fn server_of(pool: &str) -> Option<u64> {
+    match pool.strip_prefix(LOCAL_POOL)? {
+        "" => Some(0),
+        number => number.strip_prefix('.')?.parse::<u64>().ok()?.checked_sub(1),
+    }
 }
 
 /// What the nearest directory above a path has.
@@ -91,6 +121,30 @@ fn nearest_above<T>(
 }
 
 fn number(path: &Path, name: &str) -> forebay_host::Result<Option<u64>> {
-    let value = files::extended_attribute(path, name)?;
-    Ok(value.and_then(|value| String::from_utf8(value).ok()?.trim().parse().ok()))
+    Ok(text(path, name)?.and_then(|value| value.trim().parse().ok()))
+}
+
+fn text(path: &Path, name: &str) -> forebay_host::Result<Option<String>> {
+    Ok(files::extended_attribute(path, name)?.and_then(|value| String::from_utf8(value).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_pools_have_one_server() {
+        for (pool, server) in [
+            ("local", Some(0)),
+            ("local.1", Some(0)),
+            ("local.12", Some(11)),
+            ("local.0", None),
+            ("local.", None),
+            ("locals", None),
+            ("data", None),
+            ("", None),
+        ] {
+            assert_eq!(server_of(pool), server, "{pool}");
+        }
+    }
 }

@@ -31,6 +31,7 @@ fn layout(about: &Name) -> Refused<(c_int, bool)> {
 struct Placement {
     stripe_bytes: c_int,
     width: c_int,
+    first: c_int,
     may_be_set: bool,
     ceph: Option<CephLayout>,
 }
@@ -48,10 +49,17 @@ impl Placement {
         };
         let (plain_bytes, may_be_set) = answer;
         Ok(match ceph {
-            None => Self { stripe_bytes: plain_bytes, width: WIDTH, may_be_set, ceph: None },
+            None => Self {
+                stripe_bytes: plain_bytes,
+                width: WIDTH,
+                first: FIRST,
+                may_be_set,
+                ceph: None,
+            },
             Some(ceph) => Self {
                 stripe_bytes: c_int::try_from(ceph.unit_bytes).unwrap_or(c_int::MAX),
                 width: c_int::try_from(ceph.servers).unwrap_or(c_int::MAX),
+                first: c_int::try_from(ceph.first_server).unwrap_or(c_int::MAX),
                 may_be_set,
                 ceph: Some(ceph),
             },
@@ -102,7 +110,7 @@ pub unsafe extern "C" fn dw_get_stripe_configuration(
             return Err(-libc::EINVAL);
         }
         let placement = Placement::of(fd)?;
-        let values = [placement.stripe_bytes, placement.width, FIRST];
+        let values = [placement.stripe_bytes, placement.width, placement.first];
         for (into, value) in into.into_iter().zip(values) {
             // SAFETY: not NULL, and the header requires a pointer to an int.
             unsafe { *into = value };

@@ -30,3 +30,9 @@ pub use key::Key;
 pub use library::loader_in;
 pub use monitors::{Monitors, Space};
 pub use programs::{Missing, Programs, TESTED_VERSION};
+
+/// The pool of files that are spread over all nodes.
+pub const DATA_POOL: &str = "data";
+/// The pool of directories whose files are placed on the node that creates them. Mounts give each new file there the
+/// pool of their node, which is this name, `.` and the number of the node from 1 on. CephFS takes no `-` in a layout.
+pub const LOCAL_POOL: &str = "local";

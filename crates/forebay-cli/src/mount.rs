@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay_ceph::Connection;
 use forebay_host::process;
-use forebay_mount::{Error, MountOptions, NamedLayout, serve};
+use forebay_mount::{Error, Layouts, MountOptions, NamedLayout, serve};
 use forebay_terminal::CliError;
 
 use crate::ceph::through_own_loader;
@@ -31,9 +31,12 @@ pub struct MountArguments {
     /// Where libcephfs is; without it, where the loader looks
     #[arg(long)]
     libraries: Option<PathBuf>,
-    /// The stripe unit of new files with such names, as BYTES:PATTERN
+    /// The layout of new files with such names, as names:striped:BYTES:PATTERN; also directories and local
     #[arg(long)]
     layout: Vec<NamedLayout>,
+    /// The pool of files that stay on this node
+    #[arg(long)]
+    local_pool: Option<String>,
     /// The directory that shows it
     point: PathBuf,
 }
@@ -51,7 +54,10 @@ pub fn mount(arguments: &MountArguments) -> i32 {
             connect_s_max: CONNECT_S_MAX,
         },
         root: arguments.root.clone(),
-        layouts: arguments.layout.clone(),
+        layouts: Layouts {
+            named: arguments.layout.clone(),
+            local_pool: arguments.local_pool.clone(),
+        },
         point: arguments.point.clone(),
     };
     let served = through_own_loader(arguments.libraries.as_deref(), &words)

@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::engine::{Coherence, Engine, Promise};
 use crate::engines::{
-    Ceph, Command, MountClient, NamedLayout, When, check_template, template_uses,
+    Ceph, Command, MountClient, Named, NamedLayout, Placement, When, check_template, template_uses,
 };
 
 /// The longest time for start and other commands, in seconds. Agents wait no longer for a stop.
@@ -164,8 +164,10 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenLayout {
-    names: Spanned<String>,
-    stripe_bytes: u64,
+    names: Option<Spanned<String>>,
+    directories: Option<Spanned<String>>,
+    stripe_bytes: Option<u64>,
+    placement: Option<Placement>,
 }
 
 #[derive(Deserialize)]
@@ -263,16 +265,9 @@ impl Written {
 
     /// The layouts by names of a profile of Ceph.
     fn layouts(&self) -> Result<Vec<NamedLayout>, Fault> {
-        let checked = |WrittenLayout { names, stripe_bytes }: &WrittenLayout| {
-            let pattern = names.get_ref();
-            let at = |why: String| (names.span().start, format!("layouts: names: {why}"));
-            glob::Pattern::new(pattern).map_err(|error| at(error.msg.to_owned()))?;
-            if pattern.contains('/') {
-                return Err(at("write a pattern for names, without /".to_owned()));
-            }
-            Ok(NamedLayout { names: pattern.clone(), stripe_unit_bytes: *stripe_bytes })
-        };
-        self.layouts.iter().flat_map(|all| all.get_ref()).map(checked).collect()
+        let Some(all) = &self.layouts else { return Ok(Vec::new()) };
+        let written = all.get_ref().iter();
+        written.map(|layout| layout.checked(all.span().start)).collect()
     }
 
     /// Keys of `ceph` in a profile of another engine.
@@ -367,6 +362,32 @@ impl Written {
             }
             None => Ok(profile),
         }
+    }
+}
+
+impl WrittenLayout {
+    /// `place` is where the layouts begin.
+    fn checked(&self, place: usize) -> Result<NamedLayout, Fault> {
+        let (named, written) = match (&self.names, &self.directories) {
+            (Some(names), None) => (Named::Files, names),
+            (None, Some(directories)) => (Named::Directories, directories),
+            _ => return Err((place, "layouts: write either names or directories".to_owned())),
+        };
+        let pattern = written.get_ref();
+        let at = |why: &str| (written.span().start, format!("layouts: {}: {why}", named.key()));
+        glob::Pattern::new(pattern).map_err(|error| at(error.msg))?;
+        if pattern.contains('/') {
+            return Err(at("write a pattern for names, without /"));
+        }
+        if self.stripe_bytes.is_none() && self.placement.is_none() {
+            return Err(at("write stripe_bytes or placement, too"));
+        }
+        Ok(NamedLayout {
+            named,
+            pattern: pattern.clone(),
+            stripe_unit_bytes: self.stripe_bytes,
+            placement: self.placement.unwrap_or_default(),
+        })
     }
 }
 

@@ -26,7 +26,7 @@ impl Server {
         let who = self.who(request);
         let asked = (mode, of_libcephfs(flags));
         let (file, found): (_, Attributes) = self.client.create(request.node, name, asked, &who)?;
-        self.set_layout(name, file.node, &who);
+        self.set_layout_of_file(name, file.node, &who);
         let mut answer = Answer::entry(file.node, &found);
         answer.opened(self.files.add(file));
         Ok(Outcome::Fields(answer))

@@ -31,7 +31,7 @@ use forebay_host::process::SignalGuard;
 use forebay_host::{clock, mounts, threads};
 
 pub use error::Error;
-pub use layouts::NamedLayout;
+pub use layouts::{Layouts, NamedLayout};
 
 use client::Client;
 use server::Server;
@@ -51,8 +51,8 @@ pub struct MountOptions {
     pub connection: Connection,
     /// The directory in the file system.
     pub root: String,
-    /// The layouts of new files: the first that matches the name counts.
-    pub layouts: Vec<NamedLayout>,
+    /// The layouts of new files and directories.
+    pub layouts: Layouts,
     /// The directory that shows it.
     pub point: PathBuf,
 }

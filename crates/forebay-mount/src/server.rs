@@ -10,7 +10,7 @@ use crate::client::{Client, Identity};
 use crate::directories::Listing;
 use crate::error::Failure;
 use crate::handles::Handles;
-use crate::layouts::NamedLayout;
+use crate::layouts::Layouts;
 use crate::locks::Locks;
 use crate::opened::File;
 use crate::protocol::{self as fuse, Answer, Request};
@@ -28,12 +28,11 @@ pub(crate) struct Server {
     pub(crate) directories: Handles<Mutex<Listing>>,
     pub(crate) locks: Arc<Locks>,
     pub(crate) appends: AppendLocks,
-    /// The layouts of new files.
-    pub(crate) layouts: Vec<NamedLayout>,
+    pub(crate) layouts: Layouts,
 }
 
 impl Server {
-    pub(crate) fn new(client: Client, layouts: Vec<NamedLayout>) -> Self {
+    pub(crate) fn new(client: Client, layouts: Layouts) -> Self {
         Self {
             client: Arc::new(client),
             files: Handles::default(),
@@ -139,13 +138,21 @@ impl Server {
         let (mode, device) = (request.body.u32()?, request.body.u32()?);
         request.body.take(8)?; // the umask, which the kernel has applied
         let name = request.body.name()?;
-        entry(self.client.make_node(request.node, name, (mode, device), &self.who(request))?)
+        let who = self.who(request);
+        let (node, found) = self.client.make_node(request.node, name, (mode, device), &who)?;
+        if mode & libc::S_IFMT == libc::S_IFREG {
+            self.set_layout_of_file(name, node, &who);
+        }
+        entry((node, found))
     }
 
     fn make_directory(&self, request: &mut Request) -> Result {
         let (mode, _) = (request.body.u32()?, request.body.u32()?);
         let name = request.body.name()?;
-        entry(self.client.make_directory(request.node, name, mode, &self.who(request))?)
+        let who = self.who(request);
+        let (node, found) = self.client.make_directory(request.node, name, mode, &who)?;
+        self.set_layout_of_directory(name, node, &who);
+        entry((node, found))
     }
 
     fn unlink(&self, request: &mut Request) -> Result {

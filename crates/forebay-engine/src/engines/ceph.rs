@@ -3,6 +3,7 @@
 
 mod client;
 mod cluster;
+mod placement;
 mod settings;
 
 use crate::engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
@@ -11,23 +12,15 @@ use crate::steps::EnginePlan;
 pub use client::MountClient;
 use client::{Client, Fault};
 use cluster::Cluster;
+pub use placement::{Named, NamedLayout, Placement};
 
 /// Ceph, started for the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ceph {
     /// What shows the file system on the nodes; none: the best that all nodes have.
     pub client: Option<MountClient>,
-    /// The stripe units of new files by their names: the first that matches counts.
+    /// The layouts of new files by names: the first that matches counts.
     pub layouts: Vec<NamedLayout>,
-}
-
-/// The stripe unit of files with some names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedLayout {
-    /// A pattern as that of a shell, for the last part of the path.
-    pub names: String,
-    /// Bytes of a file that are next to each other on one server.
-    pub stripe_unit_bytes: u64,
 }
 
 impl Engine for Ceph {
@@ -69,7 +62,9 @@ impl Engine for Ceph {
     }
 
     fn choices(&self, nodes: &[HostFacts]) -> Vec<String> {
-        vec![Client::choose(self.client, nodes).to_string()]
+        let client = Client::choose(self.client, nodes).to_string();
+        let local = self.layouts.iter().filter(|layout| layout.placement == Placement::Local);
+        [client].into_iter().chain(local.map(NamedLayout::to_string)).collect()
     }
 
     fn missing(&self, node: &HostFacts) -> Vec<Missing> {
@@ -143,10 +138,10 @@ impl Engine for Ceph {
 impl Ceph {
     /// The client sets the layouts of new files.
     fn check_layouts(&self, nodes: &[HostFacts]) -> Result<(), String> {
-        for NamedLayout { names, stripe_unit_bytes } in &self.layouts {
-            let layout = Layout { stripe_unit_bytes: *stripe_unit_bytes, stripe_count: None };
-            check_layout(layout, nodes.len())
-                .map_err(|error| format!("layout of {names}: {error}"))?;
+        for NamedLayout { pattern, stripe_unit_bytes, .. } in &self.layouts {
+            let Some(stripe_unit_bytes) = *stripe_unit_bytes else { continue };
+            check_layout(Layout { stripe_unit_bytes, stripe_count: None }, nodes.len())
+                .map_err(|error| format!("layout of {pattern}: {error}"))?;
         }
         let client = Client::choose(self.client, nodes);
         match client.which {

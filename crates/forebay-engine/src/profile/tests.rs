@@ -21,9 +21,27 @@ fn options_of_ceph_are_read() {
         let ceph = Ceph { client: Some(client), ..Ceph::default() };
         assert_eq!(profile.engine, ProfileEngine::Ceph(ceph));
     }
-    let text = "engine = 'ceph'\n[[layouts]]\nnames = '*.h5'\nstripe_bytes = 4194304";
+}
+
+#[test]
+fn layouts_are_read() {
+    let text = "engine = 'ceph'\n[[layouts]]\nnames = '*.h5'\nstripe_bytes = 4194304\n\
+        [[layouts]]\ndirectories = 'ckpt*'\nplacement = 'local'";
     let profile = Profile::parse("p", Path::new("/p.toml"), text).expect("a profile");
-    let layouts = vec![NamedLayout { names: "*.h5".to_owned(), stripe_unit_bytes: 4 << 20 }];
+    let layouts = vec![
+        NamedLayout {
+            named: Named::Files,
+            pattern: "*.h5".to_owned(),
+            stripe_unit_bytes: Some(4 << 20),
+            placement: Placement::Striped,
+        },
+        NamedLayout {
+            named: Named::Directories,
+            pattern: "ckpt*".to_owned(),
+            stripe_unit_bytes: None,
+            placement: Placement::Local,
+        },
+    ];
     assert_eq!(profile.engine, ProfileEngine::Ceph(Ceph { layouts, ..Ceph::default() }));
 }
 
@@ -63,6 +81,17 @@ fn errors_name_file_line_and_key() {
             "engine = 'ceph'\n[[layouts]]\nnames = 'out/*'\nstripe_bytes = 65536".to_owned(),
             "/p.toml:3:",
             "without /",
+        ),
+        ("engine = 'ceph'\n[[layouts]]\nnames = '*'".to_owned(), "/p.toml:3:", "or placement"),
+        (
+            "engine = 'ceph'\n[[layouts]]\nnames = '*'\ndirectories = '*'".to_owned(),
+            "/p.toml:2:",
+            "either names or directories",
+        ),
+        (
+            "engine = 'ceph'\n[[layouts]]\nnames = '*'\nplacement = 'lokal'".to_owned(),
+            "/p.toml:4:",
+            "did you mean local?",
         ),
         (
             format!("{RIGHT}[[layouts]]\nnames = '*'\nstripe_bytes = 65536"),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use forebay_ceph::{Action, Actions, Connection, Key, Programs, Step as CephStep};
+use forebay_ceph::{Action, Actions, Connection, DATA_POOL, Key, Programs, Step as CephStep};
 use serde_json::{Map, Value, json};
 
-use super::{MountClient, NamedLayout, settings};
+use super::placement::{NAMES, NamedLayout, has_local, local_pool, pools};
+use super::{MountClient, settings};
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, ServerGroup, Stop};
@@ -18,14 +19,6 @@ const FILE_SYSTEM: &str = "job";
 const ALLOCATION: &str = "/allocation";
 /// From so many nodes on, three monitors survive the loss of one.
 const MONITORS_OF: usize = 3;
-/// Placement groups for each storage daemon: enough to distribute objects evenly.
-const GROUPS_PER_DAEMON: usize = 16;
-/// Fewer are not distributed evenly.
-const GROUPS_MIN: usize = 64;
-/// The number that the second pool gets.
-const POOL_OF_DATA: u32 = 2;
-/// Placement groups for names.
-const GROUPS_OF_NAMES: usize = 16;
 /// What a storage daemon may use beyond its share: objects are not distributed evenly.
 const DEVICE_PERCENT: u64 = 125;
 const DEVICE_EXTRA_BYTES: u64 = 512 << 20;
@@ -163,8 +156,7 @@ impl<'a> Cluster<'a> {
         let (home, data) = (self.home(), self.data(node));
         let address = self.nodes[node].address;
         let store = if self.nodes[node].store.in_memory { "memstore" } else { "bluestore" };
-        let share_bytes = self.request.share_bytes(self.nodes.len());
-        let device_bytes = share_bytes / 100 * DEVICE_PERCENT + DEVICE_EXTRA_BYTES;
+        let device_bytes = self.device_bytes(node);
         let copies = self.request.redundancy;
         format!(
             "[global]\n\
@@ -193,6 +185,17 @@ impl<'a> Cluster<'a> {
             plugins = self.programs(node).map(|all| lines(&all.config_lines)).unwrap_or_default(),
             settings = settings::lines(copies > 1, self.preload(node).is_some()),
         )
+    }
+
+    /// What the storage daemon of a node can take. With files that stay on their node, one node may have all of them.
+    fn device_bytes(&self, node: usize) -> u64 {
+        let share_bytes = self.request.share_bytes(self.nodes.len());
+        let bytes = |data_bytes: u64| data_bytes / 100 * DEVICE_PERCENT + DEVICE_EXTRA_BYTES;
+        if !has_local(self.layouts) {
+            return bytes(share_bytes);
+        }
+        let of_one_bytes = self.request.share_bytes(1).min(self.nodes[node].store.usable_bytes);
+        bytes(share_bytes.max(of_one_bytes))
     }
 
     fn text_of_keyring(&self) -> String {
@@ -383,8 +386,6 @@ impl<'a> Cluster<'a> {
     /// have their place and all groups theirs before a daemon runs: a group that moves between running daemons
     /// sometimes never answers again ("waiting for readable", Ceph 16.2.15).
     fn add_file_system(&mut self) {
-        let groups = self.groups();
-        let pool = |name: &str, groups: usize| json!({"prefix": "osd pool create", "pool": name, "pg_num": groups, "pgp_num": groups});
         let daemons = || 0..self.nodes.len();
         let new = daemons()
             .map(|daemon| json!({"prefix": "osd new", "uuid": self.uuid_of_storage(daemon)}));
@@ -396,15 +397,22 @@ impl<'a> Cluster<'a> {
         let at_once = |commands| Action::from(CephStep::MonitorAtOnce(commands));
         let mut actions: Vec<_> = new.map(monitor_command).collect();
         actions.push(at_once(daemons().map(place).collect()));
-        actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids})));
-        actions.extend([pool("names", GROUPS_OF_NAMES), pool("data", groups)].map(monitor_command));
-        actions.push(at_once(self.placement()));
+        actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids.clone()})));
+        let (pools, copies) = (pools(ids.len(), self.layouts), self.request.redundancy as usize);
+        actions.extend(pools.iter().map(|pool| monitor_command(pool.create())));
+        let numbered = (1..).zip(&pools).skip(1);
+        let placement =
+            numbered.flat_map(|(number, pool)| pool.placement(number, ids.len(), copies));
+        actions.push(at_once(placement.collect()));
         let file_system = [
-            json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": "names", "data": "data"}),
+            json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": NAMES, "data": DATA_POOL}),
             // Other nodes wait so long for what a mount that died had in use; 30 is the least.
             json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
         ];
-        actions.extend(file_system.map(monitor_command));
+        let more = pools.iter().skip(2).map(
+            |pool| json!({"prefix": "fs add_data_pool", "fs_name": FILE_SYSTEM, "pool": pool.name}),
+        );
+        actions.extend(file_system.into_iter().chain(more).map(monitor_command));
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
         self.steps.push(step);
     }
@@ -458,22 +466,6 @@ impl<'a> Cluster<'a> {
         }
         let step = self.actions(0, "namespace", &[step_id(0, "file-system")], actions);
         self.steps.push(step);
-    }
-
-    /// The storage daemons of each placement group, in turn: without a manager nobody balances them.
-    fn placement(&self) -> Vec<Map<String, Value>> {
-        let (nodes, copies) = (self.nodes.len(), self.request.redundancy as usize);
-        let place = |group: usize| {
-            let daemons: Vec<_> = (0..copies).map(|copy| (group + copy) % nodes).collect();
-            members(
-                json!({"prefix": "osd pg-upmap", "pgid": format!("{POOL_OF_DATA}.{group:x}"), "id": daemons}),
-            )
-        };
-        (0..self.groups()).map(place).collect()
-    }
-
-    fn groups(&self) -> usize {
-        (self.nodes.len() * GROUPS_PER_DAEMON).next_power_of_two().max(GROUPS_MIN)
     }
 
     fn allocation(&self) -> [Action; 4] {
@@ -543,8 +535,13 @@ impl<'a> Cluster<'a> {
         if let Some(directory) = libraries {
             words.extend(["--libraries".to_owned(), text(directory)]);
         }
-        for NamedLayout { names, stripe_unit_bytes } in self.layouts {
-            words.extend(["--layout".to_owned(), format!("{stripe_unit_bytes}:{names}")]);
+        for NamedLayout { named, pattern, stripe_unit_bytes, placement } in self.layouts {
+            let bytes = stripe_unit_bytes.unwrap_or(self.request.layout.stripe_unit_bytes);
+            let layout = format!("{}:{placement}:{bytes}:{pattern}", named.key());
+            words.extend(["--layout".to_owned(), layout]);
+        }
+        if has_local(self.layouts) {
+            words.extend(["--local-pool".to_owned(), local_pool(node)]);
         }
         words.push(mount);
         words

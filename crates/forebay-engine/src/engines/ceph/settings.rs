@@ -37,6 +37,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("mon election timeout", "1", "monitors find each other within seconds"),
     ("paxos propose interval", "0.05", "a change of the maps does not wait a second"),
     ("paxos min wait", "0.02", "a change of the maps does not wait"),
+    (
+        "mon osd crush smoke test",
+        "false",
+        "it may take as long as a lease: on a busy node the monitor refuses a pool otherwise",
+    ),
     ("mon tick interval", "1", "failures are looked at each second"),
     (
         "mds tick interval",

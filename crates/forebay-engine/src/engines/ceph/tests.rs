@@ -147,6 +147,78 @@ fn placement_groups_have_their_place_before_a_storage_daemon_runs() {
     }
 }
 
+fn local(named: Named) -> Ceph {
+    let layout = NamedLayout {
+        named,
+        pattern: "ckpt*".to_owned(),
+        stripe_unit_bytes: None,
+        placement: Placement::Local,
+    };
+    Ceph { layouts: vec![layout], ..Ceph::default() }
+}
+
+#[test]
+fn local_pools_have_their_first_copy_on_their_node() {
+    let nodes: Vec<_> = (1..=3).map(node).collect();
+    for (redundancy, daemons) in [(1, "[2]"), (2, "[2,0]")] {
+        let plan = local(Named::Files).plan(&request(redundancy), &nodes).expect("a plan");
+        let make = plan.steps.iter().find(|step| step.id == "n1.file-system").expect("step");
+        let commands = &make.files.first().expect("commands").text;
+        // The pools get the numbers 1 to 6: names, data, local, local.1, local.2, local.3.
+        let of_third = format!(r#""id":{daemons},"pgid":"6.f","prefix":"osd pg-upmap""#);
+        assert!(commands.contains(&of_third), "{commands}");
+        assert!(!commands.contains(r#""pgid":"6.10""#) && !commands.contains(r#""pgid":"7."#));
+        let orders = ["\"data\"", "\"local\"", "\"local.1\"", "\"local.2\"", "\"local.3\""]
+            .map(|pool| commands.find(&format!(r#""pool":{pool}"#)).expect(pool));
+        assert!(orders.is_sorted(), "{commands}");
+        assert_eq!(commands.matches("fs add_data_pool").count(), 4);
+    }
+    let striped = steps(1, 3);
+    assert!(!striped.iter().flat_map(|step| &step.files).any(|file| file.text.contains("local")));
+}
+
+#[test]
+fn mounts_know_the_pool_of_their_node_and_the_layouts() {
+    let nodes: Vec<_> = (1..=2).map(node).collect();
+    for (named, word) in [(Named::Files, "names"), (Named::Directories, "directories")] {
+        let plan = local(named).plan(&request(1), &nodes).expect("a plan");
+        let mounts = plan.steps.iter().filter(|step| step.role == Role::Mount);
+        for (number, mount) in (1..).zip(mounts) {
+            let words = mount.argv.join(" ");
+            let expected =
+                format!("--layout {word}:local:1048576:ckpt* --local-pool local.{number}");
+            assert!(words.contains(&expected), "{words}");
+        }
+    }
+}
+
+/// With files that stay on their node, one node may have all of them.
+#[test]
+fn each_node_takes_the_whole_capacity_as_far_as_its_store_has_room() {
+    let mut nodes: Vec<_> = (1..=2).map(node).collect();
+    nodes[1].store.usable_bytes = 700 << 20;
+    let request = request(1);
+    let of = |engine: &Ceph| {
+        let plan = engine.plan(&request, &nodes).expect("a plan");
+        let files = plan.steps.iter().flat_map(|step| &step.files);
+        let lines = files.flat_map(|file| file.text.lines());
+        let bytes = lines.filter_map(|line| line.strip_prefix("memstore device bytes = "));
+        bytes.map(|bytes| bytes.parse::<u64>().expect("a number") >> 20).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&Ceph::default()), [1151, 1151]); // 512 MiB each, a quarter more, and 512 MiB
+    assert_eq!(of(&local(Named::Files)), [1791, 1387]); // 1 GiB and 700 MiB
+}
+
+#[test]
+fn files_that_stay_on_their_node_are_named() {
+    let nodes = [node(1)];
+    let of_files = local(Named::Files).choices(&nodes);
+    assert_eq!(of_files[1], "files named ckpt* are stored on the node that creates them");
+    let of_directories = local(Named::Directories).choices(&nodes);
+    assert!(of_directories[1].starts_with("files below directories named ckpt* are stored"));
+    assert_eq!(Ceph::default().choices(&nodes).len(), 1);
+}
+
 #[test]
 fn mounts_come_last_and_stop_first() {
     let steps = steps(1, 2);

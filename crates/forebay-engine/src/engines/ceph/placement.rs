@@ -1,0 +1,133 @@
+//! Where data are placed: pools, their placement groups on the storage daemons, and layouts by names. Pure.
+//! Assumes that pools get their numbers in the order in which they are made.
+
+use std::fmt;
+
+use forebay_ceph::{DATA_POOL, LOCAL_POOL};
+use serde_json::{Map, Value, json};
+
+/// Placement groups for each storage daemon: enough to distribute objects evenly.
+const GROUPS_PER_DAEMON: usize = 16;
+/// Fewer are not distributed evenly.
+const GROUPS_MIN: usize = 64;
+/// Placement groups for names, and for the files of one node.
+const GROUPS_SMALL: usize = 16;
+/// The pool of names.
+pub(super) const NAMES: &str = "names";
+
+/// Which new files have a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// Files with such names.
+    Files,
+    /// All files below directories with such names.
+    Directories,
+}
+
+impl Named {
+    /// Its key in a profile, and in the words of a mount.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Files => "names",
+            Self::Directories => "directories",
+        }
+    }
+}
+
+/// Which storage daemons have the data of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// Those of all nodes in turn.
+    #[default]
+    Striped,
+    /// That of the node that creates the file.
+    Local,
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(if *self == Self::Local { "local" } else { "striped" })
+    }
+}
+
+/// The layout of new files by names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLayout {
+    /// What has a name that matches.
+    pub named: Named,
+    /// A pattern as that of a shell, for the last part of the path.
+    pub pattern: String,
+    /// Bytes of a file that are next to each other on one server; none: as in the whole namespace.
+    pub stripe_unit_bytes: Option<u64>,
+    /// Where the data are placed.
+    pub placement: Placement,
+}
+
+impl fmt::Display for NamedLayout {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let files = match self.named {
+            Named::Files => format!("files named {}", self.pattern),
+            Named::Directories => format!("files below directories named {}", self.pattern),
+        };
+        match self.placement {
+            Placement::Local => write!(f, "{files} are stored on the node that creates them"),
+            Placement::Striped => write!(f, "{files} are spread over all nodes"),
+        }
+    }
+}
+
+/// The pool of files that a node has created.
+pub(super) fn local_pool(node: usize) -> String {
+    format!("{LOCAL_POOL}.{}", node + 1)
+}
+
+/// A pool to make.
+pub(super) struct Pool {
+    pub(super) name: String,
+    pub(super) groups: usize,
+    /// The node whose storage daemon has the first copy of each object; none: all in turn.
+    node: Option<usize>,
+}
+
+/// All pools in the order of their making. Local pools only where a layout needs them.
+pub(super) fn pools(nodes: usize, layouts: &[NamedLayout]) -> Vec<Pool> {
+    let pool = |name: &str, groups, node| Pool { name: name.to_owned(), groups, node };
+    let groups = (nodes * GROUPS_PER_DAEMON).next_power_of_two().max(GROUPS_MIN);
+    let mut pools = vec![pool(NAMES, GROUPS_SMALL, None), pool(DATA_POOL, groups, None)];
+    if has_local(layouts) {
+        pools.push(pool(LOCAL_POOL, GROUPS_SMALL, None));
+        pools.extend((0..nodes).map(|node| pool(&local_pool(node), GROUPS_SMALL, Some(node))));
+    }
+    pools
+}
+
+pub(super) fn has_local(layouts: &[NamedLayout]) -> bool {
+    layouts.iter().any(|layout| layout.placement == Placement::Local)
+}
+
+impl Pool {
+    /// The command to the monitors that makes it.
+    pub(super) fn create(&self) -> Value {
+        json!({"prefix": "osd pool create", "pool": self.name, "pg_num": self.groups, "pgp_num": self.groups})
+    }
+
+    /// The storage daemons of each placement group of the pool with this number, in turn: without a manager nobody
+    /// balances them.
+    pub(super) fn placement(
+        &self,
+        number: usize,
+        nodes: usize,
+        copies: usize,
+    ) -> Vec<Map<String, Value>> {
+        let place = |group: usize| {
+            let first = self.node.unwrap_or(group);
+            let daemons: Vec<_> = (0..copies).map(|copy| (first + copy) % nodes).collect();
+            let id = format!("{number}.{group:x}");
+            let members =
+                [("prefix", json!("osd pg-upmap")), ("pgid", json!(id)), ("id", json!(daemons))];
+            members.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
+        };
+        (0..self.groups).map(place).collect()
+    }
+}
