@@ -8,8 +8,10 @@ import pytest
 
 from support.mpi import Mpi
 from support import record_data
+from forebay.advice.advise import findings, paragraph
 from forebay.profiles import metrics, record_reader, sources
 from forebay.profiles.errors import ProfileError
+from forebay.report.verdict import verdict
 
 
 @pytest.fixture(scope="module")
@@ -209,5 +211,24 @@ def test_processes_beyond_the_first_are_counted(tmp_path):
     process = {"forebay_mpi": 2, "mpi": None, "program": "/bin/tar", "files": [], "wall_s": 1.0}
     (directory / "process-1700000000003-7.json").write_text(json.dumps(process))
     (directory / "processes").write_bytes(b"." * 90)
-    notes = record_reader.read_record(directory).notes
-    assert notes == ["90 processes without MPI did enough I/O for a record; 1 of them are in the record."]
+    profile = record_reader.read_record(directory)
+    sentence = "90 processes without MPI did enough I/O for a record; 1 of them are in the record"
+    assert (profile.notes, profile.unread) == ([f"{sentence}."], [sentence])
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"files_dropped": 76}, "76 opens of wrf.exe found no room in the record"),
+        ({"finished": False, "wall_s": None}, "wrf.exe ended without MPI_Finalize"),
+        ({}, None),
+    ],
+)
+def test_little_io_is_nothing_to_gain_only_where_all_of_it_is_in_the_record(tmp_path, values, reason):
+    little = record_data.posix_file("/data/a", written_bytes=5, calls=1)
+    steps = [record_data.step(little), record_data.step(little, **values)]
+    profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json(), *steps))
+    assert profile.unread == ([reason] if reason else [])
+    words = f"{verdict(profile)} {paragraph(profile, findings(profile, None))}"
+    assert ("nothing to gain" in words) == (reason is None)
+    assert (f"How much more is not known: {reason}." in words) == (reason is not None)

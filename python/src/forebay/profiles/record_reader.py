@@ -58,11 +58,24 @@ def read_record(directory: Path) -> Profile:
             programs.append(_program(_decoded(path, record_schema.Step), path, notes))
         except (ProfileError, OSError) as error:
             notes.append(f"{error}; it is left out")
-    notes.extend(_processes_left_out(directory))
+    notes.extend(f"{sentence}." for sentence in _processes_left_out(directory))
     programs.sort(key=lambda program: program.started_unix_s or 0.0)
     if not programs and not job.running and job.error is None:
         notes.append("No program of this job did I/O that was recorded.")
-    return Profile(source="forebay", path=str(directory), job=job, programs=programs, notes=notes)
+    unread = [*_processes_left_out(directory), *(() if job.running else _unread(programs))]
+    return Profile(
+        source="forebay", path=str(directory), job=job, programs=programs, notes=notes, unread=unread
+    )
+
+
+def _unread(programs: list[Program]) -> Iterator[str]:
+    """Of which I/O the records have nothing."""
+    for program in programs:
+        name = (program.name or "a program").rpartition("/")[2]
+        if not program.finished:
+            yield f"{name} ended without MPI_Finalize"
+        elif program.files_dropped:
+            yield f"{program.files_dropped} opens of {name} found no room in the record"
 
 
 def _processes_left_out(directory: Path) -> Iterator[str]:
@@ -70,7 +83,7 @@ def _processes_left_out(directory: Path) -> Iterator[str]:
     counted, told = directory / "processes", len(list(directory.glob("process-*.json")))
     number = counted.stat().st_size if counted.is_file() else 0
     if number > told:
-        yield f"{number} processes without MPI did enough I/O for a record; {told} of them are in the record."
+        yield f"{number} processes without MPI did enough I/O for a record; {told} of them are in the record"
 
 
 def read_file(path: Path) -> Profile:
@@ -90,7 +103,14 @@ def read_file(path: Path) -> Profile:
         started_unix_s=program.started_unix_s,
         wall_s=program.wall_s,
     )
-    return Profile(source="forebay", path=str(path), job=job, programs=[program], notes=notes)
+    return Profile(
+        source="forebay",
+        path=str(path),
+        job=job,
+        programs=[program],
+        notes=notes,
+        unread=list(_unread([program])),
+    )
 
 
 def _json(path: Path) -> object:
