@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 from datetime import datetime
@@ -71,6 +72,13 @@ def percent(value: float | None) -> str:
     if 99 < percent < 100:
         return "> 99 %"
     return f"{percent:.0f} %"
+
+
+def at_most(value: float | None, is_bound: bool) -> str:
+    """The same of what may be an upper bound, which is rounded up."""
+    if value is None or not is_bound or value < 0.01:
+        return percent(value)
+    return f"at most {math.ceil(100 * value)} %"
 
 
 def ratio(value: float | None) -> str:

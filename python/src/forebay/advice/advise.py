@@ -17,7 +17,7 @@ from forebay.advice.registry import FILE_RULES, JOB_RULES
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import Profile
-from forebay.quantities import count, percent
+from forebay.quantities import at_most, count, percent
 
 LEVELS = ("problem", "suggestion", "note")
 #: Findings about the job's end, which count however little I/O there was.
@@ -124,4 +124,4 @@ def _first_sentence(view: JobView) -> str:
         )
     if not view.is_worth_it:
         return f"I/O took {part} of the run time: there is nothing to gain."
-    return f"I/O took {part} of the run time of the slowest rank."
+    return f"I/O took {at_most(share.slowest, share.is_bound)} of the run time of the slowest rank."

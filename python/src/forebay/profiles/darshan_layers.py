@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from forebay.profiles.darshan_counters import CALL_KINDS, SHARED, SIZE_CLASSES
-from forebay.profiles.model import SIZE_CLASS_ENDS, Extreme, Layer, LayerName, Traffic
+from forebay.profiles.model import SIZE_CLASS_ENDS, Extreme, Layer, LayerName, RankSeconds, Traffic
 
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
 #: The counters of calls that move data, where there are several kinds of them.
@@ -77,6 +77,18 @@ class _Joined:
         parts = zip(*(self.each(f"F_{part}_TIME") for part in PARTS), strict=True)
         return max(map(sum, parts))
 
+    def rank_s(self) -> list[RankSeconds]:
+        """Of each rank; empty if the ranks were joined into one record."""
+        if not self.of_ranks:
+            return []
+        seconds: dict[int, RankSeconds] = {}
+        for rank, counters in self.records:
+            one = seconds.setdefault(rank, RankSeconds(rank=rank, read_s=0.0, write_s=0.0, metadata_s=0.0))
+            one.read_s += counters[f"{self.prefix}_F_READ_TIME"]
+            one.write_s += counters[f"{self.prefix}_F_WRITE_TIME"]
+            one.metadata_s += counters[f"{self.prefix}_F_META_TIME"]
+        return list(seconds.values())
+
     def first(self, name: str) -> float | None:
         return min((moment for moment in self.each(name) if moment > 0), default=None)
 
@@ -107,6 +119,7 @@ def layer_of(prefix: str, records: list[tuple[int, Counters]]) -> Layer:
     layer.metadata_s = joined.sum("F_META_TIME")
     layer.metadata_slowest_rank_s = joined.most("F_META_TIME")
     layer.slowest_rank_s = joined.slowest_rank_s()
+    layer.rank_s = joined.rank_s()
     layer.opened_s = joined.first("F_OPEN_START_TIMESTAMP")
     layer.closed_s = joined.last("F_CLOSE_END_TIMESTAMP")
     return layer

@@ -24,7 +24,15 @@ from typing import IO
 
 import msgspec
 
-from forebay.profiles import darshan_bounds, darshan_hints, darshan_messages, darshan_ranks, plain_file
+from forebay import quantities
+from forebay.profiles import (
+    darshan_bounds,
+    darshan_hints,
+    darshan_messages,
+    darshan_ranks,
+    metrics,
+    plain_file,
+)
 from forebay.profiles.darshan_counters import MODULES, SHARED
 from forebay.profiles.darshan_layers import CALLS, Counters, extremes, layer_of
 from forebay.profiles.errors import ProfileError
@@ -44,6 +52,8 @@ READER = [sys.executable, "-m", "forebay.profiles.darshan_worker"]
 READ_SECONDS_MAX = 600
 COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
+#: Clocks of ranks differ, and a log rounds its run time.
+OVERLAP_MIN = 1.02
 #: What Darshan 1 and 2 packed their logs with, by the first bytes of the file. The version comes first.
 PACKED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
 VERSION_BYTES = 8
@@ -93,7 +103,7 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         path=str(path),
         job=job,
         programs=[program],
-        notes=_notes(log),
+        notes=_notes(log) + _overlap(program),
         unread=_unread(log),
     )
 
@@ -183,6 +193,18 @@ def _notes(log: darshan_messages.Log) -> list[str]:
     if "MPI-IO" in log.modules and not darshan_hints.is_by_forebay(log.metadata):
         notes.append("Darshan does not record which hints were in force.")
     return notes
+
+
+def _overlap(program: Program) -> list[str]:
+    """Named where there is more time in I/O than time."""
+    spent_s, whole_s = metrics.io_s(program), (program.wall_s or 0.0) * (program.ranks or 1)
+    if spent_s is None or spent_s <= OVERLAP_MIN * whole_s:
+        return []
+    spent, whole = quantities.duration(spent_s), quantities.duration(whole_s)
+    return [
+        f"The calls took {spent} together, and all ranks together ran for {whole}: calls overlapped, "
+        "as those of threads do, or the times in the log are wrong."
+    ]
 
 
 def _modules_of_data(log: darshan_messages.Log) -> set[str]:

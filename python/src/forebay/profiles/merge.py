@@ -51,8 +51,8 @@ def join_traffic(left: Traffic, right: Traffic) -> Traffic:
 
 
 def join_layers(left: Layer, right: Layer) -> Layer:
-    """Both accounts of one layer of one file."""
-    names = (field for field in Layer.__struct_fields__ if field not in ("read", "write"))
+    """Both accounts of one layer of one file. The seconds of each rank are not known afterwards."""
+    names = (field for field in Layer.__struct_fields__ if field not in ("read", "write", "rank_s"))
     figures = {name: _one(name, getattr(left, name), getattr(right, name)) for name in names}
     return Layer(
         read=join_traffic(left.read, right.read), write=join_traffic(left.write, right.write), **figures

@@ -132,19 +132,57 @@ class Performance(msgspec.Struct, kw_only=True):
     how: str  # one sentence: how it was computed
 
 
-def _own_files_s(program: Program, own: list[tuple[File, Layer]]) -> tuple[float, bool]:
-    """Seconds of the slowest rank over files that one rank alone opened, and whether it is exact."""
+#: If one rank certainly spent so much of an upper bound, the bound is taken for its time. Ours.
+BOUND_SHARE = 0.95
+
+
+class _Spent(msgspec.Struct, kw_only=True):
+    """Seconds in some files, as far as it is known which rank spent them."""
+
+    of_ranks: dict[int, float]
+    even_s: float  # of each rank, where it is not known which one opened a file
+    shared_s: list[float]  # of each file of which the slowest rank's time alone is known
+
+    def slowest_rank(self) -> int | None:
+        """The rank with most of what is known of ranks."""
+        return max(self.of_ranks, key=self.of_ranks.__getitem__, default=None)
+
+    def slowest_s(self) -> float:
+        """At most so much; exactly so much unless `is_bound`."""
+        return max(self.of_ranks.values(), default=0.0) + self.even_s + sum(self.shared_s)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether what is added up may be of different ranks, and one alone may have spent clearly less."""
+        of_one_s = max(max(self.of_ranks.values(), default=0.0) + self.even_s, *self.shared_s, 0.0)
+        return of_one_s < BOUND_SHARE * self.slowest_s()
+
+
+def _own_rank(file: File) -> int | None:
+    return file.rank if file.rank is not None else file.writers[0].rank if file.writers else None
+
+
+def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> _Spent | None:
+    """None if no time is known."""
     seconds: dict[int, float] = defaultdict(float)
-    homeless_s = 0.0
-    for file, layer in own:
-        spent_s = layer_s(layer) or 0.0
-        rank = file.rank if file.rank is not None else (file.writers[0].rank if file.writers else None)
-        if rank is None:
-            homeless_s += spent_s
+    homeless_s, shared_s, is_known = 0.0, [], False
+    for file, layer in found:
+        if layer.rank_s:
+            for one in layer.rank_s:
+                seconds[one.rank] += one.sum()
+        elif file.ranks != 1:
+            slowest_s = slowest_rank_s(file, layer)
+            is_known = is_known or slowest_s is not None
+            shared_s += [slowest_s] if slowest_s else []
+            continue
+        elif (rank := _own_rank(file)) is None:
+            homeless_s += layer_s(layer) or 0.0
         else:
-            seconds[rank] += spent_s
-    even_s = homeless_s / max(1, program.ranks or 1)
-    return max(seconds.values(), default=0.0) + even_s, homeless_s == 0.0
+            seconds[rank] += layer_s(layer) or 0.0
+        is_known = True
+    if not is_known:
+        return None
+    return _Spent(of_ranks=seconds, even_s=homeless_s / max(1, program.ranks or 1), shared_s=shared_s)
 
 
 def performance(program: Program, layer: LayerName) -> Performance | None:
@@ -156,16 +194,14 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
     """
     found = list(layers_of([program], layer))
     moved = known_sum(part.bytes for _, layer in found for part in (layer.read, layer.write))
-    shared_s = known_sum(slowest_rank_s(file, layer) for file, layer in found if file.ranks != 1)
-    own = [(file, layer) for file, layer in found if file.ranks == 1]
-    own_s, is_exact = _own_files_s(program, own)
-    seconds = (shared_s or 0.0) + own_s
+    spent = _spent(program, found)
+    seconds = spent.slowest_s() if spent else 0.0
     if program.io_slowest_rank_s:
         seconds = min(seconds, program.io_slowest_rank_s)
     if not moved or seconds <= 0:
         return None
     how = "bytes over the time of the slowest rank: its own files and each shared file's slowest"
-    if not is_exact:
+    if spent and spent.even_s:
         how += "; which rank opened which file is not known, so own files count as spread evenly"
     return Performance(bytes=int(moved), seconds=seconds, bytes_per_s=moved / seconds, how=how)
 
@@ -278,12 +314,29 @@ def slowest_rank_parts(program: Program) -> Parts | None:
     spent_s = io_slowest_s(program)
     if spent_s is None:
         return None
-    parts = Parts()
+    parts, spent = Parts(), _spent_in_tops(program)
+    slowest = spent.slowest_rank() if spent else None
     for file in program.files:
-        if (top := top_layer(file)) is not None:
-            _add_slowest(parts, file, *top)
+        if (top := top_layer(file)) is None:
+            continue
+        name, layer = top
+        if slowest is not None and layer.rank_s:
+            _add_rank(parts, file, name, layer, slowest)
+        elif slowest is None or file.ranks != 1 or _own_rank(file) in (None, slowest):
+            _add_slowest(parts, file, name, layer)
     scale = spent_s / total_s if (total_s := parts.sum()) else 0.0
     return Parts(**{name: getattr(parts, name) * scale for name in Parts.__struct_fields__})
+
+
+def _add_rank(parts: Parts, file: File, name: LayerName, layer: Layer, rank: int) -> None:
+    one = next((one for one in layer.rank_s if one.rank == rank), None)
+    if one is None:
+        return
+    parts.metadata += one.metadata_s
+    below = file.layers.get("POSIX") if name == "MPI-IO" else None
+    made = next((made for made in below.rank_s if made.rank == rank), None) if below else None
+    parts.add("read", one.read_s, made.read_s if made else None, 0.0)
+    parts.add("write", one.write_s, made.write_s if made else None, 0.0)
 
 
 def _add_slowest(parts: Parts, file: File, name: LayerName, layer: Layer) -> None:
@@ -317,6 +370,7 @@ class IoShare(msgspec.Struct, kw_only=True):
     average_s: float | None
     slowest_s: float | None
     run_s: float
+    is_bound: bool  # no rank spent more than `slowest_s`, and maybe none so much
 
 
 def io_s(program: Program) -> float | None:
@@ -331,13 +385,24 @@ def io_slowest_s(program: Program) -> float | None:
     """Seconds in I/O of the slowest rank. Where only files tell their slowest rank, at most so many."""
     if program.io_slowest_rank_s is not None:
         return program.io_slowest_rank_s
-    tops = [(file, *top) for file in program.files if (top := top_layer(file)) is not None]
-    shared_s = known_sum(slowest_rank_s(file, layer) for file, _, layer in tops if file.ranks != 1)
-    own = [(file, layer) for file, _, layer in tops if file.ranks == 1]
-    if shared_s is None and not own:
+    spent = _spent_in_tops(program)
+    if spent is None:
         return None
-    bound_s = (shared_s or 0.0) + _own_files_s(program, own)[0]
+    bound_s = spent.slowest_s()
     return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
+
+
+def _spent_in_tops(program: Program) -> _Spent | None:
+    tops = ((file, top[1]) for file in program.files if (top := top_layer(file)) is not None)
+    return _spent(program, tops)
+
+
+def is_bound(program: Program) -> bool:
+    """Whether each rank may have spent less than `io_slowest_s`, which adds the slowest ranks of files."""
+    if program.io_slowest_rank_s is not None:
+        return False
+    spent = _spent_in_tops(program)
+    return spent is not None and spent.is_bound
 
 
 def _io_average_s(program: Program) -> float | None:
@@ -383,6 +448,7 @@ def io_share(profile: Profile) -> IoShare | None:
         average_s=average_s,
         slowest_s=slowest_s,
         run_s=run_s,
+        is_bound=any(map(is_bound, profile.programs)),
     )
 
 

@@ -54,6 +54,19 @@ class Traffic(msgspec.Struct, kw_only=True):
     end_bytes: int | None = None  # behind the last byte of the file that was moved
 
 
+class RankSeconds(msgspec.Struct, kw_only=True):
+    """What one rank spent in a file."""
+
+    rank: int
+    read_s: float
+    write_s: float
+    metadata_s: float
+
+    def sum(self) -> float:
+        """All of it."""
+        return self.read_s + self.write_s + self.metadata_s
+
+
 class Layer(msgspec.Struct, kw_only=True):
     """One layer of one file."""
 
@@ -74,6 +87,7 @@ class Layer(msgspec.Struct, kw_only=True):
     slowest_rank_s: float | None = (
         None  # of the one rank that spent most here: reads, writes, metadata together
     )
+    rank_s: list[RankSeconds] = []  # of each rank that used the file; empty where the source does not tell
 
 
 class WithoutEffect(msgspec.Struct, kw_only=True):

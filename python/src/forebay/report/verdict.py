@@ -55,15 +55,20 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     if not parts:
         return f"I/O took {quantities.percent(whole)} of the run time."
     ink = max(parts, key=parts.__getitem__)
-    part = quantities.percent(min(1.0, parts[ink] / share.run_s))
+    part = quantities.at_most(min(1.0, parts[ink] / share.run_s), share.is_bound)
     who = "slowest rank" if share.slowest is not None else "mean rank"
     few = (
-        share.slowest is not None and share.average is not None and share.average < FEW_RANKS * share.slowest
+        share.slowest is not None
+        and share.average is not None
+        and share.average < FEW_RANKS * share.slowest
+        and not share.is_bound
     )
     others = (
-        f" The mean rank spent {quantities.percent(share.average)}: few ranks do most of it." if few else ""
+        f" The mean rank spent {quantities.percent(share.average)}: few ranks spent most of this time."
+        if few
+        else ""
     )
-    of_all = f"all its I/O {quantities.percent(whole)}"
+    of_all = f"all its I/O {quantities.at_most(whole, share.is_bound)}"
     return f"{WAITED_FOR[ink]} took {part} of the run time of the {who}, {of_all}.{others}"
 
 
