@@ -5,8 +5,8 @@ are a tmpfs that all nodes see, and one TCP stream between two nodes, in the sam
 
 ENGINES_NODES=2,4, ENGINES_MIB=128 (of each node, written and read), ENGINES_RECORDS=1000 (of 47,008 bytes, of each node),
 ENGINES_NAMES=500 (of each node), ENGINES_FILES=2000 (small files that are staged), ENGINES_STAGE_MIB=256 (of four large
-files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (both of CephFS, in turn) or
-staging.
+files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (both of CephFS, in turn), mpi
+(records of one file by MPI-IO, lazy and strict in turn) or staging.
 """
 
 import contextlib
@@ -41,6 +41,8 @@ JOB_S = 600
 #: Promised: seconds of start and end for numbers of nodes, and MB of a node.
 START_S_MAX, END_S_MAX = {2: 3, 4: 5}, {2: 2, 4: 3}
 IDLE_MB_MAX = 150
+#: Aimed at: writes of lazy records, as multiples of strict ones and of those into own files.
+LAZY_OF_STRICT_MIN, LAZY_OF_OWN_MIN = 2, 0.6
 USER = "ada"
 JOB = "#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity={capacity}\n"
 #: More than any copy has: with a rate, the first node alone copies.
@@ -314,6 +316,46 @@ def clients(bed: Bed) -> list[Line]:
     return lines
 
 
+# MPI-IO, lazy and strict
+
+
+def mpi(bed: Bed) -> list[Line]:
+    """Records of one file, with lazy I/O and without; and of a file of each rank. All are compared on another node."""
+    count = len(bed.names)
+    mib = count * RECORDS * RECORD_BYTES / (1 << 20)
+    library = bed.copied(bed.build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so")
+    program = compiled(bed, "mpi_records")
+    with support_engines.ceph(bed, USER, f"{4 * int(mib) + 64}MiB") as mount:
+
+        def rates(kind: str, lazy: int) -> dict[str, float]:
+            words = [program, mount / "records", kind, RECORDS, RECORD_BYTES]
+            preload = ["-x", f"LD_PRELOAD={library}"]
+            done = bed.mpirun(count, words, USER, preload, check=False, FOREBAY_MPI_LAZY_IO=lazy)
+            told = json.loads(succeeded(done).stdout)
+            bed.run("n1", ["sh", "-c", f"rm {mount}/records*"], USER)
+            return {"write": mib / told["write_s"], "read": mib / told["read_s"]}
+
+        ways = lambda: rates("shared", 1), lambda: rates("shared", 0), lambda: rates("own", 1)
+        lazy, strict, own, again = in_turn(ROUNDS, *ways)
+    lines = []
+    for name in ("write", "read"):
+        of = lambda way: [each[name] for each in way]
+        what = f"{RECORD_BYTES:,}-byte records by MPI-IO, {name}, {count} nodes"
+        for b_is, b, least in (("strict", strict, LAZY_OF_STRICT_MIN), ("own files", own, LAZY_OF_OWN_MIN)):
+            ratio = statistics.median(of(lazy) + of(again)) / statistics.median(of(b))
+            promise, kept = (f"at least {least}, is {ratio:.2f}", ratio >= least) if name == "write" else (None, None)
+            line = Compared(what, "lazy", b_is, "MiB/s", of(lazy), of(b), of(again), True, promise, kept)
+            lines.append(line)
+    return lines
+
+
+def compiled(bed: Bed, name: str) -> pathlib.Path:
+    program = bed.top / name
+    source = pathlib.Path(__file__).parent / f"{name}.c"
+    subprocess.run(["mpicc.openmpi", "-O2", source, "-o", program], check=True)
+    return program
+
+
 # Staging
 
 
@@ -375,4 +417,4 @@ def make_large(top: pathlib.Path) -> None:
                 file.write(os.urandom(1 << 20))
 
 
-PARTS = {"start": start, "namespace": namespace, "clients": clients, "staging": staging}
+PARTS = {"start": start, "namespace": namespace, "clients": clients, "mpi": mpi, "staging": staging}

@@ -29,6 +29,7 @@
   X(Comm_rank)                                                                                     \
   X(Comm_size)                                                                                     \
   X(Comm_split)                                                                                    \
+  X(File_call_errhandler)                                                                          \
   X(File_get_info)                                                                                 \
   X(Gather)                                                                                        \
   X(Get_library_version)                                                                           \

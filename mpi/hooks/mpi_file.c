@@ -6,12 +6,14 @@
 #include "hooks/hdf5.h"
 #include "record/call.h"
 #include "record/file_table.h"
+#include "record/lazy_io.h"
 #include "record/mpi_handles.h"
 #include "record/stripe_layout.h"
 #include "settings/info.h"
 #include "settings/settings.h"
 #include "trace/trace.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +104,15 @@ static void display_hints(struct file *file) {
   text_clear(&text);
 }
 
-static void note_opened(struct file *file, MPI_Comm comm, MPI_File handle) {
+/* What one rank alone has open is buffered anyway. */
+static bool wants_lazy(MPI_Comm comm, int mode, const struct hint_rule *rule) {
+  int ranks = 1;
+  library.Comm_size(comm, &ranks);
+  return ranks > 1 && (mode & MPI_MODE_SEQUENTIAL) == 0 && hints_lazy(rule, settings.wants_lazy);
+}
+
+static void note_opened(struct file *file, MPI_Comm comm, int mode, const struct hint_rule *rule,
+                        MPI_File handle) {
   int rank = 0;
   library.Comm_rank(comm, &rank);
   note_hints_in_force(file, handle, rank == 0);
@@ -110,8 +120,10 @@ static void note_opened(struct file *file, MPI_Comm comm, MPI_File handle) {
   file->counters.opens++;
   file->counters.hdf5_alignments += hdf5_is_aligning();
   file->tells_hints = file->tells_hints || rank == 0;
+  file->wants_lazy = wants_lazy(comm, mode, rule);
   file_unlock(file);
   handles_add(handle, file, rank == 0);
+  lazy_begin(file);
   if (settings.wants_display && rank == 0)
     display_hints(file);
 }
@@ -139,10 +151,37 @@ static int open_observed(open_function *next, MPI_Comm comm, const char *name, i
   if (used != info)
     library.Info_free(&used);
   if (file != NULL && code == MPI_SUCCESS)
-    note_opened(file, comm, *handle);
+    note_opened(file, comm, mode, rule, *handle);
   else if (file != NULL)
     note_open_failure(file);
   return code;
+}
+
+/* An error of writing back, as one of MPI. */
+static int code_of(int error) {
+  switch (error) {
+  case 0:
+    return MPI_SUCCESS;
+  case ENOSPC:
+    return MPI_ERR_NO_SPACE;
+  case EDQUOT:
+    return MPI_ERR_QUOTA;
+  default:
+    return MPI_ERR_IO;
+  }
+}
+
+/* The code for an error of writing back, which the handler of the file gets. */
+static int reported(int error, MPI_File handle) {
+  int code = code_of(error);
+  if (code != MPI_SUCCESS)
+    library.File_call_errhandler(handle, code);
+  return code;
+}
+
+/* Writes back what the mount has buffered. */
+static int sync_lazy(struct file *file, MPI_File handle) {
+  return file != NULL ? reported(lazy_sync(file), handle) : MPI_SUCCESS;
 }
 
 static int close_observed(close_function *next, MPI_File *handle) {
@@ -152,10 +191,15 @@ static int close_observed(close_function *next, MPI_File *handle) {
   if (opened.file != NULL && opened.tells_hints)
     note_hints_in_force(opened.file, closing, true);
   call_begin(&call, CALL_CLOSE, opened.file);
+  /* Not every MPI reports an error of close(2). */
+  int synced = sync_lazy(opened.file, closing);
+  if (opened.is_atomic)
+    lazy_set_atomic(opened.file, closing, false);
   /* Before the call: another thread may get the same handle as soon as it is free. */
   handles_remove(closing);
   int64_t opening = trace_drop_handle(&call, closing);
   int code = next(handle);
+  code = code == MPI_SUCCESS ? synced : code;
   call_end(&call);
   trace_close(&call, opening, code);
   if (opened.file == NULL)
@@ -222,11 +266,42 @@ CALL(File_get_size, CALL_METADATA, TRACE_NUMBER(TRACE_GET_SIZE, 0), (MPI_File fh
      (fh, size))
 CALL(File_set_info, CALL_METADATA, trace_set_info(&call, fh, info, code),
      (MPI_File fh, MPI_Info info), (fh, info))
-CALL(File_set_atomicity, CALL_METADATA, TRACE_NUMBER(TRACE_SET_ATOMICITY, flag),
-     (MPI_File fh, int flag), (fh, flag))
 CALL(File_seek, CALL_METADATA, trace_seek(&call, fh, TRACE_SEEK, offset, whence, code),
      (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
 CALL(File_seek_shared, CALL_METADATA,
      trace_seek(&call, fh, TRACE_SEEK_SHARED, offset, whence, code),
      (MPI_File fh, MPI_Offset offset, int whence), (fh, offset, whence))
-CALL(File_sync, CALL_SYNC, TRACE_NUMBER(TRACE_SYNC, 0), (MPI_File fh), (fh))
+
+/* Atomic mode begins strict, and ends before the file is lazy again. */
+#define ATOMICITY(SYMBOL)                                                                          \
+  int SYMBOL(MPI_File fh, int flag) {                                                              \
+    struct call call = CALL_HERE;                                                                  \
+    begin(&call, CALL_METADATA, fh);                                                               \
+    int error = call.file != NULL && flag ? lazy_set_atomic(call.file, fh, true) : 0;              \
+    int code = REAL(SYMBOL)(fh, flag);                                                             \
+    if (code == MPI_SUCCESS)                                                                       \
+      code = reported(error, fh);                                                                  \
+    if (call.file != NULL && !flag && code == MPI_SUCCESS)                                         \
+      lazy_set_atomic(call.file, fh, false);                                                       \
+    call_end(&call);                                                                               \
+    TRACE_NUMBER(TRACE_SET_ATOMICITY, flag);                                                       \
+    return code;                                                                                   \
+  }
+
+/* An MPI may sync only the ranks that have written. */
+#define SYNC(SYMBOL)                                                                               \
+  int SYMBOL(MPI_File fh) {                                                                        \
+    struct call call = CALL_HERE;                                                                  \
+    begin(&call, CALL_SYNC, fh);                                                                   \
+    int code = REAL(SYMBOL)(fh);                                                                   \
+    if (code == MPI_SUCCESS)                                                                       \
+      code = sync_lazy(call.file, fh);                                                             \
+    call_end(&call);                                                                               \
+    TRACE_NUMBER(TRACE_SYNC, 0);                                                                   \
+    return code;                                                                                   \
+  }
+
+ATOMICITY(MPI_File_set_atomicity)
+ATOMICITY(PMPI_File_set_atomicity)
+SYNC(MPI_File_sync)
+SYNC(PMPI_File_sync)

@@ -8,6 +8,7 @@
 #include "record/descriptors.h"
 #include "record/failed_write.h"
 #include "record/file_table.h"
+#include "record/lazy_io.h"
 #include "record/observation.h"
 #include "record/positions.h"
 #include "record/stripe_layout.h"
@@ -205,6 +206,9 @@ static void open_in_call(struct file *file, const struct opening *opening) {
     forget_if_emptied(file, opening);
     position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
     trace_system_open(file, opening);
+    /* MPI_File_open itself asks when it is done. */
+    if (call_current() != NULL && call_current()->class != CALL_OPEN)
+      lazy_begin_late(file, opening->descriptor);
   }
 }
 

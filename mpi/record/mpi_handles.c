@@ -26,7 +26,7 @@ void handles_add(MPI_File handle, struct file *file, bool tells_hints) {
   critical_lock(&lock);
   struct opened *slot = probe(handle);
   if (slot != NULL)
-    *slot = (struct opened){handle, file, tells_hints};
+    *slot = (struct opened){handle, file, tells_hints, false};
   else
     dropped++;
   critical_unlock(&lock);
@@ -38,6 +38,18 @@ struct opened handles_find(MPI_File handle) {
   struct opened found = slot != NULL ? *slot : (struct opened){.file = NULL};
   critical_unlock(&lock);
   return found;
+}
+
+bool handles_set_atomic(MPI_File handle, bool is_atomic) {
+  critical_lock(&lock);
+  struct opened *slot = probe(handle);
+  bool was_atomic = is_atomic;
+  if (slot != NULL && slot->file != NULL) {
+    was_atomic = slot->is_atomic;
+    slot->is_atomic = is_atomic;
+  }
+  critical_unlock(&lock);
+  return was_atomic;
 }
 
 void handles_remove(MPI_File handle) {

@@ -13,11 +13,15 @@ struct opened {
   MPI_File handle;
   struct file *file;
   bool tells_hints; /* this rank is the first of its communicator */
+  bool is_atomic;
 };
 
 void handles_add(MPI_File handle, struct file *file, bool tells_hints);
 struct opened handles_find(MPI_File handle);
 void handles_remove(MPI_File handle);
+
+/* Returns what it was before. */
+bool handles_set_atomic(MPI_File handle, bool is_atomic);
 
 /* Opens that found no room here. */
 int64_t handles_dropped(void);

@@ -43,8 +43,13 @@ static void describe_writers(const struct merged_file *file, int seen, struct hi
   snprintf(effect->seen, sizeof effect->seen, "%d rank(s) wrote in collective calls%s", seen, why);
 }
 
-/* HDF5 took it, or nobody did. */
+/* HDF5 or the file system took it, or nobody did. */
 static bool is_unused(const struct merged_file *file, struct hint_effect *effect) {
+  if (strcmp(effect->key, LAZY_IO) == 0) {
+    snprintf(effect->seen, sizeof effect->seen, "%s",
+             "the file is not in a namespace of several nodes that offers it");
+    return strcmp(effect->asked, "enable") == 0 && file->counters.lazy_opens == 0;
+  }
   snprintf(effect->seen, sizeof effect->seen, "%s",
            "no H5Fcreate of HDF5 1.10 or later made this file with an alignment");
   return file->counters.hdf5_alignments == 0;

@@ -207,6 +207,7 @@ static void add_times(struct text *out, const char *name, const struct seconds *
 static void add_mpi_file(const struct merged_file *file, struct text *out) {
   add_string(out, "opened_by", file->opened_by);
   add_integer(out, "sync_calls", file->counters.sync_calls);
+  add_integer(out, "lazy_opens", file->counters.lazy_opens);
   add_all_hints(file, out);
   add_traffic(file, WRITING, out);
   add_traffic(file, READING, out);

@@ -64,6 +64,10 @@ static unsigned long long bytes_of(const char *value) {
   return value[strspn(value, "0123456789")] == '\0' && errno == 0 ? bytes : 0;
 }
 
+static bool is_on_or_off(const char *value) {
+  return strcmp(value, "enable") == 0 || strcmp(value, "disable") == 0;
+}
+
 static const char *fault_of(const char *key, const char *value) {
   if (key[0] == '\0')
     return "has no name before '='";
@@ -79,6 +83,8 @@ static const char *fault_of(const char *key, const char *value) {
     return "holds a line end or another control character";
   if (strpbrk(value, "=;") != NULL)
     return "holds more than one '='; hints are separated by ':'";
+  if (strcmp(key, LAZY_IO) == 0)
+    return is_on_or_off(value) ? NULL : "is neither enable nor disable";
   if (!hint_is_for_mpi(key) && bytes_of(value) == 0)
     return "is not a number of bytes above 0";
   return NULL;
@@ -155,7 +161,8 @@ const struct hint_rule *hints_find(const struct hints *hints, const char *name,
 }
 
 bool hint_is_for_mpi(const char *key) {
-  return strcmp(key, HDF5_ALIGNMENT) != 0 && strcmp(key, HDF5_THRESHOLD) != 0;
+  return strcmp(key, HDF5_ALIGNMENT) != 0 && strcmp(key, HDF5_THRESHOLD) != 0 &&
+         strcmp(key, LAZY_IO) != 0;
 }
 
 bool hints_are_for_mpi(const struct hint_rule *rule) {
@@ -170,6 +177,13 @@ bool hints_any_for_mpi(const struct hints *hints) {
     if (hints_are_for_mpi(&hints->rules[i]))
       return true;
   return false;
+}
+
+bool hints_lazy(const struct hint_rule *rule, bool otherwise) {
+  for (int i = 0; rule != NULL && i < rule->count; i++)
+    if (strcmp(rule->hints[i].key, LAZY_IO) == 0)
+      return strcmp(rule->hints[i].value, "enable") == 0;
+  return otherwise;
 }
 
 struct hint_alignment hints_alignment(const struct hint_rule *rule) {

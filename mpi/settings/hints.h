@@ -15,10 +15,12 @@
 
 enum { HINT_RULES_MAX = 256, HINTS_PER_RULE_MAX = 64 };
 
-/* Two keys are ours and reach no MPI. HDF5 aligns what is as long as the threshold or longer, by
+/* Three keys are ours and reach no MPI. HDF5 aligns what is as long as the threshold or longer, by
  * default half of the alignment, so that small metadata do not each take a block. */
 #define HDF5_ALIGNMENT "hdf5_alignment"
 #define HDF5_THRESHOLD "hdf5_alignment_threshold"
+/* enable or disable: lazy I/O where the file system offers it. */
+#define LAZY_IO "lazy_io"
 
 struct hint {
   const char *key, *value;
@@ -54,6 +56,9 @@ bool hints_are_for_mpi(const struct hint_rule *rule);
 
 /* At least one hint of any rule is. */
 bool hints_any_for_mpi(const struct hints *hints);
+
+/* Whether a file is to be lazy, by the rule if it says so (it may be NULL), else as given. */
+bool hints_lazy(const struct hint_rule *rule, bool otherwise);
 
 struct hint_alignment hints_alignment(const struct hint_rule *rule);
 

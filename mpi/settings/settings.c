@@ -16,7 +16,7 @@ struct settings settings;
 
 /* What rank 0 sends the others. */
 struct requests {
-  char box, json, display;
+  char box, json, display, lazy;
   char romio;      /* the component of Open MPI is not the user's choice */
   int hints_bytes; /* with the final zero; 0: none */
   double started_unix_s;
@@ -87,6 +87,7 @@ static struct requests requests_of_this_rank(void) {
       .box = is_on(BOX_VARIABLE),
       .json = settings_path_of(JSON_VARIABLE, settings.json_path),
       .display = is_on(DISPLAY_VARIABLE),
+      .lazy = is_on(LAZY_VARIABLE),
       .romio = hints != NULL && value_of("OMPI_MCA_io") == NULL,
       .hints_bytes = hints != NULL ? (int)strlen(hints) + 1 : 0,
       .started_unix_s = 1e-6 * (double)now_us,
@@ -127,6 +128,7 @@ void settings_share(void) {
   settings.wants_box = requests.box;
   settings.wants_json = requests.json;
   settings.wants_display = requests.display;
+  settings.wants_lazy = requests.lazy;
   settings.wants_profile = requests.profile_directory[0] != '\0';
   memcpy(settings.profile_directory, requests.profile_directory, sizeof requests.profile_directory);
   memcpy(settings.step_id, requests.step_id, sizeof requests.step_id);
@@ -135,5 +137,5 @@ void settings_share(void) {
   if (requests.romio && hints_any_for_mpi(&settings.hints))
     choose_romio();
   settings.is_active = requests.box || requests.json || requests.display ||
-                       requests.hints_bytes > 0 || settings.wants_profile;
+                       requests.lazy || requests.hints_bytes > 0 || settings.wants_profile;
 }

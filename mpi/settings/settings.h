@@ -14,12 +14,14 @@
 #define JSON_VARIABLE "FOREBAY_MPI_STATS"
 #define PROFILE_VARIABLE "FOREBAY_PROFILE"
 #define TRACE_VARIABLE "FOREBAY_MPI_TRACE"
+#define LAZY_VARIABLE "FOREBAY_MPI_LAZY_IO"
 
 enum { STEP_ID_BYTES_MAX = 48 };
 
 struct settings {
   bool is_active; /* anything is wanted at all; otherwise every call is passed on at once */
   bool wants_box, wants_json, wants_display;
+  bool wants_lazy;    /* lazy I/O of the files that hints say nothing about */
   bool wants_profile; /* a step of the record in profile_directory */
   int rank, ranks;
   char json_path[PATH_MAX];         /* of the report; absolute, on rank 0 only */

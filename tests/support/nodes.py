@@ -90,6 +90,7 @@ class Bed:
         number = zlib.crc32(self.top.name.encode()) % (1 << 14)
         self.subnet = f"10.{64 + (number >> 8)}.{number & 255}"
         self.shared = self.top / "shared"
+        self.build = build
         self._keepers: dict[str, int] = {}
         self._mounts: dict[str, set[str]] = {}
         bed_files.write_files(self.top, self.names, self.subnet)

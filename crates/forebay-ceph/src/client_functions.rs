@@ -134,6 +134,7 @@ functions! {
     unmount = "ceph_unmount": (Mount) -> c_int;
     release = "ceph_release": (Mount) -> c_int;
     sync = "ceph_sync_fs": (Mount) -> c_int;
+    instance = "ceph_get_instance_id": (Mount) -> u64;
     new_permissions = "ceph_userperm_new": (libc::uid_t, libc::gid_t, c_int, *mut libc::gid_t) -> Permissions;
     drop_permissions = "ceph_userperm_destroy": (Permissions);
     root = "ceph_ll_lookup_root": (Mount, *mut Inode) -> c_int;
@@ -168,6 +169,14 @@ functions! {
     close_directory = "ceph_ll_releasedir": (Mount, OpenDirectory) -> c_int;
     next_name = "ceph_readdir_r": (Mount, OpenDirectory, *mut libc::dirent) -> c_int;
     seek_directory = "ceph_seekdir": (Mount, OpenDirectory, i64);
+    open_path = "ceph_open": (Mount, Text, c_int, libc::mode_t) -> c_int;
+    close_fd = "ceph_close": (Mount, c_int) -> c_int;
+    read_fd = "ceph_read": (Mount, c_int, *mut c_char, i64, i64) -> c_int;
+    write_fd = "ceph_write": (Mount, c_int, *const c_char, i64, i64) -> c_int;
+    sync_fd = "ceph_fsync": (Mount, c_int, c_int) -> c_int;
+    fd_attributes = "ceph_fstatx": (Mount, c_int, *mut Attributes, c_uint, c_uint) -> c_int;
+    lazy = "ceph_lazyio": (Mount, c_int, c_int) -> c_int;
+    synchronize_fd = "ceph_lazyio_synchronize": (Mount, c_int, i64, usize) -> c_int;
     lock_holder = "ceph_ll_getlk": (Mount, OpenFile, *mut libc::flock, u64) -> c_int;
     set_lock = "ceph_ll_setlk": (Mount, OpenFile, *mut libc::flock, u64, c_int) -> c_int;
 }

@@ -20,6 +20,8 @@ use crate::pfs_directory;
 
 /// Hints for MPI-IO. Without Forebay's library only Cray's MPI reads this variable.
 const HINTS_VARIABLE: &str = "MPICH_MPIIO_HINTS";
+/// Whether Forebay's library asks for lazy I/O of the files of MPI-IO.
+const LAZY_IO_VARIABLE: &str = "FOREBAY_MPI_LAZY_IO";
 
 /// A job script with its options from the command line and the environment.
 pub struct JobSetup<'a> {
@@ -85,7 +87,28 @@ impl<'a> JobSetup<'a> {
             let job = setup.job_of_directive();
             setup.nodes = arguments.nodes.options(job.as_ref()).map_err(emulated)?;
         }
+        setup.choose_lazy_io();
         Ok((setup, caught))
+    }
+
+    /// Lets Forebay's library ask for lazy I/O in a namespace of several nodes, unless the user decides otherwise.
+    fn choose_lazy_io(&mut self) {
+        let is_off = self.arguments.nodes.no_lazy_io;
+        let is_chosen = std::env::var_os(LAZY_IO_VARIABLE).is_some();
+        if self.nodes.is_none() || (is_chosen && !is_off) {
+            return;
+        }
+        let value = if is_off { "0" } else { "1" };
+        self.variables.push((LAZY_IO_VARIABLE.to_owned(), value.to_owned()));
+        if self.arguments.explain {
+            print_status(match is_off {
+                true => "files of MPI-IO are strict (--no-lazy-io)",
+                false => {
+                    "files that several ranks open by MPI-IO are lazy where the mount offers it: nodes see each \
+                     other's writes after MPI_File_sync and MPI_File_close"
+                }
+            });
+        }
     }
 
     /// True if the job sets hints for MPI-IO and does not load Forebay's library itself. Does not

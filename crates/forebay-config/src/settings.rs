@@ -149,6 +149,7 @@ pub const SETTINGS: &[Setting] = &[
         check: copies,
         ..JOB
     },
+    Setting { key: "no-lazy-io", about: "Keep files of MPI-IO strict", ..JOB_FLAG },
     Setting {
         key: "launcher",
         scope: Scope::User,

@@ -58,6 +58,12 @@ const OTHERS: &[Variable] = &[
         "MPI-IO hints per file, for Open MPI and MPICH as for Cray's MPI ([MPI library](mpi.md))",
     ),
     row(
+        SetBy::User,
+        &["FOREBAY_MPI_LAZY_IO"],
+        "1: files that several ranks open by MPI-IO are lazy where the mount offers it; 0: strict. `forebay run` sets 1 \
+         on several nodes ([MPI library](mpi.md#lazy-io))",
+    ),
+    row(
         SetBy::Job,
         &["DW_JOB_STRIPED"],
         "the path of the striped namespace, with a slash at its end",

@@ -11,7 +11,7 @@ use forebay_host::{clock, threads};
 use parking_lot::Mutex;
 
 use crate::error::Failure;
-use crate::opened::File;
+use crate::open_file::File;
 use crate::ranges::{APPEND_BYTE, byte_lock};
 
 /// Files that appends of this node take turns for: many more than append at a time.

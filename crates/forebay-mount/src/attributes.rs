@@ -51,6 +51,11 @@ impl Server {
         // A file that is open for writing can be truncated whatever its mode is now.
         let is_truncate = valid & HANDLE != 0 && valid & (MODE | UID | GID) == 0;
         let who = (!(is_truncate && valid & SIZE != 0)).then(|| self.who(request));
+        if mask & CEPH_SIZE != 0
+            && let Some(inode) = self.inodes.find(request.node)
+        {
+            inode.settle()?;
+        }
         if mask != 0 {
             self.client.set_attributes(request.node, &wanted, mask, who.as_ref())?;
         }

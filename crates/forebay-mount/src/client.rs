@@ -13,11 +13,13 @@ use forebay_ceph::{
 use forebay_host::users;
 
 use crate::error::{Error, Failure};
-use crate::opened::{Directory, File};
+use crate::opened::{Directory, Opened};
 use crate::protocol::{Caller, ROOT};
 
 /// `CEPH_STATX_BASIC_STATS`: all attributes that the kernel knows.
 const ALL_ATTRIBUTES: c_uint = 0x7ff;
+/// `CEPH_STATX_INO`.
+pub(crate) const INO_ATTRIBUTE: c_uint = 0x100;
 /// `CEPH_STATX_SIZE`.
 const SIZE_ATTRIBUTE: c_uint = 0x200;
 
@@ -58,6 +60,11 @@ pub(crate) fn counted(result: c_int) -> Result<usize, Failure> {
 
 pub(crate) fn done(result: c_int) -> Result<(), Failure> {
     counted(result).map(drop)
+}
+
+/// The flags of open for libcephfs. It gets no O_APPEND, since it would choose the place without a lock.
+fn of_libcephfs(flags: c_int) -> c_int {
+    flags & !libc::O_APPEND
 }
 
 impl Client {
@@ -101,6 +108,12 @@ impl Client {
         // SAFETY: no groups are named.
         let of_root = unsafe { (functions.new_permissions)(0, 0, 0, null_mut()) };
         Ok(Self { functions, mount, root: inode, of_root, look_again: look_again() })
+    }
+
+    /// A number that no other client has.
+    pub(crate) fn instance(&self) -> u64 {
+        // SAFETY: the handle is mounted.
+        unsafe { (self.functions.instance)(self.mount) }
     }
 
     /// Ends the mount. Waits for calls that other threads make.
@@ -189,6 +202,10 @@ impl Client {
     /// The size of a file now, which no other node's write that has returned exceeds.
     pub(crate) fn size(&self, node: u64) -> Result<u64, Failure> {
         self.some_attributes(node, SIZE_ATTRIBUTE).map(|attributes| attributes.size)
+    }
+
+    pub(crate) fn ino(&self, node: u64) -> Result<u64, Failure> {
+        self.some_attributes(node, INO_ATTRIBUTE).map(|attributes| attributes.ino)
     }
 
     fn some_attributes(&self, node: u64, wanted: c_uint) -> Result<Attributes, Failure> {
@@ -414,6 +431,49 @@ impl Client {
         })
     }
 
+    /// Writes the value of an extended attribute of the root to `buffer`.
+    pub(crate) fn root_attribute(&self, name: &CStr, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+        // SAFETY: as above; the function writes at most `length` bytes.
+        counted(unsafe {
+            let functions = &self.functions;
+            (functions.attribute)(self.mount, self.root, name.as_ptr(), at, length, self.of_root)
+        })
+    }
+
+    /// Writes the names of all extended attributes of the root to `buffer`.
+    pub(crate) fn root_attribute_names(&self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let (at, length, mut found) = (buffer.as_mut_ptr().cast(), buffer.len(), 0);
+        // SAFETY: as above; the function writes at most `length` bytes.
+        done(unsafe {
+            let (functions, found) = (&self.functions, &raw mut found);
+            (functions.attribute_names)(self.mount, self.root, at, length, found, self.of_root)
+        })?;
+        Ok(found)
+    }
+
+    pub(crate) fn remove_root_attribute(&self, name: &CStr) -> Result<(), Failure> {
+        // SAFETY: as above.
+        done(unsafe {
+            let remove = self.functions.remove_attribute;
+            remove(self.mount, self.root, name.as_ptr(), self.of_root)
+        })
+    }
+
+    pub(crate) fn set_root_attribute(
+        &self,
+        name: &CStr,
+        value: &[u8],
+        flags: c_int,
+    ) -> Result<(), Failure> {
+        let (name, at, length) = (name.as_ptr(), value.as_ptr().cast(), value.len());
+        // SAFETY: as above.
+        done(unsafe {
+            let set = self.functions.set_attribute;
+            set(self.mount, self.root, name, at, length, flags, self.of_root)
+        })
+    }
+
     /// Writes the names of all extended attributes to `buffer`, unless that is empty, and returns their length.
     pub(crate) fn attribute_names(
         &self,
@@ -455,13 +515,27 @@ impl Client {
         node: u64,
         flags: c_int,
         who: &Identity,
-    ) -> Result<File, Failure> {
+    ) -> Result<Opened, Failure> {
+        self.open_with(node, of_libcephfs(flags), who.permissions)
+    }
+
+    /// Opens a file that a process has open, for the locks of this client.
+    pub(crate) fn open_for_locks(self: &Arc<Self>, node: u64) -> Result<Opened, Failure> {
+        self.open_with(node, libc::O_RDONLY, self.of_root)
+    }
+
+    fn open_with(
+        self: &Arc<Self>,
+        node: u64,
+        flags: c_int,
+        permissions: Permissions,
+    ) -> Result<Opened, Failure> {
         let (mut handle, inode) = (null_mut(), self.inode(node));
         // SAFETY: as above.
         done(unsafe {
-            (self.functions.open)(self.mount, inode, flags, &raw mut handle, who.permissions)
+            (self.functions.open)(self.mount, inode, flags, &raw mut handle, permissions)
         })?;
-        Ok(File::new(self, handle, node))
+        Ok(Opened::new(self, handle))
     }
 
     pub(crate) fn create(
@@ -470,7 +544,7 @@ impl Client {
         name: &CStr,
         (mode, flags): (u32, c_int),
         who: &Identity,
-    ) -> Result<(File, Attributes), Failure> {
+    ) -> Result<(Opened, u64, Attributes), Failure> {
         let mut handle = null_mut();
         let (node, attributes) = self.entry(|inode, attributes| {
             // SAFETY: as above.
@@ -480,7 +554,7 @@ impl Client {
                     self.inode(parent),
                     name.as_ptr(),
                     mode,
-                    flags,
+                    of_libcephfs(flags),
                     inode,
                     &raw mut handle,
                     attributes,
@@ -490,7 +564,7 @@ impl Client {
                 )
             }
         })?;
-        Ok((File::new(self, handle, node), attributes))
+        Ok((Opened::new(self, handle), node, attributes))
     }
 
     pub(crate) fn open_directory(

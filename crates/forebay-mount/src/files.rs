@@ -1,8 +1,7 @@
 //! Operations on open files.
 
-use forebay_ceph::Attributes;
-
 use crate::append::write_all;
+use crate::open_file::File;
 use crate::protocol::{Answer, Request};
 use crate::ranges::{FLOCK_BYTE, byte_lock, whole_lock};
 use crate::reply::{Outcome, Result};
@@ -24,17 +23,19 @@ impl Server {
         body.take(8)?; // the umask, which the kernel has applied, and flags of the kernel
         let name = body.name()?;
         let who = self.who(request);
-        let asked = (mode, of_libcephfs(flags));
-        let (file, found): (_, Attributes) = self.client.create(request.node, name, asked, &who)?;
-        self.set_layout_of_file(name, file.node, &who);
-        let mut answer = Answer::entry(file.node, &found);
+        let asked = (mode, flags.cast_signed());
+        let (opened, node, found) = self.client.create(request.node, name, asked, &who)?;
+        self.set_layout_of_file(name, node, &who);
+        let file = File::new(&self.inodes, opened, node, asked.1);
+        let mut answer = Answer::entry(node, &found);
         answer.opened(self.files.add(file));
         Ok(Outcome::Fields(answer))
     }
 
     pub(crate) fn open(&self, request: &mut Request) -> Result {
-        let flags = of_libcephfs(request.body.u32()?);
-        let file = self.client.open(request.node, flags, &self.who(request))?;
+        let flags = request.body.u32()?.cast_signed();
+        let opened = self.client.open(request.node, flags, &self.who(request))?;
+        let file = File::new(&self.inodes, opened, request.node, flags);
         let mut answer = Answer::default();
         answer.opened(self.files.add(file));
         Ok(Outcome::Fields(answer))
@@ -76,12 +77,13 @@ impl Server {
         let number = body.u64()?;
         body.take(8)?;
         let owner = body.u64()?;
+        let file = self.files.get(number)?;
+        let flushed = file.flush();
         if self.locks.end_of(request.node, owner) {
-            let file = self.files.get(number)?;
             file.set_lock(&whole_lock(libc::F_UNLCK), owner, false)?;
             self.locks.look_again(request.node);
         }
-        Ok(Outcome::Empty)
+        flushed.map(|()| Outcome::Empty)
     }
 
     pub(crate) fn sync_file(&self, request: &mut Request) -> Result {
@@ -120,9 +122,4 @@ impl Server {
         answer.u64(found);
         Ok(Outcome::Fields(answer))
     }
-}
-
-/// The flags of open for libcephfs. It gets no O_APPEND, since it would choose the place without a lock.
-fn of_libcephfs(flags: u32) -> i32 {
-    flags.cast_signed() & !libc::O_APPEND
 }

@@ -3,7 +3,11 @@
 //! Strict on all nodes: the kernel caches neither data nor names, appends of several nodes follow each other, and locks
 //! exclude processes of all nodes. Pages of a shared mapping are coherent on their node, and written back by msync,
 //! munmap and close. Keeps no data itself.
+//!
+//! A program can ask for lazy I/O of a file (`ioctl`): then CephFS's client buffers and caches although several nodes
+//! have the file open, until the program syncs.
 
+mod announcements;
 mod append;
 mod attributes;
 mod client;
@@ -11,9 +15,14 @@ mod directories;
 mod error;
 mod files;
 mod handles;
+mod inodes;
+mod ioctl;
 mod layouts;
+mod lazy_file;
 mod lock_requests;
 mod locks;
+mod open_file;
+mod open_inode;
 mod opened;
 mod protocol;
 mod ranges;
@@ -75,9 +84,14 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     ];
     let events = SignalGuard::listen()?.watch(None)?;
     let client = Client::mount(&options.connection, &settings, &options.root)?;
+    let server = Server::new(client, options.point.clone(), options.layouts.clone());
+    let server = server.map_err(|failure| Error::Mount {
+        root: options.root.clone(),
+        config: options.connection.config.clone(),
+        source: std::io::Error::from_raw_os_error(failure.0),
+    })?;
     let device = FuseDevice::mount(&options.point, KIND)?;
-    let session =
-        Session::new(Server::new(client, options.layouts.clone()), device, events.sender());
+    let session = Session::new(server, device, events.sender());
     session.start()?;
     let has_ended = || session.has_ended().then_some(());
     if events.wait_until(has_ended).is_none() {

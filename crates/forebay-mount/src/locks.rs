@@ -11,7 +11,7 @@ use forebay_host::{clock, threads};
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::Failure;
-use crate::opened::File;
+use crate::open_file::File;
 use crate::ranges::{FLOCK_BYTE, byte_lock};
 use crate::reply::{Outcome, Reply, Result};
 

@@ -9,20 +9,18 @@ use crate::client::{Client, counted, done};
 use crate::error::Failure;
 use crate::protocol::Found;
 
-/// An open file. Dropping it closes it.
-pub(crate) struct File {
+/// An open file of libcephfs. Dropping it closes it, and its locks end.
+pub(crate) struct Opened {
     client: Arc<Client>,
     handle: forebay_ceph::OpenFile,
-    /// The kernel's number of its inode.
-    pub(crate) node: u64,
 }
 
 // SAFETY: as for the client.
-unsafe impl Send for File {}
+unsafe impl Send for Opened {}
 // SAFETY: as for the client.
-unsafe impl Sync for File {}
+unsafe impl Sync for Opened {}
 
-impl Drop for File {
+impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: the handle is open and used by nobody else.
         unsafe { (self.client.functions.close)(self.client.mount, self.handle) };
@@ -47,10 +45,10 @@ impl Drop for Directory {
 
 /// A call whose waits all check what they wait for. A thread that waits for a capability may not be woken
 /// (`Client::get_caps` of version 16), so its waits return after a while.
-struct Checked(Option<LookAgain>);
+pub(crate) struct Checked(Option<LookAgain>);
 
 impl Checked {
-    fn begin(look_again: Option<LookAgain>) -> Self {
+    pub(crate) fn begin(look_again: Option<LookAgain>) -> Self {
         if let Some(look_again) = look_again {
             // SAFETY: the function only notes it for this thread.
             unsafe { look_again(true) };
@@ -68,9 +66,9 @@ impl Drop for Checked {
     }
 }
 
-impl File {
-    pub(crate) fn new(client: &Arc<Client>, handle: forebay_ceph::OpenFile, node: u64) -> Self {
-        Self { client: Arc::clone(client), handle, node }
+impl Opened {
+    pub(crate) fn new(client: &Arc<Client>, handle: forebay_ceph::OpenFile) -> Self {
+        Self { client: Arc::clone(client), handle }
     }
 
     /// Reads into `buffer` and returns the count, which is less only at the end of the file.

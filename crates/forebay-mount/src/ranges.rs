@@ -1,12 +1,17 @@
 //! Byte ranges that stand for locks.
 //!
-//! libcephfs offers only byte-range locks by handle. The last bytes that a range can name stand for flock and for the
-//! lock of appends: no file is so large, and ranges of processes end before them.
+//! libcephfs offers only byte-range locks by handle. The last bytes that a range can name stand for flock, for the lock
+//! of appends, and for what nodes tell each other of a file: no file is so large, and ranges of processes end before
+//! them.
 
 /// The byte whose lock is that of appends.
 pub(crate) const APPEND_BYTE: i64 = i64::MAX - 1;
 /// The byte whose lock is the flock of the file.
 pub(crate) const FLOCK_BYTE: i64 = i64::MAX - 2;
+/// The byte that each node locks on which the file is lazy.
+pub(crate) const LAZY_BYTE: i64 = i64::MAX - 3;
+/// The byte that each node locks which needs the file strict.
+pub(crate) const STRICT_BYTE: i64 = i64::MAX - 4;
 /// The last byte that ranges of processes reach.
 pub(crate) const LAST_BYTE: i64 = i64::MAX - 16;
 
@@ -39,7 +44,8 @@ mod tests {
     fn ranges_of_processes_end_before_the_bytes_of_the_client() {
         let whole = whole_lock(libc::F_WRLCK);
         assert_eq!(whole.l_start + whole.l_len - 1, LAST_BYTE);
-        const { assert!(LAST_BYTE < FLOCK_BYTE && FLOCK_BYTE < APPEND_BYTE) };
+        const { assert!(LAST_BYTE < STRICT_BYTE && STRICT_BYTE < LAZY_BYTE) };
+        const { assert!(LAZY_BYTE < FLOCK_BYTE && FLOCK_BYTE < APPEND_BYTE) };
         assert_eq!(byte_lock(libc::F_RDLCK, FLOCK_BYTE).l_len, 1);
     }
 }

@@ -1,18 +1,21 @@
 //! Turns one request of the kernel into calls of libcephfs: a table, and the operations on names and attributes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use forebay_ceph::Attributes;
 use parking_lot::Mutex;
 
+use crate::announcements::without_announcements;
 use crate::append::AppendLocks;
 use crate::client::{Client, Identity};
 use crate::directories::Listing;
 use crate::error::Failure;
 use crate::handles::Handles;
+use crate::inodes::Inodes;
 use crate::layouts::Layouts;
 use crate::locks::Locks;
-use crate::opened::File;
+use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::reply::{Outcome, Reply, Result};
 
@@ -24,6 +27,7 @@ const TEXT_BYTES_MAX: usize = 64 << 10;
 /// All that is open, and the locks.
 pub(crate) struct Server {
     pub(crate) client: Arc<Client>,
+    pub(crate) inodes: Arc<Inodes>,
     pub(crate) files: Handles<File>,
     pub(crate) directories: Handles<Mutex<Listing>>,
     pub(crate) locks: Arc<Locks>,
@@ -32,15 +36,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(client: Client, layouts: Layouts) -> Self {
-        Self {
-            client: Arc::new(client),
+    /// `point` is the mount point.
+    pub(crate) fn new(client: Client, point: PathBuf, layouts: Layouts) -> Result<Self> {
+        let client = Arc::new(client);
+        Ok(Self {
+            inodes: Arc::new(Inodes::new(&client, point)?),
+            client,
             files: Handles::default(),
             directories: Handles::default(),
             locks: Arc::default(),
             appends: AppendLocks::default(),
             layouts,
-        }
+        })
     }
 
     /// Carries out a request. `buffer` is the thread's, for answers of many bytes.
@@ -89,6 +96,7 @@ impl Server {
             fuse::RELEASEDIR => self.close_directory(request),
             fuse::GETLK => self.lock_holder(request),
             fuse::SETLK | fuse::SETLKW => self.set_lock(request, reply),
+            fuse::IOCTL => self.control(request),
             fuse::INTERRUPT => self.interrupt(request),
             _ => Err(Failure(libc::ENOSYS)),
         }
@@ -209,7 +217,10 @@ impl Server {
     fn attribute_names(&self, request: &mut Request, buffer: &mut Vec<u8>) -> Result {
         let size = request.body.u32()?;
         buffer.resize((size as usize).min(TEXT_BYTES_MAX), 0);
-        let length = self.client.attribute_names(request.node, buffer, &self.who(request))?;
+        let mut length = self.client.attribute_names(request.node, buffer, &self.who(request))?;
+        if request.node == fuse::ROOT && size > 0 {
+            length = without_announcements(&mut buffer[..length]);
+        }
         Ok(text(size, length))
     }
 

@@ -43,6 +43,10 @@ pub struct NodeArguments {
     /// [default: redundancy= of #DW jobdw, else that of the profile, else 1]
     #[arg(long, value_name = "COPIES")]
     pub redundancy: Option<u32>,
+    /// Keep files of MPI-IO strict. Otherwise nodes see each other's writes after MPI_File_sync and MPI_File_close only,
+    /// as MPI promises, which is faster
+    #[arg(long)]
+    pub no_lazy_io: bool,
     /// How processes are started on other nodes: srun, ssh, mpiexec, blaunch, pbs_tmrsh, flux, or a command with {node}
     /// [default: that of the scheduler, else ssh]
     #[arg(long, value_name = "COMMAND", value_parser = NodeLauncher::parse)]

@@ -85,7 +85,7 @@ def join_files(left: File, right: File) -> File:
     layers = dict(left.layers)
     for name, layer in right.layers.items():
         layers[name] = join_layers(layers[name], layer) if name in layers else layer
-    own = ("path", "layers", "ranks", "collective", "writers", "not_closed", "rank")
+    own = ("path", "layers", "ranks", "collective", "writers", "not_closed", "lazy_opens", "rank")
     later = {name: _later(left, right, name) for name in File.__struct_fields__ if name not in own}
     ranks = _one("ranks", left.ranks, right.ranks)
     return File(
@@ -95,6 +95,7 @@ def join_files(left: File, right: File) -> File:
         collective=join_collective(left.collective, right.collective),
         writers=left.writers + right.writers,
         not_closed=known_int_sum(left.not_closed, right.not_closed),
+        lazy_opens=known_int_sum(left.lazy_opens, right.lazy_opens),
         rank=left.rank if left.rank == right.rank else None,
         **later,
     )

@@ -152,6 +152,7 @@ class File(msgspec.Struct, kw_only=True):
     fastest: Extreme | None = None
     slowest: Extreme | None = None
     not_closed: int | None = None
+    lazy_opens: int | None = None  # through MPI-IO, which buffer writes until sync and close
     rank: int | None = None  # the only one that opened it
 
 

@@ -347,6 +347,7 @@ def _file(file: record_schema.WireFile) -> File:
         fastest=fastest,
         slowest=slowest,
         not_closed=file.not_closed,
+        lazy_opens=file.lazy_opens,
         rank=file.rank,
     )
 

@@ -138,6 +138,7 @@ class WireFile(msgspec.Struct):
     stats: int | None = None
     syncs: int | None = None
     sync_calls: int | None = None
+    lazy_opens: int | None = None
     not_aligned: int | None = None
     alignment_bytes: int | None = None
     moments: Moments = msgspec.field(default_factory=Moments)

@@ -6,6 +6,7 @@ from forebay.tune.settings.alignment import Hdf5Alignment, NcHeaderAlign, NcVarA
 from forebay.tune.settings.buffer_size import CbBufferSize
 from forebay.tune.settings.collective_buffering import CollectiveBuffering
 from forebay.tune.settings.data_sieving import DataSieving, SievingBuffer
+from forebay.tune.settings.lazy_io import LazyIo
 from forebay.tune.settings.lustre import LfsStripeCount, LfsStripeSize
 from forebay.tune.settings.no_independent import NoIndependent
 from forebay.tune.settings.setting import Setting, SettingContext
@@ -28,6 +29,7 @@ ALL: tuple[Setting, ...] = (
     SievingBuffer("write"),
     SievingBuffer("read"),
     NoIndependent(),
+    LazyIo(),
     NcVarAlign(),
     NcHeaderAlign(),
     Hdf5Alignment(),

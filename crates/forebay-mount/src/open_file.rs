@@ -1,0 +1,123 @@
+//! An open file of the kernel: its opening in libcephfs, or the lazy one while its inode is lazy.
+
+use std::ffi::c_int;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::Failure;
+use crate::inodes::Inodes;
+use crate::open_inode::OpenInode;
+use crate::opened::Opened;
+
+/// An open file. Dropping it closes it.
+pub(crate) struct File {
+    opened: Opened,
+    inode: Arc<OpenInode>,
+    /// Its number among the files of the inode.
+    number: u64,
+    /// Appends need the end of the file as it is on all nodes.
+    is_append: bool,
+    /// The kernel's number of its inode.
+    pub(crate) node: u64,
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.inode.remove(self.number);
+    }
+}
+
+impl File {
+    /// `flags` are those of open(2).
+    pub(crate) fn new(inodes: &Arc<Inodes>, opened: Opened, node: u64, flags: c_int) -> Self {
+        let inode = inodes.opened(node);
+        let number = inode.add(flags & libc::O_ACCMODE);
+        Self { opened, inode, number, is_append: flags & libc::O_APPEND != 0, node }
+    }
+
+    /// Reads into `buffer` and returns the count, which is less only at the end of the file.
+    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let mode = self.inode.for_io(self.number, &self.opened)?;
+        match mode.lazy_file(self.number) {
+            Some(lazy) => lazy.read(offset, buffer),
+            None => self.opened.read(offset, buffer),
+        }
+    }
+
+    /// Writes `data` and returns the count.
+    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+        let mode = self.inode.for_io(self.number, &self.opened)?;
+        match mode.lazy_file(self.number) {
+            Some(lazy) => lazy.write(offset, data),
+            None => self.opened.write(offset, data),
+        }
+    }
+
+    /// Waits until what was written is on the servers.
+    pub(crate) fn sync(&self, only_data: bool) -> Result<(), Failure> {
+        let mode = self.inode.for_io(self.number, &self.opened)?;
+        let synced = match mode.lazy_file(self.number) {
+            Some(lazy) => lazy.write_back(only_data),
+            None => self.opened.sync(only_data),
+        };
+        synced.and(self.inode.take_error(self.number))
+    }
+
+    /// A process closes a descriptor: what is buffered lazily is written back, so that close(2) returns the error.
+    pub(crate) fn flush(&self) -> Result<(), Failure> {
+        let written = self.inode.write_back_own(self.number);
+        written.and(self.inode.take_error(self.number))
+    }
+
+    pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Failure> {
+        self.opened.seek(offset, whence)
+    }
+
+    pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Failure> {
+        self.inode.settle()?;
+        self.opened.allocate(mode, offset, length)
+    }
+
+    /// Sets or removes a lock. With `waits` it returns when it has the lock. What one owner wrote is what the next owner
+    /// reads, also while the file is lazy.
+    pub(crate) fn set_lock(
+        &self,
+        lock: &libc::flock,
+        owner: u64,
+        waits: bool,
+    ) -> Result<(), Failure> {
+        let is_unlock = lock.l_type == libc::F_UNLCK as i16;
+        if is_unlock {
+            self.inode.write_back();
+        }
+        self.opened.set_lock(lock, owner, waits)?;
+        if is_unlock { Ok(()) } else { self.inode.settle() }
+    }
+
+    /// The first lock that is in the way of `lock`; its type is `F_UNLCK` if there is none.
+    pub(crate) fn lock_holder(
+        &self,
+        lock: &libc::flock,
+        owner: u64,
+    ) -> Result<libc::flock, Failure> {
+        self.opened.lock_holder(lock, owner)
+    }
+
+    /// Asks for lazy I/O. `path` is that of the file as the process sees it. True: it is lazy now.
+    pub(crate) fn begin_lazy(&self, path: PathBuf) -> Result<bool, Failure> {
+        if self.is_append {
+            return Err(Failure(libc::EOPNOTSUPP));
+        }
+        self.inode.ask(self.number, path)
+    }
+
+    /// Writes back what this node has buffered, and forgets what it has cached. True: the file is lazy now.
+    pub(crate) fn sync_lazy(&self) -> Result<bool, Failure> {
+        self.inode.sync(self.number)
+    }
+
+    /// Writes back, and makes the file strict.
+    pub(crate) fn end_lazy(&self) -> Result<(), Failure> {
+        self.inode.stop_asking(self.number)
+    }
+}

@@ -1,0 +1,26 @@
+/* Lazy I/O of MPI-IO's files, where their file system offers it (include/lazy_ioctl.h).
+ *
+ * In its nonatomic mode MPI-IO promises that a rank sees what another has written only after
+ * MPI_File_sync or close of the one, and sync or open of the other. So the mount may buffer and
+ * cache in between. */
+#ifndef FOREBAY_MPI_LAZY_IO_H
+#define FOREBAY_MPI_LAZY_IO_H
+
+#include "record/file_record.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+/* After MPI_File_open: asks for it, for all descriptors of the file, and counts the open. */
+void lazy_begin(struct file *file);
+
+/* A descriptor that the MPI opens later than in MPI_File_open: asks if the file wants it. */
+void lazy_begin_late(struct file *file, int descriptor);
+
+/* Writes back, and forgets what is cached. Returns the error number of writing back, or 0. */
+int lazy_sync(struct file *file);
+
+/* The file is strict while at least one handle is in atomic mode. Returns as lazy_sync. */
+int lazy_set_atomic(struct file *file, MPI_File handle, bool is_atomic);
+
+#endif

@@ -1,0 +1,95 @@
+"""MPI-IO with lazy I/O on two nodes: what MPI promises holds, and what is not MPI-IO's stays strict."""
+
+import json
+
+import pytest
+
+from support.engines import ENGINES, namespace_of
+from support.kernels import both_libraries
+from support.mpi import Mpi, PROJECT
+from support.nodes import nodes
+from support.strace import EVERY_POINT
+
+PROGRAMS = PROJECT / "tests" / "programs" / "nodes"
+ROUNDS = 50 if EVERY_POINT else 5
+RANKS = 4
+#: Whether files of the case are lazy. A file that is open without MPI stays strict, and so does one of a single rank.
+CASES = {
+    "pages": True,
+    "sieving": True,
+    "collective": True,
+    "unbuffered": True,
+    "atomic": True,
+    "reopen": True,
+    "posix": True,
+    "shared": True,
+    "self": False,
+    "deferred": True,
+    "sizes": True,
+}
+
+
+@pytest.fixture(scope="module")
+def two(build):
+    with nodes(2, build) as bed, namespace_of(bed, ENGINES["ceph"]) as namespace:
+        yield namespace
+
+
+@pytest.fixture(scope="module")
+def openmpi(build):
+    return Mpi("openmpi", build)
+
+
+def run(two, openmpi, program, *words, io, ranks=RANKS, **environment):
+    """The program with Forebay's library; returns its lines and the files of the report."""
+    library = two.bed.copied(openmpi.library)
+    report = two.bed.shared / "report.json"
+    report.unlink(missing_ok=True)
+    environment = {"FOREBAY_MPI_LAZY_IO": 1, "FOREBAY_MPI_STATS": report, "OMPI_MCA_io": io} | environment
+    name = two.bed.copied(openmpi.compiled(program, PROGRAMS / f"{program}.c"))
+    done = two.mpirun(ranks, [name, *words], options=["-x", f"LD_PRELOAD={library}"], **environment)
+    files = [file for file in json.loads(report.read_text())["files"] if file["layer"] == "mpiio"]
+    return [json.loads(line) for line in done.stdout.splitlines()], files
+
+
+@pytest.mark.parametrize("case", CASES)
+@both_libraries
+def test_mpi_io_keeps_its_promises(two, openmpi, case, io):
+    base = two.directory / f"semantics-{io}"
+    told, files = run(two, openmpi, "semantics", base, ROUNDS, case, io=io)
+    assert told == [{"case": case, "wrong": 0}]
+    (file,) = files
+    assert (file["lazy_opens"] > 0) == CASES[case], file["lazy_opens"]
+
+
+@both_libraries
+def test_ranks_read_what_another_node_wrote(two, openmpi, io):
+    words = [two.directory / f"exchange-{io}", 40, 4008, 3, "independent", "sieving", "collective"]
+    told, files = run(two, openmpi, "exchange", *words, io=io)
+    assert [line["mismatches"] for line in told] == [0, 0, 0]
+    assert all(file["lazy_opens"] == RANKS for file in files)
+
+
+@both_libraries
+def test_full_namespace_is_an_error_of_the_program(two, openmpi, io):
+    base = two.directory / f"full-{io}"
+    told, _ = run(two, openmpi, "semantics", base, 1, "full", io=io)
+    two.run("n1", ["rm", f"{base}.full"])
+    assert told == [{"case": "full", "wrong": 0}]
+
+
+@pytest.mark.parametrize("way", ["variable", "hint"])
+def test_lazy_io_can_be_turned_off(two, openmpi, way):
+    off = {"FOREBAY_MPI_LAZY_IO": 0} if way == "variable" else {"MPICH_MPIIO_HINTS": "*.pages:lazy_io=disable"}
+    told, files = run(two, openmpi, "semantics", two.directory / f"off-{way}", 2, "pages", io="romio321", **off)
+    assert told == [{"case": "pages", "wrong": 0}]
+    assert [file["lazy_opens"] for file in files] == [0]
+
+
+def test_hint_alone_makes_a_file_lazy_and_is_named_where_it_cannot(two, openmpi):
+    hint = {"FOREBAY_MPI_LAZY_IO": 0, "MPICH_MPIIO_HINTS": "*.pages:lazy_io=enable"}
+    _, files = run(two, openmpi, "semantics", two.directory / "hint", 2, "pages", io="romio321", **hint)
+    assert [file["lazy_opens"] for file in files] == [RANKS]
+    _, files = run(two, openmpi, "semantics", two.reference / "hint", 2, "pages", io="romio321", **hint)
+    assert [file["lazy_opens"] for file in files] == [0]
+    assert [one["key"] for one in files[0]["hints"]["without_effect"]] == ["lazy_io"]
