@@ -1,5 +1,6 @@
 """Lazy I/O of single files, as programs without MPI ask for it: what is seen when, and that all else stays strict."""
 
+import errno
 import itertools
 import json
 import signal
@@ -189,6 +190,18 @@ def test_closed_and_killed_programs_leave_what_they_wrote(two, programs, path, e
     assert two.run("n2", ["cat", path]).stdout == "w" * 8192
 
 
+def test_what_was_cached_lazily_is_not_read_later(two, programs, path):
+    first, second = programs
+    for number in range(ROUNDS):
+        one, other = lazily(first, path), lazily(second, path)
+        assert first.call("read", one, 0, 4096) == ("0" if number == 0 else chr(ord("a") + number % 26)) * 4096
+        second.call("fill", other, 0, chr(ord("a") + (number + 1) % 26), 4096)
+        assert [second.call("close", other), first.call("close", one)] == [None, None]
+        strict = first.call("open", path)
+        assert first.call("read", strict, 0, 4096) == chr(ord("a") + (number + 1) % 26) * 4096
+        assert first.call("close", strict) is None
+
+
 def test_lazy_io_ends_and_begins_again(programs, path):
     files = both_lazily(programs, path)
     for number in range(ROUNDS):
@@ -231,7 +244,7 @@ def test_quota_is_an_error_of_write_or_sync_or_close(two, programs):
 def test_appending_descriptors_and_other_file_systems_refuse(two, programs, path):
     first, _ = programs
     appending = first.call("open", path, "O_WRONLY|O_APPEND")
-    assert first.call("begin", appending) == "EOPNOTSUPP"
+    assert first.call("begin", appending) == errno.errorcode[errno.EOPNOTSUPP]
     plain = make_directory(two.bed.shared / "no-namespace", "ada") / "file"
     two.run("n1", ["touch", plain])
     other = first.call("open", plain)
@@ -256,14 +269,29 @@ def test_names_of_announcements_are_hidden(two, programs, path):
     assert "forebay" not in listed
 
 
+def test_death_of_the_mount_is_an_error_of_sync_and_close(build):
+    with nodes(2, build, clean_s=20) as bed, namespace_of(bed, ENGINES["ceph"]) as two:
+        path = two.directory / "file"
+        two.run("n1", ["touch", path])
+        program = Program(two, "n2")
+        file = lazily(program, path)
+        assert program.call("fill", file, 0, "l", 4096) == 4096
+        assert bed.kill("n2", "__mount")
+        answers = [program.call(name, file) for name in ("sync", "fsync", "close")]
+        assert set(answers) <= {"ENOTCONN", "ECONNABORTED"}, answers
+        program.process.kill()
+        program.process.communicate()
+
+
 def test_stage_out_has_what_a_killed_program_wrote(build):
     with nodes(2, build) as bed:
         target = make_directory(bed.shared / "results", "ada")
+        lines = ["open", "$DW_JOB_STRIPED/out"], ["begin", 3], ["fill", 3, 0, "r", 100000]
         script = (
             f"{STRIPED}\n#DW stage_out type=file source=$DW_JOB_STRIPED/out destination={target}/out\n"
-            f"touch $DW_JOB_STRIPED/out\n"
-            f"{PYTHON} {PROGRAM} <<END &\n"
-            f'["open", "$DW_JOB_STRIPED/out"]\n["begin", 3]\n["fill", 3, 0, "r", 100000]\n["sync", 99]\nEND\n'
+            "touch $DW_JOB_STRIPED/out; mkfifo calls\n"
+            f"{PYTHON} {PROGRAM} <calls &\nexec 9>calls\n"
+            f"cat >&9 <<END\n{chr(10).join(map(json.dumps, lines))}\nEND\n"
             "until [ $(stat -c %s $DW_JOB_STRIPED/out) = 100000 ]; do sleep 0.05; done\nkill -9 $!\n"
         )
         node_job(bed, script, "--engine", "ceph", name="killed").run()

@@ -25,7 +25,8 @@ pub(crate) struct LazyFile {
 impl Drop for LazyFile {
     fn drop(&mut self) {
         // SAFETY: the descriptor is open and used by nobody else.
-        let closed = done(unsafe { (self.client.functions.close_fd)(self.client.mount, self.descriptor) });
+        let closed =
+            done(unsafe { (self.client.functions.close_fd)(self.client.mount, self.descriptor) });
         if let Err(error) = closed {
             eprintln!("a lazy file was closed with error {}", error.0);
         }
@@ -59,7 +60,8 @@ impl LazyFile {
         access: c_int,
     ) -> Result<Option<Self>, Failure> {
         // SAFETY: the path is valid during the call.
-        let opened = unsafe { (client.functions.open_path)(client.mount, path.as_ptr(), access, 0) };
+        let opened =
+            unsafe { (client.functions.open_path)(client.mount, path.as_ptr(), access, 0) };
         let is_written = access != libc::O_RDONLY;
         match counted(opened) {
             Ok(_) => Ok(Some(Self { client: Arc::clone(client), descriptor: opened, is_written })),
@@ -83,7 +85,9 @@ impl LazyFile {
         let client = &self.client;
         let _checked = Checked::begin(client.look_again);
         // SAFETY: the file is open, and the function writes at most `length` bytes.
-        counted(unsafe { (client.functions.read_fd)(client.mount, self.descriptor, at, length, offset) })
+        counted(unsafe {
+            (client.functions.read_fd)(client.mount, self.descriptor, at, length, offset)
+        })
     }
 
     pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
@@ -91,7 +95,9 @@ impl LazyFile {
         let client = &self.client;
         let _checked = Checked::begin(client.look_again);
         // SAFETY: the file is open, and the function reads `length` bytes.
-        counted(unsafe { (client.functions.write_fd)(client.mount, self.descriptor, at, length, offset) })
+        counted(unsafe {
+            (client.functions.write_fd)(client.mount, self.descriptor, at, length, offset)
+        })
     }
 
     /// Writes back what this node has buffered of the inode. Each opening gets an error once.

@@ -281,7 +281,8 @@ impl OpenInode {
         let Mode::Lazy(lazy) = mode else { return Ok(false) };
         let ino = self.all.client.ino(self.node)?;
         for (number, asked) in self.files.lock().iter_mut() {
-            let Some(path) = asked.path.as_ref().filter(|_| !lazy.files.contains_key(number)) else {
+            let Some(path) = asked.path.as_ref().filter(|_| !lazy.files.contains_key(number))
+            else {
                 continue;
             };
             let Some(file) = self.all.open_lazily(path, asked.access, ino)? else {
@@ -346,7 +347,10 @@ impl OpenInode {
         let began = clock::now();
         while !is_free(opened, LAZY_BYTE)? {
             if began.elapsed() > WRITE_BACK_MAX {
-                eprintln!("a node did not write back a lazy file within {} s", WRITE_BACK_MAX.as_secs());
+                eprintln!(
+                    "a node did not write back a lazy file within {} s",
+                    WRITE_BACK_MAX.as_secs()
+                );
                 break;
             }
             clock::sleep(LOOK_INTERVAL);

@@ -209,7 +209,7 @@ static long shared(void) {
 
 /* Files that one rank alone opens are as POSIX's: a barrier is enough. */
 static long self(void) {
-  MPI_File file;
+  MPI_File file = MPI_FILE_NULL;
   long found = 0;
   if (rank == 0)
     file = opened(MPI_COMM_SELF, MPI_MODE_RDWR | MPI_MODE_CREATE, NULL, NULL);
