@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* mpi_records PATH shared|own RECORDS RECORD_BYTES: each rank writes its records by MPI-IO, into one
- * file (record i of rank r at place i * ranks + r) or into a file of its own, until all is synced.
- * Then it reads and compares those of the next rank, which is to be on another node. Prints the
- * seconds of both phases, of the slowest rank. */
+/* mpi_records PATH shared|own RECORDS RECORD_BYTES: each rank writes its records by MPI-IO, into
+ * one file (record i of rank r at place i * ranks + r) or into a file of its own, until all is
+ * synced. Then it reads and compares those of the next rank, which is to be on another node. Prints
+ * the seconds of both phases, of the slowest rank. */
 static int rank, ranks;
 
 static void check(int code, const char *what) {
@@ -39,7 +39,8 @@ static MPI_Offset place(int is_shared, int of, int number, int bytes) {
   return is_shared ? ((MPI_Offset)number * ranks + of) * bytes : (MPI_Offset)number * bytes;
 }
 
-static double write_all(const char *base, int is_shared, unsigned char *all, int records, int bytes) {
+static double write_all(const char *base, int is_shared, unsigned char *all, int records,
+                        int bytes) {
   MPI_Barrier(MPI_COMM_WORLD);
   double start_s = MPI_Wtime();
   MPI_File file = opened(base, is_shared, rank, MPI_MODE_WRONLY | MPI_MODE_CREATE);
@@ -53,7 +54,8 @@ static double write_all(const char *base, int is_shared, unsigned char *all, int
   return MPI_Wtime() - start_s;
 }
 
-static double read_all(const char *base, int is_shared, unsigned char *all, int records, int bytes) {
+static double read_all(const char *base, int is_shared, unsigned char *all, int records,
+                       int bytes) {
   int of = (rank + 1) % ranks;
   MPI_Barrier(MPI_COMM_WORLD);
   double start_s = MPI_Wtime();

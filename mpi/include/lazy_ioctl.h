@@ -1,12 +1,12 @@
-/* Lazy I/O of one open file in a namespace that forebay-mount serves: writes are buffered and reads
+/* Lazy I/O of one open file in a namespace that forebay-mount serves. Writes are buffered and reads
  * cached although several nodes have the file open. Other file systems answer ENOTTY.
  *
  * These calls are Forebay's own. CephFS has CEPH_IOC_LAZYIO, but its clients do not invalidate what
  * they cached: a program that used it would read old data after MPI_File_sync.
  *
- * The file is lazy on a node while all its descriptors there have asked for it, and while no other
- * node reads or writes it through a descriptor that has not. forebay-mount has the same numbers in
- * crates/forebay-mount/src/ioctl.rs. */
+ * The file is lazy on a node while all its descriptors there have asked for it. A descriptor that
+ * has not, on any node, makes it strict when it reads or writes. forebay-mount has the same numbers
+ * in crates/forebay-mount/src/ioctl.rs. */
 #ifndef FOREBAY_LAZY_IOCTL_H
 #define FOREBAY_LAZY_IOCTL_H
 

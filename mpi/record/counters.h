@@ -32,7 +32,7 @@ struct counters {
   int64_t opens, closes, open_failures;
   int64_t sync_calls;                                     /* of the program: MPI_File_sync */
   int64_t locks, truncations, syncs, seeks, stats, mmaps; /* system calls */
-  int64_t lazy_opens;      /* whose file system took them as lazy */
+  int64_t lazy_opens;                                     /* whose file system took them as lazy */
   int64_t hdf5_alignments; /* opens inside of an H5Fcreate to which we gave an alignment */
   int64_t not_aligned; /* system calls that move data and begin off a multiple of the alignment */
   struct traffic traffic[DIRECTIONS];

@@ -136,6 +136,6 @@ void settings_share(void) {
     share_hints(requests.hints_bytes);
   if (requests.romio && hints_any_for_mpi(&settings.hints))
     choose_romio();
-  settings.is_active = requests.box || requests.json || requests.display ||
-                       requests.lazy || requests.hints_bytes > 0 || settings.wants_profile;
+  settings.is_active = requests.box || requests.json || requests.display || requests.lazy ||
+                       requests.hints_bytes > 0 || settings.wants_profile;
 }

@@ -1,7 +1,7 @@
 //! Byte ranges that stand for locks.
 //!
 //! libcephfs offers only byte-range locks by handle. The last bytes that a range can name stand for flock, for the lock
-//! of appends, and for what nodes tell each other of a file: no file is so large, and ranges of processes end before
+//! of appends, and for what nodes tell each other of a file. No file is so large, and ranges of processes end before
 //! them.
 
 /// The byte whose lock is that of appends.

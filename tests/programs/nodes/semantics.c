@@ -296,10 +296,10 @@ static const struct {
   const char *name;
   long (*run)(void);
 } cases[] = {
-    {"pages", pages},       {"sieving", sieving}, {"collective", collective},
+    {"pages", pages},           {"sieving", sieving}, {"collective", collective},
     {"unbuffered", unbuffered}, {"atomic", atomic},   {"reopen", reopen},
-    {"posix", posix},       {"shared", shared},   {"self", self},
-    {"deferred", deferred}, {"sizes", sizes},     {"full", full},
+    {"posix", posix},           {"shared", shared},   {"self", self},
+    {"deferred", deferred},     {"sizes", sizes},     {"full", full},
 };
 
 static void run(const char *name, const char *base) {
