@@ -6,7 +6,8 @@ import pytest
 
 from support.engines import ENGINES, namespace_of
 from support.kernels import both_libraries
-from support.mpi import Mpi, PROJECT
+from support.mpi import LAUNCHING, Mpi, PROJECT
+from support.node_jobs import node_job
 from support.nodes import nodes
 from support.strace import EVERY_POINT
 
@@ -93,3 +94,22 @@ def test_hint_alone_makes_a_file_lazy_and_is_named_where_it_cannot(two, openmpi)
     _, files = run(two, openmpi, "semantics", two.reference / "hint", 2, "pages", io="romio321", **hint)
     assert [file["lazy_opens"] for file in files] == [0]
     assert [one["key"] for one in files[0]["hints"]["without_effect"]] == ["lazy_io"]
+
+
+JOB = """
+#DW jobdw type=scratch access_mode=striped capacity=64MiB
+/usr/bin/mpiexec.openmpi -n 2 {program} $DW_JOB_STRIPED/file 1 pages
+"""
+
+
+@pytest.mark.parametrize("option, opens", [((), 2), (("--no-lazy-io",), 0)], ids=["default", "off"])
+def test_job_on_several_nodes_is_lazy_unless_told_otherwise(build, openmpi, option, opens):
+    with nodes(2, build) as bed:
+        program = bed.copied(openmpi.compiled("semantics", PROGRAMS / "semantics.c"))
+        job = node_job(bed, JOB.format(program=program), "--engine", "ceph", "--explain", *option)
+        done = job.run(**LAUNCHING)
+        assert json.loads(done.stdout) == {"case": "pages", "wrong": 0}
+        assert ("lazy where the mount offers it" in done.stderr) == (opens > 0), done.stderr
+        (step,) = bed.home("ada").glob(".local/state/forebay/profiles/*/step-*.json")
+        (file,) = [one for one in json.loads(step.read_text())["files"] if one["layer"] == "mpiio"]
+        assert file["lazy_opens"] == opens

@@ -37,6 +37,8 @@ class Engine:
     #: The numbers of nodes that it is tried on, and those that only a soak run tries.
     counts: tuple[int, ...] = (2,)
     soak_counts: tuple[int, ...] = (1, 4)
+    #: Programs of MPI have Forebay's library, which asks for lazy I/O.
+    is_lazy: bool = False
 
     def __post_init__(self):
         assert set(self.deviations) <= set(PROMISES), self.deviations
@@ -134,6 +136,7 @@ ENGINES = {
     for engine in [
         Engine("plain", plain),
         Engine("ceph", ceph, CEPH, soak_counts=(4,)),
+        Engine("ceph-lazy", ceph, CEPH, counts=(), soak_counts=(2,), is_lazy=True),
         Engine("ceph-fuse", ceph_fuse, CEPH_FUSE, counts=(), soak_counts=(2,)),
         Engine("command", command, counts=(), soak_counts=(2, 4)),
     ]
@@ -176,6 +179,9 @@ class Namespace:
         return self.directory / name
 
     def mpirun(self, ranks: int, words: Sequence[object], **options) -> subprocess.CompletedProcess:
+        if self.engine.is_lazy:
+            library = self.bed.copied(self.bed.build / "lib" / "forebay" / "openmpi" / "libforebay_mpi.so")
+            options |= {"options": ["-x", f"LD_PRELOAD={library}"], "FOREBAY_MPI_LAZY_IO": 1}
         return self.bed.mpirun(ranks, words, self.user, **options)
 
 

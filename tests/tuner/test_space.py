@@ -336,6 +336,15 @@ def test_setting_that_hangs_with_a_hint_of_the_job_is_not_offered(empty):
     assert "hang" in refused(built(profile_of(promised), empty), "striping_unit", "out.nc")
 
 
+def test_lazy_io_is_tried_off_where_a_mount_took_it(empty):
+    parameter = named(built(profile_of(collective(lazy_opens=16)), empty))["out.nc:lazy_io"]
+    assert (parameter.values, parameter.default) == (("disable",), "enable")
+    assert "16 open(s) were lazy" in parameter.reason
+    assert "out.nc:lazy_io" not in named(built(profile_of(collective(lazy_opens=0)), empty))
+    off = collective(lazy_opens=0, hints=Hints(environment={"lazy_io": "disable"}))
+    assert named(built(profile_of(off), empty))["out.nc:lazy_io"].values == ("enable",)
+
+
 def test_existing_directories_get_the_layout(ran, empty):
     """What exists inherits nothing from the job's directory; what is outside of it is left alone."""
     here = empty.path.parent
