@@ -9,8 +9,11 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 /* As HDF5 declares them from 1.10 on. Before, an identifier had 32 bits; those go through the hook
  * unchanged, in the lower half of the same registers. */
@@ -39,9 +42,53 @@ struct hdf5 {
   const hid_t *access_class; /* what the macro H5P_FILE_ACCESS names */
 };
 
+/* In each HDF5 since 1.6, linked statically or not. Not as one piece here: this library is not
+ * HDF5.
+ */
+#define MARKER_BEGIN "HDF5 library "
+#define MARKER_END "version"
+
 static __thread bool is_aligning;
 
 bool hdf5_is_aligning(void) { return is_aligning; }
+
+/* The object that has code at an address, and whether one of its parts that are only read has the
+ * marker. */
+struct search {
+  uintptr_t address;
+  const char *marker;
+  size_t marker_bytes;
+  bool is_found;
+};
+
+static int search_object(struct dl_phdr_info *object, size_t size, void *context) {
+  struct search *search = context;
+  bool is_it = false, has_marker = false;
+  (void)size;
+  for (int i = 0; i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+    uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+    if (part->p_type == PT_LOAD)
+      is_it = is_it || search->address - begin < part->p_memsz;
+  }
+  for (int i = 0; is_it && !has_marker && i < object->dlpi_phnum; i++) {
+    const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+    if (part->p_type == PT_LOAD && (part->p_flags & (PF_R | PF_W)) == PF_R)
+      has_marker = memmem((const void *)(object->dlpi_addr + part->p_vaddr), part->p_filesz,
+                          search->marker, search->marker_bytes) != NULL;
+  }
+  search->is_found = has_marker;
+  return is_it;
+}
+
+bool hdf5_is_at(const void *address) {
+  static const char parts[] = MARKER_BEGIN "\0" MARKER_END;
+  char marker[sizeof parts];
+  snprintf(marker, sizeof marker, "%s%s", parts, parts + sizeof MARKER_BEGIN);
+  struct search search = {(uintptr_t)address, marker, strlen(marker), false};
+  dl_iterate_phdr(search_object, &search);
+  return search.is_found;
+}
 
 static void warn_once(const char *why) {
   static bool is_said;

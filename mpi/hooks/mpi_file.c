@@ -104,15 +104,17 @@ static void display_hints(struct file *file) {
   text_clear(&text);
 }
 
-/* What one rank alone has open is buffered anyway. */
-static bool wants_lazy(MPI_Comm comm, int mode, const struct hint_rule *rule) {
+/* What one rank alone has open is buffered anyway. HDF5 reads and writes what other ranks wrote
+ * after a barrier alone. */
+static bool wants_lazy(MPI_Comm comm, int mode, const struct hint_rule *rule, const void *caller) {
   int ranks = 1;
+  if ((mode & MPI_MODE_SEQUENTIAL) != 0 || !hints_lazy(rule, settings.wants_lazy))
+    return false;
   library.Comm_size(comm, &ranks);
-  return ranks > 1 && (mode & MPI_MODE_SEQUENTIAL) == 0 && hints_lazy(rule, settings.wants_lazy);
+  return ranks > 1 && !hdf5_is_at(caller);
 }
 
-static void note_opened(struct file *file, MPI_Comm comm, int mode, const struct hint_rule *rule,
-                        MPI_File handle) {
+static void note_opened(struct file *file, MPI_Comm comm, bool is_lazy, MPI_File handle) {
   int rank = 0;
   library.Comm_rank(comm, &rank);
   note_hints_in_force(file, handle, rank == 0);
@@ -120,7 +122,7 @@ static void note_opened(struct file *file, MPI_Comm comm, int mode, const struct
   file->counters.opens++;
   file->counters.hdf5_alignments += hdf5_is_aligning();
   file->tells_hints = file->tells_hints || rank == 0;
-  file->wants_lazy = wants_lazy(comm, mode, rule);
+  file->wants_lazy = is_lazy;
   file_unlock(file);
   handles_add(handle, file, rank == 0);
   lazy_begin(file);
@@ -134,8 +136,8 @@ static void note_open_failure(struct file *file) {
   file_unlock(file);
 }
 
-static int open_observed(open_function *next, MPI_Comm comm, const char *name, int mode,
-                         MPI_Info info, MPI_File *handle) {
+static int open_observed(open_function *next, const void *caller, MPI_Comm comm, const char *name,
+                         int mode, MPI_Info info, MPI_File *handle) {
   struct call call = CALL_HERE;
   struct file *file = files_for_name(name);
   const struct hint_rule *rule =
@@ -151,7 +153,7 @@ static int open_observed(open_function *next, MPI_Comm comm, const char *name, i
   if (used != info)
     library.Info_free(&used);
   if (file != NULL && code == MPI_SUCCESS)
-    note_opened(file, comm, mode, rule, *handle);
+    note_opened(file, comm, wants_lazy(comm, mode, rule, caller), *handle);
   else if (file != NULL)
     note_open_failure(file);
   return code;
@@ -214,7 +216,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
   int SYMBOL(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *handle) {         \
     open_function *next = REAL(SYMBOL);                                                            \
     return name != NULL && call_is_outermost(__builtin_frame_address(0))                           \
-               ? open_observed(next, comm, name, mode, info, handle)                               \
+               ? open_observed(next, __builtin_return_address(0), comm, name, mode, info, handle)  \
                : next(comm, name, mode, info, handle);                                             \
   }
 

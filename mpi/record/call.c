@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/library.h"
+#include "record/lazy_io.h"
 #include "record/mpi_handles.h"
 #include "record/observation.h"
 #include "record/trace_state.h"
@@ -56,6 +57,8 @@ void call_end(struct call *call) {
   struct file *file = call->file;
   if (file == NULL)
     return;
+  if (call->class == CALL_DATA && call->direction == WRITING && is_collective(call))
+    lazy_write_back(file); /* the next collective call begins after it on all ranks */
   double end_s = clock_s(), elapsed_s = end_s - call->start_s;
   if (current.file == file && current.frame == call->frame)
     *call = current;

@@ -41,8 +41,10 @@ struct file {
   /* Kept by the first rank of the file's communicator only: lines of KEY=VALUE. */
   struct text hints_asked, hints_of_program, hints_in_force;
   bool tells_hints;
-  bool wants_lazy;    /* the last open asked for lazy I/O */
-  int atomic_handles; /* open handles in atomic mode */
+  bool wants_lazy;      /* the last open asked for lazy I/O */
+  int atomic_handles;   /* open handles in atomic mode */
+  bool has_lazy_writes; /* since they were written back */
+  int lazy_error;       /* of writing back, not yet the result of a call; 0: none */
   struct size_count asked_sizes[DIRECTIONS][SIZES_MAX], system_sizes[DIRECTIONS][SIZES_MAX];
   struct heat asked_heat, system_heat; /* the first of LAYER_MPIIO only */
 };

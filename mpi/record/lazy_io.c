@@ -3,12 +3,16 @@
 
 #include "include/lazy_ioctl.h"
 #include "record/descriptors.h"
+#include "record/file_table.h"
 #include "record/mpi_handles.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+static bool any_has_writes; /* atomic */
 
 static bool ask(int descriptor) {
   struct lazy_path path;
@@ -68,8 +72,61 @@ static bool was_lazy(struct file *file) {
   return was;
 }
 
+static int take_error(struct file *file) {
+  file_lock(file);
+  int error = file->lazy_error;
+  file->lazy_error = 0;
+  file->has_lazy_writes = false;
+  file_unlock(file);
+  return error;
+}
+
 int lazy_sync(struct file *file) {
-  return was_lazy(file) ? control_all(file, FOREBAY_LAZY_SYNC) : 0;
+  if (!was_lazy(file))
+    return 0;
+  int earlier = take_error(file), error = control_all(file, FOREBAY_LAZY_SYNC);
+  return earlier != 0 ? earlier : error;
+}
+
+void lazy_note_write(struct file *file) {
+  if (file->counters.lazy_opens == 0)
+    return;
+  file->has_lazy_writes = true;
+  __atomic_store_n(&any_has_writes, true, __ATOMIC_RELAXED);
+}
+
+static bool take_writes(struct file *file) {
+  file_lock(file);
+  bool had = file->has_lazy_writes;
+  file->has_lazy_writes = false;
+  file_unlock(file);
+  return had;
+}
+
+/* Not by the hook of fdatasync: the program did not call it. */
+static int write_back_descriptors(const struct file *file) {
+  int error = 0;
+  for (int at = descriptors_highest(); at >= 0; at--)
+    if (descriptors_find(at) == file && syscall(SYS_fdatasync, at) != 0 && error == 0)
+      error = errno;
+  return error;
+}
+
+void lazy_write_back(struct file *file) {
+  int error = take_writes(file) ? write_back_descriptors(file) : 0;
+  if (error == 0)
+    return;
+  file_lock(file);
+  file->lazy_error = error;
+  file_unlock(file);
+}
+
+void lazy_write_back_all(void) {
+  if (!__atomic_exchange_n(&any_has_writes, false, __ATOMIC_RELAXED))
+    return;
+  struct file *file;
+  for (int at = 0; (file = files_at(at)) != NULL; at++)
+    lazy_write_back(file);
 }
 
 int lazy_set_atomic(struct file *file, MPI_File handle, bool is_atomic) {
@@ -78,9 +135,11 @@ int lazy_set_atomic(struct file *file, MPI_File handle, bool is_atomic) {
   file_lock(file);
   file->atomic_handles += is_atomic ? 1 : -1;
   file_unlock(file);
-  if (is_atomic)
-    return was_lazy(file) ? control_all(file, FOREBAY_LAZY_END) : 0;
-  if (was_lazy(file) && may_be_lazy(file))
+  if (is_atomic && was_lazy(file)) {
+    int earlier = take_error(file), error = control_all(file, FOREBAY_LAZY_END);
+    return earlier != 0 ? earlier : error;
+  }
+  if (!is_atomic && was_lazy(file) && may_be_lazy(file))
     ask_all(file);
   return 0;
 }

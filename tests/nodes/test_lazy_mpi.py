@@ -21,6 +21,7 @@ CASES = {
     "collective": True,
     "unbuffered": True,
     "atomic": True,
+    "order": True,
     "reopen": True,
     "posix": True,
     "shared": True,
@@ -47,7 +48,9 @@ def run(two, openmpi, program, *words, io, ranks=RANKS, **environment):
     report = two.bed.shared / "report.json"
     report.unlink(missing_ok=True)
     environment = {"FOREBAY_MPI_LAZY_IO": 1, "FOREBAY_MPI_STATS": report, "OMPI_MCA_io": io} | environment
-    name = two.bed.copied(openmpi.compiled(program, PROGRAMS / f"{program}.c"))
+    if isinstance(program, str):
+        program = openmpi.compiled(program, PROGRAMS / f"{program}.c")
+    name = two.bed.copied(program)
     done = two.mpirun(ranks, [name, *words], options=["-x", f"LD_PRELOAD={library}"], **environment)
     files = [file for file in json.loads(report.read_text())["files"] if file["layer"] == "mpiio"]
     return [json.loads(line) for line in done.stdout.splitlines()], files
@@ -77,6 +80,16 @@ def test_full_namespace_is_an_error_of_the_program(two, openmpi):
     told, _ = run(two, openmpi, "semantics", base, 1, "full", io="romio321")
     two.run("n1", ["rm", f"{base}.full"])
     assert told == [{"case": "full", "wrong": 0}]
+
+
+def test_file_of_hdf5_is_strict(two, openmpi, build):
+    """HDF5 fills chunks on one rank and writes them on another, with a barrier in between."""
+    if "hdf5" not in (build / "kernels" / "libraries").read_text().lower():
+        pytest.skip("the kernels were built without HDF5")
+    words = ["--steps", 2, "--particles", 1001, "--verify", "-o", two.directory / "strict.h5"]
+    told, files = run(two, openmpi, build / "kernels" / "vpic", *words, io="romio321")
+    assert told[0]["mismatches"] == 0
+    assert [file["lazy_opens"] for file in files] == [0]
 
 
 @pytest.mark.parametrize("way", ["variable", "hint"])

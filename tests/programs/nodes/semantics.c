@@ -151,6 +151,28 @@ static long atomic(void) {
   return found;
 }
 
+/* Who writes after a barrier writes last, without a sync. */
+static long order(void) {
+  long found = 0;
+  for (int round = 0; round < rounds; round++) {
+    MPI_File file = opened_by_all();
+    char *bytes = malloc((size_t)BLOCK * (size_t)ranks);
+    memset(bytes, '0', (size_t)BLOCK * (size_t)ranks);
+    if (rank == round % ranks)
+      write_at(file, 0, bytes, BLOCK * ranks);
+    barrier();
+    write_interleaved(file, round);
+    free(bytes);
+    closed(file);
+    barrier();
+    file = opened_by_all();
+    found += read_interleaved(file, round);
+    closed(file);
+    barrier();
+  }
+  return found;
+}
+
 static long reopen(void) {
   long found = 0;
   for (int round = 0; round < rounds; round++) {
@@ -296,10 +318,19 @@ static const struct {
   const char *name;
   long (*run)(void);
 } cases[] = {
-    {"pages", pages},           {"sieving", sieving}, {"collective", collective},
-    {"unbuffered", unbuffered}, {"atomic", atomic},   {"reopen", reopen},
-    {"posix", posix},           {"shared", shared},   {"self", self},
-    {"deferred", deferred},     {"sizes", sizes},     {"full", full},
+    {"pages", pages},
+    {"sieving", sieving},
+    {"collective", collective},
+    {"unbuffered", unbuffered},
+    {"atomic", atomic},
+    {"order", order},
+    {"reopen", reopen},
+    {"posix", posix},
+    {"shared", shared},
+    {"self", self},
+    {"deferred", deferred},
+    {"sizes", sizes},
+    {"full", full},
 };
 
 static void run(const char *name, const char *base) {
