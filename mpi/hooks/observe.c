@@ -114,8 +114,7 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
   if (transfer.offset < 0)
     transfer.offset = place_after_the_last(file, transfer.direction);
   note_data(file, &transfer, call, transfer.start_s + elapsed_s);
-  if (transfer.direction == WRITING)
-    lazy_note_write(file);
+  lazy_note_data(file, transfer.direction == WRITING);
   if (file->layer != LAYER_MPIIO)
     file->seconds.traffic[transfer.direction].data += elapsed_s;
   else if (call == NULL)

@@ -44,6 +44,7 @@ struct file {
   bool wants_lazy;      /* the last open asked for lazy I/O */
   int atomic_handles;   /* open handles in atomic mode */
   bool has_lazy_writes; /* since they were written back */
+  bool has_lazy_cache;  /* read or written since the cache was forgotten */
   int lazy_error;       /* of writing back, not yet the result of a call; 0: none */
   struct size_count asked_sizes[DIRECTIONS][SIZES_MAX], system_sizes[DIRECTIONS][SIZES_MAX];
   struct heat asked_heat, system_heat; /* the first of LAYER_MPIIO only */

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool any_has_writes; /* atomic */
+static bool any_has_writes, any_has_cache; /* atomic */
 
 static bool ask(int descriptor) {
   struct lazy_path path;
@@ -88,8 +88,12 @@ int lazy_sync(struct file *file) {
   return earlier != 0 ? earlier : error;
 }
 
-void lazy_note_write(struct file *file) {
+void lazy_note_data(struct file *file, bool is_write) {
   if (file->counters.lazy_opens == 0)
+    return;
+  file->has_lazy_cache = true;
+  __atomic_store_n(&any_has_cache, true, __ATOMIC_RELAXED);
+  if (!is_write)
     return;
   file->has_lazy_writes = true;
   __atomic_store_n(&any_has_writes, true, __ATOMIC_RELAXED);
@@ -127,6 +131,31 @@ void lazy_write_back_all(void) {
   struct file *file;
   for (int at = 0; (file = files_at(at)) != NULL; at++)
     lazy_write_back(file);
+}
+
+static bool take_cache(struct file *file) {
+  file_lock(file);
+  bool had = file->has_lazy_cache;
+  file->has_lazy_cache = false;
+  file_unlock(file);
+  return had;
+}
+
+static void forget(struct file *file) {
+  int error = take_cache(file) ? control_all(file, FOREBAY_LAZY_SYNC) : 0;
+  if (error == 0)
+    return;
+  file_lock(file);
+  file->lazy_error = error;
+  file_unlock(file);
+}
+
+void lazy_forget_all(void) {
+  if (!__atomic_exchange_n(&any_has_cache, false, __ATOMIC_RELAXED))
+    return;
+  struct file *file;
+  for (int at = 0; (file = files_at(at)) != NULL; at++)
+    forget(file);
 }
 
 int lazy_set_atomic(struct file *file, MPI_File handle, bool is_atomic) {

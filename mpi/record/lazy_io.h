@@ -20,8 +20,8 @@ void lazy_begin_late(struct file *file, int descriptor);
 /* Writes back, and forgets what is cached. Returns the error number of writing back, or 0. */
 int lazy_sync(struct file *file);
 
-/* The rank has written the file. The lock of the file is held. */
-void lazy_note_write(struct file *file);
+/* The rank has read or written the file. The lock of the file is held. */
+void lazy_note_data(struct file *file, bool is_write);
 
 /* Writes back, and keeps what is cached: what other ranks write after they have heard of this one
  * stays. An error is the result of the next lazy_sync. */
@@ -29,6 +29,10 @@ void lazy_write_back(struct file *file);
 
 /* The same for all files. */
 void lazy_write_back_all(void);
+
+/* After other ranks have written back: forgets what is cached of all files that this rank has used.
+ */
+void lazy_forget_all(void);
 
 /* The file is strict while at least one handle is in atomic mode. Returns as lazy_sync. */
 int lazy_set_atomic(struct file *file, MPI_File handle, bool is_atomic);

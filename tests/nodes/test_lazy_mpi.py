@@ -22,6 +22,7 @@ CASES = {
     "unbuffered": True,
     "atomic": True,
     "order": True,
+    "barriers": True,
     "reopen": True,
     "posix": True,
     "shared": True,

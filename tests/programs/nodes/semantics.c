@@ -173,6 +173,20 @@ static long order(void) {
   return found;
 }
 
+/* Who reads after a barrier reads what was written last, also in place of what it has cached. */
+static long barriers(void) {
+  MPI_File file = opened_by_all();
+  long found = 0;
+  for (int round = 0; round < rounds; round++) {
+    write_interleaved(file, round);
+    barrier();
+    found += read_interleaved(file, round);
+    barrier();
+  }
+  closed(file);
+  return found;
+}
+
 static long reopen(void) {
   long found = 0;
   for (int round = 0; round < rounds; round++) {
@@ -318,19 +332,11 @@ static const struct {
   const char *name;
   long (*run)(void);
 } cases[] = {
-    {"pages", pages},
-    {"sieving", sieving},
-    {"collective", collective},
-    {"unbuffered", unbuffered},
-    {"atomic", atomic},
-    {"order", order},
-    {"reopen", reopen},
-    {"posix", posix},
-    {"shared", shared},
-    {"self", self},
-    {"deferred", deferred},
-    {"sizes", sizes},
-    {"full", full},
+    {"pages", pages},           {"sieving", sieving}, {"collective", collective},
+    {"unbuffered", unbuffered}, {"atomic", atomic},   {"order", order},
+    {"barriers", barriers},     {"reopen", reopen},   {"posix", posix},
+    {"shared", shared},         {"self", self},       {"deferred", deferred},
+    {"sizes", sizes},           {"full", full},
 };
 
 static void run(const char *name, const char *base) {
