@@ -148,8 +148,8 @@ check: $(VENV)/made docs
 	$(VENV)/bin/python tools/prose.py
 	$(VENV)/bin/reuse lint --quiet
 	$(VENV)/bin/ruff check $(PYTHON)
-	$(VENV)/bin/ruff format --check $(PYTHON) tests
-	$(VENV)/bin/ruff check tests
+	$(VENV)/bin/ruff format --check $(PYTHON) tests bench tools
+	$(VENV)/bin/ruff check tests bench tools
 	cd python && $(VENV)/bin/lint-imports --no-cache
 	cd python/src/forebay && MYPYPATH=.. $(VENV)/bin/mypy --strict --follow-imports=silent --cache-dir=$(BUILD)/mypy $(PYTHON_TYPED)
 	clang-format --dry-run --Werror $(C_FILES)
@@ -183,7 +183,7 @@ site: $(BUILD)/docs-venv/made
 format: $(VENV)/made
 	$(CARGO) fmt --all
 	clang-format -i $(C_FILES)
-	$(VENV)/bin/ruff format $(PYTHON) tests
+	$(VENV)/bin/ruff format $(PYTHON) tests bench tools
 	$(VENV)/bin/python tools/floors.py --draw
 
 install: build

@@ -29,9 +29,15 @@ def counted(place: Place, in_memory: bool) -> Line:
     same = through == beside
     each = ", ".join(f"{name} {count}" for name, count in sorted(names(all_calls(through)).items()))
     kind = "memory, tmpfs" if in_memory else "--store DIR"
-    verdict = f"the same calls in the same order on each rank ({each})" if same else f"DIFFERENT: {difference(through, beside)}"
+    verdict = (
+        f"the same calls in the same order on each rank ({each})"
+        if same
+        else f"DIFFERENT: {difference(through, beside)}"
+    )
     a, b = len(all_calls(beside)), len(all_calls(through))
-    return Counted(f"BTIO, 4 ranks, {kind}", "bare directory", "store", "calls", a, b, verdict, promise="0 calls more", kept=same)
+    return Counted(
+        f"BTIO, 4 ranks, {kind}", "bare directory", "store", "calls", a, b, verdict, promise="0 calls more", kept=same
+    )
 
 
 def difference(through: dict, beside: dict) -> str:

@@ -109,7 +109,9 @@ def start(bed: Bed) -> list[Line]:
         limit = most.get(count)
         promise = limit and f"at most {limit} s, is {statistics.median(a + c):.2f}"
         kept = limit and statistics.median(a + c) <= limit
-        lines.append(Compared(f"{what}, {count} nodes", "ceph", "one node, no engine", "s", a, b, c, promise=promise, kept=kept))
+        lines.append(
+            Compared(f"{what}, {count} nodes", "ceph", "one node, no engine", "s", a, b, c, promise=promise, kept=kept)
+        )
     return lines
 
 
@@ -139,7 +141,9 @@ def idle_memory(bed: Bed) -> Line:
     what = f"idle memory of a node, {len(bed.names)} nodes"
     kept = max(used) <= IDLE_MB_MAX
     verdict = "processes of ceph and forebay; pages of a file count once"
-    return Counted(what, "first node", "other nodes, at most", "MB", first, other, verdict, f"at most {IDLE_MB_MAX} MB", kept)
+    return Counted(
+        what, "first node", "other nodes, at most", "MB", first, other, verdict, f"at most {IDLE_MB_MAX} MB", kept
+    )
 
 
 def is_ours(words: Sequence[str]) -> bool:
@@ -285,7 +289,9 @@ def cpu(bed: Bed, ceph: Phases) -> Line:
     """Of the files per process: engine, mounts and workers together."""
     gib = len(bed.names) * NODE_MIB / 1024
     write, read = (statistics.median(ceph.cpu_s[f"file per process, {what}"]) / gib for what in ("write", "read"))
-    return Counted(f"processor time, {len(bed.names)} nodes", "write", "read", "s/GiB", write, read, "all processes on the nodes")
+    return Counted(
+        f"processor time, {len(bed.names)} nodes", "write", "read", "s/GiB", write, read, "all processes on the nodes"
+    )
 
 
 # The two clients of CephFS
@@ -312,7 +318,9 @@ def clients(bed: Bed) -> list[Line]:
         a, b = (statistics.median(each.cpu_s[f"file per process, {what}"]) / gib for each in (own, other))
         row = f"processor time of a file per process, {what}, {len(bed.names)} nodes"
         verdict = "all processes on the nodes"
-        lines.append(Counted(row, "forebay-mount", "ceph-fuse", "s/GiB", a, b, verdict, "at most that of ceph-fuse", a <= b))
+        lines.append(
+            Counted(row, "forebay-mount", "ceph-fuse", "s/GiB", a, b, verdict, "at most that of ceph-fuse", a <= b)
+        )
     return lines
 
 
@@ -376,10 +384,7 @@ def staging(bed: Bed) -> list[Line]:
         )
         job = Job(bed, f"{name}-job", lines_of_job, f"{2 * mib + 128}MiB")
         several, first, alone, again = in_turn(
-            ROUNDS,
-            staged(job, target, *on(bed)),
-            staged(job, target, *on(bed), "--rate", RATE),
-            staged(job, target),
+            ROUNDS, staged(job, target, *on(bed)), staged(job, target, *on(bed), "--rate", RATE), staged(job, target)
         )
         for direction in ("stage_in", "stage_out"):
             of = lambda way: [each[direction] for each in way]

@@ -200,7 +200,9 @@ def wrf(model: str) -> Grid:
     acts |= {name: (out, (None,)) for name in ("wrfout*:cb_nodes", "wrfout*:cb_buffer_size")}
     size = "--nx 512 --ny 256 --nz 2 --variables 20 --steps 2"
     often = "--history-interval 1 --restart-interval 0 --boundary-interval 2"
-    return Grid("wrf", model, 8, ("wrf", *size.split(), *often.split()), values, acts, prepare=("--prepare",), limit_s=8.0)
+    return Grid(
+        "wrf", model, 8, ("wrf", *size.split(), *often.split()), values, acts, prepare=("--prepare",), limit_s=8.0
+    )
 
 
 KERNELS = {"btio-full": btio_full, "btio-simple": btio_simple, "replib": replib, "vpic": vpic, "wrf": wrf}

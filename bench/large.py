@@ -22,16 +22,27 @@ def run(place: Place) -> list[Line]:
 def of_blocks(place: Place, block: int) -> list[Line]:
     writer = place.build / "bench" / "writer"
     with place.job() as job, place.in_shared_memory() as plain:
-        job.script(f"{writer} $DW_JOB_STRIPED {MIB} {REPEAT} {block}", "#DW jobdw type=scratch access_mode=striped capacity=3GiB")
+        job.script(
+            f"{writer} $DW_JOB_STRIPED {MIB} {REPEAT} {block}",
+            "#DW jobdw type=scratch access_mode=striped capacity=3GiB",
+        )
 
         def in_store(store: str):
             return lambda: last_object(succeeded(job.run("--store", store)).stdout)
 
         def beside():
-            return last_object(succeeded(subprocess.run([writer, plain, str(MIB), str(REPEAT), str(block)], capture_output=True, text=True)).stdout)
+            return last_object(
+                succeeded(
+                    subprocess.run([writer, plain, str(MIB), str(REPEAT), str(block)], capture_output=True, text=True)
+                ).stdout
+            )
 
         a, memory, huge, again = in_turn(ROUNDS, beside, in_store("memory"), in_store("memory:huge"))
-    return [line for name, b in (("memory", memory), ("memory:huge", huge)) for line in lines(BLOCKS[block], name, a, b, again)]
+    return [
+        line
+        for name, b in (("memory", memory), ("memory:huge", huge))
+        for line in lines(BLOCKS[block], name, a, b, again)
+    ]
 
 
 def lines(block: str, name: str, a: list[dict], b: list[dict], again: list[dict]) -> list[Line]:
@@ -43,7 +54,18 @@ def lines(block: str, name: str, a: list[dict], b: list[dict], again: list[dict]
         promise = kept = None
         if name == "memory:huge" and pattern != "first":
             promise, kept = f">= {PROMISED:g} times", ratio >= PROMISED
-        made.append(Compared(f"2 files of {MIB // 2} MiB in {block}, {what}", "/dev/shm", name, "GiB/s", *rates, more_is_better=True, promise=promise, kept=kept))
+        made.append(
+            Compared(
+                f"2 files of {MIB // 2} MiB in {block}, {what}",
+                "/dev/shm",
+                name,
+                "GiB/s",
+                *rates,
+                more_is_better=True,
+                promise=promise,
+                kept=kept,
+            )
+        )
     return made
 
 
@@ -53,4 +75,12 @@ def warm(rates: float | list[float]) -> float:
 
 def cold(block: str, name: str, a: dict, b: dict) -> Line:
     """The very first of all: as cold as the machine's memory happened to be, and no pair."""
-    return Counted(f"2 files of {MIB // 2} MiB in {block}, coldest", "/dev/shm", name, "GiB/s", a["first"], b["first"], "one run each, in this order")
+    return Counted(
+        f"2 files of {MIB // 2} MiB in {block}, coldest",
+        "/dev/shm",
+        name,
+        "GiB/s",
+        a["first"],
+        b["first"],
+        "one run each, in this order",
+    )

@@ -36,7 +36,16 @@ class Compared:
 
     def cells(self) -> list[str]:
         a, b = statistics.median(self.a), statistics.median(self.b)
-        return [self.what, f"{self.a_is}: {figure(a)}", f"{self.b_is}: {figure(b)}", self.unit, spread(self.ratios()), spread(self.noise()), self.verdict(), promised(self)]
+        return [
+            self.what,
+            f"{self.a_is}: {figure(a)}",
+            f"{self.b_is}: {figure(b)}",
+            self.unit,
+            spread(self.ratios()),
+            spread(self.noise()),
+            self.verdict(),
+            promised(self),
+        ]
 
     def record(self) -> dict:
         return dataclasses.asdict(self) | {"ratios": self.ratios(), "noise": self.noise(), "verdict": self.verdict()}
@@ -57,7 +66,16 @@ class Counted:
     kept: bool | None = None
 
     def cells(self) -> list[str]:
-        return [self.what, f"{self.a_is}: {figure(self.a)}", f"{self.b_is}: {figure(self.b)}", self.unit, f"{self.b / self.a:.2f}", "-", self.verdict, promised(self)]
+        return [
+            self.what,
+            f"{self.a_is}: {figure(self.a)}",
+            f"{self.b_is}: {figure(self.b)}",
+            self.unit,
+            f"{self.b / self.a:.2f}",
+            "-",
+            self.verdict,
+            promised(self),
+        ]
 
     def record(self) -> dict:
         return dataclasses.asdict(self)

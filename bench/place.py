@@ -43,7 +43,9 @@ def seconds(job: Job, *words) -> float:
     """How long a command takes, from its start to its end."""
     environment = job.environment()
     began = time.perf_counter()
-    done = subprocess.run(words, cwd=job.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run(
+        words, cwd=job.directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
     taken = time.perf_counter() - began
     succeeded(done)
     return taken

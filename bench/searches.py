@@ -64,14 +64,11 @@ def run(seed: int, seeds: int) -> list[dict]:
     lines = []
     with concurrent.futures.ProcessPoolExecutor(PROCESSES, initializer=_load) as pool:
         for noise, runs, strategy in kinds:
-            cases = [
-                (name, strategy, noise, runs, seed + number) for name in _grids for number in range(seeds)
-            ]
+            cases = [(name, strategy, noise, runs, seed + number) for name in _grids for number in range(seeds)]
             results = dict(zip(cases, pool.map(played, cases, chunksize=4), strict=True))
             line = {"noise": noise, "runs": runs, "strategy": strategy} | summary(list(results.values()))
             line["grids"] = {
-                name: summary([result for case, result in results.items() if case[0] == name])
-                for name in _grids
+                name: summary([result for case, result in results.items() if case[0] == name]) for name in _grids
             }
             lines.append(line)
             print(f"searches: {noise} {runs} runs {strategy}: {line['median']} ({line['p90']})", flush=True)
@@ -85,9 +82,7 @@ def table(lines: list[dict]) -> str:
     for noise in NOISES:
         for runs in RUNS:
             found = [cells[noise, runs, strategy] for strategy in STRATEGIES]
-            rows.append(
-                [noise, str(runs), *(f"{c['median']:.2f} ({c['p90']:.2f}), {c['worse']:.1%}" for c in found)]
-            )
+            rows.append([noise, str(runs), *(f"{c['median']:.2f} ({c['p90']:.2f}), {c['worse']:.1%}" for c in found)])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
@@ -96,9 +91,7 @@ def main() -> int:
     seed, seeds = int(os.environ.get("SEED") or 100_000), int(os.environ.get("SEEDS") or SEEDS)
     lines = run(seed, seeds)
     again = f"make bench ONLY=searches SEED={seed} SEEDS={seeds}"
-    (GRIDS / RESULTS).write_text(
-        json.dumps({"again": again, "worse_than": WORSE, "lines": lines}, indent=1) + "\n"
-    )
+    (GRIDS / RESULTS).write_text(json.dumps({"again": again, "worse_than": WORSE, "lines": lines}, indent=1) + "\n")
     print(table(lines) + f"\n\n{len(_grids)} grids, {seeds} seeds each; again: {again}")
     return 0
 

@@ -27,10 +27,26 @@ def run(place: Place) -> list[Line]:
     numbers = [str(FILES), str(BYTES)]
     with place.job() as job, place.in_shared_memory() as plain:
         (job.directory / "small.py").write_text(PROGRAM)
-        job.script(" ".join([*words, "$DW_JOB_STRIPED", *numbers]), "#DW jobdw type=scratch access_mode=striped capacity=2GiB")
+        job.script(
+            " ".join([*words, "$DW_JOB_STRIPED", *numbers]), "#DW jobdw type=scratch access_mode=striped capacity=2GiB"
+        )
         through = last_object(succeeded(job.run()).stdout)["used"]
-        beside = last_object(succeeded(subprocess.run([*words, plain, *numbers], cwd=job.directory, capture_output=True, text=True)).stdout)["used"]
+        beside = last_object(
+            succeeded(
+                subprocess.run([*words, plain, *numbers], cwd=job.directory, capture_output=True, text=True)
+            ).stdout
+        )["used"]
     ratio = through / beside
     verdict = "the same" if through == beside else f"{ratio:.3f} times"
     mib = 1 << 20
-    return [Counted(f"space of {FILES:,} files of {BYTES} bytes", "/dev/shm", "memory", "MiB", beside / mib, through / mib, verdict)]
+    return [
+        Counted(
+            f"space of {FILES:,} files of {BYTES} bytes",
+            "/dev/shm",
+            "memory",
+            "MiB",
+            beside / mib,
+            through / mib,
+            verdict,
+        )
+    ]

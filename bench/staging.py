@@ -64,9 +64,7 @@ def make_many(top: pathlib.Path, files: int, directories: int, size: int) -> Non
     for number in range(directories):
         (top / str(number)).mkdir(parents=True)
     for number in range(files):
-        (top / str(number % directories) / str(number)).write_bytes(
-            number.to_bytes(4, "little") * (size // 4)
-        )
+        (top / str(number % directories) / str(number)).write_bytes(number.to_bytes(4, "little") * (size // 4))
 
 
 def make_large(top: pathlib.Path, size: int, draw: random.Random) -> None:

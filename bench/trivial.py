@@ -25,4 +25,14 @@ def compared(place: Place, job, name: str, directives: list[str]) -> Line:
     a, b, again = in_turn(ROUNDS, alone, through)
     extra_ms = statistics.median(through - alone for alone, through in zip(a, b))
     promise = f"< {PROMISED_S * 1000:.0f} ms more, is {extra_ms:.0f} ms"
-    return Compared(f"trivial job, {name}", "script", "forebay run", "ms", a, b, again, promise=promise, kept=extra_ms < PROMISED_S * 1000)
+    return Compared(
+        f"trivial job, {name}",
+        "script",
+        "forebay run",
+        "ms",
+        a,
+        b,
+        again,
+        promise=promise,
+        kept=extra_ms < PROMISED_S * 1000,
+    )

@@ -16,8 +16,7 @@ import networkx
 
 FILES_MAX = 3
 NOT_CODE = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|b?r(\#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?'(?:\\(?:x..|u\{[^}]*\}|.)|[^\\'\n])'""",
-    re.S,
+    r"""//[^\n]*|/\*.*?\*/|b?r(\#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?'(?:\\(?:x..|u\{[^}]*\}|.)|[^\\'\n])'""", re.S
 )
 USE = re.compile(r"\b(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
 PATH = re.compile(r"(?<![\w:])((?:[a-z_][a-z_0-9]*::)+)(\w+)")
@@ -132,9 +131,7 @@ def python_graph(package: str, source: pathlib.Path) -> networkx.DiGraph:
         path = source.joinpath(*module.split("."))
         return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
-    pairs = (
-        (one, other) for one in imports.modules for other in imports.find_modules_directly_imported_by(one)
-    )
+    pairs = ((one, other) for one in imports.modules for other in imports.find_modules_directly_imported_by(one))
     return networkx.DiGraph((file(one), file(other)) for one, other in pairs)
 
 

@@ -55,9 +55,7 @@ def objects_of(folder: Path, sources: list[Path], out: Path) -> dict[Path, str]:
     found = {out / source.relative_to(folder).with_suffix(".o"): str(source) for source in sources}
     missing = [path for path in found if not path.exists()]
     if missing:
-        sys.exit(
-            f"error: {missing[0]} is missing\nhint: build kernels, mpi and replay first, as `make check` does"
-        )
+        sys.exit(f"error: {missing[0]} is missing\nhint: build kernels, mpi and replay first, as `make check` does")
     return found
 
 
@@ -84,17 +82,9 @@ def main() -> int:
     wrong = []
     families = [path.name for path in (build / "replay").iterdir()]
     programs = [
+        *((Path("mpi"), sorted(Path("mpi").glob("*/*.c")), build / "mpi" / family, hooks) for family in families),
         *(
-            (Path("mpi"), sorted(Path("mpi").glob("*/*.c")), build / "mpi" / family, hooks)
-            for family in families
-        ),
-        *(
-            (
-                Path("replay"),
-                sorted(Path("replay").glob("*.c")),
-                build / "replay" / family,
-                re.compile("main"),
-            )
+            (Path("replay"), sorted(Path("replay").glob("*.c")), build / "replay" / family, re.compile("main"))
             for family in families
         ),
     ]
@@ -110,8 +100,7 @@ def main() -> int:
         print(f"error: {line}", file=sys.stderr)
     if wrong:
         print(
-            f"hint: at most {CIRCLE_FILES_MAX} files may call each other; order: {', '.join(FOLDERS)}",
-            file=sys.stderr,
+            f"hint: at most {CIRCLE_FILES_MAX} files may call each other; order: {', '.join(FOLDERS)}", file=sys.stderr
         )
     return bool(wrong)
 

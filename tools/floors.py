@@ -123,14 +123,8 @@ def main(is_drawing: bool) -> int:
     for line in found:
         print(f"error: {line}", file=sys.stderr)
     if found:
-        print(
-            "hint: a crate uses only crates of lower floors, a folder only lower folders",
-            file=sys.stderr,
-        )
-        print(
-            "hint: only the folder of a type has its methods; elsewhere, write a function",
-            file=sys.stderr,
-        )
+        print("hint: a crate uses only crates of lower floors, a folder only lower folders", file=sys.stderr)
+        print("hint: only the folder of a type has its methods; elsewhere, write a function", file=sys.stderr)
         return 1
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)

@@ -58,11 +58,7 @@ def findings_in(text: str, line: int) -> list[tuple[int, str]]:
 
 def words_in(text: str, line: int) -> list[tuple[int, str]]:
     """The words that are not plain."""
-    return [
-        (line, f'"{hit.group()}": write {word}')
-        for pattern, word in PATTERNS
-        for hit in pattern.finditer(text)
-    ]
+    return [(line, f'"{hit.group()}": write {word}') for pattern, word in PATTERNS for hit in pattern.finditer(text)]
 
 
 def paragraphs(text: str):

@@ -39,9 +39,7 @@ def help_of(program: str, words: list[str]) -> str:
     """What `forebay WORDS --help` prints."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOREBAY_")}
     command = [program, *words, "--help"]
-    done = subprocess.run(
-        command, env=environment | {"COLUMNS": "100"}, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(command, env=environment | {"COLUMNS": "100"}, check=True, capture_output=True, text=True)
     return done.stdout.rstrip() + "\n"
 
 

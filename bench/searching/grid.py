@@ -57,9 +57,7 @@ class Grid:
         """What is left of a configuration without the settings that cannot act: its largest part on the grid."""
         wanted = key(configuration)
         if wanted not in self._acting:
-            parts = (
-                part for size in range(len(wanted), -1, -1) for part in itertools.combinations(wanted, size)
-            )
+            parts = (part for size in range(len(wanted), -1, -1) for part in itertools.combinations(wanted, size))
             self._acting[wanted] = next(part for part in parts if part in self.seconds)
         return dict(self._acting[wanted])
 
@@ -76,8 +74,7 @@ def read(path: pathlib.Path) -> Grid:
         known = {parameter.name: parameter.default for parameter in found.parameters}
         parameters = tuple(msgspec.structs.replace(p, default=known.get(p.name)) for p in parameters)
         guesses = tuple(
-            msgspec.structs.replace(g, configuration=_near(g.configuration, parameters))
-            for g in found.guesses
+            msgspec.structs.replace(g, configuration=_near(g.configuration, parameters)) for g in found.guesses
         )
     return Grid(path.stem, parameters, guesses, about.machine, seconds)
 

@@ -47,7 +47,9 @@ def kills(minutes: float) -> int:
             met[play(forebay, case, undisturbed)] += 1
         except Wrong as error:
             failed.append(seed)
-            print(f"\nseed {seed} FAILED: {error}\n{case}\nagain: make soak ONLY=kills SEED={seed} ROUNDS=1\n", flush=True)
+            print(
+                f"\nseed {seed} FAILED: {error}\n{case}\nagain: make soak ONLY=kills SEED={seed} ROUNDS=1\n", flush=True
+            )
     where = ", ".join(f"{word}: {count}" for word, count in met.most_common())
     print(f"kills: {met.total()} rounds as promised ({where}); {len(failed)} failed {failed or ''}")
     return int(bool(failed))
@@ -59,7 +61,9 @@ def points(_: float) -> int:
     looping = re.compile(r"\b(points|few|kill_at_each_syscall)\(|EVERY_POINT")
     files = [path for path in sorted(tests.rglob("test_*.py")) if looping.search(path.read_text())]
     print(f"points: {len(files)} files of tests, about ten minutes", flush=True)
-    status = subprocess.run([sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}).returncode
+    status = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}
+    ).returncode
     words = ["cargo", "test", "--locked", "-p", "forebay-host", "--test", "close_watch"]
     return int((status or subprocess.run(words, env=os.environ | {"SOAK_ROUNDS": "3000"}).returncode) != 0)
 

@@ -5,8 +5,27 @@ import random
 
 # Calls of the main thread at which a kill leaves something different behind.
 CALLS = (
-    "mkdir", "openat", "write", "rename", "unlink", "unlinkat", "rmdir", "symlink", "clone", "clone3", "vfork",
-    "execve", "umount2", "setns", "kill", "pidfd_send_signal", "ftruncate", "chmod", "close", "wait4", "waitid",
+    "mkdir",
+    "openat",
+    "write",
+    "rename",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "symlink",
+    "clone",
+    "clone3",
+    "vfork",
+    "execve",
+    "umount2",
+    "setns",
+    "kill",
+    "pidfd_send_signal",
+    "ftruncate",
+    "chmod",
+    "close",
+    "wait4",
+    "waitid",
 )
 
 

@@ -56,8 +56,15 @@ class Round:
         with open(self.scratch / "said", "ab") as said:
             user = self.job.user
             return subprocess.Popen(
-                words, cwd=self.job.directory, env=self.job.environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                user=user, group=user, extra_groups=None if user is None else [],
+                words,
+                cwd=self.job.directory,
+                env=self.job.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                user=user,
+                group=user,
+                extra_groups=None if user is None else [],
             )
 
     def said(self) -> str:
