@@ -201,7 +201,8 @@ def test_equal_findings_about_similar_files_are_reported_once():
     system = {"calls": 300_000, "bytes": 320 << 20}
     files = [shared(f"/s/wrfout_d01_2007-04-03_{hour:02}_00_00", write=write, system=system) for hour in range(24)]
     (found,) = findings(profile_of(*files))
-    assert "23 more files like wrfout*" in found.title and found.seconds == pytest.approx(120.0)
+    # 24 times 5 s, and the run took 100 s.
+    assert "23 more files like wrfout*" in found.title and found.seconds == pytest.approx(100.0)
     assert found.lines == ("export MPICH_MPIIO_HINTS='wrfout*:romio_cb_write=enable'",)
 
 
@@ -218,6 +219,41 @@ def test_findings_are_sorted_by_time_lost():
 
     found = findings(profile_of(off("/s/b", 5.0), off("/s/a", 30.0), off("/s/c", 10.0)))
     assert [finding.file for finding in found] == ["/s/a", "/s/c", "/s/b"]
+
+
+def test_finding_about_little_time_is_a_note_and_comes_last():
+    """The syncs take 0.5 s of 100 s, the suggestion to keep what was read 40 s."""
+    syncs = local("/s/flushed", calls=1000, moved=1 << 20, seconds=1.0)
+    syncs.layers["POSIX"].syncs, syncs.layers["POSIX"].sync_s = 1000, 0.5
+    again = local("/s/again", calls=1000, moved=4 << 30, read=True, seconds=40.0)
+    again.layers["POSIX"].read.end_bytes = 1 << 30
+    found = {one.code: one for one in findings(profile_of(syncs, again, ranks=1))}
+    assert list(found)[0] == "read-again" and found["read-again"].level == "suggestion"
+    assert found["many-syncs"].level == "note" and found["many-syncs"].seconds == pytest.approx(0.5)
+
+
+def test_what_broke_the_job_comes_first():
+    again = local("/s/again", calls=1000, moved=4 << 30, read=True, seconds=40.0)
+    again.layers["POSIX"].read.end_bytes = 1 << 30
+    profile = profile_of(again, ranks=1, job=Job(error=None))
+    profile.programs += profile_of(finished=False, wall_s=None, aborted_rank=2, aborted_code=9).programs
+    assert codes(profile)[0] == "aborted"
+
+
+@pytest.mark.parametrize(
+    ("stripe_bytes", "system_bytes", "is_found"),
+    [
+        (1 << 20, 4 << 30, False),  # one stripe in each call
+        (None, 4 << 30, True),
+        (64 << 20, 4 << 30, True),
+        (None, 78_000, False),  # nearly all system calls are missing
+    ],
+)
+def test_buffering_is_judged_by_stripes_and_complete_system_calls(stripe_bytes, system_bytes, is_found):
+    """Each collective call asks for 16 MiB."""
+    system = {"calls": 4096, "bytes": system_bytes, "seconds": 40.0}
+    file = shared(write=GOOD, system=system, stripe_bytes=stripe_bytes, collective=Collective(aggregators_write=16))
+    assert ("collective-buffering-off" in codes(profile_of(file))) == is_found
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from forebay.advice import (  # noqa: F401  the rules register themselves
     rules_collective,
     rules_job,
     rules_layout,
+    thresholds,
 )
 from forebay.advice.file_metrics import JobView
 from forebay.advice.hint_lines import file_pattern, hints_line
@@ -28,7 +29,8 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     """What is worth telling, by what is at stake; nothing where nothing is wrong.
 
     `seconds` of a finding is the time at stake: that of the slowest rank in what the finding is about, an
-    upper bound of what can be gained. Findings of one kind about files of one pattern appear once.
+    upper bound of what can be gained, never more than the run. A finding about little time is a note.
+    Findings of one kind about files of one pattern appear once.
     """
     view = JobView(profile, machine)
     drafts = [draft for rule in JOB_RULES for draft in rule(view)]
@@ -36,10 +38,33 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     if not view.is_worth_it:
         drafts = [draft for draft in drafts if draft.code in ALWAYS]
     drafts = _merged_by_pattern(drafts)
-    drafts.sort(key=lambda draft: (LEVELS.index(draft.level), -(draft.seconds or 0.0), draft.code))
+    for draft in drafts:
+        _weigh(draft, view)
+    drafts.sort(key=_order)
     hints = _hints_by_pattern(profile, drafts)
     line = hints_line(hints)
     return [_finding(draft, line, profile) for draft in drafts]
+
+
+def _weigh(draft: Draft, view: JobView) -> None:
+    run_s = view.io_share.run_s if view.io_share else None
+    if draft.seconds is None or run_s is None:
+        return
+    draft.seconds = min(draft.seconds, run_s)
+    if draft.code not in ALWAYS and draft.seconds < thresholds.FINDING_SHARE_MIN * run_s:
+        draft.level = "note"
+
+
+def _order(draft: Draft) -> tuple:
+    """What broke the job, then by the time at stake; notes come last."""
+    is_first = draft.code in ALWAYS and draft.level == "problem"
+    return (
+        not is_first,
+        draft.level == "note",
+        -(draft.seconds or 0.0),
+        LEVELS.index(draft.level),
+        draft.code,
+    )
 
 
 def _finding(draft: Draft, hints: str, profile: Profile) -> Finding:

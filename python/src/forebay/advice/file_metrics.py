@@ -141,17 +141,25 @@ def mean_bytes(traffic: Traffic) -> float | None:
 
 
 def is_buffered(view: FileView, way: Way) -> bool | None:
-    """Whether collective calls were joined into large system calls; None: there were none, or not known.
+    """Whether collective calls were joined into large system calls; None: there were none, or unknown.
 
-    Not joined: many system calls, each far smaller than what one rank asked for in one call. Where the bytes
-    asked for are not told: more system calls than collective calls.
+    Not joined: many system calls, each far smaller than what one rank asked for in one call, and than a
+    stripe: aggregators that write a stripe in each call are joining. Where the bytes asked for are not told:
+    more system calls than collective calls. Of writes the source has to have all system calls; a block that
+    many ranks read is read by the system once.
     """
     asked, system = view.asked(way), view.system(way)
     if not asked.collective or system.calls is None:
         return None
+    least_bytes = thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0)
+    if way == "write" and system.bytes is not None and system.bytes < least_bytes:
+        return None
     if system.calls < thresholds.SPLIT_CALLS_MIN:
         return True
     mean_asked, mean_system = mean_bytes(asked), mean_bytes(system)
+    stripe_bytes = view.file.stripe_bytes
+    if stripe_bytes and (mean_system or 0) >= thresholds.STRIPE_MEAN_RATIO_MAX * stripe_bytes:
+        return True
     if mean_asked is not None and mean_system is not None:
         return mean_system >= thresholds.SPLIT_RATIO_MAX * mean_asked
     return system.calls <= asked.collective

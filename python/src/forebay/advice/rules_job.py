@@ -139,11 +139,11 @@ def _allocation(view: JobView, program: Program) -> tuple[str, ...]:
 def many_small_files(view: JobView) -> Iterator[Draft]:
     """Thousands of files under 1 MiB."""
     for program in view.profile.programs:
-        sizes = [moved for file in program.files if (moved := metrics.file_bytes(file)) is not None]
-        small = [moved for moved in sizes if moved < thresholds.SMALL_FILE_BYTES]
-        if len(small) < thresholds.SMALL_FILES_MIN or 2 * len(small) < len(sizes):
+        sized = [(file, moved) for file in program.files if (moved := metrics.file_bytes(file)) is not None]
+        small = [(file, moved) for file, moved in sized if moved < thresholds.SMALL_FILE_BYTES]
+        if len(small) < thresholds.SMALL_FILES_MIN or 2 * len(small) < len(sized):
             continue
-        mean = sum(small) / len(small)
+        mean = sum(moved for _, moved in small) / len(small)
         yield Draft(
             code="many-small-files",
             level="suggestion",
@@ -157,7 +157,7 @@ def many_small_files(view: JobView) -> Iterator[Draft]:
             action="Write one file for each step, or one archive; or keep them in a burst buffer and "
             "stage out what is needed.",
             lines=_allocation(view, program),
-            seconds=metrics.io_slowest_s(program),
+            seconds=metrics.slowest_s_in(program, [file for file, _ in small]),
         )
 
 

@@ -10,6 +10,8 @@ GIB = 1 << 30
 
 #: Below this share of the run time, of the slowest rank, there is nothing to gain. Ours.
 IO_SHARE_MIN = 0.05
+#: A finding about less of the run time is a note. Ours.
+FINDING_SHARE_MIN = 0.02
 #: A file that takes less of the run time is not looked at. Ours.
 FILE_SHARE_MIN = 0.01
 #: Where no times are known: a file that moves less of the program's bytes is not looked at. Ours.
@@ -30,6 +32,8 @@ STREAM_CALLS_MIN = 100_000
 #: Collective buffering makes system calls at least about as large as what one rank asks for. Ours.
 SPLIT_CALLS_MIN = 100
 SPLIT_RATIO_MAX = 0.25
+#: Of the bytes written by MPI-IO: where the system wrote less, not all of its calls are known. Ours.
+SYSTEM_BYTES_SHARE_MIN = 0.9
 #: Collective calls that move so little on each rank that agreeing on them takes longer. Ours.
 SMALL_COLLECTIVE_BYTES = 16 * KIB
 #: KAUST18: two ranks or more for each aggregator, several aggregators for each node. Ours: from 4 ranks.

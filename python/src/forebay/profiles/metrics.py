@@ -314,7 +314,7 @@ def slowest_rank_parts(program: Program) -> Parts | None:
     spent_s = io_slowest_s(program)
     if spent_s is None:
         return None
-    parts, spent = Parts(), _spent_in_tops(program)
+    parts, spent = Parts(), _spent_in_tops(program, program.files)
     slowest = spent.slowest_rank() if spent else None
     for file in program.files:
         if (top := top_layer(file)) is None:
@@ -385,15 +385,20 @@ def io_slowest_s(program: Program) -> float | None:
     """Seconds in I/O of the slowest rank. Where only files tell their slowest rank, at most so many."""
     if program.io_slowest_rank_s is not None:
         return program.io_slowest_rank_s
-    spent = _spent_in_tops(program)
+    return slowest_s_in(program, program.files)
+
+
+def slowest_s_in(program: Program, files: Iterable[File]) -> float | None:
+    """The same in some files of the program."""
+    spent = _spent_in_tops(program, files)
     if spent is None:
         return None
     bound_s = spent.slowest_s()
     return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
 
 
-def _spent_in_tops(program: Program) -> _Spent | None:
-    tops = ((file, top[1]) for file in program.files if (top := top_layer(file)) is not None)
+def _spent_in_tops(program: Program, files: Iterable[File]) -> _Spent | None:
+    tops = ((file, top[1]) for file in files if (top := top_layer(file)) is not None)
     return _spent(program, tops)
 
 
@@ -401,7 +406,7 @@ def is_bound(program: Program) -> bool:
     """Whether each rank may have spent less than `io_slowest_s`, which adds the slowest ranks of files."""
     if program.io_slowest_rank_s is not None:
         return False
-    spent = _spent_in_tops(program)
+    spent = _spent_in_tops(program, program.files)
     return spent is not None and spent.is_bound
 
 
