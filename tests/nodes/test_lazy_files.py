@@ -193,6 +193,21 @@ def test_closed_and_killed_programs_leave_what_they_wrote(two, programs, path, e
     assert second.call("read", other, 0, 8192) == "w" * 8192
 
 
+def test_sync_leaves_nothing_old_that_was_read_ahead(programs, path):
+    """libcephfs forgets nothing of an inode that it is reading, and it must not read ahead then. A busy machine shows
+    it: one round of 200 read old bytes."""
+    first, second = programs
+    for number in range(ROUNDS * 3):
+        one, other = both_lazily(programs, path)
+        letter = chr(ord("a") + number % 26)
+        second.call("read", other, 0, 1)
+        assert first.call("fill", one, 0, letter, 8192) == 8192
+        assert first.call("close", one) is None
+        assert second.call("sync", other) == 1
+        assert second.call("read", other, 0, 8192) == letter * 8192, number
+        second.call("close", other)
+
+
 def test_what_was_cached_lazily_is_not_read_later(two, programs, path):
     first, second = programs
     for number in range(ROUNDS):

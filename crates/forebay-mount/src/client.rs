@@ -11,6 +11,7 @@ use forebay_ceph::{
     c_text, look_again,
 };
 use forebay_host::users;
+use parking_lot::Mutex;
 
 use crate::error::{Error, Failure};
 use crate::opened::{Directory, Opened};
@@ -23,6 +24,9 @@ pub(crate) const INO_ATTRIBUTE: c_uint = 0x100;
 /// `CEPH_STATX_SIZE`.
 const SIZE_ATTRIBUTE: c_uint = 0x200;
 
+/// Ceph's own least number of bytes to read ahead.
+const READ_AHEAD_BYTES: &CStr = c"131072";
+
 /// A mounted file system.
 pub(crate) struct Client {
     pub(crate) functions: ClientFunctions,
@@ -31,6 +35,8 @@ pub(crate) struct Client {
     /// Those of root, for what is not judged by its caller: a file was opened before.
     of_root: Permissions,
     pub(crate) look_again: Option<LookAgain>,
+    /// One opening without reading ahead at a time.
+    reads_ahead: Mutex<()>,
 }
 
 // SAFETY: libcephfs locks what its functions use; any thread may call them at any time.
@@ -107,13 +113,40 @@ impl Client {
         }
         // SAFETY: no groups are named.
         let of_root = unsafe { (functions.new_permissions)(0, 0, 0, null_mut()) };
-        Ok(Self { functions, mount, root: inode, of_root, look_again: look_again() })
+        Ok(Self {
+            functions,
+            mount,
+            root: inode,
+            of_root,
+            look_again: look_again(),
+            reads_ahead: Mutex::new(()),
+        })
     }
 
     /// A number that no other client has.
     pub(crate) fn instance(&self) -> u64 {
         // SAFETY: the handle is mounted.
         unsafe { (self.functions.instance)(self.mount) }
+    }
+
+    /// Opens a file that is never read ahead. Others that are opened meanwhile are not either.
+    pub(crate) fn without_reading_ahead<T>(
+        &self,
+        open: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let _one = self.reads_ahead.lock();
+        self.set_reading_ahead(c"0")?;
+        let opened = open();
+        if let Err(error) = self.set_reading_ahead(READ_AHEAD_BYTES) {
+            eprintln!("files are not read ahead any more: error {}", error.0);
+        }
+        opened
+    }
+
+    fn set_reading_ahead(&self, bytes: &CStr) -> Result<(), Failure> {
+        let option = c"client_readahead_min";
+        // SAFETY: the handle is alive, the texts are valid during the call.
+        done(unsafe { (self.functions.set)(self.mount, option.as_ptr(), bytes.as_ptr()) })
     }
 
     /// Ends the mount. Waits for calls that other threads make.

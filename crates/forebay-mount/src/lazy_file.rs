@@ -59,12 +59,16 @@ impl LazyFile {
         path: &CString,
         access: c_int,
     ) -> Result<Option<Self>, Failure> {
-        // SAFETY: the path is valid during the call.
-        let opened =
-            unsafe { (client.functions.open_path)(client.mount, path.as_ptr(), access, 0) };
+        // libcephfs forgets nothing of an inode that it is reading, and tells nobody.
+        let opened = client.without_reading_ahead(|| {
+            // SAFETY: the path is valid during the call.
+            let opened =
+                unsafe { (client.functions.open_path)(client.mount, path.as_ptr(), access, 0) };
+            counted(opened).map(|_| opened)
+        });
         let is_written = access != libc::O_RDONLY;
-        match counted(opened) {
-            Ok(_) => Ok(Some(Self { client: Arc::clone(client), descriptor: opened, is_written })),
+        match opened {
+            Ok(descriptor) => Ok(Some(Self { client: Arc::clone(client), descriptor, is_written })),
             Err(Failure(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::EISDIR)) => Ok(None),
             Err(error) => Err(error),
         }
