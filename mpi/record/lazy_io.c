@@ -99,12 +99,13 @@ void lazy_note_data(struct file *file, bool is_write) {
   __atomic_store_n(&any_has_writes, true, __ATOMIC_RELAXED);
 }
 
-static bool take_writes(struct file *file) {
+/* The value of a flag of the file, which is false afterwards. */
+static bool take(struct file *file, bool *flag) {
   file_lock(file);
-  bool had = file->has_lazy_writes;
-  file->has_lazy_writes = false;
+  bool was = *flag;
+  *flag = false;
   file_unlock(file);
-  return had;
+  return was;
 }
 
 /* Not by the hook of fdatasync: the program did not call it. */
@@ -116,13 +117,19 @@ static int write_back_descriptors(const struct file *file) {
   return error;
 }
 
-void lazy_write_back(struct file *file) {
-  int error = take_writes(file) ? write_back_descriptors(file) : 0;
+/* Until the next lazy_sync; the first of several counts. */
+static void keep_error(struct file *file, int error) {
   if (error == 0)
     return;
   file_lock(file);
-  file->lazy_error = error;
+  if (file->lazy_error == 0)
+    file->lazy_error = error;
   file_unlock(file);
+}
+
+void lazy_write_back(struct file *file) {
+  if (take(file, &file->has_lazy_writes))
+    keep_error(file, write_back_descriptors(file));
 }
 
 void lazy_write_back_all(void) {
@@ -133,29 +140,13 @@ void lazy_write_back_all(void) {
     lazy_write_back(file);
 }
 
-static bool take_cache(struct file *file) {
-  file_lock(file);
-  bool had = file->has_lazy_cache;
-  file->has_lazy_cache = false;
-  file_unlock(file);
-  return had;
-}
-
-static void forget(struct file *file) {
-  int error = take_cache(file) ? control_all(file, FOREBAY_LAZY_SYNC) : 0;
-  if (error == 0)
-    return;
-  file_lock(file);
-  file->lazy_error = error;
-  file_unlock(file);
-}
-
 void lazy_forget_all(void) {
   if (!__atomic_exchange_n(&any_has_cache, false, __ATOMIC_RELAXED))
     return;
   struct file *file;
   for (int at = 0; (file = files_at(at)) != NULL; at++)
-    forget(file);
+    if (take(file, &file->has_lazy_cache))
+      keep_error(file, control_all(file, FOREBAY_LAZY_SYNC));
 }
 
 int lazy_set_atomic(struct file *file, MPI_File handle, bool is_atomic) {

@@ -1,6 +1,8 @@
 //! The client of libcephfs: its functions with checked results. Keeps no data and no names itself.
 //! Assumes that the kernel names only nodes that it looked up and has not forgotten.
 
+mod extended_attributes;
+
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io;
 use std::ptr::null_mut;
@@ -36,7 +38,7 @@ pub(crate) struct Client {
     of_root: Permissions,
     pub(crate) look_again: Option<LookAgain>,
     /// One opening without reading ahead at a time.
-    reads_ahead: Mutex<()>,
+    read_ahead_setting: Mutex<()>,
 }
 
 // SAFETY: libcephfs locks what its functions use; any thread may call them at any time.
@@ -119,7 +121,7 @@ impl Client {
             root: inode,
             of_root,
             look_again: look_again(),
-            reads_ahead: Mutex::new(()),
+            read_ahead_setting: Mutex::new(()),
         })
     }
 
@@ -134,7 +136,7 @@ impl Client {
         &self,
         open: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let _one = self.reads_ahead.lock();
+        let _one = self.read_ahead_setting.lock();
         self.set_reading_ahead(c"0")?;
         let opened = open();
         if let Err(error) = self.set_reading_ahead(READ_AHEAD_BYTES) {
@@ -424,117 +426,6 @@ impl Client {
         // SAFETY: as above.
         done(unsafe { (self.functions.space)(self.mount, self.inode(node), &raw mut found) })?;
         Ok(found)
-    }
-
-    /// Writes the value of an extended attribute to `buffer`, unless that is empty, and returns its length.
-    pub(crate) fn attribute(
-        &self,
-        node: u64,
-        name: &CStr,
-        buffer: &mut [u8],
-        who: &Identity,
-    ) -> Result<usize, Failure> {
-        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-        let inode = self.inode(node);
-        // SAFETY: as above; the function writes at most `length` bytes.
-        counted(unsafe {
-            let functions = &self.functions;
-            (functions.attribute)(self.mount, inode, name.as_ptr(), at, length, who.permissions)
-        })
-    }
-
-    pub(crate) fn set_attribute(
-        &self,
-        node: u64,
-        (name, value): (&CStr, &[u8]),
-        flags: c_int,
-        who: &Identity,
-    ) -> Result<(), Failure> {
-        // SAFETY: as above.
-        done(unsafe {
-            (self.functions.set_attribute)(
-                self.mount,
-                self.inode(node),
-                name.as_ptr(),
-                value.as_ptr().cast(),
-                value.len(),
-                flags,
-                who.permissions,
-            )
-        })
-    }
-
-    /// Writes the value of an extended attribute of the root to `buffer`.
-    pub(crate) fn root_attribute(&self, name: &CStr, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-        // SAFETY: as above; the function writes at most `length` bytes.
-        counted(unsafe {
-            let functions = &self.functions;
-            (functions.attribute)(self.mount, self.root, name.as_ptr(), at, length, self.of_root)
-        })
-    }
-
-    /// Writes the names of all extended attributes of the root to `buffer`.
-    pub(crate) fn root_attribute_names(&self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let (at, length, mut found) = (buffer.as_mut_ptr().cast(), buffer.len(), 0);
-        // SAFETY: as above; the function writes at most `length` bytes.
-        done(unsafe {
-            let (functions, found) = (&self.functions, &raw mut found);
-            (functions.attribute_names)(self.mount, self.root, at, length, found, self.of_root)
-        })?;
-        Ok(found)
-    }
-
-    pub(crate) fn remove_root_attribute(&self, name: &CStr) -> Result<(), Failure> {
-        // SAFETY: as above.
-        done(unsafe {
-            let remove = self.functions.remove_attribute;
-            remove(self.mount, self.root, name.as_ptr(), self.of_root)
-        })
-    }
-
-    pub(crate) fn set_root_attribute(
-        &self,
-        name: &CStr,
-        value: &[u8],
-        flags: c_int,
-    ) -> Result<(), Failure> {
-        let (name, at, length) = (name.as_ptr(), value.as_ptr().cast(), value.len());
-        // SAFETY: as above.
-        done(unsafe {
-            let set = self.functions.set_attribute;
-            set(self.mount, self.root, name, at, length, flags, self.of_root)
-        })
-    }
-
-    /// Writes the names of all extended attributes to `buffer`, unless that is empty, and returns their length.
-    pub(crate) fn attribute_names(
-        &self,
-        node: u64,
-        buffer: &mut [u8],
-        who: &Identity,
-    ) -> Result<usize, Failure> {
-        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
-        let (mut found, inode) = (0, self.inode(node));
-        // SAFETY: as above; the function writes at most `length` bytes.
-        done(unsafe {
-            let (functions, found) = (&self.functions, &raw mut found);
-            (functions.attribute_names)(self.mount, inode, at, length, found, who.permissions)
-        })?;
-        Ok(found)
-    }
-
-    pub(crate) fn remove_attribute(
-        &self,
-        node: u64,
-        name: &CStr,
-        who: &Identity,
-    ) -> Result<(), Failure> {
-        let inode = self.inode(node);
-        // SAFETY: as above.
-        done(unsafe {
-            (self.functions.remove_attribute)(self.mount, inode, name.as_ptr(), who.permissions)
-        })
     }
 
     pub(crate) fn sync_node(&self, node: u64, only_data: bool) -> Result<(), Failure> {

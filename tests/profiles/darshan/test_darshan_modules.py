@@ -1,4 +1,4 @@
-"""Modules of Darshan beside POSIX, MPI-IO and STDIO: those of DAOS are read, and what is not read makes no verdict."""
+"""Further modules of Darshan: those of DAOS are read, and what is not read makes no verdict."""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* semantics PATH ROUNDS CASE...: what MPI-IO promises of one shared file, and what holds for POSIX
- * beside it. For each CASE prints a line of JSON with the number of wrong bytes or answers on all
+ * opens of it. For each CASE prints a line of JSON with the number of wrong bytes or answers on all
  * ranks. Rank r + 1 must be on another node than rank r. */
 enum { RECORD = 37, RECORDS = 200, BLOCK = RECORD * RECORDS };
 
