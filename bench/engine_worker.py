@@ -58,21 +58,20 @@ def read_records(path, node, nodes, records, record_bytes):
     os.close(file)
 
 
-def create(directory, names):
-    os.mkdir(directory)
-    for number in range(names):
+def create(directory, names, first=0):
+    os.makedirs(directory, exist_ok=True)
+    for number in range(first, first + names):
         os.close(os.open(f"{directory}/{number}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
-def stat(directory, names):
-    for number in range(names):
+def stat(directory, names, first=0):
+    for number in range(first, first + names):
         os.stat(f"{directory}/{number}")
 
 
-def unlink(directory, names):
-    for number in range(names):
+def unlink(directory, names, first=0):
+    for number in range(first, first + names):
         os.unlink(f"{directory}/{number}")
-    os.rmdir(directory)
 
 
 def whole(written, size):

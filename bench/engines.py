@@ -5,8 +5,8 @@ are a tmpfs that all nodes see, and one TCP stream between two nodes, in the sam
 
 ENGINES_NODES=2,4, ENGINES_MIB=128 (of each node, written and read), ENGINES_RECORDS=1000 (of 47,008 bytes, of each node),
 ENGINES_NAMES=500 (of each node), ENGINES_FILES=2000 (small files that are staged), ENGINES_STAGE_MIB=256 (of four large
-files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (both of CephFS, in turn), mpi
-(records of one file by MPI-IO, lazy and strict in turn) or staging.
+files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (both of CephFS, in turn), names
+(with 1, 2 and 4 metadata servers, in turn), mpi (records of one file by MPI-IO, lazy and strict in turn) or staging.
 """
 
 import contextlib
@@ -35,6 +35,8 @@ FILES = int(os.environ.get("ENGINES_FILES") or 2000)
 FILE_BYTES = 4096
 STAGE_MIB = int(os.environ.get("ENGINES_STAGE_MIB") or 256)
 ROUNDS = int(os.environ.get("ENGINES_ROUNDS") or 3)
+#: Numbers of metadata servers.
+SERVERS = (1, 2, 4)
 STORE_BYTES = 4 << 30
 TCP_S = 2
 JOB_S = 600
@@ -238,7 +240,8 @@ class Phases:
             rates[name] = amount / self.workers.phase(each(request))
             self.cpu_s.setdefault(name, []).append(self.processor_s() - before)
         # As the user: root cannot enter the mount.
-        self.bed.run("n1", ["rm", "-r", top / "shared", *(top / f"own{node}" for node in range(count))], USER)
+        own = [top / f"{name}{node}" for node in range(count) for name in ("own", "names")]
+        self.bed.run("n1", ["rm", "-r", top / "shared", *own], USER)
         return rates
 
     def processor_s(self) -> float:
@@ -322,6 +325,43 @@ def clients(bed: Bed) -> list[Line]:
             Counted(row, "forebay-mount", "ceph-fuse", "s/GiB", a, b, verdict, "at most that of ceph-fuse", a <= b)
         )
     return lines
+
+
+# Metadata servers
+
+
+def names(bed: Bed) -> list[Line]:
+    """Names in a directory of each node and in one directory, in the namespaces of jobs of which one works at a time."""
+    numbers = [servers for servers in SERVERS if servers <= len(bed.names)]
+    with contextlib.ExitStack() as jobs:
+        options = lambda servers: ["--engine", "ceph", "--metadata-servers", servers]
+        of_job = lambda servers: support_engines.of_job(bed, USER, *options(servers), name=f"servers{servers}")
+        mounts = [jobs.enter_context(of_job(servers)) for servers in numbers]
+        all_workers = jobs.enter_context(workers(bed))
+        rates = in_turn(ROUNDS, *(lambda mount=mount: names_once(bed, all_workers, mount) for mount in mounts))
+    one, *others, again = rates
+    lines = []
+    for name in one[0]:
+        of = lambda way: [each[name] for each in way]
+        for servers, other in zip(numbers[1:], others):
+            what, b_is = f"{name}, {len(bed.names)} nodes", f"{servers} metadata servers"
+            lines.append(Compared(what, "one metadata server", b_is, "names/s", of(one), of(other), of(again), True))
+    return lines
+
+
+def names_once(bed: Bed, all_workers: Workers, mount: pathlib.Path) -> dict[str, float]:
+    """Rates by name, of all nodes together."""
+    count = len(bed.names)
+    rates = {}
+    for where, directory, first in (
+        ("in own directories", lambda node: mount / f"own{node}", lambda node: 0),
+        ("in one directory", lambda _: mount / "one", lambda node: node * NAMES),
+    ):
+        for call in ("create", "stat", "unlink"):
+            requests = [[call, directory(node), NAMES, first(node)] for node in range(count)]
+            rates[f"{call} {where}"] = count * NAMES / all_workers.phase(requests)
+    bed.run("n1", ["rm", "-r", mount / "one", *(mount / f"own{node}" for node in range(count))], USER)
+    return rates
 
 
 # MPI-IO, lazy and strict
@@ -422,4 +462,4 @@ def make_large(top: pathlib.Path) -> None:
                 file.write(os.urandom(1 << 20))
 
 
-PARTS = {"start": start, "namespace": namespace, "clients": clients, "mpi": mpi, "staging": staging}
+PARTS = {"start": start, "namespace": namespace, "clients": clients, "names": names, "mpi": mpi, "staging": staging}

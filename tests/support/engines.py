@@ -84,6 +84,14 @@ def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]
         yield directory
 
 
+@contextlib.contextmanager
+def ceph_two_servers(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+    """Two metadata servers share the directories."""
+    options = ["--engine", "ceph", "--metadata-servers", 2]
+    with of_job(bed, user, *options, name="job-of-two-servers") as directory:
+        yield directory
+
+
 def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
     """A profile of Ceph whose mounts use this client."""
     profile = bed.shared / f"{client}.toml"
@@ -137,6 +145,7 @@ ENGINES = {
         Engine("plain", plain),
         Engine("ceph", ceph, CEPH, soak_counts=(4,)),
         Engine("ceph-lazy", ceph, CEPH, counts=(), soak_counts=(2,), is_lazy=True),
+        Engine("ceph-two-servers", ceph_two_servers, CEPH, counts=(), soak_counts=(2,)),
         Engine("ceph-fuse", ceph_fuse, CEPH_FUSE, counts=(), soak_counts=(2,)),
         Engine("command", command, counts=(), soak_counts=(2, 4)),
     ]

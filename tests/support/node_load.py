@@ -24,7 +24,7 @@ PAUSE_S = 0.02 if EVERY_POINT else 0.1
 SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
 #DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=HERE/out
 mkdir $DW_JOB_STRIPED/out
-for node in n1 n2; do
+for node in NODES; do
     ssh $node "PYTHON LOAD $DW_JOB_STRIPED/out $node HERE/go HERE/answer-$node PAUSE" &
 done
 hold
@@ -33,8 +33,9 @@ exit 0"""
 
 
 def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJob:
-    """A job under load on both nodes."""
+    """A job under load on all nodes."""
     text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(bed.copied(LOAD))).replace("PAUSE", str(PAUSE_S))
+    text = text.replace("NODES", " ".join(bed.names))
     name = "".join(letter if letter.isalnum() else "-" for letter in name)
     return node_job(bed, text, *options, user=user, name=name)
 
@@ -42,11 +43,14 @@ def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJo
 def begin(job: NodeJob, **environment):
     """Starts the job, and waits until each node has written some files."""
     run = job.start(**environment)
-    out = job.mount() / "out"
-    named = lambda: job.bed.run("n1", ["ls", out], job.user).stdout.split()  # noqa: E731
-    ready = lambda: (found := named()) and all(f"{node}-2" in found for node in ("n1", "n2"))  # noqa: E731
-    wait_until(ready, 60, "the first files of the load")
+    wait_until(lambda: min(written(job).values()) > 2, 60, "the first files of the load")
     return run
+
+
+def written(job: NodeJob) -> dict[str, int]:
+    """The files that each node has created until now."""
+    found = job.bed.run("n1", ["ls", job.mount() / "out"], job.user).stdout.split()
+    return {node: sum(name.startswith(f"{node}-") for name in found) for node in job.bed.names}
 
 
 def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
@@ -73,14 +77,15 @@ def begins(line: list[str], words: list[str]) -> bool:
     return [word.rsplit("/", 1)[-1] for word in line[: len(words)]] == words
 
 
-def answers(job: NodeJob, count: int = 2) -> dict:
-    """What the load found, of the nodes that lived."""
+def answers(job: NodeJob, count: int | None = None) -> dict:
+    """What the load found, of so many nodes, or of all."""
+    expected = len(job.bed.names) if count is None else count
 
     def complete() -> list:
         # Until it is complete, an answer has the suffix .part.
         return [path for path in job.folder.glob("answer-*") if not path.suffix]
 
-    wait_until(lambda: len(complete()) >= count, 30, "the answers of the load")
+    wait_until(lambda: len(complete()) >= expected, 30, "the answers of the load")
     return {path.name[-2:]: json.loads(path.read_text()) for path in complete()}
 
 

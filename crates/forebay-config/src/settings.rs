@@ -149,6 +149,15 @@ pub const SETTINGS: &[Setting] = &[
         check: copies,
         ..JOB
     },
+    Setting {
+        key: "metadata-servers",
+        kind: Kind::Number,
+        allowed: "a number from 1",
+        default: "that of the profile, else 1",
+        about: "Metadata servers that share the directories of the namespace",
+        check: from_one,
+        ..JOB
+    },
     Setting { key: "no-lazy-io", about: "Keep files of MPI-IO strict", ..JOB_FLAG },
     Setting {
         key: "launcher",
@@ -265,7 +274,7 @@ pub const SETTINGS: &[Setting] = &[
         allowed: "a number from 1",
         default: "64 for each processor",
         about: "Largest number of local ranks that srun and the other launchers start",
-        check: ranks,
+        check: from_one,
         ..JOB
     },
 ];
@@ -336,7 +345,7 @@ fn commands(text: &str) -> Result<String, String> {
     number_from(text, 1, 1024)
 }
 
-fn ranks(text: &str) -> Result<String, String> {
+fn from_one(text: &str) -> Result<String, String> {
     number_from(text, 1, u32::MAX)
 }
 

@@ -225,6 +225,7 @@ fn spec<'a>(
         capacity_bytes: None,
         strict_capacity: false,
         redundancy: options.redundancy,
+        metadata_servers: options.metadata_servers(),
         layout: options.layout(),
         coherence: options.coherence,
         namespaces: vec![NAMESPACE.to_owned()],

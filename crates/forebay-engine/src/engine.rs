@@ -105,6 +105,8 @@ pub struct EngineRequest {
     pub capacity_bytes: u64,
     /// Copies of the data on different nodes: 1 or 2.
     pub redundancy: u32,
+    /// Metadata servers that share the names; none: as many as the engine has.
+    pub metadata_servers: Option<u32>,
     /// How files are distributed.
     pub layout: Layout,
     /// The name of the user.

@@ -98,6 +98,8 @@ pub struct Profile {
     pub engine: ProfileEngine,
     /// Copies of the data.
     pub redundancy: Option<u32>,
+    /// Metadata servers that share the names.
+    pub metadata_servers: Option<u32>,
     /// Bytes of a file that are next to each other on one server.
     pub stripe_bytes: Option<u64>,
     /// The number of servers of a file.
@@ -143,6 +145,7 @@ struct Written {
     engine: Spanned<String>,
     about: Option<String>,
     redundancy: Option<Spanned<u32>>,
+    metadata_servers: Option<Spanned<u32>>,
     stripe_bytes: Option<Spanned<u64>>,
     stripe_count: Option<Spanned<u32>>,
     store: Option<Spanned<PathBuf>>,
@@ -210,6 +213,7 @@ impl Written {
             _ => Ok(()),
         };
         positive(&self.redundancy, "redundancy")?;
+        positive(&self.metadata_servers, "metadata_servers")?;
         positive(&self.stripe_count, "stripe_count")?;
         if let Some(bytes) = self.stripe_bytes.as_ref().filter(|bytes| *bytes.get_ref() == 0) {
             return Err((bytes.span().start, "stripe_bytes: write a number from 1".to_owned()));
@@ -240,6 +244,7 @@ impl Written {
             about: self.about.unwrap_or_default(),
             engine,
             redundancy: self.redundancy.map(Spanned::into_inner),
+            metadata_servers: self.metadata_servers.map(Spanned::into_inner),
             stripe_bytes: self.stripe_bytes.map(Spanned::into_inner),
             stripe_count: self.stripe_count.map(Spanned::into_inner),
             store: self.store.map(Spanned::into_inner),
@@ -275,6 +280,7 @@ impl Written {
         let keys = [
             ("client", self.client.as_ref().map(|client| client.span().start)),
             ("layouts", self.layouts.as_ref().map(|layouts| layouts.span().start)),
+            ("metadata_servers", self.metadata_servers.as_ref().map(|count| count.span().start)),
         ];
         match keys.into_iter().find_map(|(key, start)| Some((key, start?))) {
             Some((key, start)) => {

@@ -47,6 +47,8 @@ pub struct NodeOptions {
     pub coherence: Coherence,
     /// Copies of the data.
     pub redundancy: u32,
+    /// Metadata servers that share the names; none: as the profile says, else as many as the engine has.
+    pub metadata_servers: Option<u32>,
     /// The parent of the job's directory on each node.
     pub directory: PathBuf,
 }
@@ -69,6 +71,12 @@ impl NodeOptions {
                 first.ok_or_else(|| Error::NoEngine(self.coherence.to_string()))
             }
         }
+    }
+
+    /// Metadata servers that share the names; none: as many as the engine has.
+    pub fn metadata_servers(&self) -> Option<u32> {
+        let profile = self.profile.as_ref();
+        self.metadata_servers.or_else(|| profile.and_then(|profile| profile.metadata_servers))
     }
 
     /// How files are distributed: as the profile says.
@@ -133,6 +141,7 @@ impl JobSpec<'_> {
             capacity_bytes: options.capacity_bytes.or(asked.capacity_bytes),
             strict_capacity: options.strict_capacity,
             redundancy: nodes.redundancy,
+            metadata_servers: nodes.metadata_servers(),
             layout: nodes.layout(),
             coherence: nodes.coherence,
             namespaces: asked

@@ -1,5 +1,6 @@
 """Writes and reads files until told to end: load.py DIRECTORY NAME STOP ANSWER PAUSE_S. The answer is JSON: files that were
-written and synced, errors by name, wrong contents and missing files, and the longest operation in seconds."""
+written and synced, errors by name, wrong contents and missing files, the longest operation in seconds, and the long
+operations: when they began (the machine's monotonic clock) and how long they took."""
 
 import errno
 import hashlib
@@ -9,6 +10,8 @@ import sys
 import time
 
 BYTES = 65536
+#: An operation that takes so long is a pause.
+PAUSE_FROM_S = 0.1
 
 
 def content(name, number):
@@ -27,7 +30,7 @@ def read(path):
 
 
 def main(directory, name, stop, answer, pause_s):
-    found = {"files": 0, "errors": {}, "wrong": [], "longest_s": 0.0}
+    found = {"files": 0, "errors": {}, "wrong": [], "longest_s": 0.0, "pauses": []}
     while not os.path.exists(stop):
         number = found["files"]
         began = time.monotonic()
@@ -43,7 +46,10 @@ def main(directory, name, stop, answer, pause_s):
             if error.errno == errno.ENOENT:
                 found["wrong"].append(f"missing: {error.filename}")
             time.sleep(0.1)
-        found["longest_s"] = max(found["longest_s"], time.monotonic() - began)
+        took_s = time.monotonic() - began
+        found["longest_s"] = max(found["longest_s"], took_s)
+        if took_s > PAUSE_FROM_S:
+            found["pauses"].append([began, took_s])
         time.sleep(float(pause_s))
     with open(f"{answer}.part", "w") as file:
         json.dump(found, file)

@@ -43,6 +43,10 @@ pub struct NodeArguments {
     /// [default: redundancy= of #DW jobdw, else that of the profile, else 1]
     #[arg(long, value_name = "COPIES")]
     pub redundancy: Option<u32>,
+    /// Metadata servers that share the directories of the namespace, on as many nodes
+    /// [default: that of the profile, else 1]
+    #[arg(long, value_name = "SERVERS")]
+    pub metadata_servers: Option<u32>,
     /// Keep files of MPI-IO strict. Otherwise nodes see each other's writes after MPI_File_sync and MPI_File_close only,
     /// as MPI promises, which is faster
     #[arg(long)]
@@ -123,6 +127,11 @@ impl NodeArguments {
         {
             without_effect.push(format!("--redundancy {copies}"));
         }
+        if let Some(servers @ 2..) =
+            self.metadata_servers.filter(|_| in_effect::is_of_option("metadata-servers"))
+        {
+            without_effect.push(format!("--metadata-servers {servers}"));
+        }
         if let Some(profile) = asked.profile.as_ref() {
             without_effect.push(format!("profile={profile}"));
         }
@@ -172,6 +181,7 @@ impl NodeArguments {
                 .redundancy
                 .or(profile.as_ref().and_then(|profile| profile.redundancy))
                 .unwrap_or(1),
+            metadata_servers: self.metadata_servers,
             profile,
             directory: self.node_dir.clone(),
         })

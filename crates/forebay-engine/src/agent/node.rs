@@ -184,13 +184,15 @@ impl Node {
         }
         let mut ended = Vec::new();
         for step in self.record.steps.iter().filter(|step| !step.is_brief) {
-            let how = match self.processes.get_mut(&step.id) {
-                Some(process) => process.ended().map(|end| end.how),
-                None => Some("it is not there any more".to_owned()),
+            let end = match self.processes.get_mut(&step.id) {
+                Some(process) => process.ended().map(|end| (end.how, end.is_killed)),
+                None => Some(("it is not there any more".to_owned(), false)),
             };
-            if let Some(how) = how {
-                let log = end_of_log(&self.place, &step.id);
-                let how = format!("{how}\n{log}").trim_end().to_owned();
+            if let Some((mut how, is_killed)) = end {
+                if !is_killed {
+                    let log = end_of_log(&self.place, &step.id);
+                    how = format!("{how}\n{log}").trim_end().to_owned();
+                }
                 ended.push(EndedStep { id: step.id.clone(), role: step.role, how });
             }
         }

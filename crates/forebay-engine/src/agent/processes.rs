@@ -2,6 +2,7 @@
 //! is found by variables in its environment, so that one which an earlier agent started is found, too.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -64,26 +65,34 @@ pub(super) enum Process {
 /// How a process ended.
 pub(super) struct ProcessEnd {
     pub(super) is_success: bool,
+    /// By SIGKILL: its log cannot say why.
+    pub(super) is_killed: bool,
     pub(super) how: String,
 }
 
 impl Process {
     /// How it ended; none while it runs.
     pub(super) fn ended(&mut self) -> Option<ProcessEnd> {
-        let failed = |how: String| ProcessEnd { is_success: false, how };
+        let failed = |how: String| ProcessEnd { is_success: false, is_killed: false, how };
         match self {
             Self::Child(child) => match child.try_wait() {
                 Ok(None) => None,
-                Ok(Some(status)) => {
-                    Some(ProcessEnd { is_success: status.success(), how: status.to_string() })
-                }
+                Ok(Some(status)) => Some(ProcessEnd {
+                    is_success: status.success(),
+                    is_killed: status
+                        .signal()
+                        .is_some_and(|signal| process::signal_number("KILL") == Some(signal)),
+                    how: status.to_string(),
+                }),
                 Err(error) => Some(failed(error.to_string())),
             },
             Self::Adopted(identity, _) if identity.is_alive() => None,
             Self::Adopted(_, file) => Some(match status_in(file) {
-                Some(status) => {
-                    ProcessEnd { is_success: status == 0, how: format!("exit status: {status}") }
-                }
+                Some(status) => ProcessEnd {
+                    is_success: status == 0,
+                    is_killed: false,
+                    how: format!("exit status: {status}"),
+                },
                 None => failed("it is not there any more".to_owned()),
             }),
         }
@@ -119,7 +128,7 @@ pub(super) fn end_of_log(place: &NodePlace, step: &str) -> String {
     let text = files::read_lossy(&place.log_of(step)).unwrap_or_default();
     // Ceph's programs write why they ended before a dump of their last events.
     let end = text.find(DUMP).unwrap_or(text.len());
-    let lines: Vec<_> = text[..end].lines().collect();
+    let lines: Vec<_> = text[..end].lines().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
 }
 

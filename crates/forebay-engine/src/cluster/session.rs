@@ -52,6 +52,8 @@ pub struct SessionSpec<'a> {
     pub strict_capacity: bool,
     /// Copies of the data.
     pub redundancy: u32,
+    /// Metadata servers that share the names; none: as many as the engine has.
+    pub metadata_servers: Option<u32>,
     /// How files are distributed.
     pub layout: Layout,
     /// The least coherence that the job accepts.
@@ -312,6 +314,7 @@ fn settle(
             directory: nodes.reach().directory.clone(),
             capacity_bytes: used.capacity_bytes,
             redundancy: spec.redundancy,
+            metadata_servers: spec.metadata_servers,
             layout: spec.layout,
             user: users::user_name(),
             namespaces: spec.namespaces.clone(),
@@ -546,7 +549,7 @@ pub(super) fn probe_file(mount: &Path, node: usize, number: usize) -> PathBuf {
     mount.join(PROBES).join(format!("{node}.{number}"))
 }
 
-/// Makes the namespaces, and the directory of the probes. The private namespace is a link, which leads to
+/// Makes the namespaces, unless the engine did, and the directory of the probes. The private namespace is a link, which leads to
 /// the own directory on each node.
 fn prepare_namespace(mount: &Path, spec: &SessionSpec, nodes: &Nodes) -> Result<(), Error> {
     if spec.namespaces.is_empty() {
@@ -554,7 +557,7 @@ fn prepare_namespace(mount: &Path, spec: &SessionSpec, nodes: &Nodes) -> Result<
     }
     files::make_directory(&mount.join(PROBES), 0o700)?;
     for namespace in &spec.namespaces {
-        files::make_directory(&mount.join(namespace), 0o755)?;
+        files::make_directories(&mount.join(namespace), 0o755)?;
     }
     if spec.private {
         let private = nodes.reach().directory.join(PRIVATE);

@@ -111,6 +111,7 @@ impl Engine for Ceph {
                 nodes.len()
             ));
         }
+        check_metadata_servers(request, nodes.len())?;
         check_layout(request.layout, nodes.len())?;
         self.check_layouts(nodes)?;
         check_versions(nodes)?;
@@ -199,6 +200,27 @@ fn check_versions(nodes: &[HostFacts]) -> Result<(), String> {
             version(other)
         )),
     }
+}
+
+/// More are of no use to a job, and nobody tried them.
+const METADATA_SERVERS_MAX: u32 = 16;
+
+fn check_metadata_servers(request: &EngineRequest, nodes: usize) -> Result<(), String> {
+    let servers = request.metadata_servers.unwrap_or(1);
+    if !(1..=METADATA_SERVERS_MAX).contains(&servers) {
+        return Err(format!(
+            "{servers} metadata servers are not offered: write 1 to {METADATA_SERVERS_MAX}"
+        ));
+    }
+    let standby = usize::from(request.redundancy > 1);
+    let needed = servers as usize + standby;
+    if needed > nodes {
+        let and = if standby == 0 { "" } else { ", and one that takes over," };
+        return Err(format!(
+            "{servers} metadata servers{and} need {needed} nodes, and the job has {nodes}"
+        ));
+    }
+    Ok(())
 }
 
 /// Ceph's limits for a layout: a unit is a multiple of the first, and an object at most the second.

@@ -137,6 +137,11 @@ impl Engine for Command {
                 request.redundancy
             ));
         }
+        if let Some(servers @ 2..) = request.metadata_servers {
+            return Err(format!(
+                "{servers} metadata servers are not offered: they are those of the site"
+            ));
+        }
         let mut planner = Planner { driver: self, steps: Vec::new(), last: Vec::new() };
         let of_node = |node| self.all_values(request, nodes, node);
         let values: Vec<Values> = (0..nodes.len()).map(of_node).collect::<Result<_, _>>()?;

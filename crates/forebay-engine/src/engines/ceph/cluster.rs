@@ -19,6 +19,8 @@ const FILE_SYSTEM: &str = "job";
 const ALLOCATION: &str = "/allocation";
 /// From so many nodes on, three monitors survive the loss of one.
 const MONITORS_OF: usize = 3;
+/// The attribute of a directory whose directories are spread over the metadata servers.
+const SPREAD: &str = "ceph.dir.pin.distributed";
 /// What a storage daemon may use beyond its share: objects are not distributed evenly.
 const DEVICE_PERCENT: u64 = 125;
 const DEVICE_EXTRA_BYTES: u64 = 512 << 20;
@@ -78,8 +80,8 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Which servers may be lost: all but one of the copies, a minority of the monitors, all but one of the metadata
-    /// servers.
+    /// Which servers may be lost: all but one of the copies, a minority of the monitors, and the metadata server that
+    /// another one replaces.
     fn servers(&self) -> Vec<ServerGroup> {
         let group = |name: &str, count: usize, losses_max: usize| ServerGroup {
             servers: (0..count).map(|node| (node, step_id(node, name))).collect(),
@@ -89,7 +91,7 @@ impl<'a> Cluster<'a> {
         vec![
             group("storage", self.nodes.len(), self.request.redundancy as usize - 1),
             group("monitor", monitors, (monitors - 1) / 2),
-            group("metadata", metadata_servers, metadata_servers - 1),
+            group("metadata", metadata_servers, self.standby_servers()),
         ]
     }
 
@@ -110,9 +112,18 @@ impl<'a> Cluster<'a> {
         if survives_one { MONITORS_OF } else { 1 }
     }
 
-    /// Metadata servers: one, and one that takes over.
+    /// Metadata servers that share the names.
+    fn active_servers(&self) -> usize {
+        self.request.metadata_servers.unwrap_or(1) as usize
+    }
+
+    /// Metadata servers that take over.
+    fn standby_servers(&self) -> usize {
+        usize::from(self.request.redundancy > 1)
+    }
+
     fn metadata_servers(&self) -> usize {
-        if self.request.redundancy > 1 { 2 } else { 1 }
+        self.active_servers() + self.standby_servers()
     }
 
     /// Some bytes of the seed for the daemons, others for the mounts.
@@ -409,10 +420,15 @@ impl<'a> Cluster<'a> {
             // Other nodes wait so long for what a mount that died had in use; 30 is the least.
             json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
         ];
+        let servers = self.active_servers();
+        let servers = (servers > 1).then(|| {
+            json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "max_mds", "val": servers.to_string()})
+        });
         let more = pools.iter().skip(2).map(
             |pool| json!({"prefix": "fs add_data_pool", "fs_name": FILE_SYSTEM, "pool": pool.name}),
         );
-        actions.extend(file_system.into_iter().chain(more).map(monitor_command));
+        let file_system = file_system.into_iter().chain(servers).chain(more);
+        actions.extend(file_system.map(monitor_command));
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
         self.steps.push(step);
     }
@@ -456,8 +472,8 @@ impl<'a> Cluster<'a> {
             CephStep::WaitForStorage { daemons: self.nodes.len() as u64 }.into(),
             CephStep::WaitForMetadataServers {
                 file_system: FILE_SYSTEM.to_owned(),
-                active: 1,
-                standby: self.metadata_servers() - 1,
+                active: self.active_servers(),
+                standby: self.standby_servers(),
             }
             .into(),
         ];
@@ -468,25 +484,36 @@ impl<'a> Cluster<'a> {
         self.steps.push(step);
     }
 
-    fn allocation(&self) -> [Action; 4] {
+    fn allocation(&self) -> Vec<Action> {
         let (uid, gid) = self.request.owner;
         // Each unit is an object of its own, so a file is spread over all storage daemons. With a stripe count
         // above 1 the metadata server finds a wrong size for a file whose writer died: up to a stripe too much,
         // or too little.
         let unit_bytes = self.request.layout.stripe_unit_bytes;
-        let set = |name: &str, value: String| {
-            let path = ALLOCATION.to_owned();
-            Action::from(CephStep::SetAttribute { path, name: name.to_owned(), value })
+        let make = |path: &str, mode: u32| {
+            Action::from(CephStep::MakeDirectory { path: path.to_owned(), mode, uid, gid })
         };
-        [
-            CephStep::MakeDirectory { path: ALLOCATION.to_owned(), mode: 0o700, uid, gid }.into(),
+        let set_of = |path: &str, name: &str, value: String| {
+            let (path, name) = (path.to_owned(), name.to_owned());
+            Action::from(CephStep::SetAttribute { path, name, value })
+        };
+        let set = |name: &str, value: String| set_of(ALLOCATION, name, value);
+        let mut actions = vec![
+            make(ALLOCATION, 0o700),
             set(
                 "ceph.dir.layout",
                 format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes}"),
             ),
             set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
             set(SERVERS_ATTRIBUTE, self.nodes.len().to_string()),
-        ]
+        ];
+        if self.active_servers() > 1 {
+            let paths = self.request.namespaces.iter().map(|name| format!("{ALLOCATION}/{name}"));
+            actions.extend(
+                paths.flat_map(|path| [make(&path, 0o755), set_of(&path, SPREAD, "1".to_owned())]),
+            );
+        }
+        actions
     }
 
     fn add_mounts(&mut self) {

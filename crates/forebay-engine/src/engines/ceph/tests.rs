@@ -59,6 +59,7 @@ fn request(redundancy: u32) -> EngineRequest {
         redundancy,
         layout: Layout::default(),
         user: "ada".to_owned(),
+        metadata_servers: None,
         namespaces: vec!["striped".to_owned()],
         owner: (1000, 1000),
         seed: [[1; 16], [2; 16], [3; 16]],
@@ -237,6 +238,9 @@ fn requests_that_cannot_be_kept_are_named() {
         (request(2), &all[..1], "needs two nodes"),
         (EngineRequest { layout: wide, ..request(1) }, &all[..], "stripe count of 3"),
         (EngineRequest { capacity_bytes: 0, ..request(1) }, &all[..], "of node n1 has no space"),
+        (with_servers(0, 1), &all[..], "write 1 to 16"),
+        (with_servers(3, 1), &all[..], "3 metadata servers need 3 nodes, and the job has 2"),
+        (with_servers(2, 2), &all[..], "one that takes over, need 3 nodes, and the job has 2"),
         (EngineRequest { layout: odd, ..request(1) }, &all[..], "a multiple of 65536"),
         (EngineRequest { layout: large, ..request(1) }, &all[..], "at most 134217728"),
     ] {
@@ -249,6 +253,28 @@ fn requests_that_cannot_be_kept_are_named() {
     let of_ipv6 = HostFacts { address: [0xfd00_u16, 0, 0, 0, 0, 0, 0, 2].into(), ..node(2) };
     let error = Ceph::default().plan(&request(1), &[node(1), of_ipv6]).expect_err("IPv6");
     assert!(error.contains("n2") && error.contains("fd00::2"), "{error}");
+}
+
+fn with_servers(servers: u32, redundancy: u32) -> EngineRequest {
+    EngineRequest { metadata_servers: Some(servers), ..request(redundancy) }
+}
+
+/// One more takes over if there are copies, and one may be lost.
+#[test]
+fn metadata_servers_share_the_directories_of_the_namespace() {
+    let nodes: Vec<_> = (1..=3).map(node).collect();
+    for (servers, redundancy, started, losses_max) in [(1, 1, 1, 0), (2, 1, 2, 0), (2, 2, 3, 1)] {
+        let request = with_servers(servers, redundancy);
+        let plan = Ceph::default().plan(&request, &nodes).expect("plan");
+        plan.check(3).expect("plan without contradictions");
+        assert_eq!(count(&plan.steps, "ceph-mds"), started);
+        let group = plan.servers.iter().find(|group| group.servers[0].1.ends_with("metadata"));
+        assert_eq!(group.map(|group| group.losses_max), Some(losses_max));
+        let files = || plan.steps.iter().flat_map(|step| &step.files);
+        let has = |text: &str| files().any(|file| file.text.contains(text));
+        assert_eq!(has("max_mds"), servers > 1);
+        assert_eq!(has("ceph.dir.pin.distributed"), servers > 1);
+    }
 }
 
 #[test]

@@ -82,6 +82,7 @@ fn request() -> EngineRequest {
         redundancy: 1,
         layout: Layout::default(),
         user: "ada".to_owned(),
+        metadata_servers: None,
         namespaces: vec!["striped".to_owned()],
         owner: (1, 1),
         seed: [[0; 16]; 3],
