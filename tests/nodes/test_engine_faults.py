@@ -7,8 +7,20 @@ import time
 import pytest
 
 from support.bed_processes import send, user_of
-from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, begins, end, kill, load_job
-from support.nodes import STORE, USERS, ended, nodes
+from support.node_load import (
+    LIMITS,
+    PROGRAMS,
+    STORE_BYTES,
+    answers,
+    assert_delivered,
+    begin,
+    begins,
+    end,
+    kill,
+    load_job,
+    written,
+)
+from support.nodes import PYTHON, STORE, USERS, ended, nodes
 from support.strace import EVERY_POINT, few
 from support.waiting import wait_until
 
@@ -266,6 +278,33 @@ def test_neighbour_is_untouched(bed, load, daemon):
     for left in first.jobs():
         first.forebay("clean", left["job_id"], "--discard")
     assert first.left() == []
+
+
+@pytest.mark.parametrize("copies", few(1, 2))
+def test_hostile_peers_do_not_disturb_the_job(bed, load, copies):
+    """Another user of the machine connects to each port of the engine, is silent, or sends random bytes."""
+    job = load("--redundancy", copies)
+    run = begin(job, **LIMITS)
+    disturbers = [disturb(bed, node, job) for node in bed.names]
+    before = written(job)
+    time.sleep(6)
+    wait_until(lambda: all(now > before[node] + 10 for node, now in written(job).items()), 60, "files of the load")
+    done, found = end(job, run)
+    assert all(int(ended(disturber).stdout) > 100 for disturber in disturbers)
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    assert all(answer["errors"] == {} for answer in found.values()), found
+    assert_delivered(job, found)
+    assert job.left() == []
+
+
+def disturb(bed, node, job):
+    """Another user's program, until the job's load ends."""
+    address = bed.address(node)
+    lines = bed.run(node, ["ss", "-Hltn", f"src {address} and not sport = 22"]).stdout.splitlines()
+    ports = [line.split()[3].rpartition(":")[2] for line in lines]
+    assert len(ports) > 1, lines
+    program = bed.copied(PROGRAMS / "hostile.py")
+    return bed.popen(node, [PYTHON, program, address, ",".join(ports), job.path("go"), 21], "bob")
 
 
 @pytest.mark.parametrize("after_s", few(0.8, None, 0.3, 1.5))

@@ -13,7 +13,7 @@ from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
 STORE_BYTES = 1 << 30
-LOAD = pathlib.Path(__file__).parents[1] / "programs" / "nodes" / "load.py"
+PROGRAMS = pathlib.Path(__file__).parents[1] / "programs" / "nodes"
 #: A mount that does not answer is given up after so long in these tests, and a cut off agent ends after so long.
 HANG_S = 12
 #: A process may wait so long for a file system that works.
@@ -34,7 +34,11 @@ exit 0"""
 
 def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJob:
     """A job under load on all nodes."""
-    text = script.replace("PYTHON", str(PYTHON)).replace("LOAD", str(bed.copied(LOAD))).replace("PAUSE", str(PAUSE_S))
+    text = (
+        script.replace("PYTHON", str(PYTHON))
+        .replace("LOAD", str(bed.copied(PROGRAMS / "load.py")))
+        .replace("PAUSE", str(PAUSE_S))
+    )
     text = text.replace("NODES", " ".join(bed.names))
     name = "".join(letter if letter.isalnum() else "-" for letter in name)
     return node_job(bed, text, *options, user=user, name=name)

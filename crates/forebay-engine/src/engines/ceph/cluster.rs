@@ -1,5 +1,7 @@
 //! The plan of a cluster: its configuration, keys and processes. Pure.
 
+mod configuration;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use forebay_ceph::{Action, Actions, Connection, DATA_POOL, Key, Programs, Step a
 use serde_json::{Map, Value, json};
 
 use super::placement::{NAMES, NamedLayout, has_local, local_pool, pools};
-use super::{MountClient, settings};
+use super::MountClient;
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, ServerGroup, Stop};
@@ -21,9 +23,8 @@ const ALLOCATION: &str = "/allocation";
 const MONITORS_OF: usize = 3;
 /// The attribute of a directory whose directories are spread over the metadata servers.
 const SPREAD: &str = "ceph.dir.pin.distributed";
-/// What a storage daemon may use beyond its share: objects are not distributed evenly.
-const DEVICE_PERCENT: u64 = 125;
-const DEVICE_EXTRA_BYTES: u64 = 512 << 20;
+/// The largest file of a new file system, in bytes.
+const FILE_BYTES_MAX: u64 = 1 << 40;
 /// The time for a daemon or a command, in seconds.
 const READY_S_MAX: u32 = 60;
 
@@ -158,85 +159,6 @@ impl<'a> Cluster<'a> {
 
     fn text_of(address: SocketAddr) -> String {
         format!("[v2:{address}]")
-    }
-
-    fn text_of_configuration(&self, node: usize) -> String {
-        let monitors = (0..self.monitors()).map(|one| Self::text_of(self.monitor_address(one)));
-        let names: Vec<_> =
-            (0..self.monitors()).map(|one| Self::monitor_name(one).to_string()).collect();
-        let (home, data) = (self.home(), self.data(node));
-        let address = self.nodes[node].address;
-        let store = if self.nodes[node].store.in_memory { "memstore" } else { "bluestore" };
-        let device_bytes = self.device_bytes(node);
-        let copies = self.request.redundancy;
-        format!(
-            "[global]\n\
-             fsid = {fsid}\n\
-             mon host = {hosts}\n\
-             mon initial members = {names}\n\
-             public addr = {address}\n\
-             cluster addr = {address}\n\
-             keyring = {home}/keyring\n\
-             crash dir = {home}\n\
-             run dir = {home}\n\
-             mon data = {data}/mon\n\
-             osd data = {data}/osd\n\
-             mds data = {data}/mds\n\
-             osd objectstore = {store}\n\
-             memstore device bytes = {device_bytes}\n\
-             bluestore block size = {device_bytes}\n\
-             osd pool default size = {copies}\n\
-             client fs = {FILE_SYSTEM}\n\
-             {plugins}{settings}",
-            fsid = self.uuid(0),
-            hosts = monitors.collect::<Vec<_>>().join(","),
-            names = names.join(","),
-            home = home.display(),
-            data = data.display(),
-            plugins = self.programs(node).map(|all| lines(&all.config_lines)).unwrap_or_default(),
-            settings = settings::lines(copies > 1, self.preload(node).is_some()),
-        )
-    }
-
-    /// What the storage daemon of a node can take. With files that stay on their node, one node may have all of them.
-    fn device_bytes(&self, node: usize) -> u64 {
-        let share_bytes = self.request.share_bytes(self.nodes.len());
-        let bytes = |data_bytes: u64| data_bytes / 100 * DEVICE_PERCENT + DEVICE_EXTRA_BYTES;
-        if !has_local(self.layouts) {
-            return bytes(share_bytes);
-        }
-        let of_one_bytes = self.request.share_bytes(1).min(self.nodes[node].store.usable_bytes);
-        bytes(share_bytes.max(of_one_bytes))
-    }
-
-    fn text_of_keyring(&self) -> String {
-        let all = "allow *";
-        let key = self.key(false);
-        let mut text = key.keyring("mon.", &[("mon", all)]);
-        let everything = [("mon", all), ("osd", all), ("mds", all), ("mgr", all)];
-        text += &key.keyring("client.admin", &everything);
-        let of_storage = [("mon", "allow profile osd"), ("osd", all)];
-        for daemon in 0..self.nodes.len() {
-            text += &key.keyring(&format!("osd.{daemon}"), &of_storage);
-        }
-        let of_metadata = [("mon", "allow profile mds"), ("osd", all), ("mds", all)];
-        for server in 0..self.metadata_servers() {
-            text += &key.keyring(&format!("mds.{}", Self::monitor_name(server)), &of_metadata);
-        }
-        let names_of_mount = self.rights_of_mount();
-        let of_mount = [
-            ("mon", "allow r"),
-            ("osd", "allow rw tag cephfs data=job"),
-            ("mds", names_of_mount.as_str()),
-        ];
-        text + &self.key(true).keyring("client.job", &of_mount)
-    }
-
-    /// Mounts may set layouts (p) in the namespaces, but not the capacity, which is that of the directory above.
-    fn rights_of_mount(&self) -> String {
-        let namespaces = self.request.namespaces.iter();
-        let of_namespace = namespaces.map(|name| format!(", allow rwp path={ALLOCATION}/{name}"));
-        format!("allow rw path={ALLOCATION}{}", of_namespace.collect::<String>())
     }
 
     /// A step with the usual values.
@@ -415,19 +337,21 @@ impl<'a> Cluster<'a> {
         let placement =
             numbered.flat_map(|(number, pool)| pool.placement(number, ids.len(), copies));
         actions.push(at_once(placement.collect()));
+        let set = |variable: &str, value: String| json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": variable, "val": value});
         let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": NAMES, "data": DATA_POOL}),
             // Other nodes wait so long for what a mount that died had in use; 30 is the least.
-            json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "session_timeout", "val": "30"}),
+            set("session_timeout", "30".to_owned()),
         ];
         let servers = self.active_servers();
-        let servers = (servers > 1).then(|| {
-            json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": "max_mds", "val": servers.to_string()})
-        });
+        let servers = (servers > 1).then(|| set("max_mds", servers.to_string()));
+        let capacity_bytes = self.request.capacity_bytes;
+        let file_size = (capacity_bytes > FILE_BYTES_MAX)
+            .then(|| set("max_file_size", capacity_bytes.to_string()));
         let more = pools.iter().skip(2).map(
             |pool| json!({"prefix": "fs add_data_pool", "fs_name": FILE_SYSTEM, "pool": pool.name}),
         );
-        let file_system = file_system.into_iter().chain(servers).chain(more);
+        let file_system = file_system.into_iter().chain(servers).chain(file_size).chain(more);
         actions.extend(file_system.map(monitor_command));
         let step = self.actions(0, "file-system", &self.all_monitors(), actions);
         self.steps.push(step);
@@ -573,10 +497,6 @@ impl<'a> Cluster<'a> {
         words.push(mount);
         words
     }
-}
-
-fn lines(all: &[String]) -> String {
-    all.iter().map(|line| format!("{line}\n")).collect()
 }
 
 fn step_id(node: usize, name: &str) -> String {

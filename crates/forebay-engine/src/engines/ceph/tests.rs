@@ -278,6 +278,17 @@ fn metadata_servers_share_the_directories_of_the_namespace() {
 }
 
 #[test]
+fn one_file_may_fill_the_allocation() {
+    let all: Vec<_> = (1..=2).map(node).collect();
+    for (capacity_bytes, is_set) in [(1 << 40, false), (8 << 40, true)] {
+        let plan = Ceph::default().plan(&EngineRequest { capacity_bytes, ..request(1) }, &all);
+        let plan = plan.expect("plan");
+        let mut files = plan.steps.iter().flat_map(|step| &step.files);
+        assert_eq!(files.any(|file| file.text.contains("max_file_size")), is_set);
+    }
+}
+
+#[test]
 fn different_versions_are_refused() {
     let mut newer = node(2);
     if let Some(CephFacts::Found(programs)) = &mut newer.ceph {
