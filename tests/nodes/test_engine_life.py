@@ -126,14 +126,16 @@ def test_description_for_programs_names_nodes_and_engine(bed):
     (listed,) = job.jobs()
     used = {"engine": "ceph", "names": list(bed.names), "failed": None, "data_lost": False, "redundancy": 1}
     used |= {"stores": ["/mnt/nvme"] * len(bed.names), "share_bytes": (64 << 20) // len(bed.names)}
-    assert listed["nodes"] == used
+    stored = listed["nodes"].pop("stored_bytes")
+    assert listed["nodes"] == used and len(stored) in (0, len(bed.names))
     line = f"ceph on {', '.join(bed.names)}; one copy; up to "
     assert line in job.forebay("status").stdout
     done = job.release(run)
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert summary["nodes"] == used
+    assert len(summary["nodes"].pop("stored_bytes")) in (0, len(bed.names)) and summary["nodes"] == used
     # After the job, from its record.
     past = json.loads(job.forebay("jobs", "--json").stdout)[0]
+    past["nodes"].pop("stored_bytes")
     assert (past["job_id"], past["nodes"]) == (listed["job_id"], used)
     assert f"64.00 MiB on {','.join(bed.names)}" in job.forebay("jobs").stdout
 

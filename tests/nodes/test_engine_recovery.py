@@ -5,11 +5,11 @@ import time
 
 import pytest
 
-from support.engines import make_directory
+from support.node_jobs import on_disks
 from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, content, kill_everything, load_job
-from support.nodes import STORE, nodes
-from support.waiting import wait_until
+from support.nodes import nodes
 from support.strace import few
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -20,15 +20,8 @@ def bed(build):
 
 @pytest.fixture
 def disks(bed):
-    """The store of each node is a directory on a disk."""
-    for node in bed.names:
-        disk = make_directory(bed.shared / f"disk-{node}", "ada")
-        bed.run(node, ["mount", "--bind", disk, STORE])
-    yield
-    for node in bed.names:
-        # Rarely it is in use for a moment longer; no process of the job was found then.
-        unmounted = lambda node=node: bed.run(node, ["umount", STORE], check=False).returncode == 0  # noqa: E731
-        wait_until(unmounted, 20, f"the end of what uses the store of {node}")
+    with on_disks(bed):
+        yield
 
 
 def begin_and_kill(bed, name, *options):

@@ -1,13 +1,15 @@
 """Layouts on CephFS: what `dw_get_stripe_configuration` reports and `dw_set_stripe_configuration` sets, on each node of
 a job with the engine ceph."""
 
+import contextlib
 import errno
 
 import pytest
 
 from support.bed_files import BUILD
-from support.node_jobs import STRIPED, node_job
+from support.node_jobs import STRIPED, node_job, on_disks
 from support.nodes import nodes
+from support.waiting import wait_until
 
 INVALID = str(-errno.EINVAL)
 MIB = 1 << 20
@@ -157,6 +159,37 @@ def test_writing_a_local_file_sends_no_data_to_other_nodes(bed):
     before, striped, again, local = map(int, printed)
     # About half of a striped file is on the other node.
     assert striped - before > 5 * MIB and local - again < MIB
+
+
+@pytest.mark.parametrize("store", ["memory", "disk"])
+def test_status_shows_what_each_node_stores(build, store):
+    """Striped files are on both nodes, local ones on theirs."""
+    with nodes(2, build) as bed, on_disks(bed) if store == "disk" else contextlib.nullcontext():
+        profile = bed.shared / "local.toml"
+        profile.write_text(LOCAL)
+        script = f"{STRIPED}\necho $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"
+        job = node_job(bed, script, "--engine-profile", profile, name=store)
+        run = job.start()
+
+        def stored() -> list[int]:
+            (listed,) = job.jobs()
+            return [bytes or 0 for bytes in listed["nodes"]["stored_bytes"]] or [0, 0]
+
+        def write(node, name) -> None:
+            bed.run(
+                node, ["dd", "if=/dev/urandom", f"of={job.mount() / name}", "bs=1M", "count=24", "conv=fsync"], "ada"
+            )
+
+        write("n1", "striped")
+        wait_until(lambda: min(stored()) > 4 * MIB, 20, "both halves")
+        assert sum(stored()) < 60 * MIB, stored()
+        first, second = stored()
+        write("n2", "a.rank")
+        wait_until(lambda: stored()[1] > second + 20 * MIB, 20, "the local file")
+        assert stored()[0] < first + 12 * MIB, (first, stored())
+        assert "stored: n1 " in job.forebay("status").stdout
+        done = job.release(run)
+        assert done.returncode == 0 and job.left() == []
 
 
 def test_program_chooses_a_directory_whose_files_stay_on_their_node(bed):

@@ -12,6 +12,7 @@ from support.mpi import PROJECT
 from support.node_jobs import STRIPED, node_job
 from support.nodes import PYTHON, nodes
 from support.strace import EVERY_POINT
+from support.waiting import wait_until
 
 PROGRAM = PROJECT / "tests" / "programs" / "nodes" / "lazy.py"
 ROUNDS = 200 if EVERY_POINT else 20
@@ -254,6 +255,10 @@ def test_quota_is_an_error_of_write_or_sync_or_close(two, programs):
     file = lazily(first, path)
     answers = [first.call("fill", file, number << 22, "q" * 1024, 4096) for number in range(20)]
     answers += [first.call("sync", file), first.call("close", file)]
+    two.run("n1", ["rm", path])
+    # The servers sum up the sizes some time later.
+    fits = ["sh", "-c", f"head -c 4194304 /dev/zero >{path} && sync {path}"]
+    wait_until(lambda: two.run("n2", fits, check=False).returncode == 0, 60, "room after the removal")
     two.run("n1", ["rm", path])
     assert "EDQUOT" in answers, answers
     assert {answer for answer in answers if isinstance(answer, str)} == {"EDQUOT"}, answers

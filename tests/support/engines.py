@@ -58,14 +58,8 @@ until [ -e {top}/end ]; do sleep 0.1; done
 """
 
 
-#: Room for what all tests of a session leave.
-CAPACITY = "256MiB"
-
-
 @contextlib.contextmanager
-def of_job(
-    bed: Bed, user: str, *options: object, capacity: str = CAPACITY, name: str = "job"
-) -> Iterator[pathlib.Path]:
+def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB", name: str = "job") -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
     top = make_directory(bed.shared / name, user)
     script, answer = top / "job.sh", top / "mounted"
@@ -84,7 +78,7 @@ def of_job(
 
 
 @contextlib.contextmanager
-def ceph(bed: Bed, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
+def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
     """The mounts are those of `forebay __mount`."""
     with of_job(bed, user, "--engine", "ceph", capacity=capacity) as directory:
         yield directory
@@ -106,7 +100,7 @@ def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def ceph_fuse(bed: Bed, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
+def ceph_fuse(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
     profile = profile_of_client(bed, "ceph-fuse")
     with of_job(bed, user, "--engine-profile", profile, capacity=capacity, name="job-of-ceph-fuse") as directory:
         yield directory

@@ -1,13 +1,15 @@
 """Jobs of `forebay run --nodes` on a test bed: their scripts, what a job's directories are, and what faults meet."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
 import shlex
 import subprocess
+from collections.abc import Iterator
 
 from support.engines import make_directory
-from support.nodes import Bed, ended
+from support.nodes import STORE, Bed, ended
 from support.waiting import wait_until
 
 CAPACITY = "capacity=64MiB"
@@ -80,6 +82,19 @@ class NodeJob:
 
     def jobs(self) -> list[dict]:
         return json.loads(self.forebay("status", "--json").stdout)
+
+
+@contextlib.contextmanager
+def on_disks(bed: Bed) -> Iterator[None]:
+    """The store of each node is a directory on a disk."""
+    for node in bed.names:
+        disk = make_directory(bed.shared / f"disk-{node}", "ada")
+        bed.run(node, ["mount", "--bind", disk, STORE])
+    yield
+    for node in bed.names:
+        # Rarely it is in use for a moment longer; no process of the job was found then.
+        unmounted = lambda node=node: bed.run(node, ["umount", STORE], check=False).returncode == 0  # noqa: E731
+        wait_until(unmounted, 20, f"the end of what uses the store of {node}")
 
 
 HOLD = "echo $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 
+import pytest
+
 from support.job import KILL
 from support.mpi import LAUNCHING
 from support.tuner import DW, EMULATED, WITHOUT_BUFFERING
 from support.waiting import wait_until
 
 
+@pytest.mark.alone  # a gain is a matter of seconds
 def test_tune_real_job_finds_a_gain_that_its_counters_show(real_job):
     real_job.btio(before=f"cd '{real_job.directory}'")
     process = real_job.start("--budget", "6", "--seed", "1")

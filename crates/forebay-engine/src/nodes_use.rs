@@ -15,6 +15,8 @@ pub(crate) const MOUNT: &str = "mount";
 pub(crate) const PRIVATE: &str = "private";
 /// The file of the first node's directory that says how the data can be read after all processes ended.
 const RECOVERY: &str = "recovery.json";
+/// The file of the first node's directory with what each node stores.
+const STORED: &str = "stored.json";
 
 /// What is recorded about the nodes of a job, for the command that cleans up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +78,10 @@ pub struct NodesSummary {
     /// What the namespace takes of each store at most, with all copies, in bytes; none if it is not in the stores.
     #[serde(default)]
     pub share_bytes: Option<u64>,
+    /// What each node stores of the job's files, in bytes, about: what its servers took since the start. Null for a
+    /// node that was not asked yet; empty if nobody asks.
+    #[serde(default)]
+    pub stored_bytes: Vec<Option<u64>>,
 }
 
 impl NodesSummary {
@@ -93,6 +99,12 @@ impl NodesSummary {
             if let [store] = &stores[..] {
                 text += &format!(" in {store}");
             }
+        }
+        if self.stored_bytes.iter().any(Option::is_some) {
+            let stored = self.names.iter().zip(&self.stored_bytes);
+            let stored = stored
+                .filter_map(|(name, bytes)| Some(format!("{name} {}", HumanBytes((*bytes)?))));
+            text += &format!("; stored: {}", stored.collect::<Vec<_>>().join(", "));
         }
         if let Some(failed) = &self.failed {
             text += &format!("; failed: {failed}");
@@ -112,6 +124,7 @@ impl NodesUse {
             redundancy: self.redundancy,
             stores: self.stores.clone(),
             share_bytes: self.share_bytes,
+            stored_bytes: files::read_json(&self.stored()).unwrap_or_default(),
         }
     }
 
@@ -122,6 +135,11 @@ impl NodesUse {
     /// The file that says how the data can be read after all processes of the engine ended.
     pub(crate) fn recovery(&self) -> PathBuf {
         self.directory.join(RECOVERY)
+    }
+
+    /// The file with what each node stores, which `forebay run` keeps up to date.
+    pub(crate) fn stored(&self) -> PathBuf {
+        self.directory.join(STORED)
     }
 
     /// Whether the data can be read after all processes of the engine ended.

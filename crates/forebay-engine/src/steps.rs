@@ -83,6 +83,19 @@ pub struct EngineStep {
     pub stop: Stop,
     /// Steps that are ready before it starts.
     pub after: Vec<String>,
+    /// Where its process keeps data of the job; none if it keeps none.
+    #[serde(default)]
+    pub keeps: Option<Keeps>,
+}
+
+/// Where a server keeps data of the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeps {
+    /// In its memory.
+    Memory,
+    /// In files below this directory.
+    Files(PathBuf),
 }
 
 /// Servers that replace each other.
@@ -162,6 +175,7 @@ mod tests {
             ready_s_max: 1,
             stop: Stop::Nothing,
             after: after.iter().map(|&name| name.to_owned()).collect(),
+            keeps: None,
         }
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::processes::{self, NodePlace, Process, end_of_log};
 use super::protocol::{Claim, EndedStep, NodeHealth};
 use crate::nodes_use::{MOUNT, PRIVATE};
-use crate::steps::{EngineStep, Ready, Role, Stop};
+use crate::steps::{EngineStep, Keeps, Ready, Role, Stop};
 
 /// The time for a command that stops a step.
 const STOP_MAX: Duration = Duration::from_secs(120);
@@ -29,6 +29,9 @@ struct NodeRecord {
     /// The second path of the private namespace.
     #[serde(default)]
     node_local: Option<PathBuf>,
+    /// What the servers kept before the namespace was mounted: what they need themselves.
+    #[serde(default)]
+    own_bytes: Option<u64>,
     /// The steps that were begun.
     steps: Vec<BegunStep>,
     /// The agent.
@@ -45,6 +48,8 @@ struct BegunStep {
     is_brief: bool,
     /// The whole step, if it can be started again.
     again: Option<EngineStep>,
+    #[serde(default)]
+    keeps: Option<Keeps>,
 }
 
 /// A node of a job.
@@ -147,6 +152,9 @@ impl Node {
             return Err(GONE.to_owned());
         }
         let text = |error: forebay_host::Error| error.to_string();
+        if step.role == Role::Mount && self.record.own_bytes.is_none() {
+            self.record.own_bytes = self.kept_bytes();
+        }
         self.record.steps.retain(|begun| begun.id != step.id);
         self.record.steps.push(BegunStep {
             id: step.id.clone(),
@@ -154,6 +162,7 @@ impl Node {
             stop: step.stop.clone(),
             is_brief: step.ready == Ready::Ended,
             again: (step.role == Role::Mount).then(|| step.clone()),
+            keeps: step.keeps.clone(),
         });
         self.write()?;
         for directory in &step.directories {
@@ -199,7 +208,18 @@ impl Node {
         let data = self.record.data.as_deref().unwrap_or(Path::new("/"));
         let space = filesystem::space(data).map(|space| space.available_bytes);
         let store_available_bytes = space.unwrap_or_default();
-        Ok(NodeHealth { ended, mount_error: None, store_available_bytes })
+        let own_bytes = self.record.own_bytes.unwrap_or_default();
+        let stored_bytes = self.kept_bytes().map(|bytes| bytes.saturating_sub(own_bytes));
+        Ok(NodeHealth { ended, mount_error: None, store_available_bytes, stored_bytes })
+    }
+
+    /// What the servers keep; none if there is no such server.
+    fn kept_bytes(&self) -> Option<u64> {
+        let of_step = |step: &BegunStep| match step.keeps.as_ref()? {
+            Keeps::Memory => self.processes.get(&step.id)?.memory_bytes(),
+            Keeps::Files(directory) => Some(files::tree_bytes(directory)),
+        };
+        self.record.steps.iter().filter_map(of_step).reduce(|sum, bytes| sum + bytes)
     }
 
     /// Lets all operations on the mounts fail, also those that wait.

@@ -98,6 +98,14 @@ impl Process {
         }
     }
 
+    /// The memory that it uses, in bytes; none if it ended.
+    pub(super) fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Child(child) => process::memory_bytes(child.id().cast_signed()),
+            Self::Adopted(identity, _) => process::memory_bytes(identity.pid),
+        }
+    }
+
     /// Looks for the process of a step that an earlier agent started.
     pub(super) fn adopt(step: &str, place: &NodePlace) -> Option<Self> {
         let pid = of_step(place, step).ok()?.into_iter().next()?;

@@ -129,6 +129,10 @@ pub struct NodeHealth {
     pub mount_error: Option<String>,
     /// Free bytes in the store.
     pub store_available_bytes: u64,
+    /// What the servers took of memory or of the store since the namespace was mounted, in bytes; none if no server
+    /// keeps data.
+    #[serde(default)]
+    pub stored_bytes: Option<u64>,
 }
 
 /// A process that ended.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use forebay_host::clock;
+use forebay_host::{clock, files};
 use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
@@ -58,6 +58,8 @@ struct Watched {
     mount_fails_since: Option<Instant>,
     /// Whether its store was reported to be full.
     is_full: bool,
+    /// What it stores of the job's files.
+    stored_bytes: Option<u64>,
 }
 
 /// Watches the nodes.
@@ -71,6 +73,8 @@ pub(super) struct Monitor {
     pub(super) findings: Arc<Mutex<Findings>>,
     /// [`HANG_S_MAX`], unless tests need less.
     pub(super) hang_max: Duration,
+    /// The file with what each node stores.
+    pub(super) stored: PathBuf,
     /// Set when nobody waits for a look any more.
     pub(super) is_ending: Arc<AtomicBool>,
 }
@@ -162,11 +166,21 @@ impl Monitor {
                 Err(message) => self.begin_reconnection(node, state, &message, &connection),
             }
         }
+        self.write_stored(watched);
+    }
+
+    /// Writes down what each node stores, for `forebay status`. Without it the status says less.
+    fn write_stored(&self, watched: &[Watched]) {
+        let stored: Vec<_> = watched.iter().map(|state| state.stored_bytes).collect();
+        if stored.iter().any(Option::is_some) {
+            files::write_json(&self.stored, &self.stored.with_extension("fresh"), &stored).ok();
+        }
     }
 
     fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
         let servers = health.ended.iter().filter(|step| step.role == Role::Server);
         self.findings.lock().ended.extend(servers.map(|step| step.id.clone()));
+        state.stored_bytes = health.stored_bytes;
         let verdict = verdict(self.still_serves(), self.hang_max, state, health, clock::now());
         verdict.news.iter().for_each(|what| self.tell(node, what));
         let is_full = health.store_available_bytes < STORE_BYTES_MIN;

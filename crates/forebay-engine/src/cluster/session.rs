@@ -171,6 +171,7 @@ impl Session {
             probes: probes(spec, &plan.mount, nodes.len()),
             findings: Arc::clone(&findings),
             hang_max: Duration::from_secs(spec.hang_s_max.into()),
+            stored: nodes_use.stored(),
             is_ending: Arc::clone(&is_ending),
         };
         let (sender, receiver) = mpsc::channel();

@@ -188,6 +188,7 @@ impl Planner<'_> {
             ready_s_max: OWN_STEP_S_MAX,
             stop: Stop::Nothing,
             after: self.last.clone(),
+            keeps: None,
         }
     }
 

@@ -195,6 +195,14 @@ fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> 
     }
 }
 
+/// The memory that a process uses (its resident set), in bytes; none if it is gone.
+pub fn memory_bytes(pid: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// Sends SIGTERM or, with `at_once`, SIGKILL to processes.
 pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
     let signal = if at_once { Signal::KILL } else { Signal::TERM };

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use forebay_ceph::{Action, Actions, Connection, DATA_POOL, Key, Programs, Step as CephStep};
 use serde_json::{Map, Value, json};
 
-use super::placement::{NAMES, NamedLayout, has_local, local_pool, pools};
 use super::MountClient;
+use super::placement::{NAMES, NamedLayout, has_local, local_pool, pools};
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
-use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, ServerGroup, Stop};
+use crate::steps::{EnginePlan, EngineStep, Keeps, PlannedFile, Ready, Role, ServerGroup, Stop};
 
 /// The name of the file system.
 const FILE_SYSTEM: &str = "job";
@@ -178,6 +178,7 @@ impl<'a> Cluster<'a> {
             ready_s_max: READY_S_MAX,
             stop: Stop::Nothing,
             after: after.to_vec(),
+            keeps: None,
         }
     }
 
@@ -308,6 +309,10 @@ impl<'a> Cluster<'a> {
             }
             let mut serve = self.step(node, "storage", &after);
             serve.argv = self.words(node, "ceph-osd", &["-f", "-i", &id]);
+            serve.keeps = Some(match self.nodes[node].store.in_memory {
+                true => Keeps::Memory,
+                false => Keeps::Files(self.data(node).join("osd")),
+            });
             serve.role = Role::Server;
             serve.ready = Ready::Started;
             serve.stop = Stop::Signal;
