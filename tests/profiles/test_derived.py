@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from support import record_data
-from forebay.profiles import metrics
+from forebay.profiles import metrics, time_parts
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import read_machine
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
@@ -75,7 +75,7 @@ def test_io_share_counts_each_file_at_the_layer_it_was_called_through():
     profile = profile_of(file)
     share = metrics.io_share(profile)
     assert (share.average, share.slowest) == (pytest.approx(0.3), pytest.approx(0.4))
-    upper, lower = metrics.time_split(profile.programs[0])
+    upper, lower = time_parts.time_split(profile.programs[0])
     assert (upper.layer, upper.write_s, upper.data_s, upper.exchange_s, upper.other_s) == ("MPI-IO", 3.0, 1.0, 2.0, 7.0)
     assert (lower.layer, lower.write_s, lower.other_s) == ("POSIX", 1.0, 9.0)
     assert upper.share(upper.write_s) == pytest.approx(0.3)
@@ -172,20 +172,20 @@ def test_slowest_rank_includes_the_wait_for_the_writer():
         sync_slowest_rank_s=1.0,
     )
     profile = profile_of(file, io_s=19.0, io_slowest_rank_s=6.0)
-    parts = metrics.slowest_rank_parts(profile.programs[0])
+    parts = time_parts.slowest_rank_parts(profile.programs[0])
     told = (parts.write, parts.read, parts.waiting, parts.metadata, parts.sync)
     assert told == pytest.approx((3.0, 0.0, 0.5, 1.5, 1.0))
-    mean = metrics.time_split(profile.programs[0])[0].parts
+    mean = time_parts.time_split(profile.programs[0])[0].parts
     assert (mean.write, mean.waiting, mean.metadata) == pytest.approx((0.75, 3.0, 0.75))
     assert metrics.performance(profile.programs[0], "MPI-IO") is None
 
 
 def test_exchange_of_a_darshan_log_is_the_time_above_the_system_calls():
     program = record_data.log("mpiio_shared_default").programs[0]
-    upper = metrics.time_split(program)[0]
+    upper = time_parts.time_split(program)[0]
     below = next(file for file in program.files if "MPI-IO" in file.layers).layers["POSIX"]
     assert upper.exchange_s == pytest.approx(upper.write_s - below.write.seconds / program.ranks)
-    parts = metrics.slowest_rank_parts(program)
+    parts = time_parts.slowest_rank_parts(program)
     assert parts.sum() == pytest.approx(metrics.io_slowest_s(program))
     # The aggregator's 8.2 ms in system calls are the others' waiting.
     assert parts.write == pytest.approx(below.slowest_rank_s, rel=0.01)

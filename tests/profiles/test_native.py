@@ -9,7 +9,7 @@ import pytest
 from support.mpi import Mpi
 from support import record_data
 from forebay.advice.advise import findings, paragraph
-from forebay.profiles import metrics, record_reader, sources
+from forebay.profiles import metrics, record_reader, sources, time_parts
 from forebay.profiles.errors import ProfileError
 from forebay.report.verdict import verdict
 
@@ -195,7 +195,7 @@ def test_zero_length_run_is_read(tmp_path):
     job = record_data.job_json(outcome={"job_status": 0, "job_s": 0.0, "exit_code": 0})
     profile = record_reader.read_record(record_data.record(tmp_path, job, record_data.step(wall_s=0.0)))
     assert metrics.io_share(profile) is None
-    assert metrics.time_split(profile.programs[0]) == []
+    assert time_parts.time_split(profile.programs[0]) == []
     assert metrics.performance(profile.programs[0], "POSIX") is None
 
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from forebay.advice.advise import findings, paragraph
-from forebay.profiles import darshan_log, metrics
+from forebay.profiles import darshan_log, metrics, time_parts
 from forebay.report.verdict import verdict
 
 SHARED = -1
@@ -68,7 +68,7 @@ def test_slowest_rank_is_summed_per_rank_or_bounded(log, files, slowest_s, is_bo
 
 def test_parts_are_those_of_the_slowest_rank(log):
     """Rank 1 reads for 30 s; the 25 s of rank 0 are not its own."""
-    parts = metrics.slowest_rank_parts(profile_of(log, {0: 25, 1: 10}, {1: 20}).programs[0])
+    parts = time_parts.slowest_rank_parts(profile_of(log, {0: 25, 1: 10}, {1: 20}).programs[0])
     assert (parts.read, parts.sum()) == (pytest.approx(30), pytest.approx(30))
 
 

@@ -87,6 +87,9 @@ class _Joined:
             one.read_s += counters[f"{self.prefix}_F_READ_TIME"]
             one.write_s += counters[f"{self.prefix}_F_WRITE_TIME"]
             one.metadata_s += counters[f"{self.prefix}_F_META_TIME"]
+            if self.prefix == "POSIX":
+                one.opens += max(0, counters["POSIX_OPENS"])
+                one.stats += max(0, counters["POSIX_STATS"])
         return list(seconds.values())
 
     def first(self, name: str) -> float | None:
@@ -142,6 +145,7 @@ def _posix(joined: _Joined) -> Layer:
         seeks=joined.sum("SEEKS"),
         stats=joined.sum("STATS"),
         syncs=joined.sum("FSYNCS", "FDSYNCS"),
+        switches=joined.sum("RW_SWITCHES"),
         not_aligned=joined.sum("FILE_NOT_ALIGNED"),
         alignment_bytes=joined.records[0][1]["POSIX_FILE_ALIGNMENT"] or None,
     )
@@ -158,7 +162,12 @@ def _mpiio(joined: _Joined) -> Layer:
         traffic.sizes = joined.sizes(f"SIZE_{verb}_AGG")
     _share_common_sizes(joined, read, write)
     return Layer(
-        read=read, write=write, opens=joined.sum("INDEP_OPENS", "COLL_OPENS"), syncs=joined.sum("SYNCS")
+        read=read,
+        write=write,
+        opens=joined.sum("INDEP_OPENS", "COLL_OPENS"),
+        syncs=joined.sum("SYNCS"),
+        switches=joined.sum("RW_SWITCHES"),
+        views=joined.sum("VIEWS"),
     )
 
 

@@ -52,6 +52,8 @@ READER = [sys.executable, "-m", "forebay.profiles.darshan_worker"]
 READ_SECONDS_MAX = 600
 COMPLAINT_MAX = 300
 HEAT_ROWS_MAX = 256
+#: Bytes that the system wrote, of those that the program wrote: the rest was read before.
+AMPLIFIED_MIN = 1.2
 #: Clocks of ranks differ, and a log rounds its run time.
 OVERLAP_MIN = 1.02
 #: What Darshan 1 and 2 packed their logs with, by the first bytes of the file. The version comes first.
@@ -67,6 +69,7 @@ READ_MODULES: dict[LayerName, tuple[str, str]] = MODULES | {"DFS": ("DFS", "DFS"
 WITHOUT_DATA = {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO", "BG/Q"}
 WITHOUT_DATA_BEGIN = ("APXC", "APMPI")
 ABOVE = {"H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR"}
+LIBRARIES = {"H5F": "HDF5", "H5D": "HDF5", "PNETCDF_FILE": "PnetCDF", "PNETCDF_VAR": "PnetCDF"}
 
 
 def read(path: Path) -> Profile:
@@ -90,6 +93,7 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         started_unix_s=log.started_unix_s,
         wall_s=log.wall_s,
         heat=_heat(log),
+        libraries=sorted({LIBRARIES[name] for name in log.modules if name in LIBRARIES}),
     )
     job = Job(
         id=darshan_hints.job(log.metadata) or str(log.job),
@@ -241,9 +245,7 @@ def _files(log: darshan_messages.Log) -> list[File]:
         for record in module.records:
             counters = dict(zip(names, record.counters + record.times, strict=True))
             by_id[record.id][layer].append((record.rank, counters))
-    stripes = (
-        {one.id: one.components for one in log.modules["LUSTRE"].stripes} if "LUSTRE" in log.modules else {}
-    )
+    layouts = {one.id: one for one in log.modules["LUSTRE"].stripes} if "LUSTRE" in log.modules else {}
     hints = darshan_hints.of_files(log.metadata)
     mounts = sorted(log.mounts, key=lambda mount: -len(mount[0]))
     who = darshan_ranks.RankAttribution(log)
@@ -252,8 +254,10 @@ def _files(log: darshan_messages.Log) -> list[File]:
         file = _file(log.names.get(file_id) or f"<no name, record {file_id:x}>", records, log.ranks)
         file.mount, file.file_system = _mount(file.path, mounts)
         file.hints = hints.get(file_id)
-        if len(set(stripes.get(file_id, []))) == 1:
-            file.stripe_count, file.stripe_bytes = stripes[file_id][0]
+        layout = layouts.get(file_id)
+        if layout is not None and len(set(layout.components)) == 1:
+            file.stripe_count, file.stripe_bytes = layout.components[0]
+            file.targets = layout.targets
         who.fill(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
         files.append(file)
     return files
@@ -303,13 +307,33 @@ def _file(path: str, records: dict[LayerName, list[tuple[int, Counters]]], ranks
 
 
 def _sieving(layers: dict[LayerName, Layer]) -> Collective | None:
-    """Reads below MPI-IO of a program that only writes were made by data sieving, or for partial blocks."""
+    """Reads below MPI-IO that alternate with writes, as those of data sieving and for partial blocks do.
+
+    A program that reads itself makes alternations, too: those of its own calls do not count. Where the log
+    does not have them, all reads count of a file that the program only writes, and no read of another one.
+    """
     if "MPI-IO" not in layers or "POSIX" not in layers:
         return None
     asked, made = layers["MPI-IO"], layers["POSIX"]
-    if asked.read.calls or not asked.write.calls:
+    if not asked.write.calls:
         return Collective()
-    return Collective(rmw_calls=made.read.calls, rmw_bytes=made.read.bytes)
+    reads, switches = made.read.calls or 0, made.switches
+    if switches is None:
+        of_rmw = 0 if asked.read.calls else reads
+    else:
+        of_rmw = min(reads, (max(0, switches - (asked.switches or 0)) + 1) // 2)
+    if asked.read.calls and (switches is None or not _is_amplified(asked, made)):
+        return Collective()
+    share = of_rmw / reads if reads else 0.0
+    read_bytes = max(0, (made.read.bytes or 0) - (asked.read.bytes or 0))
+    return Collective(
+        rmw_calls=of_rmw, rmw_bytes=round(share * read_bytes), rmw_s=share * (made.read.seconds or 0.0)
+    )
+
+
+def _is_amplified(asked: Layer, made: Layer) -> bool:
+    """Whether the system wrote clearly more than the program: what was read is written again."""
+    return (made.write.bytes or 0) > AMPLIFIED_MIN * (asked.write.bytes or 0)
 
 
 def _heat(log: darshan_messages.Log) -> list[Heat]:

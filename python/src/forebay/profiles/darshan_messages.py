@@ -42,6 +42,7 @@ class Stripes(msgspec.Struct, array_like=True):
 
     id: int
     components: list[tuple[int, int]]
+    targets: list[int]  # the storage targets of all components
 
 
 class Binned(msgspec.Struct, array_like=True):

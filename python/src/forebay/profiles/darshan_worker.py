@@ -99,7 +99,8 @@ def _lustre(log, index: int, module: raw.Module) -> None:
         record = ffi.cast("struct darshan_lustre_record *", pointer)
         components = [record.comps[number].counters for number in range(record.num_comps)]
         stripes = [(counters[count], counters[size]) for counters in components]
-        module.stripes.append(raw.Stripes(record.base_rec.id, stripes))
+        targets = [record.ost_ids[number] for number in range(record.num_stripes)]
+        module.stripes.append(raw.Stripes(record.base_rec.id, stripes, targets))
 
 
 def _heatmap(log, index: int, names: dict[int, str], module: raw.Module) -> None:

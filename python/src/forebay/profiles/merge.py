@@ -71,6 +71,7 @@ def join_collective(left: Collective | None, right: Collective | None) -> Collec
         active=[sum(calls) for calls in zip(*known, strict=True)] if known else None,
         rmw_calls=known_int_sum(left.rmw_calls, right.rmw_calls),
         rmw_bytes=known_int_sum(left.rmw_bytes, right.rmw_bytes),
+        rmw_s=known_sum((left.rmw_s, right.rmw_s)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -123,6 +123,18 @@ def slowest_rank_s(file: File, layer: Layer) -> float | None:
     )
 
 
+def slowest_way_s(file: File, name: LayerName, way: Literal["read", "write"]) -> float | None:
+    """Seconds in one direction of the layer's slowest rank; None where the source has no time of one rank."""
+    layer = file.layers.get(name)
+    traffic: Traffic | None = getattr(layer, way) if layer else None
+    if layer is None or traffic is None or traffic.slowest_rank_s is not None:
+        return traffic.slowest_rank_s if traffic else None
+    slowest_s, whole_s = slowest_rank_s(file, layer), layer_s(layer)
+    if slowest_s is None or traffic.seconds is None or not whole_s:
+        return None
+    return slowest_s * traffic.seconds / whole_s
+
+
 class Performance(msgspec.Struct, kw_only=True):
     """Throughput of one layer of one program as its slowest rank saw it."""
 
@@ -136,7 +148,7 @@ class Performance(msgspec.Struct, kw_only=True):
 BOUND_SHARE = 0.95
 
 
-class _Spent(msgspec.Struct, kw_only=True):
+class Spent(msgspec.Struct, kw_only=True):
     """Seconds in some files, as far as it is known which rank spent them."""
 
     of_ranks: dict[int, float]
@@ -158,11 +170,12 @@ class _Spent(msgspec.Struct, kw_only=True):
         return of_one_s < BOUND_SHARE * self.slowest_s()
 
 
-def _own_rank(file: File) -> int | None:
+def own_rank(file: File) -> int | None:
+    """The only rank that used the file; None: several, or not known."""
     return file.rank if file.rank is not None else file.writers[0].rank if file.writers else None
 
 
-def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> _Spent | None:
+def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> Spent | None:
     """None if no time is known."""
     seconds: dict[int, float] = defaultdict(float)
     homeless_s, shared_s, is_known = 0.0, [], False
@@ -175,14 +188,34 @@ def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> _Spent | No
             is_known = is_known or slowest_s is not None
             shared_s += [slowest_s] if slowest_s else []
             continue
-        elif (rank := _own_rank(file)) is None:
+        elif (rank := own_rank(file)) is None:
             homeless_s += layer_s(layer) or 0.0
         else:
             seconds[rank] += layer_s(layer) or 0.0
         is_known = True
     if not is_known:
         return None
-    return _Spent(of_ranks=seconds, even_s=homeless_s / max(1, program.ranks or 1), shared_s=shared_s)
+    return Spent(of_ranks=seconds, even_s=homeless_s / max(1, program.ranks or 1), shared_s=shared_s)
+
+
+class OfRank(msgspec.Struct, kw_only=True):
+    """What one rank did in the files that it alone used."""
+
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+def of_own_files(program: Program) -> dict[int, OfRank]:
+    """By rank. Empty where the seconds of the ranks are not known."""
+    found: dict[int, OfRank] = defaultdict(OfRank)
+    for file in program.files:
+        top = top_layer(file)
+        rank = own_rank(file) if file.ranks == 1 else None
+        if top is None or rank is None:
+            continue
+        found[rank].bytes += (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
+        found[rank].seconds += layer_s(top[1]) or 0.0
+    return dict(found)
 
 
 def performance(program: Program, layer: LayerName) -> Performance | None:
@@ -204,162 +237,6 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
     if spent and spent.even_s:
         how += "; which rank opened which file is not known, so own files count as spread evenly"
     return Performance(bytes=int(moved), seconds=seconds, bytes_per_s=moved / seconds, how=how)
-
-
-class LayerTime(msgspec.Struct, kw_only=True):
-    """Where a rank's time went, on average over the ranks of one program; seconds."""
-
-    layer: LayerName
-    wall_s: float
-    read_s: float
-    write_s: float
-    metadata_s: float
-    sync_s: float
-    other_s: float  # the remaining time of the program: computation, and I/O through other layers
-    # Of read_s and write_s together, where the source tells (MPI-IO)
-    data_s: float | None  # in system calls that move data
-    exchange_s: float | None  # between ranks: sending, waiting, copying
-    parts: Parts
-
-    def share(self, seconds: float) -> float:
-        """Share of the program's time."""
-        return seconds / self.wall_s
-
-
-class Parts(msgspec.Struct, kw_only=True):
-    """Seconds of a rank in I/O, by what they were spent in; nothing counts twice."""
-
-    write: float = 0.0  # moving data
-    read: float = 0.0
-    waiting: float = 0.0  # MPI-IO: exchange between ranks, waiting for them, copying
-    metadata: float = 0.0  # opening, closing, asking, file views; locks and seeks of MPI-IO
-    sync: float = 0.0
-
-    def sum(self) -> float:
-        """All of them."""
-        return self.write + self.read + self.waiting + self.metadata + self.sync
-
-    def add(
-        self, way: Literal["read", "write"], calls_s: float, data_s: float | None, locks_s: float
-    ) -> None:
-        """Adds calls of one direction: what is neither data nor locks is exchange; data None: unknown."""
-        moving_s = calls_s if data_s is None else min(calls_s, data_s)
-        locks_s = min(locks_s, calls_s - moving_s)
-        setattr(self, way, getattr(self, way) + moving_s)
-        self.metadata += locks_s
-        self.waiting += calls_s - moving_s - locks_s
-
-
-WAYS: tuple[Literal["read", "write"], ...] = ("read", "write")
-
-
-def time_split(program: Program) -> list[LayerTime]:
-    """Mean seconds per rank in each layer; empty if neither ranks nor run time are known.
-
-    Layers are not to be added up: the system calls of an MPI-IO file are part of its MPI-IO time.
-    """
-    if not program.wall_s or not program.ranks:
-        return []
-    named = ((name, list(layers_of([program], name))) for name in LAYERS)
-    return [_layer_time(program, name, found) for name, found in named if found]
-
-
-def _layer_time(program: Program, name: LayerName, found: list[tuple[File, Layer]]) -> LayerTime:
-    def mean(value: Callable[[Layer], float | None]) -> float | None:
-        total = known_sum(value(layer) for _, layer in found)
-        return None if total is None else total / program.ranks
-
-    whole = {
-        "read_s": mean(lambda layer: layer.read.seconds) or 0.0,
-        "write_s": mean(lambda layer: layer.write.seconds) or 0.0,
-        "metadata_s": mean(lambda layer: layer.metadata_s) or 0.0,
-        "sync_s": mean(lambda layer: layer.sync_s) or 0.0,
-    }
-    parts = Parts(metadata=whole["metadata_s"], sync=whole["sync_s"])
-    is_told = False
-    for (file, layer), way in product(found, WAYS):
-        data_s, locks_s = _in_calls(file, layer, way) if name == "MPI-IO" else (None, 0.0)
-        is_told = is_told or data_s is not None
-        data_s = None if data_s is None else data_s / program.ranks
-        parts.add(way, (getattr(layer, way).seconds or 0.0) / program.ranks, data_s, locks_s / program.ranks)
-    return LayerTime(
-        layer=name,
-        wall_s=program.wall_s,
-        other_s=max(0.0, program.wall_s - sum(whole.values())),
-        data_s=parts.read + parts.write if is_told else None,
-        exchange_s=parts.waiting if is_told else None,
-        parts=parts,
-        **whole,
-    )
-
-
-def _in_calls(file: File, layer: Layer, way: str) -> tuple[float | None, float]:
-    """Of the calls of MPI-IO, the seconds in system calls that move data, and in locks; summed over ranks.
-
-    Where the source does not tell, those of the POSIX layer of the same file.
-    """
-    traffic: Traffic = getattr(layer, way)
-    if traffic.data_s is not None:
-        return traffic.data_s, traffic.other_system_s or 0.0
-    below = file.layers.get("POSIX")
-    return (getattr(below, way).seconds if below else None), 0.0
-
-
-def slowest_rank_parts(program: Program) -> Parts | None:
-    """Where the slowest rank's time in I/O went, each file at the layer the application called.
-
-    Its sum is `io_slowest_s`. Of a shared file the slowest rank of each part counts: while the one that
-    writes for others is in a system call, these wait for the storage, not for it.
-    """
-    spent_s = io_slowest_s(program)
-    if spent_s is None:
-        return None
-    parts, spent = Parts(), _spent_in_tops(program, program.files)
-    slowest = spent.slowest_rank() if spent else None
-    for file in program.files:
-        if (top := top_layer(file)) is None:
-            continue
-        name, layer = top
-        if slowest is not None and layer.rank_s:
-            _add_rank(parts, file, name, layer, slowest)
-        elif slowest is None or file.ranks != 1 or _own_rank(file) in (None, slowest):
-            _add_slowest(parts, file, name, layer)
-    scale = spent_s / total_s if (total_s := parts.sum()) else 0.0
-    return Parts(**{name: getattr(parts, name) * scale for name in Parts.__struct_fields__})
-
-
-def _add_rank(parts: Parts, file: File, name: LayerName, layer: Layer, rank: int) -> None:
-    one = next((one for one in layer.rank_s if one.rank == rank), None)
-    if one is None:
-        return
-    parts.metadata += one.metadata_s
-    below = file.layers.get("POSIX") if name == "MPI-IO" else None
-    made = next((made for made in below.rank_s if made.rank == rank), None) if below else None
-    parts.add("read", one.read_s, made.read_s if made else None, 0.0)
-    parts.add("write", one.write_s, made.write_s if made else None, 0.0)
-
-
-def _add_slowest(parts: Parts, file: File, name: LayerName, layer: Layer) -> None:
-    def of_one(told_s: float | None, sum_s: float | None, of: Layer) -> float:
-        """The slowest rank's; else its part of the layer's slowest rank, else the mean."""
-        whole_s = layer_s(of)
-        if told_s is not None or not sum_s or not whole_s:
-            return told_s or 0.0
-        slowest_s = of.slowest_rank_s
-        return sum_s / max(1, file.ranks or 1) if slowest_s is None else slowest_s * sum_s / whole_s
-
-    parts.metadata += of_one(layer.metadata_slowest_rank_s, layer.metadata_s, layer)
-    parts.sync += of_one(layer.sync_slowest_rank_s, layer.sync_s, layer)
-    below = file.layers.get("POSIX")
-    for way in WAYS:
-        traffic: Traffic = getattr(layer, way)
-        data_s = None
-        if name == "MPI-IO" and traffic.data_s is not None:
-            data_s = of_one(traffic.slowest_rank_data_s, traffic.data_s, layer)
-        elif name == "MPI-IO" and below is not None:
-            data_s = of_one(getattr(below, way).slowest_rank_s, getattr(below, way).seconds, below)
-        locks_s = of_one(traffic.slowest_rank_other_s, traffic.other_system_s, layer)
-        parts.add(way, of_one(traffic.slowest_rank_s, traffic.seconds, layer), data_s, locks_s)
 
 
 class IoShare(msgspec.Struct, kw_only=True):
@@ -390,14 +267,15 @@ def io_slowest_s(program: Program) -> float | None:
 
 def slowest_s_in(program: Program, files: Iterable[File]) -> float | None:
     """The same in some files of the program."""
-    spent = _spent_in_tops(program, files)
+    spent = spent_in_tops(program, files)
     if spent is None:
         return None
     bound_s = spent.slowest_s()
     return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
 
 
-def _spent_in_tops(program: Program, files: Iterable[File]) -> _Spent | None:
+def spent_in_tops(program: Program, files: Iterable[File]) -> Spent | None:
+    """Seconds in files, each at the layer that the application called; None if no time is known."""
     tops = ((file, top[1]) for file in files if (top := top_layer(file)) is not None)
     return _spent(program, tops)
 
@@ -406,7 +284,7 @@ def is_bound(program: Program) -> bool:
     """Whether each rank may have spent less than `io_slowest_s`, which adds the slowest ranks of files."""
     if program.io_slowest_rank_s is not None:
         return False
-    spent = _spent_in_tops(program, program.files)
+    spent = spent_in_tops(program, program.files)
     return spent is not None and spent.is_bound
 
 

@@ -61,6 +61,8 @@ class RankSeconds(msgspec.Struct, kw_only=True):
     read_s: float
     write_s: float
     metadata_s: float
+    opens: int = 0
+    stats: int = 0
 
     def sum(self) -> float:
         """All of it."""
@@ -76,6 +78,8 @@ class Layer(msgspec.Struct, kw_only=True):
     seeks: int | None = None
     stats: int | None = None
     syncs: int | None = None
+    views: int | None = None  # MPI-IO: file views that were set
+    switches: int | None = None  # POSIX: a read after a write, or a write after a read
     metadata_s: float | None = None  # opening, closing, asking; summed over ranks
     metadata_slowest_rank_s: float | None = None
     sync_s: float | None = None
@@ -124,7 +128,8 @@ class Collective(msgspec.Struct, kw_only=True):
     aggregators_read: int | None = None
     active: list[int] | None = None  # collective writes in which 1; <= half; > half; all aggregators wrote
     rmw_calls: int | None = None  # reads that writes made necessary
-    rmw_bytes: int | None = None
+    rmw_bytes: int | None = None  # these returned: 0 where they read holes
+    rmw_s: float | None = None  # they took, summed over ranks
 
 
 class Extreme(msgspec.Struct, kw_only=True):
@@ -145,6 +150,7 @@ class File(msgspec.Struct, kw_only=True):
     file_system: str | None = None
     stripe_count: int | None = None
     stripe_bytes: int | None = None
+    targets: list[int] = []  # storage targets that hold it, by number
     opened_by: str | None = None  # what implements MPI-IO: mca_io_romio321.so, mca_fs_ufs.so ...
     hints: Hints | None = None
     collective: Collective | None = None
@@ -182,6 +188,7 @@ class Program(msgspec.Struct, kw_only=True):
     heat: list[Heat] = []
     files_dropped: int = 0
     trace: str | None = None  # directory of its trace
+    libraries: list[str] = []  # above MPI-IO, that the source names: HDF5, PnetCDF
     io_s: float | None = None  # in I/O calls of the program, all files and layers; summed over ranks
     io_slowest_rank_s: float | None = None  # the same of the rank that spent most
     aborted_rank: int | None = None  # that called MPI_Abort, and with which code

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from forebay import quantities
 from forebay.advice.model import Finding
-from forebay.profiles import metrics
+from forebay.profiles import metrics, time_parts
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import LAYERS, LayerName, Profile, Program
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
@@ -82,7 +82,7 @@ def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
         name = f"{at} {job.last_part(scene.program.name) or 'program'}"[:20]
         rows += [("slowest rank" if len(scenes) == 1 else name, parts)] if parts else []
     if len(scenes) == 1 and (share := metrics.io_share(scenes[0].profile)):
-        for time in metrics.time_split(scenes[0].program):
+        for time in time_parts.time_split(scenes[0].program):
             parts = time_spent.by_ink(time.parts, share.run_s)
             rows.append(
                 (f"{time.layer}, mean", {ink: spent_s / share.run_s for ink, spent_s in parts.items()})

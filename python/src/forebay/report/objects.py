@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from forebay.advice.model import Finding
-from forebay.profiles import metrics
+from forebay.profiles import metrics, time_parts
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.assembly import Advised
@@ -22,7 +22,7 @@ class ReportedProgram(msgspec.Struct, kw_only=True):
     """Figures of one program, in the order of the profile."""
 
     performance: dict[LayerName, metrics.Performance | None]
-    time_split: list[metrics.LayerTime]
+    time_split: list[time_parts.LayerTime]
 
 
 class ReportedJob(msgspec.Struct, kw_only=True):
@@ -89,5 +89,5 @@ def _job(one: Advised, machine: Machine | None, advice: bool) -> ReportedJob:
 def _program(program: Program, layers: list[LayerName]) -> ReportedProgram:
     return ReportedProgram(
         performance={layer: metrics.performance(program, layer) for layer in layers},
-        time_split=metrics.time_split(program),
+        time_split=time_parts.time_split(program),
     )

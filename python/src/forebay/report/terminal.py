@@ -27,10 +27,11 @@ BAR_CELLS = 48
 BAR_NAME = "slowest rank  "
 LEVELS = {"problem": ("!", "red"), "suggestion": ("+", "green"), "note": ("-", "none")}
 #: A letter for each part of a bar: readers need no colour.
-LETTERS = {"write": "W", "read": "R", "waiting": "x", "metadata": "M", "sync": "S", "still": "."}
+LETTERS = {"write": "W", "read": "R", "rmw": "m", "waiting": "x", "metadata": "M", "sync": "S", "still": "."}
 STYLES = {
     "write": "red",
     "read": "blue",
+    "rmw": "red",
     "waiting": "yellow",
     "metadata": "magenta",
     "sync": "cyan",

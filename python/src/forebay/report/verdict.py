@@ -5,15 +5,18 @@ from __future__ import annotations
 from forebay import quantities
 from forebay.advice.diagnosis import failed_writes
 from forebay.advice.thresholds import IO_SHARE_MIN
-from forebay.profiles import metrics
+from forebay.profiles import metrics, time_parts
 from forebay.profiles.model import Profile
 from forebay.report.sections import job
 
-#: The mean of the ranks against the slowest one: below this, few ranks do most of the I/O.
+#: The mean of the ranks against the slowest one: below this, few ranks spend most of the time.
 FEW_RANKS = 0.5
+#: Such a multiple of the mean rank's bytes is more than its part of the work.
+FEW_BYTES = 2
 WAITED_FOR = {
     "write": "Writing",
     "read": "Reading",
+    "rmw": "Reading in order to write",
     "waiting": "Exchange between ranks and waiting for them",
     "metadata": "Metadata (open, close, file views) and locks",
     "sync": "Syncing",
@@ -55,7 +58,10 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     if not parts:
         return f"I/O took {quantities.percent(whole)} of the run time."
     ink = max(parts, key=parts.__getitem__)
-    part = quantities.at_most(min(1.0, parts[ink] / share.run_s), share.is_bound)
+    what, spent_s = WAITED_FOR[ink], parts[ink]
+    if ink == "waiting" and parts["rmw"] > max(parts["write"], parts["read"]):
+        what, spent_s = "Reading in order to write, and waiting for it,", parts["rmw"] + parts["waiting"]
+    part = quantities.at_most(min(1.0, spent_s / share.run_s), share.is_bound)
     who = "slowest rank" if share.slowest is not None else "mean rank"
     few = (
         share.slowest is not None
@@ -63,17 +69,23 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
         and share.average < FEW_RANKS * share.slowest
         and not share.is_bound
     )
-    others = (
-        f" The mean rank spent {quantities.percent(share.average)}: few ranks spent most of this time."
-        if few
-        else ""
-    )
+    others = f" The mean rank spent {quantities.percent(share.average)}: {_why_few(profile)}." if few else ""
     of_all = f"all its I/O {quantities.at_most(whole, share.is_bound)}"
-    return f"{WAITED_FOR[ink]} took {part} of the run time of the {who}, {of_all}.{others}"
+    return f"{what} took {part} of the run time of the {who}, {of_all}.{others}"
+
+
+def _why_few(profile: Profile) -> str:
+    """What the ranks that spent most time have done, as far as it is known."""
+    found = [one for program in profile.programs for one in metrics.of_own_files(program).values()]
+    if len(found) > 1:
+        slowest = max(found, key=lambda one: one.seconds)
+        if slowest.bytes > FEW_BYTES * sum(one.bytes for one in found) / len(found):
+            return "few ranks move most of the data"
+    return "some ranks take far longer than the others"
 
 
 def _parts(profile: Profile) -> dict[str, float]:
     """Seconds of the slowest rank of each program, by what they were spent in; empty if none are known."""
-    found = [parts for program in profile.programs if (parts := metrics.slowest_rank_parts(program))]
+    found = [parts for program in profile.programs if (parts := time_parts.slowest_rank_parts(program))]
     sums = {ink: sum(getattr(parts, ink) for parts in found) for ink in WAITED_FOR}
     return sums if any(sums.values()) else {}

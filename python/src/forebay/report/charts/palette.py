@@ -15,6 +15,7 @@ INKS: dict[str, tuple[str, str]] = {
     "soft": ("#e9ecea", "#282e36"),
     "write": ("#bf3f0a", "#ff9257"),
     "read": ("#0b63a5", "#62b5f5"),
+    "rmw": ("#a3245f", "#ff8fc0"),
     "metadata": ("#8a2f8f", "#dd94e0"),
     "sync": ("#7d6200", "#e8c04a"),
     "waiting": ("#5f6670", "#aab1bb"),
@@ -25,7 +26,7 @@ INKS: dict[str, tuple[str, str]] = {
 }
 
 #: Patterns for the inks that share an axis, so that they differ without colour. See matplotlib's `hatch`.
-PATTERNS = {"waiting": "///", "metadata": "xx", "sync": "|||", "read": "\\\\\\"}
+PATTERNS = {"waiting": "///", "metadata": "xx", "sync": "|||", "read": "\\\\\\", "rmw": ".."}
 
 
 def stand_in(ink: str) -> str:

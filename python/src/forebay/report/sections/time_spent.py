@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from forebay import quantities
-from forebay.profiles import metrics
+from forebay.profiles import metrics, time_parts
 from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
 from forebay.report.charts.svg_figure import Chart
@@ -15,6 +15,7 @@ from forebay.report.sections.scene import Scene
 NAMES = {
     "write": "writing",
     "read": "reading",
+    "rmw": "read-modify-write",
     "waiting": "exchange, waiting",
     "metadata": "metadata, locks",
     "sync": "sync",
@@ -48,18 +49,18 @@ def section(scene: Scene) -> Section:
 
 def split_of_layers(scene: Scene) -> list[tuple[LayerName, dict[str, float]]]:
     """For each layer the seconds of a rank, on average, by ink; together the run time."""
-    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in metrics.time_split(scene.program)]
+    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in time_parts.time_split(scene.program)]
 
 
 def slowest_rank(profile: Profile, program: Program) -> dict[str, float] | None:
     """What the slowest rank spent its time in, as shares of the job's run time, by ink."""
-    parts, share = metrics.slowest_rank_parts(program), metrics.io_share(profile)
+    parts, share = time_parts.slowest_rank_parts(program), metrics.io_share(profile)
     if parts is None or share is None:
         return None
     return {ink: seconds / share.run_s for ink, seconds in by_ink(parts, share.run_s).items()}
 
 
-def by_ink(parts: metrics.Parts, run_s: float) -> dict[str, float]:
+def by_ink(parts: time_parts.Parts, run_s: float) -> dict[str, float]:
     """Seconds by ink, and those of the run that are left."""
     return msgspec.structs.asdict(parts) | {"still": max(0.0, run_s - parts.sum())}
 
