@@ -51,6 +51,144 @@ def test_data_sieving_is_found():
     assert found.seconds == 50.0
 
 
+def holes(reads, calls, factor, **members):
+    """16 ranks write 4 GiB by collective calls; of the system's reads, each returns nothing."""
+    system = {"calls": calls, "bytes": int(factor * (4 << 30)), "seconds": 160.0}
+    collective = Collective(aggregators_write=4, rmw_calls=reads, rmw_bytes=0, rmw_s=600.0)
+    return shared(write=GOOD, system=system, collective=collective, stripe_bytes=1 << 20, **members)
+
+
+def test_reads_of_holes_are_data_sieving():
+    found = only(profile_of(holes(16_000, 16_000, 3.9)), "data-sieving")
+    assert "16,000 reads in order to write; 4 GiB became 15.6 GiB" in found.title
+    assert "romio_ds_write=disable" in found.lines[0] and "striping_unit" not in found.lines[0]
+
+
+@pytest.mark.parametrize(("reads", "factor"), [(16_000, 1.0), (10, 3.9), (0, 3.9)])
+def test_few_reads_or_no_amplification_are_no_sieving_of_holes(reads, factor):
+    assert "data-sieving" not in codes(profile_of(holes(reads, 16_000, factor)))
+
+
+def test_hint_that_is_in_force_is_not_proposed():
+    hints = Hints(in_force={"romio_ds_write": "disable"})
+    assert only(profile_of(holes(16_000, 16_000, 3.9, hints=hints)), "data-sieving").lines == ()
+
+
+def test_stripe_unit_that_the_file_has_is_not_proposed():
+    write = GOOD | {"calls": 4096, "collective": 0, "independent": 4096}
+    file = shared(write=write, system=GOOD_SYSTEM | {"calls": 4096}, file_system="lustre", stripe_bytes=1 << 20)
+    file.layers["POSIX"].not_aligned, file.layers["POSIX"].alignment_bytes = (4000, 4096)
+    found = only(profile_of(file), "not-aligned")
+    assert found.lines == () and "multiples of 1 MiB" in found.action
+    assert "HDF5" not in found.action and "PNETCDF" not in found.action
+    profile = profile_of(file, libraries=["PnetCDF"])
+    assert "nc_var_align_size" in only(profile, "not-aligned").action
+
+
+def test_aggregators_that_begin_inside_of_blocks_are_left_alone():
+    system = GOOD_SYSTEM | {"calls": 4096}
+    file = shared(write=GOOD, system=system, stripe_bytes=1 << 20, collective=Collective(aggregators_write=4))
+    file.layers["POSIX"].not_aligned = 4000
+    assert codes(profile_of(file)) == []
+
+
+def test_findings_that_disagree_share_one_line():
+    """Both would set the stripe unit: that with more at stake does."""
+    system = {"calls": 1024, "bytes": 4 << 30, "seconds": 160.0}
+    collective = Collective(aggregators_write=8, active=[90, 5, 0, 5])
+    file = shared(write=GOOD, system=system, collective=collective, stripe_bytes=16 << 20, stripe_count=8)
+    found = {one.code: one for one in findings(profile_of(file))}
+    assert {"stripe-unit", "idle-aggregators"} <= set(found)
+    lines = {line for one in found.values() for line in one.lines}
+    assert len(lines) == 1 and lines.pop().count("striping_unit") == 1
+    assert sum("finding above first" in one.action for one in found.values()) == 1
+
+
+def test_allocations_of_all_findings_are_one_line():
+    write = {"calls": 80_000, "independent": 80_000, "bytes": 80_000 * 4096, "seconds": 800.0, "slowest_rank_s": 50.0}
+    files = [
+        shared(path, write=write, system={"calls": 80_000, "bytes": 80_000 * 4096, "end_bytes": end})
+        for path, end in (("/s/one", 8 << 30), ("/s/two", 80 << 30))
+    ]
+    found = [one for one in findings(profile_of(*files)) if one.code == "small-independent"]
+    assert len(found) == 2
+    assert {one.lines for one in found} == {("#DW jobdw type=scratch access_mode=striped capacity=100GiB",)}
+
+
+def test_hints_without_effect_are_not_in_the_line_of_another_finding():
+    ignored = [WithoutEffect(key="romio_no_indep_rw", asked="true", seen="all ranks opened it")]
+    hints = Hints(environment={"romio_no_indep_rw": "true", "cb_buffer_size": "4194304"}, without_effect=ignored)
+    file = shared(write=GOOD, system=GOOD_SYSTEM, hints=hints, collective=Collective(aggregators_write=1))
+    line = only(profile_of(file), "few-aggregators").lines[0]
+    assert "romio_no_indep_rw" not in line and "cb_buffer_size=4194304" in line
+
+
+def test_large_independent_calls_are_left_alone():
+    write = {"calls": 4096, "independent": 4096, "bytes": 64 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
+    file = shared(write=write, system={"calls": 4096, "bytes": 64 << 30}, file_system="lustre", stripe_bytes=1 << 20)
+    file.layers["POSIX"].not_aligned = 4000
+    assert codes(profile_of(file)) == []
+
+
+def test_small_calls_are_judged_by_the_histogram():
+    """9 of 10 calls are small, and their mean with the others is 300 KiB; then one small call beside each large one."""
+    many = [0, 9000, 0, 0, 0, 1000, 0, 0, 0, 0]
+    half = [0, 5000, 0, 0, 0, 5000, 0, 0, 0, 0]
+    write = {"calls": 10_000, "independent": 10_000, "seconds": 800.0, "slowest_rank_s": 50.0}
+
+    def found(sizes, moved):
+        traffic = {"calls": 10_000, "bytes": moved}
+        return codes(profile_of(shared(write=write | {"sizes": sizes, "bytes": moved}, system=traffic)))
+
+    assert found(many, 3 << 30) == ["small-independent"]
+    assert found(half, 15 << 30) == []
+    assert found(many, 3 << 34) == []  # the large ones move the bytes
+
+
+def test_appends_by_opening_again_are_not_random():
+    """Each open is followed by one append, which Darshan counts as going back."""
+    path, size_bytes = "/s/log.bin", 40_000 * 4000
+    again = local(path, calls=40_000, moved=size_bytes, seconds=20.0, opens=40_000, sequential=0)
+    found = only(profile_of(again, ranks=1), "small-calls")
+    assert "random" not in found.title
+    back = local(path, calls=40_000, moved=size_bytes, seconds=20.0, opens=1, sequential=0)
+    assert "at random places" in only(profile_of(back, ranks=1), "small-calls").title
+
+
+def test_buffer_line_of_fortran_is_for_fortran_only():
+    for path, has_line in (("/data/fort.10", True), ("/data/out.bin", False)):
+        file = local(path, calls=50_000, moved=50_000 * 40, seconds=20.0, sequential=50_000)
+        assert bool(only(profile_of(file, ranks=1), "small-calls").lines) == has_line
+
+
+def test_single_rank_with_tiny_mpi_io_calls_is_named():
+    write = {"calls": 40_000, "independent": 40_000, "bytes": 40_000 * 8, "seconds": 30.0, "slowest_rank_s": 30.0}
+    file = shared(write=write, system={"calls": 40_000, "bytes": 40_000 * 8}, ranks=1, rank=5)
+    found = only(profile_of(file), "single-rank-mpiio")
+    assert found.title.startswith("Rank 5 alone makes 40,000 MPI-IO write calls of 8 B")
+    large = {"calls": 4000, "independent": 4000, "bytes": 4000 << 20, "seconds": 30.0, "slowest_rank_s": 30.0}
+    whole = shared(write=large, system={"calls": 4000, "bytes": 4000 << 20}, ranks=1, rank=5)
+    assert "single-rank-mpiio" not in codes(profile_of(whole))
+
+
+@pytest.mark.parametrize(("views", "system_s", "is_found"), [(0, 32.0, True), (0, 180.0, False), (256, 32.0, False)])
+def test_collective_calls_that_cost_more_than_they_give_are_found(views, system_s, is_found):
+    """4 aggregators; the calls take 50 s, and of these an aggregator's system calls 8 s or 45 s."""
+    system = {"calls": 256, "bytes": 4 << 30, "seconds": system_s, "slowest_rank_s": system_s / 4}
+    file = shared(write=GOOD, system=system, collective=Collective(aggregators_write=4))
+    file.layers["MPI-IO"].views = views
+    profile = profile_of(file)
+    assert ("collective-overhead" in codes(profile)) == is_found
+    if is_found:
+        assert "84 % of the time" in only(profile, "collective-overhead").title
+
+
+def test_one_sync_of_each_rank_is_no_storm():
+    file = local("/data/out", calls=2048, moved=64 << 30, seconds=2048 * 20.0, ranks=2048)
+    file.layers["POSIX"].syncs = 2048
+    assert codes(profile_of(file, ranks=2048)) == []
+
+
 def test_little_sieving_at_the_edges_is_ignored():
     collective = Collective(aggregators_write=4, rmw_calls=2, rmw_bytes=1 << 20)
     assert "data-sieving" not in codes(profile_of(shared(write=GOOD, system=GOOD_SYSTEM, collective=collective)))

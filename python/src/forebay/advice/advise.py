@@ -9,12 +9,15 @@ from forebay.advice import (  # noqa: F401  the rules register themselves
     rules_collective,
     rules_job,
     rules_layout,
+    rules_metadata,
+    rules_ranks,
     thresholds,
 )
 from forebay.advice.file_metrics import JobView
-from forebay.advice.hint_lines import file_pattern, hints_line
+from forebay.advice.hint_lines import file_pattern
 from forebay.advice.model import Finding
 from forebay.advice.registry import FILE_RULES, JOB_RULES
+from forebay.advice.script_lines import ScriptLines
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import Profile
@@ -37,22 +40,23 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     drafts += [draft for file in view.files for rule in FILE_RULES for draft in rule(file)]
     if not view.is_worth_it:
         drafts = [draft for draft in drafts if draft.code in ALWAYS]
-    drafts = _merged_by_pattern(drafts)
-    for draft in drafts:
-        _weigh(draft, view)
+    drafts = [draft for draft in _merged_by_pattern(drafts) if _weigh(draft, view)]
     drafts.sort(key=_order)
-    hints = _hints_by_pattern(profile, drafts)
-    line = hints_line(hints)
-    return [_finding(draft, line, profile) for draft in drafts]
+    lines = ScriptLines(profile, drafts)
+    return [_finding(draft, lines, profile) for draft in drafts]
 
 
-def _weigh(draft: Draft, view: JobView) -> None:
+def _weigh(draft: Draft, view: JobView) -> bool:
+    """Whether what is at stake is worth a word; makes a note of what is worth little more."""
     run_s = view.io_share.run_s if view.io_share else None
     if draft.seconds is None or run_s is None:
-        return
+        return True
     draft.seconds = min(draft.seconds, run_s)
-    if draft.code not in ALWAYS and draft.seconds < thresholds.FINDING_SHARE_MIN * run_s:
+    if draft.code in ALWAYS:
+        return True
+    if draft.seconds < thresholds.FINDING_SHARE_MIN * run_s:
         draft.level = "note"
+    return draft.seconds >= thresholds.NOTE_SHARE_MIN * run_s
 
 
 def _order(draft: Draft) -> tuple:
@@ -67,13 +71,11 @@ def _order(draft: Draft) -> tuple:
     )
 
 
-def _finding(draft: Draft, hints: str, profile: Profile) -> Finding:
+def _finding(draft: Draft, lines: ScriptLines, profile: Profile) -> Finding:
     names = [name for name in Finding.__struct_fields__ if name not in ("lines", "action")]
     kept = {name: getattr(draft, name) for name in names}
-    if not draft.hints:
-        return Finding(lines=draft.lines, action=draft.action, **kept)
-    action = " ".join([draft.action, *_hint_conditions(profile)])
-    return Finding(lines=(hints, *draft.lines), action=action, **kept)
+    action = " ".join([draft.action, *_hint_conditions(profile)]) if draft.hints else draft.action
+    return Finding(lines=lines.of(draft), action=action, **kept)
 
 
 def _hint_conditions(profile: Profile) -> list[str]:
@@ -102,23 +104,6 @@ def _merged_by_pattern(drafts: Sequence[Draft]) -> list[Draft]:
             worst.seconds = sum(draft.seconds or 0.0 for draft in group) or None
         told.append(worst) if pattern else told.extend(group)
     return told
-
-
-def _hints_by_pattern(profile: Profile, drafts: Sequence[Draft]) -> dict[str, dict[str, str]]:
-    """All hints that are proposed, and those that the job sets already, for the line replaces theirs."""
-    hints: dict[str, dict[str, str]] = {}
-    for draft in drafts:
-        if draft.hints and draft.file:
-            of_pattern = hints.setdefault(file_pattern(draft.file), {})
-            for key, value in draft.hints.items():
-                of_pattern.setdefault(key, value)
-    if not hints:
-        return hints
-    for program in profile.programs:
-        for file in program.files:
-            for key, value in (file.hints.environment if file.hints else {}).items():
-                hints.setdefault(file_pattern(file.path), {}).setdefault(key, value)
-    return hints
 
 
 def paragraph(profile: Profile, found: Sequence[Finding]) -> str:

@@ -9,8 +9,8 @@ from forebay.advice import thresholds
 from forebay.advice.counters import Way
 from forebay.profiles import metrics
 from forebay.profiles.machine import Machine
-from forebay.profiles.model import File, Hints, Layer, LayerName, Profile, Program, Traffic
-from forebay.quantities import printable
+from forebay.profiles.model import SIZE_CLASS_ENDS, File, Hints, Layer, LayerName, Profile, Program, Traffic
+from forebay.quantities import printable, size
 
 #: File systems where writers of one file wait for each other's locks.
 PARALLEL_FILE_SYSTEMS = frozenset({"lustre", "gpfs", "beegfs", "dvs", "panfs", "ceph"})
@@ -120,6 +120,23 @@ class FileView:
             return None
         return collective.aggregators_write if way == "write" else collective.aggregators_read
 
+    def new_hints(self, proposed: dict[str, str]) -> dict[str, str]:
+        """Those of `proposed` that are not what the file has now."""
+        layout = {"striping_unit": self.file.stripe_bytes, "striping_factor": self.file.stripe_count}
+        now = {key: str(value) for key, value in layout.items() if value}
+        return {key: value for key, value in proposed.items() if value not in (now.get(key), self.hint(key))}
+
+    @cached_property
+    def libraries(self) -> set[str]:
+        """Libraries above MPI-IO that the program or the file is of, as far as it is known."""
+        by_name = {".h5": "HDF5", ".hdf5": "HDF5"}.get(PurePosixPath(self.file.path).suffix)
+        return {*self.program.libraries, *filter(None, [by_name])}
+
+    @property
+    def needs_bytes(self) -> int | None:
+        """Of an allocation that has room for the file; None if the job has one."""
+        return None if self.job.profile.job.store else metrics.file_bytes(self.file)
+
     @property
     def is_on_parallel_file_system(self) -> bool:
         """As far as the source tells: its file system, or a layout in stripes."""
@@ -135,9 +152,85 @@ class FileView:
         return None
 
 
+def way_seconds(view: FileView, way: Way) -> float | None:
+    """Time in one direction at the layer that the application called, of the slowest rank.
+
+    Where only the sum over ranks is known, its share of the slowest rank's time in the file.
+    """
+    if view.top is None:
+        return None
+    layer = view.top[1]
+    traffic: Traffic = getattr(layer, way)
+    if traffic.slowest_rank_s is not None:
+        return traffic.slowest_rank_s
+    if traffic.seconds is None:
+        return view.seconds
+    whole_s = metrics.layer_s(layer)
+    return view.seconds * traffic.seconds / whole_s if whole_s and view.seconds is not None else 0.0
+
+
 def mean_bytes(traffic: Traffic) -> float | None:
     """Mean size of a call."""
     return traffic.bytes / traffic.calls if traffic.calls and traffic.bytes is not None else None
+
+
+def program_name(program: Program) -> str:
+    """Last part of the executable's path."""
+    return (program.name or "the program").rpartition("/")[2]
+
+
+def allocation_bytes(job: JobView, program: Program) -> int | None:
+    """Of an allocation that has room for the program's files; None if the job has one."""
+    if job.profile.job.store:
+        return None
+    return sum(metrics.file_bytes(file) or 0 for file in program.files) or None
+
+
+def small_share(traffic: Traffic, most_bytes: int) -> float:
+    """Share of the calls of at most `most_bytes`, the end of a class of sizes; 0 if it is not known.
+
+    Without a histogram the mean decides for all calls.
+    """
+    calls = sum(traffic.sizes or ())
+    if not calls:
+        mean = mean_bytes(traffic)
+        return 1.0 if mean is not None and mean <= most_bytes else 0.0
+    ends = zip(SIZE_CLASS_ENDS, traffic.sizes or (), strict=True)
+    return sum(number for end, number in ends if end is not None and end <= most_bytes) / calls
+
+
+def are_small(traffic: Traffic, most_bytes: int) -> bool:
+    """Whether calls of at most `most_bytes` are most of the calls, and larger ones do not move most bytes."""
+    mean = mean_bytes(traffic)
+    if mean is None or mean >= thresholds.BULK_RATIO_MIN * most_bytes:
+        return False
+    return small_share(traffic, most_bytes) >= thresholds.SMALL_SHARE_MIN
+
+
+def sizes_told(traffic: Traffic, most_bytes: int) -> str:
+    """What the calls of at most `most_bytes` move: their commonest size, else their mean, else the limit."""
+    commonest = next((one for one in traffic.common_sizes if one[0] <= most_bytes), None)
+    if commonest and 2 * commonest[1] >= (traffic.calls or 0):
+        return size(commonest[0])
+    mean = mean_bytes(traffic)
+    return size(mean) if mean is not None and mean <= most_bytes else f"at most {size(most_bytes)}"
+
+
+def steps_back(view: FileView, traffic: Traffic) -> int | None:
+    """Calls that began before the end of the rank's previous one.
+
+    The first call after each open counts as one in Darshan's logs, as does each append after it: not here.
+    """
+    if traffic.sequential is None or traffic.calls is None:
+        return None
+    layer = view.posix or (view.top[1] if view.top else None)
+    opens = (layer.opens or 0) if layer else 0
+    return max(0, traffic.calls - traffic.sequential - opens)
+
+
+def is_random(view: FileView, traffic: Traffic) -> bool:
+    """Whether many calls go back in the file."""
+    return (steps_back(view, traffic) or 0) > thresholds.RANDOM_SHARE_MIN * (traffic.calls or 0)
 
 
 def is_buffered(view: FileView, way: Way) -> bool | None:

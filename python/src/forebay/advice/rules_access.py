@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.file_metrics import FileView, mean_bytes
+from forebay.advice.file_metrics import (
+    FileView,
+    are_small,
+    is_random,
+    mean_bytes,
+    sizes_told,
+    steps_back,
+    way_seconds,
+)
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule
-from forebay.advice.rules_collective import COLLECTIVE_CALLS, access_evidence, way_seconds
+from forebay.advice.rules_collective import COLLECTIVE_CALLS, access_evidence
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
 from forebay.profiles.model import Traffic
@@ -21,73 +28,89 @@ from forebay.quantities import count, percent, size
 UNFIT_IN_DIRECTIVE = frozenset('"$')
 
 
-def allocation_line(needed_bytes: float) -> str:
-    """An allocation of a quarter more than is needed, in whole GiB."""
-    capacity_gib = max(1, math.ceil(1.25 * needed_bytes / thresholds.GIB))
-    return f"#DW jobdw type=scratch access_mode=striped capacity={capacity_gib}GiB"
-
-
-def back_share(system: Traffic) -> float | None:
-    """Share of the calls that began before the end of the rank's previous one."""
-    if system.sequential is None or not system.calls:
-        return None
-    return 1 - system.sequential / system.calls
-
-
 @file_rule
 def small_independent(view: FileView) -> Iterator[Draft]:
-    """Many small independent MPI-IO calls on a shared file."""
+    """Many small independent MPI-IO calls of several ranks on one file."""
     found = [way for way in WAYS if _is_small_independent(view, way)]
-    if not found:
+    if not found or sole_rank(view) is not None:
         return
     shown = [item for way in found for item in access_evidence(view, way)]
-    shares = {way: back_share(view.system(way)) for way in found}
-    random = [way for way in found if (shares[way] or 0) > thresholds.RANDOM_SHARE_MIN]
+    random = [way for way in found if is_random(view, view.system(way))]
     shown += [
-        evidence(
-            view.source, "steps back", round((shares[way] or 0) * (view.system(way).calls or 0)), "calls", way
-        )
+        evidence(view.source, "steps back", steps_back(view, view.system(way)), "calls", way)
         for way in random
     ]
     ways = " and ".join(f"{way}s" for way in found)
     order = "at random places " if random else ""
     calls = sum(view.asked(way).independent or 0 for way in found)
-    mean = max(mean_bytes(view.asked(way)) or mean_bytes(view.system(way)) or 0 for way in found)
+    of_way = _sized(view, max(found, key=lambda way: view.asked(way).independent or 0))
     yield Draft(
         code="small-independent",
         level="problem",
         file=view.file.path,
-        title=f"{count(calls)} independent MPI-IO {ways} {order}of {view.name} move {size(mean)} each",
+        title=f"{count(calls)} independent MPI-IO {ways} {order}of {view.name} move "
+        f"{sizes_told(of_way, thresholds.SMALL_CALL_BYTES)} each",
         evidence=tuple(shown),
-        rule="Over 1,000 calls of under 1 MiB, none collective: each pays the way to the storage for "
-        "itself, and collective buffering cannot join them.",
-        source="Drishti (thresholds of 1,000 calls, 1 MiB, 20 % random); ROMIO Users Guide",
+        rule="Over 1,000 calls, most of at most 100 KiB, none collective: each pays the way to the storage "
+        "for itself, and collective buffering cannot join them.",
+        source="Drishti (1,000 calls, 20 % random; the size is ours); ROMIO Users Guide",
         action=f"Call {' and '.join(COLLECTIVE_CALLS[way] for way in found)} in the program."
         + _near_the_node(view),
-        lines=_buffer_lines(view),
-        seconds=view.seconds,
+        allocation_bytes=view.needs_bytes,
+        seconds=metrics.known_sum(way_seconds(view, way) for way in found),
     )
+
+
+def _sized(view: FileView, way: Way) -> Traffic:
+    """The calls whose sizes count: those of the program where they are known, else those of the system."""
+    asked = view.asked(way)
+    return asked if asked.sizes is not None or mean_bytes(asked) is not None else view.system(way)
 
 
 def _is_small_independent(view: FileView, way: Way) -> bool:
     asked = view.asked(way)
     independent = asked.independent or 0
-    mean = mean_bytes(asked) or mean_bytes(view.system(way))
-    if independent < thresholds.SMALL_CALLS_MIN or not view.is_shared or mean is None:
+    if independent < thresholds.SMALL_CALLS_MIN or not view.is_shared:
         return False
-    return mean < thresholds.SMALL_CALL_BYTES and independent > (asked.collective or 0)
+    is_small = are_small(_sized(view, way), thresholds.SMALL_CALL_BYTES)
+    return is_small and independent > (asked.collective or 0)
 
 
-def _near_the_node(view: FileView) -> str:
-    if view.job.profile.job.store:
-        return ""
-    return " Unchanged, it gains from a burst buffer near the node, where a small call is cheap."
+def sole_rank(view: FileView) -> int | None:
+    """The rank that alone moves the file's data; None: several do, or it is not known."""
+    if view.file.ranks == 1:
+        return view.file.rank if view.file.rank is not None else 0
+    slowest, top = view.file.slowest, view.top
+    moved = ((top[1].read.bytes or 0) + (top[1].write.bytes or 0)) if top else 0
+    if slowest is None or not moved or slowest.bytes < thresholds.SOLE_RANK_SHARE_MIN * moved:
+        return None
+    return slowest.rank
 
 
-def _buffer_lines(view: FileView) -> tuple[str, ...]:
-    """An allocation for the file, unless the job has one."""
-    needed = metrics.file_bytes(view.file)
-    return () if view.job.profile.job.store or not needed else (allocation_line(needed),)
+@file_rule
+def single_rank_mpiio(view: FileView) -> Iterator[Draft]:
+    """One rank that makes very many tiny MPI-IO calls."""
+    rank = sole_rank(view) if view.mpiio is not None else None
+    if rank is None:
+        return
+    for way in WAYS:
+        asked = view.asked(way)
+        is_small = are_small(_sized(view, way), thresholds.SMALL_LOCAL_CALL_BYTES)
+        if (asked.calls or 0) < thresholds.SMALL_CALLS_MIN or not is_small:
+            continue
+        yield Draft(
+            code="single-rank-mpiio",
+            level="problem",
+            file=view.file.path,
+            title=f"Rank {rank} alone makes {count(asked.calls or 0)} MPI-IO {way} calls of "
+            f"{sizes_told(_sized(view, way), thresholds.SMALL_LOCAL_CALL_BYTES)} on {view.name}",
+            evidence=access_evidence(view, way),
+            rule="MPI-IO has no buffer: each call of one rank goes to the storage by itself.",
+            source="MPI standard, chapter on I/O; the limits are those of small-calls",
+            action="Collect the pieces in memory, and move them in one call; a derived datatype makes one "
+            "call of pieces with holes.",
+            seconds=way_seconds(view, way),
+        )
 
 
 @file_rule
@@ -104,15 +127,14 @@ def independent_of_many(view: FileView) -> Iterator[Draft]:
             continue
         many = (system.calls or 0) >= thresholds.SMALL_CALLS_MIN
         split = many and (system.calls or 0) > asked.independent / thresholds.SPLIT_RATIO_MAX
-        mean = mean_bytes(system)
-        if not split or mean is None or mean >= thresholds.SMALL_CALL_BYTES:
+        if not split or not are_small(system, thresholds.SMALL_CALL_BYTES):
             continue
         yield Draft(
             code="independent-pieces",
             level="problem",
             file=view.file.path,
             title=f"Independent {way}s of {view.name} fall into {count(system.calls or 0)} system calls "
-            f"of {size(mean)}",
+            f"of {sizes_told(system, thresholds.SMALL_CALL_BYTES)}",
             evidence=access_evidence(view, way),
             rule="A call whose file view has holes becomes a system call for each piece, unless it is "
             "collective.",
@@ -121,6 +143,12 @@ def independent_of_many(view: FileView) -> Iterator[Draft]:
             "ranks.",
             seconds=way_seconds(view, way),
         )
+
+
+def _near_the_node(view: FileView) -> str:
+    if view.job.profile.job.store:
+        return ""
+    return " Unchanged, it gains from a burst buffer near the node, where a small call is cheap."
 
 
 @file_rule
@@ -132,30 +160,43 @@ def small_calls(view: FileView) -> Iterator[Draft]:
     least = thresholds.STREAM_CALLS_MIN if name == "STDIO" else thresholds.SMALL_CALLS_MIN
     for way in WAYS:
         traffic: Traffic = getattr(layer, way)
-        mean = mean_bytes(traffic)
-        if mean is None or (traffic.calls or 0) < least or mean >= thresholds.SMALL_LOCAL_CALL_BYTES:
+        random = is_random(view, traffic)
+        most = thresholds.SMALL_CALL_BYTES if random else thresholds.SMALL_LOCAL_CALL_BYTES
+        if (traffic.calls or 0) < least or not are_small(traffic, most):
             continue
-        share = back_share(traffic)
-        order = "at random places " if (share or 0) > thresholds.RANDOM_SHARE_MIN else ""
         calls = Evidence(counter=f"{name} {way} calls", value=traffic.calls, unit="calls")
+        mean = Evidence(counter=f"{name} mean {way} call", value=mean_bytes(traffic), unit="bytes")
+        action, lines = _buffer(view, name)
+        if random:
+            action, lines = "Sort the accesses, or keep the file near the node.", ()
         yield Draft(
             code="small-calls",
             level="suggestion",
             file=view.file.path,
-            title=f"{count(traffic.calls or 0)} {way} calls {order}of {size(mean)} on {view.name}, "
-            "without MPI-IO",
-            evidence=(calls, Evidence(counter=f"{name} mean {way} call", value=mean, unit="bytes")),
+            title=f"{count(traffic.calls or 0)} {way} calls {'at random places ' if random else ''}of "
+            f"{sizes_told(traffic, most)} on {view.name}, without MPI-IO",
+            evidence=(calls, mean),
             rule="Each call costs the same however little it moves; a buffer in the program joins them.",
             source="Drishti (over 1,000 small calls); the size limit is ours, because page caches join "
             "larger calls",
-            action="Give the program a buffer of 1 MiB: Fortran by the line below, a C stream by setvbuf."
-            if not order
-            else "Sort the accesses, or keep the file near the node.",
-            lines=()
-            if order
-            else ("export GFORTRAN_UNFORMATTED_BUFFER_SIZE=1048576 FORT_BUFFERED=true  # gfortran, Intel",),
-            seconds=view.seconds,
+            action=action,
+            lines=lines,
+            seconds=way_seconds(view, way),
         )
+
+
+def _buffer(view: FileView, layer: str) -> tuple[str, tuple[str, ...]]:
+    """How to give the program a buffer; a line where its run time library is known to take one."""
+    variables = view.job.profile.job.environment
+    is_fortran = PurePosixPath(view.file.path).name.startswith("fort.") or any(
+        name.startswith(("GFORTRAN_", "FORT_")) for name in variables
+    )
+    if layer == "STDIO":
+        return "Give the stream a buffer of 1 MiB (setvbuf), and do not flush it after each call.", ()
+    if is_fortran:
+        line = "export GFORTRAN_UNFORMATTED_BUFFER_SIZE=1048576 FORT_BUFFERED=true  # gfortran, Intel"
+        return "Give Fortran's records a buffer of 1 MiB by the line below.", (line,)
+    return "Collect the pieces in a buffer of 1 MiB in the program, and move it in one call.", ()
 
 
 @file_rule
@@ -174,7 +215,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
         path.is_absolute() and view.file.path.isprintable() and not UNFIT_IN_DIRECTIVE & set(view.file.path)
     )
     stage_in = f'#DW stage_in type=file source="{path}" destination="$DW_JOB_STRIPED/{path.name}"'
-    lines = (allocation_line(end), stage_in) if fits and not view.job.profile.job.store else ()
+    may_stage = fits and not view.job.profile.job.store
     yield Draft(
         code="read-again",
         level="suggestion",
@@ -188,9 +229,16 @@ def read_again(view: FileView) -> Iterator[Draft]:
         source="Darshan's counters; the comparison that Drishti makes over all files is made for each file",
         action="Keep what was read, or read it on one rank and broadcast it; else stage the file into "
         "the burst buffer and read it there.",
-        lines=lines,
-        seconds=way_seconds(view, "read"),
+        lines=(stage_in,) if may_stage else (),
+        allocation_bytes=end if may_stage else None,
+        seconds=_again_s(view, 1 - end / read.bytes),
     )
+
+
+def _again_s(view: FileView, share: float) -> float | None:
+    """Of the time of reading, that of the bytes which were read before."""
+    read_s = way_seconds(view, "read")
+    return None if read_s is None else share * read_s
 
 
 @file_rule
@@ -198,7 +246,9 @@ def many_syncs(view: FileView) -> Iterator[Draft]:
     """Flushes to storage so often that they take much of the time."""
     layer = view.posix or view.mpiio  # flushing a stream goes no further than the page cache
     syncs = layer.syncs or 0 if layer else 0
-    if layer is None or view.top is None or syncs < thresholds.SYNCS_MIN:
+    ranks = view.ranks or 1
+    least = max(thresholds.SYNCS_MIN, thresholds.SYNCS_PER_RANK_MIN * ranks)
+    if layer is None or view.top is None or syncs < least:
         return
     sync_s = view.top[1].sync_s or layer.sync_s
     total_s = metrics.layer_s(view.top[1])
@@ -210,7 +260,6 @@ def many_syncs(view: FileView) -> Iterator[Draft]:
     if not is_heavy:
         return
     share = f", {percent(min(1.0, sync_s / total_s))} of its time" if sync_s and total_s else ""
-    ranks = view.ranks or 1
     yield Draft(
         code="many-syncs",
         level="problem",
@@ -225,6 +274,6 @@ def many_syncs(view: FileView) -> Iterator[Draft]:
         source="POSIX, fsync; the limits are ours",
         action="Flush when a checkpoint is whole, not in between; on a burst buffer stage-out makes the "
         "data safe.",
-        lines=_buffer_lines(view),
-        seconds=sync_s / ranks if sync_s else view.seconds,
+        allocation_bytes=view.needs_bytes,
+        seconds=sync_s / ranks if sync_s else way_seconds(view, "write"),
     )

@@ -6,23 +6,22 @@ from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes
+from forebay.advice.file_metrics import (
+    FileView,
+    are_small,
+    is_buffered,
+    mean_bytes,
+    sizes_told,
+    small_share,
+    way_seconds,
+)
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule
 from forebay.advice.unbound_finding import Draft
-from forebay.quantities import count, size
+from forebay.profiles import metrics
+from forebay.quantities import count, percent, size
 
 COLLECTIVE_CALLS = {"write": "MPI_File_write_at_all", "read": "MPI_File_read_at_all"}
-
-
-def way_seconds(view: FileView, way: Way) -> float | None:
-    """Time in one direction of the slowest rank; else of the whole file."""
-    asked = view.asked(way)
-    if asked.slowest_rank_s is not None:
-        return asked.slowest_rank_s
-    if asked.seconds is not None and view.ranks:
-        return asked.seconds / view.ranks
-    return view.seconds
 
 
 def access_evidence(view: FileView, way: Way) -> tuple[Evidence, ...]:
@@ -60,48 +59,69 @@ def collective_buffering_off(view: FileView) -> Iterator[Draft]:
             "(docs/reference/advice.md)",
             action=f"Switch collective buffering on for this file, and take romio_cb_{way}=disable out "
             "of the job script, of ROMIO_HINTS, and of the program.",
-            hints={f"romio_cb_{way}": "enable"},
+            hints=view.new_hints({f"romio_cb_{way}": "enable"}),
             seconds=way_seconds(view, way),
         )
 
 
 @file_rule
 def data_sieving(view: FileView) -> Iterator[Draft]:
-    """Reads that were made in order to write."""
+    """Reads that were made in order to write, of data or of holes."""
     collective, system = view.file.collective, view.system("write")
-    rmw_bytes = collective.rmw_bytes if collective else None
-    if not rmw_bytes or not system.bytes or rmw_bytes < thresholds.RMW_BYTES_MIN:
-        return
-    if rmw_bytes < thresholds.RMW_SHARE_MIN * system.bytes:
+    if collective is None or not (_reads_bytes(view) or _reads_holes(view)):
         return
     asked = view.asked("write")
-    if asked.collective and is_buffered(view, "write") is not False:
-        remedy = {"striping_unit": str(view.file.stripe_bytes)} if view.file.stripe_bytes else {}
-        action = "Let each collective call write whole blocks, so that nothing has to be read around them"
-        action += ": align the ranges of the aggregators to the stripe unit." if remedy else "."
+    is_joined = bool(asked.collective) and is_buffered(view, "write") is not False
+    if is_joined:
+        action = "Let each collective call write whole blocks without holes, so that nothing has to be read "
+        action += "around them; else switch data sieving off, so that only the pieces are written."
+        remedy = {"romio_ds_write": "disable"}
     elif asked.collective:
         remedy = {"romio_cb_write": "enable", "romio_ds_write": "disable"}
         action = "Let collective buffering join the pieces instead of data sieving."
     else:
         remedy = {"romio_ds_write": "disable"}
         action = f"Switch data sieving off; better, call {COLLECTIVE_CALLS['write']}, which joins the pieces."
+    read = f"{size(collective.rmw_bytes)} of {view.name} were read in order to write {size(system.bytes)}"
+    holes = (
+        f"{view.name}: {count(collective.rmw_calls)} reads in order to write; {size(asked.bytes)} became "
+        f"{size(system.bytes)} of system writes"
+    )
+    shown = [
+        evidence(view.source, "rmw calls", collective.rmw_calls, "calls"),
+        evidence(view.source, "rmw bytes", collective.rmw_bytes, "bytes"),
+        evidence(view.source, "system bytes", system.bytes, "bytes"),
+        Evidence(counter="bytes that the program wrote", value=asked.bytes, unit="bytes"),
+        Evidence(counter="time in these reads, summed over ranks", value=collective.rmw_s, unit="s"),
+    ]
     yield Draft(
         code="data-sieving",
         level="problem",
         file=view.file.path,
-        title=f"{size(rmw_bytes)} of {view.name} were read in order to write {size(system.bytes)}",
-        evidence=(
-            evidence(view.source, "rmw calls", collective.rmw_calls, "calls"),
-            evidence(view.source, "rmw bytes", rmw_bytes, "bytes"),
-            evidence(view.source, "system bytes", system.bytes, "bytes"),
-        ),
+        title=read if _reads_bytes(view) else holes,
+        evidence=tuple(item for item in shown if item.value is not None),
         rule="Data sieving reads a whole region, changes pieces of it and writes it back under a lock; a "
         "file that is only written should need no reads.",
         source="ROMIO Users Guide; Cray's course on parallel I/O (2012)",
         action=action,
-        hints=remedy,
+        hints=view.new_hints(remedy),
         seconds=way_seconds(view, "write"),
     )
+
+
+def _reads_bytes(view: FileView) -> bool:
+    collective, written = view.file.collective, view.system("write").bytes or 0
+    least = max(thresholds.RMW_BYTES_MIN, thresholds.RMW_SHARE_MIN * written)
+    return bool(collective and written and (collective.rmw_bytes or 0) >= least)
+
+
+def _reads_holes(view: FileView) -> bool:
+    """By calls, and by what is written: of a hole, a read returns nothing."""
+    collective, system = view.file.collective, view.system("write")
+    calls = (collective.rmw_calls if collective else 0) or 0
+    if calls < max(thresholds.RMW_CALLS_MIN, thresholds.RMW_CALLS_SHARE_MIN * (system.calls or 0)):
+        return False
+    return (system.bytes or 0) >= thresholds.RMW_AMPLIFIED_MIN * (view.asked("write").bytes or 0)
 
 
 def more_aggregators(view: FileView, way: Way) -> int | None:
@@ -137,6 +157,8 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
         proposed = more_aggregators(view, way)
         if not now or proposed is None or not is_buffered(view, way) or view.ranks is None:
             continue
+        if view.file.stripe_count is not None and now >= view.file.stripe_count:
+            continue  # one aggregator for each target: more of them would wait for each other's locks
         hosts = view.program.hosts or 1
         large = (mean_bytes(system) or 0) >= thresholds.AGGREGATED_CALL_BYTES_MIN
         if now > hosts or view.ranks < thresholds.RANKS_PER_AGGREGATOR_MIN * now:
@@ -162,8 +184,45 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
             "should divide the number of ranks and leave each at least two.",
             source="KAUST's burst buffer talk (2018)",
             action=f"Try {proposed} aggregators and compare the two runs.",
-            hints=aggregator_hints(view, proposed),
+            hints=view.new_hints(aggregator_hints(view, proposed)),
             seconds=way_seconds(view, way),
+        )
+
+
+@file_rule
+def collective_overhead(view: FileView) -> Iterator[Draft]:
+    """Large collective calls whose time is spent between the ranks, not in the storage."""
+    for way in WAYS:
+        asked, system = view.asked(way), view.system(way)
+        calls_s, moving_s = way_seconds(view, way), metrics.slowest_way_s(view.file, "POSIX", way)
+        if not calls_s or moving_s is None or not is_buffered(view, way) or _reads_holes(view):
+            continue
+        between_s = calls_s - moving_s
+        large = 1 - small_share(asked, thresholds.OVERHEAD_CALL_BYTES_MIN) >= thresholds.SMALL_SHARE_MIN
+        is_contiguous = view.mpiio is not None and view.mpiio.views == 0
+        if not large or not is_contiguous or between_s < thresholds.OVERHEAD_SHARE_MIN * calls_s:
+            continue
+        if (asked.independent or 0) > (asked.collective or 0):
+            continue
+        shown = [
+            *access_evidence(view, way),
+            Evidence(counter=f"time in {way} calls of the slowest rank", value=calls_s, unit="s"),
+            Evidence(counter=f"time in system {way}s of the slowest rank", value=moving_s, unit="s"),
+            evidence(view.source, "system bytes", system.bytes, "bytes", way),
+        ]
+        yield Draft(
+            code="collective-overhead",
+            level="suggestion",
+            file=view.file.path,
+            title=f"{percent(between_s / calls_s)} of the time of collective {way}s of {view.name} is spent "
+            f"between the ranks, and each call moves {size(mean_bytes(asked))} in one piece",
+            evidence=tuple(shown),
+            rule="Collective buffering sends all data through a few ranks; for large pieces without holes "
+            "that gains little.",
+            source="Cray's course on parallel I/O (2012); the limits are ours",
+            action=f"Try independent calls, or switch collective buffering of {way}s off, and compare.",
+            hints=view.new_hints({f"romio_cb_{way}": "disable"}),
+            seconds=between_s,
         )
 
 
@@ -172,27 +231,35 @@ def small_collective(view: FileView) -> Iterator[Draft]:
     """Very many collective calls that each move next to nothing."""
     for way in WAYS:
         asked = view.asked(way)
-        mean = mean_bytes(asked)
-        if mean is None or mean >= thresholds.SMALL_COLLECTIVE_BYTES or is_buffered(view, way) is False:
+        most = thresholds.SMALL_COLLECTIVE_BYTES
+        least = max(thresholds.SMALL_CALLS_MIN, thresholds.SMALL_COLLECTIVE_PER_RANK_MIN * (view.ranks or 1))
+        if not are_small(asked, most) or is_buffered(view, way) is False:
             continue
-        if (asked.collective or 0) < thresholds.SMALL_CALLS_MIN:
+        if (asked.collective or 0) < least:
             continue
         spent_s = Evidence(counter="time between ranks, summed over ranks", value=asked.rest_s, unit="s")
         yield Draft(
             code="small-collective",
             level="problem",
             file=view.file.path,
-            title=f"{count(asked.collective or 0)} collective {way}s of {view.name} move {size(mean)} "
-            "on each rank",
+            title=f"{count(asked.collective or 0)} collective {way}s of {view.name} move "
+            f"{sizes_told(asked, most)} on each rank",
             evidence=(*access_evidence(view, way), spent_s),
             rule="In a collective call all ranks agree on who moves what; for a few KiB that takes "
             "longer than moving them.",
             source="KAUST's burst buffer talk (2018): 2.3 million collective reads of wrfbdy; the limits "
             "are ours",
-            action="Move more in one call: PnetCDF's non-blocking calls and one wait, or a larger piece "
-            "at once.",
+            action=f"Move more in one call{_by_library(view)}.",
             seconds=way_seconds(view, way),
         )
+
+
+def _by_library(view: FileView) -> str:
+    if "PnetCDF" in view.libraries:
+        return ": PnetCDF's non-blocking calls and one wait join many"
+    if "HDF5" in view.libraries:
+        return ": one H5Dwrite or H5Dread of a larger selection, or H5Dwrite_multi"
+    return ", for example by a derived datatype of many pieces"
 
 
 @file_rule
@@ -219,8 +286,8 @@ def idle_aggregators(view: FileView) -> Iterator[Draft]:
         ),
         rule="A collective call that is smaller than aggregators times stripe unit leaves aggregators idle.",
         source="Cray's statistics of MPI-IO, line 'aggregators active'",
-        action="Write more in one call (PnetCDF: non-blocking calls and one wait), or halve the stripe unit.",
-        hints=smaller,
+        action=f"Write more in one call{_by_library(view)}; or halve the stripe unit.",
+        hints=view.new_hints(smaller),
         seconds=way_seconds(view, "write"),
     )
 
@@ -278,6 +345,6 @@ def hints_without_effect(view: FileView) -> Iterator[Draft]:
         rule="A hint is a request: an MPI library silently ignores what it does not know or cannot grant.",
         source="MPI standard, chapter on I/O; compared with what was observed (docs/reference/mpi.md)",
         action=action,
-        hints=remedy,
+        hints=view.new_hints(remedy),
         seconds=view.seconds,
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes
+from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes, way_seconds
 from forebay.advice.registry import file_rule
-from forebay.advice.rules_collective import aggregator_hints, more_aggregators, way_seconds
+from forebay.advice.rules_collective import aggregator_hints, more_aggregators
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
 from forebay.quantities import count, percent, size
@@ -64,7 +63,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
         source="KAUST's burst buffer talk (2018), study of WRF-CHEM",
         action=f"Try a stripe unit of {size(proposed)}{also}, with a new file (the layout of "
         "a file that exists stays); go on while it gets faster.",
-        hints=hints,
+        hints=view.new_hints(hints),
         seconds=way_seconds(view, way),
     )
 
@@ -84,6 +83,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
     if stripes == 1:
         return
     folder = view.file.path.rpartition("/")[0] or "/"
+    is_own = folder.isprintable() and folder != (view.file.mount or "/").rstrip("/")
     yield Draft(
         code="one-stripe",
         level="problem" if size_bytes >= thresholds.GIB else "suggestion",
@@ -95,8 +95,9 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         ),
         rule="One shared file: as many stripes as storage targets, or as ranks if those are fewer.",
         source="Cray's course on parallel I/O (2012)",
-        action="Set the layout of the directory before the job writes; files that exist keep theirs.",
-        lines=(f"lfs setstripe -c {stripes} {shlex.quote(folder)}",) if folder.isprintable() else (),
+        action=f"Stripe the directory of the file over {stripes} targets before the job writes; files that "
+        "exist keep their layout.",
+        stripes=(folder, stripes) if is_own else None,
         seconds=view.seconds,
     )
 
@@ -109,14 +110,16 @@ def not_aligned(view: FileView) -> Iterator[Draft]:
         return
     calls = (posix.read.calls or 0) + (posix.write.calls or 0)
     mean = mean_bytes(posix.write)
-    matters = (
-        calls >= thresholds.SMALL_CALLS_MIN and mean is not None and mean >= thresholds.STRIPE_UNIT_BYTES_MIN
-    )
-    if not matters or posix.not_aligned < thresholds.NOT_ALIGNED_SHARE_MIN * calls:
+    if (posix.write.calls or 0) < thresholds.SMALL_CALLS_MIN or mean is None:
         return
-    if is_buffered(view, "write") is False:
+    if not thresholds.STRIPE_UNIT_BYTES_MIN <= mean < thresholds.LARGE_CALL_BYTES:
         return
+    if posix.not_aligned < thresholds.NOT_ALIGNED_SHARE_MIN * calls:
+        return
+    if view.asked("write").collective:
+        return  # aggregators have ranges of whole stripes, each its own
     unit = view.file.stripe_bytes or posix.alignment_bytes
+    hints = view.new_hints({"striping_unit": str(unit)}) if unit and view.mpiio is not None else {}
     yield Draft(
         code="not-aligned",
         level="suggestion",
@@ -129,8 +132,17 @@ def not_aligned(view: FileView) -> Iterator[Draft]:
         ),
         rule="Two ranks that write into one block of a parallel file system wait for each other's lock.",
         source="Drishti's threshold (10 %); Cray's course on parallel I/O (2012)",
-        action="Let ranges begin on block borders: striping_unit for MPI-IO, H5Pset_alignment in HDF5, "
-        "nc_var_align_size in PNETCDF_HINTS.",
-        hints={"striping_unit": str(unit)} if unit and view.mpiio is not None else {},
-        seconds=view.seconds,
+        action=_alignment(view, unit),
+        hints=hints,
+        seconds=way_seconds(view, "write"),
     )
+
+
+def _alignment(view: FileView, unit: int | None) -> str:
+    """What begins on borders, by the library that decides it."""
+    borders = f"multiples of {size(unit)}" if unit else "block borders"
+    if "PnetCDF" in view.libraries:
+        return f"Let variables begin on {borders}: nc_var_align_size in PNETCDF_HINTS."
+    if "HDF5" in view.libraries:
+        return f"Let datasets begin on {borders}: H5Pset_alignment."
+    return f"Let the range of each rank begin on {borders}."

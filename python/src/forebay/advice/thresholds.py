@@ -10,22 +10,29 @@ GIB = 1 << 30
 
 #: Below this share of the run time, of the slowest rank, there is nothing to gain. Ours.
 IO_SHARE_MIN = 0.05
-#: A finding about less of the run time is a note. Ours.
+#: A finding about less of the run time is a note; about less still, nothing. Ours.
 FINDING_SHARE_MIN = 0.02
+NOTE_SHARE_MIN = 0.005
 #: A file that takes less of the run time is not looked at. Ours.
 FILE_SHARE_MIN = 0.01
 #: Where no times are known: a file that moves less of the program's bytes is not looked at. Ours.
 FILE_BYTES_SHARE_MIN = 0.001
 
-#: Drishti: calls so small, when there are so many of them.
-SMALL_CALL_BYTES = MIB
+#: Drishti: so many small calls. Ours: the sizes, which are upper ends of classes in a histogram of sizes, and
+#: the share of the calls: one small call beside each large one is an index, or a header.
 SMALL_CALLS_MIN = 1000
+SMALL_CALL_BYTES = 102_400
+SMALL_SHARE_MIN = 0.6
+#: A mean so many times the limit: few large calls move the bytes, and take the time. Ours.
+BULK_RATIO_MIN = 10
 #: Drishti: such a share of calls that go back is random access.
 RANDOM_SHARE_MIN = 0.2
 #: Drishti: such a share of calls that begin off the alignment.
 NOT_ALIGNED_SHARE_MIN = 0.1
+#: Calls so large are left alone: the border inside of one costs little of it. Ours.
+LARGE_CALL_BYTES = 4 * MIB
 #: Of files opened without MPI-IO: the page cache joins calls of a few KiB and more well enough. Ours.
-SMALL_LOCAL_CALL_BYTES = 16 * KIB
+SMALL_LOCAL_CALL_BYTES = 10_240
 #: Streams have a buffer; only a very large number of calls costs time. Ours.
 STREAM_CALLS_MIN = 100_000
 
@@ -35,7 +42,11 @@ SPLIT_RATIO_MAX = 0.25
 #: Of the bytes written by MPI-IO: where the system wrote less, not all of its calls are known. Ours.
 SYSTEM_BYTES_SHARE_MIN = 0.9
 #: Collective calls that move so little on each rank that agreeing on them takes longer. Ours.
-SMALL_COLLECTIVE_BYTES = 16 * KIB
+SMALL_COLLECTIVE_BYTES = 10_240
+SMALL_COLLECTIVE_PER_RANK_MIN = 100
+#: Such a share of the time in collective calls is spent between ranks, and the calls are so large. Ours.
+OVERHEAD_SHARE_MIN = 0.6
+OVERHEAD_CALL_BYTES_MIN = MIB
 #: KAUST18: two ranks or more for each aggregator, several aggregators for each node. Ours: from 4 ranks.
 RANKS_PER_AGGREGATOR_MIN = 4
 #: Such a file fills more than one buffer of an aggregator, so that more aggregators have work. Ours.
@@ -63,25 +74,56 @@ STRIPES_MAX = 64
 #: Bytes read to write, of the bytes written. Ours.
 RMW_SHARE_MIN = 0.1
 RMW_BYTES_MIN = MIB
+#: Reads made to write, of the writes, and so much more written than asked for: reads of holes have no bytes.
+#: Ours.
+RMW_CALLS_MIN = 100
+RMW_CALLS_SHARE_MIN = 0.25
+RMW_AMPLIFIED_MIN = 1.2
 #: A file read so many times over, and so many bytes more than it has. Ours.
-REREAD_RATIO_MIN = 2.0
+REREAD_RATIO_MIN = 1.5
 REREAD_BYTES_MIN = 16 * MIB
 
 #: Time in opening, closing and asking, of the time in I/O. Ours; Drishti's 30 s depend on the run's length.
 METADATA_SHARE_MIN = 0.5
 #: Of one rank: fewer opens than this cannot be saved. Ours.
 OPENS_PER_RANK_MIN = 10
+#: An open that takes so long on average waits for somebody; more opens of a file are a load. Ours.
+BLOCKED_OPEN_S_MIN = 60.0
+BLOCKED_OPENS_MAX = 16
+#: So many questions for attributes; so many by one rank alone, and its share of all of them. Ours.
+STATS_MIN = 1000
+ONE_RANK_STATS_MIN = 100
+ONE_RANK_STATS_SHARE_MIN = 0.9
 #: CRAY12: many files make metadata the bottleneck. The numbers are ours.
 SMALL_FILES_MIN = 1000
 SMALL_FILE_BYTES = MIB
 #: Opens of one small file by everybody. Ours.
 SHARED_OPENS_MIN = 256
 BYTES_PER_OPEN_MAX = MIB
-#: Syncs: so many, and such a share of the time in I/O; their time unknown, of the write calls. Ours.
+#: So many of such files, opened by such a share of the ranks, the first in this part of the run. Ours.
+IMPORT_FILES_MIN = 20
+IMPORT_RANKS_SHARE_MIN = 0.5
+IMPORT_BEGIN_SHARE_MAX = 0.25
+#: One rank that moves such a share of a file's bytes moves it alone. Ours.
+SOLE_RANK_SHARE_MIN = 0.95
+#: Syncs: so many, for each rank, and such a share of the time in I/O; of the write calls, if their time is
+#: not known. Ours.
 SYNCS_MIN = 100
+SYNCS_PER_RANK_MIN = 10
 SYNC_SHARE_MIN = 0.2
 SYNCS_PER_WRITE_MIN = 0.1
 #: One rank that moves such a share of the bytes of a program of so many ranks. Ours.
 ONE_RANK_SHARE_MIN = 0.8
 ONE_RANK_RANKS_MIN = 4
 ONE_RANK_BYTES_MIN = 64 * MIB
+#: A rank that takes so many times the time of the median rank for at most so many times its bytes; of so
+#: large a share of the ranks it is the rule. Ours.
+STRAGGLER_RATIO_MIN = 3.0
+STRAGGLER_BYTES_RATIO_MAX = 1.5
+STRAGGLER_RANKS_SHARE_MAX = 0.1
+STRAGGLER_RANKS_MIN = 4
+#: A storage target whose files take so many times as long for each byte as those of the median target; of so
+#: many targets with files, and at most such a share of them. Ours.
+SLOW_TARGET_RATIO_MIN = 3.0
+SLOW_TARGETS_MIN = 4
+SLOW_TARGETS_SHARE_MAX = 0.25

@@ -8,7 +8,7 @@ from forebay.advice.model import Evidence, Level
 
 
 class Draft(msgspec.Struct, kw_only=True):
-    """Members as in `Finding`; and the hints that the file needs."""
+    """Members as in `Finding`; and what the file needs: hints, an allocation, stripes."""
 
     code: str
     level: Level
@@ -20,4 +20,6 @@ class Draft(msgspec.Struct, kw_only=True):
     file: str | None = None
     hints: dict[str, str] = {}
     lines: tuple[str, ...] = ()
+    allocation_bytes: float | None = None  # that a burst buffer has to hold
+    stripes: tuple[str, int] | None = None  # a directory, and on how many storage targets its files should be
     seconds: float | None = None

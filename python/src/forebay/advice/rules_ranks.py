@@ -1,0 +1,211 @@
+"""Rules about ranks, and about storage targets, that take longer than others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import median
+
+from forebay.advice import thresholds
+from forebay.advice.file_metrics import FileView, JobView, program_name
+from forebay.advice.model import Evidence
+from forebay.advice.registry import file_rule, job_rule
+from forebay.advice.unbound_finding import Draft
+from forebay.profiles import metrics
+from forebay.profiles.model import Program
+from forebay.quantities import count, duration, percent, size
+
+
+@job_rule
+def one_rank(view: JobView) -> Iterator[Draft]:
+    """One rank moves nearly everything, and not as an aggregator of collective calls."""
+    for program in view.profile.programs:
+        by_rank: dict[int, int] = defaultdict(int)
+        own_s: dict[int, float] = defaultdict(float)
+        total = 0
+        for file in program.files:
+            top = metrics.top_layer(file)
+            if top is None:
+                continue
+            moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
+            total += moved
+            if file.ranks == 1 and file.rank is not None:
+                by_rank[file.rank] += moved
+                own_s[file.rank] += metrics.layer_s(top[1]) or 0.0
+        rank = max(by_rank, key=lambda rank: by_rank[rank], default=None)
+        if rank is None or (program.ranks or 1) < thresholds.ONE_RANK_RANKS_MIN:
+            continue
+        if by_rank[rank] < max(thresholds.ONE_RANK_SHARE_MIN * total, thresholds.ONE_RANK_BYTES_MIN):
+            continue
+        yield Draft(
+            code="one-rank",
+            level="problem",
+            title=f"Rank {rank} alone moves {percent(by_rank[rank] / total)} of the bytes of "
+            f"{program_name(program)}, "
+            f"while {count((program.ranks or 1) - 1)} ranks wait or send to it",
+            evidence=(
+                Evidence(counter=f"bytes of rank {rank}", value=by_rank[rank], unit="bytes"),
+                Evidence(counter="bytes of all ranks", value=total, unit="bytes"),
+                Evidence(counter=f"I/O time of rank {rank}", value=own_s[rank], unit="s"),
+            ),
+            rule="One process cannot fill parallel storage.",
+            source="NERSC's paper on its burst buffer (2016); the limits are ours",
+            action="Write with all ranks: collective MPI-IO, PnetCDF or parallel HDF5"
+            + (" (io_form_history=11)." if program_name(program).startswith("wrf") else "."),
+            seconds=own_s[rank],
+        )
+
+
+class _OfTarget:
+    """What was moved to and from one storage target: of files that are on few targets only."""
+
+    def __init__(self) -> None:
+        self.bytes, self.seconds, self.files, self.slowest_s = 0, 0.0, 0, 0.0
+
+    def add(self, moved: int, spent_s: float) -> None:
+        """Adds one file's, or its part of one."""
+        self.bytes += moved
+        self.seconds += spent_s
+        self.files += 1
+        self.slowest_s = max(self.slowest_s, spent_s)
+
+    @property
+    def s_per_byte(self) -> float:
+        """Seconds for each byte."""
+        return self.seconds / self.bytes
+
+    @property
+    def mean_s(self) -> float:
+        """Seconds for each file."""
+        return self.seconds / self.files
+
+
+def _by_target(program: Program) -> dict[int, _OfTarget]:
+    """Files that are on at most half of the targets: others tell nothing of one."""
+    known = {target for file in program.files for target in file.targets}
+    found: dict[int, _OfTarget] = defaultdict(_OfTarget)
+    for file in program.files:
+        top = metrics.top_layer(file)
+        if top is None or not file.targets or 2 * len(set(file.targets)) > len(known):
+            continue
+        moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
+        spent_s = metrics.slowest_rank_s(file, top[1])
+        for target in set(file.targets) if moved and spent_s else ():
+            found[target].add(moved, spent_s or 0.0)
+    return found
+
+
+def slow_targets(program: Program) -> list[int]:
+    """Storage targets that take several times as long for each byte as the median one; few, or none."""
+    found = _by_target(program)
+    if len(found) < thresholds.SLOW_TARGETS_MIN:
+        return []
+    usual = median(one.s_per_byte for one in found.values())
+    slow = [
+        target for target, one in found.items() if one.s_per_byte >= thresholds.SLOW_TARGET_RATIO_MIN * usual
+    ]
+    most = max(1, thresholds.SLOW_TARGETS_SHARE_MAX * len(found))
+    return sorted(slow, key=lambda target: -found[target].s_per_byte) if len(slow) <= most else []
+
+
+@job_rule
+def slow_target(view: JobView) -> Iterator[Draft]:
+    """One storage target that keeps all who wait for it."""
+    for program in view.profile.programs:
+        slow, found = slow_targets(program), _by_target(program)
+        if not slow:
+            continue
+        others = [one for target, one in found.items() if target not in slow]
+        usual_s = sum(one.seconds for one in others) / sum(one.files for one in others)
+        slow_s = sum(found[target].seconds for target in slow) / sum(found[target].files for target in slow)
+        names = ", ".join(map(str, slow))
+        yield Draft(
+            code="slow-target",
+            level="problem",
+            title=f"Files on storage target{'s' if len(slow) > 1 else ''} {names} take {duration(slow_s)} on "
+            f"average, those on the other {len(others)} take {duration(usual_s)}",
+            evidence=(
+                Evidence(counter="LUSTRE OST ids of the slow files", value=names),
+                Evidence(counter="mean time of a file there", value=slow_s, unit="s"),
+                Evidence(counter="mean time of a file elsewhere", value=usual_s, unit="s"),
+            ),
+            rule="A run ends with its slowest rank, and a rank waits for the target that has its file.",
+            source="TOKIO's study of NERSC's file systems (2018); the limits are ours",
+            action=f"Report target {names} to those who run the file system, and keep it out of the next run "
+            "(lfs setstripe -o, or a pool).",
+            seconds=max(found[target].slowest_s for target in slow) - usual_s,
+        )
+
+
+@job_rule
+def stragglers(view: JobView) -> Iterator[Draft]:
+    """Few ranks that take much longer than the others for the same bytes."""
+    for program in view.profile.programs:
+        found = metrics.of_own_files(program)
+        ranks = program.ranks or 1
+        if len(found) < max(thresholds.STRAGGLER_RANKS_MIN, ranks / 2):
+            continue
+        usual_s = median(one.seconds for one in found.values())
+        usual_bytes = median(one.bytes for one in found.values())
+        slow = [
+            rank
+            for rank, one in found.items()
+            if one.seconds >= thresholds.STRAGGLER_RATIO_MIN * usual_s
+            and one.bytes <= thresholds.STRAGGLER_BYTES_RATIO_MAX * usual_bytes
+        ]
+        if not slow or len(slow) > max(1, thresholds.STRAGGLER_RANKS_SHARE_MAX * ranks):
+            continue
+        slow.sort(key=lambda rank: -found[rank].seconds)
+        worst = found[slow[0]]
+        if slow_targets(program):
+            continue  # the finding about the target names the cause
+        more = f" (and {count(len(slow) - 1)} more ranks are slow)" if len(slow) > 1 else ""
+        yield Draft(
+            code="straggler",
+            level="problem",
+            title=f"Rank {slow[0]} of {program_name(program)} takes {duration(worst.seconds)} for its "
+            f"{size(worst.bytes)}, the median rank {duration(usual_s)} for {size(usual_bytes)}{more}",
+            evidence=(
+                Evidence(counter="slow ranks", value=", ".join(map(str, slow[:8]))),
+                Evidence(counter=f"I/O time of rank {slow[0]}", value=worst.seconds, unit="s"),
+                Evidence(counter="I/O time of the median rank", value=usual_s, unit="s"),
+            ),
+            rule="All ranks wait for the slowest one at the next step.",
+            source="DXT Explorer's view of stragglers; the limits are ours",
+            action="Look at the node of that rank and at the storage target of its files; run again on other "
+            "nodes.",
+            seconds=worst.seconds - usual_s,
+        )
+
+
+@file_rule
+def straggler_in_file(view: FileView) -> Iterator[Draft]:
+    """One rank that takes much longer than the others for its part of a shared file."""
+    slowest, top, ranks = view.file.slowest, view.top, view.file.ranks or 1
+    if slowest is None or top is None or ranks < thresholds.STRAGGLER_RANKS_MIN:
+        return
+    whole_s = metrics.layer_s(top[1])
+    moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
+    if whole_s is None or not moved:
+        return
+    others_s = (whole_s - slowest.seconds) / (ranks - 1)
+    if slowest.seconds < thresholds.STRAGGLER_RATIO_MIN * max(others_s, 1e-9):
+        return
+    if slowest.bytes > thresholds.STRAGGLER_BYTES_RATIO_MAX * moved / ranks:
+        return
+    yield Draft(
+        code="straggler",
+        level="problem",
+        file=view.file.path,
+        title=f"Rank {slowest.rank} takes {duration(slowest.seconds)} in {view.name}, the other ranks "
+        f"{duration(others_s)} on average, and it moves no more than they do",
+        evidence=(
+            Evidence(counter=f"I/O time of rank {slowest.rank}", value=slowest.seconds, unit="s"),
+            Evidence(counter="mean I/O time of the other ranks", value=others_s, unit="s"),
+            Evidence(counter=f"bytes of rank {slowest.rank}", value=slowest.bytes, unit="bytes"),
+        ),
+        rule="All ranks wait for the slowest one at the next step.",
+        source="DXT Explorer's view of stragglers; the limits are ours",
+        action="Look at the node of that rank, and at what else it does in the file.",
+        seconds=slowest.seconds - others_s,
+    )
