@@ -198,7 +198,7 @@ install-programs:
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines $(PREFIX)/share/forebay/profiles
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
-	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-replay; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
+	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-collect */forebay-replay; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
 	install -d $(PREFIX)/include $(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/lib/libdatawarp.so $(PREFIX)/lib/
 	install -m 644 $(BUILD)/include/datawarp.h $(PREFIX)/include/

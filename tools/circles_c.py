@@ -11,7 +11,7 @@ from pathlib import Path
 
 CIRCLE_FILES_MAX = 3
 #: A folder of mpi/ uses only itself and those before it (docs/reference/mpi.md).
-FOLDERS = ["include", "base", "settings", "record", "trace", "report", "hooks"]
+FOLDERS = ["include", "base", "settings", "record", "trace", "report", "collect", "hooks"]
 
 
 def symbols(paths: list[Path], option: str) -> dict[Path, set[str]]:

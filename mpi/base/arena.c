@@ -47,3 +47,5 @@ char *arena_copy(const char *text) {
   char *copy = arena_alloc(bytes);
   return copy != NULL ? memcpy(copy, text, bytes) : NULL;
 }
+
+void arena_resume_in_child(void) { pthread_mutex_init(&lock, NULL); }

@@ -11,4 +11,7 @@ void *arena_alloc(size_t bytes);
 /* A copy of the string, NULL if there is no memory. */
 char *arena_copy(const char *text);
 
+/* In a child made by fork: a thread of the parent may have held the lock. */
+void arena_resume_in_child(void);
+
 #endif

@@ -25,8 +25,8 @@ static void note_emulated_layout(struct file *file) {
   struct stripe_layout layout = stripe_layout_of(file->path);
   if (layout.stripe_bytes == 0)
     return;
-  file->stripe_count = layout.stripe_count;
-  file->stripe_bytes = layout.stripe_bytes;
+  file->tally->stripe_count = layout.stripe_count;
+  file->tally->stripe_bytes = layout.stripe_bytes;
 }
 
 static int64_t number_of(const char *lines, const char *key) {
@@ -64,8 +64,8 @@ static void note_hints_in_force(struct file *file, MPI_File handle, bool keeps_h
     library.Info_free(&info);
   file_lock(file);
   const char *known = lines.length > 0 ? text_of(&lines) : text_of(&file->hints_asked);
-  file->stripe_bytes = number_of(known, "striping_unit");
-  file->stripe_count = number_of(known, "striping_factor");
+  file->tally->stripe_bytes = number_of(known, "striping_unit");
+  file->tally->stripe_count = number_of(known, "striping_factor");
   note_emulated_layout(file);
   if (keeps_hints && !is_echo(file, text_of(&lines))) {
     text_clear(&file->hints_in_force);
@@ -119,8 +119,8 @@ static void note_opened(struct file *file, MPI_Comm comm, bool is_lazy, MPI_File
   library.Comm_rank(comm, &rank);
   note_hints_in_force(file, handle, rank == 0);
   file_lock(file);
-  file->counters.opens++;
-  file->counters.hdf5_alignments += hdf5_is_aligning();
+  file->tally->counters.opens++;
+  file->tally->counters.hdf5_alignments += hdf5_is_aligning();
   file->tells_hints = file->tells_hints || rank == 0;
   file->wants_lazy = is_lazy;
   file_unlock(file);
@@ -132,7 +132,7 @@ static void note_opened(struct file *file, MPI_Comm comm, bool is_lazy, MPI_File
 
 static void note_open_failure(struct file *file) {
   file_lock(file);
-  file->counters.open_failures++;
+  file->tally->counters.open_failures++;
   file_unlock(file);
 }
 
@@ -207,7 +207,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
   if (opened.file == NULL)
     return code;
   file_lock(opened.file);
-  opened.file->counters.closes += code == MPI_SUCCESS;
+  opened.file->tally->counters.closes += code == MPI_SUCCESS;
   file_unlock(opened.file);
   return code;
 }

@@ -7,6 +7,7 @@
 #include "hooks/hook_slots.h"
 #include "hooks/preload_switch.h"
 #include "record/file_table.h"
+#include "record/live_file.h"
 #include "record/observation.h"
 #include "report/report.h"
 #include "report/step_record.h"
@@ -54,9 +55,10 @@ static void after_init(int code) {
   was_spawned = is_spawned(); /* later the program may have left its parent */
   if (was_spawned)            /* its parent writes that file */
     settings.wants_json = false;
+  live_set_rank(settings.step_id, settings.rank, settings.ranks);
   step_begin();
   if (settings.is_active)
-    files_observe(settings.start_s);
+    files_observe(settings.start_s, settings.started_unix_s);
   else
     files_stop();
   is_awake = settings.is_active;
@@ -75,6 +77,7 @@ static void before_finalize(void) {
     return;
   }
   report_make(clock_s() - settings.start_s);
+  live_end();
 }
 
 static void before_abort(int code) {

@@ -9,9 +9,11 @@
 #include "record/failed_write.h"
 #include "record/file_table.h"
 #include "record/lazy_io.h"
+#include "record/live_file.h"
 #include "record/observation.h"
 #include "record/positions.h"
 #include "record/stripe_layout.h"
+#include "settings/settings.h"
 #include "trace/trace.h"
 
 #include <dlfcn.h>
@@ -21,6 +23,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { KEPT_CALLS_MIN = 200, KEPT_BYTES_MIN = 256 << 10, KEPT_FILES_MIN = 32 };
 
 /* The call on this very file that the thread is in, or NULL: progress made while it waits
  * elsewhere. */
@@ -33,15 +37,20 @@ static struct call *current_call_on(const struct file *file) {
 static bool is_read_for_a_write(const struct file *file, const struct call *call) {
   if (call != NULL)
     return call->class == CALL_DATA && call->direction == WRITING;
-  const int64_t *reads = file->counters.traffic[READING].calls;
-  const int64_t *writes = file->counters.traffic[WRITING].calls;
+  const int64_t *reads = file->tally->counters.traffic[READING].calls;
+  const int64_t *writes = file->tally->counters.traffic[WRITING].calls;
   return writes[NONBLOCKING] + writes[NONBLOCKING_COLLECTIVE] > 0 &&
          reads[NONBLOCKING] + reads[NONBLOCKING_COLLECTIVE] == 0;
 }
 
+static void note_end(struct tally *tally, enum direction direction, int64_t end) {
+  if (end > tally->end_offset[direction])
+    tally->end_offset[direction] = end;
+}
+
 static void count_access_order(struct file *file, const struct transfer *transfer) {
-  struct traffic *traffic = &file->counters.traffic[transfer->direction];
-  int64_t *next = &file->next_offset[transfer->direction];
+  struct traffic *traffic = &file->tally->counters.traffic[transfer->direction];
+  int64_t *next = &file->tally->next_offset[transfer->direction];
   int64_t offset = transfer->offset;
   int64_t end = offset + transfer->moved;
   if (*next >= 0 && offset > *next) {
@@ -52,35 +61,36 @@ static void count_access_order(struct file *file, const struct transfer *transfe
   } else {
     traffic->consecutive += *next >= 0;
   }
-  if (file->alignment_bytes > 0 && offset % file->alignment_bytes != 0)
-    file->counters.not_aligned++;
+  if (file->tally->alignment_bytes > 0 && offset % file->tally->alignment_bytes != 0)
+    file->tally->counters.not_aligned++;
   *next = end;
+  note_end(file->tally, transfer->direction, end);
   if (transfer->direction == WRITING && end > __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED))
     __atomic_store_n(&file->end_bytes, end, __ATOMIC_RELAXED);
-  if (file->stripe_bytes > 0 && transfer->moved == file->stripe_bytes &&
-      offset % file->stripe_bytes == 0)
+  if (file->tally->stripe_bytes > 0 && transfer->moved == file->tally->stripe_bytes &&
+      offset % file->tally->stripe_bytes == 0)
     traffic->stripe_sized++;
 }
 
 /* A read that continues a short read, as ROMIO does at the end of the file, is not counted. Whether
  * it happens depends on how far other ranks have extended the file. */
 static void note_read_for_a_write(struct file *file, const struct transfer *transfer) {
-  struct traffic *writes = &file->counters.traffic[WRITING];
+  struct traffic *writes = &file->tally->counters.traffic[WRITING];
   off_t end = transfer->offset + transfer->moved;
-  writes->rmw_calls += transfer->offset != file->rmw_retry_offset;
+  writes->rmw_calls += transfer->offset != file->tally->rmw_retry_offset;
   writes->rmw_bytes += transfer->moved;
-  file->rmw_retry_offset = (size_t)transfer->moved < transfer->asked ? end : -1;
+  file->tally->rmw_retry_offset = (size_t)transfer->moved < transfer->asked ? end : -1;
 }
 
 static void note_data(struct file *file, const struct transfer *transfer, const struct call *call,
                       double end_s) {
   enum direction direction = transfer->direction;
-  struct traffic *traffic = &file->counters.traffic[direction];
+  struct traffic *traffic = &file->tally->counters.traffic[direction];
   if (transfer->moved < 0) {
     traffic->system_failures++;
     return;
   }
-  heat_note(&file->system_heat, direction, transfer->start_s - files_origin_s(),
+  heat_note(&file->tally->system_heat, direction, transfer->start_s - files_origin_s(),
             end_s - files_origin_s(), transfer->moved);
   if (direction == READING && is_read_for_a_write(file, call)) {
     note_read_for_a_write(file, transfer);
@@ -89,19 +99,27 @@ static void note_data(struct file *file, const struct transfer *transfer, const 
   traffic->system_calls++;
   traffic->system_bytes += transfer->moved;
   traffic->system_sizes[size_class(transfer->moved)]++;
-  sizes_note(file->system_sizes[direction], SIZES_MAX, transfer->moved, 1);
-  span_note(&file->moments.system[direction], transfer->start_s, end_s);
+  sizes_note(file->tally->system_sizes[direction], SIZES_MAX, transfer->moved, 1);
+  span_note(&file->tally->moments.system[direction], transfer->start_s, end_s);
   if (call != NULL && call->class == CALL_DATA &&
       (call->kind == COLLECTIVE || call->kind == SPLIT_COLLECTIVE || call->kind == SPLIT_END))
     traffic->collective_system_calls++;
   if (direction == WRITING)
-    file->rmw_retry_offset = -1; /* the reads for this write are done */
+    file->tally->rmw_retry_offset = -1; /* the reads for this write are done */
   count_access_order(file, transfer);
 }
 
 /* A call whose place is not known is taken to go on where the last one ended. */
 static int64_t place_after_the_last(const struct file *file, enum direction direction) {
-  return file->next_offset[direction] >= 0 ? file->next_offset[direction] : 0;
+  return file->tally->next_offset[direction] >= 0 ? file->tally->next_offset[direction] : 0;
+}
+
+/* Programs without MPI that do little I/O get no live file: a script may have thousands of them. */
+static void keep_if_worth_it(const struct file *file, enum direction direction) {
+  const struct traffic *traffic = &file->tally->counters.traffic[direction];
+  if (settings.ranks > 0 || traffic->system_calls >= KEPT_CALLS_MIN ||
+      traffic->system_bytes >= KEPT_BYTES_MIN || files_at(KEPT_FILES_MIN - 1) != NULL)
+    files_keep();
 }
 
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
@@ -116,10 +134,12 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
   note_data(file, &transfer, call, transfer.start_s + elapsed_s);
   lazy_note_data(file, transfer.direction == WRITING);
   if (file->layer != LAYER_MPIIO)
-    file->seconds.traffic[transfer.direction].data += elapsed_s;
+    file->tally->seconds.traffic[transfer.direction].data += elapsed_s;
   else if (call == NULL)
-    file->seconds.traffic[transfer.direction].outside += elapsed_s;
+    file->tally->seconds.traffic[transfer.direction].outside += elapsed_s;
   file_unlock(file);
+  if (!live_is_settled())
+    keep_if_worth_it(file, transfer.direction);
   trace_system_data(file, &transfer, elapsed_s);
   if (call == NULL)
     return;
@@ -148,14 +168,14 @@ void observe_other(struct file *file, enum system_call what, int64_t argument, d
   if (call != NULL)
     call->other_s += elapsed_s;
   file_lock(file);
-  file->counters.locks += what == LOCK;
-  file->counters.syncs += what == SYNC;
-  file->counters.truncations += what == TRUNCATION;
-  file->counters.seeks += what == SEEK;
-  file->counters.stats += what == STAT;
-  file->counters.mmaps += what == MAPPING;
+  file->tally->counters.locks += what == LOCK;
+  file->tally->counters.syncs += what == SYNC;
+  file->tally->counters.truncations += what == TRUNCATION;
+  file->tally->counters.seeks += what == SEEK;
+  file->tally->counters.stats += what == STAT;
+  file->tally->counters.mmaps += what == MAPPING;
   if (file->layer != LAYER_MPIIO)
-    *(what == SYNC ? &file->seconds.sync : &file->seconds.metadata) += elapsed_s;
+    *(what == SYNC ? &file->tally->seconds.sync : &file->tally->seconds.metadata) += elapsed_s;
   file_unlock(file);
   trace_other(file, what, argument, elapsed_s);
 }
@@ -178,7 +198,7 @@ static void note_opener(struct file *file, const void *caller) {
   if (dladdr(caller, &object) == 0 || object.dli_fname == NULL)
     return;
   const char *slash = strrchr(object.dli_fname, '/');
-  snprintf(file->opened_by, sizeof file->opened_by, "%s",
+  snprintf(file->tally->opened_by, sizeof file->tally->opened_by, "%s",
            slash != NULL ? slash + 1 : object.dli_fname);
 }
 
@@ -197,9 +217,9 @@ static void open_in_call(struct file *file, const struct opening *opening) {
   bool is_ours = is_same_file(opening->path, file, opening->descriptor);
   if (is_ours) {
     note_opener(file, opening->caller);
-    file->alignment_bytes = has_status ? status.st_blksize : 0;
+    file->tally->alignment_bytes = has_status ? status.st_blksize : 0;
     __atomic_store_n(&file->end_bytes, has_status ? status.st_size : 0, __ATOMIC_RELAXED);
-    file->next_offset[READING] = file->next_offset[WRITING] = -1;
+    file->tally->next_offset[READING] = file->tally->next_offset[WRITING] = -1;
   }
   file_unlock(file);
   descriptors_set(opening->descriptor, is_ours ? file : NULL);
@@ -244,16 +264,16 @@ static void open_directly(const struct opening *opening) {
   bool is_open = opening->descriptor >= 0;
   struct stripe_layout layout = stripe_layout_of(file->path);
   file_lock(file);
-  file->counters.opens += is_open;
-  file->counters.open_failures += !is_open;
-  file->seconds.open += end_s - opening->start_s;
+  file->tally->counters.opens += is_open;
+  file->tally->counters.open_failures += !is_open;
+  file->tally->seconds.open += end_s - opening->start_s;
   if (is_open) {
-    file->alignment_bytes = status.st_blksize;
+    file->tally->alignment_bytes = status.st_blksize;
     __atomic_store_n(&file->end_bytes, status.st_size, __ATOMIC_RELAXED);
-    file->stripe_count = layout.stripe_count;
-    file->stripe_bytes = layout.stripe_bytes;
-    file->next_offset[READING] = file->next_offset[WRITING] = -1;
-    span_note(&file->moments.opened, opening->start_s, 0);
+    file->tally->stripe_count = layout.stripe_count;
+    file->tally->stripe_bytes = layout.stripe_bytes;
+    file->tally->next_offset[READING] = file->tally->next_offset[WRITING] = -1;
+    span_note(&file->tally->moments.opened, opening->start_s, 0);
   }
   file_unlock(file);
   if (!is_open && (opening->flags & O_CREAT) != 0)
@@ -316,9 +336,9 @@ void observe_closed(struct file *file, double start_s, double end_s) {
   if (file->layer == LAYER_MPIIO)
     return;
   file_lock(file);
-  file->seconds.close += end_s - start_s;
-  if (end_s > file->moments.opened.last)
-    file->moments.opened.last = end_s;
+  file->tally->seconds.close += end_s - start_s;
+  if (end_s > file->tally->moments.opened.last)
+    file->tally->moments.opened.last = end_s;
   file_unlock(file);
 }
 
@@ -343,28 +363,28 @@ void observe_duplicate(int from, int to) {
  * two threads could wait for each other. */
 static void merge_counters(struct file *from, struct file *to) {
   file_lock(from);
-  struct counters counters = from->counters;
-  struct seconds seconds = from->seconds;
-  struct span opened = from->moments.opened;
-  from->counters = (struct counters){0};
-  from->seconds = (struct seconds){0};
-  from->moments = (struct moments){0};
+  struct counters counters = from->tally->counters;
+  struct seconds seconds = from->tally->seconds;
+  struct span opened = from->tally->moments.opened;
+  from->tally->counters = (struct counters){0};
+  from->tally->seconds = (struct seconds){0};
+  from->tally->moments = (struct moments){0};
   file_unlock(from);
   file_lock(to);
-  counters_add(&to->counters, &counters);
-  seconds_add(&to->seconds, &seconds);
+  counters_add(&to->tally->counters, &counters);
+  seconds_add(&to->tally->seconds, &seconds);
   if (opened.first > 0)
-    span_note(&to->moments.opened, opened.first, opened.last);
-  to->alignment_bytes = from->alignment_bytes;
-  to->stripe_bytes = from->stripe_bytes;
-  to->stripe_count = from->stripe_count;
+    span_note(&to->tally->moments.opened, opened.first, opened.last);
+  to->tally->alignment_bytes = from->tally->alignment_bytes;
+  to->tally->stripe_bytes = from->tally->stripe_bytes;
+  to->tally->stripe_count = from->tally->stripe_count;
   file_unlock(to);
 }
 
 static void count_as_opened(struct file *file) {
   file_lock(file);
-  file->counters.opens++;
-  span_note(&file->moments.opened, clock_s(), 0);
+  file->tally->counters.opens++;
+  span_note(&file->tally->moments.opened, clock_s(), 0);
   file_unlock(file);
 }
 

@@ -47,10 +47,10 @@ static bool is_collective(const struct call *call) {
 /* The lock of the file is held. A split call is one, whichever of its halves wrote. */
 static void note_active(struct file *file, const struct call *call) {
   if (call->kind != SPLIT_END)
-    file->collective_writes++;
-  int64_t index = file->collective_writes - 1;
+    file->tally->collective_writes++;
+  int64_t index = file->tally->collective_writes - 1;
   if (index >= 0 && index < COLLECTIVE_CALLS_MAX && call->wrote_calls > 0)
-    file->wrote[index / 8] |= (uint8_t)(1 << index % 8);
+    file->tally->wrote[index / 8] |= (uint8_t)(1 << index % 8);
 }
 
 void call_end(struct call *call) {
@@ -65,30 +65,30 @@ void call_end(struct call *call) {
   call->end_s = end_s;
   current.file = NULL;
   file_lock(file);
-  struct seconds *seconds = &file->seconds;
+  struct seconds *seconds = &file->tally->seconds;
   switch (call->class) {
   case CALL_OPEN:
     seconds->open += elapsed_s;
-    span_note(&file->moments.opened, call->start_s, 0);
+    span_note(&file->tally->moments.opened, call->start_s, 0);
     break;
   case CALL_CLOSE:
     seconds->close += elapsed_s;
-    if (end_s > file->moments.opened.last)
-      file->moments.opened.last = end_s;
+    if (end_s > file->tally->moments.opened.last)
+      file->tally->moments.opened.last = end_s;
     break;
   case CALL_METADATA:
     seconds->metadata += elapsed_s;
     break;
   case CALL_SYNC:
     seconds->sync += elapsed_s;
-    file->counters.sync_calls++;
+    file->tally->counters.sync_calls++;
     break;
   case CALL_DATA:
     seconds->traffic[call->direction].calls += elapsed_s;
     seconds->traffic[call->direction].data += call->data_s;
     seconds->traffic[call->direction].other += call->other_s;
-    span_note(&file->moments.program[call->direction], call->start_s, end_s);
-    heat_note(&file->asked_heat, call->direction, call->start_s - files_origin_s(),
+    span_note(&file->tally->moments.program[call->direction], call->start_s, end_s);
+    heat_note(&file->tally->asked_heat, call->direction, call->start_s - files_origin_s(),
               end_s - files_origin_s(), call->asked_bytes);
     if (call->direction == WRITING && is_collective(call))
       note_active(file, call);
@@ -119,10 +119,10 @@ void call_begin_data(struct call *call, MPI_File handle, enum direction directio
   int64_t bytes = count > 0 ? count * (int64_t)size : 0;
   current.asked_bytes = call->asked_bytes = bytes;
   file_lock(opened.file);
-  struct traffic *traffic = &opened.file->counters.traffic[direction];
+  struct traffic *traffic = &opened.file->tally->counters.traffic[direction];
   traffic->calls[kind]++;
   traffic->asked_bytes += bytes;
   traffic->asked_sizes[size_class(bytes)]++;
-  sizes_note(opened.file->asked_sizes[direction], SIZES_MAX, bytes, 1);
+  sizes_note(opened.file->tally->asked_sizes[direction], SIZES_MAX, bytes, 1);
   file_unlock(opened.file);
 }

@@ -3,8 +3,6 @@
 #include "record/observation.h"
 #include "record/positions.h"
 
-#include <string.h>
-
 static struct file *descriptors[DESCRIPTORS_MAX]; /* atomic */
 static int highest = -1;                          /* atomic */
 
@@ -12,7 +10,7 @@ struct file *descriptors_find(int descriptor) {
   if (descriptor < 0 || descriptor >= DESCRIPTORS_MAX)
     return NULL;
   struct file *file = __atomic_load_n(&descriptors[descriptor], __ATOMIC_ACQUIRE);
-  return file != NULL && !observation_is_lost() ? file : NULL;
+  return file != NULL && (!observation_is_lost() || observation_resume()) ? file : NULL;
 }
 
 static void raise_highest(int descriptor) {
@@ -38,8 +36,3 @@ struct file *descriptors_set(int descriptor, struct file *file) {
 }
 
 int descriptors_highest(void) { return __atomic_load_n(&highest, __ATOMIC_RELAXED); }
-
-void descriptors_forget(void) {
-  memset(descriptors, 0, sizeof descriptors);
-  positions_forget();
-}

@@ -13,7 +13,4 @@ struct file *descriptors_set(int descriptor, struct file *file);
 /* No descriptor above it belongs to a record. */
 int descriptors_highest(void);
 
-/* In a child made by fork: what the parent has opened is not the child's. */
-void descriptors_forget(void);
-
 #endif

@@ -2,11 +2,13 @@
 #include "record/file_table.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/path.h"
 #include "base/reentrancy.h"
-#include "record/descriptors.h"
+#include "record/live_file.h"
 #include "record/mpi_handles.h"
 #include "record/observation.h"
+#include "settings/settings.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -24,16 +26,24 @@ static struct file *slots[SLOTS]; /* by path and layer */
 static int file_count, direct_count;
 static int64_t dropped;
 
+/* In the live file if there is one. Tallies are too large for the stack of some signal handlers. */
+static struct tally *new_tally(const char *path, enum layer layer) {
+  static struct tally fresh; /* the lock of the table is held */
+  fresh = tally_of_layer(layer);
+  struct tally *tally = live_add(&fresh, path);
+  if (tally == NULL && (tally = arena_alloc(sizeof *tally)) != NULL)
+    *tally = fresh;
+  return tally;
+}
+
 static struct file *new_file(const char *path, enum layer layer) {
   struct file *file = arena_alloc(sizeof *file);
   char *kept = arena_copy(path);
-  if (file == NULL || kept == NULL)
+  if (file == NULL || kept == NULL || (file->tally = new_tally(kept, layer)) == NULL)
     return NULL;
   pthread_mutex_init(&file->lock, NULL);
   file->path = kept;
   file->layer = layer;
-  file->next_offset[READING] = file->next_offset[WRITING] = -1;
-  file->rmw_retry_offset = -1;
   return file;
 }
 
@@ -114,33 +124,72 @@ void files_note_dropped(void) {
   critical_unlock(&lock);
 }
 
-/* What the parent has opened is not the child's. */
-static void forget(void) {
-  pthread_mutex_init(&lock, NULL);
-  memset(slots, 0, sizeof slots);
-  handles_forget();
-  descriptors_forget();
-  file_count = direct_count = 0;
-  dropped = 0;
+/* Counts that waited go along; a single character that is noted at this very moment may not. */
+static void move_to_live_file(struct file *file) {
+  file_lock(file);
+  struct tally *before = file->tally, *live = live_add(before, file->path);
+  if (live != NULL)
+    file->tally = live;
+  file_unlock(file);
 }
 
-void files_start(void) {
-  if (observation_is_lost())
-    forget();
-  observation_begin();
+void files_keep(void) {
+  critical_lock(&lock);
+  if (live_make())
+    for (int i = 0; i < file_count + direct_count; i++)
+      move_to_live_file(files[i]);
+  live_set_dropped(dropped);
+  critical_unlock(&lock);
 }
+
+/* What the parent has counted stays the parent's. False: there is no memory. */
+static bool start_afresh(struct file *file) {
+  struct tally *parents = file->tally, *tally = new_tally(file->path, file->layer);
+  pthread_mutex_init(&file->lock, NULL);
+  if (tally == NULL)
+    return false;
+  memcpy(tally->next_offset, parents->next_offset, sizeof tally->next_offset);
+  memcpy(tally->opened_by, parents->opened_by, sizeof tally->opened_by);
+  tally->stripe_bytes = parents->stripe_bytes;
+  tally->stripe_count = parents->stripe_count;
+  tally->alignment_bytes = parents->alignment_bytes;
+  file->tally = tally;
+  return true;
+}
+
+/* In a child made by fork: it has its parent's files open, and counts what it does with them itself
+ * from here on. A lock may be held by a thread that it lacks. */
+static bool resume_in_child(void) {
+  pthread_mutex_init(&lock, NULL);
+  arena_resume_in_child();
+  handles_forget();
+  live_forget();
+  dropped = 0;
+  settings.is_active = false; /* the rank of MPI is its parent */
+  settings.ranks = 0;
+  double began_s = clock_s(), began_unix_s = 1e-6 * (double)unix_us();
+  observation_set_origin(began_s, began_unix_s);
+  live_set_origin(began_s, began_unix_s);
+  for (int i = 0; i < file_count + direct_count; i++)
+    if (!start_afresh(files[i]))
+      return false;
+  return true;
+}
+
+void files_start(void) { observation_begin(resume_in_child); }
 
 static void restart_heat(void) {
   for (int i = 0; i < file_count + direct_count; i++) {
     file_lock(files[i]);
-    heat_restart(&files[i]->asked_heat);
-    heat_restart(&files[i]->system_heat);
+    heat_restart(&files[i]->tally->asked_heat);
+    heat_restart(&files[i]->tally->system_heat);
     file_unlock(files[i]);
   }
 }
 
-void files_observe(double origin_s) {
-  observation_set_origin(origin_s);
+void files_observe(double origin_s, double started_unix_s) {
+  observation_set_origin(origin_s, started_unix_s);
+  live_set_origin(origin_s, started_unix_s);
   restart_heat();
   observation_start();
 }

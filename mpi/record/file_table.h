@@ -32,11 +32,14 @@ struct file *files_at(int index);
 int64_t files_dropped(void);
 void files_note_dropped(void);
 
-/* Once, before anything is observed. */
+/* Before anything is observed. */
 void files_start(void);
 
 /* Observes from now on. The origin is the moment from which others are counted, as the clock reads
- * it; to call this again moves it. */
-void files_observe(double origin_s);
+ * it and in seconds since 1970; to call this again moves it. */
+void files_observe(double origin_s, double started_unix_s);
+
+/* Moves the tallies to a live file if this process is to have one. No file is locked. */
+void files_keep(void);
 
 #endif

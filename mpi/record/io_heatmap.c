@@ -8,7 +8,7 @@ double heat_bin_s(int doublings) { return first_bin_s * (double)(1LL << doubling
 
 int heat_doublings_for(double run_s) {
   int doublings = 0;
-  while (doublings < 40 && run_s > heat_bin_s(doublings) * HEAT_BINS)
+  while (doublings < HEAT_DOUBLINGS_MAX && run_s > heat_bin_s(doublings) * HEAT_BINS)
     doublings++;
   return doublings;
 }

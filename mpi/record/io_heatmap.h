@@ -5,7 +5,7 @@
 
 #include "record/counters.h"
 
-enum { HEAT_BINS = 128 };
+enum { HEAT_BINS = 128, HEAT_DOUBLINGS_MAX = 40 };
 
 struct heat {
   int doublings; /* a bin lasts HEAT_FIRST_BIN_S * 2^doublings */

@@ -50,7 +50,7 @@ static bool may_be_lazy(struct file *file) {
 
 static void count_open(struct file *file) {
   file_lock(file);
-  file->counters.lazy_opens++;
+  file->tally->counters.lazy_opens++;
   file_unlock(file);
 }
 
@@ -67,7 +67,7 @@ void lazy_begin_late(struct file *file, int descriptor) {
 /* A file that never was lazy is not asked. */
 static bool was_lazy(struct file *file) {
   file_lock(file);
-  bool was = file->counters.lazy_opens > 0;
+  bool was = file->tally->counters.lazy_opens > 0;
   file_unlock(file);
   return was;
 }
@@ -89,7 +89,7 @@ int lazy_sync(struct file *file) {
 }
 
 void lazy_note_data(struct file *file, bool is_write) {
-  if (file->counters.lazy_opens == 0)
+  if (file->tally->counters.lazy_opens == 0)
     return;
   file->has_lazy_cache = true;
   __atomic_store_n(&any_has_cache, true, __ATOMIC_RELAXED);

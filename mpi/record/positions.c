@@ -1,7 +1,5 @@
 #include "record/positions.h"
 
-#include <string.h>
-
 struct position {
   int names; /* atomic: descriptors that share it; 0: free */
   int appends;
@@ -93,9 +91,4 @@ int64_t position_advance(int descriptor, enum direction direction, int64_t moved
   if (__atomic_load_n(&position->offset, __ATOMIC_RELAXED) < 0)
     return POSITION_UNKNOWN;
   return __atomic_fetch_add(&position->offset, length, __ATOMIC_RELAXED);
-}
-
-void positions_forget(void) {
-  memset(positions, 0, sizeof positions);
-  memset(by_descriptor, 0, sizeof by_descriptor);
 }

@@ -39,7 +39,4 @@ void position_step_back(int descriptor);
 int64_t position_advance(int descriptor, enum direction direction, int64_t moved_bytes,
                          int64_t *end_bytes);
 
-/* All of them. */
-void positions_forget(void);
-
 #endif

@@ -6,31 +6,23 @@
 #include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/path.h"
-#include "base/real_call.h"
 #include "base/reentrancy.h"
 #include "record/failed_write.h"
 #include "record/file_table.h"
+#include "record/live_file.h"
 #include "record/observation.h"
-#include "record/single_byte_io.h"
-#include "report/program_info.h"
+#include "record/program_info.h"
+#include "report/process_limit.h"
+#include "report/process_report.h"
 #include "report/report.h"
 #include "settings/settings.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-  REPORTS_MAX = 64, /* in one record */
-  REPORTED_CALLS_MIN = 1000,
-  REPORTED_BYTES_MIN = 1 << 20,
-};
-
 static char directory[PATH_BYTES_MAX]; /* "": no record is wanted */
-static double began_s, began_unix_s;
 
 static bool is_set(const char *variable) {
   const char *value = secure_getenv(variable);
@@ -50,58 +42,38 @@ __attribute__((constructor)) static void begin(void) {
   if (directory[0] != '\0') {
     path_keep_out(directory);
     failed_write_begin(directory);
+    live_begin(directory);
   }
   const char *of_emulation = secure_getenv("FOREBAY_PFS_STATE");
   if (of_emulation != NULL && of_emulation[0] == '/')
     path_keep_out(arena_copy(of_emulation));
-  began_s = clock_s();
-  began_unix_s = 1e-6 * (double)unix_us();
   files_start();
-  files_observe(began_s);
+  files_observe(clock_s(), 1e-6 * (double)unix_us());
 }
 
 static bool is_worth_reporting(void) {
-  int64_t calls = 0, bytes = 0;
-  for (int i = 0; files_at(i) != NULL; i++) {
-    pending_flush(files_at(i));
-    for (int direction = 0; direction < DIRECTIONS; direction++) {
-      calls += files_at(i)->counters.traffic[direction].system_calls;
-      bytes += files_at(i)->counters.traffic[direction].system_bytes;
-    }
-  }
-  return calls >= REPORTED_CALLS_MIN || bytes >= REPORTED_BYTES_MIN;
-}
-
-/* Each process with something to report makes this file a byte longer: its length is their number,
- * reported or not. */
-static bool reserve_report(void) {
-  static char path[PATH_BYTES_MAX + 32];
-  struct stat status;
-  snprintf(path, sizeof path, "%s/processes", directory);
-  int descriptor = REAL(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    return false;
-  bool is_counted = REAL(write)(descriptor, ".", 1) == 1 && fstat(descriptor, &status) == 0;
-  REAL(close)(descriptor);
-  return is_counted && status.st_size <= REPORTS_MAX;
+  struct process_work work = {0};
+  for (int i = 0; files_at(i) != NULL; i++)
+    process_work_add(&work, files_at(i));
+  return process_work_is_enough(&work);
 }
 
 static void write_report(const struct text *json) {
   static char path[PATH_BYTES_MAX + 64];
-  snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory, (long long)(began_unix_s * 1e3),
-           (int)getpid());
+  snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory,
+           (long long)(files_started_unix_s() * 1e3), (int)getpid());
   atomic_file_write(path, json);
 }
 
 static void report_process(void) {
-  double wall_s = clock_s() - began_s;
+  double wall_s = clock_s() - files_origin_s();
   struct job *job = merge_single_process();
   struct text json = {.is_mapped = true};
   if (job == NULL)
     return;
   text_add(&json, "{");
   program_header_json(&(struct program_header){.hosts = 1,
-                                               .started_unix_s = began_unix_s,
+                                               .started_unix_s = files_started_unix_s(),
                                                .is_finished = true,
                                                .ranks = 1,
                                                .wall_s = wall_s},
@@ -111,12 +83,16 @@ static void report_process(void) {
   write_report(&json);
 }
 
-/* At a normal end, behind the program's own functions for it. */
-__attribute__((destructor)) static void end(void) {
+void process_report_end(void) {
   bool is_of_mpi = settings.ranks > 0;
-  if (directory[0] == '\0' || is_of_mpi || !files_are_observed() || getpid() != files_process() ||
-      in_critical_section() || !is_worth_reporting())
+  if (directory[0] == '\0' || is_of_mpi || observation_is_lost() || !files_are_observed() ||
+      getpid() != files_process() || in_critical_section())
     return;
-  if (reserve_report())
+  if (is_worth_reporting() && process_report_reserve(directory))
     report_process();
+  files_stop();
+  live_end();
 }
+
+/* At a normal end, behind the program's own functions for it. */
+__attribute__((destructor)) static void end(void) { process_report_end(); }

@@ -14,15 +14,9 @@
 #include <string.h>
 
 /* One file of one rank on its way to rank 0; the strings and bits follow it, each string with its
- * zero. */
+ * zero. Moments are since the origin. */
 struct parcel {
-  struct counters counters;
-  struct seconds seconds;
-  struct moments moments; /* since the origin */
-  struct size_count asked_sizes[DIRECTIONS][SIZES_MAX], system_sizes[DIRECTIONS][SIZES_MAX];
-  int64_t stripe_bytes, stripe_count, alignment_bytes, collective_writes;
-  enum layer layer;
-  char opened_by[LIBRARY_NAME_BYTES_MAX];
+  struct tally tally;
   uint32_t path_bytes, asked_bytes, program_bytes, force_bytes, active_bytes;
 };
 
@@ -46,39 +40,33 @@ static uint32_t string_bytes(const struct file *file, const struct text *text) {
 /* Files opened without MPI-IO are closed when no descriptor is left. */
 static int64_t closes_of(const struct file *file) {
   int64_t bound = __atomic_load_n(&file->bound, __ATOMIC_RELAXED);
-  int64_t opens = file->counters.opens;
-  return file->layer == LAYER_MPIIO ? file->counters.closes : opens > bound ? opens - bound : 0;
+  int64_t opens = file->tally->counters.opens;
+  return file->layer == LAYER_MPIIO ? file->tally->counters.closes
+         : opens > bound            ? opens - bound
+                                    : 0;
 }
 
 static void fill(struct parcel *parcel, const struct file *file) {
+  struct tally *tally = &parcel->tally;
   *parcel = (struct parcel){
-      .counters = file->counters,
-      .seconds = file->seconds,
-      .moments = moments_since(&file->moments, files_origin_s()),
-      .layer = file->layer,
-      .stripe_bytes = file->stripe_bytes,
-      .stripe_count = file->stripe_count,
-      .alignment_bytes = file->alignment_bytes,
-      .collective_writes = file->collective_writes,
+      .tally = *file->tally,
       .path_bytes = (uint32_t)strlen(file->path) + 1,
       .asked_bytes = string_bytes(file, &file->hints_asked),
       .program_bytes = string_bytes(file, &file->hints_of_program),
       .force_bytes = string_bytes(file, &file->hints_in_force),
-      .active_bytes = (uint32_t)active_bytes(file->collective_writes),
+      .active_bytes = (uint32_t)active_bytes(file->tally->collective_writes),
   };
-  parcel->counters.closes = closes_of(file);
-  memcpy(parcel->opened_by, file->opened_by, sizeof parcel->opened_by);
-  memcpy(parcel->asked_sizes, file->asked_sizes, sizeof parcel->asked_sizes);
-  memcpy(parcel->system_sizes, file->system_sizes, sizeof parcel->system_sizes);
+  tally->moments = moments_since(&file->tally->moments, files_origin_s());
+  tally->counters.closes = closes_of(file);
   if (file->layer == LAYER_MPIIO)
     return;
   /* The program's calls are the system calls. */
-  memcpy(parcel->asked_sizes, file->system_sizes, sizeof parcel->asked_sizes);
-  memcpy(parcel->moments.program, parcel->moments.system, sizeof parcel->moments.program);
+  memcpy(tally->asked_sizes, tally->system_sizes, sizeof tally->asked_sizes);
+  memcpy(tally->moments.program, tally->moments.system, sizeof tally->moments.program);
   for (int direction = 0; direction < DIRECTIONS; direction++) {
-    struct traffic *traffic = &parcel->counters.traffic[direction];
+    struct traffic *traffic = &tally->counters.traffic[direction];
     traffic->asked_bytes = traffic->system_bytes;
-    parcel->seconds.traffic[direction].calls = parcel->seconds.traffic[direction].data;
+    tally->seconds.traffic[direction].calls = tally->seconds.traffic[direction].data;
   }
 }
 
@@ -93,11 +81,11 @@ static void pack_file(const struct file *file, struct text *out) {
   text_add_bytes(out, file->tells_hints ? text_of(&file->hints_of_program) : "",
                  parcel.program_bytes);
   text_add_bytes(out, file->tells_hints ? text_of(&file->hints_in_force) : "", parcel.force_bytes);
-  text_add_bytes(out, file->wrote, parcel.active_bytes);
+  text_add_bytes(out, file->tally->wrote, parcel.active_bytes);
 }
 
 static double io_s_of(const struct file *file) {
-  const struct seconds *seconds = &file->seconds;
+  const struct seconds *seconds = &file->tally->seconds;
   double sum = seconds->open + seconds->close + seconds->metadata + seconds->sync;
   for (int direction = 0; direction < DIRECTIONS; direction++)
     sum += file->layer == LAYER_MPIIO ? seconds->traffic[direction].calls
@@ -109,29 +97,39 @@ static void add_to_head(struct head *head, const struct file *file) {
   head->files++;
   head->io_s += io_s_of(file);
   if (file->layer == LAYER_MPIIO)
-    heat_add(&head->heat[LAYER_MPIIO], &file->asked_heat);
-  heat_add(&head->heat[file->layer == LAYER_STDIO ? LAYER_STDIO : LAYER_POSIX], &file->system_heat);
+    heat_add(&head->heat[LAYER_MPIIO], &file->tally->asked_heat);
+  heat_add(&head->heat[file->layer == LAYER_STDIO ? LAYER_STDIO : LAYER_POSIX],
+           &file->tally->system_heat);
+}
+
+void rank_pack_begin(struct text *out) {
+  static const struct head none;
+  text_add_bytes(out, &none, sizeof none);
+}
+
+void rank_pack_file(struct text *out, struct file *file) {
+  pending_flush(file);
+  if (file_is_empty(file) || out->is_cut)
+    return;
+  add_to_head((struct head *)(void *)out->bytes, file);
+  pack_file(file, out);
+}
+
+void rank_pack_end(struct text *out, int64_t dropped) {
+  if (out->is_cut) /* what the receiver reads must be whole */
+    text_clear(out);
+  else
+    ((struct head *)(void *)out->bytes)->dropped = dropped;
 }
 
 /* All files of this rank. Other threads must be done with MPI by now; they may still read and write
  * other files, and what they do from now on is not counted. */
 static void pack(struct text *out) {
-  static struct head head;
-  memset(&head, 0, sizeof head);
-  head.dropped = files_dropped();
   files_stop();
-  text_add_bytes(out, &head, sizeof head);
-  for (int i = 0; files_at(i) != NULL; i++) {
-    pending_flush(files_at(i));
-    if (file_is_empty(files_at(i)))
-      continue;
-    add_to_head(&head, files_at(i));
-    pack_file(files_at(i), out);
-  }
-  if (out->is_cut) /* what the receiver reads must be whole */
-    text_clear(out);
-  else
-    memcpy(out->bytes, &head, sizeof head);
+  rank_pack_begin(out);
+  for (int i = 0; files_at(i) != NULL; i++)
+    rank_pack_file(out, files_at(i));
+  rank_pack_end(out, files_dropped());
 }
 
 static struct merged_file *find_or_make(struct job *job, const char *path, enum layer layer) {
@@ -176,12 +174,12 @@ static void merge_active(struct merged_file *file, int64_t collective_writes, co
 }
 
 /* To be called before the rank is counted. */
-static void merge_extremes(struct merged_file *file, int rank, const struct parcel *parcel) {
+static void merge_extremes(struct merged_file *file, int rank, const struct tally *tally) {
   for (int direction = 0; direction < DIRECTIONS; direction++) {
     struct extreme *fastest = &file->fastest_rank[direction];
     struct extreme *slowest = &file->slowest_rank[direction];
-    struct extreme this = {rank, parcel->seconds.traffic[direction].calls,
-                           parcel->counters.traffic[direction].asked_bytes};
+    struct extreme this = {rank, tally->seconds.traffic[direction].calls,
+                           tally->counters.traffic[direction].asked_bytes};
     if (file->ranks == 0 || this.seconds < fastest->seconds)
       *fastest = this;
     if (file->ranks == 0 || this.seconds > slowest->seconds)
@@ -201,6 +199,32 @@ static void merge_text(struct text *to, const char *from) {
     text_add_bytes(to, from, strlen(from));
 }
 
+static void merge_tally(struct merged_file *file, int rank, const struct tally *tally) {
+  if (file->ranks == 0)
+    file->rank = rank;
+  merge_extremes(file, rank, tally);
+  file->ranks++;
+  moments_merge(&file->moments, &tally->moments);
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    merge_sizes(file->asked_sizes[direction], tally->asked_sizes[direction]);
+    merge_sizes(file->system_sizes[direction], tally->system_sizes[direction]);
+    if (tally->end_offset[direction] > file->end_offset[direction])
+      file->end_offset[direction] = tally->end_offset[direction];
+  }
+  counters_add(&file->counters, &tally->counters);
+  seconds_add(&file->sum, &tally->seconds);
+  seconds_raise(&file->slowest, &tally->seconds);
+  if (file->stripe_bytes == 0) {
+    file->stripe_bytes = tally->stripe_bytes;
+    file->stripe_count = tally->stripe_count;
+  }
+  if (file->alignment_bytes == 0)
+    file->alignment_bytes = tally->alignment_bytes;
+  if (file->opened_by[0] == '\0')
+    memcpy(file->opened_by, tally->opened_by, sizeof file->opened_by);
+  merge_rank_counts(file, rank, &tally->counters);
+}
+
 /* Joins one file and returns where the next one begins. */
 static const char *merge_file(struct job *job, int rank, const char *at) {
   static struct parcel parcel;
@@ -208,40 +232,20 @@ static const char *merge_file(struct job *job, int rank, const char *at) {
   const char *path = at + sizeof parcel, *asked = path + parcel.path_bytes;
   const char *program = asked + parcel.asked_bytes, *force = program + parcel.program_bytes;
   const char *bits = force + parcel.force_bytes;
-  struct merged_file *file = find_or_make(job, path, parcel.layer);
+  struct merged_file *file = find_or_make(job, path, parcel.tally.layer);
   if (file == NULL) {
     job->dropped++;
     return bits + parcel.active_bytes;
   }
-  if (file->ranks == 0)
-    file->rank = rank;
-  merge_extremes(file, rank, &parcel);
-  file->ranks++;
-  moments_merge(&file->moments, &parcel.moments);
-  for (int direction = 0; direction < DIRECTIONS; direction++) {
-    merge_sizes(file->asked_sizes[direction], parcel.asked_sizes[direction]);
-    merge_sizes(file->system_sizes[direction], parcel.system_sizes[direction]);
-  }
-  counters_add(&file->counters, &parcel.counters);
-  seconds_add(&file->sum, &parcel.seconds);
-  seconds_raise(&file->slowest, &parcel.seconds);
-  if (file->stripe_bytes == 0) {
-    file->stripe_bytes = parcel.stripe_bytes;
-    file->stripe_count = parcel.stripe_count;
-  }
-  if (file->alignment_bytes == 0)
-    file->alignment_bytes = parcel.alignment_bytes;
-  if (file->opened_by[0] == '\0')
-    memcpy(file->opened_by, parcel.opened_by, sizeof file->opened_by);
+  merge_tally(file, rank, &parcel.tally);
   merge_text(&file->hints_asked, asked);
   merge_text(&file->hints_of_program, program);
   merge_text(&file->hints_in_force, force);
-  merge_rank_counts(file, rank, &parcel.counters);
-  merge_active(file, parcel.collective_writes, (const uint8_t *)bits);
+  merge_active(file, parcel.tally.collective_writes, (const uint8_t *)bits);
   return bits + parcel.active_bytes;
 }
 
-static void merge_rank(struct job *job, int rank, const struct text *in) {
+void job_add_rank(struct job *job, int rank, const struct text *in) {
   static struct head head;
   if (in->length < sizeof head) {
     message_print("rank %d had no memory for its part of the report, which is missing", rank);
@@ -274,7 +278,7 @@ static void receive(struct job *job, int rank, MPI_Comm comm) {
     abort(); /* the sender waits, and cannot be stopped */
   library.Recv(in.bytes, (int)length, library.byte, rank, 0, comm, MPI_STATUS_IGNORE);
   in.length = (size_t)length;
-  merge_rank(job, rank, &in);
+  job_add_rank(job, rank, &in);
   free(in.bytes);
 }
 
@@ -288,7 +292,7 @@ static void send(const struct text *out, MPI_Comm comm) {
   library.Send(text_of(out), (int)length, library.byte, 0, 0, comm);
 }
 
-static struct job *new_job(int ranks) {
+struct job *job_new(int ranks) {
   struct job *job = arena_alloc(sizeof *job);
   if (job == NULL)
     return NULL;
@@ -306,9 +310,9 @@ static struct job *new_job(int ranks) {
 struct job *merge_single_process(void) {
   struct text own = {.is_mapped = true};
   pack(&own);
-  struct job *job = own.length > 0 ? new_job(1) : NULL;
+  struct job *job = own.length > 0 ? job_new(1) : NULL;
   if (job != NULL)
-    merge_rank(job, 0, &own);
+    job_add_rank(job, 0, &own);
   text_clear(&own);
   return job;
 }
@@ -322,9 +326,9 @@ struct job *merge_ranks(void) {
   library.Comm_split(library.world, 0, settings.rank, &comm);
   pack(&own);
   if (settings.rank == 0) {
-    job = new_job(settings.ranks);
+    job = job_new(settings.ranks);
     if (job != NULL)
-      merge_rank(job, 0, &own);
+      job_add_rank(job, 0, &own);
     for (int rank = 1; rank < settings.ranks; rank++)
       receive(job, rank, comm);
   } else {

@@ -37,6 +37,7 @@ struct merged_file {
   struct extreme fastest_rank[DIRECTIONS], slowest_rank[DIRECTIONS];
   struct size_count asked_sizes[DIRECTIONS][SIZES_MERGED_MAX];
   struct size_count system_sizes[DIRECTIONS][SIZES_MERGED_MAX];
+  int64_t end_offset[DIRECTIONS];     /* the largest end of a system call */
   int64_t stripe_bytes, stripe_count; /* 0: not known */
   int64_t alignment_bytes;            /* 0: not known */
   char opened_by[LIBRARY_NAME_BYTES_MAX];
@@ -67,6 +68,16 @@ struct job *merge_ranks(void);
 
 /* The files of this process alone, without MPI and without malloc. NULL where memory ends. */
 struct job *merge_single_process(void);
+
+/* The files of one rank in a form to be sent: begin, each file, end. The text is empty then if
+ * there was no memory. */
+void rank_pack_begin(struct text *out);
+void rank_pack_file(struct text *out, struct file *file);
+void rank_pack_end(struct text *out, int64_t dropped);
+
+/* Joins the packed ranks; NULL where memory ends. */
+struct job *job_new(int ranks);
+void job_add_rank(struct job *job, int rank, const struct text *packed);
 
 /* Collective writes by how many of the file's aggregators were active: one; up to half; more; all.
  * Those in which nobody wrote are left out. */

@@ -7,12 +7,20 @@
 #include "base/message.h"
 #include "record/file_table.h"
 #include "report/hint_effect.h"
+#include "report/report_header.h"
 #include "report/step_record.h"
 #include "settings/settings.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+static void report_json(const struct job *job, double wall_s, struct text *out) {
+  text_add(out, "{");
+  report_header_json(wall_s, out);
+  report_members_json(job, wall_s, out);
+  text_add(out, "}\n");
+}
 
 static void write_json(const struct job *job, double wall_s) {
   struct text json = {0};

@@ -9,10 +9,8 @@
  * writes the requested reports. */
 void report_make(double wall_s);
 
-/* The job as JSON; docs/reference/mpi.md has the fields. */
-void report_json(const struct job *job, double wall_s, struct text *out);
-
-/* The members of that JSON that describe the files, without the braces around them. */
+/* The members of the JSON (docs/reference/mpi.md) that describe the files, without the braces
+ * around them. */
 void report_members_json(const struct job *job, double wall_s, struct text *out);
 
 /* One file as Cray's MPI prints it for MPICH_MPIIO_STATS=1, in both directions. */

@@ -3,7 +3,7 @@
 
 #include "base/library.h"
 #include "base/path.h"
-#include "report/program_info.h"
+#include "record/program_info.h"
 #include "settings/settings.h"
 #include "trace/trace.h"
 

@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "report/hint_effect.h"
 #include "report/report.h"
-#include "report/report_header.h"
 #include "settings/info.h"
 
 #include <stdio.h>
@@ -142,6 +141,7 @@ static void add_system_calls(const struct merged_file *file, enum direction dire
   add_integer(out, "system_bytes", traffic->system_bytes);
   add_sizes(out, "system_sizes", traffic->system_sizes);
   add_integer(out, "system_failures", traffic->system_failures);
+  add_integer(out, "end_offset", file->end_offset[direction]);
   add_integer(out, "system_ranks", file->system_ranks[direction]);
   add_known(out, "stripe_sized", file->stripe_bytes > 0, traffic->stripe_sized);
   add_integer(out, "gaps", traffic->gaps);
@@ -328,11 +328,4 @@ void report_members_json(const struct job *job, double wall_s, struct text *out)
   for (int i = 0; i < job->file_count; i++)
     add_file(job->files[i], out);
   text_add(out, "]");
-}
-
-void report_json(const struct job *job, double wall_s, struct text *out) {
-  text_add(out, "{");
-  report_header_json(wall_s, out);
-  report_members_json(job, wall_s, out);
-  text_add(out, "}\n");
 }

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 
 import pytest
@@ -55,11 +54,10 @@ def test_process_without_mpi_writes_a_record(mpi, direct, record, tmp_path):
     assert (record / "processes").read_text() == "."
 
 
-@pytest.mark.parametrize("case, status", [("few", 0), ("left", 0), ("killed", -signal.SIGKILL), ("all_closed", 0)])
-def test_process_with_little_io_or_abrupt_end_writes_no_record(mpi, direct, record, tmp_path, case, status):
-    """Little I/O; an end by _exit or by a signal."""
+@pytest.mark.parametrize("case", ["few", "all_closed"])
+def test_process_with_little_io_writes_no_record(mpi, direct, record, tmp_path, case):
     done = run(mpi, direct, case, tmp_path / "f", record=record)
-    assert (done.returncode, done.stderr) == (status, "")
+    assert (done.returncode, done.stderr) == (0, "")
     assert list(record.iterdir()) == []
 
 

@@ -107,6 +107,7 @@ def test_killed_program_leaves_an_unfinished_step(mpi, tmp_path, record):
 
 def test_exit_without_finalize_leaves_an_unfinished_step(mpi, tmp_path, record):
     mpi.run(1, mpi.ending(), "leaving", tmp_path / "f", FOREBAY_PROFILE=record)
+    assert mpi.collect(record).returncode == 0
     [step] = steps(record)
     assert not step["finished"]
     assert "aborted" not in step
@@ -115,7 +116,7 @@ def test_exit_without_finalize_leaves_an_unfinished_step(mpi, tmp_path, record):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_abort_is_recorded_by_the_rank_that_calls_it(mpi, tmp_path, record, ranks):
     run = mpi.run(ranks, mpi.ending(), "aborting", tmp_path / "f", FOREBAY_PROFILE=record)
-    assert run.returncode == 7
+    assert run.returncode == 7 and mpi.collect(record).returncode == 0
     [step] = steps(record)
     assert (step["finished"], step["aborted"]) == (False, {"rank": ranks - 1, "code": 7})
 

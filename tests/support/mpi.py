@@ -109,6 +109,11 @@ class Mpi:
         environment["LD_PRELOAD"] = self.library if preload is None else preload
         return ended(started(command, environment))
 
+    def collect(self, record: object) -> subprocess.CompletedProcess:
+        """Has reports made of what dead programs left in the record."""
+        collector = self.library.with_name("forebay-collect")
+        return subprocess.run([collector, str(record)], capture_output=True, text=True, timeout=RUN_SECONDS_MAX)
+
     def report(self, ranks: int, *command: object, **environment: object):
         """The JSON of a run that must have succeeded, and the run; `environment` as for run()."""
         with tempfile.TemporaryDirectory(prefix="forebay-test-") as scratch:

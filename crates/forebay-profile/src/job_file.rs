@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 use crate::ids::{PROFILES, ids};
+use crate::live_files;
 
 const FORMAT: u32 = 1;
 pub(crate) const NAME: &str = "job.json";
@@ -251,8 +252,13 @@ pub(crate) fn may_run(directory: &Path) -> Result<bool, Error> {
     read::<JobStatus>(directory).map_or(Ok(false), |status| status.may_run())
 }
 
-/// Marks the record of a killed job. Removes an empty record.
+/// Marks the record of a killed job, and completes it with what its programs did. Removes an empty
+/// record.
+///
+/// # Errors
+/// If the record cannot be written.
 pub fn mark_killed(directory: &Path) -> Result<(), Error> {
+    live_files::collect(directory)?;
     let mut job: serde_json::Map<String, Value> = match read(directory) {
         Err(Error::Host(error)) if error.is_not_found() => return remove_if_empty(directory),
         job => job?,

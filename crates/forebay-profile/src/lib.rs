@@ -6,6 +6,7 @@ mod error;
 mod history;
 mod ids;
 mod job_file;
+mod live_files;
 mod mpi_family;
 mod profile;
 mod programs;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::ids::PROFILES;
 use crate::job_file::{self, JobDescription, JobFile};
+use crate::live_files;
 use crate::mpi_family::MpiFamily;
 
 /// The minimum free space after creating a record, so that the record leaves space for information
@@ -204,6 +205,9 @@ impl Profile {
         done: Result<&impl Serialize, (String, Option<String>)>,
         messages: &dyn Messages,
     ) {
+        if let Err(error) = live_files::collect(&self.directory) {
+            messages.warning(&format!("what killed programs did is not in the record: {error}"));
+        }
         self.job.library = self.library.take().map(files::lossy);
         self.job.emulated = recording.emulated.map(|emulated| emulated());
         let written = self.job.end(done);

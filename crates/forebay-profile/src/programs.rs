@@ -21,6 +21,13 @@ struct Program {
     started_unix_s: f64,
     wall_s: Option<f64>,
     io_s: Option<IoSeconds>,
+    recovered: Option<Recovered>,
+}
+
+/// What a killed program left: its run time counts until its last call.
+#[derive(Debug, Deserialize)]
+struct Recovered {
+    until_s: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,7 +63,8 @@ struct Span {
 
 impl Span {
     fn of(program: &Program) -> Option<Self> {
-        let (wall_s, io_s) = (program.wall_s?, program.io_s.as_ref()?.slowest);
+        let until_s = program.recovered.as_ref().map(|recovered| recovered.until_s);
+        let (wall_s, io_s) = (program.wall_s.or(until_s)?, program.io_s.as_ref()?.slowest);
         Some(Self {
             begin_s: program.started_unix_s,
             end_s: program.started_unix_s + wall_s,

@@ -199,6 +199,51 @@ static void forked(const char *path) {
   close(descriptor);
 }
 
+/* Children that end in each way; what each does is its own, and all of it counts once. */
+static void children(const char *path) {
+  enum { KINDS = 3 };
+  char name[4096];
+  int descriptor = create(path), status;
+  put(descriptor, WRITES);
+  for (int kind = 0; kind < KINDS; kind++) {
+    if (fork() > 0)
+      continue;
+    snprintf(name, sizeof name, "%s.%d", path, kind);
+    put(descriptor, WRITES);
+    put(create(name), WRITES);
+    if (kind == 0)
+      _exit(0);
+    if (kind == 1)
+      raise(SIGKILL);
+    exit(0);
+  }
+  while (wait(&status) > 0)
+    ;
+  put(descriptor, WRITES);
+}
+
+/* From a thread, while others count. */
+static void *fork_and_write(void *path) {
+  char name[4096];
+  write_many(path);
+  if (fork() == 0) {
+    snprintf(name, sizeof name, "%s.%d", (const char *)path, (int)getpid());
+    write_many(name);
+    _exit(0);
+  }
+  return write_many(path);
+}
+
+static void forking_threads(const char *path) {
+  pthread_t made[4];
+  for (int i = 0; i < 4; i++)
+    pthread_create(&made[i], NULL, fork_and_write, (void *)path);
+  for (int i = 0; i < 4; i++)
+    pthread_join(made[i], NULL);
+  while (wait(NULL) > 0)
+    ;
+}
+
 static const char *interrupted;
 
 static void open_and_write(int number) {
@@ -427,6 +472,8 @@ int main(int argc, char **argv) {
       {"failing", failing},
       {"threads", threads},
       {"forked", forked},
+      {"children", children},
+      {"forking_threads", forking_threads},
       {"signals", signals},
       {"exit_in_handler", exit_in_handler},
       {"few", few},

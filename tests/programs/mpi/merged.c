@@ -11,19 +11,19 @@
  * the file; without the messages between them. */
 int main(int argc, char **argv) {
   int ranks = argc == 3 ? atoi(argv[2]) : 0;
-  struct job *job = new_job(ranks);
+  struct job *job = job_new(ranks);
   struct text json = {0};
   for (int rank = 0; rank < ranks; rank++) {
     struct text own = {0};
     files_start();
-    files_observe(0);
+    files_observe(0, 0);
     struct file *file = files_for_path(argv[1], LAYER_POSIX);
-    file->counters.opens = 1;
-    file->counters.traffic[WRITING] = (struct traffic){0};
-    file->system_heat = (struct heat){0};
+    file->tally->counters.opens = 1;
+    file->tally->counters.traffic[WRITING] = (struct traffic){0};
+    file->tally->system_heat = (struct heat){0};
     observe_data(file, (struct transfer){WRITING, 0, 0, rank + 1, 0.05}, 0.01);
     pack(&own);
-    merge_rank(job, rank, &own);
+    job_add_rank(job, rank, &own);
     text_clear(&own);
   }
   text_add(&json, "{");

@@ -47,14 +47,17 @@ def no_finalize(view: JobView) -> Iterator[Draft]:
             f"called MPI_Abort({program.aborted_code}) on rank {program.aborted_rank}"
             if aborted
             else "ended without MPI_Finalize"
+            if program.uses_mpi
+            else "was killed"
         )
+        known = "what it did until then is known" if program.recovered else "what it did is not known"
         yield Draft(
             code="aborted" if aborted else "no-finalize",
             level="problem",
-            title=f"{program_name(program)} {how}: what it did with its files is not known",
+            title=f"{program_name(program)} {how}: {known}",
             evidence=(Evidence(counter="finished", value="false"),),
-            rule="The statistics are joined in MPI_Finalize; a program that is killed, aborts or exits "
-            "has none.",
+            rule="The statistics are joined in MPI_Finalize. Of a program that does not reach it there is "
+            "what its ranks left when they ended.",
             source="docs/reference/mpi.md",
             action="Look at the job's own output for the reason: `forebay why` has what Forebay knows.",
         )

@@ -60,9 +60,13 @@ def read_record(directory: Path) -> Profile:
             notes.append(f"{error}; it is left out")
     notes.extend(f"{sentence}." for sentence in _processes_left_out(directory))
     programs.sort(key=lambda program: program.started_unix_s or 0.0)
-    if not programs and not job.running and job.error is None:
+    left = [] if job.running else list(_live_files_left(directory))
+    notes.extend(f"{sentence}." for sentence in left)
+    if not programs and not left and not job.running and job.error is None:
         notes.append("No program of this job did I/O that was recorded.")
-    unread = [*_processes_left_out(directory), *(() if job.running else _unread(programs))]
+    unread = [*_processes_left_out(directory)]
+    if not job.running:
+        unread += [*_unread(programs), *left]
     return Profile(
         source="forebay", path=str(directory), job=job, programs=programs, notes=notes, unread=unread
     )
@@ -72,8 +76,10 @@ def _unread(programs: list[Program]) -> Iterator[str]:
     """Of which I/O the records have nothing."""
     for program in programs:
         name = (program.name or "a program").rpartition("/")[2]
-        if not program.finished:
+        if not program.finished and not program.recovered:
             yield f"{name} ended without MPI_Finalize"
+        elif program.torn:
+            yield f"a part of what {name} had recorded is damaged"
         elif program.files_dropped:
             yield f"{program.files_dropped} opens of {name} found no room in the record"
 
@@ -84,6 +90,13 @@ def _processes_left_out(directory: Path) -> Iterator[str]:
     number = counted.stat().st_size if counted.is_file() else 0
     if number > told:
         yield f"{number} processes without MPI did enough I/O for a record; {told} of them are in the record"
+
+
+def _live_files_left(directory: Path) -> Iterator[str]:
+    """A killed program leaves a live file for each of its processes until Forebay makes a report of them."""
+    number = len(list(directory.glob("live-*")))
+    if number:
+        yield f"{number} killed processes left counters of which there is no report yet: forebay clean"
 
 
 def read_file(path: Path) -> Profile:
@@ -293,8 +306,10 @@ def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
         ranks=step.ranks if step.ranks is not None or step.mpi is not None else 1,
         hosts=step.hosts,
         started_unix_s=step.started_unix_s,
-        wall_s=step.wall_s if step.finished else None,
+        wall_s=step.recovered.until_s if step.recovered else step.wall_s if step.finished else None,
         finished=step.finished,
+        recovered=step.recovered is not None,
+        torn=step.recovered is not None and step.recovered.torn,
         heat=[heat for item in step.heat if (heat := _heat(item, name, notes)) is not None],
         files_dropped=step.files_dropped,
         trace=str(path.parent / step.trace) if step.trace else None,
@@ -314,6 +329,9 @@ def _shortcomings(step: record_schema.Step, name: str, path: Path) -> Iterator[s
         yield f"{path.name} has format 1: files opened without MPI-IO, and moments, are not in it."
     if step.aborted is not None:
         yield f"{name}: rank {step.aborted.rank} called MPI_Abort with code {step.aborted.code}."
+    elif step.recovered is not None:
+        end = "did not reach MPI_Finalize" if step.mpi else "was killed, or became another program"
+        yield f"{name} {end}: what it did until then is known, and its run time counts to its last call."
     elif not step.finished:
         yield f"{name} runs, or ended without MPI_Finalize: nothing is known of its files."
     if step.files_dropped:

@@ -173,6 +173,14 @@ class Aborted(msgspec.Struct):
     code: int
 
 
+class Recovered(msgspec.Struct):
+    """`recovered`: what Forebay found of a program that did not finish."""
+
+    ranks: int
+    until_s: float
+    torn: bool = False
+
+
 class Step(msgspec.Struct):
     """A step or process file, or what FOREBAY_MPI_STATS names."""
 
@@ -191,6 +199,7 @@ class Step(msgspec.Struct):
     trace: str | None = None
     heat: list[WireHeat] = []
     aborted: Aborted | None = None
+    recovered: Recovered | None = None
 
 
 class FailedWriteLine(msgspec.Struct):

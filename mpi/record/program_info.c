@@ -1,7 +1,7 @@
 /* Which program a report is about: its path, arguments, host and times. Assumes /proc. Never calls
  * malloc: a program can exit in a signal handler. */
 #define _GNU_SOURCE
-#include "report/program_info.h"
+#include "record/program_info.h"
 
 #include "base/atomic_file.h"
 #include "base/json.h"

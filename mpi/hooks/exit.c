@@ -1,0 +1,28 @@
+/* Hooks on the calls by which a process ends without the functions that exit would call, as the
+ * children of Python's multiprocessing do. */
+#define _GNU_SOURCE
+#include "base/real_call.h"
+#include "report/process_report.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Looked up early: a child of a program with threads cannot do so if its parent was loading a
+ * library. */
+static void (*next)(int);
+
+__attribute__((constructor)) static void find_next(void) {
+  next = (void (*)(int))real_find("_exit");
+}
+
+static _Noreturn void leave(int status) {
+  process_report_end();
+  if (next != NULL)
+    next(status);
+  for (;;)
+    syscall(SYS_exit_group, status);
+}
+
+void _exit(int status) { leave(status); }
+void _Exit(int status) { leave(status); }
