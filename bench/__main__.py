@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import advice
 import calls
 import drain
 import engines
@@ -23,6 +24,8 @@ from place import Place
 BENCHMARKS = {"trivial": trivial, "calls": calls, "large": large, "space": space, "staging": staging, "drain": drain}
 #: Only by name: it needs root.
 BY_NAME = {"engines": engines}
+#: Only by name: they have tables of their own.
+ALONE = {"searches": searches, "advice": advice}
 HEAD = ["what", "A", "B", "unit", "B/A: median (range)", "A/A", "says", "promise"]
 
 
@@ -51,11 +54,11 @@ def table(rows: list[list[str]]) -> str:
 
 def main() -> int:
     only = os.environ.get("ONLY")
-    if only == "searches":
-        return searches.main()
+    if only in ALONE:
+        return ALONE[only].main()
     known = BENCHMARKS | BY_NAME
     if only and only not in known:
-        print(f"error: ONLY={only}: there are {', '.join([*known, 'searches'])}", file=sys.stderr)
+        print(f"error: ONLY={only}: there are {', '.join([*known, *ALONE])}", file=sys.stderr)
         return 2
     build = pathlib.Path(os.environ["FOREBAY_BUILD"])
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))

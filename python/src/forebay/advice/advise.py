@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from forebay.advice import (  # noqa: F401  the rules register themselves
@@ -40,7 +41,7 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     drafts += [draft for file in view.files for rule in FILE_RULES for draft in rule(file)]
     if not view.is_worth_it:
         drafts = [draft for draft in drafts if draft.code in ALWAYS]
-    drafts = [draft for draft in _merged_by_pattern(drafts) if _weigh(draft, view)]
+    drafts = [draft for draft in _merged_by_pattern(drafts, view) if _weigh(draft, view)]
     drafts.sort(key=_order)
     lines = ScriptLines(profile, drafts)
     return [_finding(draft, lines, profile) for draft in drafts]
@@ -90,7 +91,7 @@ def _hint_conditions(profile: Profile) -> list[str]:
     return told
 
 
-def _merged_by_pattern(drafts: Sequence[Draft]) -> list[Draft]:
+def _merged_by_pattern(drafts: Sequence[Draft], view: JobView) -> list[Draft]:
     """Of alike findings about alike files the one with most at stake, which says how many there are."""
     groups: dict[tuple[str, str], list[Draft]] = {}
     for draft in drafts:
@@ -101,9 +102,22 @@ def _merged_by_pattern(drafts: Sequence[Draft]) -> list[Draft]:
         files = len({draft.file for draft in group})
         if files > 1:
             worst.title += f" (and so {count(files - 1)} more files like {pattern})"
-            worst.seconds = sum(draft.seconds or 0.0 for draft in group) or None
+            worst.seconds = _slowest_s(group, view)
         told.append(worst) if pattern else told.extend(group)
     return told
+
+
+def _slowest_s(group: Sequence[Draft], view: JobView) -> float | None:
+    """At stake for the slowest rank: files that one rank alone used count for that rank only."""
+    of_ranks: dict[int, float] = defaultdict(float)
+    shared_s = 0.0
+    for draft in group:
+        rank = view.own_ranks.get(draft.file or "")
+        if rank is None:
+            shared_s += draft.seconds or 0.0
+        else:
+            of_ranks[rank] += draft.seconds or 0.0
+    return shared_s + max(of_ranks.values(), default=0.0) or None
 
 
 def paragraph(profile: Profile, found: Sequence[Finding]) -> str:

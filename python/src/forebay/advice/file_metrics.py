@@ -35,6 +35,12 @@ class JobView:
         """Files that take a share of the time, or of the bytes, worth a look."""
         return [view for program in self.profile.programs for view in self._views(program)]
 
+    @cached_property
+    def own_ranks(self) -> dict[str, int]:
+        """Of files that one rank alone used, by path."""
+        files = (file for program in self.profile.programs for file in program.files)
+        return {file.path: file.rank for file in files if file.rank is not None}
+
     def _views(self, program: Program) -> list[FileView]:
         moved = sum(metrics.file_bytes(file) or 0 for file in program.files)
         views = (FileView(self, program, file) for file in program.files)
@@ -184,6 +190,17 @@ def allocation_bytes(job: JobView, program: Program) -> int | None:
     if job.profile.job.store:
         return None
     return sum(metrics.file_bytes(file) or 0 for file in program.files) or None
+
+
+def sole_rank(file: File) -> int | None:
+    """The rank that alone moves the file's data; None: several do, or it is not known."""
+    if file.ranks == 1:
+        return metrics.own_rank(file)
+    top, slowest = metrics.top_layer(file), file.slowest
+    moved = ((top[1].read.bytes or 0) + (top[1].write.bytes or 0)) if top else 0
+    if slowest is None or not moved or slowest.bytes < thresholds.SOLE_RANK_SHARE_MIN * moved:
+        return None
+    return slowest.rank
 
 
 def small_share(traffic: Traffic, most_bytes: int) -> float:

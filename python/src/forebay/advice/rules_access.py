@@ -13,6 +13,7 @@ from forebay.advice.file_metrics import (
     is_random,
     mean_bytes,
     sizes_told,
+    sole_rank,
     steps_back,
     way_seconds,
 )
@@ -32,7 +33,7 @@ UNFIT_IN_DIRECTIVE = frozenset('"$')
 def small_independent(view: FileView) -> Iterator[Draft]:
     """Many small independent MPI-IO calls of several ranks on one file."""
     found = [way for way in WAYS if _is_small_independent(view, way)]
-    if not found or sole_rank(view) is not None:
+    if not found or sole_rank(view.file) is not None:
         return
     shown = [item for way in found for item in access_evidence(view, way)]
     random = [way for way in found if is_random(view, view.system(way))]
@@ -76,21 +77,10 @@ def _is_small_independent(view: FileView, way: Way) -> bool:
     return is_small and independent > (asked.collective or 0)
 
 
-def sole_rank(view: FileView) -> int | None:
-    """The rank that alone moves the file's data; None: several do, or it is not known."""
-    if view.file.ranks == 1:
-        return view.file.rank if view.file.rank is not None else 0
-    slowest, top = view.file.slowest, view.top
-    moved = ((top[1].read.bytes or 0) + (top[1].write.bytes or 0)) if top else 0
-    if slowest is None or not moved or slowest.bytes < thresholds.SOLE_RANK_SHARE_MIN * moved:
-        return None
-    return slowest.rank
-
-
 @file_rule
 def single_rank_mpiio(view: FileView) -> Iterator[Draft]:
     """One rank that makes very many tiny MPI-IO calls."""
-    rank = sole_rank(view) if view.mpiio is not None else None
+    rank = sole_rank(view.file) if view.mpiio is not None else None
     if rank is None:
         return
     for way in WAYS:
@@ -161,7 +151,8 @@ def small_calls(view: FileView) -> Iterator[Draft]:
     for way in WAYS:
         traffic: Traffic = getattr(layer, way)
         random = is_random(view, traffic)
-        most = thresholds.SMALL_CALL_BYTES if random else thresholds.SMALL_LOCAL_CALL_BYTES
+        is_apart = random or (name == "POSIX" and view.is_shared and _leave_gaps(traffic))
+        most = thresholds.SMALL_CALL_BYTES if is_apart else thresholds.SMALL_LOCAL_CALL_BYTES
         if (traffic.calls or 0) < least or not are_small(traffic, most):
             continue
         calls = Evidence(counter=f"{name} {way} calls", value=traffic.calls, unit="calls")
@@ -183,6 +174,11 @@ def small_calls(view: FileView) -> Iterator[Draft]:
             lines=lines,
             seconds=way_seconds(view, way),
         )
+
+
+def _leave_gaps(traffic: Traffic) -> bool:
+    """Whether most calls do not begin where the rank's previous one ended."""
+    return traffic.consecutive is not None and 2 * traffic.consecutive < (traffic.calls or 0)
 
 
 def _buffer(view: FileView, layer: str) -> tuple[str, tuple[str, ...]]:

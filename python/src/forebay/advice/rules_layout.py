@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes, way_seconds
+from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes, small_share, sole_rank, way_seconds
 from forebay.advice.registry import file_rule
 from forebay.advice.rules_collective import aggregator_hints, more_aggregators
 from forebay.advice.unbound_finding import Draft
@@ -78,6 +78,8 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
     emulated = view.job.profile.job.emulated is not None
     if (view.file.file_system or "").lower() != "lustre" and view.job.machine is None and not emulated:
         return
+    if view.mpiio is None and sole_rank(view.file) is not None:
+        return
     targets = view.job.machine.targets if view.job.machine else None
     stripes = min(view.ranks, size_bytes // thresholds.STRIPE_BYTES_MIN, targets or thresholds.STRIPES_MAX)
     if stripes == 1:
@@ -114,10 +116,14 @@ def not_aligned(view: FileView) -> Iterator[Draft]:
         return
     if not thresholds.STRIPE_UNIT_BYTES_MIN <= mean < thresholds.LARGE_CALL_BYTES:
         return
-    if posix.not_aligned < thresholds.NOT_ALIGNED_SHARE_MIN * calls:
-        return
-    if view.asked("write").collective:
-        return  # aggregators have ranges of whole stripes, each its own
+    small = sum(
+        round(small_share(part, thresholds.SMALL_CALL_BYTES) * (part.calls or 0))
+        for part in (posix.read, posix.write)
+    )
+    if posix.not_aligned - small < thresholds.NOT_ALIGNED_SHARE_MIN * (calls - small):
+        return  # the small ones, which begin anywhere, may be all
+    if view.asked("write").collective or (view.file.collective and view.file.collective.rmw_calls):
+        return  # aggregators have ranges of whole stripes; data sieving has blocks of its own
     unit = view.file.stripe_bytes or posix.alignment_bytes
     hints = view.new_hints({"striping_unit": str(unit)}) if unit and view.mpiio is not None else {}
     yield Draft(

@@ -62,8 +62,8 @@ def metadata_heavy(view: JobView) -> Iterator[Draft]:
         opens = sum(layer.opens or 0 for layer in tops)
         if _most_opens_of_a_rank(program, opens) < thresholds.OPENS_PER_RANK_MIN:
             continue
-        if _of_stats(program):
-            continue
+        if _of_stats(program) or _imports(program):
+            continue  # the finding about these names the cause
         metadata_s = metrics.known_sum(layer.metadata_s for layer in tops)
         yield Draft(
             code="metadata-heavy",
@@ -156,8 +156,7 @@ def stat_storm(view: JobView) -> Iterator[Draft]:
             continue
         rank, ranks = stats.of_one_rank, program.ranks or 1
         is_alone = rank is not None and ranks > 1
-        who = f"Rank {rank} alone" if is_alone else program_name(program)
-        waiting = f", while {count(ranks - 1)} ranks wait" if is_alone else ""
+        who = f"Rank {rank} alone, of {count(ranks)}," if is_alone else program_name(program)
         action = "Ask once and remember the answer; list a directory instead of asking for each file."
         if is_alone:
             action = "Let the ranks share the work, or do without it: a file that was just created exists."
@@ -165,7 +164,7 @@ def stat_storm(view: JobView) -> Iterator[Draft]:
             code="stat-storm",
             level="problem",
             title=f"{who} asks {count(stats.calls)} times for the attributes of {count(stats.files)} "
-            f"files: {duration(stats.slowest_s)}{waiting}",
+            f"files: {duration(stats.slowest_s)}",
             evidence=(
                 Evidence(counter="POSIX_STATS", value=stats.calls, unit="calls"),
                 evidence(view.profile.source, "opens", stats.opens, "calls"),
@@ -231,13 +230,20 @@ def _read_by_many(program: Program, ranks_share: float) -> list[tuple[File, Laye
     ]
 
 
+def _is_installed(path: str) -> bool:
+    """Whether a file is a part of an installation, by its name."""
+    name = PurePosixPath(path)
+    is_there = {"lib", "lib64", "site-packages", "dist-packages"} & set(name.parts[:-1])
+    return bool(is_there) or ".so" in name.suffixes or name.suffix in thresholds.IMPORT_SUFFIXES
+
+
 def _imports(program: Program) -> list[tuple[File, Layer]]:
     """Files that many ranks read as they start; empty if they are few."""
     latest_s = thresholds.IMPORT_BEGIN_SHARE_MAX * (program.wall_s or 0.0)
     found = [
         (file, layer)
         for file, layer in _read_by_many(program, thresholds.IMPORT_RANKS_SHARE_MIN)
-        if layer.opened_s is None or layer.opened_s <= latest_s
+        if (layer.opened_s is None or layer.opened_s <= latest_s) and _is_installed(file.path)
     ]
     return found if len(found) >= thresholds.IMPORT_FILES_MIN else []
 

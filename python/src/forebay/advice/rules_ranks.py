@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from forebay.advice import thresholds
-from forebay.advice.file_metrics import FileView, JobView, program_name
+from forebay.advice.file_metrics import FileView, JobView, program_name, sole_rank
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule, job_rule
 from forebay.advice.unbound_finding import Draft
@@ -29,30 +29,31 @@ def one_rank(view: JobView) -> Iterator[Draft]:
                 continue
             moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
             total += moved
-            if file.ranks == 1 and file.rank is not None:
-                by_rank[file.rank] += moved
-                own_s[file.rank] += metrics.layer_s(top[1]) or 0.0
-        rank = max(by_rank, key=lambda rank: by_rank[rank], default=None)
-        if rank is None or (program.ranks or 1) < thresholds.ONE_RANK_RANKS_MIN:
+            rank = sole_rank(file)
+            if rank is not None:
+                by_rank[rank] += moved
+                own_s[rank] += metrics.slowest_rank_s(file, top[1]) or 0.0
+        busiest = max(by_rank, key=lambda rank: by_rank[rank], default=None)
+        if busiest is None or (program.ranks or 1) < thresholds.ONE_RANK_RANKS_MIN:
             continue
-        if by_rank[rank] < max(thresholds.ONE_RANK_SHARE_MIN * total, thresholds.ONE_RANK_BYTES_MIN):
+        if by_rank[busiest] < max(thresholds.ONE_RANK_SHARE_MIN * total, thresholds.ONE_RANK_BYTES_MIN):
             continue
         yield Draft(
             code="one-rank",
             level="problem",
-            title=f"Rank {rank} alone moves {percent(by_rank[rank] / total)} of the bytes of "
+            title=f"Rank {busiest} alone moves {percent(by_rank[busiest] / total)} of the bytes of "
             f"{program_name(program)}, "
             f"while {count((program.ranks or 1) - 1)} ranks wait or send to it",
             evidence=(
-                Evidence(counter=f"bytes of rank {rank}", value=by_rank[rank], unit="bytes"),
+                Evidence(counter=f"bytes of rank {busiest}", value=by_rank[busiest], unit="bytes"),
                 Evidence(counter="bytes of all ranks", value=total, unit="bytes"),
-                Evidence(counter=f"I/O time of rank {rank}", value=own_s[rank], unit="s"),
+                Evidence(counter=f"I/O time of rank {busiest}", value=own_s[busiest], unit="s"),
             ),
             rule="One process cannot fill parallel storage.",
             source="NERSC's paper on its burst buffer (2016); the limits are ours",
             action="Write with all ranks: collective MPI-IO, PnetCDF or parallel HDF5"
             + (" (io_form_history=11)." if program_name(program).startswith("wrf") else "."),
-            seconds=own_s[rank],
+            seconds=own_s[busiest],
         )
 
 
@@ -118,6 +119,9 @@ def slow_target(view: JobView) -> Iterator[Draft]:
         others = [one for target, one in found.items() if target not in slow]
         usual_s = sum(one.seconds for one in others) / sum(one.files for one in others)
         slow_s = sum(found[target].seconds for target in slow) / sum(found[target].files for target in slow)
+        at_stake_s = max(found[target].slowest_s for target in slow) - usual_s
+        if at_stake_s < thresholds.SLOWER_S_MIN:
+            continue
         names = ", ".join(map(str, slow))
         yield Draft(
             code="slow-target",
@@ -133,7 +137,7 @@ def slow_target(view: JobView) -> Iterator[Draft]:
             source="TOKIO's study of NERSC's file systems (2018); the limits are ours",
             action=f"Report target {names} to those who run the file system, and keep it out of the next run "
             "(lfs setstripe -o, or a pool).",
-            seconds=max(found[target].slowest_s for target in slow) - usual_s,
+            seconds=at_stake_s,
         )
 
 
@@ -150,7 +154,7 @@ def stragglers(view: JobView) -> Iterator[Draft]:
         slow = [
             rank
             for rank, one in found.items()
-            if one.seconds >= thresholds.STRAGGLER_RATIO_MIN * usual_s
+            if one.seconds >= max(thresholds.STRAGGLER_RATIO_MIN * usual_s, usual_s + thresholds.SLOWER_S_MIN)
             and one.bytes <= thresholds.STRAGGLER_BYTES_RATIO_MAX * usual_bytes
         ]
         if not slow or len(slow) > max(1, thresholds.STRAGGLER_RANKS_SHARE_MAX * ranks):
@@ -189,7 +193,7 @@ def straggler_in_file(view: FileView) -> Iterator[Draft]:
     if whole_s is None or not moved:
         return
     others_s = (whole_s - slowest.seconds) / (ranks - 1)
-    if slowest.seconds < thresholds.STRAGGLER_RATIO_MIN * max(others_s, 1e-9):
+    if slowest.seconds < max(thresholds.STRAGGLER_RATIO_MIN * others_s, others_s + thresholds.SLOWER_S_MIN):
         return
     if slowest.bytes > thresholds.STRAGGLER_BYTES_RATIO_MAX * moved / ranks:
         return

@@ -102,6 +102,7 @@ SHARED_OPENS_MIN = 256
 BYTES_PER_OPEN_MAX = MIB
 #: So many of such files, opened by such a share of the ranks, the first in this part of the run. Ours.
 IMPORT_FILES_MIN = 20
+IMPORT_SUFFIXES = frozenset({".py", ".pyc", ".pyd", ".jl", ".ji", ".jar", ".R", ".rdb", ".rdx", ".m"})
 IMPORT_RANKS_SHARE_MIN = 0.5
 IMPORT_BEGIN_SHARE_MAX = 0.25
 #: One rank that moves such a share of a file's bytes moves it alone. Ours.
@@ -122,6 +123,8 @@ STRAGGLER_RATIO_MIN = 3.0
 STRAGGLER_BYTES_RATIO_MAX = 1.5
 STRAGGLER_RANKS_SHARE_MAX = 0.1
 STRAGGLER_RANKS_MIN = 4
+#: Of a rank or target: less is noise. Ours.
+SLOWER_S_MIN = 1.0
 #: A storage target whose files take so many times as long for each byte as those of the median target; of so
 #: many targets with files, and at most such a share of them. Ours.
 SLOW_TARGET_RATIO_MIN = 3.0
