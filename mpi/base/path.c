@@ -21,9 +21,64 @@ const char *path_without_prefix(const char *name) {
   return name;
 }
 
+/* Whoever copies it looks afterwards whether it has changed. */
+static struct {
+  int state;           /* atomic */
+  unsigned generation; /* atomic: changes with the directory */
+  pid_t process;
+  char path[PATH_BYTES_MAX];
+} kept;
+enum { UNKNOWN, BEING_FILLED, KNOWN };
+
+static void forget_kept(void) {
+  int known = KNOWN;
+  __atomic_compare_exchange_n(&kept.state, &known, UNKNOWN, false, __ATOMIC_SEQ_CST,
+                              __ATOMIC_RELAXED);
+}
+
+void path_forget_directory(void) {
+  __atomic_add_fetch(&kept.generation, 1, __ATOMIC_SEQ_CST);
+  forget_kept();
+}
+
+void path_keep_directory_of(pid_t process) {
+  kept.process = process;
+  __atomic_store_n(&kept.state, UNKNOWN, __ATOMIC_RELEASE);
+}
+
+static bool take_kept(char path[PATH_BYTES_MAX], unsigned generation) {
+  if (__atomic_load_n(&kept.state, __ATOMIC_ACQUIRE) != KNOWN)
+    return false;
+  memccpy(path, kept.path, '\0', PATH_BYTES_MAX);
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  return __atomic_load_n(&kept.generation, __ATOMIC_RELAXED) == generation;
+}
+
+static void keep(const char *path, unsigned generation) {
+  int unknown = UNKNOWN;
+  if (getpid() != kept.process ||
+      !__atomic_compare_exchange_n(&kept.state, &unknown, BEING_FILLED, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
+    return;
+  memccpy(kept.path, path, '\0', PATH_BYTES_MAX);
+  __atomic_store_n(&kept.state, KNOWN, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&kept.generation, __ATOMIC_SEQ_CST) != generation)
+    forget_kept();
+}
+
+static bool current_directory(char path[PATH_BYTES_MAX]) {
+  unsigned generation = __atomic_load_n(&kept.generation, __ATOMIC_ACQUIRE);
+  if (take_kept(path, generation))
+    return true;
+  if (getcwd(path, PATH_BYTES_MAX) == NULL || path[0] != '/')
+    return false;
+  keep(path, generation);
+  return true;
+}
+
 static bool directory_of(int directory, char path[PATH_BYTES_MAX]) {
   if (directory == AT_FDCWD)
-    return getcwd(path, PATH_BYTES_MAX) != NULL && path[0] == '/';
+    return current_directory(path);
   char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
   ssize_t length = readlink(link, path, PATH_BYTES_MAX - 1);

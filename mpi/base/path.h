@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { PATH_BYTES_MAX = PATH_MAX };
 
@@ -14,6 +15,14 @@ const char *path_without_prefix(const char *name);
 /* The name as seen from the directory (a descriptor or AT_FDCWD). Symbolic links are not resolved.
  * False if it has no such path, or one that is too long. */
 bool path_absolute(int directory, const char *name, char path[PATH_BYTES_MAX]);
+
+/* The current directory is kept from one relative path to the next, so that it takes no system
+ * call, until this says that it may have changed. */
+void path_forget_directory(void);
+
+/* The process whose current directory is kept: a child of vfork shares memory with it, and has a
+ * directory of its own. */
+void path_keep_directory_of(pid_t process);
 
 /* Paths of different seeds differ. */
 uint64_t path_hash(const char *path, uint64_t seed);

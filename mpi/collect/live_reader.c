@@ -49,7 +49,7 @@ static bool is_sound(const struct tally *tally) {
          are_seconds(&tally->seconds, sizeof tally->seconds) &&
          are_seconds(&tally->moments, sizeof tally->moments) &&
          is_place(tally->next_offset[READING]) && is_place(tally->next_offset[WRITING]) &&
-         is_count(tally->end_offset[READING]) && is_count(tally->end_offset[WRITING]) &&
+         is_count(tally->end_bytes[READING]) && is_count(tally->end_bytes[WRITING]) &&
          is_count(tally->stripe_bytes) && is_count(tally->stripe_count) &&
          is_count(tally->alignment_bytes) && is_count(tally->collective_writes) &&
          are_counts(tally->characters, sizeof tally->characters) &&
@@ -79,7 +79,8 @@ static const char *check_head(const struct live_head *head) {
       head->rank >= (is_mpi ? head->ranks : 1) ||
       !is_step_id(head->step_id, sizeof head->step_id) || is_mpi != (head->step_id[0] != '\0') ||
       memchr(head->host, '\0', sizeof head->host) == NULL || !is_count(head->dropped) ||
-      head->pid <= 0 || !(head->started_unix_s >= 0 && head->started_unix_s <= seconds_max) ||
+      !is_count(head->joined) || head->pid <= 0 ||
+      !(head->started_unix_s >= 0 && head->started_unix_s <= seconds_max) ||
       !(head->origin_s >= 0 && head->origin_s <= seconds_max))
     return "a damaged live file";
   return NULL;
@@ -111,8 +112,15 @@ static bool read_whole(int descriptor, void *bytes, size_t length) {
   return done == length;
 }
 
+const char live_is_empty[] = "its process was killed as it began";
+
 static const char *read_head(int descriptor, struct live_head *head) {
-  return read_whole(descriptor, head, sizeof *head) ? check_head(head) : "a live file that was cut";
+  static const char zeros[sizeof head->magic];
+  *head = (struct live_head){0};
+  bool is_whole = read_whole(descriptor, head, sizeof *head);
+  if (memcmp(head->magic, zeros, sizeof zeros) == 0)
+    return live_is_empty;
+  return is_whole ? check_head(head) : "a live file that was cut";
 }
 
 const char *live_read_head(const char *path, struct live_head *head) {
@@ -189,8 +197,9 @@ bool live_next(struct live_content *content, struct file *file, struct tally *ta
   size_t length;
   for (const char *at; (at = next_entry(content, &kind, &length)) != NULL;) {
     const char *path = at + sizeof *tally;
-    if (kind == LIVE_TALLY && length > sizeof *tally && path[0] == '/' &&
-        memchr(path, '\0', length - sizeof *tally) != NULL) {
+    if (kind == LIVE_TALLY && length > sizeof *tally &&
+        memchr(path, '\0', length - sizeof *tally) != NULL &&
+        (path[0] == '/' || strcmp(path, OTHER_FILES) == 0)) {
       memcpy(tally, at, sizeof *tally);
       if (is_sound(tally)) {
         content->is_torn = content->is_torn || tally->updates % 2 == 1;

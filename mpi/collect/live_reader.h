@@ -16,6 +16,9 @@ struct live_content {
   size_t length, next;
 };
 
+/* The reason for which a file without content is refused. */
+extern const char live_is_empty[];
+
 /* Its head alone is read and checked. NULL, or why it is refused. */
 const char *live_read_head(const char *path, struct live_head *head);
 

@@ -27,6 +27,7 @@ enum {
 
 struct candidate {
   char name[NAME_MAX + 1];
+  bool is_alive;
   struct live_head head;
 };
 
@@ -81,7 +82,7 @@ static bool add_file(struct program *program, const struct candidate *candidate)
         latest(program->until_s, last_moment(&tally.moments) - content.head.origin_s);
     rank_pack_file(&packed, &file);
   }
-  rank_pack_end(&packed, content.head.dropped);
+  rank_pack_end(&packed, content.head.dropped, content.head.joined);
   if (packed.length > 0 && program->job != NULL)
     job_add_rank(program->job, content.head.rank, &packed);
   if (program->header.length == 0 && content.program != NULL)
@@ -165,7 +166,11 @@ static bool collect_process(struct program *program) {
          write_report(program, name);
 }
 
+/* An MPI program is left alone as long as one of its ranks runs. */
 static bool collect(const struct candidate *first, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (first[i].is_alive)
+      return true;
   struct program program = {.first = first, .count = count};
   bool is_step = first->head.ranks > 0;
   bool is_done = is_step ? collect_step(&program) : collect_process(&program);
@@ -193,7 +198,7 @@ static int by_program(const void *one, const void *other) {
   return order != 0 ? order : strcmp(first->name, second->name);
 }
 
-/* The live files of dead programs. */
+/* The live files that can be read. */
 static size_t find(DIR *names, struct candidate **found, bool *is_complete) {
   size_t count = 0, room = 0;
   for (const struct dirent *entry; (entry = readdir(names)) != NULL && count < CANDIDATES_MAX;) {
@@ -211,11 +216,14 @@ static size_t find(DIR *names, struct candidate **found, bool *is_complete) {
     path_in(path, entry->d_name);
     snprintf(candidate->name, sizeof candidate->name, "%s", entry->d_name);
     const char *why = live_read_head(path, &candidate->head);
-    if (why != NULL) {
+    if (why == live_is_empty) {
+      unlink(path);
+    } else if (why != NULL) {
       refuse(entry->d_name, why);
       *is_complete = false;
     }
-    count += why == NULL && !live_is_alive(&candidate->head);
+    candidate->is_alive = why == NULL && live_is_alive(&candidate->head);
+    count += why == NULL;
   }
   return count;
 }

@@ -24,6 +24,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert((int)READDIR - (int)ACCESS == (int)NAME_READDIR, "one order of name calls");
+
 enum { KEPT_CALLS_MIN = 200, KEPT_BYTES_MIN = 256 << 10, KEPT_FILES_MIN = 32 };
 
 /* The call on this very file that the thread is in, or NULL: progress made while it waits
@@ -44,11 +46,13 @@ static bool is_read_for_a_write(const struct file *file, const struct call *call
 }
 
 static void note_end(struct tally *tally, enum direction direction, int64_t end) {
-  if (end > tally->end_offset[direction])
-    tally->end_offset[direction] = end;
+  if (end > tally->end_bytes[direction])
+    tally->end_bytes[direction] = end;
 }
 
 static void count_access_order(struct file *file, const struct transfer *transfer) {
+  if (file->is_joint)
+    return; /* there is no order among calls on several files */
   struct traffic *traffic = &file->tally->counters.traffic[transfer->direction];
   int64_t *next = &file->tally->next_offset[transfer->direction];
   int64_t offset = transfer->offset;
@@ -158,7 +162,8 @@ static void trace_other(struct file *file, enum system_call what, int64_t argume
       [MAPPING] = TRACE_SYSTEM_MAPPING,
       [ALLOCATION] = TRACE_SYSTEM_ALLOCATION,
   };
-  trace_system_other(file, traced[what], argument, elapsed_s);
+  if (what < ACCESS && !file->is_joint)
+    trace_system_other(file, traced[what], argument, elapsed_s);
 }
 
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s) {
@@ -174,6 +179,8 @@ void observe_other(struct file *file, enum system_call what, int64_t argument, d
   file->tally->counters.seeks += what == SEEK;
   file->tally->counters.stats += what == STAT;
   file->tally->counters.mmaps += what == MAPPING;
+  if (what >= ACCESS)
+    file->tally->counters.names[what - ACCESS]++;
   if (file->layer != LAYER_MPIIO)
     *(what == SYNC ? &file->tally->seconds.sync : &file->tally->seconds.metadata) += elapsed_s;
   file_unlock(file);
@@ -286,25 +293,47 @@ static void open_directly(const struct opening *opening) {
   trace_system_open(file, opening);
 }
 
+/* NULL for what is not recorded. */
 static struct file *file_of(int directory, const char *name) {
   if (name[0] == '\0') /* AT_EMPTY_PATH */
     return descriptors_find(directory);
   if (!path_absolute(directory, name, path_room))
     return NULL;
   struct file *file = files_known(path_room, LAYER_POSIX);
-  return file != NULL ? file : files_known(path_room, LAYER_STDIO);
+  if (file == NULL)
+    file = files_known(path_room, LAYER_STDIO);
+  return file != NULL || path_is_foreign(path_room) ? file : files_for_others(LAYER_POSIX);
 }
 
-void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
-                  double elapsed_s) {
-  bool is_of_mpi = call_current() != NULL;
+static void keep_if_many(const struct file *file) {
+  if (settings.ranks > 0 || counters_metadata_calls(&file->tally->counters) >= KEPT_CALLS_MIN)
+    files_keep();
+}
+
+bool observe_path(int directory, const char *name, enum system_call what, int64_t argument,
+                  const void *caller, double elapsed_s) {
+  bool is_of_mpi = call_current() != NULL || path_is_of_mpi(caller);
   if (name == NULL || is_of_mpi || in_critical_section())
-    return;
+    return false;
   critical_section_begin();
   struct file *file = file_of(directory, name);
   critical_section_end();
-  if (file != NULL && file->layer != LAYER_MPIIO)
-    observe_other(file, what, argument, elapsed_s);
+  if (file == NULL || file->layer == LAYER_MPIIO)
+    return false;
+  observe_other(file, what, argument, elapsed_s);
+  if (!live_is_settled())
+    keep_if_many(file);
+  return true;
+}
+
+bool observe_descriptor_of_directory(int descriptor, const void *caller) {
+  return observe_path(descriptor, ".", OPENDIR, 0, caller, 0);
+}
+
+void observe_other_files(enum system_call what, double elapsed_s) {
+  struct file *file = in_critical_section() ? NULL : files_for_others(LAYER_POSIX);
+  if (file != NULL)
+    observe_other(file, what, 0, elapsed_s);
 }
 
 /* A child made by vfork opens and closes its own descriptors, but in its parent's memory. */

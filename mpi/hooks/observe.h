@@ -4,17 +4,49 @@
 
 #include "record/io_event.h"
 
+#include <errno.h>
+
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s);
 
-enum system_call { LOCK, SEEK, SYNC, TRUNCATION, STAT, MAPPING, ALLOCATION };
+enum system_call {
+  LOCK,
+  SEEK,
+  SYNC,
+  TRUNCATION,
+  STAT,
+  MAPPING,
+  ALLOCATION,
+  /* In the order of enum name_call. Not traced. */
+  ACCESS,
+  UNLINK,
+  MKDIR,
+  RMDIR,
+  RENAME,
+  LINK,
+  ATTRIBUTES,
+  OPENDIR,
+  READDIR,
+};
 
 /* argument: as trace_system_other has it. */
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s);
 
-/* A call that names the file. Counted if the program has opened it by now: programs look for many
- * files that they never open. */
-void observe_path(int directory, const char *name, enum system_call what, int64_t argument,
-                  double elapsed_s);
+/* A call that names a file by its path. It counts for the file if the program has opened it, else
+ * for OTHER_FILES; not if it is of the system, or the caller of the MPI. Returns whether it counts.
+ */
+bool observe_path(int directory, const char *name, enum system_call what, int64_t argument,
+                  const void *caller, double elapsed_s);
+
+/* The same for the directory that is open on a descriptor, and is about to be read. */
+bool observe_descriptor_of_directory(int descriptor, const void *caller);
+
+/* A call on what OTHER_FILES stands for. */
+void observe_other_files(enum system_call what, double elapsed_s);
+
+/* What the kernel could not read is not for us to read. */
+static inline bool path_was_readable(const char *path, bool has_failed) {
+  return path != NULL && !(has_failed && errno == EFAULT);
+}
 
 /* A descriptor appeared. During a call to MPI-IO it is bound to the file of that call if it is that
  * file's; else to the record of its path, if that is a file to record. */

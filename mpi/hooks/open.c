@@ -1,5 +1,4 @@
-/* Hooks on the calls by which descriptors come and go, and on those that name a file by its path.
- */
+/* Hooks on the calls by which descriptors come and go. */
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/real_call.h"
@@ -23,14 +22,10 @@ static mode_t mode_after(int flags, va_list rest) {
 
 static double start_if_observed(void) { return files_are_observed() ? clock_s() : 0; }
 
-/* What the kernel could not read is not for us to read. */
-static bool is_readable(const char *path, int result) {
-  return path != NULL && (result >= 0 || errno != EFAULT);
-}
-
 static void note_opened(const struct opening *opening) {
   bool is_nameless = (opening->flags & O_TMPFILE) == O_TMPFILE || (opening->flags & O_PATH) != 0;
-  if (opening->start_s > 0 && !is_nameless && is_readable(opening->path, opening->descriptor))
+  if (opening->start_s > 0 && !is_nameless &&
+      path_was_readable(opening->path, opening->descriptor < 0))
     observe_open(opening);
 }
 
@@ -138,33 +133,3 @@ void closefrom(int first) {
 DUPLICATE_HOOK(dup, (int descriptor), (descriptor))
 DUPLICATE_HOOK(dup2, (int descriptor, int as), (descriptor, as))
 DUPLICATE_HOOK(dup3, (int descriptor, int as, int flags), (descriptor, as, flags))
-
-/* Most programs look for more files than they open. */
-static bool files_are_there(void) { return files_are_observed() && files_at(0) != NULL; }
-
-#define PATH_HOOK(NAME, WHAT, ARGUMENT, DIRECTORY, PARAMETERS, ARGUMENTS)                          \
-  int NAME PARAMETERS {                                                                            \
-    double start_s = files_are_there() ? clock_s() : 0;                                            \
-    int code = REAL(NAME) ARGUMENTS;                                                               \
-    if (start_s > 0 && is_readable(path, code))                                                    \
-      WITH_ERRNO_KEPT(observe_path(DIRECTORY, path, WHAT, ARGUMENT, clock_s() - start_s));         \
-    return code;                                                                                   \
-  }
-
-WITH_64(PATH_HOOK, truncate, TRUNCATION, length, AT_FDCWD, (const char *path, off_t length),
-        (path, length))
-PATH_HOOK(statx, STAT, 0, directory,
-          (int directory, const char *path, int flags, unsigned mask, struct statx *status),
-          (directory, path, flags, mask, status))
-#if __GLIBC_PREREQ(2, 33)
-PATH_HOOK(stat, STAT, 0, AT_FDCWD, (const char *path, struct stat *status), (path, status))
-PATH_HOOK(stat64, STAT, 0, AT_FDCWD, (const char *path, struct stat64 *status), (path, status))
-PATH_HOOK(lstat, STAT, 0, AT_FDCWD, (const char *path, struct stat *status), (path, status))
-PATH_HOOK(lstat64, STAT, 0, AT_FDCWD, (const char *path, struct stat64 *status), (path, status))
-PATH_HOOK(fstatat, STAT, 0, directory,
-          (int directory, const char *path, struct stat *status, int flags),
-          (directory, path, status, flags))
-PATH_HOOK(fstatat64, STAT, 0, directory,
-          (int directory, const char *path, struct stat64 *status, int flags),
-          (directory, path, status, flags))
-#endif

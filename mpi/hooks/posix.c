@@ -222,6 +222,11 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
 SEEK_HOOK(lseek)
 SEEK_HOOK(lseek64)
 OTHER_HOOK(fsync, int, SYNC, 0, (int descriptor), (descriptor))
+OTHER_HOOK(fchmod, int, ATTRIBUTES, 0, (int descriptor, mode_t mode), (descriptor, mode))
+OTHER_HOOK(fchown, int, ATTRIBUTES, 0, (int descriptor, uid_t user, gid_t group),
+           (descriptor, user, group))
+OTHER_HOOK(futimens, int, ATTRIBUTES, 0, (int descriptor, const struct timespec times[2]),
+           (descriptor, times))
 OTHER_HOOK(fdatasync, int, SYNC, 0, (int descriptor), (descriptor))
 OTHER_HOOK(sync_file_range, int, SYNC, 0,
            (int descriptor, off64_t offset, off64_t length, unsigned flags),

@@ -67,6 +67,13 @@ void moments_merge(struct moments *all, const struct moments *more) {
   }
 }
 
+int64_t counters_metadata_calls(const struct counters *counters) {
+  int64_t sum = counters->stats + counters->truncations;
+  for (int call = 0; call < NAME_CALLS; call++)
+    sum += counters->names[call];
+  return sum;
+}
+
 int size_class(int64_t bytes) {
   static const int64_t ends[SIZE_CLASSES - 1] = {100,     1 << 10,  10 << 10,  100 << 10, 1 << 20,
                                                  4 << 20, 10 << 20, 100 << 20, 1 << 30};

@@ -28,11 +28,27 @@ struct traffic {
   int64_t rmw_bytes;
 };
 
+/* Calls on names, attributes and directories; statistics and truncations have counters of their
+ * own. */
+enum name_call {
+  NAME_ACCESS,
+  NAME_UNLINK,
+  NAME_MKDIR,
+  NAME_RMDIR,
+  NAME_RENAME,
+  NAME_LINK,
+  NAME_ATTRIBUTES, /* mode, owner, times */
+  NAME_OPENDIR,
+  NAME_READDIR,
+  NAME_CALLS,
+};
+
 struct counters {
   int64_t opens, closes, open_failures;
   int64_t sync_calls;                                     /* of the program: MPI_File_sync */
   int64_t locks, truncations, syncs, seeks, stats, mmaps; /* system calls */
-  int64_t lazy_opens;                                     /* whose file system took them as lazy */
+  int64_t names[NAME_CALLS];
+  int64_t lazy_opens;      /* whose file system took them as lazy */
   int64_t hdf5_alignments; /* opens inside of an H5Fcreate to which we gave an alignment */
   int64_t not_aligned; /* system calls that move data and begin off a multiple of the alignment */
   struct traffic traffic[DIRECTIONS];
@@ -70,6 +86,9 @@ void moments_merge(struct moments *all, const struct moments *more);
 void counters_add(struct counters *sum, const struct counters *more);
 void seconds_add(struct seconds *sum, const struct seconds *more);
 void seconds_raise(struct seconds *most, const struct seconds *candidate);
+
+/* All calls on names, attributes and directories. */
+int64_t counters_metadata_calls(const struct counters *counters);
 
 int size_class(int64_t bytes);
 

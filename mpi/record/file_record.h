@@ -12,10 +12,15 @@
 /* What the program opened the file with. */
 enum layer { LAYER_MPIIO, LAYER_POSIX, LAYER_STDIO, LAYERS };
 
+/* The path of what stands for all files without a record of their own: those beyond the limit, and
+ * those that the program names but never opens. */
+#define OTHER_FILES "[other files]"
+
 struct file {
   pthread_mutex_t lock; /* guards all that follows but path and layer */
   char *path;           /* absolute */
   enum layer layer;
+  bool is_joint;         /* stands for many files: see OTHER_FILES */
   struct tally *tally;   /* moves when the process gets a live file */
   int bound;             /* atomic: descriptors that belong to it */
   bool has_failed_write; /* atomic: see failed_write.h */

@@ -15,16 +15,17 @@
 #include <string.h>
 
 enum {
-  RECORDS_MAX = 2 * FILES_MAX,
-  SLOTS = 4 * RECORDS_MAX,     /* a power of two */
+  RECORDS_MAX = 2 * FILES_MAX + LAYERS,
+  SLOTS = 8 * FILES_MAX,       /* a power of two */
   FAILURES_MAX = FILES_MAX / 2 /* records without MPI-IO, beyond which a failed open makes none */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards records and dropped */
 static struct file *files[RECORDS_MAX];
 static struct file *slots[SLOTS]; /* by path and layer */
-static int file_count, direct_count;
-static int64_t dropped;
+static int count;                 /* of records: the sum of the three */
+static int mpi_count, direct_count, joint_count;
+static int64_t dropped, joined;
 
 /* In the live file if there is one. Tallies are too large for the stack of some signal handlers. */
 static struct tally *new_tally(const char *path, enum layer layer) {
@@ -56,16 +57,23 @@ static struct file **slot_for(const char *path, enum layer layer) {
 }
 
 /* The lock is held. */
-static struct file *find_or_make(const char *path, enum layer layer) {
+static struct file *find_or_make(const char *path, enum layer layer, int *count_of_kind, int max) {
   struct file **slot = slot_for(path, layer);
-  int *count = layer == LAYER_MPIIO ? &file_count : &direct_count;
-  if (*slot != NULL || *count == FILES_MAX)
+  if (*slot != NULL || *count_of_kind >= max)
     return *slot;
   struct file *file = new_file(path, layer);
   if (file == NULL)
     return NULL;
-  files[file_count + direct_count] = *slot = file;
-  ++*count;
+  files[count++] = *slot = file;
+  ++*count_of_kind;
+  return file;
+}
+
+/* The lock is held. */
+static struct file *joint_file(enum layer layer) {
+  struct file *file = find_or_make(OTHER_FILES, layer, &joint_count, LAYERS);
+  if (file != NULL)
+    file->is_joint = true;
   return file;
 }
 
@@ -75,7 +83,8 @@ struct file *files_for_name(const char *name) {
   bool is_known = path_absolute(AT_FDCWD, name, path);
   char *kept = strdup(name);
   critical_lock(&lock);
-  struct file *file = is_known && kept != NULL ? find_or_make(path, LAYER_MPIIO) : NULL;
+  struct file *file =
+      is_known && kept != NULL ? find_or_make(path, LAYER_MPIIO, &mpi_count, FILES_MAX) : NULL;
   dropped += file == NULL;
   critical_unlock(&lock);
   if (file == NULL) {
@@ -91,7 +100,9 @@ struct file *files_for_name(const char *name) {
 
 struct file *files_for_path(const char *path, enum layer layer) {
   critical_lock(&lock);
-  struct file *file = find_or_make(path, layer);
+  struct file *file = find_or_make(path, layer, &direct_count, FILES_MAX);
+  if (file == NULL && (file = joint_file(layer)) != NULL)
+    joined++;
   dropped += file == NULL;
   critical_unlock(&lock);
   return file;
@@ -99,8 +110,16 @@ struct file *files_for_path(const char *path, enum layer layer) {
 
 struct file *files_for_failure(const char *path, enum layer layer) {
   critical_lock(&lock);
-  bool has_room = direct_count < FAILURES_MAX;
-  struct file *file = has_room ? find_or_make(path, layer) : *slot_for(path, layer);
+  struct file *file = find_or_make(path, layer, &direct_count, FAILURES_MAX);
+  if (file == NULL)
+    file = joint_file(layer);
+  critical_unlock(&lock);
+  return file;
+}
+
+struct file *files_for_others(enum layer layer) {
+  critical_lock(&lock);
+  struct file *file = joint_file(layer);
   critical_unlock(&lock);
   return file;
 }
@@ -113,10 +132,12 @@ struct file *files_known(const char *path, enum layer layer) {
 }
 
 struct file *files_at(int index) {
-  return index < file_count + direct_count ? files[index] : NULL;
+  return index < count ? files[index] : NULL;
 }
 
 int64_t files_dropped(void) { return dropped + handles_dropped(); }
+
+int64_t files_joined(void) { return joined; }
 
 void files_note_dropped(void) {
   critical_lock(&lock);
@@ -136,9 +157,9 @@ static void move_to_live_file(struct file *file) {
 void files_keep(void) {
   critical_lock(&lock);
   if (live_make())
-    for (int i = 0; i < file_count + direct_count; i++)
+    for (int i = 0; i < count; i++)
       move_to_live_file(files[i]);
-  live_set_dropped(dropped);
+  live_set_lost(dropped, joined);
   critical_unlock(&lock);
 }
 
@@ -164,13 +185,13 @@ static bool resume_in_child(void) {
   arena_resume_in_child();
   handles_forget();
   live_forget();
-  dropped = 0;
+  dropped = joined = 0;
   settings.is_active = false; /* the rank of MPI is its parent */
   settings.ranks = 0;
   double began_s = clock_s(), began_unix_s = 1e-6 * (double)unix_us();
   observation_set_origin(began_s, began_unix_s);
   live_set_origin(began_s, began_unix_s);
-  for (int i = 0; i < file_count + direct_count; i++)
+  for (int i = 0; i < count; i++)
     if (!start_afresh(files[i]))
       return false;
   return true;
@@ -179,7 +200,7 @@ static bool resume_in_child(void) {
 void files_start(void) { observation_begin(resume_in_child); }
 
 static void restart_heat(void) {
-  for (int i = 0; i < file_count + direct_count; i++) {
+  for (int i = 0; i < count; i++) {
     file_lock(files[i]);
     heat_restart(&files[i]->tally->asked_heat);
     heat_restart(&files[i]->tally->system_heat);

@@ -8,19 +8,23 @@
 #include "record/file_record.h"
 
 enum {
-  FILES_MAX = 1024, /* paths opened by MPI-IO on one rank, and as many opened without; later ones
-                       are counted, not observed */
+  FILES_MAX = 1024, /* paths opened by MPI-IO on one rank, and as many opened without; of later ones
+                       the first are counted, not observed, and the others are OTHER_FILES */
 };
 
 /* The record for the name that MPI-IO is about to open, made if needed; NULL beyond FILES_MAX. */
 struct file *files_for_name(const char *name);
 
-/* The record for an absolute path that was opened without MPI-IO, made if needed. */
+/* The record for an absolute path that was opened without MPI-IO, made if needed; beyond FILES_MAX
+ * that of OTHER_FILES. */
 struct file *files_for_path(const char *path, enum layer layer);
 
 /* The same for an open that failed. Programs look for files in many places: such records do not
- * take the room of others, and NULL is no loss. */
+ * take the room of others. */
 struct file *files_for_failure(const char *path, enum layer layer);
+
+/* The record of OTHER_FILES; NULL where memory ends. */
+struct file *files_for_others(enum layer layer);
 
 /* A record that is there, or NULL. */
 struct file *files_known(const char *path, enum layer layer);
@@ -31,6 +35,9 @@ struct file *files_at(int index);
 /* Opens that found no room, in files, in handles or in descriptors. */
 int64_t files_dropped(void);
 void files_note_dropped(void);
+
+/* Opens that are counted in the records of OTHER_FILES for want of room. */
+int64_t files_joined(void);
 
 /* Before anything is observed. */
 void files_start(void);

@@ -196,8 +196,11 @@ void live_set_origin(double origin_s, double started_unix_s) {
   critical_unlock(&lock);
 }
 
-void live_set_dropped(int64_t dropped) {
-  __atomic_store_n(&head->dropped, dropped, __ATOMIC_RELAXED);
+void live_set_lost(int64_t dropped, int64_t joined) {
+  critical_lock(&lock);
+  head->dropped = dropped;
+  head->joined = joined;
+  critical_unlock(&lock);
 }
 
 void live_end(void) {

@@ -29,7 +29,7 @@ void live_set_rank(const char *step_id, int rank, int ranks);
 
 /* Since when it counts. */
 void live_set_origin(double origin_s, double started_unix_s);
-void live_set_dropped(int64_t dropped);
+void live_set_lost(int64_t dropped, int64_t joined);
 
 /* The report is written: removes the file. */
 void live_end(void);

@@ -28,6 +28,7 @@ struct live_head {
   double origin_s;          /* a reading of the clock that moments are readings of */
   double started_unix_s;    /* the same moment */
   int64_t dropped;          /* opens of files that are not in it */
+  int64_t joined;           /* of files that are in it together */
   char step_id[48];         /* of an MPI program: MS-PID of its rank 0 */
   char host[256];
 };

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "record/observation.h"
 
+#include "base/path.h"
 #include "base/reentrancy.h"
 
 #include <pthread.h>
@@ -25,6 +26,7 @@ void observation_begin(bool (*resume_in_child)(void)) {
   if (observation_is_lost())
     observation_resume();
   process = getpid();
+  path_keep_directory_of(process);
 }
 
 /* A fork in a signal handler may have interrupted what is resumed here: then it waits. */
@@ -38,6 +40,7 @@ bool observation_resume(void) {
   bool is_resumed = resume();
   critical_section_end();
   process = getpid();
+  path_keep_directory_of(process);
   if (is_resumed)
     __atomic_store_n(&observation_in_child, NOT_IN_CHILD, __ATOMIC_RELEASE);
   return is_resumed;

@@ -30,8 +30,8 @@ static void count_bytes(struct file *file, enum direction direction, int64_t cou
   span_note(&file->tally->moments.system[direction], now_s, now_s);
   if (unit > 0)
     file->tally->counters.not_aligned += count - (multiples(end, unit) - multiples(begin, unit));
-  if (end > file->tally->end_offset[direction])
-    file->tally->end_offset[direction] = end;
+  if (end > file->tally->end_bytes[direction])
+    file->tally->end_bytes[direction] = end;
   if (direction == WRITING && end > __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED))
     __atomic_store_n(&file->end_bytes, end, __ATOMIC_RELAXED);
   __atomic_store_n(&file->tally->next_offset[direction], end, __ATOMIC_RELAXED);

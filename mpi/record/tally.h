@@ -23,7 +23,7 @@ struct tally {
   struct moments moments;          /* clock readings */
   int64_t next_offset[DIRECTIONS]; /* end of the last system call; -1: none yet */
   int64_t rmw_retry_offset;        /* where a short read for a write ended; -1: it was whole */
-  int64_t end_offset[DIRECTIONS];  /* the largest end of a system call */
+  int64_t end_bytes[DIRECTIONS];   /* the largest end of a system call */
   int64_t stripe_bytes, stripe_count;
   int64_t alignment_bytes;        /* st_blksize; 0: not known */
   int64_t characters[DIRECTIONS]; /* atomic: see single_byte_io.h */

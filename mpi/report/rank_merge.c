@@ -21,7 +21,7 @@ struct parcel {
 };
 
 struct head {
-  int64_t dropped;
+  int64_t dropped, joined;
   int64_t files;
   double io_s;
   struct heat heat[LAYERS];
@@ -115,11 +115,14 @@ void rank_pack_file(struct text *out, struct file *file) {
   pack_file(file, out);
 }
 
-void rank_pack_end(struct text *out, int64_t dropped) {
+void rank_pack_end(struct text *out, int64_t dropped, int64_t joined) {
   if (out->is_cut) /* what the receiver reads must be whole */
     text_clear(out);
-  else
-    ((struct head *)(void *)out->bytes)->dropped = dropped;
+  struct head *head = (struct head *)(void *)out->bytes;
+  if (head == NULL)
+    return;
+  head->dropped = dropped;
+  head->joined = joined;
 }
 
 /* All files of this rank. Other threads must be done with MPI by now; they may still read and write
@@ -129,7 +132,7 @@ static void pack(struct text *out) {
   rank_pack_begin(out);
   for (int i = 0; files_at(i) != NULL; i++)
     rank_pack_file(out, files_at(i));
-  rank_pack_end(out, files_dropped());
+  rank_pack_end(out, files_dropped(), files_joined());
 }
 
 static struct merged_file *find_or_make(struct job *job, const char *path, enum layer layer) {
@@ -137,13 +140,17 @@ static struct merged_file *find_or_make(struct job *job, const char *path, enum 
   for (; job->slots[at] != NULL; at = (at + 1) & (MERGED_SLOTS - 1))
     if (job->slots[at]->layer == layer && strcmp(job->slots[at]->path, path) == 0)
       return job->slots[at];
-  struct merged_file *file = NULL;
-  if (job->file_count < MERGED_FILES_MAX)
-    file = arena_alloc(sizeof *file);
+  bool is_joint = strcmp(path, OTHER_FILES) == 0;
+  if (!is_joint && job->own_count == MERGED_FILES_MAX) {
+    job->joined++;
+    return find_or_make(job, OTHER_FILES, layer);
+  }
+  struct merged_file *file = arena_alloc(sizeof *file);
   if (file == NULL || (file->path = arena_copy(path)) == NULL)
     return NULL;
   file->layer = layer;
   file->moments = moments_none();
+  job->own_count += !is_joint;
   job->files[job->file_count++] = job->slots[at] = file;
   return file;
 }
@@ -208,8 +215,8 @@ static void merge_tally(struct merged_file *file, int rank, const struct tally *
   for (int direction = 0; direction < DIRECTIONS; direction++) {
     merge_sizes(file->asked_sizes[direction], tally->asked_sizes[direction]);
     merge_sizes(file->system_sizes[direction], tally->system_sizes[direction]);
-    if (tally->end_offset[direction] > file->end_offset[direction])
-      file->end_offset[direction] = tally->end_offset[direction];
+    if (tally->end_bytes[direction] > file->end_bytes[direction])
+      file->end_bytes[direction] = tally->end_bytes[direction];
   }
   counters_add(&file->counters, &tally->counters);
   seconds_add(&file->sum, &tally->seconds);
@@ -253,6 +260,7 @@ void job_add_rank(struct job *job, int rank, const struct text *in) {
   }
   memcpy(&head, in->bytes, sizeof head);
   job->dropped += head.dropped;
+  job->joined += head.joined;
   job->io_sum_s += head.io_s;
   if (head.io_s > job->io_slowest_s)
     job->io_slowest_s = head.io_s;

@@ -5,7 +5,7 @@
 #include "record/file_record.h"
 
 enum {
-  MERGED_FILES_MAX = 4096, /* paths of the whole job; later ones are counted, not reported */
+  MERGED_FILES_MAX = 4096,             /* paths of the whole job; later ones are OTHER_FILES */
   MERGED_SLOTS = 4 * MERGED_FILES_MAX, /* a power of two */
   WRITERS_LISTED_MAX = 256,
   ACTIVE_CLASSES = 4,
@@ -37,7 +37,7 @@ struct merged_file {
   struct extreme fastest_rank[DIRECTIONS], slowest_rank[DIRECTIONS];
   struct size_count asked_sizes[DIRECTIONS][SIZES_MERGED_MAX];
   struct size_count system_sizes[DIRECTIONS][SIZES_MERGED_MAX];
-  int64_t end_offset[DIRECTIONS];     /* the largest end of a system call */
+  int64_t end_bytes[DIRECTIONS];      /* the largest end of a system call */
   int64_t stripe_bytes, stripe_count; /* 0: not known */
   int64_t alignment_bytes;            /* 0: not known */
   char opened_by[LIBRARY_NAME_BYTES_MAX];
@@ -52,10 +52,11 @@ struct merged_file {
 
 struct job {
   int ranks;
-  int file_count;
-  struct merged_file *files[MERGED_FILES_MAX];
+  int file_count, own_count; /* all; without those of OTHER_FILES */
+  struct merged_file *files[MERGED_FILES_MAX + LAYERS];
   struct merged_file *slots[MERGED_SLOTS]; /* the same by path and layer */
-  int64_t dropped; /* opens that were not observed, and files that found no room here */
+  int64_t dropped; /* opens that were not observed, and files for which there was no memory */
+  int64_t joined;  /* opens of files, and files, that are in OTHER_FILES for want of room */
   double io_sum_s, io_slowest_s; /* in the program's calls on all files */
   int ranks_per_row, rows;
   /* Neighbouring ranks share a row. By LAYER_MPIIO the program's calls, by LAYER_POSIX all system
@@ -73,7 +74,7 @@ struct job *merge_single_process(void);
  * there was no memory. */
 void rank_pack_begin(struct text *out);
 void rank_pack_file(struct text *out, struct file *file);
-void rank_pack_end(struct text *out, int64_t dropped);
+void rank_pack_end(struct text *out, int64_t dropped, int64_t joined);
 
 /* Joins the packed ranks; NULL where memory ends. */
 struct job *job_new(int ranks);

@@ -74,8 +74,8 @@ static void warn_anomalies(const struct job *job) {
                     (long long)(file->counters.opens - file->counters.closes));
   }
   if (job->dropped > 0)
-    message_print("%lld opened file(s) found no room in the report (%d on a rank, %d in all)",
-                  (long long)job->dropped, FILES_MAX, MERGED_FILES_MAX);
+    message_print("%lld opened file(s) found no room in the report (%d on a rank)",
+                  (long long)job->dropped, FILES_MAX);
 }
 
 void report_make(double wall_s) {

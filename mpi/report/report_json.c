@@ -141,7 +141,7 @@ static void add_system_calls(const struct merged_file *file, enum direction dire
   add_integer(out, "system_bytes", traffic->system_bytes);
   add_sizes(out, "system_sizes", traffic->system_sizes);
   add_integer(out, "system_failures", traffic->system_failures);
-  add_integer(out, "end_offset", file->end_offset[direction]);
+  add_integer(out, "end_bytes", file->end_bytes[direction]);
   add_integer(out, "system_ranks", file->system_ranks[direction]);
   add_known(out, "stripe_sized", file->stripe_bytes > 0, traffic->stripe_sized);
   add_integer(out, "gaps", traffic->gaps);
@@ -213,10 +213,25 @@ static void add_mpi_file(const struct merged_file *file, struct text *out) {
   add_traffic(file, READING, out);
 }
 
+/* Those that were made at all. */
+static void add_name_calls(const struct counters *counters, struct text *out) {
+  static const char *const names[NAME_CALLS] = {
+      [NAME_ACCESS] = "access",   [NAME_UNLINK] = "unlink",         [NAME_MKDIR] = "mkdir",
+      [NAME_RMDIR] = "rmdir",     [NAME_RENAME] = "rename",         [NAME_LINK] = "link",
+      [NAME_OPENDIR] = "opendir", [NAME_ATTRIBUTES] = "attributes", [NAME_READDIR] = "readdir",
+  };
+  open_object(out, "name_calls");
+  for (int call = 0; call < NAME_CALLS; call++)
+    if (counters->names[call] > 0)
+      add_integer(out, names[call], counters->names[call]);
+  text_add(out, "}");
+}
+
 static void add_direct_file(const struct merged_file *file, struct text *out) {
   add_integer(out, "seeks", file->counters.seeks);
   add_integer(out, "stats", file->counters.stats);
   add_integer(out, "mmaps", file->counters.mmaps);
+  add_name_calls(&file->counters, out);
   for (int direction = DIRECTIONS - 1; direction >= 0; direction--) {
     open_object(out, direction == WRITING ? "write" : "read");
     add_system_calls(file, (enum direction)direction, out);
@@ -316,16 +331,23 @@ static void add_heat(const struct job *job, double wall_s, struct text *out) {
   text_add(out, "]");
 }
 
+static void add_files(const struct job *job, bool joint, struct text *out) {
+  add_name(out, joint ? "other_files" : "files");
+  text_add(out, "[");
+  for (int i = 0; i < job->file_count; i++)
+    if (joint == (strcmp(job->files[i]->path, OTHER_FILES) == 0))
+      add_file(job->files[i], out);
+  text_add(out, "]");
+}
+
 void report_members_json(const struct job *job, double wall_s, struct text *out) {
   add_integer(out, "files_dropped", job->dropped);
+  add_integer(out, "files_joined", job->joined);
   open_object(out, "io_s");
   add_seconds(out, "sum", job->io_sum_s);
   add_seconds(out, "slowest", job->io_slowest_s);
   text_add(out, "}");
   add_heat(job, wall_s, out);
-  add_name(out, "files");
-  text_add(out, "[");
-  for (int i = 0; i < job->file_count; i++)
-    add_file(job->files[i], out);
-  text_add(out, "]");
+  add_files(job, false, out);
+  add_files(job, true, out);
 }

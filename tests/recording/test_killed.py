@@ -171,13 +171,13 @@ def test_mpi_program_without_finalize_has_all_its_ranks(mpi, record, tmp_path):
     [began] = reports(record, "step")
     assert mpi.collect(record).returncode == 0 and live(record) == []
     [step] = reports(record, "step")
-    assert {name: step[name] for name in began if name not in ("files", "files_dropped")} == {
-        name: value for name, value in began.items() if name not in ("files", "files_dropped")
+    assert {name: step[name] for name in began if name not in ("files", "files_dropped", "files_joined")} == {
+        name: value for name, value in began.items() if name not in ("files", "files_dropped", "files_joined")
     }
     [file] = step["files"]
     assert (file["path"], file["layer"], file["ranks"]) == (str(tmp_path / "f"), "mpiio", 2)
     assert file["write"]["asked_bytes"] == file["write"]["system_bytes"] == 2000
-    assert file["write"]["end_offset"] == 1000
+    assert file["write"]["end_bytes"] == 1000
     assert step["recovered"]["ranks"] == 2 and step["hosts"] == 1
 
 
@@ -232,6 +232,13 @@ def test_torn_live_file_is_read_as_far_as_it_goes(openmpi, record, left):
     assert openmpi.collect(record).returncode == 0
     [process] = reports(record)
     assert process["recovered"]["torn"] and process["files"][0]["write"]["system_bytes"] == BYTES
+
+
+@pytest.mark.parametrize("length", [0, 100, 65536])
+def test_live_file_that_was_never_begun_is_removed(openmpi, record, length):
+    (record / "live-1-1").write_bytes(bytes(length))
+    done = openmpi.collect(record)
+    assert (done.returncode, done.stderr, live(record)) == (0, "", [])
 
 
 def test_damaged_live_files_are_refused_or_read(openmpi, record, left):

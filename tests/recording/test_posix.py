@@ -133,7 +133,12 @@ def test_signal_handlers_can_open_and_write(mpi, direct, tmp_path):
 
 def test_files_beyond_the_limit_are_counted(mpi, direct, tmp_path):
     report, _ = mpi.report(1, direct, "many_files", tmp_path / "f")
-    assert (len(report["files"]), report["files_dropped"]) == (1024, 76)
+    assert (len(report["files"]), report["files_joined"], report["files_dropped"]) == (1024, 76, 0)
+    [others] = report["other_files"]
+    assert picked(others, "path", "opens", "not_closed") == ["[other files]", 76, 0]
+    assert counted(others["write"]) == {"system_calls": 76, "system_bytes": 76_000}
+    assert others["name_calls"]["unlink"] == 76 and others["seconds"]["sum"]["open"] > 0
+    assert sum(file["name_calls"]["unlink"] for file in report["files"]) == 1024
 
 
 def test_ten_thousand_files_of_eight_ranks_are_counted(mpich, tmp_path):
@@ -141,7 +146,10 @@ def test_ten_thousand_files_of_eight_ranks_are_counted(mpich, tmp_path):
     program = mpich.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")
     report, _ = mpich.report(8, program, "many_files", tmp_path / "f")
     paths = {file["path"] for file in report["files"]}
-    assert (len(paths), len(report["files"]), report["files_dropped"]) == (4096, 4096, 8 * 1100 - 4096)
+    assert (len(paths), len(report["files"]), report["files_dropped"]) == (4096, 4096, 0)
+    [others] = report["other_files"]
+    assert others["opens"] == 8 * 1100 - 4096 and others["write"]["system_bytes"] == 1000 * others["opens"]
+    assert len(paths) + others["opens"] == 8 * 1100
     assert all((file["ranks"], file["opens"], file["not_closed"]) == (1, 1, 0) for file in report["files"])
 
 

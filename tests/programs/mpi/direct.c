@@ -1,6 +1,7 @@
 /* What programs do with files without MPI-IO, one case at a time: direct CASE PATH. With -DWITH_MPI
  * each rank has a file of its own, PATH.RANK, and MPI is initialised around it. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -244,6 +245,48 @@ static void forking_threads(const char *path) {
     ;
 }
 
+/* Names that are never opened, and one directory that is read. */
+static void metadata(const char *path) {
+  enum { TIMES = 300 };
+  char name[4096], other[4096];
+  struct stat status;
+  check(mkdir(path, 0777) == 0 && chdir(path) == 0, "mkdir");
+  for (int i = 0; i < TIMES; i++) {
+    snprintf(name, sizeof name, "%s/d%d", path, i);
+    snprintf(other, sizeof other, "e%d", i);
+    check(mkdir(name, 0777) == 0 && stat(name, &status) == 0 && access(name, R_OK) == 0, "mkdir");
+    check(rename(name, other) == 0 && chmod(other, 0700) == 0 && lstat(name, &status) == -1,
+          "rename");
+    check(symlink("nowhere", name) == 0 && unlink(name) == 0, "symlink");
+    check(access("missing", F_OK) == -1 && errno == ENOENT, "access");
+  }
+  int entries = 0;
+  DIR *directory = opendir(".");
+  while (readdir(directory) != NULL)
+    entries++;
+  check(closedir(directory) == 0 && entries == TIMES + 2, "readdir");
+  for (int i = 0; i < TIMES; i++) {
+    snprintf(other, sizeof other, "e%d", i);
+    check(unlinkat(AT_FDCWD, other, AT_REMOVEDIR) == 0, "rmdir");
+  }
+  check(chdir("/") == 0 && rmdir(path) == 0, "rmdir");
+}
+
+static void create_many(const char *path) {
+  enum { TIMES = 3000 };
+  char name[4096];
+  struct stat status;
+  check(mkdir(path, 0777) == 0 && chdir(path) == 0, "mkdir");
+  for (int i = 0; i < TIMES; i++) {
+    snprintf(name, sizeof name, "f%d", i);
+    check(close(create(name)) == 0, "close");
+  }
+  for (int i = 0; i < TIMES; i++) {
+    snprintf(name, sizeof name, "f%d", i);
+    check(stat(name, &status) == 0 && unlink(name) == 0, "unlink");
+  }
+}
+
 static const char *interrupted;
 
 static void open_and_write(int number) {
@@ -474,6 +517,8 @@ int main(int argc, char **argv) {
       {"forked", forked},
       {"children", children},
       {"forking_threads", forking_threads},
+      {"metadata", metadata},
+      {"create_many", create_many},
       {"signals", signals},
       {"exit_in_handler", exit_in_handler},
       {"few", few},

@@ -61,7 +61,7 @@ NAMES: dict[str, dict[str, str]] = {
         "darshan": "POSIX_{W}S - POSIX_SEQ_{W}S",
         "forebay": "{w}.system_calls - gaps - consecutive",
     },
-    "end": {"darshan": "POSIX_MAX_BYTE_{P} + 1"},
+    "end": {"darshan": "POSIX_MAX_BYTE_{P} + 1", "forebay": "{w}.end_bytes"},
     "syncs": {"darshan": "POSIX_FSYNCS + POSIX_FDSYNCS", "forebay": "syncs"},
     "opens": {"darshan": "POSIX_OPENS", "forebay": "opens"},
     "metadata": {"darshan": "F_META_TIME", "forebay": "seconds.open + close + metadata"},

@@ -77,6 +77,7 @@ class Layer(msgspec.Struct, kw_only=True):
     opens: int | None = None
     seeks: int | None = None
     stats: int | None = None
+    name_calls: int | None = None  # further calls on names and directories: unlink, mkdir, readdir, ...
     syncs: int | None = None
     views: int | None = None  # MPI-IO: file views that were set
     switches: int | None = None  # POSIX: a read after a write, or a write after a read

@@ -298,7 +298,7 @@ def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
     name = Path(step.program).name if step.program else path.name
     notes.extend(_shortcomings(step, name, path))
     return Program(
-        files=by_path(_file(file) for file in step.files if file.layer in LAYER_NAMES),
+        files=by_path(_file(file) for file in [*step.files, *step.other_files] if file.layer in LAYER_NAMES),
         name=step.program,
         arguments=step.arguments,
         mpi=step.mpi,
@@ -334,6 +334,8 @@ def _shortcomings(step: record_schema.Step, name: str, path: Path) -> Iterator[s
         yield f"{name} {end}: what it did until then is known, and its run time counts to its last call."
     elif not step.finished:
         yield f"{name} runs, or ended without MPI_Finalize: nothing is known of its files."
+    if step.files_joined:
+        yield f"{name}: {step.files_joined} opens of further files are counted as one: [other files]."
     if step.files_dropped:
         yield f"{name}: {step.files_dropped} opens of files found no room in the record."
     unknown = sorted({file.layer for file in step.files if file.layer not in LAYER_NAMES})
@@ -431,6 +433,7 @@ def _system_layer(file: record_schema.WireFile, *, with_opens: bool) -> Layer:
     )
     if with_opens:
         layer.opens, layer.seeks, layer.stats = file.opens, file.seeks, file.stats
+        layer.name_calls = sum(file.name_calls.values())
         layer.metadata_s = known_sum((total.open, total.close, total.metadata))
         layer.metadata_slowest_rank_s = known_sum((slowest.open, slowest.close, slowest.metadata))
         layer.sync_s, layer.sync_slowest_rank_s = total.sync, slowest.sync
@@ -459,6 +462,7 @@ def _system(
         consecutive=consecutive,
         gaps=gaps,
         gap_bytes=traffic.gap_bytes,
+        end_bytes=traffic.end_bytes or None,
         stripe_sized=traffic.stripe_sized,
     )
 

@@ -74,6 +74,7 @@ class WireTraffic(msgspec.Struct):
     gap_bytes: int | None = None
     steps_back: int | None = None
     consecutive: int | None = None
+    end_bytes: int | None = None
     common_sizes: list[tuple[int, int]] = []
     moments: Moments | None = None
     system_moments: Moments | None = None
@@ -139,6 +140,7 @@ class WireFile(msgspec.Struct):
     syncs: int | None = None
     sync_calls: int | None = None
     lazy_opens: int | None = None
+    name_calls: dict[str, int] = {}
     not_aligned: int | None = None
     alignment_bytes: int | None = None
     moments: Moments = msgspec.field(default_factory=Moments)
@@ -186,10 +188,12 @@ class Step(msgspec.Struct):
 
     forebay_mpi: int
     files: list[WireFile] = []
+    other_files: list[WireFile] = []
     mpi: str | None = None
     ranks: int | None = None
     wall_s: float | None = None
     files_dropped: int = 0
+    files_joined: int = 0
     program: str | None = None
     arguments: list[str] = []
     hosts: int | None = None
