@@ -123,6 +123,34 @@ def test_hints_without_effect_are_not_in_the_line_of_another_finding():
     assert "romio_no_indep_rw" not in line and "cb_buffer_size=4194304" in line
 
 
+def test_collective_reads_of_the_same_bytes_are_left_alone():
+    """16 ranks read the same 256 MiB, and the system reads them once."""
+    read = {"calls": 256, "collective": 256, "bytes": 4 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
+    system = {"calls": 64, "bytes": 256 << 20, "seconds": 8.0, "slowest_rank_s": 2.0}
+    file = shared(read=read, system_read=system, collective=Collective(aggregators_read=4))
+    file.layers["MPI-IO"].views = 0
+    assert codes(profile_of(file)) == []
+
+
+@pytest.mark.parametrize(("source", "is_found"), [("darshan", False), ("forebay", True)])
+def test_stripe_unit_below_the_default_of_lustre_is_not_proposed(source, is_found):
+    """The mean call is 600 KiB and the unit 1 MiB."""
+    write = GOOD | {"calls": 4096, "collective": 4096}
+    system = {"calls": 7000, "bytes": 4 << 30, "seconds": 160.0}
+    file = shared(write=write, system=system, stripe_bytes=1 << 20, collective=Collective(aggregators_write=4))
+    profile = profile_of(file)
+    profile.source = source
+    assert ("stripe-unit" in codes(profile)) == is_found
+
+
+def test_small_calls_on_one_target_are_no_matter_of_stripes():
+    calls = 100_000
+    write = {"calls": calls, "independent": calls, "bytes": calls * 1000, "seconds": 800.0, "slowest_rank_s": 50.0}
+    system = {"calls": calls, "bytes": calls * 1000, "end_bytes": calls * 1000}
+    file = shared(write=write, system=system, stripe_count=1, file_system="lustre")
+    assert codes(profile_of(file)) == ["small-independent"]
+
+
 def test_large_independent_calls_are_left_alone():
     write = {"calls": 4096, "independent": 4096, "bytes": 64 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
     file = shared(write=write, system={"calls": 4096, "bytes": 64 << 30}, file_system="lustre", stripe_bytes=1 << 20)

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from support.report_data import LOG_NAMES, file_of, html, html_of_log, log, profile_of, rich_profile
+from support.report_data import LOG_NAMES, file_of, html, html_of_log, log, profile_of, rich_profile, shown
 from support.strace import few
 
 from forebay.profiles import metrics
@@ -19,13 +19,6 @@ UNSEEN_CHARTS = (
     "[...document.querySelectorAll('figure:not(.phone) svg')].filter(s => s.getBoundingClientRect().height < 40).length"
 )
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-def shown(browser, tmp_path, text: str):
-    page = tmp_path / "page.html"
-    page.write_text(text)
-    browser.open(page)
-    return browser
 
 
 @pytest.mark.parametrize("name", few(*LOG_NAMES, kept=2))

@@ -39,6 +39,14 @@ def html_of_log(name: str) -> str:
     return html(log(name))
 
 
+def shown(browser, folder: pathlib.Path, text: str):
+    """The browser, with the page open."""
+    page = folder / "page.html"
+    page.write_text(text)
+    browser.open(page)
+    return browser
+
+
 def posix(written: int = 0, calls: int = 0, seconds: float = 0.0) -> Layer:
     return Layer(
         read=Traffic(calls=0, bytes=0, seconds=0.0), write=Traffic(calls=calls, bytes=written, seconds=seconds)

@@ -228,6 +228,11 @@ def test_two_thousand_files_of_one_rank_each_are_read():
     assert all(file.ranks == 1 for file in files if "POSIX" in file.layers)
 
 
-def test_modules_that_are_not_shown_are_named():
-    notes = darshan_log.read(Path(get_log_path("ior_hdf5_example.darshan"))).notes
-    assert any("H5D, H5F" in note for note in notes)
+def test_datasets_of_a_genuine_hdf5_log_are_read():
+    profile = darshan_log.read(Path(get_log_path("ior_hdf5_example.darshan")))
+    assert not any("H5D" in note for note in profile.notes)
+    (program,) = profile.programs
+    (dataset,) = [one for one in program.objects if one.kind == "dataset" and one.written_bytes]
+    assert dataset.path.endswith("Dataset-0000.0000") and dataset.library == "HDF5"
+    below = next(file.layers["POSIX"] for file in program.files if file.path == dataset.path.partition(":")[0])
+    assert 0 < dataset.written_bytes <= below.write.bytes

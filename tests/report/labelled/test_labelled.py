@@ -4,7 +4,7 @@ import pytest
 
 from forebay.advice import findings
 from forebay.advice.advise import paragraph
-from forebay.profiles import sources
+from forebay.profiles import sources, time_parts
 from forebay.report.verdict import verdict
 from support.labelled.cases import CASES, TESTS
 from support.labelled.judge import Score
@@ -77,3 +77,12 @@ def test_one_stripe_in_each_call_is_buffered():
     assert {one.code for one in found} == {"one-stripe"} and "buffer" not in said
     # The names of the files have no directory below the mount, whose layout is nobody's to set.
     assert not any(one.lines for one in found)
+
+
+def test_mean_rank_waits_for_the_reads_of_the_slowest_aggregator():
+    """MPI-IO's calls of a mean rank take 685 s; the slowest aggregator reads for 205 s."""
+    profile, _, _ = report("e3sm_io_heatmap_only")
+    mean = {one.layer: one.parts for one in time_parts.time_split(profile.programs[0])}
+    assert mean["MPI-IO"].rmw == pytest.approx(205, abs=2)
+    assert mean["POSIX"].rmw == pytest.approx(56 / 512 * 200, abs=2)
+    assert mean["MPI-IO"].sum() == pytest.approx(685.9, abs=1)

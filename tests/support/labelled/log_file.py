@@ -12,20 +12,23 @@ MODULES = {
     "POSIX": ("struct darshan_posix_file *", "posix_logutils", "POSIX"),
     "MPI-IO": ("struct darshan_mpiio_file *", "mpiio_logutils", "MPIIO"),
 }
+LIBRARIES = {"H5D": ("struct darshan_hdf5_dataset *", "hdf5_dataset_logutils", "H5D")}
 LATER = {"STDIO": ("struct darshan_stdio_file *", "stdio_logutils", "STDIO")}
 ALIGNMENT_BYTES = 1 << 20
 START_S = 1_700_000_000
 
 ffi = darshan_write.ffi.__class__()
 ffi.include(darshan_write.ffi)
-ffi.cdef("extern struct darshan_mod_logutil_funcs lustre_logutils;")
-library, lustre = darshan_write.library, find_utils(ffi, None)
+ffi.cdef("extern struct darshan_mod_logutil_funcs lustre_logutils, hdf5_dataset_logutils;")
+library, further = darshan_write.library, find_utils(ffi, None)
 
 
-def write(run, target):
+def write(run, target, libraries=()):
+    """`libraries`: records of HDF5's datasets, as (module, path, rank, counters)."""
     log = library.darshan_log_create(os.fsencode(target), 0, 0)
     assert log != ffi.NULL
     found = list(run.joined())
+    found += [(*one, {}) for one in libraries]
     names = {record_id(path): path for _, path, *_ in found}
     first, alive = _names(names)
     _checked(library.darshan_log_put_job(log, _job(run)))
@@ -36,11 +39,13 @@ def write(run, target):
     _checked(library.darshan_log_put_mounts(log, mounts, len(run.mounts)))
     _checked(library.darshan_log_put_namehash(log, first))
     for module in MODULES:
-        _put(log, run, module, found, MODULES)
+        _put(log, module, found, MODULES, library)
+    for module in LIBRARIES:
+        _put(log, module, found, LIBRARIES, further)
     for path, layout in run.layouts.items():
         if record_id(path) in names:
             _put_layout(log, path, *layout)
-    _put(log, run, "STDIO", found, LATER)
+    _put(log, "STDIO", found, LATER, library)
     darshan.libdutil.darshan_log_close(log)
     del alive
     return target
@@ -70,7 +75,7 @@ def _names(names):
     return first, alive
 
 
-def _put(log, run, module, found, modules):
+def _put(log, module, found, modules, library):
     kind, writer, prefix = modules[module]
     names, time_names = darshan.counter_names(module), darshan.fcounter_names(module)
     for of_module, path, rank, counters, seconds in found:
@@ -99,4 +104,4 @@ def _put_layout(log, path, count, unit, targets):
     component[0].counters = [values.get(name, 0) for name in names]
     record.base_rec.id, record.base_rec.rank = record_id(path), 0
     record.num_comps, record.num_stripes, record.comps, record.ost_ids = 1, len(targets), component, ids
-    _checked(lustre.lustre_logutils.put(log, record))
+    _checked(further.lustre_logutils.put(log, record))

@@ -7,6 +7,8 @@ from typing import Literal
 import msgspec
 
 Level = Literal["problem", "suggestion", "note"]
+#: Of the time bar; what they mean: `forebay.profiles.time_parts.Parts`.
+Part = Literal["write", "read", "rmw", "waiting", "metadata", "sync"]
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,4 +31,5 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # who published it, or "measured" with where
     action: str  # what to do, one or two sentences
     lines: tuple[str, ...] = ()  # to be added to the job script, literally
+    parts: tuple[Part, ...] = ()  # of the time bar that it is about
     seconds: float | None = None  # of run time that is at stake at most (slowest rank); None: not known

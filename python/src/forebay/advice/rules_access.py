@@ -47,6 +47,7 @@ def small_independent(view: FileView) -> Iterator[Draft]:
     of_way = _sized(view, max(found, key=lambda way: view.asked(way).independent or 0))
     yield Draft(
         code="small-independent",
+        parts=tuple(found),
         level="problem",
         file=view.file.path,
         title=f"{count(calls)} independent MPI-IO {ways} {order}of {view.name} move "
@@ -90,6 +91,7 @@ def single_rank_mpiio(view: FileView) -> Iterator[Draft]:
             continue
         yield Draft(
             code="single-rank-mpiio",
+            parts=(way,),
             level="problem",
             file=view.file.path,
             title=f"Rank {rank} alone makes {count(asked.calls or 0)} MPI-IO {way} calls of "
@@ -121,6 +123,7 @@ def independent_of_many(view: FileView) -> Iterator[Draft]:
             continue
         yield Draft(
             code="independent-pieces",
+            parts=(way,),
             level="problem",
             file=view.file.path,
             title=f"Independent {way}s of {view.name} fall into {count(system.calls or 0)} system calls "
@@ -162,6 +165,7 @@ def small_calls(view: FileView) -> Iterator[Draft]:
             action, lines = "Sort the accesses, or keep the file near the node.", ()
         yield Draft(
             code="small-calls",
+            parts=(way,),
             level="suggestion",
             file=view.file.path,
             title=f"{count(traffic.calls or 0)} {way} calls {'at random places ' if random else ''}of "
@@ -214,6 +218,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
     may_stage = fits and not view.job.profile.job.store
     yield Draft(
         code="read-again",
+        parts=("read",),
         level="suggestion",
         file=view.file.path,
         title=f"{view.name} was read {read.bytes / end:.1f} times over: {size(read.bytes)} of {size(end)}",
@@ -258,6 +263,7 @@ def many_syncs(view: FileView) -> Iterator[Draft]:
     share = f", {percent(min(1.0, sync_s / total_s))} of its time" if sync_s and total_s else ""
     yield Draft(
         code="many-syncs",
+        parts=("sync",) if view.top[1].sync_s else ("write",),
         level="problem",
         file=view.file.path,
         title=f"{view.name} was flushed to storage {count(syncs)} times{share}",

@@ -48,6 +48,7 @@ def collective_buffering_off(view: FileView) -> Iterator[Draft]:
         by_hint = f" because of the hint romio_cb_{way}={hint}" if hint == "disable" else ""
         yield Draft(
             code="collective-buffering-off",
+            parts=(way, "waiting"),
             level="problem",
             file=view.file.path,
             title=f"Collective {way}s of {view.name} are not buffered{by_hint}: "
@@ -96,6 +97,7 @@ def data_sieving(view: FileView) -> Iterator[Draft]:
     ]
     yield Draft(
         code="data-sieving",
+        parts=("rmw", "write", "waiting"),
         level="problem",
         file=view.file.path,
         title=read if _reads_bytes(view) else holes,
@@ -175,6 +177,7 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
         ]
         yield Draft(
             code="few-aggregators",
+            parts=(way, "waiting"),
             level="suggestion",
             file=view.file.path,
             title=f"{count(now)} of {count(view.ranks)} ranks {'move' if now > 1 else 'moves'} all data of "
@@ -204,6 +207,8 @@ def collective_overhead(view: FileView) -> Iterator[Draft]:
             continue
         if (asked.independent or 0) > (asked.collective or 0):
             continue
+        if (system.bytes or 0) < thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0):
+            continue  # ranks read the same bytes, and the system once; or not all calls are known
         shown = [
             *access_evidence(view, way),
             Evidence(counter=f"time in {way} calls of the slowest rank", value=calls_s, unit="s"),
@@ -212,6 +217,7 @@ def collective_overhead(view: FileView) -> Iterator[Draft]:
         ]
         yield Draft(
             code="collective-overhead",
+            parts=("waiting",),
             level="suggestion",
             file=view.file.path,
             title=f"{percent(between_s / calls_s)} of the time of collective {way}s of {view.name} is spent "
@@ -240,6 +246,7 @@ def small_collective(view: FileView) -> Iterator[Draft]:
         spent_s = Evidence(counter="time between ranks, summed over ranks", value=asked.rest_s, unit="s")
         yield Draft(
             code="small-collective",
+            parts=(way, "waiting"),
             level="problem",
             file=view.file.path,
             title=f"{count(asked.collective or 0)} collective {way}s of {view.name} move "
@@ -276,6 +283,7 @@ def idle_aggregators(view: FileView) -> Iterator[Draft]:
     smaller = {"striping_unit": str(unit // 2)} if unit and unit > thresholds.STRIPE_UNIT_BYTES_MIN else {}
     yield Draft(
         code="idle-aggregators",
+        parts=("write", "waiting"),
         level="suggestion",
         file=view.file.path,
         title=f"Of {aggregators} aggregators of {view.name} one alone wrote in {count(active[0])} of "
@@ -303,6 +311,7 @@ def uneven_aggregators(view: FileView) -> Iterator[Draft]:
         return
     yield Draft(
         code="uneven-aggregators",
+        parts=("write", "waiting"),
         level="suggestion",
         file=view.file.path,
         title=f"One aggregator of {view.name} wrote {max(moved) / mean:.1f} times the mean of the "

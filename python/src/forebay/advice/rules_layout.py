@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 from forebay.advice import thresholds
 from forebay.advice.counters import WAYS, Way, evidence
-from forebay.advice.file_metrics import FileView, is_buffered, mean_bytes, small_share, sole_rank, way_seconds
+from forebay.advice.file_metrics import (
+    FileView,
+    are_small,
+    is_buffered,
+    mean_bytes,
+    small_share,
+    sole_rank,
+    way_seconds,
+)
 from forebay.advice.registry import file_rule
 from forebay.advice.rules_collective import aggregator_hints, more_aggregators
 from forebay.advice.unbound_finding import Draft
@@ -36,7 +44,8 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
     ):
         return None
     proposed = 1 << round(math.log2(mean))
-    if not thresholds.STRIPE_UNIT_BYTES_MIN <= proposed < unit:
+    least = thresholds.STRIPE_UNIT_BYTES_MIN if view.source != "darshan" else thresholds.LUSTRE_UNIT_BYTES_MIN
+    if not least <= proposed < unit:
         return None
     hints = {"striping_unit": str(proposed)}
     aggregators = more_aggregators(view, way) if view.asked(way).collective else None
@@ -54,6 +63,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
     told = "" if share is None else f", {percent(share)} of the system {way}s are of one stripe"
     return Draft(
         code="stripe-unit",
+        parts=(way, "waiting"),
         level="suggestion",
         file=view.file.path,
         title=f"The stripe unit of {view.name} is {size(unit)}, the mean system {way} {size(mean)}{told}",
@@ -80,6 +90,10 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         return
     if view.mpiio is None and sole_rank(view.file) is not None:
         return
+    if any(
+        are_small(view.system(way), thresholds.SMALL_CALL_BYTES) for way in WAYS if view.system(way).bytes
+    ):
+        return  # small calls keep no target busy
     targets = view.job.machine.targets if view.job.machine else None
     stripes = min(view.ranks, size_bytes // thresholds.STRIPE_BYTES_MIN, targets or thresholds.STRIPES_MAX)
     if stripes == 1:
@@ -88,6 +102,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
     is_own = folder.isprintable() and folder != (view.file.mount or "/").rstrip("/")
     yield Draft(
         code="one-stripe",
+        parts=("write", "read", "waiting"),
         level="problem" if size_bytes >= thresholds.GIB else "suggestion",
         file=view.file.path,
         title=f"{view.name} is shared by {count(view.ranks)} ranks and is stored on one storage target",
@@ -128,6 +143,7 @@ def not_aligned(view: FileView) -> Iterator[Draft]:
     hints = view.new_hints({"striping_unit": str(unit)}) if unit and view.mpiio is not None else {}
     yield Draft(
         code="not-aligned",
+        parts=("write",),
         level="suggestion",
         file=view.file.path,
         title=f"{percent(posix.not_aligned / calls)} of the system calls on {view.name} begin inside of "

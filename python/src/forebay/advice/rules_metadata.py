@@ -34,6 +34,7 @@ def blocked_open(view: FileView) -> Iterator[Draft]:
     each_s = (layer.metadata_s or 0.0) / (layer.opens or 1)
     yield Draft(
         code="blocked-open",
+        parts=("metadata",),
         level="problem",
         file=view.file.path,
         title=f"Opening {view.name} took {duration(each_s)}",
@@ -67,6 +68,7 @@ def metadata_heavy(view: JobView) -> Iterator[Draft]:
         metadata_s = metrics.known_sum(layer.metadata_s for layer in tops)
         yield Draft(
             code="metadata-heavy",
+            parts=("metadata",),
             level="problem",
             title=f"{program_name(program)} spends {percent(parts.metadata / parts.sum())} of its I/O time "
             "opening, closing "
@@ -162,6 +164,7 @@ def stat_storm(view: JobView) -> Iterator[Draft]:
             action = "Let the ranks share the work, or do without it: a file that was just created exists."
         yield Draft(
             code="stat-storm",
+            parts=("metadata",),
             level="problem",
             title=f"{who} asks {count(stats.calls)} times for the attributes of {count(stats.files)} "
             f"files: {duration(stats.slowest_s)}",
@@ -191,6 +194,7 @@ def many_small_files(view: JobView) -> Iterator[Draft]:
         mean = sum(moved for _, moved in small) / len(small)
         yield Draft(
             code="many-small-files",
+            parts=("metadata", "read", "write"),
             level="suggestion",
             title=f"{program_name(program)} uses {count(len(small))} files of {size(mean)} on average",
             evidence=(
@@ -259,6 +263,7 @@ def import_storm(view: JobView) -> Iterator[Draft]:
         folder = PurePosixPath(found[0][0].path).parent
         yield Draft(
             code="import-storm",
+            parts=("metadata", "read"),
             level="problem",
             title=f"As they start, {count(program.ranks or 0)} ranks each read {count(len(found))} small "
             f"files: {count(opens)} opens",
@@ -291,6 +296,7 @@ def opened_by_all(view: JobView) -> Iterator[Draft]:
         opens = sum(layer.opens or 0 for _, layer in found)
         yield Draft(
             code="opened-by-all",
+            parts=("metadata", "read"),
             level="suggestion",
             title=f"All {count(program.ranks or 0)} ranks open and read {count(len(found))} small file(s): "
             f"{count(opens)} opens",

@@ -40,6 +40,7 @@ def one_rank(view: JobView) -> Iterator[Draft]:
             continue
         yield Draft(
             code="one-rank",
+            parts=("write", "read"),
             level="problem",
             title=f"Rank {busiest} alone moves {percent(by_rank[busiest] / total)} of the bytes of "
             f"{program_name(program)}, "
@@ -125,6 +126,7 @@ def slow_target(view: JobView) -> Iterator[Draft]:
         names = ", ".join(map(str, slow))
         yield Draft(
             code="slow-target",
+            parts=("write", "read"),
             level="problem",
             title=f"Files on storage target{'s' if len(slow) > 1 else ''} {names} take {duration(slow_s)} on "
             f"average, those on the other {len(others)} take {duration(usual_s)}",
@@ -166,6 +168,7 @@ def stragglers(view: JobView) -> Iterator[Draft]:
         more = f" (and {count(len(slow) - 1)} more ranks are slow)" if len(slow) > 1 else ""
         yield Draft(
             code="straggler",
+            parts=("write", "read", "metadata"),
             level="problem",
             title=f"Rank {slow[0]} of {program_name(program)} takes {duration(worst.seconds)} for its "
             f"{size(worst.bytes)}, the median rank {duration(usual_s)} for {size(usual_bytes)}{more}",
@@ -199,6 +202,7 @@ def straggler_in_file(view: FileView) -> Iterator[Draft]:
         return
     yield Draft(
         code="straggler",
+        parts=("write", "read", "metadata"),
         level="problem",
         file=view.file.path,
         title=f"Rank {slowest.rank} takes {duration(slowest.seconds)} in {view.name}, the other ranks "

@@ -65,6 +65,8 @@ STRIPE_SHARE_MAX = 0.5
 STRIPE_MEAN_RATIO_MAX = 0.75
 STRIPE_CALLS_MIN = 100
 STRIPE_UNIT_BYTES_MIN = 64 * KIB
+#: Darshan tells stripes of Lustre only, where smaller units than its default gain nothing. Ours.
+LUSTRE_UNIT_BYTES_MIN = MIB
 #: A file of so many bytes has work for several targets; from 1 GiB on, one target is a problem. Ours.
 ONE_STRIPE_BYTES_MIN = 32 * MIB
 #: Of the file on each target; targets, where their number is not known. Ours.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from forebay.advice.model import Evidence, Level
+from forebay.advice.model import Evidence, Level, Part
 
 
 class Draft(msgspec.Struct, kw_only=True):
@@ -22,4 +22,5 @@ class Draft(msgspec.Struct, kw_only=True):
     lines: tuple[str, ...] = ()
     allocation_bytes: float | None = None  # that a burst buffer has to hold
     stripes: tuple[str, int] | None = None  # a directory, and on how many storage targets its files should be
+    parts: tuple[Part, ...] = ()
     seconds: float | None = None

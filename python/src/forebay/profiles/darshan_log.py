@@ -28,6 +28,7 @@ from forebay import quantities
 from forebay.profiles import (
     darshan_bounds,
     darshan_hints,
+    darshan_libraries,
     darshan_messages,
     darshan_ranks,
     metrics,
@@ -68,8 +69,7 @@ READ_MODULES: dict[LayerName, tuple[str, str]] = MODULES | {"DFS": ("DFS", "DFS"
 #: Modules without data of their own, and those above modules that have the same data.
 WITHOUT_DATA = {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO", "BG/Q"}
 WITHOUT_DATA_BEGIN = ("APXC", "APMPI")
-ABOVE = {"H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR"}
-LIBRARIES = {"H5F": "HDF5", "H5D": "HDF5", "PNETCDF_FILE": "PnetCDF", "PNETCDF_VAR": "PnetCDF"}
+ABOVE = set(darshan_libraries.MODULES)
 
 
 def read(path: Path) -> Profile:
@@ -93,7 +93,8 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         started_unix_s=log.started_unix_s,
         wall_s=log.wall_s,
         heat=_heat(log),
-        libraries=sorted({LIBRARIES[name] for name in log.modules if name in LIBRARIES}),
+        libraries=darshan_libraries.libraries(log),
+        objects=darshan_libraries.objects(log),
     )
     job = Job(
         id=darshan_hints.job(log.metadata) or str(log.job),
@@ -187,7 +188,7 @@ def _notes(log: darshan_messages.Log) -> list[str]:
             )
         if module.partial:
             notes.append(f"Module {name} is incomplete: Darshan ran out of memory for it while the job ran.")
-    shown = _modules_of_data(log) | {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
+    shown = _modules_of_data(log) | ABOVE | {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
     others = sorted(set(log.modules) - shown)
     if others:
         notes.append(f"The log has records of modules that are not shown: {', '.join(others)}.")

@@ -45,6 +45,10 @@ COUNTING = {
     "STDIO": "struct darshan_stdio_file *",
     "DFS": "struct darshan_dfs_file *",
     "DAOS": "struct darshan_daos_object *",
+    "H5F": "struct darshan_hdf5_file *",
+    "H5D": "struct darshan_hdf5_dataset *",
+    "PNETCDF_FILE": "struct darshan_pnetcdf_file *",
+    "PNETCDF_VAR": "struct darshan_pnetcdf_var *",
 }
 #: Bins of the heat that is made of a trace.
 TRACE_BINS = 128

@@ -34,6 +34,16 @@ def top_layer(file: File) -> tuple[LayerName, Layer] | None:
     return None if name is None else (name, file.layers[name])
 
 
+def layers_by_bytes(program: Program) -> list[LayerName]:
+    """Layers, those through which the application itself moved most bytes first."""
+    moved: dict[LayerName, int] = dict.fromkeys(LAYERS, 0)
+    for file in program.files:
+        if top := top_layer(file):
+            name, layer = top
+            moved[name] += int(known_sum((layer.read.bytes, layer.write.bytes)) or 0)
+    return sorted(LAYERS, key=lambda name: -moved[name])
+
+
 class TrafficTotals(msgspec.Struct, kw_only=True):
     """One direction of one layer, summed over files and programs; the members as in `Traffic`."""
 

@@ -173,6 +173,26 @@ class Heat(msgspec.Struct, kw_only=True):
     write: list[list[int]]
 
 
+class LibraryObject(msgspec.Struct, kw_only=True):
+    """A file, dataset or variable of a library above MPI-IO, summed over all ranks."""
+
+    library: Literal["HDF5", "PnetCDF"]
+    kind: Literal["file", "dataset", "variable"]
+    path: str  # of a dataset or variable: that of its file, and its name
+    opens: int | None = None
+    reads: int | None = None
+    writes: int | None = None
+    collective: int | None = None  # of reads and writes
+    nonblocking: int | None = None
+    syncs: int | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    read_s: float | None = None
+    write_s: float | None = None
+    metadata_s: float | None = None
+    wait_s: float | None = None  # PnetCDF: for non-blocking calls
+
+
 class Program(msgspec.Struct, kw_only=True):
     """One program of the job: one `mpiexec`, or one process without MPI."""
 
@@ -192,6 +212,7 @@ class Program(msgspec.Struct, kw_only=True):
     files_dropped: int = 0
     trace: str | None = None  # directory of its trace
     libraries: list[str] = []  # above MPI-IO, that the source names: HDF5, PnetCDF
+    objects: list[LibraryObject] = []  # of these libraries
     io_s: float | None = None  # in I/O calls of the program, all files and layers; summed over ranks
     io_slowest_rank_s: float | None = None  # the same of the rank that spent most
     aborted_rank: int | None = None  # that called MPI_Abort, and with which code

@@ -14,6 +14,7 @@ from forebay.profiles.metrics import (
     layer_s,
     layers_of,
     own_rank,
+    slowest_way_s,
     spent_in_tops,
     top_layer,
 )
@@ -145,7 +146,16 @@ def _in_calls(file: File, layer: Layer, way: Way) -> tuple[float | None, float, 
     if below is None:
         return None, 0.0, 0.0
     data_s, rmw_s = _of_system(file, way, below.read.seconds, below.write.seconds)
-    return data_s, 0.0, rmw_s
+    return data_s, 0.0, max(rmw_s, _waited_for_rmw_s(file, layer, way))
+
+
+def _waited_for_rmw_s(file: File, layer: Layer, way: Way) -> float:
+    """In collective writes all ranks wait while the slowest aggregator reads: its seconds, for each rank."""
+    if way == "read" or 2 * (layer.write.collective or 0) < (layer.write.calls or 0):
+        return 0.0
+    share = _rmw_share(file)
+    read_s = slowest_way_s(file, "POSIX", "read") if share else None
+    return share * (read_s or 0.0) * (file.ranks or 1)
 
 
 def slowest_rank_parts(program: Program) -> Parts | None:

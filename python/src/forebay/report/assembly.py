@@ -10,7 +10,7 @@ from forebay import quantities
 from forebay.advice.model import Finding
 from forebay.profiles import metrics, time_parts
 from forebay.profiles.machine import Machine
-from forebay.profiles.model import LAYERS, LayerName, Profile, Program
+from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
 from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, told
@@ -56,7 +56,7 @@ def _programs_with_most_io(profile: Profile) -> list[Program]:
 
 
 def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
-    programs = [(_program_name(scene.program), [make(scene) for make in OF_PROGRAM]) for scene in scenes]
+    programs = [(_program_name(scene.program), _sections(scene)) for scene in scenes]
     sections = job.sections(one.profile)
     if len(one.profile.programs) > 1:
         sections.insert(1, _programs(one.profile, len(scenes)))
@@ -66,12 +66,18 @@ def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
         verdicts=[one.verdict],
         paragraph=one.paragraph,
         tiles=tiles(one.profile),
-        lead=_lead(scenes, WIDTH_PX),
-        lead_narrow=_lead(scenes, NARROW_PX),
+        # Of several jobs the comparison has the bars, on one scale.
+        lead=[] if label else _lead(scenes, WIDTH_PX),
+        lead_narrow=[] if label else _lead(scenes, NARROW_PX),
         findings=one.findings,
+        parts=time_spent.of_job(one.profile),
         sections=sections,
         programs=programs,
     )
+
+
+def _sections(scene: Scene) -> list[Section]:
+    return [section for make in OF_PROGRAM if (section := make(scene)) is not None]
 
 
 def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
@@ -87,7 +93,7 @@ def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
             rows.append(
                 (f"{time.layer}, mean", {ink: spent_s / share.run_s for ink, spent_s in parts.items()})
             )
-    return [time_spent.chart(rows, 1.0, width_px)] if rows else []
+    return [time_spent.chart(rows, width_px)] if rows else []
 
 
 def _program_name(program: Program) -> str:
@@ -140,13 +146,8 @@ def _speed(profile: Profile) -> Tile:
 
 def top_performance(program: Program) -> tuple[LayerName, metrics.Performance] | None:
     """Throughput at the layer through which the application moved most bytes; none if it is not known."""
-    moved: dict[LayerName, int] = dict.fromkeys(LAYERS, 0)
-    for file in program.files:
-        if top := metrics.top_layer(file):
-            name, layer = top
-            moved[name] += metrics.known_sum([layer.read.bytes, layer.write.bytes]) or 0
-    by_bytes = sorted(LAYERS, key=lambda name: -moved[name])
-    return next(((layer, one) for layer in by_bytes if (one := metrics.performance(program, layer))), None)
+    layers = metrics.layers_by_bytes(program)
+    return next(((layer, one) for layer in layers if (one := metrics.performance(program, layer))), None)
 
 
 def _programs(profile: Profile, shown: int) -> Section:

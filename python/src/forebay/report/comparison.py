@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from forebay import quantities
-from forebay.profiles import metrics
+from forebay.profiles import metrics, time_parts
 from forebay.profiles.model import LAYERS, SIZE_CLASS_NAMES, Profile
-from forebay.report.assembly import LABELS
+from forebay.report.assembly import LABELS, PROGRAMS_MAX
+from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
+from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Column, Table, told
-from forebay.report.sections import hints, job
+from forebay.report.sections import hints, job, time_spent
 
 #: Run times nearer to each other than this count as equal: one run each proves no more.
 DIFFERENCE_MIN = 0.05
@@ -31,6 +33,8 @@ class Comparison:
     tables: list[Table]
     notes: list[str]
     differences: list[Difference]
+    lead: list[Chart]  # where the time of each job went, on one scale
+    lead_narrow: list[Chart]  # the same for the width of a phone
 
 
 @dataclass
@@ -67,13 +71,14 @@ def compare(profiles: list[Profile]) -> Comparison:
     settings = [one for one in _settings(profiles) if len(set(one.values)) > 1]
     outcomes = list(_outcomes(profiles))
     counters = list(_counters(profiles))
-    moved = sorted((one for one in counters if _is_listed(one)), key=lambda one: one.weight, reverse=True)
+    moved = _by_time([one for one in counters if _is_listed(one)], counters)
     labels = LABELS[: len(profiles)]
     tables = [
         _table("What came of it", outcomes, labels),
         _table("What was changed in the job", settings, labels),
         _table(
-            f"Counters that differ, the most different first ({len(moved)} of {len(counters)})",
+            f"Counters that differ, those of the largest difference of time first ({len(moved)} of "
+            f"{len(counters)})",
             moved[:COUNTERS_MAX],
             labels,
         ),
@@ -91,7 +96,21 @@ def compare(profiles: list[Profile]) -> Comparison:
         tables=[table for table in tables if table.rows],
         notes=notes if len(names) > 1 else [],
         differences=[*settings, *outcomes, *counters],
+        lead=_lead(profiles, WIDTH_PX),
+        lead_narrow=_lead(profiles, NARROW_PX),
     )
+
+
+def _lead(profiles: list[Profile], width_px: int) -> list[Chart]:
+    """A bar for each job; for each program of jobs with several."""
+    rows = []
+    for label, profile in zip(LABELS, profiles, strict=False):
+        for at, program in enumerate(profile.programs[:PROGRAMS_MAX], 1):
+            parts = time_parts.slowest_rank_parts(program)
+            name = label if len(profile.programs) == 1 else f"{label}{at} {job.last_part(program.name) or ''}"
+            if parts is not None and program.wall_s:
+                rows.append((name[:20], time_spent.by_ink(parts, program.wall_s)))
+    return [time_spent.chart_in_seconds(rows, width_px)] if rows else []
 
 
 def _verdict(profiles: list[Profile]) -> str:
@@ -251,6 +270,25 @@ def _traffic(
         yield f"{name}: {kind.replace('_', '-')}", (getattr(traffic, kind), quantities.count)
     for size, calls in zip(SIZE_CLASS_NAMES, traffic.sizes or [], strict=False):
         yield f"{name}: of {size} bytes", (calls, quantities.count)
+
+
+def _by_time(moved: list[Difference], counters: list[Difference]) -> list[Difference]:
+    """Counters of what took most of the difference first: of one layer and direction its seconds lead."""
+    apart_s = {_group(one): _apart(one) for one in counters if one.how is quantities.duration}
+    return sorted(
+        moved,
+        key=lambda one: (-apart_s.get(_group(one), 0.0), one.how is not quantities.duration, -one.weight),
+    )
+
+
+def _group(one: Difference) -> str:
+    """Layer and direction."""
+    return one.name.partition(":")[0]
+
+
+def _apart(one: Difference) -> float:
+    known = [float(value) for value in one.values if value is not None]
+    return max(known, default=0.0) - min(known, default=0.0)
 
 
 def _is_listed(one: Difference) -> bool:

@@ -62,6 +62,7 @@ class Table:
     rest: str | None = None
     sortable: bool = False
     folded: bool = False  # on a screen opened by a click; on paper open
+    charted: bool = False  # a chart has the same values: folded on a screen, not on paper
 
 
 def columns(first: str, *numbers: str, kind: Literal["text", "path"] = "text") -> list[Column]:
@@ -117,3 +118,5 @@ class JobReport:
     findings: list[Finding]
     sections: list[Section]
     programs: list[tuple[str, list[Section]]]
+    #: Shares of the run time of the slowest rank, by ink; empty if they are not known.
+    parts: dict[str, float] = field(default_factory=dict)

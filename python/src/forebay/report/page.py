@@ -17,6 +17,7 @@ from forebay.report.charts.palette import INKS
 from forebay.report.charts.svg_figure import FONTS, Chart
 from forebay.report.comparison import Comparison
 from forebay.report.document import JobReport, Section, Table, shown
+from forebay.report.sections.time_spent import NAMES
 
 #: Rows of a table where jobs stand side by side on paper: such a table cannot run over pages.
 ROWS_ON_PAPER = 25
@@ -85,6 +86,9 @@ def _environment(paper: bool) -> jinja2.Environment:
         ROWS_ON_PAPER=ROWS_ON_PAPER,
         fonts=Markup(FONTS),
         time=quantities.duration,
+        percent=quantities.percent,
+        part_names=NAMES,
+        share_of=lambda parts, inks: min(1.0, sum(parts[ink] for ink in inks)),
         plain=quantities.plain,
         svg=_image if paper else _inline,
     )

@@ -10,32 +10,41 @@ from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines
 
 WIDTH_PX = 760
 NARROW_PX = 400
+#: Of a narrow chart's width, that of the bars: names of rows take the rest.
+NARROW_SHARE = 0.7
+#: All of the run time: the same axis in every report.
+PERCENTS = ("0", "25 %", "50 %", "75 %", "100 %")
 #: A part narrower than this has no label inside: text would outgrow it. A letter takes so much.
 LABEL_PX_MIN = 60
 LETTER_PX = 9
 
 
 class Part(NamedTuple):
-    """A part of a bar, as a share (0 to 1) of the run time."""
+    """A part of a bar, as a share (0 to 1) of the axis."""
 
     ink: str
     name: str
     share: float
+    amount: str  # as it is shown
 
 
 def bar_of_shares(
-    rows: Sequence[tuple[str, Sequence[Part]]], title: str, about: str, width_px: int = WIDTH_PX
+    rows: Sequence[tuple[str, Sequence[Part]]],
+    title: str,
+    about: str,
+    width_px: int = WIDTH_PX,
+    ticks: Sequence[str] = PERCENTS,
 ) -> Chart:
-    """Bars of parts over an axis from nothing to all of the run time: the same axis in every report."""
+    """Bars of parts over an axis with `ticks` at its quarters."""
     with settings():
-        figure = blank(width_px, 62 + 46 * len(rows) + (0 if width_px > NARROW_PX else 18))
+        figure = blank(width_px, 62 + 46 * len(rows) + (0 if width_px > NARROW_PX else 34))
         axes = figure.subplots()
         for y, (_, parts) in enumerate(rows):
             _bar(axes, y, parts, width_px)
         axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=12)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, 1)
-        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ticks)
         axes.get_xticklabels()[-1].set_horizontalalignment("right")
         hide_spines(axes, "left", "bottom")
         _legend(axes, rows, width_px)
@@ -50,7 +59,8 @@ def _bar(axes, y: int, parts: Sequence[Part], width_px: int) -> None:
             continue
         axes.barh(y, shown, left=left, height=0.66, **pattern(part.ink))
         if shown * width_px >= LABEL_PX_MIN:
-            _label(axes, left + shown / 2, y, part, shown * width_px)
+            room_px = shown * width_px * (1 if width_px > NARROW_PX else NARROW_SHARE)
+            _label(axes, left + shown / 2, y, part, room_px)
         left += shown
 
 
@@ -62,7 +72,7 @@ def _legend(axes, rows: Sequence[tuple[str, Sequence[Part]]], width_px: int) -> 
     place = {
         "loc": "upper left",
         "bbox_to_anchor": (0, -0.42 / len(rows) - 0.06),
-        "ncols": len(handles) if width_px > NARROW_PX else 3,
+        "ncols": len(handles) if width_px > NARROW_PX else 2,
     }
     axes.legend(
         handles=handles,
@@ -78,9 +88,8 @@ def _legend(axes, rows: Sequence[tuple[str, Sequence[Part]]], width_px: int) -> 
 
 
 def _label(axes, x: float, y: int, part: Part, room_px: float) -> None:
-    percent = f"{100 * part.share:.0f} %"
-    whole = f"{part.name} {percent}"
-    text = whole if room_px > LETTER_PX * len(whole) else percent
+    whole = f"{part.name} {part.amount}"
+    text = whole if room_px > LETTER_PX * len(whole) else part.amount
     backed = {
         "boxstyle": "round,pad=0.18,rounding_size=0.3",
         "facecolor": stand_in(part.ink),

@@ -1,4 +1,7 @@
-"""The sections of a report, one file each. A section is there in every report: what is not known, it says."""
+"""The sections of a report, one file each. What is not known, a section says.
+
+Sections of what few sources have are there only if the source has it: mount points, HDF5, PnetCDF.
+"""
 
 from collections.abc import Callable
 
@@ -6,6 +9,8 @@ from forebay.report.document import Section
 from forebay.report.sections import (
     files,
     hints,
+    libraries,
+    mounts,
     operations,
     over_time,
     pattern,
@@ -17,14 +22,17 @@ from forebay.report.sections import (
 from forebay.report.sections.scene import Scene
 
 #: In the order of the page.
-OF_PROGRAM: tuple[Callable[[Scene], Section], ...] = (
+OF_PROGRAM: tuple[Callable[[Scene], Section | None], ...] = (
     time_spent.section,
     throughput.section,
     over_time.section,
     sizes.section,
     operations.section,
     pattern.section,
+    libraries.of_library("HDF5"),
+    libraries.of_library("PnetCDF"),
     files.section,
+    mounts.section,
     writers.section,
     hints.section,
 )

@@ -59,7 +59,8 @@ def _counts(scene: Scene) -> list[Table]:
     for layer in scene.layers:
         for kind in metrics.file_counts(scene.alone, layer):
             sizes = (told(kind.average_bytes, quantities.size), told(kind.largest_bytes, quantities.size))
-            rows.append([Cell(layer), Cell(kind.kind), told(kind.number), *sizes])
+            if kind.number:
+                rows.append([Cell(layer), Cell(kind.kind), told(kind.number), *sizes])
     names = [
         Column("layer", "text"),
         Column("kind", "text"),

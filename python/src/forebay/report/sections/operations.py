@@ -32,13 +32,14 @@ def section(scene: Scene) -> Section:
     rows = [
         [Cell(operation), *(told(values[at]) for values in counted.values())]
         for at, operation in enumerate(OPERATIONS)
+        if any(values[at] for values in counted.values())
     ]
     return Section(
         "operations",
         "Operation counts",
         _seen(counted),
         charts=[bars(OPERATIONS, series, "Calls of all ranks", about, quantities.count, limit)],
-        tables=[Table("Calls of all ranks", columns("operation", *counted), rows)],
+        tables=[Table("Calls of all ranks", columns("operation", *counted), rows, charted=True)],
     )
 
 

@@ -40,14 +40,23 @@ def _chart(scene: Scene, layer: LayerName, sums: LayerTotals):
     limit = scene.limit(
         lambda peer: max([n for way, _ in WAYS for n in _sizes(peer.totals(layer), way)], default=0)
     )
-    about = "; ".join(f"{one.name} {_classes_text(one.values)}" for one in series)
-    return bars(SIZE_CLASS_NAMES, series, f"{layer}: calls by size in bytes", about, quantities.count, limit)
-
-
-def _classes_text(calls) -> str:
-    return ", ".join(
-        f"{name}: {quantities.count(n)}" for name, n in zip(SIZE_CLASS_NAMES, calls, strict=True) if n
+    used = _used(scene, layer)
+    series = [Series(one.ink, one.name, one.values[used]) for one in series]
+    about = "; ".join(f"{one.name} {_classes_text(SIZE_CLASS_NAMES[used], one.values)}" for one in series)
+    return bars(
+        SIZE_CLASS_NAMES[used], series, f"{layer}: calls by size in bytes", about, quantities.count, limit
     )
+
+
+def _used(scene: Scene, layer: LayerName) -> slice:
+    """From the first to the last class with calls, of all jobs that are compared."""
+    of_peers = [peer.totals(layer) for peer in scene.peers or [scene]]
+    used = [at for one in of_peers for way, _ in WAYS for at, calls in enumerate(_sizes(one, way)) if calls]
+    return slice(min(used), max(used) + 1)
+
+
+def _classes_text(names, calls) -> str:
+    return ", ".join(f"{name}: {quantities.count(n)}" for name, n in zip(names, calls, strict=True) if n)
 
 
 def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
@@ -55,9 +64,10 @@ def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
     rows = [
         [Cell(name), *(told(_sizes(counted[layer], way)[at]) for layer, way, _ in kinds)]
         for at, name in enumerate(SIZE_CLASS_NAMES)
+        if any(_sizes(counted[layer], way)[at] for layer, way, _ in kinds)
     ]
     names = [Column("bytes", "text"), *(Column(f"{layer} {name}") for layer, _, name in kinds)]
-    return Table("Calls by size", names, rows)
+    return Table("Calls by size", names, rows, charted=True)
 
 
 def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:

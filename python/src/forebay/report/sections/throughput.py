@@ -83,7 +83,8 @@ def _seen(scene: Scene, known: dict[LayerName, metrics.Performance]) -> str:
         return "No file was recorded."
     if not known:
         return "The source tells no time of the slowest rank, so no throughput is known."
-    layer, one = next(iter(known.items()))
+    layer = next(layer for layer in metrics.layers_by_bytes(scene.program) if layer in known)
+    one = known[layer]
     moved = f"{layer} moved {quantities.size(one.bytes)} at {quantities.rate(one.bytes_per_s)}"
     return f"{moved}, as the slowest rank saw it."
 

@@ -39,12 +39,21 @@ def section(scene: Scene) -> Section:
     return Section(
         "time",
         "Where the time went",
-        _seen(split[0], scene.program),
+        _seen(_main(split, scene.program), scene.program),
         tables=[Table(caption, columns("layer", *NAMES.values()), rows)],
         notes=["The time of POSIX calls that the MPI makes for a file is also in the bar of MPI-IO."]
         if len(split) > 1 and split[0][0] == "MPI-IO"
         else [],
     )
+
+
+def _main(
+    split: list[tuple[LayerName, dict[str, float]]], program: Program
+) -> tuple[LayerName, dict[str, float]]:
+    """Of the layer through which the application moved most bytes."""
+    known = dict(split)
+    layer = next(layer for layer in metrics.layers_by_bytes(program) if layer in known)
+    return layer, known[layer]
 
 
 def split_of_layers(scene: Scene) -> list[tuple[LayerName, dict[str, float]]]:
@@ -60,26 +69,48 @@ def slowest_rank(profile: Profile, program: Program) -> dict[str, float] | None:
     return {ink: seconds / share.run_s for ink, seconds in by_ink(parts, share.run_s).items()}
 
 
+def of_job(profile: Profile) -> dict[str, float]:
+    """The same of all programs together; empty if it is not known."""
+    found = [shares for program in profile.programs if (shares := slowest_rank(profile, program))]
+    return {ink: sum(shares[ink] for shares in found) for ink in NAMES if ink != "still"} if found else {}
+
+
 def by_ink(parts: time_parts.Parts, run_s: float) -> dict[str, float]:
     """Seconds by ink, and those of the run that are left."""
     return msgspec.structs.asdict(parts) | {"still": max(0.0, run_s - parts.sum())}
 
 
-def chart(split: list[tuple[str, dict[str, float]]], wall_s: float, width_px: int = WIDTH_PX) -> Chart:
-    """The bars: a row for each name with its parts in seconds."""
+def chart(split: list[tuple[str, dict[str, float]]], width_px: int = WIDTH_PX) -> Chart:
+    """The bars: a row for each name with its parts as shares of the run time."""
     rows = [
-        (name, [Part(ink, NAMES[ink], seconds / wall_s) for ink, seconds in parts.items()])
+        (name, [Part(ink, NAMES[ink], share, f"{100 * share:.0f} %") for ink, share in parts.items()])
         for name, parts in split
-        if parts["still"] < wall_s * (1 - CHARTED_SHARE_MIN) or len(split) == 1
-    ] or [(name, [Part("still", NAMES["still"], 1.0)]) for name, _ in split[:1]]
-    about = "; ".join(
-        f"{name}: {', '.join(_part_text(part) for part in parts if part.share)}" for name, parts in rows
-    )
-    return bar_of_shares(rows, "Where the time went: share of the run time", about, width_px)
+        if parts["still"] < 1 - CHARTED_SHARE_MIN or len(split) == 1
+    ] or [(name, [Part("still", NAMES["still"], 1.0, "100 %")]) for name, _ in split[:1]]
+    return bar_of_shares(rows, "Where the time went: share of the run time", _about(rows), width_px)
 
 
-def _part_text(part: Part) -> str:
-    return f"{part.name} {quantities.percent(part.share)}"
+def chart_in_seconds(split: list[tuple[str, dict[str, float]]], width_px: int = WIDTH_PX) -> Chart:
+    """The same in seconds, all rows on one scale: that of the longest."""
+    limit_s = max(sum(parts.values()) for _, parts in split)
+    rows = [
+        (
+            name,
+            [
+                Part(ink, NAMES[ink], spent_s / limit_s, quantities.duration(spent_s))
+                for ink, spent_s in parts.items()
+            ],
+        )
+        for name, parts in split
+    ]
+    ticks = ["0", *(quantities.duration(limit_s * quarter / 4) for quarter in range(1, 5))]
+    title = "Where the time of the slowest rank went, in seconds"
+    return bar_of_shares(rows, title, _about(rows), width_px, ticks)
+
+
+def _about(rows: list[tuple[str, list[Part]]]) -> str:
+    told = ((name, [f"{part.name} {part.amount}" for part in parts if part.share]) for name, parts in rows)
+    return "; ".join(f"{name}: {', '.join(parts)}" for name, parts in told)
 
 
 def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
@@ -88,8 +119,11 @@ def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
     largest = max((ink for ink in parts if ink != "still"), key=parts.__getitem__)
     if not parts[largest]:
         return f"A rank spent next to nothing of its {quantities.duration(program.wall_s)} in I/O."
+    what, spent_s = NAMES[largest].replace(", ", " and "), parts[largest]
+    if largest == "waiting" and parts["rmw"] > max(parts["write"], parts["read"]):
+        what, spent_s = "reading in order to write and waiting for it", parts["rmw"] + parts["waiting"]
     return (
         f"On average a rank spent {quantities.percent(io_s / program.wall_s)} of "
         f"{quantities.duration(program.wall_s)} in {layer}, most of it in "
-        f"{NAMES[largest].replace(', ', ' and ')} ({quantities.duration(parts[largest])})."
+        f"{what} ({quantities.duration(spent_s)})."
     )

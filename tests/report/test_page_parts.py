@@ -1,0 +1,149 @@
+"""Parts of the page: what a finding is about, the uppermost layer, mount points, libraries, one scale."""
+
+import pytest
+from support.report_data import file_of, html, html_of_log, log, profile_of, shown
+
+from forebay.advice.model import Finding
+from forebay.profiles.model import File, Layer, LibraryObject, Traffic
+from forebay.profiles.sources import open_path
+from forebay.report.assembly import Advised, job_reports
+from forebay.report.sections import libraries, mounts, sizes, throughput, time_spent
+from forebay.report.sections.scene import Scene
+from support.labelled.cases import TESTS
+
+STRIPS = """[...document.querySelectorAll('.finding .strip')].map(strip => ({
+  about: strip.getAttribute('aria-label'),
+  on: [...strip.querySelectorAll('.on')].map(part => part.getBoundingClientRect().width),
+  all: [...strip.children].map(part => part.getBoundingClientRect().width),
+  width: strip.getBoundingClientRect().width,
+}))"""
+
+
+def scene(profile):
+    return Scene(profile, profile.programs[0])
+
+
+def traffic(calls, moved, seconds):
+    return Traffic(calls=calls, bytes=moved, seconds=seconds)
+
+
+def mixed():
+    """1 KiB through MPI-IO, 8 GiB through POSIX."""
+    none = traffic(0, 0, 0.0)
+    small = Layer(read=none, write=traffic(1, 1024, 0.1))
+    return profile_of(
+        File(path="/s/header", ranks=4, layers={"MPI-IO": small}),
+        file_of("/s/data", written=8 << 30, calls=8, seconds=20.0),
+    )
+
+
+def test_headlines_are_about_the_layer_that_moved_most():
+    profile = mixed()
+    assert throughput.section(scene(profile)).title.startswith("POSIX moved 8 GiB")
+    assert " in POSIX, most of it in writing" in time_spent.section(scene(profile)).title
+
+
+def test_headlines_of_a_daos_run_are_about_its_interface():
+    profile = open_path(TESTS / "profiles" / "labelled" / "ior_dfs.darshan")
+    assert throughput.section(scene(profile)).title.startswith("DFS moved 32 MiB")
+    assert " in DFS, " in time_spent.section(scene(profile)).title
+
+
+def test_finding_marks_the_part_of_the_bar_that_it_is_about(browser, tmp_path):
+    (strip,) = shown(browser, tmp_path, html_of_log("mpiio_shared_cbdisable")).evaluate(STRIPS)
+    assert "writing, exchange, waiting: 77 % of the run time" in strip["about"]
+    assert sum(strip["on"]) == pytest.approx(0.77 * strip["width"], rel=0.02)
+    assert len(strip["all"]) > len(strip["on"])
+
+
+def test_finding_about_no_part_has_no_bar(browser, tmp_path):
+    note = Finding(
+        code="little-io", level="note", title="t", file=None, evidence=(), rule="r", source="s", action="a", parts=()
+    )
+    (report,) = job_reports([Advised(log("posix_fpp"), "v", "p", [note])], None)
+    from forebay.report import page
+
+    shown(browser, tmp_path, page.html("t", [report], None, advice=True))
+    assert browser.evaluate("document.querySelectorAll('.finding').length") == 1
+    assert browser.evaluate(STRIPS) == []
+
+
+def test_compared_jobs_have_bars_on_one_scale_first(browser, tmp_path):
+    """A took 48.8 ms, B 26.1 ms."""
+    text = html(log("mpiio_shared_cbdisable"), log("mpiio_shared_tuned"))
+    shown(browser, tmp_path, text)
+    captions = browser.evaluate("[...document.querySelectorAll('figcaption')].map(c => c.textContent)")
+    assert captions[0] == "Where the time of the slowest rank went, in seconds"
+    assert "Where the time went: share of the run time" not in captions
+    top = browser.evaluate("document.querySelector('figure').getBoundingClientRect().bottom")
+    assert top < 500
+    about = browser.evaluate("document.querySelector('figure svg desc').textContent")
+    assert about.startswith("A: writing 36.1 ms") and "B: writing 7.03 ms" in about
+
+
+def test_mount_points_have_their_share():
+    files = [file_of(f"/scratch/{n}", written=3 << 30, calls=1, seconds=1.0) for n in range(3)]
+    for file in files:
+        file.mount, file.file_system = "/scratch", "lustre"
+    files.append(file_of("<STDOUT>", written=1000, calls=1, seconds=0.0))
+    files.append(file_of("/home/x", written=1 << 30, calls=1, seconds=1.0))
+    files[-1].mount, files[-1].file_system = "/home", "nfs"
+    section = mounts.section(scene(profile_of(*files)))
+    assert section.title == "90 % of 10 GiB went to or came from /scratch (lustre)."
+    assert [[cell.text for cell in row] for row in section.tables[0].rows] == [
+        ["/scratch", "lustre", "3", "9 GiB", "0 B", "90 %"],
+        ["/home", "nfs", "1", "1 GiB", "0 B", "10 %"],
+    ]
+
+
+def test_unknown_mount_points_have_no_section():
+    assert mounts.section(scene(profile_of(file_of("/s/a", written=1 << 20, calls=1, seconds=1.0)))) is None
+
+
+def test_library_has_a_section_with_its_datasets():
+    profile = profile_of(file_of("/s/a.h5", written=1 << 20, calls=1, seconds=1.0))
+    assert libraries.of_library("HDF5")(scene(profile)) is None
+    profile.programs[0].objects = [
+        LibraryObject(library="HDF5", kind="file", path="/s/a.h5", opens=4, metadata_s=0.5),
+        LibraryObject(
+            library="HDF5",
+            kind="dataset",
+            path="/s/a.h5:/t",
+            reads=0,
+            writes=8,
+            collective=8,
+            read_bytes=0,
+            written_bytes=1 << 20,
+            write_s=2.0,
+        ),
+    ]
+    section = libraries.of_library("HDF5")(scene(profile))
+    assert section.title == "HDF5 wrote 1 MiB and read 0 B, in 1 dataset and 1 file."
+    first = [cell.text for cell in section.tables[0].rows[0]]
+    assert first == ["/s/a.h5:/t", "dataset", "1 MiB", "8", "0 B", "0", "100 %", "2 s"]
+    assert libraries.of_library("PnetCDF")(scene(profile)) is None
+
+
+def test_files_of_pnetcdf_in_a_genuine_log_are_shown():
+    profile = open_path(TESTS / "report" / "labelled" / "e3sm_io_heatmap_only.darshan")
+    section = libraries.of_library("PnetCDF")(scene(profile))
+    assert section.title == "PnetCDF had 3 files. The log does not tell how much they moved."
+    assert not any("PNETCDF" in note for note in profile.notes)
+
+
+def test_empty_classes_of_sizes_are_left_out():
+    profile = profile_of(file_of("/s/a", written=1 << 20, calls=8, seconds=1.0))
+    profile.programs[0].files[0].layers["POSIX"].write.sizes = [0, 3, 0, 5, 0, 0, 0, 0, 0, 0]
+    section = sizes.section(scene(profile))
+    assert [row[0].text for row in section.tables[0].rows] == ["101-1K", "10K-100K"]
+    assert section.tables[0].charted
+
+
+@pytest.mark.parametrize("paper", [False, True])
+def test_tables_of_what_a_chart_shows_are_folded_or_not_printed(paper, browser, tmp_path):
+    shown(browser, tmp_path, html(log("posix_fpp"), paper=paper))
+    folded = browser.evaluate("[...document.querySelectorAll('details > summary')].map(s => s.textContent)")
+    captions = browser.evaluate("[...document.querySelectorAll('caption')].map(c => c.textContent)")
+    charted = {"Calls by size", "Calls of all ranks"}
+    assert charted & set(captions) == (set() if paper else charted)
+    assert charted <= set(folded) or paper
