@@ -17,7 +17,7 @@ from support.strace import EVERY_POINT
 
 PROGRAMS = PROJECT / "tests" / "programs" / "nodes"
 RECORDS = 10_000 if EVERY_POINT else 150
-NAMES = 100_000 if EVERY_POINT else 3_000
+NAMES = 1_000_000 if EVERY_POINT else 3_000
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +137,11 @@ print(len(names))
 @pytest.mark.timeout(3600 if EVERY_POINT else 300)
 def test_large_directory_is_listed_whole_on_another_node(four):
     directory = four.make_directory("large")
-    code = "import os, sys\nfor i in range(int(sys.argv[2])): os.mknod(f'{sys.argv[1]}/name-{i}')"
-    python(four, "n1", code, directory, NAMES)
+    code = "import os, sys\nfor i in range(int(sys.argv[2])): os.mknod(f'{sys.argv[1]}/{sys.argv[3]}-{i}')"
+    own = NAMES // len(four.nodes)
+    makers = [four.popen(node, [PYTHON, "-c", code, directory, own, node]) for node in four.nodes]
+    for maker in makers:
+        ended(maker, seconds=3000)
     assert python(four, "n2", LIST, directory) == f"{NAMES}\n"
 
 
