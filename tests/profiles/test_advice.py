@@ -151,6 +151,28 @@ def test_small_calls_on_one_target_are_no_matter_of_stripes():
     assert codes(profile_of(file)) == ["small-independent"]
 
 
+def test_buffers_of_1_mib_are_joined_calls():
+    """Each rank asks for 100 MiB in a call, and an aggregator writes its buffer of 1 MiB 1,600 times."""
+    write = {"calls": 16, "collective": 16, "bytes": 1600 << 20, "seconds": 800.0, "slowest_rank_s": 50.0}
+    system = {"calls": 1600, "bytes": 1600 << 20, "seconds": 160.0}
+    file = shared(write=write, system=system, collective=Collective(aggregators_write=4))
+    assert codes(profile_of(file)) == []
+
+
+@pytest.mark.parametrize(
+    ("collective", "system_mib", "is_found"), [(0, 1000, True), (0, 120, False), (900, 1000, False)]
+)
+def test_reads_of_much_more_than_was_asked_for_are_found(collective, system_mib, is_found):
+    read = {"calls": 900, "independent": 900 - collective, "collective": collective, "bytes": 100 << 20}
+    system = {"calls": 250, "bytes": system_mib << 20, "end_bytes": system_mib << 20}
+    file = shared(read=read | {"seconds": 800.0, "slowest_rank_s": 50.0}, system_read=system)
+    profile = profile_of(file)
+    assert ("sieved-reads" in codes(profile)) == is_found
+    if is_found:
+        found = only(profile, "sieved-reads")
+        assert "1000 MiB of out.nc were read for 100 MiB" in found.title and "romio_ds_read=disable" in found.lines[0]
+
+
 def test_large_independent_calls_are_left_alone():
     write = {"calls": 4096, "independent": 4096, "bytes": 64 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
     file = shared(write=write, system={"calls": 4096, "bytes": 64 << 30}, file_system="lustre", stripe_bytes=1 << 20)
@@ -409,7 +431,7 @@ def test_what_broke_the_job_comes_first():
 @pytest.mark.parametrize(
     ("stripe_bytes", "system_bytes", "is_found"),
     [
-        (1 << 20, 4 << 30, False),  # one stripe in each call
+        (256 << 10, 4 << 30, False),  # one stripe in each call
         (None, 4 << 30, True),
         (64 << 20, 4 << 30, True),
         (None, 78_000, False),  # nearly all system calls are missing
@@ -417,7 +439,7 @@ def test_what_broke_the_job_comes_first():
 )
 def test_buffering_is_judged_by_stripes_and_complete_system_calls(stripe_bytes, system_bytes, is_found):
     """Each collective call asks for 16 MiB."""
-    system = {"calls": 4096, "bytes": system_bytes, "seconds": 40.0}
+    system = {"calls": 16384, "bytes": system_bytes, "seconds": 40.0}
     file = shared(write=GOOD, system=system, stripe_bytes=stripe_bytes, collective=Collective(aggregators_write=16))
     assert ("collective-buffering-off" in codes(profile_of(file))) == is_found
 

@@ -39,6 +39,16 @@ def test_target_with_more_bytes_is_not_slow():
     assert "slow-target" not in codes(profile_of(*files, ranks=RANKS))
 
 
+def test_small_files_and_inputs_tell_nothing_of_a_target():
+    """On target 3: files of 1 KiB that take as long as the others' 1 GiB; and files that are only read, slowly."""
+    files = on_targets(striped(rank_s=5.0))
+    for number in range(8):
+        files += [local(f"/l/tiny.{number}", moved=1024, seconds=5.0, rank=number)]
+        files += [local(f"/l/in.{number}", moved=1 << 24, seconds=5.0, rank=number, read=True)]
+        files[-1].targets = files[-2].targets = [3]
+    assert "slow-target" not in codes(profile_of(*files, ranks=RANKS))
+
+
 def test_half_of_the_targets_is_not_named_slow():
     assert "slow-target" not in codes(profile_of(*on_targets(striped({1, 3, 5, 7})), ranks=RANKS))
 
@@ -53,6 +63,12 @@ def test_straggler_is_named_with_its_rank():
 def test_rank_with_more_bytes_is_no_straggler():
     files = striped(rank_s=5.0)
     files[17].layers["POSIX"].write.seconds, files[17].layers["POSIX"].write.bytes = 40.0, 8 << 30
+    assert "straggler" not in codes(profile_of(*files, ranks=RANKS))
+
+
+def test_rank_with_many_more_calls_is_no_straggler():
+    files = striped(rank_s=5.0)
+    files[0].layers["POSIX"].write.seconds, files[0].layers["POSIX"].write.calls = 40.0, 500_000
     assert "straggler" not in codes(profile_of(*files, ranks=RANKS))
 
 

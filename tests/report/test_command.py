@@ -36,6 +36,13 @@ def test_summary_fits_a_screen(report, name):
     assert "of the run time" in told.stdout
 
 
+def test_summary_has_the_size_of_most_calls_and_not_their_mean(report):
+    """314,219 reads of 24.5 MiB: nearly all returned nothing."""
+    told = report(LOGS.parents[1] / "report" / "labelled" / "e3sm_io_heatmap_only.darshan", COLUMNS="160")
+    (line,) = [line for line in told.stdout.splitlines() if line.startswith("POSIX")]
+    assert "306,777 calls, most of 100K-1M bytes" in line and "314,219 calls, most of 0-100 bytes" in line
+
+
 def test_summary_of_two_runs_fits_a_screen(report):
     told = report(DEFAULT, TUNED)
     assert len(told.stdout.splitlines()) <= 40

@@ -254,9 +254,9 @@ def is_buffered(view: FileView, way: Way) -> bool | None:
     """Whether collective calls were joined into large system calls; None: there were none, or unknown.
 
     Not joined: many system calls, each far smaller than what one rank asked for in one call, and than a
-    stripe: aggregators that write a stripe in each call are joining. Where the bytes asked for are not told:
-    more system calls than collective calls. Of writes the source has to have all system calls; a block that
-    many ranks read is read by the system once.
+    stripe and 1 MiB: aggregators that write a stripe, or a buffer, in each call are joining. Where the bytes
+    asked for are not told: more system calls than collective calls. Of writes the source has to have all
+    system calls; a block that many ranks read is read by the system once.
     """
     asked, system = view.asked(way), view.system(way)
     if not asked.collective or system.calls is None:
@@ -268,7 +268,9 @@ def is_buffered(view: FileView, way: Way) -> bool | None:
         return True
     mean_asked, mean_system = mean_bytes(asked), mean_bytes(system)
     stripe_bytes = view.file.stripe_bytes
-    if stripe_bytes and (mean_system or 0) >= thresholds.STRIPE_MEAN_RATIO_MAX * stripe_bytes:
+    enough = [thresholds.BUFFERED_CALL_BYTES_MIN]
+    enough += [thresholds.STRIPE_MEAN_RATIO_MAX * stripe_bytes] if stripe_bytes else []
+    if (mean_system or 0) >= min(enough):
         return True
     if mean_asked is not None and mean_system is not None:
         return mean_system >= thresholds.SPLIT_RATIO_MAX * mean_asked

@@ -111,6 +111,31 @@ def data_sieving(view: FileView) -> Iterator[Draft]:
     )
 
 
+@file_rule
+def sieved_reads(view: FileView) -> Iterator[Draft]:
+    """Independent reads of pieces, for which the system reads all that is between them."""
+    asked, system = view.asked("read"), view.system("read")
+    own = (asked.bytes or 0) if (asked.independent or 0) > (asked.collective or 0) else 0
+    collective = view.file.collective
+    read = (system.bytes or 0) - ((collective.rmw_bytes or 0) if collective else 0)
+    if not own or read < thresholds.SIEVED_RATIO_MIN * own or read - own < thresholds.REREAD_BYTES_MIN:
+        return
+    yield Draft(
+        code="sieved-reads",
+        parts=("read",),
+        level="suggestion",
+        file=view.file.path,
+        title=f"{size(read)} of {view.name} were read for {size(own)} that the program asked for",
+        evidence=access_evidence(view, "read"),
+        rule="Data sieving reads whole regions where a call asks for pieces of them.",
+        source="ROMIO Users Guide; the limit is ours",
+        action=f"Call {COLLECTIVE_CALLS['read']}, which reads each region once for all ranks; or switch data "
+        "sieving of reads off.",
+        hints=view.new_hints({"romio_ds_read": "disable"}),
+        seconds=way_seconds(view, "read"),
+    )
+
+
 def _reads_bytes(view: FileView) -> bool:
     collective, written = view.file.collective, view.system("write").bytes or 0
     least = max(thresholds.RMW_BYTES_MIN, thresholds.RMW_SHARE_MIN * written)

@@ -90,9 +90,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         return
     if view.mpiio is None and sole_rank(view.file) is not None:
         return
-    if any(
-        are_small(view.system(way), thresholds.SMALL_CALL_BYTES) for way in WAYS if view.system(way).bytes
-    ):
+    if any(_is_known_small(view, way) for way in WAYS):
         return  # small calls keep no target busy
     targets = view.job.machine.targets if view.job.machine else None
     stripes = min(view.ranks, size_bytes // thresholds.STRIPE_BYTES_MIN, targets or thresholds.STRIPES_MAX)
@@ -117,6 +115,13 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         stripes=(folder, stripes) if is_own else None,
         seconds=view.seconds,
     )
+
+
+def _is_known_small(view: FileView, way: Way) -> bool:
+    """Whether the system calls are small, and the source has all of them."""
+    asked, system = view.asked(way), view.system(way)
+    is_whole = (system.bytes or 0) >= thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0)
+    return bool(system.bytes) and is_whole and are_small(system, thresholds.SMALL_CALL_BYTES)
 
 
 @file_rule

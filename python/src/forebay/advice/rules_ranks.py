@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from forebay.advice import thresholds
+from forebay.advice.counters import WAYS, Way
 from forebay.advice.file_metrics import FileView, JobView, program_name, sole_rank
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule, job_rule
@@ -86,15 +87,25 @@ def _by_target(program: Program) -> dict[int, _OfTarget]:
     """Files that are on at most half of the targets: others tell nothing of one."""
     known = {target for file in program.files for target in file.targets}
     found: dict[int, _OfTarget] = defaultdict(_OfTarget)
+    way = _main_way(program)
     for file in program.files:
         top = metrics.top_layer(file)
         if top is None or not file.targets or 2 * len(set(file.targets)) > len(known):
             continue
-        moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
-        spent_s = metrics.slowest_rank_s(file, top[1])
-        for target in set(file.targets) if moved and spent_s else ():
-            found[target].add(moved, spent_s or 0.0)
-    return found
+        moved = getattr(top[1], way).bytes or 0
+        spent_s = metrics.slowest_way_s(file, top[0], way)
+        if moved < thresholds.TARGET_FILE_BYTES_MIN or not spent_s:
+            continue
+        for target in set(file.targets):
+            found[target].add(moved, spent_s)
+    return {target: one for target, one in found.items() if one.files >= thresholds.TARGET_FILES_MIN}
+
+
+def _main_way(program: Program) -> Way:
+    """The direction that took most time: reads and writes do not compare."""
+    tops = [top[1] for file in program.files if (top := metrics.top_layer(file))]
+    seconds = {way: sum(getattr(layer, way).seconds or 0.0 for layer in tops) for way in WAYS}
+    return max(WAYS, key=lambda way: seconds[way])
 
 
 def slow_targets(program: Program) -> list[int]:
@@ -153,11 +164,13 @@ def stragglers(view: JobView) -> Iterator[Draft]:
             continue
         usual_s = median(one.seconds for one in found.values())
         usual_bytes = median(one.bytes for one in found.values())
+        usual_calls = median(one.calls for one in found.values())
         slow = [
             rank
             for rank, one in found.items()
             if one.seconds >= max(thresholds.STRAGGLER_RATIO_MIN * usual_s, usual_s + thresholds.SLOWER_S_MIN)
-            and one.bytes <= thresholds.STRAGGLER_BYTES_RATIO_MAX * usual_bytes
+            and one.bytes <= thresholds.STRAGGLER_WORK_RATIO_MAX * usual_bytes
+            and one.calls <= thresholds.STRAGGLER_WORK_RATIO_MAX * usual_calls
         ]
         if not slow or len(slow) > max(1, thresholds.STRAGGLER_RANKS_SHARE_MAX * ranks):
             continue
@@ -198,7 +211,7 @@ def straggler_in_file(view: FileView) -> Iterator[Draft]:
     others_s = (whole_s - slowest.seconds) / (ranks - 1)
     if slowest.seconds < max(thresholds.STRAGGLER_RATIO_MIN * others_s, others_s + thresholds.SLOWER_S_MIN):
         return
-    if slowest.bytes > thresholds.STRAGGLER_BYTES_RATIO_MAX * moved / ranks:
+    if slowest.bytes > thresholds.STRAGGLER_WORK_RATIO_MAX * moved / ranks:
         return
     yield Draft(
         code="straggler",

@@ -39,6 +39,8 @@ STREAM_CALLS_MIN = 100_000
 #: Collective buffering makes system calls at least about as large as what one rank asks for. Ours.
 SPLIT_CALLS_MIN = 100
 SPLIT_RATIO_MAX = 0.25
+#: Calls of so many bytes are of a buffer: without one, pieces and blocks of data sieving are smaller. Ours.
+BUFFERED_CALL_BYTES_MIN = MIB
 #: Of the bytes written by MPI-IO: where the system wrote less, not all of its calls are known. Ours.
 SYSTEM_BYTES_SHARE_MIN = 0.9
 #: Collective calls that move so little on each rank that agreeing on them takes longer. Ours.
@@ -81,6 +83,8 @@ RMW_BYTES_MIN = MIB
 RMW_CALLS_MIN = 100
 RMW_CALLS_SHARE_MIN = 0.25
 RMW_AMPLIFIED_MIN = 1.2
+#: Bytes that the system reads, of those that independent calls ask for. Ours.
+SIEVED_RATIO_MIN = 2.0
 #: A file read so many times over, and so many bytes more than it has. Ours.
 REREAD_RATIO_MIN = 1.5
 REREAD_BYTES_MIN = 16 * MIB
@@ -119,16 +123,18 @@ SYNCS_PER_WRITE_MIN = 0.1
 ONE_RANK_SHARE_MIN = 0.8
 ONE_RANK_RANKS_MIN = 4
 ONE_RANK_BYTES_MIN = 64 * MIB
-#: A rank that takes so many times the time of the median rank for at most so many times its bytes; of so
-#: large a share of the ranks it is the rule. Ours.
+#: A rank that takes so many times the time of the median rank, for at most so many times its bytes and calls;
+#: of so large a share of the ranks it is the rule. Ours.
 STRAGGLER_RATIO_MIN = 3.0
-STRAGGLER_BYTES_RATIO_MAX = 1.5
+STRAGGLER_WORK_RATIO_MAX = 1.5
 STRAGGLER_RANKS_SHARE_MAX = 0.1
 STRAGGLER_RANKS_MIN = 4
 #: Of a rank or target: less is noise. Ours.
 SLOWER_S_MIN = 1.0
 #: A storage target whose files take so many times as long for each byte as those of the median target; of so
-#: many targets with files, and at most such a share of them. Ours.
+#: many targets with so many files of such a size, and at most such a share of them. Ours.
 SLOW_TARGET_RATIO_MIN = 3.0
 SLOW_TARGETS_MIN = 4
+TARGET_FILES_MIN = 3
+TARGET_FILE_BYTES_MIN = MIB
 SLOW_TARGETS_SHARE_MAX = 0.25

@@ -87,9 +87,8 @@ class _Joined:
             one.read_s += counters[f"{self.prefix}_F_READ_TIME"]
             one.write_s += counters[f"{self.prefix}_F_WRITE_TIME"]
             one.metadata_s += counters[f"{self.prefix}_F_META_TIME"]
-            if self.prefix == "POSIX":
-                one.opens += max(0, counters["POSIX_OPENS"])
-                one.stats += max(0, counters["POSIX_STATS"])
+            one.opens += max(0, counters.get(f"{self.prefix}_OPENS", 0))
+            one.stats += max(0, counters.get(f"{self.prefix}_STATS", 0))
         return list(seconds.values())
 
     def first(self, name: str) -> float | None:

@@ -139,6 +139,8 @@ def slowest_way_s(file: File, name: LayerName, way: Literal["read", "write"]) ->
     traffic: Traffic | None = getattr(layer, way) if layer else None
     if layer is None or traffic is None or traffic.slowest_rank_s is not None:
         return traffic.slowest_rank_s if traffic else None
+    if file.ranks == 1:
+        return traffic.seconds
     slowest_s, whole_s = slowest_rank_s(file, layer), layer_s(layer)
     if slowest_s is None or traffic.seconds is None or not whole_s:
         return None
@@ -212,6 +214,7 @@ class OfRank(msgspec.Struct, kw_only=True):
     """What one rank did in the files that it alone used."""
 
     bytes: int = 0
+    calls: int = 0  # that move data, open or ask
     seconds: float = 0.0
 
 
@@ -224,6 +227,8 @@ def of_own_files(program: Program) -> dict[int, OfRank]:
         if top is None or rank is None:
             continue
         found[rank].bytes += (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
+        calls = (top[1].read.calls, top[1].write.calls, top[1].opens, top[1].stats)
+        found[rank].calls += int(known_sum(calls) or 0)
         found[rank].seconds += layer_s(top[1]) or 0.0
     return dict(found)
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from forebay import quantities
 from forebay.advice.model import Finding
 from forebay.profiles import metrics
-from forebay.profiles.model import Profile, Program
+from forebay.profiles.model import SIZE_CLASS_NAMES, Profile, Program
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
 from forebay.report.document import Table, shown
@@ -142,9 +142,24 @@ def _parts_text(shares: dict[str, float]) -> Text:
 def _direction_text(name: str, traffic: metrics.TrafficTotals) -> Text:
     if not traffic.calls:
         return Text(f"nothing {name}")
-    mean = traffic.bytes / traffic.calls if traffic.bytes is not None else None
     calls = f"{quantities.count(traffic.calls)} call{'s' if traffic.calls > 1 else ''}"
-    return Text(f"{quantities.size(traffic.bytes)} {name}, {calls} of {quantities.size(mean)}")
+    return Text(f"{quantities.size(traffic.bytes)} {name}, {calls}{_size_text(traffic)}")
+
+
+def _size_text(traffic: metrics.TrafficTotals) -> str:
+    """The size of all calls or of most of them, else their class; without a histogram the mean."""
+    calls = traffic.calls or 0
+    size_bytes, number = traffic.common_sizes[0] if traffic.common_sizes else (0, 0)
+    if 2 * number >= calls:
+        return (
+            f" of {quantities.size(size_bytes)}"
+            if number >= calls
+            else f", most of {quantities.size(size_bytes)}"
+        )
+    if traffic.sizes and 2 * max(traffic.sizes) >= calls:
+        return f", most of {SIZE_CLASS_NAMES[traffic.sizes.index(max(traffic.sizes))]} bytes"
+    mean = traffic.bytes / calls if traffic.bytes is not None else None
+    return f" of {quantities.size(mean)}{' on average' if calls > 1 else ''}"
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
