@@ -10,7 +10,6 @@ import msgspec
 from forebay.advice.advise import LEVELS
 from forebay.advice.counters import WAYS
 from forebay.advice.registry import FILE_RULES
-from forebay.advice.thresholds import SMALL_COLLECTIVE_BYTES
 from forebay.advice.unbound_finding import Draft
 from forebay.tune.model import Configuration, Guess, Parameter
 from forebay.tune.settings.job_view import Files
@@ -20,6 +19,8 @@ from forebay.tune.settings.setting import positive
 AGGREGATORS_PER_NODE = 8
 #: A block of one rank so large that handing it over costs more than a system call of its own. Ours.
 LARGE_BLOCK_BYTES = 256 << 10
+#: Of a call so small that agreeing on it takes longer. Ours.
+TINY_BYTES = 16 << 10
 BUFFER_BYTES = 4 << 20
 
 #: setting -> value, for the files of one pattern.
@@ -95,7 +96,7 @@ def _aggregated(offer: Offer) -> Values:
 
 def _independent(offer: Offer) -> Values:
     """Tiny pieces by each rank itself: agreeing takes longer than moving them."""
-    tiny = _each_way(offer, "romio_cb", lambda files, way: files.way(way).mean_bytes < SMALL_COLLECTIVE_BYTES)
+    tiny = _each_way(offer, "romio_cb", lambda files, way: files.way(way).mean_bytes < TINY_BYTES)
     return tiny or _spread(offer)
 
 
