@@ -188,3 +188,8 @@ def test_files_of_different_ranks_do_not_add_up():
         file.layers["POSIX"].syncs, file.layers["POSIX"].sync_s = 1000, 10.0
     found = only(profile_of(*files, ranks=RANKS), "many-syncs")
     assert "63 more files" in found.title and found.seconds == pytest.approx(10.0)
+
+
+def test_much_output_of_one_rank_to_the_terminal_is_not_its_data():
+    out = local("<STDOUT>", calls=90_000, moved=1 << 30, seconds=20.0, name="STDIO")
+    assert "one-rank" not in codes(profile_of(out, ranks=RANKS))

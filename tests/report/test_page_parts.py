@@ -7,7 +7,7 @@ from forebay.advice.model import Finding
 from forebay.profiles.model import File, Layer, LibraryObject, Traffic
 from forebay.profiles.sources import open_path
 from forebay.report.assembly import Advised, job_reports
-from forebay.report.sections import libraries, mounts, sizes, throughput, time_spent
+from forebay.report.sections import libraries, mounts, sizes, targets, throughput, time_spent
 from forebay.report.sections.scene import Scene
 from support.labelled.cases import TESTS
 
@@ -147,3 +147,18 @@ def test_tables_of_what_a_chart_shows_are_folded_or_not_printed(paper, browser, 
     charted = {"Calls by size", "Calls of all ranks"}
     assert charted & set(captions) == (set() if paper else charted)
     assert charted <= set(folded) or paper
+
+
+def test_storage_targets_are_shown_slowest_first():
+    profile = open_path(TESTS / "report" / "labelled" / "sample-badost.darshan")
+    section = targets.section(scene(profile))
+    assert section.title == (
+        "Files on target 14 took longest: 9 min 06 s on average, against 11 s on the median one of 24 targets."
+    )
+    assert [row[0].text for row in section.tables[0].rows][0] == "14" and len(section.tables[0].rows) == 24
+
+
+def test_files_on_all_targets_tell_nothing_of_one():
+    file = file_of("/l/wide", written=1 << 30, calls=1, seconds=1.0)
+    file.targets = [0, 1, 2, 3]
+    assert targets.section(scene(profile_of(file))) is None

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from statistics import median
 
 from forebay.advice import thresholds
-from forebay.advice.counters import WAYS, Way
 from forebay.advice.file_metrics import FileView, JobView, program_name, sole_rank
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule, job_rule
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
-from forebay.profiles.model import Program
+from forebay.profiles.model import STREAMS, Program
+from forebay.profiles.targets import OfTarget, by_target, main_way
 from forebay.quantities import count, duration, percent, size
 
 
@@ -26,7 +26,7 @@ def one_rank(view: JobView) -> Iterator[Draft]:
         total = 0
         for file in program.files:
             top = metrics.top_layer(file)
-            if top is None:
+            if top is None or file.path in STREAMS:
                 continue
             moved = (top[1].read.bytes or 0) + (top[1].write.bytes or 0)
             total += moved
@@ -59,58 +59,15 @@ def one_rank(view: JobView) -> Iterator[Draft]:
         )
 
 
-class _OfTarget:
-    """What was moved to and from one storage target: of files that are on few targets only."""
-
-    def __init__(self) -> None:
-        self.bytes, self.seconds, self.files, self.slowest_s = 0, 0.0, 0, 0.0
-
-    def add(self, moved: int, spent_s: float) -> None:
-        """Adds one file's, or its part of one."""
-        self.bytes += moved
-        self.seconds += spent_s
-        self.files += 1
-        self.slowest_s = max(self.slowest_s, spent_s)
-
-    @property
-    def s_per_byte(self) -> float:
-        """Seconds for each byte."""
-        return self.seconds / self.bytes
-
-    @property
-    def mean_s(self) -> float:
-        """Seconds for each file."""
-        return self.seconds / self.files
-
-
-def _by_target(program: Program) -> dict[int, _OfTarget]:
-    """Files that are on at most half of the targets: others tell nothing of one."""
-    known = {target for file in program.files for target in file.targets}
-    found: dict[int, _OfTarget] = defaultdict(_OfTarget)
-    way = _main_way(program)
-    for file in program.files:
-        top = metrics.top_layer(file)
-        if top is None or not file.targets or 2 * len(set(file.targets)) > len(known):
-            continue
-        moved = getattr(top[1], way).bytes or 0
-        spent_s = metrics.slowest_way_s(file, top[0], way)
-        if moved < thresholds.TARGET_FILE_BYTES_MIN or not spent_s:
-            continue
-        for target in set(file.targets):
-            found[target].add(moved, spent_s)
+def _comparable(program: Program) -> dict[int, OfTarget]:
+    """Storage targets with enough files of one direction to compare them by."""
+    found = by_target(program, main_way(program), thresholds.TARGET_FILE_BYTES_MIN)
     return {target: one for target, one in found.items() if one.files >= thresholds.TARGET_FILES_MIN}
-
-
-def _main_way(program: Program) -> Way:
-    """The direction that took most time: reads and writes do not compare."""
-    tops = [top[1] for file in program.files if (top := metrics.top_layer(file))]
-    seconds = {way: sum(getattr(layer, way).seconds or 0.0 for layer in tops) for way in WAYS}
-    return max(WAYS, key=lambda way: seconds[way])
 
 
 def slow_targets(program: Program) -> list[int]:
     """Storage targets that take several times as long for each byte as the median one; few, or none."""
-    found = _by_target(program)
+    found = _comparable(program)
     if len(found) < thresholds.SLOW_TARGETS_MIN:
         return []
     usual = median(one.s_per_byte for one in found.values())
@@ -125,7 +82,7 @@ def slow_targets(program: Program) -> list[int]:
 def slow_target(view: JobView) -> Iterator[Draft]:
     """One storage target that keeps all who wait for it."""
     for program in view.profile.programs:
-        slow, found = slow_targets(program), _by_target(program)
+        slow, found = slow_targets(program), _comparable(program)
         if not slow:
             continue
         others = [one for target, one in found.items() if target not in slow]

@@ -18,6 +18,8 @@ SIZE_CLASS_NAMES = (
 )  # fmt: skip
 
 LayerName = Literal["MPI-IO", "POSIX", "STDIO", "DFS", "DAOS"]
+#: Darshan's names of streams that are no files.
+STREAMS = frozenset({"<STDIN>", "<STDOUT>", "<STDERR>"})
 #: From the application downwards. DFS and DAOS are interfaces of DAOS: the second without the first.
 LAYERS: tuple[LayerName, ...] = ("MPI-IO", "POSIX", "STDIO", "DFS", "DAOS")
 

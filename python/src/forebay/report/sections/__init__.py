@@ -1,6 +1,7 @@
 """The sections of a report, one file each. What is not known, a section says.
 
-Sections of what few sources have are there only if the source has it: mount points, HDF5, PnetCDF.
+Sections of what few sources have are there only if the source has it: mount points, storage targets, HDF5,
+PnetCDF.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from forebay.report.sections import (
     over_time,
     pattern,
     sizes,
+    targets,
     throughput,
     time_spent,
     writers,
@@ -33,6 +35,7 @@ OF_PROGRAM: tuple[Callable[[Scene], Section | None], ...] = (
     libraries.of_library("PnetCDF"),
     files.section,
     mounts.section,
+    targets.section,
     writers.section,
     hints.section,
 )

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from forebay import quantities
 from forebay.profiles import metrics
-from forebay.profiles.model import File
+from forebay.profiles.model import STREAMS, File
 from forebay.report.document import Cell, Column, Section, Table, told
 from forebay.report.sections.scene import Scene
 
-#: Darshan's names of streams that are no files.
-STREAMS = frozenset({"<STDIN>", "<STDOUT>", "<STDERR>"})
 COLUMNS = [
     Column("mount point", "path"),
     Column("file system", "text"),

@@ -1,0 +1,50 @@
+"""How long files on each storage target took."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from forebay import quantities
+from forebay.profiles.targets import OfTarget, by_target, main_way
+from forebay.report.document import Column, Section, Table, told
+from forebay.report.sections.scene import Scene
+
+COLUMNS = [*map(Column, ("target", "files", "bytes", "mean time of a file", "slowest file", "throughput"))]
+
+
+def section(scene: Scene) -> Section | None:
+    """The program's section; none where no file tells of a single target."""
+    way = main_way(scene.program)
+    found = sorted(by_target(scene.program, way).items(), key=lambda item: -item[1].mean_s)
+    if not found:
+        return None
+    rows = [
+        [
+            told(target),
+            told(one.files),
+            told(one.bytes, quantities.size),
+            told(one.mean_s, quantities.duration),
+            told(one.slowest_s, quantities.duration),
+            told(1 / one.s_per_byte, quantities.rate),
+        ]
+        for target, one in found
+    ]
+    caption = f"{'Writes' if way == 'write' else 'Reads'} of the files on each storage target"
+    return Section(
+        "targets",
+        "Storage targets",
+        _seen(found),
+        tables=[Table(caption, COLUMNS, rows, sortable=True)],
+        notes=["Seconds are of the slowest rank of each file. A file on several targets counts for each."],
+    )
+
+
+def _seen(found: list[tuple[int, OfTarget]]) -> str:
+    target, slowest = found[0]
+    if len(found) == 1:
+        return f"All such files are on storage target {target}."
+    usual_s = median(one.mean_s for _, one in found)
+    return (
+        f"Files on target {target} took longest: {quantities.duration(slowest.mean_s)} on average, against "
+        f"{quantities.duration(usual_s)} on the median one of {quantities.count(len(found))} targets."
+    )
