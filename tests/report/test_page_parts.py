@@ -7,7 +7,7 @@ from forebay.advice.model import Finding
 from forebay.profiles.model import File, Layer, LibraryObject, Traffic
 from forebay.profiles.sources import open_path
 from forebay.report.assembly import Advised, job_reports
-from forebay.report.sections import libraries, mounts, sizes, targets, throughput, time_spent
+from forebay.report.sections import files, libraries, mounts, sizes, targets, throughput, time_spent
 from forebay.report.sections.scene import Scene
 from support.labelled.cases import TESTS
 
@@ -162,3 +162,21 @@ def test_files_on_all_targets_tell_nothing_of_one():
     file = file_of("/l/wide", written=1 << 30, calls=1, seconds=1.0)
     file.targets = [0, 1, 2, 3]
     assert targets.section(scene(profile_of(file))) is None
+
+
+def test_columns_that_no_file_or_layer_fills_are_left_out():
+    profile = profile_of(file_of("/s/a", written=1 << 20, calls=8, seconds=1.0))
+    names = {column.name for column in files.section(scene(profile)).tables[-1].columns}
+    assert {"file", "slowest rank", "written"} <= names and not {"stripes", "slowest / fastest", "usual size"} & names
+    assert [column.name for column in time_spent.section(scene(profile)).tables[0].columns] == [
+        "layer", "writing", "no I/O here",
+    ]  # fmt: skip
+
+
+def test_usual_size_is_that_of_most_calls():
+    profile = profile_of(file_of("/s/a", written=10 << 20, calls=10, seconds=1.0))
+    write = profile.programs[0].files[0].layers["POSIX"].write
+    write.sizes, write.common_sizes = [8, 0, 0, 0, 0, 2, 0, 0, 0, 0], [(64, 8), (5 << 20, 2)]
+    table = files.section(scene(profile)).tables[-1]
+    at = [column.name for column in table.columns].index("usual size")
+    assert table.rows[0][at].text == "64 B"

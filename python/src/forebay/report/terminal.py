@@ -12,11 +12,11 @@ from rich.text import Text
 from forebay import quantities
 from forebay.advice.model import Finding
 from forebay.profiles import metrics
-from forebay.profiles.model import SIZE_CLASS_NAMES, Profile, Program
+from forebay.profiles.model import Profile, Program
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
 from forebay.report.document import Table, shown
-from forebay.report.sections import job, time_spent
+from forebay.report.sections import job, sizes, time_spent
 from forebay.report.sections.scene import Scene
 
 LINES_MAX = 40
@@ -147,19 +147,14 @@ def _direction_text(name: str, traffic: metrics.TrafficTotals) -> Text:
 
 
 def _size_text(traffic: metrics.TrafficTotals) -> str:
-    """The size of all calls or of most of them, else their class; without a histogram the mean."""
+    """The size of all calls or of most of them, or their class; without a histogram the mean."""
     calls = traffic.calls or 0
-    size_bytes, number = traffic.common_sizes[0] if traffic.common_sizes else (0, 0)
-    if 2 * number >= calls:
-        return (
-            f" of {quantities.size(size_bytes)}"
-            if number >= calls
-            else f", most of {quantities.size(size_bytes)}"
-        )
-    if traffic.sizes and 2 * max(traffic.sizes) >= calls:
-        return f", most of {SIZE_CLASS_NAMES[traffic.sizes.index(max(traffic.sizes))]} bytes"
-    mean = traffic.bytes / calls if traffic.bytes is not None else None
-    return f" of {quantities.size(mean)}{' on average' if calls > 1 else ''}"
+    usual = sizes.usual_size(traffic)
+    if usual is None:
+        mean = traffic.bytes / calls if traffic.bytes is not None and calls else None
+        return f" of {quantities.size(mean)}{' on average' if calls > 1 else ''}"
+    is_all = bool(traffic.common_sizes) and traffic.common_sizes[0][1] >= calls
+    return f" of {usual.text}" if is_all else f", most of {usual.text}"
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:

@@ -7,13 +7,14 @@ from forebay.profiles import metrics
 from forebay.profiles.model import File, Traffic
 from forebay.report.document import Cell, Column, Section, Table, told
 from forebay.report.sections.scene import Scene
+from forebay.report.sections.sizes import usual_size
 
 #: Rows of the table of files: those with the longest time. `--json` has all of them.
 FILES_MAX = 200
 COLUMNS = [
     Column("file", "path"), Column("layers", "text"), Column("ranks"), Column("slowest rank"),
     Column("written"),
-    Column("read"), Column("system calls"), Column("mean size"), Column("slowest / fastest"),
+    Column("read"), Column("system calls"), Column("usual size"), Column("slowest / fastest"),
     Column("stripes"),
 ]  # fmt: skip
 
@@ -26,7 +27,10 @@ def section(scene: Scene) -> Section:
     ordered += [file for file in scene.program.files if id(file) not in times]
     rows = [_row(file, times.get(id(file))) for file in ordered[:FILES_MAX]]
     table = Table(
-        "Files, those with the longest time first", COLUMNS, rows, _rest(ordered[FILES_MAX:]), sortable=True
+        "Files, those with the longest time first",
+        *_known(rows),
+        rest=_rest(ordered[FILES_MAX:]),
+        sortable=True,
     )
     dropped = scene.program.files_dropped
     return Section(
@@ -36,6 +40,12 @@ def section(scene: Scene) -> Section:
         tables=[*_counts(scene), table] if rows else [],
         notes=[f"{quantities.count(dropped)} opens of further files were not recorded."] if dropped else [],
     )
+
+
+def _known(rows: list[list[Cell]]) -> tuple[list[Column], list[list[Cell]]]:
+    """The columns of which at least one file tells, and their cells."""
+    told_ones = [at for at in range(len(COLUMNS)) if any(row[at].text != quantities.UNKNOWN for row in rows)]
+    return [COLUMNS[at] for at in told_ones], [[row[at] for at in told_ones] for row in rows]
 
 
 def _seen(scene: Scene, slowest: list[metrics.SlowFile]) -> str:
@@ -75,7 +85,7 @@ def _row(file: File, seconds: float | None) -> list[Cell]:
     below = file.layers.get("POSIX") or file.layers.get("STDIO")
     ways = [below.write, below.read] if below else []
     calls = metrics.known_sum(way.calls for way in ways)
-    moved = metrics.known_sum(way.bytes for way in ways)
+    busiest = max(ways, key=lambda way: way.calls or 0, default=None)
     return [
         Cell(file.path),
         Cell(", ".join(file.layers)),
@@ -84,7 +94,7 @@ def _row(file: File, seconds: float | None) -> list[Cell]:
         told(_bytes(file, "write"), quantities.size),
         told(_bytes(file, "read"), quantities.size),
         told(calls),
-        told(moved / calls if calls and moved is not None else None, quantities.size),
+        (busiest and usual_size(busiest)) or Cell(quantities.UNKNOWN),
         told(_imbalance(file), quantities.ratio),
         _stripes(file),
     ]

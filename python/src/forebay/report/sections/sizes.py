@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from forebay import quantities
-from forebay.profiles.metrics import LayerTotals
-from forebay.profiles.model import SIZE_CLASS_NAMES, LayerName
+from forebay.profiles.metrics import LayerTotals, TrafficTotals
+from forebay.profiles.model import SIZE_CLASS_ENDS, SIZE_CLASS_NAMES, LayerName, Traffic
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Column, Section, Table, told
 from forebay.report.sections.scene import Scene
@@ -29,6 +29,18 @@ def section(scene: Scene) -> Section:
         ]
         tables.append(Table("Commonest sizes", names, common))
     return Section("sizes", "Access sizes", _seen(sums), charts=charts, tables=tables)
+
+
+def usual_size(traffic: Traffic | TrafficTotals) -> Cell | None:
+    """The size of at least half of the calls, else their class; None if neither is known."""
+    calls = traffic.calls or 0
+    size_bytes, number = traffic.common_sizes[0] if traffic.common_sizes else (0, 0)
+    if number and 2 * number >= calls:
+        return Cell(quantities.size(size_bytes), size_bytes)
+    if traffic.sizes and calls and 2 * max(traffic.sizes) >= calls:
+        at = traffic.sizes.index(max(traffic.sizes))
+        return Cell(f"{SIZE_CLASS_NAMES[at]} bytes", SIZE_CLASS_ENDS[at])
+    return None
 
 
 def _sizes(sums: LayerTotals, way: str) -> list[int]:

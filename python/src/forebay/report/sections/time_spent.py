@@ -32,15 +32,14 @@ def section(scene: Scene) -> Section:
         return Section(
             "time", "Where the time went", "The source tells no run time, so there are no shares of it."
         )
-    rows = [
-        [Cell(layer), *(told(parts[ink], quantities.duration) for ink in NAMES)] for layer, parts in split
-    ]
+    used = [ink for ink in NAMES if any(parts[ink] for _, parts in split)]
+    rows = [[Cell(layer), *(told(parts[ink], quantities.duration) for ink in used)] for layer, parts in split]
     caption = f"Seconds of a rank, on average, of {quantities.duration(scene.program.wall_s)} run time"
     return Section(
         "time",
         "Where the time went",
         _seen(_main(split, scene.program), scene.program),
-        tables=[Table(caption, columns("layer", *NAMES.values()), rows)],
+        tables=[Table(caption, columns("layer", *(NAMES[ink] for ink in used)), rows)],
         notes=["The time of POSIX calls that the MPI makes for a file is also in the bar of MPI-IO."]
         if len(split) > 1 and split[0][0] == "MPI-IO"
         else [],
