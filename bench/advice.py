@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections import Counter
 
 from forebay.advice import findings
 from forebay.profiles import sources
@@ -87,15 +88,15 @@ class DrishtiScore:
     """Its findings, right or wrong; and ours that they found."""
 
     def __init__(self):
-        self.right, self.wrong, self.failed, self.score = 0, 0, [], Score()
+        self.right, self.wrong, self.failed, self.score = Counter(), Counter(), [], Score()
 
     def add(self, case, said):
         if said is None:
             self.failed.append(case.name)
             said = set()
         true = case.told | case.also
-        self.right += sum(bool(MEANS[code] & true) for code in said)
-        self.wrong += sum(not MEANS[code] & true for code in said)
+        self.right.update(code for code in said if MEANS[code] & true)
+        self.wrong.update(code for code in said if not MEANS[code] & true)
         self.score.add(case, {ours for code in said for ours in MEANS[code] & true})
 
 
@@ -137,8 +138,9 @@ def main() -> int:
     if drishti is None:
         print(f"Drishti ({DRISHTI}) could not be installed: {reason}")
         return 0
-    said = drishti.right + drishti.wrong
-    print(f"Drishti ({DRISHTI}): {drishti.right} of {said} findings are right ({percent(drishti.right / said)})")
+    right, said = drishti.right.total(), drishti.right.total() + drishti.wrong.total()
+    print(f"Drishti ({DRISHTI}): {right} of {said} findings are right ({percent(right / said)})")
+    print("of the others: " + ", ".join(f"{count} {code}" for code, count in drishti.wrong.most_common()))
     if drishti.failed:
         print(f"Drishti failed on {', '.join(drishti.failed)}")
     return 0
