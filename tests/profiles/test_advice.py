@@ -394,6 +394,13 @@ def test_equal_findings_about_similar_files_are_reported_once():
     assert found.lines == ("export MPICH_MPIIO_HINTS='wrfout*:romio_cb_write=enable'",)
 
 
+def test_files_of_many_steps_count_together():
+    """Each of 200 files takes 0.3 s of 100 s."""
+    files = [local(f"/s/step_{step:04}.dat", calls=3000, moved=3000 * 64, seconds=0.3) for step in range(200)]
+    found = only(profile_of(*files, ranks=1), "small-calls")
+    assert "199 more files like step*.dat" in found.title and found.seconds == pytest.approx(60.0)
+
+
 def test_findings_are_sorted_by_time_lost():
     def off(path, seconds):
         write = {

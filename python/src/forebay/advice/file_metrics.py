@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from forebay.advice import thresholds
 from forebay.advice.counters import Way
+from forebay.advice.hint_lines import file_pattern
 from forebay.profiles import metrics
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import SIZE_CLASS_ENDS, File, Hints, Layer, LayerName, Profile, Program, Traffic
@@ -43,12 +45,16 @@ class JobView:
 
     def _views(self, program: Program) -> list[FileView]:
         moved = sum(metrics.file_bytes(file) or 0 for file in program.files)
-        views = (FileView(self, program, file) for file in program.files)
-        return [view for view in views if self._counts(view, moved)]
+        views = [FileView(self, program, file) for file in program.files]
+        alike_s: dict[str, float] = defaultdict(float)
+        for view in views:
+            alike_s[view.pattern] += view.seconds or 0.0
+        return [view for view in views if self._counts(view, alike_s[view.pattern], moved)]
 
-    def _counts(self, view: FileView, moved_bytes: int) -> bool:
+    def _counts(self, view: FileView, alike_s: float, moved_bytes: int) -> bool:
+        """Whether it is worth a look together with those named like it: one step's file takes little."""
         if view.seconds is not None and self.io_share is not None:
-            return view.seconds >= thresholds.FILE_SHARE_MIN * self.io_share.run_s
+            return alike_s >= thresholds.FILE_SHARE_MIN * self.io_share.run_s
         return (metrics.file_bytes(view.file) or 0) >= thresholds.FILE_BYTES_SHARE_MIN * moved_bytes
 
 
@@ -69,6 +75,11 @@ class FileView:
     def name(self) -> str:
         """Last part of the path, fit to be printed."""
         return printable(PurePosixPath(self.file.path).name or self.file.path)
+
+    @cached_property
+    def pattern(self) -> str:
+        """That of its name, which files of other steps and ranks share."""
+        return file_pattern(self.file.path)
 
     @cached_property
     def mpiio(self) -> Layer | None:
