@@ -1,7 +1,7 @@
 """Advice about ranks, storage targets and metadata: right where something is wrong, silent where nothing is."""
 
 import pytest
-from support.advice_data import codes, local, only, profile_of
+from support.advice_data import codes, local, only, profile_of, shared
 from forebay.profiles.model import Extreme, RankSeconds
 
 RANKS = 64
@@ -193,3 +193,13 @@ def test_files_of_different_ranks_do_not_add_up():
 def test_much_output_of_one_rank_to_the_terminal_is_not_its_data():
     out = local("<STDOUT>", calls=90_000, moved=1 << 30, seconds=20.0, name="STDIO")
     assert "one-rank" not in codes(profile_of(out, ranks=RANKS))
+
+
+@pytest.mark.parametrize(("system_s", "is_found"), [(18.0, True), (0.5, False)])
+def test_waiting_in_collective_opens_is_no_metadata_load(system_s, is_found):
+    """Each rank opens the file 50 times and spends 20 s in that; the system calls of a rank take 18 s or 0.5 s."""
+    write = {"calls": 6400, "collective": 6400, "bytes": 100 << 30, "seconds": 64.0, "slowest_rank_s": 1.0}
+    file = shared(write=write, system={"calls": 6400, "bytes": 100 << 30}, ranks=RANKS)
+    for layer, spent_s in ((file.layers["MPI-IO"], 20.0), (file.layers["POSIX"], system_s)):
+        layer.opens, layer.metadata_s, layer.metadata_slowest_rank_s = 50 * RANKS, spent_s * RANKS, spent_s
+    assert ("metadata-heavy" in codes(profile_of(file, ranks=RANKS))) == is_found

@@ -65,6 +65,8 @@ def metadata_heavy(view: JobView) -> Iterator[Draft]:
             continue
         if _of_stats(program) or _imports(program):
             continue  # the finding about these names the cause
+        if 2 * _waited_in_opens_s(program) > parts.metadata:
+            continue  # for ranks that come later, not for the metadata server
         metadata_s = metrics.known_sum(layer.metadata_s for layer in tops)
         yield Draft(
             code="metadata-heavy",
@@ -86,6 +88,24 @@ def metadata_heavy(view: JobView) -> Iterator[Draft]:
             allocation_bytes=allocation_bytes(view, program),
             seconds=parts.metadata,
         )
+
+
+def _waited_in_opens_s(program: Program) -> float:
+    """Of opening and closing by MPI-IO, what the system calls of the slowest rank do not account for."""
+    waited_s = 0.0
+    for file in program.files:
+        asked, made = file.layers.get("MPI-IO"), file.layers.get("POSIX")
+        if asked is not None and made is not None and made.metadata_s is not None:
+            waited_s += max(0.0, _metadata_s(file, asked) - _metadata_s(file, made))
+    return waited_s
+
+
+def _metadata_s(file: File, layer: Layer) -> float:
+    """Of the slowest rank; its share of the layer's slowest rank where that alone is known."""
+    if layer.metadata_slowest_rank_s is not None:
+        return layer.metadata_slowest_rank_s
+    slowest_s, whole_s = metrics.slowest_rank_s(file, layer), metrics.layer_s(layer)
+    return (slowest_s or 0.0) * (layer.metadata_s or 0.0) / whole_s if whole_s else 0.0
 
 
 def _most_opens_of_a_rank(program: Program, opens: int) -> float:
