@@ -1,5 +1,7 @@
 """The advice on labelled runs: nearly all that is said is true, and nearly all that is true is said."""
 
+import re
+
 import pytest
 
 from forebay.advice import findings
@@ -8,6 +10,7 @@ from forebay.profiles import sources, time_parts
 from forebay.report.verdict import verdict
 from support.labelled.cases import CASES, TESTS
 from support.labelled.judge import Score
+from support.mpi import PROJECT
 
 PRECISION_MIN, RECALL_MIN = 0.95, 0.9
 LOGS = TESTS / "report" / "labelled"
@@ -37,6 +40,15 @@ def test_a_third_of_the_cases_is_held_out_and_many_are_healthy():
     assert len(CASES) >= 40 and 3 * len(held_out) >= len(CASES)
     assert 4 * len(healthy) >= len(CASES)
     assert {case.name for case in CASES if not case.told} & {case.name for case in held_out}
+
+
+def test_every_finding_that_darshan_can_show_has_a_case():
+    """Hints, aggregators of each call, and how a program ended are in Forebay's records and Cray's statistics only."""
+    elsewhere = {"idle-aggregators", "uneven-aggregators", "hints-without-effect", "stripe-unit"}
+    elsewhere |= {"aborted", "no-finalize", "not-closed", "emulated", "little-io"}
+    rows = (PROJECT / "docs" / "reference" / "advice.md").read_text().splitlines()
+    told = {code for row in rows if row.count("|") == 5 for code in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
+    assert told - elsewhere == {code for case in CASES for code in case.told}
 
 
 def report(name):

@@ -280,3 +280,27 @@ def small_records_with_a_sync_each():
         own_files(run, "/lustre/out/wal.{}", "WRITE", 200, 6000, seconds=0.0008, ranks=[rank])
         run.sync(rank, f"/lustre/out/wal.{rank}", 0.004, 6000)
     return run
+
+
+@label("sieved-reads")
+def columns_read_through_whole_regions():
+    run = Run(16)
+    path = "/gpfs/in/table.bin"
+    for rank in range(16):
+        run.open(rank, path, 0.003, "MPI-IO")
+        run.open(rank, path, 0.003)
+        run.call(rank, path, "READ", 400 * KIB, 0.021, kind="INDEP", count=300, view=True, clock=False)
+        run.move(rank, path, "READ", 4 * MIB, 0.02, offset=rank * 1200 * MIB, count=300)
+    run.compute(10)
+    return run
+
+
+@label("small-calls")
+def one_small_file_of_records_for_each_step():
+    run = Run(1, program="/usr/bin/post")
+    for step in range(250):
+        path = f"/lustre/out/series_{step:04}.dat"
+        run.open(0, path, 0.001)
+        run.move(0, path, "WRITE", 80, 0.0001, count=2500)
+        run.compute(0.1)
+    return run
