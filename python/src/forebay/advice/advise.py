@@ -101,7 +101,8 @@ def _merged_by_pattern(drafts: Sequence[Draft], view: JobView) -> list[Draft]:
         worst = max(group, key=lambda draft: draft.seconds or 0.0)
         files = len({draft.file for draft in group})
         if files > 1:
-            worst.title += f" (and so {count(files - 1)} more files like {pattern})"
+            plural = "s" if files > 2 else ""
+            worst.title += f" (and {count(files - 1)} more file{plural} like {pattern})"
             worst.seconds = _slowest_s(group, view)
         told.append(worst) if pattern else told.extend(group)
     return told
