@@ -342,6 +342,8 @@ def test_stage_in_is_suggested_for_a_file_read_repeatedly():
     assert found.lines[1] == (
         '#DW stage_in type=file source="/data/green functions.bin" destination="$DW_JOB_STRIPED/green functions.bin"'
     )
+    small = local("/data/in.so", calls=5000, moved=1 << 30, read=True, seconds=60.0, ranks=16, end_bytes=200 << 10)
+    assert "read-again" not in codes(profile_of(small))  # caches hold it
     once = local("/data/in.bin", calls=5000, moved=1 << 30, read=True, seconds=60.0, ranks=16, end_bytes=1 << 30)
     assert "read-again" not in codes(profile_of(once))
 

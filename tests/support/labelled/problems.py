@@ -304,3 +304,14 @@ def one_small_file_of_records_for_each_step():
         run.move(0, path, "WRITE", 80, 0.0001, count=2500)
         run.compute(0.1)
     return run
+
+
+@label("import-storm")
+def shared_libraries_from_home():
+    run = Run(1024, program="/home/ada/bin/fem")
+    for number in range(40):
+        for rank in range(1024):
+            run.open(rank, f"/home/ada/lib/libfem{number}.so.2", 0.2)
+            run.move(rank, f"/home/ada/lib/libfem{number}.so.2", "READ", 200 * KIB, 0.05)
+    run.compute(50)
+    return run

@@ -90,17 +90,6 @@ def polling_for_a_flag_file():
     return run
 
 
-@label("import-storm")
-def shared_libraries_from_home():
-    run = Run(1024, program="/home/ada/bin/fem")
-    for number in range(40):
-        for rank in range(1024):
-            run.open(rank, f"/home/ada/lib/libfem{number}.so.2", 0.2)
-            run.move(rank, f"/home/ada/lib/libfem{number}.so.2", "READ", 200 * KIB, 0.05)
-    run.compute(50)
-    return run
-
-
 @label("slow-target")
 def two_storage_targets_are_slow_for_reads():
     run = Run(160)

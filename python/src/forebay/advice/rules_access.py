@@ -208,7 +208,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
     end = next((part.end_bytes for part in (read, view.system("read")) if part.end_bytes), None)
     if not end or not read.bytes or read.bytes < thresholds.REREAD_RATIO_MIN * end:
         return
-    if read.bytes - end < thresholds.REREAD_BYTES_MIN:
+    if read.bytes - end < thresholds.REREAD_BYTES_MIN or end < thresholds.REREAD_FILE_BYTES_MIN:
         return
     path = PurePosixPath(view.file.path)
     fits = (

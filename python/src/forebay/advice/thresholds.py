@@ -88,6 +88,8 @@ SIEVED_RATIO_MIN = 2.0
 #: A file read so many times over, and so many bytes more than it has. Ours.
 REREAD_RATIO_MIN = 1.5
 REREAD_BYTES_MIN = 16 * MIB
+#: Smaller files stay in caches: what they cost is opens. Ours.
+REREAD_FILE_BYTES_MIN = MIB
 
 #: Time in opening, closing and asking, of the time in I/O. Ours; Drishti's 30 s depend on the run's length.
 METADATA_SHARE_MIN = 0.5
