@@ -287,6 +287,17 @@ static void create_many(const char *path) {
   }
 }
 
+/* As numpy saves an array: its head by system calls, the data through a stream on a duplicate. */
+static void mixed(const char *path) {
+  int descriptor = create(path);
+  check(write(descriptor, block, 128) == 128, "write");
+  FILE *stream = fdopen(dup(descriptor), "w");
+  check(fseek(stream, 128, SEEK_SET) == 0, "fseek");
+  for (int i = 0; i < WRITES; i++)
+    check(fwrite(block, BLOCK, 1, stream) == 1, "fwrite");
+  check(fclose(stream) == 0 && close(descriptor) == 0, "fclose");
+}
+
 static const char *interrupted;
 
 static void open_and_write(int number) {
@@ -517,6 +528,7 @@ int main(int argc, char **argv) {
       {"forked", forked},
       {"children", children},
       {"forking_threads", forking_threads},
+      {"mixed", mixed},
       {"metadata", metadata},
       {"create_many", create_many},
       {"signals", signals},

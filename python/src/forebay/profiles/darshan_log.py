@@ -37,6 +37,7 @@ from forebay.profiles import (
 from forebay.profiles.darshan_counters import MODULES, SHARED
 from forebay.profiles.darshan_layers import CALLS, Counters, extremes, layer_of
 from forebay.profiles.errors import ProfileError
+from forebay.profiles.merge import streams_apart
 from forebay.profiles.model import (
     LAYERS,
     Collective,
@@ -260,7 +261,7 @@ def _files(log: darshan_messages.Log) -> list[File]:
             file.stripe_count, file.stripe_bytes = layout.components[0]
             file.targets = layout.targets
         who.fill(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
-        files.append(file)
+        files += streams_apart(file)
     return files
 
 

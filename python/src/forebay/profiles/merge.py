@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from forebay.profiles.model import Collective, File, Layer, Traffic
 
 COMMON_SIZES_MAX = 4
@@ -113,3 +115,13 @@ def by_path(files: Iterable[File]) -> list[File]:
     for file in files:
         found[file.path] = join_files(found[file.path], file) if file.path in found else file
     return list(found.values())
+
+
+def streams_apart(file: File) -> list[File]:
+    """A stream of C is a use of its own: none of its calls is one of another layer's, and all count."""
+    if "STDIO" not in file.layers or len(file.layers) == 1:
+        return [file]
+    rest = {name: layer for name, layer in file.layers.items() if name != "STDIO"}
+    stream = File(path=file.path, layers={"STDIO": file.layers["STDIO"]}, ranks=file.ranks, rank=file.rank)
+    stream.mount, stream.file_system = file.mount, file.file_system
+    return [replace(file, layers=rest), stream]

@@ -44,6 +44,14 @@ def layers_by_bytes(program: Program) -> list[LayerName]:
     return sorted(LAYERS, key=lambda name: -moved[name])
 
 
+def moved_bytes(file: File, way: str) -> int | None:
+    """Bytes that the storage moved for the file: of an MPI-IO file those of the system calls below."""
+    used = file.layers.get("POSIX") or next(
+        (file.layers[name] for name in LAYERS if name in file.layers), None
+    )
+    return None if used is None else getattr(used, way).bytes
+
+
 class TrafficTotals(msgspec.Struct, kw_only=True):
     """One direction of one layer, summed over files and programs; the members as in `Traffic`."""
 
@@ -73,6 +81,7 @@ class LayerTotals(msgspec.Struct, kw_only=True):
     opens: int | None
     seeks: int | None
     stats: int | None
+    name_calls: int | None
     syncs: int | None
     not_aligned: int | None
     metadata_s: float | None
@@ -100,7 +109,7 @@ def totals(profile: Profile, layer: LayerName) -> LayerTotals:
     """Sums over all files and programs. A file used by two programs counts once among `files`."""
     found = list(layers_of(profile.programs, layer))
     layers = [layer for _, layer in found]
-    counted = ("opens", "seeks", "stats", "syncs", "not_aligned", "metadata_s", "sync_s")
+    counted = ("opens", "seeks", "stats", "name_calls", "syncs", "not_aligned", "metadata_s", "sync_s")
     return LayerTotals(
         files=len({file.path for file, _ in found}),
         read=_traffic_totals([layer.read for layer in layers]),

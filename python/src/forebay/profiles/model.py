@@ -24,6 +24,10 @@ STREAMS = frozenset({"<STDIN>", "<STDOUT>", "<STDERR>"})
 LAYERS: tuple[LayerName, ...] = ("MPI-IO", "POSIX", "STDIO", "DFS", "DAOS")
 
 
+#: The path of what stands for all files without a record of their own (docs/explanation/profiles.md).
+OTHER_FILES = "[other files]"
+
+
 class Traffic(msgspec.Struct, kw_only=True):
     """What went one way through one layer of one file, summed over all ranks."""
 

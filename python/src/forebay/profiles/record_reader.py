@@ -16,7 +16,7 @@ import msgspec
 
 from forebay.profiles import plain_file, record_schema
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.merge import by_path, known_sum
+from forebay.profiles.merge import by_path, known_sum, streams_apart
 from forebay.profiles.model import (
     Allocation,
     Collective,
@@ -297,8 +297,9 @@ def _staging(staged: record_schema.Staged | None) -> Staging | None:
 def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
     name = Path(step.program).name if step.program else path.name
     notes.extend(_shortcomings(step, name, path))
+    known = [file for file in [*step.files, *step.other_files] if file.layer in LAYER_NAMES]
     return Program(
-        files=by_path(_file(file) for file in [*step.files, *step.other_files] if file.layer in LAYER_NAMES),
+        files=[part for file in by_path(map(_file, known)) for part in streams_apart(file)],
         name=step.program,
         arguments=step.arguments,
         mpi=step.mpi,

@@ -10,7 +10,7 @@ from forebay import quantities
 from forebay.advice.model import Finding
 from forebay.profiles import metrics, time_parts
 from forebay.profiles.machine import Machine
-from forebay.profiles.model import LayerName, Profile, Program
+from forebay.profiles.model import OTHER_FILES, LayerName, Profile, Program
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
 from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, told
@@ -112,7 +112,7 @@ def tiles(profile: Profile) -> list[Tile]:
     """The numbers to be seen first."""
     share = metrics.io_share(profile)
     written, read = (_moved(profile, way) for way in ("write", "read"))
-    files = {file.path for program in profile.programs for file in program.files}
+    files = {file.path for program in profile.programs for file in program.files} - {OTHER_FILES}
     run_s = profile.job.wall_s if profile.job.wall_s is not None else share and share.run_s
     slowest = share.slowest if share and share.slowest is not None else None
     average = share.average if share else None
@@ -131,9 +131,9 @@ def tiles(profile: Profile) -> list[Tile]:
 
 
 def _moved(profile: Profile, way: str) -> float | None:
-    """Bytes that the application moved, each file at the layer that it was called through."""
-    tops = (metrics.top_layer(file) for program in profile.programs for file in program.files)
-    return metrics.known_sum(getattr(top[1], way).bytes for top in tops if top)
+    """Bytes that the storage moved for all programs, each once."""
+    files = (file for program in profile.programs for file in program.files)
+    return metrics.known_sum(metrics.moved_bytes(file, way) for file in files)
 
 
 def _speed(profile: Profile) -> Tile:

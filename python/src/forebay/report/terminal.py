@@ -12,12 +12,12 @@ from rich.text import Text
 from forebay import quantities
 from forebay.advice.model import Finding
 from forebay.profiles import metrics
+from forebay.profiles.merge import known_sum
 from forebay.profiles.model import Profile, Program
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
 from forebay.report.document import Table, shown
 from forebay.report.sections import job, sizes, time_spent
-from forebay.report.sections.scene import Scene
 
 LINES_MAX = 40
 FINDINGS_MAX = 3
@@ -59,7 +59,7 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
         parts.append(Text(f"and {len(programs) - PROGRAMS_MAX} more programs with less I/O"))
     if advice:
         parts += _findings(one.findings)
-    parts += [_figures(Scene(one.profile, program)) for program in programs[:1]]
+    parts.append(_figures(one.profile))
     parts += [Text(f"note: {shown(note)}", style="dim") for note in one.profile.notes[:2]]
     print_parts(console, parts)
 
@@ -105,22 +105,31 @@ def _program(profile: Profile, program: Program, several: bool, width: int) -> R
     return Group(*rows)
 
 
-def _figures(scene: Scene) -> RenderableType:
-    """Bytes, calls and speed."""
+def _figures(profile: Profile) -> RenderableType:
+    """Bytes and calls of all programs; the speed of the one that moved most."""
     layers = Grid.grid(padding=(0, 2, 0, 0))
-    for layer in scene.layers:
-        sums = scene.totals(layer)
+    present = metrics.layers_present(profile)
+    for layer in present:
+        sums = metrics.totals(profile, layer)
         layers.add_row(
             layer,
             *(_direction_text(name, one) for name, one in (("written", sums.write), ("read", sums.read))),
         )
-    best = top_performance(scene.program)
-    speed = (
-        [Text(f"{quantities.rate(best[1].bytes_per_s)} through {best[0]}, as the slowest rank saw it")]
-        if best
-        else []
+    found = [one for program in profile.programs if (one := top_performance(program))]
+    best = max(found, key=lambda one: one[1].bytes, default=None)
+    lines = [_names_text(profile)] if present else []
+    if best:
+        lines.append(f"{quantities.rate(best[1].bytes_per_s)} through {best[0]}, as the slowest rank saw it")
+    return Group("", layers, *(Text(line) for line in lines if line)) if present else Group()
+
+
+def _names_text(profile: Profile) -> str:
+    sums = [metrics.totals(profile, layer) for layer in metrics.layers_present(profile)]
+    opens = known_sum(one.opens for one in sums)
+    others = known_sum(count for one in sums for count in (one.stats, one.name_calls))
+    return (
+        f"{quantities.count(opens)} opens, {quantities.count(others)} other calls on names" if others else ""
     )
-    return Group("", layers, *speed) if scene.layers else Group()
 
 
 def _bar(shares: dict[str, float], cells: int) -> Text:

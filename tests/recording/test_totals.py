@@ -1,0 +1,64 @@
+"""Totals of a job: what its programs moved, each byte once, whatever it was moved through."""
+
+import json
+import subprocess
+
+import pytest
+from msgspec.structs import replace
+
+from forebay.profiles import metrics, record_reader
+from forebay.report.assembly import tiles
+from support.mpi import PROGRAMS
+
+HEAD, DATA = 128, 2_000_000
+
+
+@pytest.fixture(scope="session")
+def direct(compiled):
+    program = compiled / "direct"
+    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
+    return program
+
+
+@pytest.fixture
+def profile(openmpi, direct, tmp_path):
+    record = tmp_path / "record"
+    record.mkdir()
+    for case in ("mixed", "large"):
+        assert openmpi.alone(direct, case, tmp_path / case, FOREBAY_PROFILE=record).returncode == 0
+    return record_reader.read_record(record)
+
+
+def test_file_of_two_layers_counts_both(profile, tmp_path):
+    mixed, large = sorted(profile.programs, key=lambda program: program.arguments, reverse=True)
+    assert sum(metrics.moved_bytes(file, "write") or 0 for file in mixed.files) == HEAD + DATA
+    assert (tmp_path / "mixed").stat().st_size == HEAD + DATA
+    assert {name for file in mixed.files for name in file.layers} == {"POSIX", "STDIO"}
+    assert sum(metrics.moved_bytes(file, "write") or 0 for file in large.files) == DATA
+    both = sum(metrics.layer_s(layer) for file in mixed.files for layer in file.layers.values())
+    assert metrics.io_s(replace(mixed, io_s=None)) == pytest.approx(both)
+
+
+def test_headline_adds_all_programs(profile):
+    written = next(tile for tile in tiles(profile) if tile.name == "Written")
+    assert written.value == "3.81 MiB", "4,000,128 bytes"
+    assert next(tile for tile in tiles(profile) if tile.name == "Files").value == "2"
+
+
+def test_terminal_adds_all_programs(job, direct):
+    job.script(f"{direct} mixed m && {direct} large one && {direct} large two")
+    assert job.run().returncode == 0
+    [record] = job.records()
+    shown = job.command("report", record.name).stdout
+    assert "POSIX  3.81 MiB written" in shown and "STDIO  1.91 MiB written" in shown, shown
+
+
+def test_mpi_file_counts_what_system_calls_moved(openmpi, tmp_path):
+    """Not what the program asked for, which an MPI may move in larger pieces."""
+    record = tmp_path / "record"
+    record.mkdir()
+    assert openmpi.run(2, openmpi.observed(), "own", tmp_path / "f", FOREBAY_PROFILE=record).returncode == 0
+    [step] = [json.loads(path.read_text()) for path in record.glob("step-*.json")]
+    system = sum(file["write"]["system_bytes"] for file in step["files"])
+    [program] = record_reader.read_record(record).programs
+    assert sum(metrics.moved_bytes(file, "write") or 0 for file in program.files) == system > 0
