@@ -1,5 +1,5 @@
 /* Hooks on the calls by which a process ends without the functions that exit would call, as the
- * children of Python's multiprocessing do. */
+ * children of Python's multiprocessing do; and what vfork needs, which is in hook_slots.S. */
 #define _GNU_SOURCE
 #include "base/real_call.h"
 #include "report/process_report.h"
@@ -12,8 +12,19 @@
  * library. */
 static void (*next)(int);
 
+int vfork_was_called;
+
+pid_t vfork_early(void);
+
+/* Before vfork itself is found. */
+pid_t vfork_early(void) { return fork(); }
+
 __attribute__((constructor)) static void find_next(void) {
+  extern void *slot_vfork __attribute__((visibility("hidden")));
   next = (void (*)(int))real_find("_exit");
+  void *real_vfork = real_find("vfork");
+  if (real_vfork != NULL)
+    slot_vfork = real_vfork;
 }
 
 static _Noreturn void leave(int status) {

@@ -7,12 +7,14 @@
 
 #if defined(__x86_64__)
 #define JUMP(NAME) jmp *slot_##NAME(%rip)
+#define SET_INT(NAME) movl $1, NAME(%rip)
 #define JUMP_IF_INT(NAME, REGISTER)                                                                \
   cmpq $0x7fffffff, %REGISTER; ja 9f; JUMP(NAME); 9: movl $MPI_ERR_COUNT_OF_BOTH_FAMILIES, %eax; ret
 #define THIRD rdx
 #define FOURTH rcx
 #elif defined(__aarch64__)
 #define JUMP(NAME) adrp x16, slot_##NAME; ldr x16, [x16, #:lo12:slot_##NAME]; br x16
+#define SET_INT(NAME) adrp x16, NAME; mov w17, #1; str w17, [x16, #:lo12:NAME]
 #define JUMP_IF_INT(NAME, REGISTER)                                                                \
   mov w17, #0x7fffffff; cmp REGISTER, x17; b.hi 9f; JUMP(NAME);                                    \
   9: mov w0, #MPI_ERR_COUNT_OF_BOTH_FAMILIES; ret
@@ -40,5 +42,12 @@
 
   .text
 #include "hooks.list"
+
+/* vfork returns twice into the frame of its caller, so no function of C can stand before it. */
+  .pushsection .data; .balign 8; .globl slot_vfork; .hidden slot_vfork
+slot_vfork: .quad vfork_early
+  .popsection
+  .globl vfork
+  FUNCTION(vfork, SET_INT(vfork_was_called); JUMP(vfork))
 
   .section .note.GNU-stack, "", %progbits

@@ -243,10 +243,27 @@ static void open_in_call(struct file *file, const struct opening *opening) {
 /* Used in a section only. Not on the stack, which is small in some signal handlers. */
 static __thread char path_room[PATH_BYTES_MAX] __attribute__((tls_model("initial-exec")));
 
+/* A path that was a regular file when it was opened before still is one, and has the size that this
+ * process knows; where it appends, another process may have done so as well. */
+static struct file *record_known(const struct opening *opening, struct stat *status) {
+  struct file *file = opening->descriptor >= 0 && opening->descriptor < DESCRIPTORS_MAX
+                          ? files_known(path_room, opening->layer)
+                          : NULL;
+  if (file == NULL || file->tally->alignment_bytes == 0 || (opening->flags & O_APPEND) != 0)
+    return NULL;
+  status->st_blksize = file->tally->alignment_bytes;
+  status->st_size =
+      (opening->flags & O_TRUNC) != 0 ? 0 : __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED);
+  return file;
+}
+
 /* Only what can be read at an offset: no directories, pipes, terminals. */
 static struct file *record_of(const struct opening *opening, struct stat *status) {
-  if (!path_absolute(opening->directory, opening->path, path_room) || path_is_foreign(path_room))
+  if (!path_absolute(opening->directory, opening->path, path_room))
     return NULL;
+  struct file *known = record_known(opening, status);
+  if (known != NULL || path_is_foreign(path_room))
+    return known;
   if (opening->descriptor < 0)
     return files_for_failure(path_room, opening->layer);
   if (fstat(opening->descriptor, status) != 0 || !S_ISREG(status->st_mode))
@@ -336,8 +353,12 @@ void observe_other_files(enum system_call what, double elapsed_s) {
     observe_other(file, what, 0, elapsed_s);
 }
 
-/* A child made by vfork opens and closes its own descriptors, but in its parent's memory. */
-static bool is_our_process(void) { return getpid() == files_process(); }
+/* A child made by vfork opens and closes its own descriptors, but in its parent's memory. Only
+ * programs that call vfork pay for the look at who it is. */
+static bool is_our_process(void) {
+  extern int vfork_was_called;
+  return !__atomic_load_n(&vfork_was_called, __ATOMIC_RELAXED) || getpid() == files_process();
+}
 
 void observe_open(const struct opening *opening) {
   if (!files_are_observed() || !is_our_process())

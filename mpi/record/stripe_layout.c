@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "record/stripe_layout.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/xattr.h>
@@ -9,10 +10,22 @@
  * first=-1". */
 #define LAYOUT_ATTRIBUTE "user.forebay.pfs.layout"
 
+/* Asked at each open: the answer is that of the first time. */
+static bool is_emulated(void) {
+  enum { NOT_KNOWN, NO, YES };
+  static int known; /* atomic */
+  int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if (answer == NOT_KNOWN) {
+    answer = getenv("FOREBAY_PFS_STATE") != NULL ? YES : NO;
+    __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+  }
+  return answer == YES;
+}
+
 struct stripe_layout stripe_layout_of(const char *path) {
   char text[128];
   long long count, size;
-  if (getenv("FOREBAY_PFS_STATE") == NULL)
+  if (!is_emulated())
     return (struct stripe_layout){0};
   ssize_t length = getxattr(path, LAYOUT_ATTRIBUTE, text, sizeof text - 1);
   text[length > 0 ? length : 0] = '\0';

@@ -93,6 +93,24 @@ def test_system_calls_of_programs_are_unchanged(mpi, direct, tmp_path, case):
     assert observed == without
 
 
+def test_open_and_close_take_no_further_system_call(mpi, direct, tmp_path):
+    """A few calls set up the record and write it: nothing that grows with the 500 rounds."""
+    made, record = {}, tmp_path / "record"
+    record.mkdir()
+    for name, variables in (("without", environment()), ("with", environment(mpi, record))):
+        counts = tmp_path / f"{name}.counts"
+        options = [f"-E{key}={value}" for key, value in variables.items() if key in ("LD_PRELOAD", "FOREBAY_PROFILE")]
+        words = ["strace", "-c", "-U", "name,calls", "-o", counts, *options, direct, "reopened", tmp_path / name]
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        rows = [line.split() for line in counts.read_text().splitlines()]
+        made[name] = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+    assert made["without"]["close"] >= 500
+    more = {call: number - made["without"].get(call, 0) for call, number in made["with"].items()}
+    assert max(more.values()) < 100, more
+    assert told(tmp_path)[0]["files"][0]["opens"] == 500
+
+
 @pytest.mark.parametrize("case", ["independent", "split", "sieve", "own", "nonblocking"])
 def test_system_calls_of_mpi_io_are_unchanged(mpi, tmp_path, case):
     """The calls of several threads may change places."""

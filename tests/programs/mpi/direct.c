@@ -298,6 +298,17 @@ static void mixed(const char *path) {
   check(fclose(stream) == 0 && close(descriptor) == 0, "fclose");
 }
 
+static void reopened(const char *path) {
+  enum { TIMES = 500 };
+  struct stat status;
+  for (int i = 0; i < TIMES; i++) {
+    int descriptor = open(path, O_CREAT | O_RDWR, 0666);
+    put(descriptor, 1);
+    check(fstat(descriptor, &status) == 0 && close(descriptor) == 0, "fstat");
+    check(stat(path, &status) == 0, "stat");
+  }
+}
+
 static const char *interrupted;
 
 static void open_and_write(int number) {
@@ -529,6 +540,7 @@ int main(int argc, char **argv) {
       {"children", children},
       {"forking_threads", forking_threads},
       {"mixed", mixed},
+      {"reopened", reopened},
       {"metadata", metadata},
       {"create_many", create_many},
       {"signals", signals},
