@@ -14,6 +14,7 @@ import calls
 import drain
 import engines
 import large
+import recording
 import searches
 import space
 import staging
@@ -21,7 +22,15 @@ import trivial
 from measure import Line
 from place import Place
 
-BENCHMARKS = {"trivial": trivial, "calls": calls, "large": large, "space": space, "staging": staging, "drain": drain}
+BENCHMARKS = {
+    "trivial": trivial,
+    "calls": calls,
+    "recording": recording,
+    "large": large,
+    "space": space,
+    "staging": staging,
+    "drain": drain,
+}
 #: Only by name: it needs root.
 BY_NAME = {"engines": engines}
 #: Only by name: they have tables of their own.
