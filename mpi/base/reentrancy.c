@@ -20,8 +20,8 @@ void critical_section_end(void) { depth--; }
  * others; were it not lost after all, two threads would count at once, and counts go astray. */
 enum { LOST_AFTER_S = 1 };
 
-/* The only thread needs no lock: what a signal handler may do, the section tells. No thread begins in
- * a section. */
+/* The only thread needs no lock: what a signal handler may do, the section tells. No thread begins
+ * in a section. */
 void critical_lock(pthread_mutex_t *lock) {
   critical_section_begin();
   if (IS_ALONE || pthread_mutex_trylock(lock) == 0)

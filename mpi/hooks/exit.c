@@ -12,8 +12,6 @@
  * library. */
 static void (*next)(int);
 
-int vfork_was_called;
-
 pid_t vfork_early(void);
 
 /* Before vfork itself is found. */

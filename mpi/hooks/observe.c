@@ -119,10 +119,14 @@ static int64_t place_after_the_last(const struct file *file, enum direction dire
 }
 
 /* Programs without MPI that do little I/O get no live file: a script may have thousands of them. */
-static void keep_if_worth_it(const struct file *file, enum direction direction) {
-  const struct traffic *traffic = &file->tally->counters.traffic[direction];
-  if (settings.ranks > 0 || traffic->system_calls >= KEPT_CALLS_MIN ||
-      traffic->system_bytes >= KEPT_BYTES_MIN || files_at(KEPT_FILES_MIN - 1) != NULL)
+static void keep_if_worth_it(const struct file *file) {
+  const struct counters *counters = &file->tally->counters;
+  const struct traffic *reads = &counters->traffic[READING], *writes = &counters->traffic[WRITING];
+  int64_t calls = counters->opens + counters->open_failures + counters_metadata_calls(counters) +
+                  reads->system_calls + writes->system_calls;
+  if (settings.ranks > 0 || calls >= KEPT_CALLS_MIN ||
+      reads->system_bytes + writes->system_bytes >= KEPT_BYTES_MIN ||
+      files_at(KEPT_FILES_MIN - 1) != NULL)
     files_keep();
 }
 
@@ -143,7 +147,7 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
     file->tally->seconds.traffic[transfer.direction].outside += elapsed_s;
   file_unlock(file);
   if (!live_is_settled())
-    keep_if_worth_it(file, transfer.direction);
+    keep_if_worth_it(file);
   trace_system_data(file, &transfer, elapsed_s);
   if (call == NULL)
     return;
@@ -307,6 +311,8 @@ static void open_directly(const struct opening *opening) {
     descriptors_set(opening->descriptor, file);
     position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
   }
+  if (!live_is_settled())
+    keep_if_worth_it(file);
   trace_system_open(file, opening);
 }
 
@@ -322,11 +328,6 @@ static struct file *file_of(int directory, const char *name) {
   return file != NULL || path_is_foreign(path_room) ? file : files_for_others(LAYER_POSIX);
 }
 
-static void keep_if_many(const struct file *file) {
-  if (settings.ranks > 0 || counters_metadata_calls(&file->tally->counters) >= KEPT_CALLS_MIN)
-    files_keep();
-}
-
 bool observe_path(int directory, const char *name, enum system_call what, int64_t argument,
                   const void *caller, double elapsed_s) {
   bool is_of_mpi = call_current() != NULL || path_is_of_mpi(caller);
@@ -339,7 +340,7 @@ bool observe_path(int directory, const char *name, enum system_call what, int64_
     return false;
   observe_other(file, what, argument, elapsed_s);
   if (!live_is_settled())
-    keep_if_many(file);
+    keep_if_worth_it(file);
   return true;
 }
 
@@ -355,8 +356,9 @@ void observe_other_files(enum system_call what, double elapsed_s) {
 
 /* A child made by vfork opens and closes its own descriptors, but in its parent's memory. Only
  * programs that call vfork pay for the look at who it is. */
+int vfork_was_called; /* atomic; set by hook_slots.S */
+
 static bool is_our_process(void) {
-  extern int vfork_was_called;
   return !__atomic_load_n(&vfork_was_called, __ATOMIC_RELAXED) || getpid() == files_process();
 }
 

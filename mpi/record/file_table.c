@@ -77,6 +77,12 @@ static struct file *joint_file(enum layer layer) {
   return file;
 }
 
+/* The lock is held. */
+static void note_lost(int64_t *counter) {
+  ++*counter;
+  live_set_lost(dropped, joined);
+}
+
 struct file *files_for_name(const char *name) {
   char path[PATH_BYTES_MAX];
   name = path_without_prefix(name);
@@ -85,7 +91,8 @@ struct file *files_for_name(const char *name) {
   critical_lock(&lock);
   struct file *file =
       is_known && kept != NULL ? find_or_make(path, LAYER_MPIIO, &mpi_count, FILES_MAX) : NULL;
-  dropped += file == NULL;
+  if (file == NULL)
+    note_lost(&dropped);
   critical_unlock(&lock);
   if (file == NULL) {
     free(kept);
@@ -101,9 +108,10 @@ struct file *files_for_name(const char *name) {
 struct file *files_for_path(const char *path, enum layer layer) {
   critical_lock(&lock);
   struct file *file = find_or_make(path, layer, &direct_count, FILES_MAX);
-  if (file == NULL && (file = joint_file(layer)) != NULL)
-    joined++;
-  dropped += file == NULL;
+  if (file == NULL) {
+    file = joint_file(layer);
+    note_lost(file != NULL ? &joined : &dropped);
+  }
   critical_unlock(&lock);
   return file;
 }
@@ -141,7 +149,7 @@ int64_t files_joined(void) { return joined; }
 
 void files_note_dropped(void) {
   critical_lock(&lock);
-  dropped++;
+  note_lost(&dropped);
   critical_unlock(&lock);
 }
 

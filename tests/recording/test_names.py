@@ -121,6 +121,22 @@ def test_killed_program_keeps_its_calls_on_names(openmpi, record, tmp_path):
     assert process["other_files"][0]["name_calls"]["access"] >= 2000
 
 
+def test_killed_program_keeps_files_beyond_the_limit(openmpi, record, tmp_path):
+    program = (
+        "import os, signal\n"
+        f"for number in range({MANY}):\n"
+        f"    os.close(os.open(f'{tmp_path}/f{{number}}', os.O_CREAT | os.O_WRONLY))\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    openmpi.alone("python3", "-c", program, FOREBAY_PROFILE=record)
+    assert openmpi.collect(record).returncode == 0
+    [process] = [json.loads(path.read_text()) for path in record.glob("process-*.json")]
+    assert process["files_joined"] == MANY - OWN_FILES_MAX + sum(
+        not file["path"].startswith(str(tmp_path)) for file in process["files"]
+    )
+    assert sum(file["opens"] for file in [*process["files"], *process["other_files"]]) >= MANY
+
+
 def test_metadata_counts_in_the_verdict(job, direct):
     """Nothing is written, and all of the time goes into names."""
     job.script(f"exec {direct} create_many d")

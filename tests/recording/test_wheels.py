@@ -82,7 +82,7 @@ def test_step_is_recorded_and_an_abort_noted(wheel, tmp_path):
     record = tmp_path / "record"
     record.mkdir()
     assert wheel.run(2, wheel.ending(), "aborting", tmp_path / "f", FOREBAY_PROFILE=record).returncode == 7
-    [path] = record.iterdir()
+    [path] = record.glob("step-*.json")
     assert json.loads(path.read_text())["aborted"] == {"rank": 1, "code": 7}
 
 
