@@ -121,6 +121,13 @@ mod tests {
     }
 
     #[test]
+    fn killed_program_counts_until_its_last_call() {
+        let killed = r#"{"started_unix_s": 1.0, "wall_s": null, "finished": false,
+            "io_s": {"sum": 3.0, "slowest": 3.0}, "recovered": {"ranks": 1, "until_s": 4.0}}"#;
+        assert_eq!(written(&[killed]).io_s, Some(3.0));
+    }
+
+    #[test]
     fn program_without_times_makes_the_time_unknown() {
         let known = r#"{"started_unix_s": 1.0, "wall_s": 1.0, "io_s": {"slowest": 0.5}}"#;
         let unknown = r#"{"started_unix_s": 1.0, "finished": false}"#;
