@@ -16,11 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
   STEP_BYTES_MAX = 131072, /* of an unfinished one */
   CANDIDATES_MAX = 1 << 20,
+  BEGIN_S_MAX = 60,
   EXIT_INCOMPLETE = 1,
   EXIT_USAGE = 2,
 };
@@ -198,6 +201,12 @@ static int by_program(const void *one, const void *other) {
   return order != 0 ? order : strcmp(first->name, second->name);
 }
 
+/* A process that begins fills its file at once, unless it was killed there. */
+static bool is_old(const char *path) {
+  struct stat status;
+  return lstat(path, &status) == 0 && time(NULL) - status.st_mtime > BEGIN_S_MAX;
+}
+
 /* The live files that can be read. */
 static size_t find(DIR *names, struct candidate **found, bool *is_complete) {
   size_t count = 0, room = 0;
@@ -217,7 +226,8 @@ static size_t find(DIR *names, struct candidate **found, bool *is_complete) {
     snprintf(candidate->name, sizeof candidate->name, "%s", entry->d_name);
     const char *why = live_read_head(path, &candidate->head);
     if (why == live_is_empty) {
-      unlink(path);
+      if (is_old(path))
+        unlink(path);
     } else if (why != NULL) {
       refuse(entry->d_name, why);
       *is_complete = false;

@@ -42,7 +42,6 @@ void live_begin(const char *of_record) {
 }
 
 static void describe_process(void) {
-  memcpy(head->magic, LIVE_MAGIC, sizeof head->magic);
   head->format = LIVE_FORMAT;
   head->head_bytes = sizeof *head;
   head->tally_bytes = sizeof(struct tally);
@@ -153,6 +152,9 @@ static bool make(void) {
   describe_process();
   __atomic_store_n(&head->used_bytes, used_bytes, __ATOMIC_RELEASE);
   add_program();
+  /* A reader takes a file without it for one that is being filled. */
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  memcpy(head->magic, LIVE_MAGIC, sizeof head->magic);
   return true;
 }
 

@@ -235,10 +235,14 @@ def test_torn_live_file_is_read_as_far_as_it_goes(openmpi, record, left):
 
 
 @pytest.mark.parametrize("length", [0, 100, 65536])
-def test_live_file_that_was_never_begun_is_removed(openmpi, record, length):
-    (record / "live-1-1").write_bytes(bytes(length))
+def test_old_live_file_that_was_never_begun_is_removed(openmpi, record, length):
+    """A process may just be filling a young one."""
+    young, old = record / "live-1-1", record / "live-2-2"
+    for path in (young, old):
+        path.write_bytes(bytes(length))
+    os.utime(old, (1, 1))
     done = openmpi.collect(record)
-    assert (done.returncode, done.stderr, live(record)) == (0, "", [])
+    assert (done.returncode, done.stderr, live(record)) == (0, "", [young])
 
 
 def test_damaged_live_files_are_refused_or_read(openmpi, record, left):
