@@ -19,7 +19,7 @@ NEXTEST := $(BUILD)/tools/bin/cargo-nextest
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
 # What `import forebay` loads: its types are checked strictly.
-PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py
+PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py tables.py
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 FIRST_JOB   = $(addprefix examples/first-job/,job.sh simulate.py start.txt)
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run

@@ -1,6 +1,5 @@
 """`forebay.run` and `forebay.open` with the real program."""
 
-import os
 import pickle
 import signal
 import subprocess
@@ -17,18 +16,6 @@ DIRECTIVES = (
     "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out",
 )
 WRITES = "mkdir $DW_JOB_STRIPED/out; echo $1 > $DW_JOB_STRIPED/out/a; "
-
-
-@pytest.fixture
-def here(job, build, monkeypatch):
-    """The job's environment, for calls in this process."""
-    monkeypatch.chdir(job.directory)
-    for name in [name for name in os.environ if name.startswith(("SLURM", "FOREBAY", "DW_"))]:
-        monkeypatch.delenv(name)
-    for name, value in job.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PATH", f"{build / 'bin'}:{os.environ['PATH']}")
-    return job
 
 
 def test_import_loads_no_third_party_module():

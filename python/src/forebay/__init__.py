@@ -6,12 +6,14 @@ from forebay.opening import NotRecordedError, open
 from forebay.program import ProgramNotFoundError
 from forebay.results import Record, Result, Staging
 from forebay.running import JobError, run
+from forebay.tables import PackageNotInstalledError
 
 __version__ = "0.1.0"
 __all__ = [
     "ForebayError",
     "JobError",
     "NotRecordedError",
+    "PackageNotInstalledError",
     "ProgramNotFoundError",
     "Record",
     "Result",

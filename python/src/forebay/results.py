@@ -1,4 +1,7 @@
-"""Results of jobs and their records, with tables for notebooks. Needs the standard library only."""
+"""Results of jobs and their records, with tables for notebooks. Needs the standard library only.
+
+The profile of a record and its pandas tables need further packages, which they load when they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from forebay import tables
 from forebay.errors import ForebayError
 from forebay.program import program
 
 if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
     from forebay.profiles.model import Profile
 
 #: Version of job.json that this module reads.
@@ -119,6 +125,18 @@ class Record:
         from forebay.profiles import sources
 
         return sources.open_path(self.path)
+
+    def programs(self) -> pandas.DataFrame:
+        """A row for each program: ranks, run time, seconds in I/O, bytes. Needs pandas, as all tables."""
+        return tables.programs(self.profile)
+
+    def files(self) -> pandas.DataFrame:
+        """A row for each file and layer of each program: calls, bytes, and seconds summed over ranks."""
+        return tables.files(self.profile)
+
+    def over_time(self) -> pandas.DataFrame:
+        """Bytes of all ranks by time, for each program and layer that has a heat map."""
+        return tables.over_time(self.profile)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Writes the report as a PDF if the name ends with .pdf, else as a page. Returns the path."""

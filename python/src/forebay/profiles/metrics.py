@@ -44,7 +44,7 @@ def layers_by_bytes(program: Program) -> list[LayerName]:
     return sorted(LAYERS, key=lambda name: -moved[name])
 
 
-def moved_bytes(file: File, way: str) -> int | None:
+def _moved_bytes_of(file: File, way: Literal["read", "write"]) -> int | None:
     """Bytes that the storage moved for the file: of an MPI-IO file those of the system calls below."""
     used = file.layers.get("POSIX") or next(
         (file.layers[name] for name in LAYERS if name in file.layers), None
@@ -272,6 +272,12 @@ class IoShare(msgspec.Struct, kw_only=True):
     slowest_s: float | None
     run_s: float
     is_bound: bool  # no rank spent more than `slowest_s`, and maybe none so much
+
+
+def moved_bytes(program: Program, way: Literal["read", "write"]) -> int | None:
+    """Bytes that the storage moved for the program, each once."""
+    moved = known_sum(_moved_bytes_of(file, way) for file in program.files)
+    return None if moved is None else int(moved)
 
 
 def io_s(program: Program) -> float | None:

@@ -111,7 +111,10 @@ def headline(profile: Profile) -> str:
 def tiles(profile: Profile) -> list[Tile]:
     """The numbers to be seen first."""
     share = metrics.io_share(profile)
-    written, read = (_moved(profile, way) for way in ("write", "read"))
+    written, read = (
+        metrics.known_sum(metrics.moved_bytes(program, way) for program in profile.programs)
+        for way in ("write", "read")
+    )
     files = {file.path for program in profile.programs for file in program.files} - {OTHER_FILES}
     run_s = profile.job.wall_s if profile.job.wall_s is not None else share and share.run_s
     slowest = share.slowest if share and share.slowest is not None else None
@@ -128,12 +131,6 @@ def tiles(profile: Profile) -> list[Tile]:
         _speed(profile),
         Tile("Files", quantities.count(len(files))),
     ]
-
-
-def _moved(profile: Profile, way: str) -> float | None:
-    """Bytes that the storage moved for all programs, each once."""
-    files = (file for program in profile.programs for file in program.files)
-    return metrics.known_sum(metrics.moved_bytes(file, way) for file in files)
 
 
 def _speed(profile: Profile) -> Tile:
@@ -156,7 +153,7 @@ def _programs(profile: Profile, shown: int) -> Section:
         Column("program", "path"),
         *map(Column, ("ranks", "run time", "in I/O, mean", "written", "read", "files")),
     ]
-    rows = [_program_row(profile, at, program) for at, program in enumerate(profile.programs, 1)]
+    rows = [_program_row(at, program) for at, program in enumerate(profile.programs, 1)]
     rest = None if shown == len(rows) else f"The {shown} with most time in I/O have sections of their own."
     unfinished = sum(1 for program in profile.programs if not program.finished)
     title = f"The job ran {len(rows)} programs" + (
@@ -170,16 +167,15 @@ def _programs(profile: Profile, shown: int) -> Section:
     )
 
 
-def _program_row(profile: Profile, number: int, program: Program) -> list[Cell]:
+def _program_row(number: int, program: Program) -> list[Cell]:
     spent_s, ranks = metrics.io_s(program), program.ranks or 1
-    alone = Profile(source=profile.source, path=profile.path, job=profile.job, programs=[program])
     return [
         told(number),
         Cell(program.name or quantities.UNKNOWN),
         told(program.ranks),
         told(program.wall_s, quantities.duration),
         told(None if spent_s is None else spent_s / ranks, quantities.duration),
-        told(_moved(alone, "write"), quantities.size),
-        told(_moved(alone, "read"), quantities.size),
+        told(metrics.moved_bytes(program, "write"), quantities.size),
+        told(metrics.moved_bytes(program, "read"), quantities.size),
         told(len(program.files)),
     ]
