@@ -108,6 +108,8 @@ def test_json_is_one_object(report):
     profile = log("mpiio_shared_default")
     assert told["jobs"][0]["totals"]["POSIX"]["write"]["calls"] == metrics.totals(profile, "POSIX").write.calls
     assert told["jobs"][0]["findings"][0]["level"] == "suggestion" and told["jobs"][0]["findings"][0]["lines"]
+    of_log = told["jobs"][0]["profile"]["programs"][0]["log"]
+    assert of_log["writer"] == "Darshan 3.5.0" and of_log["modules"][0]["name"] == "POSIX"
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
 
 

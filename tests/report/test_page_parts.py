@@ -1,5 +1,6 @@
 """Parts of the page: what a finding is about, the uppermost layer, mount points, libraries, one scale."""
 
+import msgspec
 import pytest
 from support.report_data import file_of, html, html_of_log, log, profile_of, shown
 
@@ -7,7 +8,7 @@ from forebay.advice.model import Finding
 from forebay.profiles.model import File, Layer, LibraryObject, Traffic
 from forebay.profiles.sources import open_path
 from forebay.report.assembly import Advised, job_reports
-from forebay.report.sections import files, libraries, mounts, sizes, targets, throughput, time_spent
+from forebay.report.sections import files, libraries, log_modules, mounts, sizes, targets, throughput, time_spent
 from forebay.report.sections.scene import Scene
 from support.labelled.cases import TESTS
 
@@ -180,3 +181,17 @@ def test_usual_size_is_that_of_most_calls():
     table = files.section(scene(profile)).tables[-1]
     at = [column.name for column in table.columns].index("usual size")
     assert table.rows[0][at].text == "64 B"
+
+
+def test_modules_of_a_log_are_shown_with_their_versions():
+    profile = msgspec.convert(msgspec.to_builtins(log("mpiio_shared_default")), type(log("mpiio_shared_default")))
+    modules = profile.programs[0].log.modules
+    modules[1].complete, modules[2].read = False, False
+    section = log_modules.section(scene(profile))
+    assert section.title == "Darshan 3.5.0 wrote 6 modules in log format 3.41."
+    rows = [[cell.text for cell in row] for row in section.tables[0].rows]
+    assert rows[:3] == [["POSIX", "4", "read"], ["MPI-IO", "3", "read; incomplete"], ["STDIO", "2", "not read"]]
+
+
+def test_source_that_is_no_darshan_log_has_no_section_of_modules():
+    assert log_modules.section(scene(mixed())) is None

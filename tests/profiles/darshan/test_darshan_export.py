@@ -86,6 +86,7 @@ def test_exported_log_is_read_back(tmp_path):
     assert (profile.job.id, profile.job.user, profile.notes) == ("1763", "1000", [])
     assert (back.name, back.ranks, back.mpi) == ("/bin/a.out", 4, program.mpi)
     assert (back.started_unix_s, back.wall_s) == (program.started_unix_s, program.wall_s)
+    assert back.log.writer.startswith("Forebay ") and [one.name for one in back.log.modules] == ["POSIX", "MPI-IO"]
     (file,) = back.files
     assert (file.path, file.ranks, file.mount, file.file_system) == ("/scratch/a.nc", 4, "/scratch", "lustre")
     for name, layer in program.files[0].layers.items():

@@ -88,3 +88,20 @@ def test_little_io_is_nothing_to_gain_only_where_all_data_are_read(logs, unread)
     assert ("nothing to gain" in words or "did not hold this job back" in words) == (not unread)
     assert words.count("How much more is not known: Darshan's module POSIX is incomplete.") == (2 if unread else 0)
     assert ("little-io" in [one.code for one in found]) == (not unread)
+
+
+def test_log_tells_its_formats_and_which_modules_were_read(logs):
+    raw = darshan_log.raw_of(logs / "mpiio_shared_default.darshan")
+    raw.modules |= {"MDHIM": module(), "H5D": module(lost="H5D module version number is newer")}
+    raw.modules["STDIO"].partial = True
+    log = profile_of(raw).programs[0].log
+    assert (log.version, log.writer) == ("3.41", "Darshan 3.5.0")
+    states = {one.name: (one.version, one.complete, one.read) for one in log.modules}
+    assert states["POSIX"] == (4, True, True) and states["STDIO"] == (2, False, True)
+    assert states["MDHIM"] == (1, True, False) and states["H5D"] == (1, True, False)
+
+
+def test_log_without_the_version_of_its_library_has_no_writer():
+    raw = darshan_log.raw_of(DFS)
+    raw.metadata = ""
+    assert profile_of(raw).programs[0].log.writer is None

@@ -49,6 +49,14 @@ def mpi(metadata: str) -> str | None:
     return None if text is None or not is_by_forebay(metadata) else unquote(text)
 
 
+def writer(metadata: str) -> str | None:
+    """What wrote the log: Darshan's runtime library or Forebay, with its version."""
+    lines = _lines(metadata)
+    if "forebay" in lines:
+        return f"Forebay {lines['forebay']}"
+    return f"Darshan {lines['lib_ver']}" if "lib_ver" in lines else None
+
+
 def job(metadata: str) -> str | None:
     """Forebay's id of the job, if Forebay wrote the log."""
     return _lines(metadata).get("forebay_job") if is_by_forebay(metadata) else None

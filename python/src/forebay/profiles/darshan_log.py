@@ -46,6 +46,8 @@ from forebay.profiles.model import (
     Job,
     Layer,
     LayerName,
+    LogFormat,
+    LogModule,
     Profile,
     Program,
 )
@@ -96,6 +98,7 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         heat=_heat(log),
         libraries=darshan_libraries.libraries(log),
         objects=darshan_libraries.objects(log),
+        log=_format(log),
     )
     job = Job(
         id=darshan_hints.job(log.metadata) or str(log.job),
@@ -189,8 +192,7 @@ def _notes(log: darshan_messages.Log) -> list[str]:
             )
         if module.partial:
             notes.append(f"Module {name} is incomplete: Darshan ran out of memory for it while the job ran.")
-    shown = _modules_of_data(log) | ABOVE | {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
-    others = sorted(set(log.modules) - shown)
+    others = sorted(set(log.modules) - _modules_shown(log))
     if others:
         notes.append(f"The log has records of modules that are not shown: {', '.join(others)}.")
     lost = darshan_hints.left_out(log.metadata)
@@ -218,6 +220,25 @@ def _modules_of_data(log: darshan_messages.Log) -> set[str]:
     found = {name for name, _ in READ_MODULES.values() if name in log.modules}
     has_above = bool(found & {"DFS", "MPI-IO"})
     return found - {"DAOS"} if has_above else found
+
+
+def _modules_shown(log: darshan_messages.Log) -> set[str]:
+    """Those that the profile has something of."""
+    return _modules_of_data(log) | ABOVE | {"LUSTRE", "HEATMAP", "DXT_POSIX", "DXT_MPIIO"}
+
+
+def _format(log: darshan_messages.Log) -> LogFormat:
+    shown = _modules_shown(log)
+    modules = [
+        LogModule(
+            name=name,
+            version=module.version,
+            complete=not module.partial,
+            read=name in shown and module.lost is None,
+        )
+        for name, module in log.modules.items()
+    ]
+    return LogFormat(version=log.version, writer=darshan_hints.writer(log.metadata), modules=modules)
 
 
 def _unread(log: darshan_messages.Log) -> list[str]:

@@ -82,3 +82,4 @@ class Log(msgspec.Struct, array_like=True):
     mounts: list[tuple[str, str]]  # (path, type)
     names: dict[int, str]
     modules: dict[str, Module]
+    version: str  # of the format of the log

@@ -52,6 +52,7 @@ COUNTING = {
 }
 #: Bins of the heat that is made of a trace.
 TRACE_BINS = 128
+VERSION_BYTES = 8
 #: Address space and processor time of this process: so much for any log, and more for each byte of it. zlib
 #: packs at most 1,032 bytes into one, and a counter of 8 bytes takes 40 in Python.
 MEMORY_BYTES = 1 << 30
@@ -207,6 +208,12 @@ def _mounts(log) -> list[tuple[str, str]]:
     return [(_text(mount.mnt_path), _text(mount.mnt_type)) for mount in mounts]
 
 
+def _version(path: str) -> str:
+    """Of the log's format: the file begins with it."""
+    with open(path, "rb") as file:
+        return file.read(VERSION_BYTES).split(b"\0")[0].decode(errors="backslashreplace")
+
+
 def limit(path: str) -> None:
     """Ends this process when it takes more than any log of this size needs."""
     log_bytes = os.stat(path).st_size
@@ -243,6 +250,7 @@ def log(path: str) -> raw.Log:
         mounts=mounts,
         names=names,
         modules=_modules(handle, names, wall_s[0]),
+        version=_version(path),
     )
 
 

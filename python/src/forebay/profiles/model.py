@@ -199,6 +199,23 @@ class LibraryObject(msgspec.Struct, kw_only=True):
     wait_s: float | None = None  # PnetCDF: for non-blocking calls
 
 
+class LogModule(msgspec.Struct, kw_only=True):
+    """A module of a Darshan log."""
+
+    name: str
+    version: int  # of the format of its records
+    complete: bool  # False: the runtime library had no memory for all records
+    read: bool  # False: its version is newer than the reader knows, or the profile has nothing of it
+
+
+class LogFormat(msgspec.Struct, kw_only=True):
+    """What wrote a Darshan log, and in which formats."""
+
+    version: str  # of the format of the log
+    writer: str | None  # name and version: Darshan's runtime library, or Forebay
+    modules: list[LogModule]
+
+
 class Program(msgspec.Struct, kw_only=True):
     """One program of the job: one `mpiexec`, or one process without MPI."""
 
@@ -219,6 +236,7 @@ class Program(msgspec.Struct, kw_only=True):
     trace: str | None = None  # directory of its trace
     libraries: list[str] = []  # above MPI-IO, that the source names: HDF5, PnetCDF
     objects: list[LibraryObject] = []  # of these libraries
+    log: LogFormat | None = None  # of a Darshan log
     io_s: float | None = None  # in I/O calls of the program, all files and layers; summed over ranks
     io_slowest_rank_s: float | None = None  # the same of the rank that spent most
     aborted_rank: int | None = None  # that called MPI_Abort, and with which code

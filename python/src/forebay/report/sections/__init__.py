@@ -1,7 +1,7 @@
 """The sections of a report, one file each. What is not known, a section says.
 
 Sections of what few sources have are there only if the source has it: mount points, storage targets, HDF5,
-PnetCDF.
+PnetCDF, modules of a log.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from forebay.report.sections import (
     files,
     hints,
     libraries,
+    log_modules,
     mounts,
     operations,
     over_time,
@@ -38,4 +39,5 @@ OF_PROGRAM: tuple[Callable[[Scene], Section | None], ...] = (
     targets.section,
     writers.section,
     hints.section,
+    log_modules.section,
 )
