@@ -1,8 +1,11 @@
 """A trace next to the step of a job's record, from `forebay run --trace` to the replay, with either MPI."""
 
 import json
+import re
 
 import pytest
+
+from forebay.profiles import trace as times
 
 from support.job import DW
 from support.mpi import LAUNCHING, PROGRAMS, Mpi
@@ -41,6 +44,25 @@ def test_profiled_command_is_traced(job, mpi, tmp_path):
     after, summary, _ = replayed(mpi, 2, trace, "--directory", tmp_path / "new")
     assert counters(after, tmp_path / "new") == counters(step)
     assert (summary["skipped"], summary["differences"]) == (0, 0)
+
+
+def test_python_reads_the_times_that_the_replay_prints(job, mpi):
+    """Of all calls of the program, those within others left out: they are a part of their time."""
+    for case in ("types", "two_handles"):
+        words = started(mpi, 2, program(mpi), case, job.directory / case)
+        done = job.command("profile", "--trace", "--", *words, **LAUNCHING)
+        assert done.returncode == 0, done.stderr
+    for directory in job.records():
+        (trace,) = directory.glob("trace-*")
+        lines, inks = printed(mpi, trace), set()
+        for one in times.read(trace).read:
+            # RANK THREAD BEGIN END NAME ...; two more blanks are in front of the name of what is within a call.
+            own = [match for line in lines if (match := re.match(rf"{one.rank} \d+ ([\d.]+) ([\d.]+) \w", line))]
+            assert not one.damaged and one.calls == len(own) > 0
+            spent_s = sum(span.end_s - span.begin_s for span in one.spans)
+            assert spent_s == pytest.approx(sum(float(end) - float(begin) for begin, end in (m.groups() for m in own)))
+            inks |= {span.ink for span in one.spans}
+        assert {"write", "metadata"} <= inks
 
 
 def test_job_of_two_steps_has_two_traces(job, mpi, tmp_path):

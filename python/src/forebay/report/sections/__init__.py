@@ -1,7 +1,8 @@
 """The sections of a report, one file each. What is not known, a section says.
 
 Sections of what few sources have are there only if the source has it: mount points, storage targets, HDF5,
-PnetCDF, modules of a log.
+PnetCDF, modules of a log,
+a trace.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from forebay.report.sections import (
     targets,
     throughput,
     time_spent,
+    timeline,
     writers,
 )
 from forebay.report.sections.scene import Scene
@@ -29,6 +31,7 @@ OF_PROGRAM: tuple[Callable[[Scene], Section | None], ...] = (
     time_spent.section,
     throughput.section,
     over_time.section,
+    timeline.section,
     sizes.section,
     operations.section,
     pattern.section,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 
-from forebay.profiles import metrics
+from forebay.profiles import metrics, trace
+from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import Machine
 from forebay.profiles.model import LayerName, Profile, Program
+from forebay.profiles.trace import Trace
 
 
 @dataclass
@@ -32,6 +35,18 @@ class Scene:
     def layers(self) -> list[LayerName]:
         """Layers the program used, from the application downwards."""
         return metrics.layers_present(self.alone)
+
+    @cached_property
+    def trace(self) -> Trace | str | None:
+        """The calls of the program, or why its trace cannot be read; None without a trace."""
+        if self.program.trace is None:
+            return None
+        try:
+            return trace.read(Path(self.program.trace))
+        except ProfileError as error:
+            return str(error)
+        except OSError as error:
+            return error.strerror or str(error)
 
     def totals(self, layer: LayerName) -> metrics.LayerTotals:
         """Sums over the program's files; made once, for most sections ask."""
