@@ -376,10 +376,21 @@ impl<'a> Cluster<'a> {
         self.steps.push(step);
     }
 
+    /// With copies they start when all storage daemons are up. What they wrote before would have one copy for some
+    /// seconds, and a node that is lost then would take it along: the file system would hang for ever.
     fn add_metadata_servers(&mut self, more: &[&str]) {
+        let mut before = self.all_monitors();
+        if self.request.redundancy > 1 {
+            let storage = (0..self.nodes.len()).map(|node| step_id(node, "storage"));
+            let wait = CephStep::WaitForStorage { daemons: self.nodes.len() as u64 };
+            let step =
+                self.actions(0, "storage-up", &storage.collect::<Vec<_>>(), vec![wait.into()]);
+            before.push(step.id.clone());
+            self.steps.push(step);
+        }
         for node in 0..self.metadata_servers() {
             let name = Self::monitor_name(node).to_string();
-            let mut after = self.all_monitors();
+            let mut after = before.clone();
             let made = step_id(node, "configuration");
             after.extend(self.has(&made).then_some(made));
             let mut serve = self.step(node, "metadata", &after);

@@ -277,6 +277,17 @@ fn metadata_servers_share_the_directories_of_the_namespace() {
     }
 }
 
+/// A name that was written before all daemons were up had one copy for some seconds.
+#[test]
+fn names_have_all_copies_from_the_beginning() {
+    for redundancy in [1, 2] {
+        let steps = steps(redundancy, 3);
+        let mut servers = steps.iter().filter(|step| step.id.ends_with(".metadata"));
+        let waits = servers.all(|step| step.after.iter().any(|id| id == "n1.storage-up"));
+        assert_eq!(waits, redundancy > 1);
+    }
+}
+
 #[test]
 fn one_file_may_fill_the_allocation() {
     let all: Vec<_> = (1..=2).map(node).collect();
