@@ -1,5 +1,7 @@
 """Parts of the page: what a finding is about, the uppermost layer, mount points, libraries, one scale."""
 
+import re
+
 import msgspec
 import pytest
 from support.report_data import file_of, html, html_of_log, log, profile_of, shown
@@ -195,3 +197,9 @@ def test_modules_of_a_log_are_shown_with_their_versions():
 
 def test_source_that_is_no_darshan_log_has_no_section_of_modules():
     assert log_modules.section(scene(mixed())) is None
+
+
+def test_line_of_the_verdict_ends_in_no_number_before_its_percent_sign():
+    page = html_of_log("mpiio_shared_cbdisable")
+    (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', page)
+    assert "\N{NO-BREAK SPACE}%" in verdict and " %" not in verdict

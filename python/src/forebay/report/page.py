@@ -90,6 +90,7 @@ def _environment(paper: bool) -> jinja2.Environment:
         part_names=NAMES,
         share_of=lambda parts, inks: min(1.0, sum(parts[ink] for ink in inks)),
         plain=quantities.plain,
+        together=_together,
         svg=_image if paper else _inline,
     )
     return environment
@@ -107,6 +108,11 @@ def _image(chart: Chart) -> Markup:
 
 def _seen(value: Any) -> Any:
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _together(sentence: str) -> str:
+    """With no line break between a number and its percent sign."""
+    return re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", sentence)
 
 
 def _css_string(text: str) -> str:
