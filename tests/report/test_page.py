@@ -70,7 +70,7 @@ def test_page_shows_all_known_values(browser, tmp_path, rich_page):
     ):  # fmt: skip
         assert told in text
     # Of the slowest rank's 5 s 40 s / 1024 are data, 10 s / 1024 locks; another has 51.2 s / 1024 in metadata.
-    assert "Exchange between ranks and waiting for them took 38 % of the run time" in text
+    assert "Exchange between ranks and waiting for them took 38\N{NO-BREAK SPACE}% of the run time" in text
 
 
 def test_charts_have_text_alternatives(browser, tmp_path, rich_page):
