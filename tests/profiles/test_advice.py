@@ -181,7 +181,7 @@ def test_large_independent_calls_are_left_alone():
 
 
 def test_small_calls_are_judged_by_the_histogram():
-    """9 of 10 calls are small, and their mean with the others is 300 KiB; then one small call beside each large one."""
+    """9 of 10 calls are small, and their mean with the others is 300 KiB; then one small call for each large one."""
     many = [0, 9000, 0, 0, 0, 1000, 0, 0, 0, 0]
     half = [0, 5000, 0, 0, 0, 5000, 0, 0, 0, 0]
     write = {"calls": 10_000, "independent": 10_000, "seconds": 800.0, "slowest_rank_s": 50.0}

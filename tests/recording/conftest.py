@@ -1,11 +1,28 @@
+import subprocess
+
 import pytest
 
-from support.mpi import Mpi
+from support.mpi import PROGRAMS, Mpi
 
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory):
     return tmp_path_factory.mktemp("mpi")
+
+
+@pytest.fixture(scope="session")
+def direct(compiled):
+    """A program without MPI that reads and writes as its arguments say."""
+    program = compiled / "direct"
+    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
+    return program
+
+
+@pytest.fixture
+def record(tmp_path):
+    """The directory of a job's record."""
+    (tmp_path / "record").mkdir()
+    return tmp_path / "record"
 
 
 @pytest.fixture(params=["openmpi", "mpich"])

@@ -12,25 +12,11 @@ import sys
 import pytest
 
 from support.job import KILL, Job
-from support.mpi import PROGRAMS
 from support.waiting import wait_until
 
 RUN_SECONDS_MAX = 300
 BYTES = 2_000_000
 DAMAGED = 60
-
-
-@pytest.fixture(scope="session")
-def direct(compiled):
-    program = compiled / "direct"
-    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
-    return program
-
-
-@pytest.fixture
-def record(tmp_path):
-    (tmp_path / "record").mkdir()
-    return tmp_path / "record"
 
 
 def run(mpi, record, *command: object):

@@ -1,28 +1,14 @@
 """Calls on names and directories: counted with their time, also of files that are never opened."""
 
 import json
-import subprocess
 
 import pytest
 
-from support.mpi import PROGRAMS, Mpi
+from support.mpi import Mpi
 
 TIMES = 300
 MANY = 3000
 OWN_FILES_MAX = 1024
-
-
-@pytest.fixture(scope="session")
-def direct(compiled):
-    program = compiled / "direct"
-    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
-    return program
-
-
-@pytest.fixture
-def record(tmp_path):
-    (tmp_path / "record").mkdir()
-    return tmp_path / "record"
 
 
 def recorded(mpi: Mpi, record, *words: object) -> dict:

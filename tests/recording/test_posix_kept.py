@@ -75,13 +75,6 @@ def harsh(compiled):
     return program
 
 
-@pytest.fixture(scope="session")
-def direct(compiled):
-    program = compiled / "direct"
-    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
-    return program
-
-
 DIRECT = ["data_calls", "positions", "names", "copied", "failing", "large", "blocks", "lines", "appended", "turned"]
 
 

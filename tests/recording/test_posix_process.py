@@ -7,22 +7,9 @@ import subprocess
 
 import pytest
 
-from support.mpi import PROGRAMS, PROJECT
+from support.mpi import PROJECT
 
 RUN_SECONDS_MAX = 300
-
-
-@pytest.fixture(scope="session")
-def direct(compiled):
-    program = compiled / "direct"
-    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
-    return program
-
-
-@pytest.fixture
-def record(tmp_path):
-    (tmp_path / "record").mkdir()
-    return tmp_path / "record"
 
 
 def run(mpi, *command: object, record: object = None, **more: str):

@@ -13,13 +13,6 @@ from support.mpi import RUN_SECONDS_MAX, said
 from support.waiting import wait_until
 
 
-@pytest.fixture
-def record(tmp_path):
-    directory = tmp_path / "record"
-    directory.mkdir()
-    return directory
-
-
 def steps(record) -> list[dict]:
     """All steps; nothing else may be left in the directory but live files of programs that did not end well."""
     left = [path for path in sorted(record.iterdir()) if not path.name.startswith("live-")]

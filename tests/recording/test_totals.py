@@ -1,23 +1,14 @@
 """Totals of a job: what its programs moved, each byte once, whatever it was moved through."""
 
 import json
-import subprocess
 
 import pytest
 from msgspec.structs import replace
 
 from forebay.profiles import metrics, record_reader
 from forebay.report.assembly import tiles
-from support.mpi import PROGRAMS
 
 HEAD, DATA = 128, 2_000_000
-
-
-@pytest.fixture(scope="session")
-def direct(compiled):
-    program = compiled / "direct"
-    subprocess.run(["gcc", "-O1", "-pthread", PROGRAMS / "direct.c", "-o", program], check=True)
-    return program
 
 
 @pytest.fixture

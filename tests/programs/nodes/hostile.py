@@ -1,4 +1,4 @@
-"""Disturbs the servers at an address until it is told to end: hostile.py ADDRESS PORT,PORT STOP SEED. Some connections say
+"""Disturbs the servers at an address until the file STOP exists: hostile.py ADDRESS PORT,PORT STOP SEED. Some connections say
 nothing, some stop within the first words of the protocol, the others send random bytes, whole or torn. At the end it
 prints how many connections it opened."""
 

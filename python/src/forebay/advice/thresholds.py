@@ -19,7 +19,7 @@ FILE_SHARE_MIN = 0.01
 FILE_BYTES_SHARE_MIN = 0.001
 
 #: Drishti: so many small calls. Ours: the sizes, which are upper ends of classes in a histogram of sizes, and
-#: the share of the calls: one small call beside each large one is an index, or a header.
+#: the share of the calls: one small call for each large one is an index, or a header.
 SMALL_CALLS_MIN = 1000
 SMALL_CALL_BYTES = 102_400
 SMALL_SHARE_MIN = 0.6
