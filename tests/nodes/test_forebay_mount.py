@@ -27,7 +27,7 @@ def four(build):
 
 
 def python(namespace: Namespace, node: str, code: str, *arguments: object) -> str:
-    return namespace.run(node, [PYTHON, "-c", code, *arguments], seconds=600).stdout
+    return namespace.run(node, [PYTHON, "-c", code, *arguments], seconds=3000).stdout
 
 
 @pytest.mark.timeout(3600 if EVERY_POINT else 300)
@@ -130,18 +130,17 @@ LIST = """
 import os, sys
 names = os.listdir(sys.argv[1])
 assert len(set(names)) == len(names)
+for name in names: os.stat(os.path.join(sys.argv[1], name))
 print(len(names))
 """
 
 
-@pytest.mark.timeout(3600 if EVERY_POINT else 300)
-def test_large_directory_is_listed_whole_on_another_node(four):
+@pytest.mark.timeout(7200 if EVERY_POINT else 150)
+def test_large_directory_is_seen_whole_on_another_node(four):
     directory = four.make_directory("large")
     code = "import os, sys\nfor i in range(int(sys.argv[2])): os.mknod(f'{sys.argv[1]}/{sys.argv[3]}-{i}')"
-    # After all nodes made names at the same time, a lookup sometimes gets no answer (docs/explanation/engines.md).
-    makers = four.nodes if EVERY_POINT else four.nodes[:1]
-    count = NAMES // len(makers)
-    processes = [four.popen(node, [PYTHON, "-c", code, directory, count, node]) for node in makers]
+    count = NAMES // len(four.nodes)
+    processes = [four.popen(node, [PYTHON, "-c", code, directory, count, node]) for node in four.nodes]
     for process in processes:
         ended(process, seconds=3000)
     assert python(four, "n2", LIST, directory) == f"{NAMES}\n"

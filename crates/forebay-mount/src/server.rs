@@ -147,10 +147,14 @@ impl Server {
         request.body.take(8)?; // the umask, which the kernel has applied
         let name = request.body.name()?;
         let who = self.who(request);
-        let (node, found) = self.client.make_node(request.node, name, (mode, device), &who)?;
-        if mode & libc::S_IFMT == libc::S_IFREG {
-            self.set_layout_of_file(name, node, &who);
+        if mode & libc::S_IFMT != libc::S_IFREG {
+            return entry(self.client.make_node(request.node, name, (mode, device), &who)?);
         }
+        // `ceph_ll_mknod` would give this node the right to write. Each look of another node then waits until the
+        // metadata server has written to its journal, at its next tick, that the right is gone.
+        let asked = (mode, libc::O_CREAT | libc::O_EXCL | libc::O_RDONLY);
+        let (_file, node, found) = self.client.create(request.node, name, asked, &who)?;
+        self.set_layout_of_file(name, node, &who);
         entry((node, found))
     }
 
