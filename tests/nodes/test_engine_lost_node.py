@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from support.node_load import HANG_S, LIMITS, STORE_BYTES, answers, begin, load_job
+from support.node_load import HANG_S, LIMITS, STORE_BYTES, answers, assert_delivered, begin, end, load_job
 from support.nodes import ended, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
@@ -12,7 +12,7 @@ from support.waiting import wait_until
 #: A node is silent for so long, and is connected again for so long, before the others go on.
 SILENT_S = 15
 RECONNECT_S = 15
-#: The other node waits so long for what the mount of the lost one had in use.
+#: The other node would wait so long for what the mount of the lost one had in use, if nobody fenced it.
 SESSION_S = 30
 #: What a slow machine adds.
 SLOW_S = 15
@@ -33,6 +33,10 @@ def bed(build):
         bed.kill("n2", "sshd:")  # nobody told them that the other end is gone
 
 
+def wait_until_fenced(run) -> None:
+    assert any("node n2: the node is lost: neither it nor n2.storage answers" in line for line in run.stderr)
+
+
 def timed(act):
     began = time.monotonic()
     return act(), time.monotonic() - began
@@ -43,13 +47,14 @@ def test_job_with_copies_ends_without_the_lost_node(bed):
     job = load_job(bed, "copies", "--redundancy", 2)
     run = begin(job, FOREBAY_ENGINE_HANG_S=SURVIVED_S, FOREBAY_AGENT_LOST_S=LOST_S)
     bed.link("n2", "down")
-    time.sleep(SESSION_S + 5)
+    wait_until_fenced(run)
+    time.sleep(5)
     bed.kill("n1", "ssh n2")  # the script does not wait for its other half
     job.path("go").touch()
     wait_until(job.path("answer-n1").exists, SURVIVED_S, "the answer of n1")
     found = answers(job, 1)["n1"]
     done, took_s = timed(lambda: ended(run, check=False, seconds=240))
-    assert found["errors"] == {} and found["wrong"] == [] and found["longest_s"] < SURVIVED_S, found
+    assert found["errors"] == {} and found["wrong"] == [] and found["longest_s"] < SESSION_S, found
     assert "node n2" in done.stderr and "may be left there" in done.stderr, done.stderr
     assert len([path for path in job.path("out").iterdir() if path.name.startswith("n1")]) == found["files"]
     assert took_s < SURVIVED_S + SILENT_S + RECONNECT_S, (took_s, done.stderr)
@@ -60,6 +65,21 @@ def test_job_with_copies_ends_without_the_lost_node(bed):
     assert took_s < REACH_S + SLOW_S
     bed.link("n2", "up")
     job.forebay("clean", left["job_id"])
+    assert job.left() == []
+
+
+@pytest.mark.long
+def test_lost_node_that_comes_back_has_errors_and_the_other_none(bed):
+    job = load_job(bed, "back", "--redundancy", 2)
+    run = begin(job, **LIMITS)
+    bed.link("n2", "down")
+    wait_until_fenced(run)
+    bed.link("n2", "up")
+    time.sleep(8)  # TCP sends again
+    _, found = end(job, run)
+    assert found["n1"]["errors"] == {} and found["n1"]["longest_s"] < SESSION_S, found
+    assert found["n2"]["errors"] and set(found["n2"]["errors"]) <= {"ESHUTDOWN", "EPERM"}, found
+    assert_delivered(job, found)
     assert job.left() == []
 
 

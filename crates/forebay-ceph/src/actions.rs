@@ -82,6 +82,11 @@ pub enum Step {
         /// Their number.
         daemons: u64,
     },
+    /// Waits until a storage daemon is down: others reported that it does not answer.
+    WaitForStorageLoss {
+        /// Its number.
+        daemon: u64,
+    },
     /// Creates a directory and its missing parents, and gives it mode and owner.
     MakeDirectory {
         /// The path below the root of the file system.
@@ -125,6 +130,9 @@ impl Step {
                 format!("the wait for the metadata servers of {file_system}")
             }
             Self::WaitForStorage { daemons } => format!("the wait for {daemons} storage daemons"),
+            Self::WaitForStorageLoss { daemon } => {
+                format!("the wait for the loss of storage daemon {daemon}")
+            }
             Self::MakeDirectory { path, .. } => format!("the creation of directory {path}"),
             Self::SetAttribute { path, name, .. } => format!("the change of {name} of {path}"),
             Self::Attribute { path, name } => format!("the query of {name} of {path}"),

@@ -167,6 +167,14 @@ impl Cluster {
                     Some((up >= *daemons, format!("{up} up")))
                 })
             }
+            Step::WaitForStorageLoss { daemon } => {
+                let monitors = self.monitors()?;
+                begin();
+                wait(monitors, &json!({"prefix": "osd dump", "format": "json"}), news, |dump| {
+                    let is_up = is_storage_up(dump, *daemon)?;
+                    Some((!is_up, if is_up { "up" } else { "down" }.to_owned()))
+                })
+            }
             Step::MakeDirectory { path, mode, uid, gid } => {
                 let files = self.files()?;
                 begin();
@@ -283,6 +291,13 @@ fn metadata_servers(dump: &Value, file_system: &str) -> Option<(usize, usize)> {
     Some((servers.filter(is_active).count(), standby))
 }
 
+/// Whether a storage daemon is up; none if a member is missing.
+fn is_storage_up(dump: &Value, daemon: u64) -> Option<bool> {
+    let is_it = |one: &&Value| one.get("osd").and_then(Value::as_u64) == Some(daemon);
+    let found = dump.get("osds")?.as_array()?.iter().find(is_it)?;
+    Some(found.get("up")?.as_u64()? == 1)
+}
+
 /// The answer as JSON, otherwise as text; null if there is none.
 fn value_of(answer: &[u8]) -> Value {
     if answer.is_empty() {
@@ -306,6 +321,13 @@ mod tests {
         assert_eq!(metadata_servers(&dump, "x"), Some((1, 1)));
         assert_eq!(metadata_servers(&dump, "y"), Some((0, 1)));
         assert_eq!(metadata_servers(&json!({}), "x"), None);
+    }
+
+    #[test]
+    fn storage_daemon_is_up_or_down_or_not_known() {
+        let dump = json!({"osds": [{"osd": 0, "up": 1}, {"osd": 1, "up": 0}]});
+        let up = |daemon| is_storage_up(&dump, daemon);
+        assert_eq!((up(0), up(1), up(2)), (Some(true), Some(false), None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! plan, and its monitor. Assumes that each node runs the same version of Forebay.
 
 mod connection;
+mod fences;
 mod leftovers;
 mod monitor;
 mod nodes;

@@ -119,13 +119,26 @@ pub fn serve_without(
     })
 }
 
-/// A plan for all nodes.
+/// How the other nodes go on without one that does not answer: it loses its rights on the namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    /// The node.
+    pub node: usize,
+    /// The server on the node whose loss proves that the node is gone. If it ended before, nothing is proven.
+    pub witness: String,
+    /// Takes the rights away. Fails while other nodes reach the witness.
+    pub step: EngineStep,
+}
+
+/// A plan for all nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnginePlan {
     /// The steps. Each is preceded by those that it names.
     pub steps: Vec<EngineStep>,
     /// The servers among them.
     pub servers: Vec<ServerGroup>,
+    /// The nodes that the others can go on without.
+    pub fences: Vec<Fence>,
     /// The directory that shows the namespace, on each node.
     pub mount: PathBuf,
     /// Variables for the job's processes.
@@ -180,8 +193,7 @@ mod tests {
     }
 
     fn checked(steps: Vec<EngineStep>) -> Result<(), String> {
-        let (mount, environment) = (PathBuf::new(), BTreeMap::new());
-        EnginePlan { steps, servers: Vec::new(), mount, environment }.check(2)
+        EnginePlan { steps, ..EnginePlan::default() }.check(2)
     }
 
     #[test]

@@ -219,6 +219,9 @@ impl Monitor {
     fn end_reconnection(&self, node: usize, state: &mut Watched) {
         let Some(done) = state.reconnection.as_ref().and_then(Reconnection::poll) else { return };
         state.reconnection = None;
+        if self.findings.lock().lost.contains(&node) {
+            return; // it was fenced
+        }
         let done = done.and_then(|is_claimed| match is_claimed {
             true => Ok(()),
             false => Err(GONE.to_owned()),

@@ -13,6 +13,7 @@ use forebay_host::{clock, files, system, threads, users};
 use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
+use super::fences::Fences;
 use super::leftovers::{described, remount, stop};
 use super::monitor::{Findings, Monitor};
 use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
@@ -89,7 +90,19 @@ pub struct Session {
     nodes_use: NodesUse,
     findings: Arc<Mutex<Findings>>,
     is_ending: Arc<AtomicBool>,
-    monitor: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+    watchers: Vec<Watcher>,
+}
+
+/// A thread that watches the nodes, until its sender is dropped.
+struct Watcher(mpsc::Sender<()>, JoinHandle<()>);
+
+impl Watcher {
+    fn start(
+        watch: impl FnOnce(&mpsc::Receiver<()>) + Send + 'static,
+    ) -> forebay_host::Result<Self> {
+        let (sender, receiver) = mpsc::channel();
+        Ok(Self(sender, threads::spawn(move || watch(&receiver))?))
+    }
 }
 
 /// What was settled before anything is started.
@@ -160,9 +173,18 @@ impl Session {
                 false => Error::EngineLeft { error: Box::new(error), left },
             });
         }
-        let (findings, is_ending) = (Arc::default(), Arc::default());
+        let findings: Arc<Mutex<Findings>> = Arc::default();
+        let is_ending: Arc<AtomicBool> = Arc::default();
         let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
         let choices = spec.engine.choices(&settled.facts);
+        let fences = Fences {
+            engine: spec.engine.name().to_owned(),
+            nodes: Arc::clone(nodes),
+            fences: plan.fences,
+            servers: plan.servers.clone(),
+            findings: Arc::clone(&findings),
+            is_ending: Arc::clone(&is_ending),
+        };
         let monitor = Monitor {
             engine: spec.engine.name().to_owned(),
             nodes: Arc::clone(nodes),
@@ -174,8 +196,10 @@ impl Session {
             stored: nodes_use.stored(),
             is_ending: Arc::clone(&is_ending),
         };
-        let (sender, receiver) = mpsc::channel();
-        let thread = threads::spawn(move || monitor.run(&receiver))?;
+        let mut watchers = vec![Watcher::start(move |stop| monitor.run(stop))?];
+        if !fences.fences.is_empty() {
+            watchers.push(Watcher::start(move |stop| fences.watch(stop))?);
+        }
         Ok(Self {
             nodes: Arc::clone(nodes),
             mount: plan.mount,
@@ -187,7 +211,7 @@ impl Session {
             nodes_use,
             findings,
             is_ending,
-            monitor: Some((sender, thread)),
+            watchers,
         })
     }
 
@@ -253,9 +277,9 @@ impl Session {
         remounted.into_iter().map(|what| format!("cannot mount again: {what}")).collect()
     }
 
-    fn end_monitor(&mut self) {
-        if let Some((stop, thread)) = self.monitor.take() {
-            self.is_ending.store(true, Ordering::Relaxed);
+    fn end_watchers(&mut self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+        for Watcher(stop, thread) in self.watchers.drain(..) {
             drop(stop);
             thread.join().ok(); // a panic was printed, and there is nothing to watch any more
         }
@@ -263,7 +287,7 @@ impl Session {
 
     /// Leaves the engine running, without agents: a later `forebay clean` continues.
     pub fn leave(mut self) -> Vec<String> {
-        self.end_monitor();
+        self.end_watchers();
         let left = self.nodes.all(&Request::Leave, CLAIM_MAX);
         let left: Vec<_> = left.into_iter().filter_map(Result::err).map(described).collect();
         self.nodes.close(!left.is_empty());
@@ -272,7 +296,7 @@ impl Session {
 
     /// Stops the engine and removes its data; returns the leftovers, with the node.
     pub fn remove(mut self) -> Vec<String> {
-        self.end_monitor();
+        self.end_watchers();
         let left = stop(&self.nodes, &self.nodes_use, true);
         self.nodes.close(!left.is_empty());
         left
@@ -527,8 +551,7 @@ fn write_recovery(
 fn plan_of(spec: &SessionSpec, settled: &Settled) -> Result<EnginePlan, Error> {
     if spec.namespaces.is_empty() {
         let mount = settled.request.mount();
-        let (steps, servers, environment) = (Vec::new(), Vec::new(), BTreeMap::new());
-        return Ok(EnginePlan { steps, servers, mount, environment });
+        return Ok(EnginePlan { mount, ..EnginePlan::default() });
     }
     let plan = spec.engine.plan(&settled.request, &settled.facts);
     plan.map_err(|message| Error::EngineRefuses { engine: spec.engine.name().to_owned(), message })

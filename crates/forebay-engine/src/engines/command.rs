@@ -149,12 +149,7 @@ impl Engine for Command {
         planner.add_starts(nodes, &values)?;
         planner.add_mounts(request, nodes, &values);
         planner.add_status(nodes, &values)?;
-        Ok(EnginePlan {
-            steps: planner.steps,
-            servers: Vec::new(),
-            mount: request.mount(),
-            environment: BTreeMap::new(),
-        })
+        Ok(EnginePlan { steps: planner.steps, mount: request.mount(), ..EnginePlan::default() })
     }
 
     fn recover(

@@ -1,7 +1,5 @@
 //! The driver of one node: an ordinary directory in the node's store. Nothing is started.
 
-use std::collections::BTreeMap;
-
 use crate::engine::{Coherence, Engine, EngineRequest, Missing, Promise};
 use crate::host_facts::HostFacts;
 use crate::steps::EnginePlan;
@@ -48,12 +46,7 @@ impl Engine for Directory {
         let [node] = nodes else {
             return Err(format!("a directory is on one node, and the job has {}", nodes.len()));
         };
-        Ok(EnginePlan {
-            steps: Vec::new(),
-            servers: Vec::new(),
-            mount: request.data_directory(node),
-            environment: BTreeMap::new(),
-        })
+        Ok(EnginePlan { mount: request.data_directory(node), ..EnginePlan::default() })
     }
 
     fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {

@@ -13,7 +13,9 @@ use super::MountClient;
 use super::placement::{NAMES, NamedLayout, has_local, local_pool, pools};
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
-use crate::steps::{EnginePlan, EngineStep, Keeps, PlannedFile, Ready, Role, ServerGroup, Stop};
+use crate::steps::{
+    EnginePlan, EngineStep, Fence, Keeps, PlannedFile, Ready, Role, ServerGroup, Stop,
+};
 
 /// The name of the file system.
 const FILE_SYSTEM: &str = "job";
@@ -25,6 +27,8 @@ const MONITORS_OF: usize = 3;
 const SPREAD: &str = "ceph.dir.pin.distributed";
 /// The largest file of a new file system, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 40;
+/// The time for the monitors to hear that a storage daemon does not answer, in seconds.
+const LOSS_S_MAX: u32 = 3;
 /// The time for a daemon or a command, in seconds.
 const READY_S_MAX: u32 = 60;
 
@@ -75,6 +79,7 @@ impl<'a> Cluster<'a> {
     fn finish(self) -> EnginePlan {
         EnginePlan {
             servers: self.servers(),
+            fences: self.fences(),
             steps: self.steps,
             mount: self.request.mount(),
             environment: BTreeMap::new(),
@@ -94,6 +99,22 @@ impl<'a> Cluster<'a> {
             group("monitor", monitors, (monitors - 1) / 2),
             group("metadata", metadata_servers, self.standby_servers()),
         ]
+    }
+
+    /// Other nodes wait at least 30 s for what a node without an answer has in use, unless its addresses are on the
+    /// block list. `forebay run` and a monitor are on the first node.
+    fn fences(&self) -> Vec<Fence> {
+        let others = if self.request.redundancy > 1 { 1..self.nodes.len() } else { 0..0 };
+        let fence = |node: usize| {
+            let mut loss: Action = CephStep::WaitForStorageLoss { daemon: node as u64 }.into();
+            loss.s_max = LOSS_S_MAX;
+            let all = format!("{}:0/0", self.nodes[node].address);
+            let block = json!({"prefix": "osd blocklist", "blocklistop": "add", "addr": all});
+            let name = format!("fence-{}", node + 1);
+            let step = self.actions(0, &name, &[], vec![loss, monitor_command(block)]);
+            Fence { node, witness: step_id(node, "storage"), step }
+        };
+        others.map(fence).collect()
     }
 
     fn home(&self) -> PathBuf {
@@ -345,7 +366,7 @@ impl<'a> Cluster<'a> {
         let set = |variable: &str, value: String| json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": variable, "val": value});
         let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": NAMES, "data": DATA_POOL}),
-            // Other nodes wait so long for what a mount that died had in use; 30 is the least.
+            // Other nodes wait so long for what a mount that died had in use, where no fence ends it; 30 is the least.
             set("session_timeout", "30".to_owned()),
         ];
         let servers = self.active_servers();
