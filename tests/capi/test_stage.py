@@ -322,7 +322,9 @@ def test_concurrent_requests_are_limited_to_the_option(asking, most):
         "echo $seen; exec > /dev/null; ask wait-list $S/*",
         *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
     )
-    assert said == ["0"] * 6 + [str(most)]
+    assert said[:-1] == ["0"] * 6
+    # On a busy machine the script may miss the moment with all of them.
+    assert min(most, 2) <= int(said[-1]) <= most
     assert sorted(path.name for path in asking.pfs.iterdir()) == ["1", "2", "3", "4", "5"]
 
 

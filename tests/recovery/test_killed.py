@@ -5,6 +5,7 @@ import os
 import pathlib
 
 import pytest
+from support.bed_processes import send
 from support.job import DW, KILL
 from support.strace import (
     EVERY_POINT,
@@ -177,7 +178,7 @@ def test_keeper_whose_memory_is_being_freed_counts_as_dead(job):
         (one,) = json.loads(job.command("status", "--json").stdout)
         keeper = job.keeper()
         for process in [*one["processes"], keeper]:
-            os.kill(process, KILL)
+            send(process, KILL)
             wait_until(lambda: process == keeper or has_ended(process))
         done = job.command("clean", one["job_id"])
         assert done.returncode == 0, done.stderr  # a keeper that was not given its end yet is entered

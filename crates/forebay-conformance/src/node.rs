@@ -13,6 +13,9 @@ use crate::operation::{Answer, Operation, Reply};
 /// The longest request. It fits into a pipe, so that a worker that does not read blocks nobody.
 const REQUEST_BYTES_MAX: usize = 32 << 10;
 
+/// The removal of a tree is thousands of calls: it may take so many times as long as one.
+const TREE_CALLS: f64 = 10.0;
+
 /// A connection to a worker that was started.
 pub struct Connection {
     /// Its standard output.
@@ -154,7 +157,11 @@ impl Node {
     pub(crate) fn receive(&mut self, operation: &Operation) -> Result<Answer, Failed> {
         let lost = |reason: String| Failed::Lost(format!("{}: {reason}", self.name));
         let Some(link) = &self.link else { return Err(lost("no worker".to_owned())) };
-        let line = link.lines.recv_timeout(Duration::from_secs_f64(self.operation_s_max));
+        let s_max = match operation {
+            Operation::RemoveTree { .. } => self.operation_s_max * TREE_CALLS,
+            _ => self.operation_s_max,
+        };
+        let line = link.lines.recv_timeout(Duration::from_secs_f64(s_max));
         let reply = match line {
             Ok(Ok(line)) => serde_json::from_str(&line).map_err(|_| {
                 let start: String = line.chars().take(80).collect();

@@ -15,7 +15,8 @@ from support.mpi import PROJECT
 PRECISION_MIN, RECALL_MIN = 0.95, 0.9
 LOGS = TESTS / "report" / "labelled"
 
-pytestmark = pytest.mark.xdist_group("labelled")
+# The first test makes the logs of all cases.
+pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
