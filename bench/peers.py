@@ -55,6 +55,9 @@ def peers(bed: Bed) -> list[Line]:
 
 
 def missing_binding() -> str | None:
+    """Why a worker cannot use libcephfs; None if it can."""
+    if not pathlib.Path(SYSTEM_PYTHON).exists():
+        return f"not installed: {SYSTEM_PYTHON}"
     done = subprocess.run([SYSTEM_PYTHON, "-c", "import cephfs"], capture_output=True, text=True)
     return None if done.returncode == 0 else f"{SYSTEM_PYTHON}: {done.stderr.strip().splitlines()[-1]}"
 
