@@ -1,6 +1,7 @@
 """What `bench/engines.py` runs on each node: reads one request a line, does it, and answers with a line.
 
-It needs the standard library only. Everything that is read is compared with what was written.
+It needs the standard library only. Everything that is read is compared with what was written. With the configuration,
+keyring, name and root of a mount of CephFS as arguments it does the same by libcephfs, and paths are those below the root.
 """
 
 import json
@@ -9,6 +10,11 @@ import random
 import sys
 
 BLOCK = 1 << 20
+FILES, FAILURES = os, (OSError,)
+if len(sys.argv) > 1:
+    import engine_library
+
+    FILES, FAILURES = engine_library.Library(*sys.argv[1:]), (OSError, engine_library.FAILURE)
 
 
 class Pattern:
@@ -24,54 +30,63 @@ class Pattern:
 
 def write(path, node, blocks):
     pattern = Pattern(node, BLOCK)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    file = FILES.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for number in range(blocks):
-        whole(os.pwrite(file, pattern.at(number), number * BLOCK), BLOCK)
-    os.fsync(file)
-    os.close(file)
+        whole(FILES.pwrite(file, pattern.at(number), number * BLOCK), BLOCK)
+    FILES.fsync(file)
+    FILES.close(file)
 
 
 def read(path, node, blocks):
     pattern = Pattern(node, BLOCK)
-    file = os.open(path, os.O_RDONLY)
+    file = FILES.open(path, os.O_RDONLY)
     for number in range(blocks):
-        same(os.pread(file, BLOCK, number * BLOCK), pattern.at(number))
-    os.close(file)
+        same(FILES.pread(file, BLOCK, number * BLOCK), pattern.at(number))
+    FILES.close(file)
 
 
 def write_records(path, node, nodes, records, record_bytes):
     """Record i of a node is at place i * nodes + node of the one file."""
     pattern = Pattern(node, record_bytes)
-    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+    file = FILES.open(path, os.O_WRONLY | os.O_CREAT)
     for number in range(records):
         place = (number * nodes + node) * record_bytes
-        whole(os.pwrite(file, pattern.at(number), place), record_bytes)
-    os.fsync(file)
-    os.close(file)
+        whole(FILES.pwrite(file, pattern.at(number), place), record_bytes)
+    FILES.fsync(file)
+    FILES.close(file)
 
 
 def read_records(path, node, nodes, records, record_bytes):
     pattern = Pattern(node, record_bytes)
-    file = os.open(path, os.O_RDONLY)
+    file = FILES.open(path, os.O_RDONLY)
     for number in range(records):
-        same(os.pread(file, record_bytes, (number * nodes + node) * record_bytes), pattern.at(number))
-    os.close(file)
+        same(FILES.pread(file, record_bytes, (number * nodes + node) * record_bytes), pattern.at(number))
+    FILES.close(file)
 
 
 def create(directory, names, first=0):
-    os.makedirs(directory, exist_ok=True)
+    FILES.makedirs(directory, exist_ok=True)
     for number in range(first, first + names):
-        os.close(os.open(f"{directory}/{number}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        FILES.close(FILES.open(f"{directory}/{number}", os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 
 def stat(directory, names, first=0):
     for number in range(first, first + names):
-        os.stat(f"{directory}/{number}")
+        FILES.stat(f"{directory}/{number}")
 
 
 def unlink(directory, names, first=0):
     for number in range(first, first + names):
-        os.unlink(f"{directory}/{number}")
+        FILES.unlink(f"{directory}/{number}")
+
+
+def remove(*paths):
+    """A directory, which is empty, ends with a slash."""
+    for path in paths:
+        if path.endswith("/"):
+            FILES.rmdir(path.rstrip("/"))
+        else:
+            FILES.unlink(path)
 
 
 def whole(written, size):
@@ -84,13 +99,13 @@ def same(found, expected):
         raise OSError("what was read is not what was written")
 
 
-CALLS = {call.__name__: call for call in (write, read, write_records, read_records, create, stat, unlink)}
+CALLS = {call.__name__: call for call in (write, read, write_records, read_records, create, stat, unlink, remove)}
 
 for line in sys.stdin:
     name, *arguments = json.loads(line)
     try:
         CALLS[name](*arguments)
         answer = "done"
-    except OSError as error:
+    except FAILURES as error:
         answer = f"{name}: {error}"
     print(answer, flush=True)

@@ -6,7 +6,8 @@ are a tmpfs that all nodes see, and one TCP stream between two nodes, in the sam
 ENGINES_NODES=2,4, ENGINES_MIB=128 (of each node, written and read), ENGINES_RECORDS=1000 (of 47,008 bytes, of each node),
 ENGINES_NAMES=500 (of each node), ENGINES_FILES=2000 (small files that are staged), ENGINES_STAGE_MIB=256 (of four large
 files), ENGINES_ROUNDS=3. ENGINES_ONLY=start runs one part: start, namespace, clients (both of CephFS, in turn), names
-(with 1, 2 and 4 metadata servers, in turn), mpi (records of one file by MPI-IO, lazy and strict in turn) or staging.
+(with 1, 2 and 4 metadata servers, in turn), mpi (records of one file by MPI-IO, lazy and strict in turn), staging or, by
+name alone, peers (libcephfs without a mount, and a Gluster volume).
 """
 
 import contextlib
@@ -18,34 +19,44 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
+from engine_phases import (
+    NAMES,
+    OWN_READ,
+    OWN_WRITE,
+    RECORD_BYTES,
+    RECORDS,
+    ROUNDS,
+    USER,
+    Phases,
+    Workers,
+    capacity,
+    compared,
+    cpu,
+    tcp,
+    tmpfs_of,
+    workers,
+)
 from measure import Compared, Counted, Line, in_turn
+from peers import peers
 from place import Place, last_object, succeeded
 from support import engines as support_engines
-from support.bed_files import PYTHON
 from support.nodes import Bed, ended, missing, nodes
 
 NODES = [int(number) for number in (os.environ.get("ENGINES_NODES") or "2,4").split(",")]
-NODE_MIB = int(os.environ.get("ENGINES_MIB") or 128)
-RECORDS = int(os.environ.get("ENGINES_RECORDS") or 1000)
-RECORD_BYTES = 47_008
-NAMES = int(os.environ.get("ENGINES_NAMES") or 500)
 FILES = int(os.environ.get("ENGINES_FILES") or 2000)
 FILE_BYTES = 4096
 STAGE_MIB = int(os.environ.get("ENGINES_STAGE_MIB") or 256)
-ROUNDS = int(os.environ.get("ENGINES_ROUNDS") or 3)
 #: Numbers of metadata servers.
 SERVERS = (1, 2, 4)
 STORE_BYTES = 4 << 30
-TCP_S = 2
 JOB_S = 600
 #: Promised: seconds of start and end for numbers of nodes, and MB of a node.
 START_S_MAX, END_S_MAX = {2: 3, 4: 5}, {2: 2, 4: 3}
 IDLE_MB_MAX = 150
 #: Aimed at: writes of lazy records, as multiples of strict ones and of those into own files.
 LAZY_OF_STRICT_MIN, LAZY_OF_OWN_MIN = 2, 0.6
-USER = "ada"
 JOB = "#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity={capacity}\n"
 #: More than any copy has: with a rate, the first node alone copies.
 RATE = "1TiB"
@@ -56,14 +67,15 @@ def run(place: Place) -> list[Line]:
     if why:
         raise SystemExit(f"error: {why}")
     only = os.environ.get("ENGINES_ONLY")
-    if only and only not in PARTS:
-        raise SystemExit(f"error: ENGINES_ONLY={only}: there are {', '.join(PARTS)}")
+    known = PARTS | BY_NAME
+    if only and only not in known:
+        raise SystemExit(f"error: ENGINES_ONLY={only}: there are {', '.join(known)}")
     lines = []
     for count in NODES:
         for name in [only] if only else PARTS:
             began = time.monotonic()
             with nodes(count, place.build, STORE_BYTES) as bed:
-                lines += PARTS[name](bed)
+                lines += known[name](bed)
             print(f"engines, {count} nodes, {name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return lines
 
@@ -105,15 +117,21 @@ def start(bed: Bed) -> list[Line]:
         return script - began, over - script
 
     ceph, alone, again = in_turn(ROUNDS, lambda: times(*on(bed)), times)
-    lines = []
+    lines, medians = [], []
     for number, (what, most) in enumerate([("start", START_S_MAX), ("end", END_S_MAX)]):
         a, b, c = ([each[number] for each in way] for way in (ceph, alone, again))
+        medians.append(statistics.median(a + c))
         limit = most.get(count)
-        promise = limit and f"at most {limit} s, is {statistics.median(a + c):.2f}"
-        kept = limit and statistics.median(a + c) <= limit
+        promise = limit and f"at most {limit} s, is {medians[-1]:.2f}"
+        kept = limit and medians[-1] <= limit
         lines.append(
             Compared(f"{what}, {count} nodes", "ceph", "one node, no engine", "s", a, b, c, promise=promise, kept=kept)
         )
+    # A monitor, a metadata server, and a storage daemon of each node.
+    daemons = count + 2
+    start_ms, end_ms = (1000 * median / daemons for median in medians)
+    verdict = f"of {daemons} daemons and {count} mounts"
+    lines.append(Counted(f"time per daemon, {count} nodes", "start", "end", "ms", start_ms, end_ms, verdict))
     return lines
 
 
@@ -122,17 +140,12 @@ def start(bed: Bed) -> list[Line]:
 
 def namespace(bed: Bed) -> list[Line]:
     """All rows that need a namespace which stays."""
-    capacity = f"{len(bed.names) * (NODE_MIB + RECORDS * RECORD_BYTES // (1 << 20) + 64)}MiB"
-    memory = bed.top / "mpi" / "bench"
-    bed.run("n1", ["mkdir", memory], USER)
-    with support_engines.ceph(bed, USER, capacity) as mount, workers(bed) as all_workers:
+    with support_engines.ceph(bed, USER, capacity(bed)) as mount, workers(bed) as all_workers:
         lines = [idle_memory(bed)]
         ceph = Phases(bed, all_workers, mount)
-        tmpfs = Phases(bed, all_workers, memory)
-        results = in_turn(ROUNDS, ceph.once, tmpfs.once, lambda: tcp(bed))
-        lines += rows(bed, results)
-        lines.append(cpu(bed, ceph))
-    return lines
+        tmpfs = Phases(bed, all_workers, tmpfs_of(bed))
+        results, others, stream, again = in_turn(ROUNDS, ceph.once, tmpfs.once, lambda: tcp(bed))
+    return [*lines, *compared(bed, "ceph", results, {"tmpfs": others}, again, stream), cpu(bed, ceph)]
 
 
 def idle_memory(bed: Bed) -> Line:
@@ -172,158 +185,25 @@ def memory_mb(pids: Sequence[int]) -> float:
     return (own_kb + sum(file_kb.values())) * 1024 / 1e6
 
 
-class Workers:
-    """A worker on each node. A phase lasts until the last has answered."""
-
-    def __init__(self, processes: list[subprocess.Popen]):
-        self.processes = processes
-
-    def phase(self, requests: Sequence[Sequence[object]]) -> float:
-        lines = [json.dumps(list(map(plain, request))) + "\n" for request in requests]
-        began = time.perf_counter()
-        for process, line in zip(self.processes, lines):
-            process.stdin.write(line)
-            process.stdin.flush()
-        answers = [process.stdout.readline().strip() for process in self.processes]
-        taken = time.perf_counter() - began
-        wrong = [answer or "a worker ended" for answer in answers if answer != "done"]
-        if wrong:
-            raise SystemExit(f"error: {'; '.join(wrong)}")
-        return taken
-
-
-def plain(value: object) -> object:
-    return value if isinstance(value, int) else str(value)
-
-
-@contextlib.contextmanager
-def workers(bed: Bed) -> Iterator[Workers]:
-    program = bed.copied(pathlib.Path(__file__).parent / "engine_worker.py")
-    processes = [bed.popen(node, [PYTHON, program], USER) for node in bed.names]
-    try:
-        yield Workers(processes)
-    finally:
-        for process in processes:
-            process.stdin.close()
-            process.wait(timeout=60)
-
-
-class Phases:
-    """The phases of one round in a directory that all nodes see: rates by name, of all nodes together."""
-
-    def __init__(self, bed: Bed, all_workers: Workers, directory: pathlib.Path):
-        self.bed, self.workers, self.directory = bed, all_workers, directory
-        self.count = len(bed.names)
-        #: Seconds of processors of all processes on the nodes, by phase.
-        self.cpu_s: dict[str, list[float]] = {}
-
-    def once(self) -> dict[str, float]:
-        count, top = self.count, self.directory
-        other = lambda node: (node + 1) % count
-        each = lambda request: [request(node) for node in range(count)]
-        mib = count * NODE_MIB
-        shared_mib = count * RECORDS * RECORD_BYTES / (1 << 20)
-        names = count * NAMES
-        records = lambda call, whose: lambda node: [call, top / "shared", whose(node), count, RECORDS, RECORD_BYTES]
-        plan = {
-            "file per process, write": (mib, lambda node: ["write", top / f"own{node}", node, NODE_MIB]),
-            "file per process, read": (mib, lambda node: ["read", top / f"own{other(node)}", other(node), NODE_MIB]),
-            "shared file, write": (shared_mib, records("write_records", int)),
-            "shared file, read": (shared_mib, records("read_records", other)),
-            "create": (names, lambda node: ["create", top / f"names{node}", NAMES]),
-            "stat": (names, lambda node: ["stat", top / f"names{other(node)}", NAMES]),
-            "unlink": (names, lambda node: ["unlink", top / f"names{node}", NAMES]),
-        }
-        rates = {}
-        for name, (amount, request) in plan.items():
-            before = self.processor_s()
-            rates[name] = amount / self.workers.phase(each(request))
-            self.cpu_s.setdefault(name, []).append(self.processor_s() - before)
-        # As the user: root cannot enter the mount.
-        own = [top / f"{name}{node}" for node in range(count) for name in ("own", "names")]
-        self.bed.run("n1", ["rm", "-r", top / "shared", *own], USER)
-        return rates
-
-    def processor_s(self) -> float:
-        return sum(processor_s(pid) for node in self.bed.names for pid, _ in self.bed.processes(node))
-
-
-def processor_s(pid: int) -> float:
-    with contextlib.suppress(OSError):
-        words = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-    return 0.0
-
-
-def tcp(bed: Bed) -> float:
-    """One stream from the second node to the first, in MiB/s."""
-    address = bed.address("n1")
-    server = bed.popen("n1", ["iperf3", "-s", "-1", "-B", address])
-    try:
-        for _ in range(50):
-            words = ["iperf3", "-c", address, "-t", TCP_S, "-l", "1M", "-J"]
-            done = bed.run("n2", words, check=False)
-            received = json.loads(done.stdout or "{}").get("end", {}).get("sum_received")
-            if received:
-                return received["bits_per_second"] / 8 / (1 << 20)
-            time.sleep(0.1)  # the server does not listen yet
-        raise SystemExit(f"error: iperf3: {done.stdout}")
-    finally:
-        server.kill()
-        server.communicate()
-
-
-def rows(bed: Bed, results: list[list]) -> list[Line]:
-    ceph, tmpfs, stream, again = results
-    lines = []
-    for name in ceph[0]:
-        of = lambda way: [rates[name] for rates in way]
-        is_name = name in ("create", "stat", "unlink")
-        unit = "names/s" if is_name else "MiB/s"
-        what = f"{name}{' of another node' if name in ('stat', 'file per process, read', 'shared file, read') else ''}, {len(bed.names)} nodes"
-        line = lambda b_is, b: Compared(what, "ceph", b_is, unit, of(ceph), b, of(again), more_is_better=True)
-        lines.append(line("tmpfs", of(tmpfs)))
-        if not is_name:
-            lines.append(line("one TCP stream", stream))
-    return lines
-
-
-def cpu(bed: Bed, ceph: Phases) -> Line:
-    """Of the files per process: engine, mounts and workers together."""
-    gib = len(bed.names) * NODE_MIB / 1024
-    write, read = (statistics.median(ceph.cpu_s[f"file per process, {what}"]) / gib for what in ("write", "read"))
-    return Counted(
-        f"processor time, {len(bed.names)} nodes", "write", "read", "s/GiB", write, read, "all processes on the nodes"
-    )
-
-
 # The two clients of CephFS
 
 
 def clients(bed: Bed) -> list[Line]:
     """The same phases in the namespaces of two jobs, of which one works at a time."""
-    capacity = f"{len(bed.names) * (NODE_MIB + RECORDS * RECORD_BYTES // (1 << 20) + 64)}MiB"
+    size = capacity(bed)
     with (
-        support_engines.ceph(bed, USER, capacity) as own_mount,
-        support_engines.ceph_fuse(bed, USER, capacity) as other_mount,
+        support_engines.ceph(bed, USER, size) as own_mount,
+        support_engines.ceph_fuse(bed, USER, size) as other_mount,
         workers(bed) as all_workers,
     ):
         own, other = Phases(bed, all_workers, own_mount), Phases(bed, all_workers, other_mount)
         firsts, others, seconds = in_turn(ROUNDS, own.once, other.once)
-    lines = []
-    for name in firsts[0]:
-        rates = [[each[name] for each in way] for way in (firsts, others, seconds)]
-        unit = "names/s" if name in ("create", "stat", "unlink") else "MiB/s"
-        what = f"{name}, {len(bed.names)} nodes"
-        lines.append(Compared(what, "forebay-mount", "ceph-fuse", unit, *rates, more_is_better=True))
-    gib = len(bed.names) * NODE_MIB / 1024
-    for what in ("write", "read"):
-        a, b = (statistics.median(each.cpu_s[f"file per process, {what}"]) / gib for each in (own, other))
-        row = f"processor time of a file per process, {what}, {len(bed.names)} nodes"
-        verdict = "all processes on the nodes"
-        lines.append(
-            Counted(row, "forebay-mount", "ceph-fuse", "s/GiB", a, b, verdict, "at most that of ceph-fuse", a <= b)
-        )
+    lines = compared(bed, "forebay-mount", firsts, {"ceph-fuse": others}, seconds)
+    for name in (OWN_WRITE, OWN_READ):
+        a, b = (sum(each.cpu_s_of_gib(name)) for each in (own, other))
+        row = f"processor time, {name}, {len(bed.names)} nodes"
+        verdict, promise = "all processes on the nodes", "at most that of ceph-fuse"
+        lines.append(Counted(row, "forebay-mount", "ceph-fuse", "s/GiB", a, b, verdict, promise, a <= b))
     return lines
 
 
@@ -463,3 +343,5 @@ def make_large(top: pathlib.Path) -> None:
 
 
 PARTS = {"start": start, "namespace": namespace, "clients": clients, "names": names, "mpi": mpi, "staging": staging}
+#: Others, which run by name alone: what they compare with need not be installed.
+BY_NAME = {"peers": peers}

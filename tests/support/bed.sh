@@ -30,6 +30,11 @@ mount --bind "$python" /run/python
 
 for ((number = 1; number <= count; number++)); do
     plug_in "$number" "$subnet.$number/24"
+done
+# All namespaces of the machine share one table of neighbours, which has room for 1,024. Entries that stay do not count.
+# With fewer nodes the kernel asks, and finds out when a node is gone.
+((count <= 16)) || introduce "$count" "$subnet"
+for ((number = 1; number <= count; number++)); do
     nsenter --net="/run/netns/n$number" unshare --mount --uts \
         "$top/bed_node.sh" "n$number" "$top" "$subnet.$number" "$store_bytes" "${visible[@]}" \
         </dev/null 2>"$top/hosts/n$number/log" &

@@ -13,10 +13,14 @@ link set bridge up
 END
 }
 
+mac_of() { # mac_of NUMBER: of the eth0 of nNUMBER
+    printf '02:00:00:00:00:%02x' "$1"
+}
+
 plug_in() { # plug_in NUMBER ADDRESS/PREFIX: a network namespace nNUMBER, whose eth0 is behind the bridge's portNUMBER
     ip netns add "n$1"
     ip -batch - <<END
-link add port$1 type veth peer name eth0 netns n$1
+link add port$1 type veth peer name eth0 address $(mac_of "$1") netns n$1
 link set port$1 master bridge up
 END
     ip -n "n$1" -batch - <<END
@@ -24,4 +28,14 @@ address add $2 dev eth0
 link set eth0 up
 link set lo up
 END
+}
+
+introduce() { # introduce COUNT SUBNET: each of n1 to nCOUNT has the hardware addresses of all others
+    local number other
+    for ((number = 1; number <= $1; number++)); do
+        for ((other = 1; other <= $1; other++)); do
+            [ "$number" = "$other" ] ||
+                echo "neigh replace $2.$other lladdr $(mac_of "$other") dev eth0 nud permanent"
+        done | ip -n "n$number" -batch -
+    done
 }

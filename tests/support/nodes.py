@@ -82,6 +82,7 @@ class Bed:
     """Use `nodes()`. A node is named "n1", "n2", ...; process numbers are the machine's, not the bed's."""
 
     def __init__(self, count: int, build: pathlib.Path, store_bytes: int):
+        assert count < 100, "the head of a bed has the address after 99 nodes"
         # Every user's processes must reach it, which pytest's own folders do not allow.
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-bed-")).resolve()
         self.top.chmod(0o755)
