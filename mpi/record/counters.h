@@ -45,7 +45,8 @@ enum name_call {
 
 struct counters {
   int64_t opens, closes, open_failures;
-  int64_t sync_calls;                                     /* of the program: MPI_File_sync */
+  int64_t inherited;  /* descriptors that were open when the program began */
+  int64_t sync_calls; /* of the program: MPI_File_sync */
   int64_t locks, truncations, syncs, seeks, stats, mmaps; /* system calls */
   int64_t names[NAME_CALLS];
   int64_t lazy_opens;      /* whose file system took them as lazy */

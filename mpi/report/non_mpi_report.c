@@ -9,6 +9,7 @@
 #include "base/reentrancy.h"
 #include "record/failed_write.h"
 #include "record/file_table.h"
+#include "record/inherited.h"
 #include "record/live_file.h"
 #include "record/observation.h"
 #include "record/program_info.h"
@@ -48,6 +49,7 @@ __attribute__((constructor)) static void begin(void) {
   if (of_emulation != NULL && of_emulation[0] == '/')
     path_keep_out(arena_copy(of_emulation));
   files_start();
+  inherited_begin();
   files_observe(clock_s(), 1e-6 * (double)unix_us());
 }
 

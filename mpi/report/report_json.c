@@ -247,6 +247,7 @@ static void add_file(const struct merged_file *file, struct text *out) {
   add_known(out, "rank", file->ranks == 1, file->rank);
   add_integer(out, "opens", file->counters.opens);
   add_integer(out, "open_failures", file->counters.open_failures);
+  add_integer(out, "inherited", file->counters.inherited);
   add_integer(out, "not_closed", file->counters.opens - file->counters.closes);
   add_known(out, "stripe_count", file->stripe_count > 0, file->stripe_count);
   add_known(out, "stripe_bytes", file->stripe_bytes > 0, file->stripe_bytes);
