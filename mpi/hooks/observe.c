@@ -191,6 +191,15 @@ void observe_other(struct file *file, enum system_call what, int64_t argument, d
   trace_other(file, what, argument, elapsed_s);
 }
 
+void observe_mapping(struct file *file, int64_t bytes, bool is_written) {
+  if (in_critical_section())
+    return;
+  file_lock(file);
+  file->tally->counters.mapped_bytes += bytes;
+  file->tally->counters.mapped_to_write_bytes += is_written ? bytes : 0;
+  file_unlock(file);
+}
+
 /* The MPI may have made the name absolute, or its own. Only then does it take a call to the file
  * system. */
 static bool is_same_file(const char *path, const struct file *file, int descriptor) {

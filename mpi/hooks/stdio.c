@@ -5,6 +5,7 @@
 #include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
+#include "record/elsewhere.h"
 #include "record/failed_write.h"
 #include "record/observation.h"
 #include "record/positions.h"
@@ -51,6 +52,12 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
   observe_data(file, transfer, elapsed_s);
 }
 
+/* A stream of no record; one in memory has no descriptor. */
+static void note_elsewhere(FILE *stream, enum direction direction, ssize_t moved) {
+  if (moved > 0 && elsewhere_is_counted() && fileno_unlocked(stream) >= 0)
+    elsewhere_note(direction, moved);
+}
+
 #define STREAM_BODY(DIRECTION, RESULT, CALL, MOVED)                                                \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
@@ -60,6 +67,8 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
     WITH_ERRNO_KEPT(failed_write_note(file, "write", errno));                                      \
   if (file != NULL)                                                                                \
     WITH_ERRNO_KEPT(note(file, descriptor, DIRECTION, MOVED, start_s));                            \
+  else if (elsewhere_is_counted())                                                                 \
+    WITH_ERRNO_KEPT(note_elsewhere(stream, DIRECTION, MOVED));                                     \
   return result;
 
 #define STREAM_HOOK(DIRECTION, RESULT, NAME, PARAMETERS, ARGUMENTS, MOVED)                         \
@@ -113,12 +122,15 @@ static ssize_t line_length(const char *line, int size, struct unread before, con
 #define MEASURED_BODY(RESULT, CALL, MOVED)                                                         \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
-  if (file == NULL)                                                                                \
+  if (file == NULL && !elsewhere_is_counted())                                                     \
     return CALL;                                                                                   \
   struct unread before = unread_of(stream);                                                        \
   double start_s = clock_s();                                                                      \
   RESULT result = CALL;                                                                            \
-  WITH_ERRNO_KEPT(note(file, descriptor, READING, MOVED, start_s));                                \
+  if (file != NULL)                                                                                \
+    WITH_ERRNO_KEPT(note(file, descriptor, READING, MOVED, start_s));                              \
+  else                                                                                             \
+    WITH_ERRNO_KEPT(note_elsewhere(stream, READING, MOVED));                                       \
   return result;
 
 #define LINE_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                     \
@@ -259,8 +271,11 @@ static void note_character(struct file *file, int descriptor, enum direction dir
 #define CHARACTER_BODY(DIRECTION, CALL)                                                            \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
-  if (file == NULL)                                                                                \
-    return CALL;                                                                                   \
+  if (file == NULL) {                                                                              \
+    int character_or_end = CALL;                                                                   \
+    WITH_ERRNO_KEPT(note_elsewhere(stream, DIRECTION, character_or_end != EOF));                   \
+    return character_or_end;                                                                       \
+  }                                                                                                \
   double start_s = reaches_system(stream, DIRECTION) ? clock_s() : 0;                              \
   int result = CALL;                                                                               \
   WITH_ERRNO_KEPT(note_character(file, descriptor, DIRECTION, result, start_s));                   \

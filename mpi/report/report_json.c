@@ -231,6 +231,8 @@ static void add_direct_file(const struct merged_file *file, struct text *out) {
   add_integer(out, "seeks", file->counters.seeks);
   add_integer(out, "stats", file->counters.stats);
   add_integer(out, "mmaps", file->counters.mmaps);
+  add_integer(out, "mapped_bytes", file->counters.mapped_bytes);
+  add_integer(out, "mapped_to_write_bytes", file->counters.mapped_to_write_bytes);
   add_name_calls(&file->counters, out);
   for (int direction = DIRECTIONS - 1; direction >= 0; direction--) {
     open_object(out, direction == WRITING ? "write" : "read");
