@@ -191,6 +191,15 @@ void observe_other(struct file *file, enum system_call what, int64_t argument, d
   trace_other(file, what, argument, elapsed_s);
 }
 
+void observe_mapping(struct file *file, int64_t bytes, bool is_written) {
+  if (in_critical_section())
+    return;
+  file_lock(file);
+  file->tally->counters.mapped_bytes += bytes;
+  file->tally->counters.mapped_to_write_bytes += is_written ? bytes : 0;
+  file_unlock(file);
+}
+
 /* The MPI may have made the name absolute, or its own. Only then does it take a call to the file
  * system. */
 static bool is_same_file(const char *path, const struct file *file, int descriptor) {
@@ -433,10 +442,12 @@ static void merge_counters(struct file *from, struct file *to) {
   file_unlock(to);
 }
 
-static void count_as_opened(struct file *file) {
+static void count_as_opened(struct file *file, bool was_opened) {
   file_lock(file);
-  file->tally->counters.opens++;
-  span_note(&file->tally->moments.opened, clock_s(), 0);
+  file->tally->counters.opens += was_opened;
+  file->tally->counters.inherited += !was_opened;
+  if (was_opened)
+    span_note(&file->tally->moments.opened, clock_s(), 0);
   file_unlock(file);
 }
 
@@ -449,7 +460,7 @@ struct file *reassign_layer(enum layer layer, int descriptor, struct file *file)
   if (other == NULL)
     return file;
   if (has_moved)
-    count_as_opened(other);
+    count_as_opened(other, file->tally->counters.opens > 0);
   else
     merge_counters(file, other);
   __atomic_store_n(&other->end_bytes, __atomic_load_n(&file->end_bytes, __ATOMIC_RELAXED),

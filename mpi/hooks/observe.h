@@ -31,6 +31,9 @@ enum system_call {
 /* argument: as trace_system_other has it. */
 void observe_other(struct file *file, enum system_call what, int64_t argument, double elapsed_s);
 
+/* So much of the file was mapped; what is read and written through the mapping is not seen. */
+void observe_mapping(struct file *file, int64_t bytes, bool is_written);
+
 /* A call that names a file by its path. It counts for the file if the program has opened it, else
  * for OTHER_FILES; not if it is of the system, or the caller of the MPI. Returns whether it counts.
  */

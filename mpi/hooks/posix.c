@@ -5,7 +5,9 @@
 #include "base/clock.h"
 #include "base/real_call.h"
 #include "hooks/observe.h"
+#include "record/bypass.h"
 #include "record/descriptors.h"
+#include "record/elsewhere.h"
 #include "record/failed_write.h"
 #include "record/positions.h"
 
@@ -13,7 +15,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -43,6 +47,7 @@ static struct transfer what(enum direction direction, off_t offset, size_t asked
     struct file *file = find(descriptor);                                                          \
     if (file == NULL) {                                                                            \
       ssize_t moved = REAL(NAME) ARGUMENTS;                                                        \
+      elsewhere_add(DIRECTION, moved);                                                             \
       if (DIRECTION == WRITING && moved < 0)                                                       \
         WITH_ERRNO_KEPT(failed_write_note_descriptor(descriptor, errno));                          \
       return moved;                                                                                \
@@ -111,10 +116,12 @@ DATA_HOOK(__pread64_chk, READING,
 #define PRINT_HOOK(NAME, VNAME, PARAMETERS, VPARAMETERS, VARGUMENTS)                               \
   int VNAME VPARAMETERS {                                                                          \
     struct file *file = find(descriptor);                                                          \
-    if (file == NULL)                                                                              \
-      return REAL(VNAME) VARGUMENTS;                                                               \
-    double start_s = clock_s();                                                                    \
+    double start_s = file != NULL ? clock_s() : 0;                                                 \
     int moved = REAL(VNAME) VARGUMENTS;                                                            \
+    if (file == NULL) {                                                                            \
+      elsewhere_add(WRITING, moved);                                                               \
+      return moved;                                                                                \
+    }                                                                                              \
     WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
                     off_t offset = began(file, WRITING, descriptor, moved);                        \
                     observe_data(file, what(WRITING, offset, 0, moved, start_s), elapsed_s));      \
@@ -158,10 +165,14 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
 #define COPY_HOOK(NAME, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                             \
   ssize_t NAME PARAMETERS {                                                                        \
     struct file *source = find(from), *target = find(to);                                          \
-    if (source == NULL && target == NULL)                                                          \
-      return REAL(NAME) ARGUMENTS;                                                                 \
     double start_s = clock_s();                                                                    \
     ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
+    if (source == NULL)                                                                            \
+      elsewhere_add(READING, moved);                                                               \
+    if (target == NULL)                                                                            \
+      elsewhere_add(WRITING, moved);                                                               \
+    if (source == NULL && target == NULL)                                                          \
+      return moved;                                                                                \
     WITH_ERRNO_KEPT(note_copied(source, copy_began(source, READING, from, FROM_OFFSET, moved),     \
                                 target, copy_began(target, WRITING, to, TO_OFFSET, moved), moved,  \
                                 start_s));                                                         \
@@ -181,6 +192,8 @@ COPY_HOOK(copy_file_range,
   int NAME(struct BLOCK *block) {                                                                  \
     struct file *file = find(block->aio_fildes);                                                   \
     int code = REAL(NAME)(block);                                                                  \
+    if (file == NULL && code == 0)                                                                 \
+      elsewhere_add(DIRECTION, (int64_t)block->aio_nbytes);                                        \
     if (file != NULL && code == 0)                                                                 \
       observe_data(                                                                                \
           file, what(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes, clock_s()), 0);  \
@@ -240,9 +253,54 @@ WITH_64(OTHER_HOOK, fallocate, int, ALLOCATION, mode == 0 ? offset + length : -1
         (int descriptor, int mode, off_t offset, off_t length), (descriptor, mode, offset, length))
 WITH_64(OTHER_HOOK, posix_fallocate, int, ALLOCATION, offset + length,
         (int descriptor, off_t offset, off_t length), (descriptor, offset, length))
-WITH_64(OTHER_HOOK, mmap, void *, MAPPING, (int64_t)length,
-        (void *place, size_t length, int access, int flags, int descriptor, off_t offset),
-        (place, length, access, flags, descriptor, offset))
+
+/* How much of the file a mapping covers. */
+static int64_t mapped_bytes(int descriptor, size_t length, off_t offset) {
+  struct stat status;
+#if __GLIBC_PREREQ(2, 33)
+  bool is_known = REAL(fstat)(descriptor, &status) == 0; /* not a call of the program */
+#else
+  bool is_known = fstat(descriptor, &status) == 0;
+#endif
+  int64_t behind = is_known && status.st_size > offset ? status.st_size - offset : 0;
+  return (int64_t)length < behind ? (int64_t)length : behind;
+}
+
+static void note_mapping(struct file *file, size_t length, int access, int flags, int descriptor,
+                         off_t offset, double elapsed_s) {
+  bool is_written = (flags & MAP_SHARED) != 0 && (access & PROT_WRITE) != 0;
+  observe_mapping(file, mapped_bytes(descriptor, length, offset), is_written);
+  observe_other(file, MAPPING, (int64_t)length, elapsed_s);
+}
+
+/* A program makes its ring by a system call that no hook sees, and then maps it here. */
+static void look_for_ring(int descriptor, off_t offset) {
+  enum { REQUESTS_OF_RING = 0x10000000 }; /* IORING_OFF_SQES */
+  char link[32], name[32];
+  if (descriptor < 0 || offset != REQUESTS_OF_RING)
+    return;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  ssize_t length = readlink(link, name, sizeof name - 1);
+  name[length > 0 ? length : 0] = '\0';
+  if (strcmp(name, "anon_inode:[io_uring]") == 0)
+    bypass_note(BYPASS_IO_URING);
+}
+
+#define MAP_HOOK(NAME)                                                                             \
+  void *NAME(void *place, size_t length, int access, int flags, int descriptor, off_t offset) {    \
+    struct file *file = descriptors_find(descriptor);                                              \
+    double start_s = file != NULL ? clock_s() : 0;                                                 \
+    void *made = REAL(NAME)(place, length, access, flags, descriptor, offset);                     \
+    if (file == NULL)                                                                              \
+      WITH_ERRNO_KEPT(look_for_ring(descriptor, offset));                                          \
+    else if (made != MAP_FAILED)                                                                   \
+      WITH_ERRNO_KEPT(                                                                             \
+          note_mapping(file, length, access, flags, descriptor, offset, clock_s() - start_s));     \
+    return made;                                                                                   \
+  }
+
+MAP_HOOK(mmap)
+MAP_HOOK(mmap64)
 #if __GLIBC_PREREQ(2, 33)
 OTHER_HOOK(fstat, int, STAT, 0, (int descriptor, struct stat *status), (descriptor, status))
 OTHER_HOOK(fstat64, int, STAT, 0, (int descriptor, struct stat64 *status), (descriptor, status))

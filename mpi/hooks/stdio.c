@@ -5,6 +5,7 @@
 #include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/descriptors.h"
+#include "record/elsewhere.h"
 #include "record/failed_write.h"
 #include "record/observation.h"
 #include "record/positions.h"
@@ -22,6 +23,8 @@
 #undef fwrite_unlocked
 #undef getc
 #undef putc
+#undef getchar_unlocked
+#undef putchar_unlocked
 #undef getc_unlocked
 #undef putc_unlocked
 #undef fputc_unlocked
@@ -49,6 +52,12 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
   observe_data(file, transfer, elapsed_s);
 }
 
+/* A stream of no record; one in memory has no descriptor. */
+static void note_elsewhere(FILE *stream, enum direction direction, ssize_t moved) {
+  if (moved > 0 && elsewhere_is_counted() && fileno_unlocked(stream) >= 0)
+    elsewhere_note(direction, moved);
+}
+
 #define STREAM_BODY(DIRECTION, RESULT, CALL, MOVED)                                                \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
@@ -58,6 +67,8 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
     WITH_ERRNO_KEPT(failed_write_note(file, "write", errno));                                      \
   if (file != NULL)                                                                                \
     WITH_ERRNO_KEPT(note(file, descriptor, DIRECTION, MOVED, start_s));                            \
+  else if (elsewhere_is_counted())                                                                 \
+    WITH_ERRNO_KEPT(note_elsewhere(stream, DIRECTION, MOVED));                                     \
   return result;
 
 #define STREAM_HOOK(DIRECTION, RESULT, NAME, PARAMETERS, ARGUMENTS, MOVED)                         \
@@ -111,12 +122,15 @@ static ssize_t line_length(const char *line, int size, struct unread before, con
 #define MEASURED_BODY(RESULT, CALL, MOVED)                                                         \
   int descriptor;                                                                                  \
   struct file *file = find(stream, &descriptor);                                                   \
-  if (file == NULL)                                                                                \
+  if (file == NULL && !elsewhere_is_counted())                                                     \
     return CALL;                                                                                   \
   struct unread before = unread_of(stream);                                                        \
   double start_s = clock_s();                                                                      \
   RESULT result = CALL;                                                                            \
-  WITH_ERRNO_KEPT(note(file, descriptor, READING, MOVED, start_s));                                \
+  if (file != NULL)                                                                                \
+    WITH_ERRNO_KEPT(note(file, descriptor, READING, MOVED, start_s));                              \
+  else                                                                                             \
+    WITH_ERRNO_KEPT(note_elsewhere(stream, READING, MOVED));                                       \
   return result;
 
 #define LINE_HOOK(NAME, PARAMETERS, ARGUMENTS)                                                     \
@@ -170,6 +184,32 @@ int __fprintf_chk(FILE *stream, int flag, const char *format, ...) {
   return result;
 }
 
+/* What a program prints matters where its standard output is a file. */
+#define PRINT_HOOK(NAME, VNAME, PARAMETERS, VPARAMETERS, VARGUMENTS)                               \
+  int VNAME VPARAMETERS {                                                                          \
+    FILE *stream = stdout;                                                                         \
+    STREAM_BODY(WRITING, int, REAL(VNAME) VARGUMENTS, result)                                      \
+  }                                                                                                \
+  int NAME PARAMETERS {                                                                            \
+    va_list values;                                                                                \
+    va_start(values, format);                                                                      \
+    int result = VNAME VARGUMENTS;                                                                 \
+    va_end(values);                                                                                \
+    return result;                                                                                 \
+  }
+
+int __vprintf_chk(int flag, const char *format, va_list values);
+int __printf_chk(int flag, const char *format, ...);
+PRINT_HOOK(printf, vprintf, (const char *format, ...), (const char *format, va_list values),
+           (format, values))
+PRINT_HOOK(__printf_chk, __vprintf_chk, (int flag, const char *format, ...),
+           (int flag, const char *format, va_list values), (flag, format, values))
+
+int puts(const char *text) {
+  FILE *stream = stdout;
+  STREAM_BODY(WRITING, int, REAL(puts)(text), result >= 0 ? (ssize_t)strlen(text) + 1 : -1)
+}
+
 /* Headers give these functions other names, so each symbol is named as it is linked. */
 #define SCAN_HOOK(NAME, SYMBOL, VSYMBOL)                                                           \
   int v##NAME(FILE *stream, const char *format, va_list values) __asm__(VSYMBOL);                  \
@@ -192,6 +232,23 @@ SCAN_HOOK(scan_of_gnu, "fscanf", "vfscanf")
 SCAN_HOOK(scan_of_c99, "__isoc99_fscanf", "__isoc99_vfscanf")
 SCAN_HOOK(scan_of_c23, "__isoc23_fscanf", "__isoc23_vfscanf")
 
+/* Of standard input: as fscanf of it. */
+#define SCAN_INPUT_HOOK(NAME, SYMBOL, VSYMBOL, VSTREAM)                                            \
+  int v##NAME(const char *format, va_list values) __asm__(VSYMBOL);                                \
+  int NAME(const char *format, ...) __asm__(SYMBOL);                                               \
+  int v##NAME(const char *format, va_list values) { return VSTREAM(stdin, format, values); }       \
+  int NAME(const char *format, ...) {                                                              \
+    va_list values;                                                                                \
+    va_start(values, format);                                                                      \
+    int result = v##NAME(format, values);                                                          \
+    va_end(values);                                                                                \
+    return result;                                                                                 \
+  }
+
+SCAN_INPUT_HOOK(scan_input_of_gnu, "scanf", "vscanf", vscan_of_gnu)
+SCAN_INPUT_HOOK(scan_input_of_c99, "__isoc99_scanf", "__isoc99_vscanf", vscan_of_c99)
+SCAN_INPUT_HOOK(scan_input_of_c23, "__isoc23_scanf", "__isoc23_vscanf", vscan_of_c23)
+
 /* Characters move through the buffer mostly: their time is taken when there is nothing left in it,
  * or no room. */
 static bool reaches_system(FILE *stream, enum direction direction) {
@@ -211,17 +268,32 @@ static void note_character(struct file *file, int descriptor, enum direction dir
   observe_data(file, transfer, elapsed_s);
 }
 
+#define CHARACTER_BODY(DIRECTION, CALL)                                                            \
+  int descriptor;                                                                                  \
+  struct file *file = find(stream, &descriptor);                                                   \
+  if (file == NULL) {                                                                              \
+    int character_or_end = CALL;                                                                   \
+    WITH_ERRNO_KEPT(note_elsewhere(stream, DIRECTION, character_or_end != EOF));                   \
+    return character_or_end;                                                                       \
+  }                                                                                                \
+  double start_s = reaches_system(stream, DIRECTION) ? clock_s() : 0;                              \
+  int result = CALL;                                                                               \
+  WITH_ERRNO_KEPT(note_character(file, descriptor, DIRECTION, result, start_s));                   \
+  return result;
+
 #define CHARACTER_HOOK(DIRECTION, NAME, PARAMETERS, ARGUMENTS)                                     \
+  int NAME PARAMETERS { CHARACTER_BODY(DIRECTION, REAL(NAME) ARGUMENTS) }
+
+#define STANDARD_CHARACTER_HOOK(DIRECTION, NAME, STREAM, PARAMETERS, ARGUMENTS)                    \
   int NAME PARAMETERS {                                                                            \
-    int descriptor;                                                                                \
-    struct file *file = find(stream, &descriptor);                                                 \
-    if (file == NULL)                                                                              \
-      return REAL(NAME) ARGUMENTS;                                                                 \
-    double start_s = reaches_system(stream, DIRECTION) ? clock_s() : 0;                            \
-    int result = REAL(NAME) ARGUMENTS;                                                             \
-    WITH_ERRNO_KEPT(note_character(file, descriptor, DIRECTION, result, start_s));                 \
-    return result;                                                                                 \
+    FILE *stream = STREAM;                                                                         \
+    CHARACTER_BODY(DIRECTION, REAL(NAME) ARGUMENTS)                                                \
   }
+
+STANDARD_CHARACTER_HOOK(READING, getchar, stdin, (void), ())
+STANDARD_CHARACTER_HOOK(READING, getchar_unlocked, stdin, (void), ())
+STANDARD_CHARACTER_HOOK(WRITING, putchar, stdout, (int character), (character))
+STANDARD_CHARACTER_HOOK(WRITING, putchar_unlocked, stdout, (int character), (character))
 
 int _IO_getc(FILE *stream);
 int _IO_putc(int character, FILE *stream);
@@ -274,9 +346,18 @@ MOVING_HOOK(fsetpos64, (FILE * stream, const fpos64_t *place), (stream, place))
 
 void rewind(FILE *stream) { MOVING_BODY(REAL(rewind)(stream)) }
 
-int fflush(FILE *stream) {
+/* Programs flush their standard output at their end, also if they write to its descriptor alone. */
+static struct file *find_to_flush(FILE *stream) {
   int descriptor;
-  struct file *file = stream != NULL ? find(stream, &descriptor) : NULL;
+  if (stream == NULL || descriptors_highest() < 0)
+    return NULL;
+  WITH_ERRNO_KEPT(descriptor = fileno_unlocked(stream));
+  struct file *file = descriptors_find(descriptor);
+  return file != NULL && file->layer == LAYER_STDIO ? file : NULL;
+}
+
+int fflush(FILE *stream) {
+  struct file *file = find_to_flush(stream);
   double start_s = file != NULL ? clock_s() : 0;
   int code = REAL(fflush)(stream);
   if (file != NULL && code != 0)

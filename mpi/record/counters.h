@@ -45,8 +45,10 @@ enum name_call {
 
 struct counters {
   int64_t opens, closes, open_failures;
-  int64_t sync_calls;                                     /* of the program: MPI_File_sync */
+  int64_t inherited;  /* descriptors that were open when the program began */
+  int64_t sync_calls; /* of the program: MPI_File_sync */
   int64_t locks, truncations, syncs, seeks, stats, mmaps; /* system calls */
+  int64_t mapped_bytes, mapped_to_write_bytes;            /* of the file; the latter shared */
   int64_t names[NAME_CALLS];
   int64_t lazy_opens;      /* whose file system took them as lazy */
   int64_t hdf5_alignments; /* opens inside of an H5Fcreate to which we gave an alignment */

@@ -30,5 +30,6 @@ bool file_has_moved_data(const struct file *file) {
 bool file_is_empty(const struct file *file) {
   const struct counters *counters = &file->tally->counters;
   return counters->opens == 0 && counters->open_failures == 0 && !file_has_moved_data(file) &&
-         (file->layer == LAYER_MPIIO || counters_metadata_calls(counters) == 0);
+         (file->layer == LAYER_MPIIO || counters->inherited > 0 ||
+          counters_metadata_calls(counters) == 0);
 }

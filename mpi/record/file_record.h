@@ -45,7 +45,8 @@ void file_unlock(struct file *file);
 /* By system calls, or calls on a stream. */
 bool file_has_moved_data(const struct file *file);
 
-/* There is nothing to report: its opening has moved to another layer. */
+/* There is nothing to report: its opening has moved to another layer, or the program was started
+ * with it and looked at it at most. */
 bool file_is_empty(const struct file *file);
 
 #endif

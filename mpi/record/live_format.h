@@ -12,7 +12,7 @@
 #define LIVE_PREFIX "live-"
 
 enum {
-  LIVE_FORMAT = 1,
+  LIVE_FORMAT = 2,
   LIVE_BYTES_MAX = 64 << 20,
   LIVE_RANKS_MAX = 1024, /* programs with more ranks have no live files */
   LIVE_ALIGNMENT_BYTES = 16,

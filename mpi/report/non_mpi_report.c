@@ -7,8 +7,11 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "base/reentrancy.h"
+#include "record/bypass.h"
+#include "record/elsewhere.h"
 #include "record/failed_write.h"
 #include "record/file_table.h"
+#include "record/inherited.h"
 #include "record/live_file.h"
 #include "record/observation.h"
 #include "record/program_info.h"
@@ -43,11 +46,14 @@ __attribute__((constructor)) static void begin(void) {
     path_keep_out(directory);
     failed_write_begin(directory);
     live_begin(directory);
+    elsewhere_begin(directory);
+    bypass_begin(directory);
   }
   const char *of_emulation = secure_getenv("FOREBAY_PFS_STATE");
   if (of_emulation != NULL && of_emulation[0] == '/')
     path_keep_out(arena_copy(of_emulation));
   files_start();
+  inherited_begin();
   files_observe(clock_s(), 1e-6 * (double)unix_us());
 }
 
@@ -62,7 +68,8 @@ static void write_report(const struct text *json) {
   static char path[PATH_BYTES_MAX + 64];
   snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory,
            (long long)(files_started_unix_s() * 1e3), (int)getpid());
-  atomic_file_write(path, json);
+  if (atomic_file_write(path, json))
+    elsewhere_add(WRITING, (int64_t)json->length);
 }
 
 static void report_process(void) {
@@ -83,7 +90,7 @@ static void report_process(void) {
   write_report(&json);
 }
 
-void process_report_end(void) {
+static void report_if_worth_it(void) {
   bool is_of_mpi = settings.ranks > 0;
   if (directory[0] == '\0' || is_of_mpi || observation_is_lost() || !files_are_observed() ||
       getpid() != files_process() || in_critical_section())
@@ -92,6 +99,11 @@ void process_report_end(void) {
     report_process();
   files_stop();
   live_end();
+}
+
+void process_report_end(void) {
+  report_if_worth_it();
+  elsewhere_end();
 }
 
 /* At a normal end, behind the program's own functions for it. */

@@ -19,6 +19,7 @@ enum {
 void process_work_add(struct process_work *work, struct file *file) {
   const struct counters *counters = &file->tally->counters;
   pending_flush(file);
+  work->bytes += counters->mapped_bytes;
   work->calls += counters->opens + counters->open_failures + counters_metadata_calls(counters);
   for (int direction = 0; direction < DIRECTIONS; direction++) {
     work->calls += counters->traffic[direction].system_calls;

@@ -37,13 +37,15 @@ static uint32_t string_bytes(const struct file *file, const struct text *text) {
   return file->tells_hints ? (uint32_t)text->length + 1 : 1;
 }
 
-/* Files opened without MPI-IO are closed when no descriptor is left. */
+/* Files opened without MPI-IO are closed when no descriptor is left. Of inherited descriptors and
+ * opened ones, the inherited stay open. */
 static int64_t closes_of(const struct file *file) {
+  const struct counters *counters = &file->tally->counters;
   int64_t bound = __atomic_load_n(&file->bound, __ATOMIC_RELAXED);
-  int64_t opens = file->tally->counters.opens;
-  return file->layer == LAYER_MPIIO ? file->tally->counters.closes
-         : opens > bound            ? opens - bound
-                                    : 0;
+  int64_t closed = counters->opens + counters->inherited - bound;
+  if (file->layer == LAYER_MPIIO)
+    return counters->closes;
+  return closed < 0 ? 0 : closed < counters->opens ? closed : counters->opens;
 }
 
 static void fill(struct parcel *parcel, const struct file *file) {

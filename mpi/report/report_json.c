@@ -231,6 +231,8 @@ static void add_direct_file(const struct merged_file *file, struct text *out) {
   add_integer(out, "seeks", file->counters.seeks);
   add_integer(out, "stats", file->counters.stats);
   add_integer(out, "mmaps", file->counters.mmaps);
+  add_integer(out, "mapped_bytes", file->counters.mapped_bytes);
+  add_integer(out, "mapped_to_write_bytes", file->counters.mapped_to_write_bytes);
   add_name_calls(&file->counters, out);
   for (int direction = DIRECTIONS - 1; direction >= 0; direction--) {
     open_object(out, direction == WRITING ? "write" : "read");
@@ -247,6 +249,7 @@ static void add_file(const struct merged_file *file, struct text *out) {
   add_known(out, "rank", file->ranks == 1, file->rank);
   add_integer(out, "opens", file->counters.opens);
   add_integer(out, "open_failures", file->counters.open_failures);
+  add_integer(out, "inherited", file->counters.inherited);
   add_integer(out, "not_closed", file->counters.opens - file->counters.closes);
   add_known(out, "stripe_count", file->stripe_count > 0, file->stripe_count);
   add_known(out, "stripe_bytes", file->stripe_bytes > 0, file->stripe_bytes);

@@ -3,6 +3,7 @@
 
 #include "base/atomic_file.h"
 #include "base/message.h"
+#include "record/elsewhere.h"
 #include "report/report_header.h"
 #include "settings/settings.h"
 
@@ -27,7 +28,9 @@ static void write_report(const struct text *json) {
   static bool is_said;
   char path[STEP_PATH_BYTES_MAX];
   name_step(path);
-  if (atomic_file_write(path, json) || is_said)
+  bool is_written = atomic_file_write(path, json);
+  elsewhere_add(WRITING, is_written ? (int64_t)json->length : 0);
+  if (is_written || is_said)
     return;
   is_said = true;
   message_print("%s: the record of this program could not be written: %s\n"

@@ -326,7 +326,7 @@ def test_state_directory_that_fills_during_the_job_is_reported_once(small):
     ], done.stderr
     assert done.stderr.count("warning: ") == 1
     (record,) = job.records()
-    assert {path.name for path in record.iterdir()} == {"failed-writes", "job.json"}
+    assert {path.name for path in record.iterdir()} == {"elsewhere", "failed-writes", "job.json"}
     assert job.record()["state"] == "running"
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from support.report_data import file_of, html, html_of_log, log, profile_of, shown
 
+from forebay import quantities
 from forebay.advice.model import Finding
 from forebay.profiles.model import File, Layer, LibraryObject, Traffic
 from forebay.profiles.sources import open_path
@@ -203,3 +204,8 @@ def test_line_of_the_verdict_ends_in_no_number_before_its_percent_sign():
     page = html_of_log("mpiio_shared_cbdisable")
     (verdict,) = re.findall(r'<p class="verdict">(.*?)</p>', page)
     assert "\N{NO-BREAK SPACE}%" in verdict and " %" not in verdict
+
+
+def test_counter_of_one_has_its_unit_in_the_singular():
+    shown = [quantities.plain(*value) for value in ((1, "ranks"), (2, "ranks"), (1, "calls"), (1, "s"), (1, ""))]
+    assert shown == ["1 rank", "2 ranks", "1 call", "1 s", "1"]

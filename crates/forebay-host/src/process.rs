@@ -15,6 +15,7 @@ mod send;
 mod signal_sender;
 mod signals;
 mod stop_requests;
+mod transferred;
 mod wait;
 
 pub use capture::{Captured, run_captured};
@@ -34,4 +35,5 @@ pub use proc_table::{
 pub use reference::{Liveness, ProcessRef};
 pub use signals::{SignalGuard, postpone_scheduler_signals, signal_number};
 pub use stop_requests::{EventSender, StopRequests};
+pub use transferred::Transferred;
 pub use wait::{EndReason, Events, WaitAction};

@@ -86,6 +86,9 @@ impl Command<'_> {
             reporter.warning("the command was ended: its time limit was reached");
             events.kill_orphans(LEFTOVER_GRACE)?;
         }
+        if let Some(profile) = profile {
+            profile.note_transferred(events.transferred());
+        }
         // A command that handles a signal chooses its own status.
         let job_status = status(ended, asked.filter(|asked| *asked == EndReason::TimeLimit));
         Ok(Profiled {

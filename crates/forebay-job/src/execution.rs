@@ -106,6 +106,7 @@ impl ActiveJob<'_> {
     /// If the program cannot be started, or its processes can no longer be listed.
     pub(crate) fn execute(&self, execution: &Execution) -> Result<ExecutionResult, Error> {
         let context = self.context;
+        let moved_before = self.events.transferred();
         let job = self.start(execution)?;
         let started = clock::now();
         let guard = execution.guard;
@@ -121,6 +122,11 @@ impl ActiveJob<'_> {
             context.reporter.warning("the job was ended: its time limit was reached");
         }
         context.reporter.ended(&context.job_id, status, seconds);
+        let leftovers = self.kill_orphans()?;
+        if let Some((profile, _)) = execution.recording {
+            let moved = self.events.transferred().zip(moved_before);
+            profile.note_transferred(moved.map(|(now, before)| now.since(before)));
+        }
         Ok(ExecutionResult {
             status,
             seconds,
@@ -129,7 +135,7 @@ impl ActiveJob<'_> {
                 Ended::Signal(signal) => Some(signal),
                 Ended::Exit(_) => None,
             },
-            leftovers: self.kill_orphans()?,
+            leftovers,
         })
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use forebay_host::process::{Identity, Liveness, ProcessRef};
+use forebay_host::process::{Identity, Liveness, ProcessRef, Transferred};
 use forebay_host::{clock, files, state, system, users};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,9 @@ pub struct JobFile {
     pub(crate) library: Option<String>,
     /// The emulation, as in `forebay run --json`; of a run of the tuner its name.
     pub(crate) emulated: Option<Value>,
+    /// What its programs on this machine moved by system calls, as the kernel counts it: in files, pipes
+    /// and terminals. Null: not known.
+    pub(crate) transferred: Option<Transferred>,
     /// What `forebay run --json` prints, without `emulated`, or what `forebay profile --json` prints.
     outcome: Option<Value>,
     /// Why it was not started.
@@ -182,6 +185,7 @@ impl JobFile {
             environment,
             library: None,
             emulated: job.emulated.clone(),
+            transferred: None,
             outcome: None,
             error: None,
             hint: None,

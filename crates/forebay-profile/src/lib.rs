@@ -2,6 +2,7 @@
 //! `libforebay_mpi.so`, preloaded into programs, writes all files except `job.json`. A failure to
 //! record never fails the job: Forebay prints a warning.
 
+mod elsewhere;
 mod error;
 mod history;
 mod ids;

@@ -1,15 +1,17 @@
 //! Creates a record of I/O, and preloads the library into programs.
 //! Assumes that the library writes what programs do. Never makes the job fail: the caller warns.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use forebay_host::messages::Messages;
+use forebay_host::process::Transferred;
 use forebay_host::{clock, files, state};
 use serde::Serialize;
 
+use crate::elsewhere;
 use crate::error::Error;
 use crate::ids::PROFILES;
 use crate::job_file::{self, JobDescription, JobFile};
@@ -75,6 +77,7 @@ pub struct Profile {
     directory: PathBuf,
     job: JobFile,
     library: OnceCell<PathBuf>,
+    transferred: Cell<Option<Transferred>>,
 }
 
 impl Profile {
@@ -99,6 +102,7 @@ impl Profile {
             directory: directory.to_owned(),
             job: JobFile::new(job, id)?,
             library: OnceCell::new(),
+            transferred: Cell::new(None),
         };
         profile.job.write(directory)?;
         Ok(profile)
@@ -139,7 +143,8 @@ impl Profile {
             files::make_directories(profiles, 0o700)?;
         }
         files::make_directory(&directory, 0o700)?;
-        let profile = Self { directory, job, library: OnceCell::new() };
+        let (library, transferred) = (OnceCell::new(), Cell::new(None));
+        let profile = Self { directory, job, library, transferred };
         let written = profile.job.write(&profile.directory);
         if let Err(error) = written.and_then(|()| profile.check_space()) {
             files::remove_tree(&profile.directory)?;
@@ -194,8 +199,16 @@ impl Profile {
         if recording.trace {
             variables.push((TRACE_VARIABLE, "1".into()));
         }
+        if let Err(error) = elsewhere::make(&self.directory) {
+            messages.warning(&format!("which share of the I/O is recorded is not known: {error}"));
+        }
         self.library.set(library.to_owned()).ok(); // set only once
         variables
+    }
+
+    /// Notes what the programs of the job moved, as the kernel counts it.
+    pub fn note_transferred(&self, transferred: Option<Transferred>) {
+        self.transferred.set(transferred);
     }
 
     /// Records the end: the outcome, or an error and its hint.
@@ -208,6 +221,7 @@ impl Profile {
         if let Err(error) = live_files::collect(&self.directory) {
             messages.warning(&format!("what killed programs did is not in the record: {error}"));
         }
+        self.job.transferred = self.transferred.take();
         self.job.library = self.library.take().map(files::lossy);
         self.job.emulated = recording.emulated.map(|emulated| emulated());
         let written = self.job.end(done);

@@ -98,7 +98,7 @@ def moment(unix_s: float | None) -> str:
 
 
 def plain(value: object, unit: str = "") -> str:
-    """A counter's value with the unit its source gives: `B` and `s` are scaled, other units are not."""
+    """A counter's value with the unit its source gives, such as ranks: `B` and `s` are scaled."""
     if value is None:
         return UNKNOWN
     if isinstance(value, str):
@@ -107,7 +107,7 @@ def plain(value: object, unit: str = "") -> str:
     if scaled:
         return scaled(value)
     text = count(value) if isinstance(value, int) else f"{value:.3g}"
-    return f"{text} {unit}".strip()
+    return f"{text} {unit.removesuffix('s') if value == 1 else unit}".strip()
 
 
 def exact_size(value: float | None) -> str:

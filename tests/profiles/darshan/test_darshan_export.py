@@ -13,10 +13,10 @@ import pytest
 from darshan import DarshanReport
 from darshan.backend import cffi_backend
 
-from forebay.profiles import darshan_hints, darshan_log, darshan_write, record_reader
+from forebay.profiles import darshan_hints, darshan_log, darshan_write, metrics, record_reader
 from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.model import File, Heat, Hints, Job, Layer, Program, Traffic, WithoutEffect
+from forebay.profiles.model import File, Heat, Hints, Job, Layer, Profile, Program, Traffic, WithoutEffect
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
@@ -98,6 +98,18 @@ def test_exported_log_is_read_back(tmp_path):
         for member in Layer.__struct_fields__:
             if member not in ("read", "write"):
                 assert getattr(file.layers[name], member) == getattr(layer, member), (name, member)
+
+
+def test_exported_log_tells_the_share_of_io_that_the_record_tells(tmp_path):
+    """The job ran longer than its program, and counters of files only bound the time of a rank."""
+    program = a_program(io_s=9.5, io_slowest_rank_s=2.625)
+    job = Job(id="1763", wall_s=8.75)
+    recorded = Profile(source="forebay", path="r", job=job, programs=[program], unread=["a % of it; is = missing"])
+    darshan_write.write(program, job, 1000, MOUNTS, tmp_path / "a.darshan", recorded.unread)
+    profile = darshan_log.read(tmp_path / "a.darshan")
+    assert metrics.io_share(profile) == metrics.io_share(recorded)
+    assert metrics.io_share(profile).slowest == pytest.approx(0.3)
+    assert profile.unread == recorded.unread
 
 
 def test_pydarshan_reads_the_same_values(tmp_path):

@@ -1,6 +1,6 @@
 //! Catches signals and passes them on as events. Assumes that one thread waits for them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::mpsc;
@@ -12,6 +12,7 @@ use super::proc_table::{Identity, children_of, processes, signals_of};
 use super::send::us;
 use super::signal_sender;
 use super::stop_requests::{EventSender, StopRequests};
+use super::transferred::Transferred;
 use super::wait::Events;
 use crate::{Result, on, threads};
 
@@ -95,6 +96,7 @@ impl SignalGuard {
             others: RefCell::new(others),
             excluded: RefCell::new(excluded),
             ended: RefCell::default(),
+            transferred: Cell::new(Some(Transferred::default())),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Waits for a job. The end of the job and signals arrive as events, without polling.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use super::send::send;
 use super::signal_sender;
 use super::signals::OF_THE_JOB;
 use super::stop_requests::{EventSender, StopRequests};
+use super::transferred::Transferred;
 use crate::{Result, clock};
 
 /// The time for a job that reports on its descendants to do so after they are killed.
@@ -29,6 +30,8 @@ pub struct Events {
     pub(super) excluded: RefCell<HashSet<i32>>,
     /// How children in `others` ended before anyone waited for them.
     pub(super) ended: RefCell<HashMap<i32, Ended>>,
+    /// What the processes of jobs moved until they ended; none if the kernel did not tell.
+    pub(super) transferred: Cell<Option<Transferred>>,
 }
 
 /// The next action for a running job.
@@ -192,16 +195,33 @@ impl Events {
         let wanted = wanted.map(Pid::as_raw_pid);
         let is_kept = |pid: i32| wanted == Some(pid) || self.others.borrow().contains(&pid);
         let children_left = loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if is_kept(pid.as_raw_pid()) => {
-                    ended.extend(Ended::of(status).map(|how| (pid.as_raw_pid(), how)));
-                }
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            let pid = match peek_at_ended() {
+                Ok(Some(pid)) => pid,
+                Err(nix::errno::Errno::EINTR) => continue,
                 Ok(None) => break true,
                 Err(_) => break false,
+            };
+            self.add_transferred(pid.as_raw_pid());
+            let reaped = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok().flatten();
+            if let Some((_, status)) = reaped.filter(|_| is_kept(pid.as_raw_pid())) {
+                ended.extend(Ended::of(status).map(|how| (pid.as_raw_pid(), how)));
             }
         };
         (children_left, wanted.and_then(|wanted| ended.remove(&wanted)))
+    }
+
+    /// Adds what a child has moved that has ended and was not waited for yet.
+    fn add_transferred(&self, pid: i32) {
+        if !self.excluded.borrow().contains(&pid) {
+            let sum = self.transferred.get().zip(Transferred::of(pid));
+            self.transferred.set(sum.map(|(sum, more)| sum.plus(more)));
+        }
+    }
+
+    /// What the processes of jobs have moved, of those that have ended. None if the kernel does not
+    /// tell.
+    pub fn transferred(&self) -> Option<Transferred> {
+        self.transferred.get()
     }
 
     /// The next event; none at the deadline.
@@ -212,6 +232,14 @@ impl Events {
         let left = deadline.saturating_duration_since(clock::now());
         self.receiver.recv_timeout(left).ok()
     }
+}
+
+/// A child that has ended and stays to be waited for. None if all children run.
+fn peek_at_ended() -> nix::Result<Option<Pid>> {
+    use nix::sys::wait::{Id, WaitPidFlag, waitid};
+    let how = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let found = waitid(Id::All, how)?;
+    Ok(found.pid().and_then(|pid| Pid::from_raw(pid.as_raw())))
 }
 
 #[cfg(test)]
@@ -266,6 +294,12 @@ mod tests {
         let (found, asked) = events.wait(job, soon, go_on).expect("wait");
         assert_eq!((found, asked), (Ended::Signal(9), Some(EndReason::Signal(SIGINT))));
         assert_eq!(events.stops().count(), 1);
+
+        let before = events.transferred().expect("the kernel counts");
+        let zeros = "head -c 1000000 /dev/zero > /dev/null; (head -c 500000 /dev/zero > /dev/null)";
+        events.wait(start_job(shell(zeros)).expect("start"), soon, go_on).expect("wait");
+        let moved = events.transferred().expect("the kernel counts").since(before);
+        assert!((1_500_000..1_600_000).contains(&moved.written_bytes), "{moved:?}");
 
         let missing = start_job(command("/no/such")).expect_err("missing");
         assert!(missing.to_string().starts_with("cannot run /no/such: No such file"));

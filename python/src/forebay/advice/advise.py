@@ -136,10 +136,17 @@ def paragraph(profile: Profile, found: Sequence[Finding]) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def no_io(profile: Profile) -> str:
+    """Of a job without a recorded program."""
+    if profile.unread:
+        return f"No I/O was recorded, and {profile.unread[0]}."
+    return "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
+
+
 def _first_sentence(view: JobView) -> str:
     share = view.io_share
     if not view.profile.programs:
-        return "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
+        return no_io(view.profile)
     if share is None or share.slowest is None:
         return "How long the I/O took is not known."
     part = percent(share.slowest)

@@ -58,7 +58,7 @@ def _export(job: str | None, output: Path | None, step: int | None) -> Iterator[
 
     user_id, mounts = Path(profile.path).stat().st_uid, _mounts()
     for program, target in zip(chosen.values(), targets, strict=True):
-        darshan_write.write(program, profile.job, user_id, mounts, target)
+        darshan_write.write(program, profile.job, user_id, mounts, target, profile.unread)
         yield target
 
 

@@ -6,6 +6,9 @@ application's. Forebay's lines, ID being Darshan's id of the file in hexadecimal
     forebay=VERSION
     forebay_job=ID OF THE JOB
     mpi=WHAT THE MPI CALLS ITSELF
+    job_s=RUN TIME OF THE JOB                    a log has that of a program alone
+    io_s=SECONDS, io_slowest_rank_s=SECONDS      in I/O calls, as recorded; counters of files are bounds
+    unread=WHY MORE I/O MAY HAVE BEEN THAN IS RECORDED
     hints.ID=KEY=VALUE;KEY=VALUE                 in force, as the MPI tells
     hints_environment.ID=KEY=VALUE;...           asked for in MPICH_MPIIO_HINTS
     hints_program.ID=KEY=VALUE;...               asked for by the program
@@ -23,6 +26,8 @@ from urllib.parse import quote, unquote
 from forebay.profiles.model import Hints, WithoutEffect
 
 METADATA_BYTES_MAX = 1023
+#: A hundred years.
+SECONDS_MAX = 100 * 366 * 86_400
 PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in "%;=>@")
 #: Member of Hints -> key of its lines.
 KEYS = {
@@ -60,6 +65,21 @@ def writer(metadata: str) -> str | None:
 def job(metadata: str) -> str | None:
     """Forebay's id of the job, if Forebay wrote the log."""
     return _lines(metadata).get("forebay_job") if is_by_forebay(metadata) else None
+
+
+def seconds(metadata: str, key: str) -> float | None:
+    """What Forebay wrote as `job_s` and its like; None if it is no time that a run can have."""
+    try:
+        value = float(_lines(metadata)[key]) if is_by_forebay(metadata) else -1.0
+    except (KeyError, ValueError):
+        return None
+    return value if 0 <= value <= SECONDS_MAX else None
+
+
+def unread(metadata: str) -> list[str]:
+    """Why more I/O may have been than is recorded, as the record of Forebay told."""
+    text = _lines(metadata).get("unread") if is_by_forebay(metadata) else None
+    return [] if text is None else [unquote(text)]
 
 
 def left_out(metadata: str) -> int:

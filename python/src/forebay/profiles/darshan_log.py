@@ -99,13 +99,15 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         libraries=darshan_libraries.libraries(log),
         objects=darshan_libraries.objects(log),
         log=_format(log),
+        io_s=darshan_hints.seconds(log.metadata, "io_s"),
+        io_slowest_rank_s=darshan_hints.seconds(log.metadata, "io_slowest_rank_s"),
     )
     job = Job(
         id=darshan_hints.job(log.metadata) or str(log.job),
         command=log.command or None,
         user=str(log.uid),
         started_unix_s=log.started_unix_s,
-        wall_s=log.wall_s,
+        wall_s=darshan_hints.seconds(log.metadata, "job_s") or log.wall_s,
     )
     return Profile(
         source="darshan",
@@ -113,7 +115,7 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         job=job,
         programs=[program],
         notes=_notes(log) + _overlap(program),
-        unread=_unread(log),
+        unread=[*_unread(log), *darshan_hints.unread(log.metadata)],
     )
 
 

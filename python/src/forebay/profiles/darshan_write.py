@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -45,6 +46,8 @@ RECORDS: dict[LayerName, tuple[str, str]] = {
 }
 #: Of the command line and the mounts together the log keeps so many bytes; for the mounts at least a third.
 MOUNTS_SHARE = 3
+#: Of a reason, as it is in the metadata.
+UNREAD_CHARACTERS_MAX = 200
 
 ffi = darshan.ffi.__class__()
 ffi.include(darshan.ffi)
@@ -54,10 +57,13 @@ library = find_utils(ffi, None)
 Mounts = list[tuple[str, str]]
 
 
-def write(program: Program, job: Job, uid: int, mounts: Mounts, target: Path) -> None:
+def write(
+    program: Program, job: Job, uid: int, mounts: Mounts, target: Path, unread: Sequence[str] = ()
+) -> None:
     """Writes the log of one program to `target`, whole or not at all; what was there is replaced.
 
-    `mounts` are (path, type); the root's is needed. Raises ProfileError if the log cannot be written.
+    `mounts` are (path, type); the root's is needed. `unread` as in a profile. Raises ProfileError if the log
+    cannot be written.
     """
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -65,7 +71,7 @@ def write(program: Program, job: Job, uid: int, mounts: Mounts, target: Path) ->
         if log == ffi.NULL:
             raise _unwritable(target)
         try:
-            _put(log, program, job, uid, mounts, target)
+            _put(log, program, _job(program, job, uid, unread), mounts, target)
         finally:
             darshan.libdutil.darshan_log_close(log)
         _check(part, program, target)
@@ -98,13 +104,13 @@ def _check(part: Path, program: Program, target: Path) -> None:
         raise _unwritable(target)
 
 
-def _put(log, program: Program, job: Job, uid: int, mounts: Mounts, target: Path) -> None:
+def _put(log, program: Program, job_record, mounts: Mounts, target: Path) -> None:
     names = {record_id(file.path): file.path for file in program.files}
     heats = [heat for heat in program.heat if heat.ranks_per_row == 1 and heat.write]
     names |= {record_id(_heat_name(heat)): _heat_name(heat) for heat in heats}
     first_name, alive = _name_list(names)
     done = (
-        library.darshan_log_put_job(log, _job(program, job, uid)) >= 0
+        library.darshan_log_put_job(log, job_record) >= 0
         and _put_command(log, program, _of_files(program, mounts)) >= 0
         and library.darshan_log_put_namehash(log, first_name) >= 0
         and all(_put_layer(log, program, layer) for layer in RECORDS)
@@ -115,7 +121,7 @@ def _put(log, program: Program, job: Job, uid: int, mounts: Mounts, target: Path
         raise _unwritable(target)
 
 
-def _job(program: Program, job: Job, uid: int):
+def _job(program: Program, job: Job, uid: int, unread: Sequence[str]):
     start_s = program.started_unix_s or job.started_unix_s or 0.0
     end_s = start_s + (program.wall_s or 0.0)
     record = ffi.new("struct darshan_job *")
@@ -129,6 +135,14 @@ def _job(program: Program, job: Job, uid: int):
         head["forebay_job"] = darshan_hints.plain(job.id)
     if program.mpi is not None:
         head["mpi"] = darshan_hints.plain(program.mpi.splitlines()[0])
+    told_s = {
+        "job_s": job.wall_s,
+        "io_s": program.io_s,
+        "io_slowest_rank_s": program.io_slowest_rank_s,
+    }
+    head |= {key: f"{value:.9g}" for key, value in told_s.items() if value is not None}
+    if unread:
+        head["unread"] = darshan_hints.plain(unread[0])[:UNREAD_CHARACTERS_MAX]
     record.metadata = darshan_hints.metadata(head, _hints(program)).encode()
     return record
 

@@ -83,6 +83,8 @@ class Layer(msgspec.Struct, kw_only=True):
     opens: int | None = None
     seeks: int | None = None
     stats: int | None = None
+    mapped_bytes: int | None = None  # of the file that were mapped into memory: read by that, up to so many
+    mapped_to_write_bytes: int | None = None  # of these, shared and writable: written, up to so many
     name_calls: int | None = None  # further calls on names and directories: unlink, mkdir, readdir, ...
     syncs: int | None = None
     views: int | None = None  # MPI-IO: file views that were set
@@ -226,6 +228,7 @@ class Program(msgspec.Struct, kw_only=True):
     uses_mpi: bool | None = None
     ranks: int | None = None
     hosts: int | None = None
+    host: str | None = None  # of rank 0
     started_unix_s: float | None = None
     wall_s: float | None = None
     finished: bool = True  # False: it ended without MPI_Finalize; nothing is known of its files, unless
@@ -314,6 +317,23 @@ class Job(msgspec.Struct, kw_only=True):
     undelivered: bool = False  # not all that was to be staged out arrived, or may have
 
 
+class Coverage(msgspec.Struct, kw_only=True):
+    """How much of what programs read and wrote by system calls is recorded."""
+
+    counted_bytes: int  # by the kernel: in files, pipes, terminals
+    elsewhere_bytes: int  # of these, in pipes, terminals and files that are not recorded
+    recorded_bytes: int  # in recorded files
+    missing_bytes: int  # the rest: programs without the recording, and programs too small for a record
+    share: float | None  # of recorded and missing bytes, the recorded ones; None: fewer than 4 MiB
+
+
+class Bypass(msgspec.Struct, kw_only=True, frozen=True):
+    """A program whose I/O goes around the recording."""
+
+    program: str
+    how: str  # io_uring, kernel_aio: a part of it; static, setuid, 32-bit: all of it
+
+
 class Profile(msgspec.Struct, kw_only=True):
     """Everything one source tells about one job."""
 
@@ -325,3 +345,6 @@ class Profile(msgspec.Struct, kw_only=True):
     unread: list[
         str
     ] = []  # what else may have moved data: bytes and seconds are at least those in the profile
+    coverage: Coverage | None = None
+    coverage_unknown: str | None = None  # why there is none
+    bypassed: list[Bypass] = []  # programs of whose I/O nothing, or not all, is recorded

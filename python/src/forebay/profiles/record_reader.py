@@ -14,12 +14,13 @@ from typing import TypeVar
 
 import msgspec
 
-from forebay.profiles import plain_file, record_schema
+from forebay.profiles import bypasses, coverage, plain_file, record_schema
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.merge import by_path, known_sum, streams_apart
 from forebay.profiles.model import (
     Allocation,
     Collective,
+    Coverage,
     Extreme,
     FailedWrite,
     File,
@@ -51,7 +52,7 @@ Form = TypeVar("Form")
 def read_record(directory: Path) -> Profile:
     """The profile of a record directory."""
     notes: list[str] = []
-    job = _read_job(directory, notes)
+    job, transferred = _read_job(directory, notes)
     programs = []
     for path in sorted([*directory.glob("step-*.json"), *directory.glob("process-*.json")]):
         try:
@@ -67,8 +68,23 @@ def read_record(directory: Path) -> Profile:
     unread = [*_processes_left_out(directory)]
     if not job.running:
         unread += [*_unread(programs), *left]
+    known = coverage.of_record(directory, transferred, job.host, programs)
+    bypassed = bypasses.read(directory / "bypassed", notes)
+    notes += [f"{sentence}." for sentence in bypasses.sentences(bypassed, programs)]
+    unread += [
+        *coverage.sentences(known if isinstance(known, Coverage) else None),
+        *bypasses.unknown(bypassed, programs, known if isinstance(known, Coverage) else None),
+    ]
     return Profile(
-        source="forebay", path=str(directory), job=job, programs=programs, notes=notes, unread=unread
+        source="forebay",
+        path=str(directory),
+        job=job,
+        programs=programs,
+        notes=notes,
+        unread=unread,
+        coverage=known if isinstance(known, Coverage) else None,
+        coverage_unknown=known if isinstance(known, str) else None,
+        bypassed=bypassed,
     )
 
 
@@ -151,16 +167,16 @@ def _decoded(path: Path, form: type[Form]) -> Form:
     return _converted(path, _json(path), form)
 
 
-def _read_job(directory: Path, notes: list[str]) -> Job:
+def _read_job(directory: Path, notes: list[str]) -> tuple[Job, record_schema.Transferred | None]:
     path = directory / "job.json"
     try:
         job = _decoded(path, record_schema.WireJob)
     except FileNotFoundError:
         notes.append("job.json is missing: nothing is known of the job but its programs.")
-        return Job(id=directory.name)
+        return Job(id=directory.name), None
     except ProfileError as error:
         notes.append(f"{error}; nothing is known of the job but its programs")
-        return Job(id=directory.name)
+        return Job(id=directory.name), None
     job.id = job.id or directory.name
     if job.forebay_job > record_schema.JOB_FORMAT:
         notes.append(
@@ -169,7 +185,7 @@ def _read_job(directory: Path, notes: list[str]) -> Job:
         )
     read = _job(job, _has_allocation(directory, job.id))
     read.failed_writes = _failed_writes(directory / "failed-writes", notes)
-    return read
+    return read, job.transferred
 
 
 def _failed_writes(path: Path, notes: list[str]) -> list[FailedWrite]:
@@ -306,6 +322,7 @@ def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
         uses_mpi=step.mpi is not None,
         ranks=step.ranks if step.ranks is not None or step.mpi is not None else 1,
         hosts=step.hosts,
+        host=step.host,
         started_unix_s=step.started_unix_s,
         wall_s=step.recovered.until_s if step.recovered else step.wall_s if step.finished else None,
         finished=step.finished,
@@ -434,6 +451,8 @@ def _system_layer(file: record_schema.WireFile, *, with_opens: bool) -> Layer:
     )
     if with_opens:
         layer.opens, layer.seeks, layer.stats = file.opens, file.seeks, file.stats
+        layer.mapped_bytes = file.mapped_bytes
+        layer.mapped_to_write_bytes = file.mapped_to_write_bytes
         layer.name_calls = sum(file.name_calls.values())
         layer.metadata_s = known_sum((total.open, total.close, total.metadata))
         layer.metadata_slowest_rank_s = known_sum((slowest.open, slowest.close, slowest.metadata))

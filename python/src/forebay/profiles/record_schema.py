@@ -137,6 +137,8 @@ class WireFile(msgspec.Struct):
     hints: WireHints | None = None
     seeks: int | None = None
     stats: int | None = None
+    mapped_bytes: int | None = None
+    mapped_to_write_bytes: int | None = None
     syncs: int | None = None
     sync_calls: int | None = None
     lazy_opens: int | None = None
@@ -196,6 +198,7 @@ class Step(msgspec.Struct):
     files_joined: int = 0
     program: str | None = None
     arguments: list[str] = []
+    host: str | None = None
     hosts: int | None = None
     started_unix_s: float | None = None
     finished: bool = True
@@ -294,6 +297,13 @@ class Emulated(msgspec.Struct):
     model: str
 
 
+class Transferred(msgspec.Struct):
+    """`transferred`: what the kernel counted."""
+
+    read_bytes: int
+    written_bytes: int
+
+
 class WireJob(msgspec.Struct):
     """job.json."""
 
@@ -314,6 +324,7 @@ class WireJob(msgspec.Struct):
     process: Process | None = None
     environment: dict[str, str] = {}
     emulated: Emulated | str | None = None
+    transferred: Transferred | None = None
     outcome: Outcome | None = None
     error: str | None = None
     hint: str | None = None

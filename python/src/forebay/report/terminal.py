@@ -59,7 +59,7 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
         parts.append(Text(f"and {len(programs) - PROGRAMS_MAX} more programs with less I/O"))
     if advice:
         parts += _findings(one.findings)
-    parts.append(_figures(one.profile))
+    parts += [_figures(one.profile), Text(shown(f"recorded: {job.recorded(one.profile)}"), style="dim")]
     parts += [Text(f"note: {shown(note)}", style="dim") for note in one.profile.notes[:2]]
     print_parts(console, parts)
 

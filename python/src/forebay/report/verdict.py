@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forebay import quantities
+from forebay.advice.advise import no_io
 from forebay.advice.diagnosis import failed_writes
 from forebay.advice.thresholds import IO_SHARE_MIN
 from forebay.profiles import metrics, time_parts
@@ -40,7 +41,7 @@ def verdict(profile: Profile) -> str:
 
 def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     if not any(program.files for program in profile.programs):
-        return "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
+        return no_io(profile)
     share = metrics.io_share(profile)
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:

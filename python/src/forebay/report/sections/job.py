@@ -32,10 +32,24 @@ def _header(profile: Profile) -> Section:
         ("began", quantities.moment(job.started_unix_s) if job.started_unix_s else None),
         ("run time", quantities.duration(job.wall_s)),
         ("state", state(job)),
+        ("recorded", recorded(profile)),
         ("file system", f"emulated: {job.emulated}" if job.emulated else None),
         ("read from", f"{profile.path} ({SOURCES[profile.source]})"),
     ]
     return Section("job", "Job", _titled(profile), facts=[(name, value) for name, value in facts if value])
+
+
+def recorded(profile: Profile) -> str:
+    """Which share of the bytes that programs read and wrote in files the figures are of."""
+    known = profile.coverage
+    if known is None:
+        return f"not known: {profile.coverage_unknown or 'the source does not have what the kernel counted'}"
+    missing = f"not recorded: {quantities.size(known.missing_bytes)}" if known.missing_bytes else ""
+    if known.share is None:
+        return "; ".join(filter(None, ("less than 4 MiB in files", missing)))
+    of_files = quantities.size(known.recorded_bytes + known.missing_bytes)
+    told_share = f"{quantities.percent(known.share)} of {of_files} that programs read and wrote in files"
+    return "; ".join(filter(None, (told_share, missing)))
 
 
 def name_of(profile: Profile) -> str:

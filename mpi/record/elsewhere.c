@@ -1,0 +1,118 @@
+/* Assumes that all processes of one host see the same page. Never fails the program: without the
+ * page nothing is counted. */
+#define _GNU_SOURCE
+#include "record/elsewhere.h"
+
+#include "base/path.h"
+#include "base/real_call.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC "fbyelse\n"
+
+enum {
+  MAPPED_BYTES_MIN = 64 << 10, /* from which a process that runs maps the page */
+  ENDED_BYTES_MIN = 1 << 10,   /* and one that ends */
+  SLOTS = 60,
+};
+
+/* Of the processes whose number falls on it; a line of the processor's cache. */
+struct slot {
+  int64_t bytes[DIRECTIONS]; /* atomic */
+  int64_t unused[6];
+};
+
+struct page {
+  char magic[8];
+  char host[248];
+  struct slot slots[SLOTS];
+};
+_Static_assert(sizeof(struct page) == 4096, "crates/forebay-profile/src/elsewhere.rs makes it");
+
+enum { NOT_MAPPED, MAPPING };
+
+bool elsewhere_wanted; /* atomic */
+static const char *directory;
+static int64_t pending[DIRECTIONS]; /* atomic: before the page is mapped */
+static int state;                   /* atomic */
+static struct slot *slot;           /* atomic */
+
+static void forget_pending(void) {
+  for (int direction = 0; direction < DIRECTIONS; direction++)
+    __atomic_store_n(&pending[direction], 0, __ATOMIC_RELAXED);
+}
+
+void elsewhere_begin(const char *of_record) {
+  directory = of_record;
+  pthread_atfork(NULL, NULL, forget_pending); /* what the parent has moved stays the parent's */
+  __atomic_store_n(&elsewhere_wanted, true, __ATOMIC_RELAXED);
+}
+
+static bool is_ours(const struct page *page) {
+  char host[sizeof page->host] = "";
+  gethostname(host, sizeof host - 1);
+  return memcmp(page->magic, MAGIC, sizeof page->magic) == 0 &&
+         strncmp(page->host, host, sizeof host) == 0;
+}
+
+static struct page *open_page(void) {
+  static char path[PATH_BYTES_MAX + 16];
+  struct stat status;
+  snprintf(path, sizeof path, "%s/elsewhere", directory);
+  int descriptor = REAL(open)(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0)
+    return NULL;
+  bool is_whole = fstat(descriptor, &status) == 0 && status.st_size == sizeof(struct page);
+  void *mapped = is_whole ? REAL(mmap)(NULL, sizeof(struct page), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED, descriptor, 0)
+                          : MAP_FAILED;
+  REAL(close)(descriptor);
+  return mapped != MAP_FAILED ? mapped : NULL;
+}
+
+static void move_pending(struct slot *to) {
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    int64_t bytes = __atomic_exchange_n(&pending[direction], 0, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&to->bytes[direction], bytes, __ATOMIC_RELAXED);
+  }
+}
+
+/* Once: a second thread goes on without. */
+static void map(void) {
+  int before = NOT_MAPPED;
+  if (!__atomic_compare_exchange_n(&state, &before, MAPPING, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED))
+    return;
+  struct page *page = open_page();
+  if (page == NULL || !is_ours(page)) {
+    __atomic_store_n(&elsewhere_wanted, false, __ATOMIC_RELAXED);
+    return;
+  }
+  struct slot *own = &page->slots[getpid() % SLOTS];
+  __atomic_store_n(&slot, own, __ATOMIC_RELEASE);
+  move_pending(own);
+}
+
+void elsewhere_note(enum direction direction, int64_t bytes) {
+  struct slot *own = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
+  int64_t *sum = own != NULL ? &own->bytes[direction] : &pending[direction];
+  int64_t moved = __atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED);
+  if (own == NULL && moved >= MAPPED_BYTES_MIN)
+    WITH_ERRNO_KEPT(map());
+}
+
+void elsewhere_end(void) {
+  struct slot *own = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
+  int64_t waiting = __atomic_load_n(&pending[READING], __ATOMIC_RELAXED) +
+                    __atomic_load_n(&pending[WRITING], __ATOMIC_RELAXED);
+  if (own != NULL)
+    move_pending(own);
+  else if (waiting >= ENDED_BYTES_MIN && elsewhere_is_counted())
+    map();
+}

@@ -1,0 +1,34 @@
+/* Bytes that the hooks see on descriptors of no record: pipes, terminals, files of the system. They
+ * are the difference between what the kernel counts for the job's processes and what is recorded;
+ * what is in neither went around the hooks.
+ *
+ * The sums are in a page of the record that `forebay` makes for its own host. A process maps it
+ * when it has moved enough, or at its end. Nothing here makes a system call for each call. */
+#ifndef FOREBAY_MPI_ELSEWHERE_H
+#define FOREBAY_MPI_ELSEWHERE_H
+
+#include "include/trace_format.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The directory of the record, absolute and not copied. Before this nothing is counted. */
+void elsewhere_begin(const char *directory);
+
+static inline bool elsewhere_is_counted(void) {
+  extern bool elsewhere_wanted;
+  return __atomic_load_n(&elsewhere_wanted, __ATOMIC_RELAXED);
+}
+
+void elsewhere_note(enum direction direction, int64_t bytes);
+
+/* Bytes of -1 are those of a call that failed. */
+static inline void elsewhere_add(enum direction direction, int64_t bytes) {
+  if (bytes > 0 && elsewhere_is_counted())
+    elsewhere_note(direction, bytes);
+}
+
+/* The process ends. */
+void elsewhere_end(void);
+
+#endif

@@ -1,0 +1,116 @@
+"""The record says what is not in it: against the kernel's count, and by name."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from support.mpi import PROGRAMS
+
+MIB = 1 << 20
+ENOUGH_S = 0.5
+
+
+@pytest.fixture(scope="session")
+def bypassing(compiled):
+    return built(compiled / "bypassing")
+
+
+@pytest.fixture(scope="session")
+def static(compiled):
+    return built(compiled / "bypassing_static", "-static")
+
+
+def built(program, *options):
+    subprocess.run(["gcc", "-O1", *options, PROGRAMS / "bypassing.c", "-o", program], check=True)
+    return program
+
+
+def profiled(job, script: str) -> dict:
+    """The profile in the report of a shell script that computes for a while as well."""
+    done = job.command("profile", "--", "sh", "-c", f"set -e; {script}\nsleep {ENOUGH_S}")
+    assert done.returncode == 0, done.stderr
+    return reported(job)["profile"]
+
+
+def reported(job) -> dict:
+    shown = job.command("report", "--json", "last")
+    assert shown.returncode == 0, shown.stderr
+    (report,) = json.loads(shown.stdout)["jobs"]
+    return report
+
+
+def test_recorded_programs_are_recorded_whole(job, bypassing):
+    profile = profiled(job, f"{bypassing} written a {16 * MIB}; cat a | cat > b; cp a c; {bypassing} written d 9")
+    coverage = profile["coverage"]
+    assert coverage["recorded_bytes"] == (16 + 2 * 16 + 2 * 16) * MIB
+    assert 2 * 16 * MIB <= coverage["elsewhere_bytes"] <= 33 * MIB, "the pipe between two programs"
+    assert coverage["share"] > 0.99 and profile["unread"] == []
+    shown = job.command("report", "last").stdout
+    assert "recorded: > 99 % of 80" in shown or "recorded: 100 % of 80" in shown, shown
+
+
+def test_bytes_that_only_pass_pipes_are_not_missed(job, bypassing):
+    profile = profiled(job, f"{bypassing} written a {8 * MIB}; {bypassing} piped b {64 * MIB} | tail -c 1 > /dev/null")
+    assert profile["coverage"]["share"] > 0.9, profile["coverage"]
+
+
+def test_static_program_is_named_and_its_bytes_are_missed(job, bypassing, static):
+    profile = profiled(job, f"{static} written a {32 * MIB}; {bypassing} written b {8 * MIB}")
+    coverage = profile["coverage"]
+    assert coverage["recorded_bytes"] == 8 * MIB
+    assert 32 * MIB <= coverage["missing_bytes"] < 33 * MIB
+    assert coverage["share"] == pytest.approx(0.2, abs=0.01)
+    assert profile["bypassed"] == [{"program": str(static), "how": "static"}]
+    assert len(profile["unread"]) == 1
+    assert any("bypassing_static" in note for note in profile["notes"])
+    report = reported(job)
+    assert "not known: 32" in report["verdict"] and "storage did not hold" not in report["verdict"]
+    assert [finding["code"] for finding in report["findings"] if finding["code"] == "little-io"] == []
+    assert "not recorded: 32" in job.command("report", "last").stdout
+
+
+def test_job_of_static_programs_alone_is_not_called_without_io(job, static):
+    profiled(job, f"{static} written a {16 * MIB}")
+    verdict = reported(job)["verdict"]
+    assert verdict.startswith("No I/O was recorded, and 16"), verdict
+
+
+def test_static_program_found_through_path_is_named(job, static):
+    profile = profiled(job, f"PATH={static.parent}:$PATH; env {static.name} written a 1")
+    assert [one["program"] for one in profile["bypassed"]] == [str(static)]
+
+
+def test_mappings_are_counted_as_bounds(job, bypassing):
+    script = f"{bypassing} mapped_to_write a {16 * MIB}; {bypassing} mapped_to_read a {16 * MIB}"
+    profile = profiled(job, script)
+    layers = {
+        program["arguments"][0]: file["layers"]["POSIX"] for program in profile["programs"] for file in program["files"]
+    }
+    bounds = {how: (layer["mapped_bytes"], layer["mapped_to_write_bytes"]) for how, layer in layers.items()}
+    assert bounds == {"mapped_to_write": (16 * MIB, 16 * MIB), "mapped_to_read": (16 * MIB, 0)}
+    assert profile["unread"] == ["up to 32 MiB of files were read and written through mappings"]
+    assert any(
+        "2 files were mapped into memory: up to 32 MiB were read and up to 16 MiB written" in note
+        for note in profile["notes"]
+    )
+
+
+def test_io_uring_is_named(job, bypassing):
+    if pathlib.Path("/proc/sys/kernel/io_uring_disabled").read_text().strip() == "2":
+        pytest.skip("the kernel refuses io_uring")
+    profile = profiled(job, f"{bypassing} ring a {2 * MIB}")
+    assert (job.directory / "a").stat().st_size == 2 * MIB
+    assert profile["bypassed"] == [{"program": str(bypassing), "how": "io_uring"}]
+    assert "bypassing used io_uring" in profile["unread"]
+
+
+def test_job_on_a_burst_buffer_is_compared_as_well(job, bypassing):
+    job.script(
+        f"#DW jobdw type=scratch access_mode=striped capacity=100MiB\ncd $DW_JOB_STRIPED\n{bypassing} written a {16 * MIB}"
+    )
+    done = job.run()
+    assert done.returncode == 0, done.stderr
+    profile = reported(job)["profile"]
+    assert profile["coverage"]["recorded_bytes"] == 16 * MIB and profile["coverage"]["share"] > 0.99
