@@ -148,8 +148,11 @@ impl Connection {
         Sent(receiver)
     }
 
-    /// How long the agent has left a ping without an answer.
+    /// How long the agent has left a ping without an answer. A connection that was lost is not silent: the node may live.
     pub(super) fn silence(&self) -> Duration {
+        if self.waiting.lock().is_none() {
+            return Duration::ZERO;
+        }
         {
             let mut heard = self.heard.lock();
             if let Some(since) = heard.pinged {

@@ -155,6 +155,9 @@ impl Monitor {
             return;
         }
         for ((node, connection), answer) in asked.into_iter().zip(connections).zip(answers) {
+            if self.findings.lock().lost.contains(&node) {
+                continue; // it was fenced
+            }
             let state = &mut watched[node];
             match answer {
                 Ok(Answer::Health(health)) => {
