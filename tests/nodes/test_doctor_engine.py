@@ -60,7 +60,8 @@ def test_promises_are_checked_and_rates_are_measured(bed):
     assert found["declared"]["striping"] and not found["declared"]["survives_server"]
     rates = found["rates"]
     assert all(rates[name] > 0 for name in ("write_bytes_per_s", "read_bytes_per_s", "creates_per_s", "removes_per_s"))
-    assert stores(bed) == ["", ""] and bed.left() == []
+    assert stores(bed) == ["", ""]
+    wait_until(lambda: bed.left() == [], what="the end of the last process")
 
 
 def test_interrupt_leaves_nothing(bed):

@@ -46,11 +46,9 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:
         return "The source does not say how long its I/O took."
+    unread = f" How much more is not known: {profile.unread[0]}." if profile.unread else ""
     if whole < IO_SHARE_MIN and profile.unread:
-        return (
-            f"I/O took at least {quantities.percent(whole)} of the run time. "
-            f"How much more is not known: {profile.unread[0]}."
-        )
+        return f"I/O took at least {quantities.percent(whole)} of the run time.{unread}"
     if whole < IO_SHARE_MIN and is_held_back:
         return f"I/O took {quantities.percent(whole)} of the run time."
     if whole < IO_SHARE_MIN:
@@ -72,7 +70,7 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     )
     others = f" The mean rank spent {quantities.percent(share.average)}: {_why_few(profile)}." if few else ""
     of_all = f"all its I/O {quantities.at_most(whole, share.is_bound)}"
-    return f"{what} took {part} of the run time of the {who}, {of_all}.{others}"
+    return f"{what} took {part} of the run time of the {who}, {of_all}.{others}{unread}"
 
 
 def _why_few(profile: Profile) -> str:
