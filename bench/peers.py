@@ -1,4 +1,4 @@
-"""The engine ceph beside two peers on the same nodes: libcephfs without a mount, and a Gluster volume.
+"""Compares the engine ceph with two peers on the same nodes: libcephfs without a mount, and a Gluster volume.
 
 libcephfs is what a FUSE client over it can reach at most. The library's client uses the cluster of the job with the
 configuration and the key of its mounts. A peer that is not installed is left out, and the reason is printed.

@@ -13,7 +13,7 @@ use super::nodes::Nodes;
 use crate::agent::protocol::{Answer, Request};
 use crate::steps::{Fence, ServerGroup, serve_without};
 
-/// A node that left a ping without an answer for so long is fenced. Pings begin 2 s after the last message. A link that
+/// The step of a fence begins when a node has left a ping without an answer for so long. Pings begin 2 s after the last message. A link that
 /// was down for 5 s carries messages again within 2 s, when TCP repeats them.
 const SILENT_MAX: Duration = Duration::from_secs(6);
 const INTERVAL: Duration = Duration::from_millis(500);

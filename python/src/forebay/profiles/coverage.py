@@ -18,7 +18,7 @@ from forebay.profiles.model import Coverage, Layer, Program
 from forebay.profiles.record_schema import Transferred
 from forebay.quantities import size
 
-#: Of fewer bytes no share is told: programs are loaded, and small ones are not recorded.
+#: With fewer bytes there is no share: loaded libraries and small programs would distort it.
 COMPARED_BYTES_MIN = 4 << 20
 #: Below this share, what the I/O cost is not known.
 SHARE_MIN = 0.9

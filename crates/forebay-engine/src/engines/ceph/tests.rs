@@ -277,6 +277,25 @@ fn metadata_servers_share_the_directories_of_the_namespace() {
     }
 }
 
+/// `forebay run` is on the first node. Nothing is fenced before the loss of its storage daemon is proven.
+#[test]
+fn all_nodes_but_the_first_can_be_fenced_if_there_are_copies() {
+    let nodes: Vec<_> = (1..=3).map(node).collect();
+    let fences =
+        |redundancy| Ceph::default().plan(&request(redundancy), &nodes).expect("a plan").fences;
+    assert_eq!(fences(1), []);
+    let fences = fences(2);
+    let witnesses: Vec<_> = fences.iter().map(|fence| fence.witness.as_str()).collect();
+    assert_eq!(witnesses, ["n2.storage", "n3.storage"]);
+    for fence in &fences {
+        assert_eq!(fence.step.node, 0);
+        let text = &fence.step.files[0].text;
+        let loss = text.find("wait_for_storage_loss").expect("proof of the loss");
+        let address = format!("{}:0/0", nodes[fence.node].address);
+        assert!(loss < text.find(&address).expect("the address of the node"), "{text}");
+    }
+}
+
 /// A name that was written before all daemons were up had one copy for some seconds.
 #[test]
 fn names_have_all_copies_from_the_beginning() {
