@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,6 +65,27 @@ static void keep(const char *path, unsigned generation) {
     forget_kept();
 }
 
+void path_descriptor_link(int descriptor, char link[DESCRIPTOR_LINK_BYTES]) {
+  static const char head[] = "/proc/self/fd/";
+  char digits[DESCRIPTOR_LINK_BYTES - sizeof head];
+  int count = 0;
+  unsigned left = descriptor >= 0 ? (unsigned)descriptor : 0;
+  do
+    digits[count++] = (char)('0' + left % 10);
+  while ((left /= 10) > 0);
+  char *at = mempcpy(link, head, sizeof head - 1);
+  while (count > 0)
+    *at++ = digits[--count];
+  *at = '\0';
+}
+
+void path_of_descriptor(int descriptor, char path[PATH_BYTES_MAX]) {
+  char link[DESCRIPTOR_LINK_BYTES];
+  path_descriptor_link(descriptor, link);
+  ssize_t length = descriptor >= 0 ? readlink(link, path, PATH_BYTES_MAX - 1) : -1;
+  path[length > 0 ? length : 0] = '\0';
+}
+
 static bool current_directory(char path[PATH_BYTES_MAX]) {
   unsigned generation = __atomic_load_n(&kept.generation, __ATOMIC_ACQUIRE);
   if (take_kept(path, generation))
@@ -79,11 +99,8 @@ static bool current_directory(char path[PATH_BYTES_MAX]) {
 static bool directory_of(int directory, char path[PATH_BYTES_MAX]) {
   if (directory == AT_FDCWD)
     return current_directory(path);
-  char link[64];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
-  ssize_t length = readlink(link, path, PATH_BYTES_MAX - 1);
-  path[length > 0 ? length : 0] = '\0';
-  return length > 0;
+  path_of_descriptor(directory, path);
+  return path[0] != '\0';
 }
 
 bool path_absolute(int directory, const char *name, char path[PATH_BYTES_MAX]) {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { PATH_BYTES_MAX = PATH_MAX };
+enum { PATH_BYTES_MAX = PATH_MAX, DESCRIPTOR_LINK_BYTES = 32 };
 
 /* Without a driver's name like "ufs:" that ROMIO takes before the path. */
 const char *path_without_prefix(const char *name);
@@ -15,6 +15,11 @@ const char *path_without_prefix(const char *name);
 /* The name as seen from the directory (a descriptor or AT_FDCWD). Symbolic links are not resolved.
  * False if it has no such path, or one that is too long. */
 bool path_absolute(int directory, const char *name, char path[PATH_BYTES_MAX]);
+
+/* "/proc/self/fd/N", and where it leads: "" if that is not known. Without the functions of printf,
+ * which a signal handler must not leave. */
+void path_descriptor_link(int descriptor, char link[DESCRIPTOR_LINK_BYTES]);
+void path_of_descriptor(int descriptor, char path[PATH_BYTES_MAX]);
 
 /* The current directory is kept from one relative path to the next, so that it takes no system
  * call, until this says that it may have changed. */

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/real_call.h"
 
+#include "base/signals.h"
+
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,6 +28,12 @@ static void *find_in_late_mpi(const char *name) {
 void *real_find(const char *name) {
   void *found = dlsym(RTLD_NEXT, name);
   return found != NULL ? found : find_in_late_mpi(name);
+}
+
+void *real_find_in_call(const char *name) {
+  void *found;
+  WITHOUT_SIGNALS(found = real_find(name));
+  return found;
 }
 
 static bool is_ours(const void *address) {

@@ -12,6 +12,9 @@
  * Python does. NULL if nobody has it. */
 void *real_find(const char *name);
 
+/* The same in a call of the program, which a signal handler may leave. */
+void *real_find_in_call(const char *name);
+
 /* For a caller that may have been loaded privately with what it depends on, as Python's extensions
  * are: if real_find knows none, the one among the caller's own dependencies. */
 void *real_find_for(const void *caller, const char *name);
@@ -20,7 +23,7 @@ void *real_find_for(const void *caller, const char *name);
 static inline void *real_cached(void **cache, const char *name) {
   void *known = __atomic_load_n(cache, __ATOMIC_RELAXED);
   if (known == 0) {
-    known = real_find(name);
+    known = real_find_in_call(name);
     __atomic_store_n(cache, known, __ATOMIC_RELAXED);
   }
   return known;

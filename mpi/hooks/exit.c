@@ -2,6 +2,7 @@
  * children of Python's multiprocessing do; and what vfork needs, which is in hook_slots.S. */
 #define _GNU_SOURCE
 #include "base/real_call.h"
+#include "base/signals.h"
 #include "report/process_report.h"
 
 #include <stdlib.h>
@@ -25,8 +26,9 @@ __attribute__((constructor)) static void find_next(void) {
     slot_vfork = real_vfork;
 }
 
+/* May be called in a signal handler, but not be left by another one. */
 static _Noreturn void leave(int status) {
-  process_report_end();
+  WITHOUT_SIGNALS(process_report_end());
   if (next != NULL)
     next(status);
   for (;;)

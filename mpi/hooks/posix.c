@@ -3,6 +3,7 @@
  * returned, with errno as the call left it. */
 #define _GNU_SOURCE
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/real_call.h"
 #include "hooks/observe.h"
 #include "record/bypass.h"
@@ -276,10 +277,10 @@ static void note_mapping(struct file *file, size_t length, int access, int flags
 /* A program makes its ring by a system call that no hook sees, and then maps it here. */
 static void look_for_ring(int descriptor, off_t offset) {
   enum { REQUESTS_OF_RING = 0x10000000 }; /* IORING_OFF_SQES */
-  char link[32], name[32];
+  char link[DESCRIPTOR_LINK_BYTES], name[32];
   if (descriptor < 0 || offset != REQUESTS_OF_RING)
     return;
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  path_descriptor_link(descriptor, link);
   ssize_t length = readlink(link, name, sizeof name - 1);
   name[length > 0 ? length : 0] = '\0';
   if (strcmp(name, "anon_inode:[io_uring]") == 0)

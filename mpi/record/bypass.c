@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/signals.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ static int open_file(const char *path, int flags) {
 }
 
 /* One call writes a line, so that those of several processes do not mix. */
-static void append(const char *program, const char *how) {
+static void write_line(const char *program, const char *how) {
   struct text line = {.is_mapped = true};
   text_add(&line, "{");
   add_string(&line, "program", program);
@@ -43,6 +44,10 @@ static void append(const char *program, const char *how) {
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);
   text_clear(&line);
+}
+
+static void append(const char *program, const char *how) {
+  WITHOUT_SIGNALS(write_line(program, how));
 }
 
 void bypass_note(enum bypass how) {

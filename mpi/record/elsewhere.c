@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "base/real_call.h"
+#include "base/signals.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -104,7 +105,7 @@ void elsewhere_note(enum direction direction, int64_t bytes) {
   int64_t *sum = own != NULL ? &own->bytes[direction] : &pending[direction];
   int64_t moved = __atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED);
   if (own == NULL && moved >= MAPPED_BYTES_MIN)
-    WITH_ERRNO_KEPT(map());
+    WITH_ERRNO_KEPT(WITHOUT_SIGNALS(map()));
 }
 
 void elsewhere_end(void) {

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/real_call.h"
 #include "base/reentrancy.h"
+#include "base/signals.h"
 #include "record/file_table.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ void failed_write_note(struct file *file, const char *call, int error) {
     return;
   __atomic_store_n(&is_any_noted, true, __ATOMIC_RELAXED);
   critical_section_begin();
-  append_of(file, call, name);
+  WITHOUT_SIGNALS(append_of(file, call, name));
   critical_section_end();
 }
 
@@ -80,17 +81,15 @@ static bool is_repeated(const struct stat *status) {
 }
 
 void failed_write_note_descriptor(int descriptor, int error) {
-  static __thread char link[40], path[PATH_BYTES_MAX];
+  static __thread char path[PATH_BYTES_MAX];
   const char *name = name_of(error);
   struct stat status;
   if (name == NULL || list[0] == '\0' || in_critical_section() || fstat(descriptor, &status) != 0 ||
       !S_ISREG(status.st_mode) || is_repeated(&status))
     return;
   critical_section_begin();
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  ssize_t length = readlink(link, path, sizeof path - 1);
-  path[length > 0 ? length : 0] = '\0';
-  append(path, &status, "write", name);
+  path_of_descriptor(descriptor, path);
+  WITHOUT_SIGNALS(append(path, &status, "write", name));
   critical_section_end();
 }
 
@@ -105,6 +104,6 @@ void failed_write_forget(const struct file *file) {
       was_noted |= __atomic_exchange_n(&known->has_failed_write, false, __ATOMIC_RELAXED);
   }
   if (was_noted)
-    append_of(file, "open", NULL);
+    WITHOUT_SIGNALS(append_of(file, "open", NULL));
   critical_section_end();
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "base/reentrancy.h"
+#include "base/signals.h"
 #include "record/live_file.h"
 #include "record/mpi_handles.h"
 #include "record/observation.h"
@@ -162,7 +163,7 @@ static void move_to_live_file(struct file *file) {
   file_unlock(file);
 }
 
-void files_keep(void) {
+static void keep(void) {
   critical_lock(&lock);
   if (live_make())
     for (int i = 0; i < count; i++)
@@ -170,6 +171,8 @@ void files_keep(void) {
   live_set_lost(dropped, joined);
   critical_unlock(&lock);
 }
+
+void files_keep(void) { WITHOUT_SIGNALS(keep()); }
 
 /* What the parent has counted stays the parent's. False: there is no memory. */
 static bool start_afresh(struct file *file) {

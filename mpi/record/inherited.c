@@ -53,12 +53,9 @@ static void follow_position(const struct description *description) {
 /* A regular file that has a name, and is to be recorded. */
 static struct file *file_of(int descriptor, struct stat *status) {
   static char path[PATH_BYTES_MAX];
-  char link[32];
   if (fstat(descriptor, status) != 0 || !S_ISREG(status->st_mode) || status->st_nlink == 0)
     return NULL;
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-  ssize_t length = readlink(link, path, sizeof path - 1);
-  path[length > 0 ? length : 0] = '\0';
+  path_of_descriptor(descriptor, path);
   return path[0] == '/' && !path_is_foreign(path) ? files_for_path(path, LAYER_POSIX) : NULL;
 }
 

@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include "record/lazy_io.h"
 
+#include "base/path.h"
 #include "include/lazy_ioctl.h"
 #include "record/descriptors.h"
 #include "record/file_table.h"
 #include "record/mpi_handles.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,9 +16,9 @@ static bool any_has_writes, any_has_cache; /* atomic */
 
 static bool ask(int descriptor) {
   struct lazy_path path;
-  char link[32];
+  char link[DESCRIPTOR_LINK_BYTES];
   memset(&path, 0, sizeof path);
-  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  path_descriptor_link(descriptor, link);
   if (readlink(link, path.path, sizeof path.path - 1) <= 0)
     return false;
   return ioctl(descriptor, FOREBAY_LAZY_BEGIN, &path) >= 0;

@@ -225,6 +225,32 @@ static void jumps_out(void) {
   check(close(descriptor) == 0, "close");
 }
 
+/* The same at every moment of the first calls of a process, at which the library does what is rare.
+ */
+static void jumps_out_early(void) {
+  enum { CHILDREN = 400, STEP_US = 3, FIRST_BYTES = 300 << 10 };
+  char *bytes = calloc(1, FIRST_BYTES);
+  check(bytes != NULL, "calloc");
+  for (int child = 0; child < CHILDREN; child++) {
+    pid_t process = fork();
+    if (process == 0) {
+      struct itimerval once = {{0, 0}, {0, 1 + child * STEP_US}};
+      signal(SIGALRM, jump);
+      if (sigsetjmp(begin, 1) == 0) {
+        setitimer(ITIMER_REAL, &once, NULL);
+        int descriptor = create("early");
+        while (jumps == 0)
+          check(pwrite(descriptor, bytes, FIRST_BYTES, 0) == FIRST_BYTES, "pwrite");
+      }
+      _exit(0);
+    }
+    int status;
+    check(waitpid(process, &status, 0) == process, "waitpid");
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child");
+  }
+  free(bytes);
+}
+
 static void temporary(void) {
   char name[] = "forebay-XXXXXX", other[] = "forebay-XXXXXX.data";
   int descriptor = mkstemp(name);
@@ -256,6 +282,7 @@ int main(int argc, char **argv) {
       {"deletes", deletes},
       {"renames", renames},
       {"jumps_out", jumps_out},
+      {"jumps_out_early", jumps_out_early},
       {"temporary", temporary},
   };
   program = argv[0];
