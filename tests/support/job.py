@@ -1,5 +1,6 @@
 """A job in a directory of its own, run by the real `forebay`."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -42,6 +43,8 @@ class Job:
             kept
             | WITHOUT_CONFIGURATION
             | {"TMPDIR": str(self.temporary), "FOREBAY_STATE": str(self.state), "USER": "ada"}
+            # Open MPI shares a semaphore among all files of one name on a machine. It hangs if that of another test is root's.
+            | ({} if self.user is None else {"OMPI_MCA_sharedfp": "^sm"})
             | self.settings
             | more
         )
@@ -141,6 +144,9 @@ def finished(process: subprocess.Popen) -> subprocess.CompletedProcess:
     try:
         out, err = process.communicate(timeout=300)
     except BaseException:
+        process.terminate()  # it ends the job
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=30)
         process.kill()
         process.wait()
         raise
