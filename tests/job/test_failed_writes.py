@@ -26,13 +26,14 @@ int main(int count, char **words) {
 """
 #: Writes more than fits, and then less under the same name.
 RETRIES = """
-import os
+import os, sys, time
 path = os.environ["DW_JOB_STRIPED"] + "/check"
 try:
     with open(path, "wb") as file:
         file.write(bytes(10 << 20))
 except OSError as error:
     print(error)
+time.sleep(float(sys.argv[1]))
 open(path, "wb").write(b"whole")
 """
 
@@ -108,11 +109,14 @@ def test_new_file_whose_write_failed_keeps_its_name_and_is_reported(full):
     assert (full.directory / "out" / "check").stat().st_size > 100_000
 
 
-def test_file_truncated_and_rewritten_is_complete(full):
+@pytest.mark.parametrize("full_s", [0, 3])
+def test_file_truncated_and_rewritten_is_complete(full, full_s):
+    """Also if the store is full for so long that `forebay run` sees it."""
     (full.directory / "retry.py").write_text(RETRIES)
-    full.script("python3 retry.py", SMALL, OUT)
+    full.script(f"python3 retry.py {full_s}", SMALL, OUT)
     done = full.run("--store", "memory")
     assert done.returncode == 0 and "a write failed" not in done.stderr, done.stderr
+    assert full_s == 0 or "the burst buffer was full" in done.stderr
     assert (full.directory / "out" / "check").read_text() == "whole"
 
 

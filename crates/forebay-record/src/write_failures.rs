@@ -58,23 +58,26 @@ impl WriteFailures {
 
     /// The files whose writes failed, oldest first. Empty if the job is not recorded.
     pub fn recorded(&self) -> Vec<FailedWrite> {
-        let Some(list) = &self.list else {
-            return Vec::new();
-        };
-        let text = files::read_record(list, Some(users::user_id())).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let mut found: BTreeMap<_, FailedWrite> = BTreeMap::new();
-        for line in lines {
-            let line: FailedWrite = line;
-            let key = (line.device, line.inode, line.inode.is_none().then(|| line.path.clone()));
-            match line.error {
-                Some(_) => drop(found.entry(key).or_insert(line)),
-                None => drop(found.remove(&key)),
-            }
-        }
-        let mut found: Vec<_> = found.into_values().collect();
+        let mut found: Vec<_> = self.lines().filter(|line| line.error.is_some()).collect();
         found.sort_by_key(|failed| failed.unix_us);
         found
+    }
+
+    /// What the list says of each file in the end: its first failure, or that it was emptied since.
+    fn lines(&self) -> impl Iterator<Item = FailedWrite> + use<> {
+        let list = self.list.as_ref();
+        let text = list.and_then(|list| files::read_record(list, Some(users::user_id())).ok());
+        let mut found: BTreeMap<_, FailedWrite> = BTreeMap::new();
+        for line in text.unwrap_or_default().lines() {
+            let Ok(line) = serde_json::from_str::<FailedWrite>(line) else {
+                continue;
+            };
+            let key = (line.device, line.inode, line.inode.is_none().then(|| line.path.clone()));
+            if line.error.is_none() || found.get(&key).is_none_or(|known| known.error.is_none()) {
+                found.insert(key, line);
+            }
+        }
+        found.into_values()
     }
 
     /// Is the file system of the store full now?
@@ -84,16 +87,20 @@ impl WriteFailures {
 
     /// The files that may be incomplete: those whose failed writes are recorded. If none is, those modified since
     /// `modified_since_unix_ms`, when the store was last seen with room before it was full: a program that is not
-    /// recorded wrote them. Empty if the user accepts them.
+    /// recorded wrote them. Not those that were emptied after their failed write. Empty if the user accepts them.
     pub fn incomplete(&self, modified_since_unix_ms: Option<u64>) -> FailedWrites {
         if self.is_accepted {
             return FailedWrites::default();
         }
-        let recorded = self.recorded();
-        let inodes = recorded.iter().filter_map(|failed| failed.device.zip(failed.inode));
+        let (failed, emptied): (Vec<_>, Vec<_>) =
+            self.lines().partition(|line| line.error.is_some());
+        let inodes = |lines: &[FailedWrite]| {
+            lines.iter().filter_map(|line| line.device.zip(line.inode)).collect()
+        };
         FailedWrites {
-            inodes: inodes.collect(),
-            modified_since_unix_ms: modified_since_unix_ms.filter(|_| recorded.is_empty()),
+            inodes: inodes(&failed),
+            emptied_inodes: inodes(&emptied),
+            modified_since_unix_ms: modified_since_unix_ms.filter(|_| failed.is_empty()),
         }
     }
 

@@ -15,7 +15,9 @@ pub const FAILED_WRITE_END: &str = ".write-failed";
 pub struct FailedWrites {
     /// Device and inode of each.
     pub inodes: HashSet<(u64, u64)>,
-    /// Files modified at this time or later may have one, too: their file system was full. In milliseconds since 1970.
+    /// Those that were emptied since; what was written later did not fail.
+    pub emptied_inodes: HashSet<(u64, u64)>,
+    /// Other files modified at this time or later may have one, too: their file system was full. In milliseconds since 1970.
     pub modified_since_unix_ms: Option<u64>,
 }
 
@@ -30,9 +32,11 @@ impl FailedWrites {
         let (seconds, nanoseconds) = status.modified;
         let modified_ms = seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000);
         let since = self.modified_since_unix_ms.and_then(|since| i64::try_from(since).ok());
+        let inode = (status.device, status.inode);
         status.kind == Kind::File
-            && (self.inodes.contains(&(status.device, status.inode))
-                || since.is_some_and(|since| modified_ms >= since))
+            && (self.inodes.contains(&inode)
+                || !self.emptied_inodes.contains(&inode)
+                    && since.is_some_and(|since| modified_ms >= since))
     }
 }
 
