@@ -1,7 +1,6 @@
-/* Keeps signal handlers away from what they must not leave by longjmp, as they may leave a hooked
- * open or write: the functions of printf and scanf would be cleaned up, and crash (glibc before
- * 2.37), and the locks of the dynamic loader would stay locked. Two system calls: only for what is
- * rare. */
+/* Lets signals wait where a handler must not leave by longjmp, as it may leave a hooked open or
+ * write. The functions of printf and scanf would be cleaned up then, and crash (glibc before 2.37).
+ * The locks of the dynamic loader would stay locked. Two system calls: only for what is rare. */
 #ifndef FOREBAY_MPI_SIGNALS_H
 #define FOREBAY_MPI_SIGNALS_H
 

@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from support.node_load import HANG_S, LIMITS, STORE_BYTES, answers, assert_delivered, begin, end, load_job
+from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, end, load_job
 from support.nodes import ended, nodes
-from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
 #: A node is silent for so long, and is connected again for so long, before the others go on.
@@ -83,44 +82,3 @@ def test_lost_node_that_comes_back_has_errors_and_the_other_none(bed):
     assert found["n2"]["errors"] and set(found["n2"]["errors"]) <= {"ESHUTDOWN", "EPERM"}, found
     assert_delivered(job, found)
     assert job.left() == []
-
-
-if EVERY_POINT:  # each takes minutes
-
-    def test_job_without_copies_ends_in_errors(bed):
-        job = load_job(bed, "errors")
-        run = begin(job, **LIMITS | {"FOREBAY_AGENT_LOST_S": LOST_S})
-        bed.link("n2", "down")
-        # The monitor notices, tries again for the limit of a hang, and aborts the mounts.
-        time.sleep(HANG_S + SILENT_S + RECONNECT_S + SLOW_S)
-        assert [words for _, words in bed.stuck()] == []
-        bed.kill("n1", "ssh n2")
-        job.path("go").touch()
-        wait_until(job.path("answer-n1").exists, 30, "the answer of n1")
-        found = answers(job, 1)["n1"]
-        done, took_s = timed(lambda: ended(run, check=False, seconds=150))
-        assert done.returncode != 0 and "operations on the job's files fail from now on" in done.stderr, done.stderr
-        assert "cannot be read now" in done.stderr, done.stderr
-        assert set(found["errors"]) <= {"ENOTCONN", "ECONNABORTED"} and found["errors"] and found["wrong"] == []
-        assert took_s < SILENT_S + RECONNECT_S + SLOW_S, (took_s, done.stderr)
-        (left,) = job.jobs()
-        done, took_s = timed(lambda: job.forebay("clean", left["job_id"], "--discard"))
-        assert "node n2 cannot be reached" in done.stderr, done.stderr
-        assert took_s < REACH_S + SLOW_S
-        bed.link("n2", "up")
-        # Its agent ends what it runs; the directories stay, as nothing knows of them any more.
-        wait_until(lambda: "forebay" not in str(bed.processes("n2")), LOST_S + 30, "the end of what runs on n2")
-
-    def test_node_is_lost_while_the_engine_starts(bed):
-        job = load_job(bed, "start")
-        run = job.popen(**LIMITS | {"FOREBAY_AGENT_LOST_S": LOST_S})
-        wait_until(lambda: "ceph/" in str(bed.processes("n2")), 30, "a step on n2")
-        bed.link("n2", "down")
-        done, took_s = timed(lambda: ended(run, check=False, seconds=150))
-        assert done.returncode != 0 and "node n2" in done.stderr and "may be left there" in done.stderr, done.stderr
-        # Once for the step, and once for what was begun.
-        assert took_s < 2 * (SILENT_S + RECONNECT_S) + SLOW_S, (took_s, done.stderr)
-        bed.link("n2", "up")
-        wait_until(lambda: "forebay" not in str(bed.processes("n2")), LOST_S + 30, "the end of what runs on n2")
-        job.forebay("clean")
-        assert job.left() == []

@@ -1,5 +1,7 @@
 //! What `forebay __ceph FILE` does: actions on a cluster, as JSON.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -87,6 +89,27 @@ pub enum Step {
         /// Its number.
         daemon: u64,
     },
+    /// Writes down the placement groups that a storage daemon alone has.
+    NoteLostGroups {
+        /// Its number.
+        daemon: u64,
+        /// The pool that new files get instead.
+        new_pool: String,
+    },
+    /// Lets a mount of this node fail reads and writes of the groups that were written down.
+    TellMount {
+        /// The storage daemon that had them.
+        daemon: u64,
+        /// The mount point.
+        mount: PathBuf,
+        /// What a mount that is started later reads.
+        file: PathBuf,
+    },
+    /// Makes new groups without data in place of those that were written down.
+    ReplaceLostGroups {
+        /// The storage daemon that had them.
+        daemon: u64,
+    },
     /// Creates a directory and its missing parents, and gives it mode and owner.
     MakeDirectory {
         /// The path below the root of the file system.
@@ -132,6 +155,15 @@ impl Step {
             Self::WaitForStorage { daemons } => format!("the wait for {daemons} storage daemons"),
             Self::WaitForStorageLoss { daemon } => {
                 format!("the wait for the loss of storage daemon {daemon}")
+            }
+            Self::NoteLostGroups { daemon, .. } => {
+                format!("the list of what storage daemon {daemon} has")
+            }
+            Self::TellMount { mount, .. } => {
+                format!("the list of lost data for {}", mount.display())
+            }
+            Self::ReplaceLostGroups { daemon } => {
+                format!("the replacement of what storage daemon {daemon} had")
             }
             Self::MakeDirectory { path, .. } => format!("the creation of directory {path}"),
             Self::SetAttribute { path, name, .. } => format!("the change of {name} of {path}"),

@@ -86,6 +86,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The layout of a file is not what this version understands.
+    #[error("the layout of a file is not understood: {0}")]
+    Layout(String),
     /// An action did not complete within its limit.
     #[error("{action} did not complete within {s_max} s{}", seen(state.as_ref()))]
     Limit {
@@ -144,7 +147,7 @@ impl Error {
                 }
                 _ => None,
             },
-            Self::Answer { .. } => Some(
+            Self::Answer { .. } | Self::Layout(_) => Some(
                 "use a version of Ceph that this version of Forebay was tested with".to_owned(),
             ),
             Self::Limit { .. } => Some(

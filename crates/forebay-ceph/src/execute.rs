@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::actions::{Action, Actions, Step, prefix};
+use crate::give_up::{note_lost_groups, replace_lost_groups, tell_mount};
 use crate::{Connection, Error, FileSystem, Monitors};
 
 /// Between two questions to the monitors.
@@ -129,67 +130,48 @@ impl Cluster {
 
     /// Takes one step, after it has connected to what the step needs.
     fn take_step(&mut self, action: &Action, news: &Sender<News>) -> Result<Value, Error> {
-        let begin = || news.send(News::Begin(action.step.name(), action.s_max)).ok();
-        let connect_s_max = self.connection.connect_s_max.saturating_add(GRACE_S);
-        let connection = match &action.step {
-            Step::MakeDirectory { .. } | Step::SetAttribute { .. } | Step::Attribute { .. } => {
-                "the connection to the metadata server"
-            }
-            _ => "the connection to the monitors",
-        };
-        news.send(News::Begin(connection.to_owned(), connect_s_max)).ok();
+        let on = On { action, news, connect_s_max: self.connection.connect_s_max };
         match &action.step {
-            Step::Monitor(command) => {
-                let monitors = self.monitors()?;
-                begin();
+            Step::Monitor(command) => on.monitors(self, |monitors| {
                 let input = action.input.as_deref().unwrap_or_default();
                 ask(monitors, command, input).map(|answer| value_of(&answer))
-            }
+            }),
             Step::MonitorAtOnce(commands) => {
-                let monitors = self.monitors()?;
-                begin();
-                ask_at_once(monitors, commands)
+                on.monitors(self, |monitors| ask_at_once(monitors, commands))
             }
             Step::WaitForMetadataServers { file_system, active, standby } => {
-                let monitors = self.monitors()?;
-                begin();
-                wait(monitors, &json!({"prefix": "fs dump", "format": "json"}), news, |dump| {
+                on.dump(self, "fs dump", |dump| {
                     let found = metadata_servers(dump, file_system)?;
                     let is_enough = found.0 >= *active && found.1 >= *standby;
                     Some((is_enough, format!("{} active, {} standby", found.0, found.1)))
                 })
             }
-            Step::WaitForStorage { daemons } => {
-                let monitors = self.monitors()?;
-                begin();
-                wait(monitors, &json!({"prefix": "osd stat", "format": "json"}), news, |stat| {
-                    let up = stat.get("num_up_osds")?.as_u64()?;
-                    Some((up >= *daemons, format!("{up} up")))
-                })
+            Step::WaitForStorage { daemons } => on.dump(self, "osd stat", |stat| {
+                let up = stat.get("num_up_osds")?.as_u64()?;
+                Some((up >= *daemons, format!("{up} up")))
+            }),
+            Step::WaitForStorageLoss { daemon } => on.dump(self, "osd dump", |dump| {
+                let is_up = is_storage_up(dump, *daemon)?;
+                Some((!is_up, if is_up { "up" } else { "down" }.to_owned()))
+            }),
+            Step::NoteLostGroups { daemon, new_pool } => {
+                on.monitors(self, |monitors| note_lost_groups(monitors, *daemon, new_pool))
             }
-            Step::WaitForStorageLoss { daemon } => {
-                let monitors = self.monitors()?;
-                begin();
-                wait(monitors, &json!({"prefix": "osd dump", "format": "json"}), news, |dump| {
-                    let is_up = is_storage_up(dump, *daemon)?;
-                    Some((!is_up, if is_up { "up" } else { "down" }.to_owned()))
-                })
+            Step::TellMount { daemon, mount, file } => {
+                on.monitors(self, |monitors| tell_mount(monitors, *daemon, (mount, file)))
             }
-            Step::MakeDirectory { path, mode, uid, gid } => {
-                let files = self.files()?;
-                begin();
+            Step::ReplaceLostGroups { daemon } => {
+                on.monitors(self, |monitors| replace_lost_groups(monitors, *daemon))
+            }
+            Step::MakeDirectory { path, mode, uid, gid } => on.files(self, |files| {
                 files.make_directories(path, *mode, *uid, *gid).map(|()| Value::Null)
-            }
+            }),
             Step::SetAttribute { path, name, value } => {
-                let files = self.files()?;
-                begin();
-                files.set_attribute(path, name, value).map(|()| Value::Null)
+                on.files(self, |files| files.set_attribute(path, name, value).map(|()| Value::Null))
             }
-            Step::Attribute { path, name } => {
-                let files = self.files()?;
-                begin();
+            Step::Attribute { path, name } => on.files(self, |files| {
                 files.attribute(path, name).map(|text| value_of(text.as_bytes()))
-            }
+            }),
         }
     }
 
@@ -215,14 +197,83 @@ impl Cluster {
     }
 }
 
-fn ask(monitors: &Monitors, command: &Map<String, Value>, input: &str) -> Result<Vec<u8>, Error> {
+/// Takes a step on what it needs, and says when it begins.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    action: &'a Action,
+    news: &'a Sender<News>,
+    connect_s_max: u32,
+}
+
+impl On<'_> {
+    fn connects(self, to: &str) {
+        let limit = self.connect_s_max.saturating_add(GRACE_S);
+        self.news.send(News::Begin(format!("the connection to {to}"), limit)).ok();
+    }
+
+    fn begins(self) {
+        self.news.send(News::Begin(self.action.step.name(), self.action.s_max)).ok();
+    }
+
+    fn monitors(
+        self,
+        cluster: &mut Cluster,
+        act: impl FnOnce(&Monitors) -> Result<Value, Error>,
+    ) -> Result<Value, Error> {
+        self.connects("the monitors");
+        let monitors = cluster.monitors()?;
+        self.begins();
+        act(monitors)
+    }
+
+    /// Waits for something in what a command prints.
+    fn dump(
+        self,
+        cluster: &mut Cluster,
+        prefix: &str,
+        look: impl Fn(&Value) -> Option<(bool, String)>,
+    ) -> Result<Value, Error> {
+        self.monitors(cluster, |monitors| wait(monitors, prefix, self.news, look))
+    }
+
+    fn files(
+        self,
+        cluster: &mut Cluster,
+        act: impl FnOnce(&FileSystem) -> Result<Value, Error>,
+    ) -> Result<Value, Error> {
+        self.connects("the metadata server");
+        let files = cluster.files()?;
+        self.begins();
+        act(files)
+    }
+}
+
+pub(crate) fn command(command: Value) -> Map<String, Value> {
+    match command {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+pub(crate) fn not_understood(prefix: &str, reason: String) -> Error {
+    Error::Answer { prefix: prefix.to_owned(), reason }
+}
+
+pub(crate) fn ask(
+    monitors: &Monitors,
+    command: &Map<String, Value>,
+    input: &str,
+) -> Result<Vec<u8>, Error> {
     let answer = monitors.command(&Value::Object(command.clone()), input.as_bytes());
     answer.map_err(|error| Error::Command { prefix: prefix(command).to_owned(), error })
 }
 
 /// Sends the commands in several threads. Returns the answers in the order of the commands (null if all are
 /// empty), or the first failure.
-fn ask_at_once(monitors: &Monitors, commands: &[Map<String, Value>]) -> Result<Value, Error> {
+pub(crate) fn ask_at_once(
+    monitors: &Monitors,
+    commands: &[Map<String, Value>],
+) -> Result<Value, Error> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<Vec<(usize, Value)>, Error> {
         let mut answers = Vec::new();
@@ -255,19 +306,17 @@ fn ask_at_once(monitors: &Monitors, commands: &[Map<String, Value>]) -> Result<V
 /// not understand the answer. The limit is the caller's, which stops to listen when it is over.
 fn wait(
     monitors: &Monitors,
-    command: &Value,
+    prefix: &str,
     news: &Sender<News>,
     look: impl Fn(&Value) -> Option<(bool, String)>,
 ) -> Result<Value, Error> {
-    let command = command.as_object().cloned().unwrap_or_default();
+    let command = command(json!({"prefix": prefix, "format": "json"}));
     loop {
         let answer = ask(monitors, &command, "")?;
-        let not_understood =
-            |reason: String| Error::Answer { prefix: prefix(&command).to_owned(), reason };
-        let answer: Value =
-            serde_json::from_slice(&answer).map_err(|error| not_understood(error.to_string()))?;
-        let (is_enough, state) =
-            look(&answer).ok_or_else(|| not_understood("a member is missing".to_owned()))?;
+        let answer: Value = serde_json::from_slice(&answer)
+            .map_err(|error| not_understood(prefix, error.to_string()))?;
+        let (is_enough, state) = look(&answer)
+            .ok_or_else(|| not_understood(prefix, "a member is missing".to_owned()))?;
         if is_enough {
             return Ok(Value::Null);
         }

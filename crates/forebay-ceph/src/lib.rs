@@ -11,8 +11,10 @@ mod dependencies;
 mod error;
 mod execute;
 mod file_system;
+mod give_up;
 mod key;
 mod library;
+mod lost_groups;
 mod monitors;
 mod programs;
 
@@ -28,6 +30,7 @@ pub use execute::{Report, execute};
 pub use file_system::FileSystem;
 pub use key::Key;
 pub use library::loader_in;
+pub use lost_groups::{FileLayout, LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
 pub use monitors::{Monitors, Space};
 pub use programs::{Missing, Programs, TESTED_VERSION};
 

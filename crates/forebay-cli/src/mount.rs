@@ -37,6 +37,9 @@ pub struct MountArguments {
     /// The pool of files that stay on this node
     #[arg(long)]
     local_pool: Option<String>,
+    /// The file that says which data are lost, as forebay_ceph::LostGroups
+    #[arg(long)]
+    lost_groups: Option<PathBuf>,
     /// The directory that shows it
     point: PathBuf,
 }
@@ -58,6 +61,7 @@ pub fn mount(arguments: &MountArguments) -> i32 {
             named: arguments.layout.clone(),
             local_pool: arguments.local_pool.clone(),
         },
+        lost_groups: arguments.lost_groups.clone(),
         point: arguments.point.clone(),
     };
     let served = through_own_loader(arguments.libraries.as_deref(), &words)

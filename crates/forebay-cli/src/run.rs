@@ -204,6 +204,12 @@ fn hint_of_kept(outcome: &Outcome, kept: &str) -> String {
             )
         };
     }
+    if nodes.is_some_and(|nodes| nodes.data_lost) {
+        return format!(
+            "what was lost cannot be delivered; all else is in {kept}; forebay clean {id} stages out what is missing, \
+             forebay clean --discard {id} gives up the lost files and removes the rest"
+        );
+    }
     let (why, clean) = if outcome.undelivered && outcome.store.is_none() {
         ("nothing was deleted", "stages out what is missing, with --discard it gives that up")
     } else if outcome.undelivered {

@@ -4,6 +4,7 @@
 mod connection;
 mod fences;
 mod leftovers;
+mod losses;
 mod monitor;
 mod nodes;
 mod requests;

@@ -17,6 +17,8 @@ pub(crate) const PRIVATE: &str = "private";
 const RECOVERY: &str = "recovery.json";
 /// The file of the first node's directory with what each node stores.
 const STORED: &str = "stored.json";
+/// The file of the first node's directory with the servers whose data were given up.
+const GIVEN_UP: &str = "given-up.json";
 
 /// What is recorded about the nodes of a job, for the command that cleans up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +68,7 @@ pub struct NodesSummary {
     pub names: Vec<String>,
     /// Why operations on the job's files failed; none if they did not.
     pub failed: Option<String>,
-    /// Whether the data are lost: they were in memory, and a server with them ended.
+    /// Whether data are lost: they were in memory, and a server with them ended. All, if operations failed; else some.
     #[serde(default)]
     pub data_lost: bool,
     /// Copies of the data.
@@ -108,6 +110,8 @@ impl NodesSummary {
         }
         if let Some(failed) = &self.failed {
             text += &format!("; failed: {failed}");
+        } else if self.data_lost {
+            text += "; some data were lost";
         }
         text
     }
@@ -120,7 +124,7 @@ impl NodesUse {
             engine: self.engine.clone(),
             names: self.nodes.clone(),
             failed: None,
-            data_lost: false,
+            data_lost: files::status(&self.given_up()).is_ok(),
             redundancy: self.redundancy,
             stores: self.stores.clone(),
             share_bytes: self.share_bytes,
@@ -140,6 +144,11 @@ impl NodesUse {
     /// The file with what each node stores, which `forebay run` keeps up to date.
     pub(crate) fn stored(&self) -> PathBuf {
         self.directory.join(STORED)
+    }
+
+    /// The file with the servers whose data were given up.
+    pub(crate) fn given_up(&self) -> PathBuf {
+        self.directory.join(GIVEN_UP)
     }
 
     /// Whether the data can be read after all processes of the engine ended.

@@ -107,16 +107,42 @@ pub struct ServerGroup {
     pub losses_max: usize,
 }
 
-/// Whether the servers that are left serve all data and names after these steps ended and these nodes were lost.
-pub fn serve_without(
-    groups: &[ServerGroup],
-    ended: &HashSet<String>,
-    lost: &HashSet<usize>,
-) -> bool {
+/// What is not there any more.
+#[derive(Debug, Clone, Default)]
+pub struct Gone {
+    /// The servers that ended, by step.
+    pub ended: HashSet<String>,
+    /// The nodes that were lost, by index.
+    pub lost: HashSet<usize>,
+    /// Servers whose data were given up: nobody waits for them.
+    pub given_up: HashSet<String>,
+}
+
+/// Whether the servers that are left serve all data and names that were not given up.
+pub fn serve_without(groups: &[ServerGroup], gone: &Gone) -> bool {
     groups.iter().all(|group| {
-        let is_gone = |(node, step): &&(usize, String)| ended.contains(step) || lost.contains(node);
-        group.servers.iter().filter(is_gone).count() <= group.losses_max
+        let is_missing = |(node, step): &&(usize, String)| {
+            (gone.ended.contains(step) || gone.lost.contains(node)) && !gone.given_up.contains(step)
+        };
+        group.servers.iter().filter(is_missing).count() <= group.losses_max
     })
+}
+
+/// How the nodes go on without the data of a server that has no copy: operations on them fail, others succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The node of the server.
+    pub node: usize,
+    /// The step of the server.
+    pub server: String,
+    /// Takes the rights of the node away. For a node that is lost.
+    pub fence: EngineStep,
+    /// Before the mounts know.
+    pub prepare: EngineStep,
+    /// Tells the mount of each node which data are lost.
+    pub tell: Vec<EngineStep>,
+    /// When all mounts know.
+    pub finish: EngineStep,
 }
 
 /// How the other nodes go on without one that does not answer: it loses its rights on the namespace.
@@ -139,6 +165,8 @@ pub struct EnginePlan {
     pub servers: Vec<ServerGroup>,
     /// The nodes that the others can go on without.
     pub fences: Vec<Fence>,
+    /// The servers whose data can be given up.
+    pub losses: Vec<Loss>,
     /// The directory that shows the namespace, on each node.
     pub mount: PathBuf,
     /// Variables for the job's processes.
@@ -205,14 +233,18 @@ mod tests {
     fn group_serves_without_as_many_servers_as_it_may_lose() {
         let servers = (0..3).map(|node| (node, format!("n{node}.monitor"))).collect();
         let groups = [ServerGroup { servers, losses_max: 1 }];
-        let ended = |steps: &[&str]| steps.iter().map(|&step| step.to_owned()).collect();
-        let serves = |steps, lost: &[usize]| {
-            serve_without(&groups, &ended(steps), &lost.iter().copied().collect())
+        let names = |steps: &[&str]| steps.iter().map(|&step| step.to_owned()).collect();
+        let serves_without = |steps: &[&str], lost: &[usize], given_up: &[&str]| {
+            let lost = lost.iter().copied().collect();
+            serve_without(&groups, &Gone { ended: names(steps), lost, given_up: names(given_up) })
         };
+        let serves = |steps: &[&str], lost: &[usize]| serves_without(steps, lost, &[]);
         assert!(serves(&["n0.monitor", "n1.mount"], &[]));
         assert!(serves(&["n0.monitor"], &[0]));
         assert!(!serves(&["n0.monitor", "n2.monitor"], &[]));
         assert!(!serves(&["n0.monitor"], &[1]));
+        assert!(serves_without(&["n0.monitor"], &[1], &["n1.monitor"]));
+        assert!(!serves_without(&["n0.monitor"], &[1], &["n2.monitor"]));
     }
 
     #[test]

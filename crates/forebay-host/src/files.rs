@@ -26,7 +26,7 @@ pub use create::{
 };
 pub use direct::{DIRECT_BYTES, Direct};
 pub use directory::Directory;
-pub use errors::{is_full, is_loop, is_over_quota, with_path};
+pub use errors::{is_data_lost, is_full, is_loop, is_over_quota, with_path};
 pub use json::{read_json, to_json, write_json};
 pub use lock::{is_locked, lock, lock_or_create};
 pub use printable::{lossy, printable, printable_text};

@@ -132,7 +132,7 @@ fn number_of<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     hasher.finish().max(1)
 }
 
-/// Removes the names of announcements from the names of the root's attributes, and returns the new length.
+/// Removes the names of our own attributes from the names of all, and returns the new length.
 pub(crate) fn without_announcements(names: &mut [u8]) -> usize {
     let all = names.split_inclusive(|byte| *byte == 0);
     let others = all.filter(|name| !name.starts_with(PREFIX));

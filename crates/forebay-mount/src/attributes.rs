@@ -59,6 +59,9 @@ impl Server {
         if mask != 0 {
             self.client.set_attributes(request.node, &wanted, mask, who.as_ref())?;
         }
+        if mask & CEPH_SIZE != 0 && size == 0 {
+            self.inodes.lost.note_emptied(&self.client, request.node)?;
+        }
         let mut found = self.client.attributes(request.node)?;
         // The client takes no time of a directory from the server as long as the server does not know this one.
         let is_directory = u32::from(found.mode) & libc::S_IFMT == libc::S_IFDIR;

@@ -3,6 +3,8 @@
 
 mod extended_attributes;
 
+pub(crate) use extended_attributes::LAYOUT;
+
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io;
 use std::ptr::null_mut;

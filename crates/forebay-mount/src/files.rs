@@ -35,6 +35,9 @@ impl Server {
     pub(crate) fn open(&self, request: &mut Request) -> Result {
         let flags = request.body.u32()?.cast_signed();
         let opened = self.client.open(request.node, flags, &self.who(request))?;
+        if flags & libc::O_TRUNC != 0 {
+            self.inodes.lost.note_emptied(&self.client, request.node)?;
+        }
         let file = File::new(&self.inodes, opened, request.node, flags);
         let mut answer = Answer::default();
         answer.opened(self.files.add(file));

@@ -13,6 +13,7 @@ use crate::announcements::Announcements;
 use crate::client::Client;
 use crate::error::Failure;
 use crate::lazy_file::LazyFile;
+use crate::lost_data::LostData;
 use crate::open_inode::OpenInode;
 
 /// Between two looks at what other nodes announced: the most that a strict read of another node waits for this one to
@@ -26,6 +27,7 @@ pub(crate) struct Inodes {
     /// Files can be lazy: the client buffers writes.
     pub(crate) offers_lazy: bool,
     pub(crate) announcements: Announcements,
+    pub(crate) lost: LostData,
     /// By the kernel's number.
     open: Mutex<HashMap<u64, Weak<OpenInode>>>,
     watched: Mutex<Watched>,
@@ -40,12 +42,17 @@ struct Watched {
 }
 
 impl Inodes {
-    pub(crate) fn new(client: &Arc<Client>, point: PathBuf) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        client: &Arc<Client>,
+        point: PathBuf,
+        lost: LostData,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             client: Arc::clone(client),
             point,
             offers_lazy: client.look_again.is_some(),
             announcements: Announcements::begin(client)?,
+            lost,
             open: Mutex::default(),
             watched: Mutex::default(),
         })

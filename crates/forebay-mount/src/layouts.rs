@@ -6,11 +6,10 @@ use std::str::FromStr;
 use forebay_ceph::{DATA_POOL, LOCAL_POOL};
 use glob::Pattern;
 
-use crate::client::Identity;
+use crate::client::{Identity, LAYOUT as OF_FILE};
 use crate::server::Server;
 
-/// The layout of a file and of a directory, as text (the CephFS documents, "File layouts").
-const OF_FILE: &CStr = c"ceph.file.layout";
+/// The layout of a directory, as text (the CephFS documents, "File layouts").
 const OF_DIRECTORY: &CStr = c"ceph.dir.layout";
 /// The pool of a file. A new file has that of its directory.
 const POOL_OF_FILE: &CStr = c"ceph.file.layout.pool";
@@ -86,6 +85,9 @@ impl Server {
             self.set_layout(name, node, (OF_FILE, &layout.value(pool)), who);
         } else if let Some(pool) = local_pool.filter(|_| self.has_local_directory(node, who)) {
             self.set_layout(name, node, (POOL_OF_FILE, pool), who);
+        }
+        if let Some(pool) = self.inodes.lost.pool_instead(&self.client, node) {
+            self.set_layout(name, node, (POOL_OF_FILE, &pool), who);
         }
     }
 

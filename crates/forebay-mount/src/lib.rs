@@ -21,6 +21,7 @@ mod layouts;
 mod lazy_file;
 mod lock_requests;
 mod locks;
+mod lost_data;
 mod open_file;
 mod open_inode;
 mod opened;
@@ -34,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use forebay_ceph::Connection;
+use forebay_ceph::{Connection, LostGroups};
 use forebay_host::fuse::FuseDevice;
 use forebay_host::process::SignalGuard;
 use forebay_host::{clock, mounts, threads};
@@ -43,6 +44,7 @@ pub use error::Error;
 pub use layouts::{Layouts, NamedLayout};
 
 use client::Client;
+use lost_data::LostData;
 use server::Server;
 use session::Session;
 
@@ -62,6 +64,8 @@ pub struct MountOptions {
     pub root: String,
     /// The layouts of new files and directories.
     pub layouts: Layouts,
+    /// The file that says which data are lost; without a file, none are.
+    pub lost_groups: Option<PathBuf>,
     /// The directory that shows it.
     pub point: PathBuf,
 }
@@ -84,7 +88,9 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     ];
     let events = SignalGuard::listen()?.watch(None)?;
     let client = Client::mount(&options.connection, &settings, &options.root)?;
-    let server = Server::new(client, options.point.clone(), options.layouts.clone());
+    let lost = options.lost_groups.as_deref().map(LostGroups::read).transpose()?;
+    let lost = LostData::new(lost.unwrap_or_default());
+    let server = Server::new(client, options.point.clone(), options.layouts.clone(), lost);
     let server = server.map_err(|failure| Error::Mount {
         root: options.root.clone(),
         config: options.connection.config.clone(),

@@ -15,6 +15,8 @@ pub(crate) struct File {
     inode: Arc<OpenInode>,
     /// Its number among the files of the inode.
     number: u64,
+    /// It was opened for writing.
+    is_written: bool,
     /// Appends need the end of the file as it is on all nodes.
     is_append: bool,
     /// The kernel's number of its inode.
@@ -31,21 +33,27 @@ impl File {
     /// `flags` are those of open(2).
     pub(crate) fn new(inodes: &Arc<Inodes>, opened: Opened, node: u64, flags: c_int) -> Self {
         let inode = inodes.opened(node);
-        let number = inode.add(flags & libc::O_ACCMODE);
-        Self { opened, inode, number, is_append: flags & libc::O_APPEND != 0, node }
+        let access = flags & libc::O_ACCMODE;
+        let number = inode.add(access);
+        let (is_written, is_append) = (access != libc::O_RDONLY, flags & libc::O_APPEND != 0);
+        Self { opened, inode, number, is_written, is_append, node }
     }
 
     /// Reads into `buffer` and returns the count, which is less only at the end of the file.
     pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
         let mode = self.inode.for_io(self.number, &self.opened)?;
-        match mode.lazy_file(self.number) {
+        let count = match mode.lazy_file(self.number) {
             Some(lazy) => lazy.read(offset, buffer),
             None => self.opened.read(offset, buffer),
-        }
+        }?;
+        // Data that were lost read as zeros.
+        self.inode.check_data(offset, Some(count))?;
+        Ok(count)
     }
 
     /// Writes `data` and returns the count.
     pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+        self.inode.check_data(offset, Some(data.len()))?;
         let mode = self.inode.for_io(self.number, &self.opened)?;
         match mode.lazy_file(self.number) {
             Some(lazy) => lazy.write(offset, data),
@@ -60,13 +68,18 @@ impl File {
             Some(lazy) => lazy.write_back(only_data),
             None => self.opened.sync(only_data),
         };
-        synced.and(self.inode.take_error(self.number))
+        synced.and(self.inode.take_error(self.number)).and_then(|()| self.check_written())
     }
 
     /// A process closes a descriptor: what is buffered lazily is written back, so that close(2) returns the error.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
         let written = self.inode.write_back_own(self.number);
-        written.and(self.inode.take_error(self.number))
+        written.and(self.inode.take_error(self.number)).and_then(|()| self.check_written())
+    }
+
+    /// What was written may have been lost since.
+    fn check_written(&self) -> Result<(), Failure> {
+        if self.is_written { self.inode.check_data(0, None) } else { Ok(()) }
     }
 
     pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Failure> {

@@ -106,6 +106,13 @@ impl OpenInode {
         }
     }
 
+    /// Fails if data were lost, of `length` bytes from `offset` on; none: up to the end.
+    pub(crate) fn check_data(&self, offset: i64, length: Option<usize>) -> Result<(), Failure> {
+        let offset = u64::try_from(offset).unwrap_or_default();
+        let length = length.map(|length| length as u64);
+        self.all.lost.check(&self.all.client, self.node, offset, length)
+    }
+
     pub(crate) fn is_lazy(&self) -> bool {
         self.is_lazy.load(Ordering::Acquire)
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_ceph::Attributes;
+use forebay_ceph::{Attributes, LOST_GROUPS_ATTRIBUTE};
 use parking_lot::Mutex;
 
 use crate::announcements::without_announcements;
@@ -15,6 +15,7 @@ use crate::handles::Handles;
 use crate::inodes::Inodes;
 use crate::layouts::Layouts;
 use crate::locks::Locks;
+use crate::lost_data::LostData;
 use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::reply::{Outcome, Reply, Result};
@@ -37,10 +38,15 @@ pub(crate) struct Server {
 
 impl Server {
     /// `point` is the mount point.
-    pub(crate) fn new(client: Client, point: PathBuf, layouts: Layouts) -> Result<Self> {
+    pub(crate) fn new(
+        client: Client,
+        point: PathBuf,
+        layouts: Layouts,
+        lost: LostData,
+    ) -> Result<Self> {
         let client = Arc::new(client);
         Ok(Self {
-            inodes: Arc::new(Inodes::new(&client, point)?),
+            inodes: Arc::new(Inodes::new(&client, point, lost)?),
             client,
             files: Handles::default(),
             directories: Handles::default(),
@@ -222,7 +228,7 @@ impl Server {
         let size = request.body.u32()?;
         buffer.resize((size as usize).min(TEXT_BYTES_MAX), 0);
         let mut length = self.client.attribute_names(request.node, buffer, &self.who(request))?;
-        if request.node == fuse::ROOT && size > 0 {
+        if (request.node == fuse::ROOT || self.inodes.lost.is_any()) && size > 0 {
             length = without_announcements(&mut buffer[..length]);
         }
         Ok(text(size, length))
@@ -233,6 +239,9 @@ impl Server {
         let (size, flags) = (body.u32()?, body.u32()?);
         let name = body.name()?;
         let value = body.take(size as usize)?;
+        if request.node == fuse::ROOT && name == LOST_GROUPS_ATTRIBUTE {
+            return self.inodes.lost.add(value).map(|()| Outcome::Empty);
+        }
         let who = self.who(request);
         self.client.set_attribute(request.node, (name, value), flags.cast_signed(), &who)?;
         Ok(Outcome::Empty)

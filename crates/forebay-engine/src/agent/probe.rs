@@ -58,9 +58,20 @@ pub(super) fn answers(paths: Vec<PathBuf>) -> bool {
     started.is_ok() && receiver.recv_timeout(HANG_MAX).unwrap_or(false)
 }
 
+/// Writes all files. The place of some may have been lost with a server: new files get another one.
+fn write_all(paths: &[PathBuf]) -> forebay_host::Result<()> {
+    match write_each(paths) {
+        Err(error) if files::is_data_lost(&error.source) => {
+            paths.iter().try_for_each(|path| files::remove_if_present(path))?;
+            write_each(paths)
+        }
+        written => written,
+    }
+}
+
 /// Writes each file and waits until servers have it: caches of the mount answer without them. A full file system is
 /// an answer, too.
-fn write_all(paths: &[PathBuf]) -> forebay_host::Result<()> {
+fn write_each(paths: &[PathBuf]) -> forebay_host::Result<()> {
     let mut opened = Vec::new();
     for path in paths {
         // Their directory is only there while the namespace is mounted.

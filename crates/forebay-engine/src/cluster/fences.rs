@@ -47,11 +47,11 @@ impl Fences {
             return false;
         }
         let findings = self.findings.lock();
-        let mut lost = findings.lost.clone();
-        lost.insert(fence.node)
+        let mut gone = findings.gone.clone();
+        gone.lost.insert(fence.node)
             && findings.failed.is_none()
-            && !findings.ended.contains(&fence.witness)
-            && serve_without(&self.servers, &findings.ended, &lost)
+            && !gone.ended.contains(&fence.witness)
+            && serve_without(&self.servers, &gone)
     }
 
     /// Where the step fails, the other nodes reach the node, or the servers are busy with its loss. It is repeated.
@@ -63,7 +63,7 @@ impl Fences {
         };
         let name = self.nodes.name(fence.node);
         let mut findings = self.findings.lock();
-        findings.lost.insert(fence.node);
+        findings.gone.lost.insert(fence.node);
         findings.messages.push(format!(
             "engine {}: node {name}: the node is lost: neither it nor {} answers; it can no longer use the job's files",
             self.engine, fence.witness

@@ -16,7 +16,7 @@ use super::runner;
 use super::session::{CLAIM_MAX, probe_file};
 use crate::agent::protocol::{Answer, Request};
 use crate::nodes_use::{NodesUse, Recovery};
-use crate::steps::{Role, serve_without};
+use crate::steps::{Gone, Role, serve_without};
 
 /// The time for a node that answers to stop its steps, and to remove their data.
 const STOP_MAX: Duration = Duration::from_secs(180);
@@ -42,10 +42,11 @@ pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
 /// Why the data cannot be read.
 pub fn restore_left(used: &NodesUse, messages: &dyn Messages) -> Result<(), String> {
     let recovery: Option<Recovery> = files::read_json(&used.recovery()).ok();
+    let given_up: HashSet<String> = files::read_json(&used.given_up()).unwrap_or_default();
     let all = reach_of(used, 0..used.nodes.len());
     let nodes = match (connect(all), &recovery) {
         (Ok(nodes), _) => nodes,
-        (Err(message), Some(recovery)) if !recovery.survives_node => {
+        (Err(message), Some(recovery)) if !recovery.survives_node && given_up.is_empty() => {
             return Err(format!("{message}; a part of the data is there"));
         }
         (Err(message), _) => {
@@ -53,7 +54,7 @@ pub fn restore_left(used: &NodesUse, messages: &dyn Messages) -> Result<(), Stri
             connect(reach_of(used, 0..1))?
         }
     };
-    let restored = restore(&nodes, used, recovery, messages);
+    let restored = restore(&nodes, used, (recovery, given_up), messages);
     nodes.all(&Request::Leave, CLAIM_MAX);
     nodes.close(restored.is_err());
     restored
@@ -62,13 +63,14 @@ pub fn restore_left(used: &NodesUse, messages: &dyn Messages) -> Result<(), Stri
 fn restore(
     nodes: &Arc<Nodes>,
     used: &NodesUse,
-    recovery: Option<Recovery>,
+    (recovery, given_up): (Option<Recovery>, HashSet<String>),
     messages: &dyn Messages,
 ) -> Result<(), String> {
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
-    let (ended, mut lost) = ended_servers(nodes, survives_node)?;
-    lost.extend(nodes.len()..used.nodes.len()); // they were not reached
-    let Some(recovery) = recovery.filter(|one| !serve_without(&one.servers, &ended, &lost)) else {
+    let mut gone = gone(nodes, survives_node || !given_up.is_empty())?;
+    gone.given_up = given_up;
+    gone.lost.extend(nodes.len()..used.nodes.len()); // they were not reached
+    let Some(recovery) = recovery.filter(|one| !serve_without(&one.servers, &gone)) else {
         let here = (0, Request::Remount { probes: vec![probe_file(&used.mount(), 0, 0)] });
         return match nodes.ask(vec![here], REMOUNT_MAX, &|| true).pop() {
             Some(Ok(Answer::Failed { message, .. }) | Err(message)) => {
@@ -77,13 +79,13 @@ fn restore(
             _ => Ok(()),
         };
     };
-    if let Some(node) = lost.iter().min() {
+    if let Some(node) = gone.lost.iter().min() {
         return Err(format!(
             "{} cannot be started again without node {}, which has not answered",
             used.engine, used.nodes[*node]
         ));
     }
-    let ended = ended.into_iter().collect::<BTreeSet<_>>();
+    let ended = gone.ended.into_iter().collect::<BTreeSet<_>>();
     let ended = ended.into_iter().collect::<Vec<_>>().join(", ");
     let plan = recovery.plan.map_err(|why| format!("{ended} ended: {why}"))?;
     messages
@@ -96,25 +98,22 @@ fn restore(
     started.map_err(|error| format!("cannot start {} again: {error}", used.engine))
 }
 
-/// The steps whose servers ended, and with `survives_node` the nodes that lost the job.
-fn ended_servers(
-    nodes: &Arc<Nodes>,
-    survives_node: bool,
-) -> Result<(HashSet<String>, HashSet<usize>), String> {
+/// The servers that ended, and with `survives_node` the nodes that lost the job.
+fn gone(nodes: &Arc<Nodes>, survives_node: bool) -> Result<Gone, String> {
     let answers = nodes.all(&Request::Health { probes: Vec::new() }, CLAIM_MAX);
-    let (mut ended, mut lost) = (HashSet::new(), HashSet::new());
+    let mut gone = Gone::default();
     for (node, answer) in answers.into_iter().enumerate() {
         match answer {
             Ok(Answer::Health(health)) => {
                 let servers = health.ended.into_iter().filter(|step| step.role == Role::Server);
-                ended.extend(servers.map(|step| step.id));
+                gone.ended.extend(servers.map(|step| step.id));
             }
             Ok(_) => return Err(UNEXPECTED.to_owned()),
-            Err(_) if survives_node => drop(lost.insert(node)),
+            Err(_) if survives_node => drop(gone.lost.insert(node)),
             Err(failure) => return Err(described(failure)),
         }
     }
-    Ok((ended, lost))
+    Ok(gone)
 }
 
 /// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.

@@ -13,12 +13,13 @@ use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
 use super::connection::Connection;
+use super::losses::Losses;
 use super::nodes::Nodes;
 use super::requests::{RECONNECT_S_MAX, Reconnection, WhenLost};
 use crate::agent::GONE;
 use crate::agent::protocol::{Answer, NodeHealth, Request};
 use crate::engine::Promise;
-use crate::steps::{Role, ServerGroup, serve_without};
+use crate::steps::{Gone, Role, ServerGroup, serve_without};
 
 /// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -39,12 +40,10 @@ pub struct Findings {
     pub messages: Vec<String>,
     /// Why operations on the namespace fail; none while they succeed.
     pub failed: Option<String>,
-    /// Whether the data ended with a server.
+    /// Whether data ended with a server.
     pub are_data_lost: bool,
-    /// The servers that ended, by step.
-    pub ended: HashSet<String>,
-    /// The nodes that were lost, by index.
-    pub lost: HashSet<usize>,
+    /// What is not there any more.
+    pub gone: Gone,
 }
 
 /// The state of one node between two looks.
@@ -71,6 +70,7 @@ pub(super) struct Monitor {
     /// Small files in the namespace for each node; none if there is no namespace over the nodes.
     pub(super) probes: Vec<Vec<PathBuf>>,
     pub(super) findings: Arc<Mutex<Findings>>,
+    pub(super) losses: Losses,
     /// [`HANG_S_MAX`], unless tests need less.
     pub(super) hang_max: Duration,
     /// The file with what each node stores.
@@ -142,7 +142,7 @@ impl Monitor {
         for (node, state) in watched.iter_mut().enumerate() {
             self.end_reconnection(node, state);
         }
-        let lost = self.findings.lock().lost.clone();
+        let lost = self.findings.lock().gone.lost.clone();
         let is_connected = |node: &usize| watched[*node].reconnection.is_none();
         let nodes = (0..self.nodes.len()).filter(|node| !lost.contains(node));
         let asked: Vec<_> = nodes.filter(is_connected).collect();
@@ -155,7 +155,7 @@ impl Monitor {
             return;
         }
         for ((node, connection), answer) in asked.into_iter().zip(connections).zip(answers) {
-            if self.findings.lock().lost.contains(&node) {
+            if self.findings.lock().gone.lost.contains(&node) {
                 continue; // it was fenced
             }
             let state = &mut watched[node];
@@ -182,10 +182,11 @@ impl Monitor {
 
     fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
         let servers = health.ended.iter().filter(|step| step.role == Role::Server);
-        self.findings.lock().ended.extend(servers.map(|step| step.id.clone()));
+        self.findings.lock().gone.ended.extend(servers.map(|step| step.id.clone()));
         state.stored_bytes = health.stored_bytes;
+        let gave_up = self.give_up(node);
         let verdict = verdict(self.still_serves(), self.hang_max, state, health, clock::now());
-        verdict.news.iter().for_each(|what| self.tell(node, what));
+        verdict.news.iter().chain(&gave_up).for_each(|what| self.tell(node, what));
         let is_full = health.store_available_bytes < STORE_BYTES_MIN;
         if is_full && !std::mem::replace(&mut state.is_full, is_full) {
             let available = HumanBytes(health.store_available_bytes);
@@ -199,8 +200,16 @@ impl Monitor {
     }
 
     fn still_serves(&self) -> bool {
-        let findings = self.findings.lock();
-        serve_without(&self.servers, &findings.ended, &findings.lost)
+        serve_without(&self.servers, &self.findings.lock().gone)
+    }
+
+    /// If servers are missing, goes on without the data of this node's, where the engine can. Says what that means.
+    fn give_up(&self, node: usize) -> Option<String> {
+        let gave_up = (!self.still_serves()).then(|| self.losses.give_up(node))??;
+        Some(match gave_up {
+            Ok(()) => "what it stored of the job's files is lost: reads and writes there fail with EIO from now on; other files and new ones can be used".to_owned(),
+            Err(message) => format!("the others cannot go on without it: {message}"),
+        })
     }
 
     /// Starts another agent.
@@ -222,7 +231,7 @@ impl Monitor {
     fn end_reconnection(&self, node: usize, state: &mut Watched) {
         let Some(done) = state.reconnection.as_ref().and_then(Reconnection::poll) else { return };
         state.reconnection = None;
-        if self.findings.lock().lost.contains(&node) {
+        if self.findings.lock().gone.lost.contains(&node) {
             return; // it was fenced
         }
         let done = done.and_then(|is_claimed| match is_claimed {
@@ -242,10 +251,13 @@ impl Monitor {
             }
             Err(error) => {
                 let what = format!("the node is lost: {error}");
-                self.findings.lock().lost.insert(node);
-                if self.promise.survives_node && self.still_serves() {
+                self.findings.lock().gone.lost.insert(node);
+                let gave_up = self.give_up(node);
+                if self.still_serves() && (self.promise.survives_node || gave_up.is_some()) {
                     self.tell(node, &what);
+                    gave_up.iter().for_each(|what| self.tell(node, what));
                 } else {
+                    gave_up.iter().for_each(|what| self.tell(node, what));
                     self.fail(node, &what);
                 }
             }

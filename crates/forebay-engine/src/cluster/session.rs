@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::fences::Fences;
 use super::leftovers::{described, remount, stop};
+use super::losses::Losses;
 use super::monitor::{Findings, Monitor};
 use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
 use super::runner;
@@ -177,6 +178,13 @@ impl Session {
         let is_ending: Arc<AtomicBool> = Arc::default();
         let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
         let choices = spec.engine.choices(&settled.facts);
+        let losses = Losses {
+            nodes: Arc::clone(nodes),
+            losses: plan.losses,
+            servers: plan.servers.clone(),
+            findings: Arc::clone(&findings),
+            nodes_use: nodes_use.clone(),
+        };
         let fences = Fences {
             engine: spec.engine.name().to_owned(),
             nodes: Arc::clone(nodes),
@@ -192,6 +200,7 @@ impl Session {
             servers: plan.servers,
             probes: probes(spec, &plan.mount, nodes.len()),
             findings: Arc::clone(&findings),
+            losses,
             hang_max: Duration::from_secs(spec.hang_s_max.into()),
             stored: nodes_use.stored(),
             is_ending: Arc::clone(&is_ending),

@@ -23,6 +23,11 @@ pub fn is_over_quota(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::DQUOT.raw_os_error())
 }
 
+/// Whether the data cannot be had: `EIO`.
+pub fn is_data_lost(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+}
+
 /// Whether symbolic links form a loop.
 pub fn is_loop(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::LOOP.raw_os_error())

@@ -2,8 +2,15 @@
 
 use std::ffi::{CStr, c_int};
 
+use forebay_ceph::FileLayout;
+
 use super::{Client, Identity, counted, done};
 use crate::error::Failure;
+
+/// The layout of a file as text (the CephFS documents, "File layouts").
+pub(crate) const LAYOUT: &CStr = c"ceph.file.layout";
+/// Numbers and the name of a pool.
+const LAYOUT_BYTES_MAX: usize = 256;
 
 impl Client {
     /// Writes the value of an extended attribute to `buffer`, unless that is empty, and returns its length.
@@ -42,6 +49,46 @@ impl Client {
                 who.permissions,
             )
         })
+    }
+
+    /// Writes the value of an extended attribute to `buffer`, whoever may read it, and returns its length.
+    pub(crate) fn own_attribute(
+        &self,
+        node: u64,
+        name: &CStr,
+        buffer: &mut [u8],
+    ) -> Result<usize, Failure> {
+        let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
+        let inode = self.inode(node);
+        // SAFETY: as above.
+        counted(unsafe {
+            let read = self.functions.attribute;
+            read(self.mount, inode, name.as_ptr(), at, length, self.of_root)
+        })
+    }
+
+    /// Sets an extended attribute of ours.
+    pub(crate) fn set_own_attribute(
+        &self,
+        node: u64,
+        name: &CStr,
+        value: &[u8],
+    ) -> Result<(), Failure> {
+        let (at, length) = (value.as_ptr().cast(), value.len());
+        let inode = self.inode(node);
+        // SAFETY: as above; the function reads `length` bytes.
+        done(unsafe {
+            let set = self.functions.set_attribute;
+            set(self.mount, inode, name.as_ptr(), at, length, 0, self.of_root)
+        })
+    }
+
+    /// How a file is distributed. The client knows it without a message to a server.
+    pub(crate) fn layout(&self, node: u64) -> Result<FileLayout, Failure> {
+        let mut buffer = [0; LAYOUT_BYTES_MAX];
+        let length = self.own_attribute(node, LAYOUT, &mut buffer)?;
+        let text = buffer.get(..length).unwrap_or_default();
+        FileLayout::parse(&String::from_utf8_lossy(text)).map_err(|_| Failure(libc::EIO))
     }
 
     /// Writes the value of an extended attribute of the root to `buffer`.

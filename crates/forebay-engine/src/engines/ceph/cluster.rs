@@ -1,6 +1,7 @@
 //! The plan of a cluster: its configuration, keys and processes. Pure.
 
 mod configuration;
+mod losses;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -80,6 +81,7 @@ impl<'a> Cluster<'a> {
         EnginePlan {
             servers: self.servers(),
             fences: self.fences(),
+            losses: self.losses(),
             steps: self.steps,
             mount: self.request.mount(),
             environment: BTreeMap::new(),
@@ -108,13 +110,17 @@ impl<'a> Cluster<'a> {
         let fence = |node: usize| {
             let mut loss: Action = CephStep::WaitForStorageLoss { daemon: node as u64 }.into();
             loss.s_max = LOSS_S_MAX;
-            let all = format!("{}:0/0", self.nodes[node].address);
-            let block = json!({"prefix": "osd blocklist", "blocklistop": "add", "addr": all});
             let name = format!("fence-{}", node + 1);
-            let step = self.actions(0, &name, &[], vec![loss, monitor_command(block)]);
+            let step = self.actions(0, &name, &[], vec![loss, self.block(node)]);
             Fence { node, witness: step_id(node, "storage"), step }
         };
         others.map(fence).collect()
+    }
+
+    /// Puts all addresses of a node on the block list.
+    fn block(&self, node: usize) -> Action {
+        let all = format!("{}:0/0", self.nodes[node].address);
+        monitor_command(json!({"prefix": "osd blocklist", "blocklistop": "add", "addr": all}))
     }
 
     fn home(&self) -> PathBuf {
@@ -123,6 +129,11 @@ impl<'a> Cluster<'a> {
 
     fn configuration(&self) -> PathBuf {
         self.home().join("ceph.conf")
+    }
+
+    /// The file on each node that says which data are lost.
+    fn lost_groups(&self) -> PathBuf {
+        self.home().join("lost-groups.json")
     }
 
     fn data(&self, node: usize) -> PathBuf {
@@ -357,9 +368,10 @@ impl<'a> Cluster<'a> {
         let mut actions: Vec<_> = new.map(monitor_command).collect();
         actions.push(at_once(daemons().map(place).collect()));
         actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids.clone()})));
-        let (pools, copies) = (pools(ids.len(), self.layouts), self.request.redundancy as usize);
+        let copies = self.request.redundancy as usize;
+        let pools = pools(ids.len(), self.layouts, copies);
         actions.extend(pools.iter().map(|pool| monitor_command(pool.create())));
-        let numbered = (1..).zip(&pools).skip(1);
+        let numbered = (1..).zip(&pools);
         let placement =
             numbered.flat_map(|(number, pool)| pool.placement(number, ids.len(), copies));
         actions.push(at_once(placement.collect()));
@@ -509,12 +521,13 @@ impl<'a> Cluster<'a> {
         }
         let mut words = vec![text(&self.nodes[node].forebay), "__mount".to_owned()];
         let keyring = text(&self.home().join("keyring"));
-        let config = text(&self.configuration());
+        let (config, lost_groups) = (text(&self.configuration()), text(&self.lost_groups()));
         let options = [
             ("--config", config.as_str()),
             ("--keyring", &keyring),
             ("--name", "client.job"),
             ("--root", ALLOCATION),
+            ("--lost-groups", &lost_groups),
         ];
         for (option, value) in options {
             words.extend([option.to_owned(), value.to_owned()]);

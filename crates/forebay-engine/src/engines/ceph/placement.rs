@@ -90,11 +90,13 @@ pub(super) struct Pool {
     node: Option<usize>,
 }
 
-/// All pools in the order of their making. Local pools only where a layout needs them.
-pub(super) fn pools(nodes: usize, layouts: &[NamedLayout]) -> Vec<Pool> {
+/// All pools in the order of their making. Local pools only where a layout needs them. One copy of the names is on the
+/// first node, where the monitor is: then the loss of another storage daemon takes no names along.
+pub(super) fn pools(nodes: usize, layouts: &[NamedLayout], copies: usize) -> Vec<Pool> {
     let pool = |name: &str, groups, node| Pool { name: name.to_owned(), groups, node };
     let groups = (nodes * GROUPS_PER_DAEMON).next_power_of_two().max(GROUPS_MIN);
-    let mut pools = vec![pool(NAMES, GROUPS_SMALL, None), pool(DATA_POOL, groups, None)];
+    let mut pools =
+        vec![pool(NAMES, GROUPS_SMALL, (copies == 1).then_some(0)), pool(DATA_POOL, groups, None)];
     if has_local(layouts) {
         pools.push(pool(LOCAL_POOL, GROUPS_SMALL, None));
         pools.extend((0..nodes).map(|node| pool(&local_pool(node), GROUPS_SMALL, Some(node))));

@@ -206,8 +206,9 @@ fn each_node_takes_the_whole_capacity_as_far_as_its_store_has_room() {
         let bytes = lines.filter_map(|line| line.strip_prefix("memstore device bytes = "));
         bytes.map(|bytes| bytes.parse::<u64>().expect("a number") >> 20).collect::<Vec<_>>()
     };
-    assert_eq!(of(&Ceph::default()), [1151, 1151]); // 512 MiB each, a quarter more, and 512 MiB
-    assert_eq!(of(&local(Named::Files)), [1791, 1387]); // 1 GiB and 700 MiB
+    // 512 MiB each, a quarter more, and 512 MiB; the first has the names of both.
+    assert_eq!(of(&Ceph::default()), [1663, 1151]);
+    assert_eq!(of(&local(Named::Files)), [2303, 1387]); // 1 GiB and 700 MiB
 }
 
 #[test]
@@ -294,6 +295,59 @@ fn all_nodes_but_the_first_can_be_fenced_if_there_are_copies() {
         let address = format!("{}:0/0", nodes[fence.node].address);
         assert!(loss < text.find(&address).expect("the address of the node"), "{text}");
     }
+}
+
+#[test]
+fn data_in_memory_without_copies_are_given_up_where_no_name_is() {
+    let nodes: Vec<_> = (1..=3).map(node).collect();
+    let losses = |request: &EngineRequest, nodes: &[HostFacts]| {
+        let losses = Ceph::default().plan(request, nodes).expect("a plan").losses;
+        losses.into_iter().map(|loss| loss.server).collect::<Vec<_>>()
+    };
+    assert_eq!(losses(&request(1), &nodes), ["n2.storage", "n3.storage"]);
+    assert_eq!(losses(&request(2), &nodes), [""; 0]);
+    let two_servers = EngineRequest { metadata_servers: Some(2), ..request(1) };
+    assert_eq!(losses(&two_servers, &nodes), ["n3.storage"]);
+    let mut one_disk = nodes.clone();
+    one_disk[2].store.in_memory = false;
+    assert_eq!(losses(&request(1), &one_disk), ["n2.storage"]);
+    let old = Ceph { client: Some(MountClient::CephFuse), ..Ceph::default() };
+    assert_eq!(old.plan(&request(1), &nodes).expect("a plan").losses, []);
+}
+
+/// Names that another node had would be lost with it.
+#[test]
+fn one_copy_of_the_names_is_on_the_first_node() {
+    let commands = |redundancy| {
+        let steps = steps(redundancy, 3);
+        let make = steps.iter().find(|step| step.id == "n1.file-system").expect("step");
+        make.files[0].text.clone()
+    };
+    let place = |group: &str, daemons: &str| {
+        format!(r#""id":{daemons},"pgid":"1.{group}","prefix":"osd pg-upmap""#)
+    };
+    let one = commands(1);
+    assert!(one.contains(&place("0", "[0]")) && one.contains(&place("f", "[0]")), "{one}");
+    assert!(commands(2).contains(&place("1", "[1,2]")));
+}
+
+#[test]
+fn mounts_know_what_is_lost_before_it_is_replaced() {
+    let nodes: Vec<_> = (1..=3).map(node).collect();
+    let plan = Ceph::default().plan(&request(1), &nodes).expect("a plan");
+    let loss = &plan.losses[0];
+    let text = |step: &EngineStep| step.files[0].text.clone();
+    let (prepare, finish) = (text(&loss.prepare), text(&loss.finish));
+    let at = |text: &str, what: &str| text.find(what).unwrap_or_else(|| panic!("no {what}"));
+    assert!(at(&prepare, "note_lost_groups") < at(&prepare, "osd out"));
+    assert!(at(&prepare, "osd set") < at(&prepare, "osd out"), "requests pause");
+    assert!(at(&finish, "replace_lost_groups") < at(&finish, "osd unset"));
+    assert_eq!(loss.tell.iter().map(|step| step.node).collect::<Vec<_>>(), [0, 1, 2]);
+    let file = "/tmp/forebay-node-7/ceph/lost-groups.json";
+    assert!(loss.tell.iter().all(|step| text(step).contains(file)));
+    let mounts = plan.steps.iter().filter(|step| step.role == Role::Mount);
+    assert!(mounts.map(|step| &step.argv).all(|words| words.contains(&file.to_owned())));
+    assert!(text(&loss.fence).contains("10.0.0.2:0/0"));
 }
 
 /// A name that was written before all daemons were up had one copy for some seconds.

@@ -50,7 +50,11 @@ impl Cluster<'_> {
     /// What the storage daemon of a node can take. With files that stay on their node, one node may have all of them.
     fn device_bytes(&self, node: usize) -> u64 {
         let share_bytes = self.request.share_bytes(self.nodes.len());
-        let bytes = |data_bytes: u64| data_bytes / 100 * DEVICE_PERCENT + DEVICE_EXTRA_BYTES;
+        // One copy of all names is on the first node.
+        let has_names = self.request.redundancy == 1 && node == 0;
+        let extra = if has_names { self.nodes.len() as u64 } else { 1 };
+        let extra_bytes = DEVICE_EXTRA_BYTES.saturating_mul(extra);
+        let bytes = |data_bytes: u64| data_bytes / 100 * DEVICE_PERCENT + extra_bytes;
         if !has_local(self.layouts) {
             return bytes(share_bytes);
         }

@@ -1,0 +1,177 @@
+//! Gives up the data of a storage daemon that is lost and has no copy, so that nobody waits for it. In three steps:
+//! write down what is lost; tell every mount, which fails reads and writes there from then on; make new, empty
+//! groups on other daemons. In another order a read that waited would get zeros for the data.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use forebay_host::files;
+use nix::errno::Errno;
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::execute::{ask, ask_at_once, command, not_understood};
+use crate::lost_groups::{LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
+use crate::monitors::Monitors;
+
+const DUMP: &str = "osd dump";
+
+/// Where the monitors keep what was lost with a storage daemon.
+fn key(daemon: u64) -> String {
+    format!("forebay/lost-groups/{daemon}")
+}
+
+/// Writes down the groups that this daemon alone has.
+pub(crate) fn note_lost_groups(
+    monitors: &Monitors,
+    daemon: u64,
+    new_pool: &str,
+) -> Result<Value, Error> {
+    let dump = ask(monitors, &command(json!({"prefix": DUMP, "format": "json"})), "")?;
+    let dump: Value =
+        serde_json::from_slice(&dump).map_err(|error| not_understood(DUMP, error.to_string()))?;
+    let map = GroupMap::of(&dump)
+        .ok_or_else(|| not_understood(DUMP, "a member is missing".to_owned()))?;
+    let mut daemons = map.placed.clone();
+    let unknown: Vec<_> = map.groups().filter(|group| !daemons.contains_key(group)).collect();
+    let queries: Vec<_> = unknown
+        .iter()
+        .map(|group| command(json!({"prefix": "pg map", "pgid": group, "format": "json"})))
+        .collect();
+    let answers = ask_at_once(monitors, &queries)?;
+    for (group, answer) in unknown.into_iter().zip(answers.as_array().into_iter().flatten()) {
+        let acting = numbers(answer.get("acting"))
+            .ok_or_else(|| not_understood("pg map", "a member is missing".to_owned()))?;
+        daemons.insert(group, acting);
+    }
+    // Nobody has a group whose only daemon is known to be down.
+    let is_lost = |group: &String| {
+        daemons.get(group).is_none_or(|all| all.iter().all(|number| *number == daemon))
+    };
+    let lost = map.lost_groups(new_pool, is_lost);
+    let value =
+        serde_json::to_string(&lost).map_err(|error| not_understood(DUMP, error.to_string()))?;
+    ask(
+        monitors,
+        &command(json!({"prefix": "config-key set", "key": key(daemon), "val": value})),
+        "",
+    )?;
+    Ok(json!(lost.pools))
+}
+
+/// Tells the mount of this node, and through the file one that is started later.
+pub(crate) fn tell_mount(
+    monitors: &Monitors,
+    daemon: u64,
+    (mount, file): (&Path, &Path),
+) -> Result<Value, Error> {
+    let mut all = LostGroups::read(file)?;
+    all.add(LostGroups::parse(&noted(monitors, daemon)?)?);
+    files::write_json(file, &file.with_extension("fresh"), &all)?;
+    let text = json!(all).to_string();
+    let name = LOST_GROUPS_ATTRIBUTE.to_string_lossy();
+    match files::set_extended_attribute_of_path(mount, &name, text.as_bytes()) {
+        // Nobody reads there: the process of the mount has ended.
+        Err(error) if error.source.raw_os_error() == Some(Errno::ENOTCONN as i32) => {
+            Ok(Value::Null)
+        }
+        told => Ok(told.map(|()| Value::Null)?),
+    }
+}
+
+/// Makes new, empty groups in place of those that were written down, on the daemons that the map names now.
+pub(crate) fn replace_lost_groups(monitors: &Monitors, daemon: u64) -> Result<Value, Error> {
+    let lost = LostGroups::parse(&noted(monitors, daemon)?)?;
+    let groups = lost
+        .pools
+        .values()
+        .flat_map(|pool| pool.lost.iter().map(|group| format!("{}.{group:x}", pool.number)));
+    let commands: Vec<_> = groups
+        .map(|group| {
+            command(json!({"prefix": "osd force-create-pg", "pgid": group, "yes_i_really_mean_it": true}))
+        })
+        .collect();
+    ask_at_once(monitors, &commands)
+}
+
+fn noted(monitors: &Monitors, daemon: u64) -> Result<Vec<u8>, Error> {
+    ask(monitors, &command(json!({"prefix": "config-key get", "key": key(daemon)})), "")
+}
+
+/// The pools of a cluster, and the daemons of groups whose place was chosen.
+struct GroupMap {
+    pools: BTreeMap<String, (u64, u32)>,
+    placed: HashMap<String, Vec<u64>>,
+}
+
+impl GroupMap {
+    /// None if a member is missing in what `osd dump` printed.
+    fn of(dump: &Value) -> Option<Self> {
+        let pool = |pool: &Value| {
+            let (number, groups) = (pool.get("pool")?.as_u64()?, pool.get("pg_num")?.as_u64()?);
+            Some((
+                pool.get("pool_name")?.as_str()?.to_owned(),
+                (number, u32::try_from(groups).ok()?),
+            ))
+        };
+        // The place does not count while one of its daemons is out.
+        let mut within = HashSet::new();
+        for daemon in dump.get("osds")?.as_array()? {
+            if daemon.get("in")?.as_u64()? == 1 {
+                within.insert(daemon.get("osd")?.as_u64()?);
+            }
+        }
+        let place = |place: &Value| {
+            Some((place.get("pgid")?.as_str()?.to_owned(), numbers(place.get("osds"))?))
+        };
+        let all: Option<HashMap<_, _>> =
+            dump.get("pg_upmap")?.as_array()?.iter().map(place).collect();
+        let mut placed = all?;
+        placed.retain(|_, daemons| daemons.iter().all(|daemon| within.contains(daemon)));
+        let pools: Option<_> = dump.get("pools")?.as_array()?.iter().map(pool).collect();
+        Some(Self { pools: pools?, placed })
+    }
+
+    /// All groups, as Ceph writes them.
+    fn groups(&self) -> impl Iterator<Item = String> + use<'_> {
+        self.pools
+            .values()
+            .flat_map(|(pool, groups)| (0..*groups).map(move |group| format!("{pool}.{group:x}")))
+    }
+
+    fn lost_groups(&self, new_pool: &str, is_lost: impl Fn(&String) -> bool) -> LostGroups {
+        let of_pool = |(name, (number, groups)): (&String, &(u64, u32))| {
+            let lost = (0..*groups).filter(|group| is_lost(&format!("{number}.{group:x}")));
+            let found = LostOfPool { number: *number, groups: *groups, lost: lost.collect() };
+            (!found.lost.is_empty()).then(|| (name.clone(), found))
+        };
+        let pools = self.pools.iter().filter_map(of_pool).collect();
+        LostGroups { pools, new_pool: new_pool.to_owned() }
+    }
+}
+
+fn numbers(list: Option<&Value>) -> Option<Vec<u64>> {
+    list?.as_array()?.iter().map(Value::as_u64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_without_a_chosen_place_are_asked_for() {
+        let dump = json!({
+            "pools": [{"pool": 2, "pool_name": "data", "pg_num": 12}],
+            "osds": [{"osd": 0, "in": 1}, {"osd": 1, "in": 1}, {"osd": 2, "in": 0}],
+            "pg_upmap": [
+                {"pgid": "2.0", "osds": [0]}, {"pgid": "2.a", "osds": [1]}, {"pgid": "2.b", "osds": [2]}],
+        });
+        let map = GroupMap::of(&dump).expect("a map");
+        assert_eq!(map.placed, [("2.0".to_owned(), vec![0]), ("2.a".to_owned(), vec![1])].into());
+        assert_eq!(map.groups().count(), 12);
+        let lost = map.lost_groups("data.2", |group| group == "2.a" || group == "2.3");
+        assert_eq!(lost.pools["data"].lost, [3, 10].into());
+        assert!(map.lost_groups("data.2", |_| false).pools.is_empty());
+        assert!(GroupMap::of(&json!({})).is_none());
+    }
+}

@@ -1,0 +1,75 @@
+//! Gives up the data of servers that have no copy, so that the nodes go on with the rest. Only where the engine has
+//! steps for it, and all other servers serve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_host::files;
+use parking_lot::Mutex;
+
+use super::monitor::Findings;
+use super::nodes::Nodes;
+use crate::agent::protocol::{Answer, Request};
+use crate::nodes_use::NodesUse;
+use crate::steps::{EngineStep, Loss, ServerGroup, serve_without};
+
+/// The time for each of the steps.
+const STEP_MAX: Duration = Duration::from_secs(20);
+
+/// What can be given up, and what was.
+pub(super) struct Losses {
+    pub(super) nodes: Arc<Nodes>,
+    pub(super) losses: Vec<Loss>,
+    pub(super) servers: Vec<ServerGroup>,
+    pub(super) findings: Arc<Mutex<Findings>>,
+    pub(super) nodes_use: NodesUse,
+}
+
+impl Losses {
+    /// Gives up the data of a node's server, which ended or whose node is lost. None: the engine cannot, or other
+    /// servers are missing, too.
+    pub(super) fn give_up(&self, node: usize) -> Option<Result<(), String>> {
+        let gone = self.findings.lock().gone.clone();
+        let mut without = gone.clone();
+        let loss = self.losses.iter().find(|loss| loss.node == node)?;
+        let is_new = without.given_up.insert(loss.server.clone());
+        if !is_new || !serve_without(&self.servers, &without) {
+            return None;
+        }
+        Some(self.carry_out(loss, gone.lost.contains(&node)))
+    }
+
+    fn carry_out(&self, loss: &Loss, is_node_lost: bool) -> Result<(), String> {
+        if is_node_lost {
+            self.take(&[&loss.fence])?;
+        }
+        self.take(&[&loss.prepare])?;
+        let lost = self.findings.lock().gone.lost.clone();
+        let tell: Vec<_> = loss.tell.iter().filter(|step| !lost.contains(&step.node)).collect();
+        self.take(&tell)?;
+        self.take(&[&loss.finish])?;
+        let mut findings = self.findings.lock();
+        findings.gone.given_up.insert(loss.server.clone());
+        findings.are_data_lost = true;
+        let path = self.nodes_use.given_up();
+        let given_up = &findings.gone.given_up;
+        let written = files::write_json(&path, &path.with_extension("fresh"), given_up);
+        written.map_err(|error| error.to_string())
+    }
+
+    /// Carries out steps at the same time.
+    fn take(&self, steps: &[&EngineStep]) -> Result<(), String> {
+        let requests = steps.iter().map(|&step| (step.node, Request::Start(step.clone())));
+        let answers = self.nodes.ask(requests.collect(), STEP_MAX, &|| true);
+        let failed = |(step, answer): (&&EngineStep, Result<Answer, String>)| match answer {
+            Ok(Answer::Done) => None,
+            Ok(Answer::Failed { message, log }) => Some(format!("{}: {message}\n{log}", step.id)),
+            Ok(_) => Some(format!("{}: {}", step.id, super::nodes::UNEXPECTED)),
+            Err(message) => Some(format!("{}: {message}", step.id)),
+        };
+        match steps.iter().zip(answers).find_map(failed) {
+            None => Ok(()),
+            Some(message) => Err(message.trim_end().to_owned()),
+        }
+    }
+}

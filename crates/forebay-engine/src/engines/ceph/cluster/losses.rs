@@ -1,0 +1,65 @@
+//! How the nodes go on when a storage daemon ended that had data in memory and no copy. Not offered for the first node,
+//! which has the names and the monitor, and for nodes with a metadata server that nobody replaces.
+
+use forebay_ceph::{Action, Step as CephStep};
+use serde_json::json;
+
+use super::super::MountClient;
+use super::{Cluster, FILE_SYSTEM, monitor_command, step_id};
+use crate::steps::{EngineStep, Loss};
+
+/// Placement groups of a pool for the files after a loss: many losses must not exceed Ceph's limit for a daemon.
+const GROUPS: usize = 32;
+
+impl Cluster<'_> {
+    pub(super) fn losses(&self) -> Vec<Loss> {
+        let is_offered = self.request.redundancy == 1 && self.client == MountClient::ForebayMount;
+        let nodes = if is_offered { self.active_servers()..self.nodes.len() } else { 0..0 };
+        let in_memory = nodes.filter(|node| self.nodes[*node].store.in_memory);
+        in_memory.map(|node| self.loss(node)).collect()
+    }
+
+    fn loss(&self, node: usize) -> Loss {
+        let daemon = node as u64;
+        let pool = format!("data.without.{}", node + 1);
+        let on_first = |name: &str, actions| self.loss_step(0, node, name, actions);
+        let ids = [daemon.to_string()];
+        let prepare = vec![
+            CephStep::NoteLostGroups { daemon, new_pool: pool.clone() }.into(),
+            // A request that reaches another daemon before the group is there never gets an answer.
+            monitor_command(json!({"prefix": "osd set", "key": "pause"})),
+            monitor_command(json!({"prefix": "osd down", "ids": ids})),
+            monitor_command(json!({"prefix": "osd out", "ids": ids})),
+            monitor_command(
+                json!({"prefix": "osd pool create", "pool": pool, "pg_num": GROUPS, "pgp_num": GROUPS}),
+            ),
+            monitor_command(
+                json!({"prefix": "fs add_data_pool", "fs_name": FILE_SYSTEM, "pool": pool}),
+            ),
+        ];
+        let finish = vec![
+            monitor_command(
+                json!({"prefix": "osd lost", "id": daemon, "yes_i_really_mean_it": true}),
+            ),
+            CephStep::ReplaceLostGroups { daemon }.into(),
+            monitor_command(json!({"prefix": "osd unset", "key": "pause"})),
+        ];
+        let tell = |at: usize| {
+            let (mount, file) = (self.request.mount(), self.lost_groups());
+            let action = CephStep::TellMount { daemon, mount, file };
+            self.loss_step(at, node, "tell", vec![action.into()])
+        };
+        Loss {
+            node,
+            server: step_id(node, "storage"),
+            fence: on_first("fence", vec![self.block(node)]),
+            prepare: on_first("prepare", prepare),
+            tell: (0..self.nodes.len()).map(tell).collect(),
+            finish: on_first("finish", finish),
+        }
+    }
+
+    fn loss_step(&self, at: usize, lost: usize, name: &str, actions: Vec<Action>) -> EngineStep {
+        self.actions(at, &format!("loss-{}-{name}", lost + 1), &[], actions)
+    }
+}

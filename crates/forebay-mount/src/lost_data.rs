@@ -1,0 +1,92 @@
+//! Data that were lost with storage daemons. Reads and writes there fail with EIO; new files are placed elsewhere, and a
+//! file that was emptied since is whole again. The node's agent says what is lost, before Ceph replaces it by nothing.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_ceph::LostGroups;
+use parking_lot::RwLock;
+
+use crate::client::Client;
+use crate::error::Failure;
+
+/// The attribute of a file that was emptied after a loss: the pool for new files since that loss.
+const EMPTIED: &CStr = c"user.forebay.emptied";
+/// The longest name of a pool that is looked at.
+const POOL_BYTES_MAX: usize = 64;
+
+/// What is lost.
+pub(crate) struct LostData {
+    /// One load for each read and write while nothing is.
+    is_any: AtomicBool,
+    groups: RwLock<LostGroups>,
+}
+
+impl LostData {
+    /// What the file of this node's agent says.
+    pub(crate) fn new(groups: LostGroups) -> Self {
+        Self { is_any: AtomicBool::new(!groups.pools.is_empty()), groups: RwLock::new(groups) }
+    }
+
+    /// Adds what the agent says: [`LostGroups`] as JSON.
+    pub(crate) fn add(&self, text: &[u8]) -> Result<(), Failure> {
+        let more = LostGroups::parse(text).map_err(|_| Failure(libc::EINVAL))?;
+        self.groups.write().add(more);
+        self.is_any.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
+    /// Fails if data of a file were lost, of `length` bytes from `offset` on; none: up to its end.
+    pub(crate) fn check(
+        &self,
+        client: &Client,
+        node: u64,
+        offset: u64,
+        length: Option<u64>,
+    ) -> Result<(), Failure> {
+        if !self.is_any() {
+            return Ok(());
+        }
+        let layout = client.layout(node)?;
+        let groups = self.groups.read();
+        if !groups.has_pool(&layout.pool) {
+            return Ok(()); // made since
+        }
+        let length = match length {
+            Some(length) => length,
+            None => client.size(node)?.saturating_sub(offset),
+        };
+        if groups.has(client.ino(node)?, &layout, offset, length)
+            && !was_emptied(client, node, &groups.new_pool)
+        {
+            return Err(Failure(libc::EIO));
+        }
+        Ok(())
+    }
+
+    /// Notes that a file was emptied: what is written to it from now on is not lost.
+    pub(crate) fn note_emptied(&self, client: &Client, node: u64) -> Result<(), Failure> {
+        if self.pool_instead(client, node).is_none() {
+            return Ok(());
+        }
+        let since = self.groups.read().new_pool.clone();
+        client.set_own_attribute(node, EMPTIED, since.as_bytes())
+    }
+
+    /// The pool for a new file, if that of its layout has lost data.
+    pub(crate) fn pool_instead(&self, client: &Client, node: u64) -> Option<String> {
+        let layout = self.is_any().then(|| client.layout(node).ok())??;
+        let groups = self.groups.read();
+        groups.has_pool(&layout.pool).then(|| groups.new_pool.clone())
+    }
+}
+
+fn was_emptied(client: &Client, node: u64, since: &str) -> bool {
+    let mut value = [0; POOL_BYTES_MAX];
+    let length = client.own_attribute(node, EMPTIED, &mut value);
+    length.is_ok_and(|length| value.get(..length) == Some(since.as_bytes()))
+}
