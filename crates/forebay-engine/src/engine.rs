@@ -14,6 +14,9 @@ use crate::steps::EnginePlan;
 /// The attribute of a mount with the number of servers that its files are spread over, for libdatawarp.
 pub(crate) const SERVERS_ATTRIBUTE: &str = "user.forebay.servers";
 
+/// The directory of the files that the nodes write through their mounts, to see whether the engine answers.
+pub(crate) const PROBES: &str = ".forebay-probes";
+
 /// When a node sees what another node wrote.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

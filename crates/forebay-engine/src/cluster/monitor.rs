@@ -148,6 +148,8 @@ impl Monitor {
         let asked: Vec<_> = nodes.filter(is_connected).collect();
         let connections: Vec<_> = asked.iter().map(|node| self.nodes.connection(*node)).collect();
         let request = |node: &usize| Request::Health { probes: self.probes[*node].clone() };
+        let unreachable: Vec<_> =
+            (0..watched.len()).filter(|node| watched[*node].lost_since.is_some()).collect();
         let requests = asked.iter().map(|node| (*node, request(node))).collect();
         let go_on = || !self.is_ending.load(Ordering::Relaxed);
         let answers = self.nodes.ask_with(requests, WhenLost::Fail, ANSWER_MAX, &go_on);
@@ -162,7 +164,7 @@ impl Monitor {
             match answer {
                 Ok(Answer::Health(health)) => {
                     state.lost_since = None;
-                    self.judge(node, state, &health);
+                    self.judge(node, state, &health, &unreachable);
                 }
                 Ok(Answer::Failed { message, .. }) => self.tell(node, &message),
                 Ok(_) => self.tell(node, super::nodes::UNEXPECTED),
@@ -180,7 +182,8 @@ impl Monitor {
         }
     }
 
-    fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth) {
+    /// `unreachable`: nodes that are connected again now.
+    fn judge(&self, node: usize, state: &mut Watched, health: &NodeHealth, unreachable: &[usize]) {
         let servers = health.ended.iter().filter(|step| step.role == Role::Server);
         self.findings.lock().gone.ended.extend(servers.map(|step| step.id.clone()));
         state.stored_bytes = health.stored_bytes;
@@ -192,7 +195,9 @@ impl Monitor {
             let available = HumanBytes(health.store_available_bytes);
             self.tell(node, &format!("its store is full: {available} are available (ENOSPC)"));
         }
-        if let Some(what) = verdict.failure {
+        if verdict.failure.is_some() && !verdict.lost_server && self.lose(unreachable) {
+            state.mount_fails_since = None;
+        } else if let Some(what) = verdict.failure {
             let are_lost = verdict.lost_server && !self.promise.survives_restart;
             self.findings.lock().are_data_lost |= are_lost;
             self.fail(node, &what);
@@ -201,6 +206,18 @@ impl Monitor {
 
     fn still_serves(&self) -> bool {
         serve_without(&self.servers, &self.findings.lock().gone)
+    }
+
+    /// Mounts wait for nodes that cannot be reached. Goes on without those, if that helps.
+    fn lose(&self, unreachable: &[usize]) -> bool {
+        for node in unreachable {
+            self.findings.lock().gone.lost.insert(*node);
+            if let Some(what) = self.give_up(*node) {
+                self.tell(*node, "the node is lost: it cannot be reached, and mounts wait for it");
+                self.tell(*node, &what);
+            }
+        }
+        !unreachable.is_empty() && self.still_serves()
     }
 
     /// If servers are missing, goes on without the data of this node's, where the engine can. Says what that means.

@@ -20,7 +20,7 @@ use super::monitor::{Findings, Monitor};
 use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
 use super::runner;
 use crate::agent::protocol::{Answer, Claim, Request};
-use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Promise};
+use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, PROBES, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
 use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE, Recovery};
@@ -35,8 +35,6 @@ pub(super) const CLAIM_MAX: Duration = Duration::from_secs(30);
 const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
 /// Data are not distributed evenly: a store has room for so many percent of its share.
 const SHARE_PERCENT: u64 = 125;
-/// The directory of the files that the nodes write through their mounts, to see whether the engine answers.
-pub(super) const PROBES: &str = ".forebay-probes";
 
 /// What a job needs from its nodes.
 pub struct SessionSpec<'a> {

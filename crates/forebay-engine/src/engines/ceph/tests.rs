@@ -126,7 +126,7 @@ fn mounts_may_set_layouts_but_not_the_capacity() {
     let keyring =
         steps.iter().flat_map(|step| &step.files).find(|file| file.path.ends_with("keyring"));
     let (_, mount) = keyring.and_then(|file| file.text.split_once("[client.job]")).expect("key");
-    let rights = "allow rw path=/allocation, allow rwp path=/allocation/striped\"";
+    let rights = "allow rw path=/allocation, allow rwp path=/allocation/striped, allow rwp path=/allocation/.forebay-probes\"";
     assert!(mount.contains(rights), "{mount}");
 }
 

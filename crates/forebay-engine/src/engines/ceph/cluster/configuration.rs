@@ -3,6 +3,7 @@
 use super::super::placement::has_local;
 use super::super::settings;
 use super::{ALLOCATION, Cluster, FILE_SYSTEM};
+use crate::engine::PROBES;
 
 /// What a storage daemon may use beyond its share: objects are not distributed evenly.
 const DEVICE_PERCENT: u64 = 125;
@@ -85,10 +86,12 @@ impl Cluster<'_> {
         text + &self.key(true).keyring("client.job", &of_mount)
     }
 
-    /// Mounts may set layouts (p) in the namespaces, but not the capacity, which is that of the directory above.
+    /// Mounts may set layouts (p) in the namespaces and of probes, but not the capacity, which is that of the directory
+    /// above.
     fn rights_of_mount(&self) -> String {
-        let namespaces = self.request.namespaces.iter();
-        let of_namespace = namespaces.map(|name| format!(", allow rwp path={ALLOCATION}/{name}"));
+        let namespaces = self.request.namespaces.iter().map(String::as_str);
+        let of_namespace =
+            namespaces.chain([PROBES]).map(|name| format!(", allow rwp path={ALLOCATION}/{name}"));
         format!("allow rw path={ALLOCATION}{}", of_namespace.collect::<String>())
     }
 }
