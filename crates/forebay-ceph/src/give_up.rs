@@ -39,14 +39,19 @@ pub(crate) fn note_lost_groups(
         .map(|group| command(json!({"prefix": "pg map", "pgid": group, "format": "json"})))
         .collect();
     let answers = ask_at_once(monitors, &queries)?;
-    for (group, answer) in unknown.into_iter().zip(answers.as_array().into_iter().flatten()) {
-        let acting = numbers(answer.get("acting"))
+    let answers = answers.as_array().map(Vec::as_slice).unwrap_or_default();
+    for (number, group) in unknown.into_iter().enumerate() {
+        let acting = numbers(answers.get(number).and_then(|answer| answer.get("acting")))
             .ok_or_else(|| not_understood("pg map", "a member is missing".to_owned()))?;
+        // The place of a group whose daemon is down is not shown. It must be that of this one.
+        if let (true, Some(other)) = (acting.is_empty(), map.down_beside(daemon)) {
+            let reason = format!("storage daemon {other} is down, too, and may have {group}");
+            return Err(not_understood("pg map", reason));
+        }
         daemons.insert(group, acting);
     }
-    // Nobody has a group whose only daemon is known to be down.
     let is_lost = |group: &String| {
-        daemons.get(group).is_none_or(|all| all.iter().all(|number| *number == daemon))
+        daemons.get(group).is_some_and(|all| all.iter().all(|number| *number == daemon))
     };
     let lost = map.lost_groups(new_pool, is_lost);
     let value =
@@ -102,6 +107,8 @@ fn noted(monitors: &Monitors, daemon: u64) -> Result<Vec<u8>, Error> {
 struct GroupMap {
     pools: BTreeMap<String, (u64, u32)>,
     placed: HashMap<String, Vec<u64>>,
+    /// Daemons that should have groups and do not answer.
+    down: Vec<u64>,
 }
 
 impl GroupMap {
@@ -115,10 +122,14 @@ impl GroupMap {
             ))
         };
         // The place does not count while one of its daemons is out.
-        let mut within = HashSet::new();
+        let (mut within, mut down) = (HashSet::new(), Vec::new());
         for daemon in dump.get("osds")?.as_array()? {
+            let number = daemon.get("osd")?.as_u64()?;
             if daemon.get("in")?.as_u64()? == 1 {
-                within.insert(daemon.get("osd")?.as_u64()?);
+                within.insert(number);
+                if daemon.get("up")?.as_u64()? == 0 {
+                    down.push(number);
+                }
             }
         }
         let place = |place: &Value| {
@@ -129,7 +140,11 @@ impl GroupMap {
         let mut placed = all?;
         placed.retain(|_, daemons| daemons.iter().all(|daemon| within.contains(daemon)));
         let pools: Option<_> = dump.get("pools")?.as_array()?.iter().map(pool).collect();
-        Some(Self { pools: pools?, placed })
+        Some(Self { pools: pools?, placed, down })
+    }
+
+    fn down_beside(&self, daemon: u64) -> Option<u64> {
+        self.down.iter().copied().find(|other| *other != daemon)
     }
 
     /// All groups, as Ceph writes them.
@@ -162,13 +177,14 @@ mod tests {
     fn groups_without_a_chosen_place_are_asked_for() {
         let dump = json!({
             "pools": [{"pool": 2, "pool_name": "data", "pg_num": 12}],
-            "osds": [{"osd": 0, "in": 1}, {"osd": 1, "in": 1}, {"osd": 2, "in": 0}],
+            "osds": [{"osd": 0, "in": 1, "up": 1}, {"osd": 1, "in": 1, "up": 0}, {"osd": 2, "in": 0, "up": 0}],
             "pg_upmap": [
                 {"pgid": "2.0", "osds": [0]}, {"pgid": "2.a", "osds": [1]}, {"pgid": "2.b", "osds": [2]}],
         });
         let map = GroupMap::of(&dump).expect("a map");
         assert_eq!(map.placed, [("2.0".to_owned(), vec![0]), ("2.a".to_owned(), vec![1])].into());
         assert_eq!(map.groups().count(), 12);
+        assert_eq!((map.down_beside(1), map.down_beside(0)), (None, Some(1)));
         let lost = map.lost_groups("data.2", |group| group == "2.a" || group == "2.3");
         assert_eq!(lost.pools["data"].lost, [3, 10].into());
         assert!(map.lost_groups("data.2", |_| false).pools.is_empty());

@@ -68,8 +68,10 @@ fn restore(
 ) -> Result<(), String> {
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
     let mut gone = gone(nodes, survives_node || !given_up.is_empty())?;
+    if given_up.is_empty() {
+        gone.lost.extend(nodes.len()..used.nodes.len()); // they were not reached
+    } // else one of them is lost, and the mount shows whether the others serve
     gone.given_up = given_up;
-    gone.lost.extend(nodes.len()..used.nodes.len()); // they were not reached
     let Some(recovery) = recovery.filter(|one| !serve_without(&one.servers, &gone)) else {
         let here = (0, Request::Remount { probes: vec![probe_file(&used.mount(), 0, 0)] });
         return match nodes.ask(vec![here], REMOUNT_MAX, &|| true).pop() {
