@@ -129,9 +129,10 @@ def assert_delivered_but(job, lost: set[str]) -> None:
         assert checksum == sums[name] or (job.path("out") / name).read_text() in ("anew\n", "again\n"), name
 
 
+@pytest.mark.long
 def test_mount_that_is_started_again_knows_what_is_lost(bed, job):
-    """What Ceph made in place of it reads as zeros."""
-    run = job.start(**LIMITS)
+    """What Ceph made in place of it reads as zeros. For 30 s the new mounts wait for what the killed ones had in use."""
+    run = job.start()
     expected = files_on(job, 1) | {"large"}
     lose(job, "n2")
     for node in bed.names:
