@@ -93,6 +93,8 @@ pub enum Step {
     NoteLostGroups {
         /// Its number.
         daemon: u64,
+        /// How many storage daemons the cluster began with.
+        daemons: u64,
         /// The pool that new files get instead.
         new_pool: String,
     },

@@ -154,9 +154,9 @@ impl Cluster {
                 let is_up = is_storage_up(dump, *daemon)?;
                 Some((!is_up, if is_up { "up" } else { "down" }.to_owned()))
             }),
-            Step::NoteLostGroups { daemon, new_pool } => {
-                on.monitors(self, |monitors| note_lost_groups(monitors, *daemon, new_pool))
-            }
+            Step::NoteLostGroups { daemon, daemons, new_pool } => on.monitors(self, |monitors| {
+                note_lost_groups(monitors, (*daemon, *daemons), new_pool)
+            }),
             Step::TellMount { daemon, mount, file } => {
                 on.monitors(self, |monitors| tell_mount(monitors, *daemon, (mount, file)))
             }

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::execute::{ask, ask_at_once, command, not_understood};
 use crate::lost_groups::{LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
 use crate::monitors::Monitors;
+use crate::{DATA_POOL, LOCAL_POOL, NAMES_POOL};
 
 const DUMP: &str = "osd dump";
 
@@ -21,19 +22,19 @@ fn key(daemon: u64) -> String {
     format!("forebay/lost-groups/{daemon}")
 }
 
-/// Writes down the groups that this daemon alone has.
+/// Writes down the groups that this daemon alone has, of so many in the beginning.
 pub(crate) fn note_lost_groups(
     monitors: &Monitors,
-    daemon: u64,
+    (daemon, daemons): (u64, u64),
     new_pool: &str,
 ) -> Result<Value, Error> {
     let dump = ask(monitors, &command(json!({"prefix": DUMP, "format": "json"})), "")?;
     let dump: Value =
         serde_json::from_slice(&dump).map_err(|error| not_understood(DUMP, error.to_string()))?;
-    let map = GroupMap::of(&dump)
+    let map = GroupMap::of(&dump, daemons)
         .ok_or_else(|| not_understood(DUMP, "a member is missing".to_owned()))?;
-    let mut daemons = map.placed.clone();
-    let unknown: Vec<_> = map.groups().filter(|group| !daemons.contains_key(group)).collect();
+    let mut placed = map.placed.clone();
+    let unknown: Vec<_> = map.groups().filter(|group| !placed.contains_key(group)).collect();
     let queries: Vec<_> = unknown
         .iter()
         .map(|group| command(json!({"prefix": "pg map", "pgid": group, "format": "json"})))
@@ -48,10 +49,10 @@ pub(crate) fn note_lost_groups(
             let reason = format!("storage daemon {other} is down, too, and may have {group}");
             return Err(not_understood("pg map", reason));
         }
-        daemons.insert(group, acting);
+        placed.insert(group, acting);
     }
     let is_lost = |group: &String| {
-        daemons.get(group).is_some_and(|all| all.iter().all(|number| *number == daemon))
+        placed.get(group).is_some_and(|all| all.iter().all(|number| *number == daemon))
     };
     let lost = map.lost_groups(new_pool, is_lost);
     let value =
@@ -113,7 +114,7 @@ struct GroupMap {
 
 impl GroupMap {
     /// None if a member is missing in what `osd dump` printed.
-    fn of(dump: &Value) -> Option<Self> {
+    fn of(dump: &Value, daemons: u64) -> Option<Self> {
         let pool = |pool: &Value| {
             let (number, groups) = (pool.get("pool")?.as_u64()?, pool.get("pg_num")?.as_u64()?);
             Some((
@@ -139,8 +140,19 @@ impl GroupMap {
             dump.get("pg_upmap")?.as_array()?.iter().map(place).collect();
         let mut placed = all?;
         placed.retain(|_, daemons| daemons.iter().all(|daemon| within.contains(daemon)));
-        let pools: Option<_> = dump.get("pools")?.as_array()?.iter().map(pool).collect();
-        Some(Self { pools: pools?, placed, down })
+        let pools: Option<BTreeMap<_, _>> =
+            dump.get("pools")?.as_array()?.iter().map(pool).collect();
+        let pools = pools?;
+        // The monitors forget a chosen place that is the one without a choice, too.
+        for (name, (number, groups)) in &pools {
+            for group in 0..*groups {
+                let first = first_place(name, group, daemons).filter(|one| within.contains(one));
+                if let Some(daemon) = first {
+                    placed.entry(format!("{number}.{group:x}")).or_insert_with(|| vec![daemon]);
+                }
+            }
+        }
+        Some(Self { pools, placed, down })
     }
 
     fn down_beside(&self, daemon: u64) -> Option<u64> {
@@ -165,6 +177,16 @@ impl GroupMap {
     }
 }
 
+/// The daemon that a group has in the beginning; none for pools that are made later.
+fn first_place(pool: &str, group: u32, daemons: u64) -> Option<u64> {
+    let node = |number: &str| number.strip_prefix('.')?.parse::<u64>().ok()?.checked_sub(1);
+    match pool {
+        NAMES_POOL => Some(0),
+        DATA_POOL | LOCAL_POOL => u64::from(group).checked_rem(daemons),
+        _ => pool.strip_prefix(LOCAL_POOL).and_then(node),
+    }
+}
+
 fn numbers(list: Option<&Value>) -> Option<Vec<u64>> {
     list?.as_array()?.iter().map(Value::as_u64).collect()
 }
@@ -176,18 +198,34 @@ mod tests {
     #[test]
     fn groups_without_a_chosen_place_are_asked_for() {
         let dump = json!({
-            "pools": [{"pool": 2, "pool_name": "data", "pg_num": 12}],
+            "pools": [{"pool": 2, "pool_name": "data.without.3", "pg_num": 12}],
             "osds": [{"osd": 0, "in": 1, "up": 1}, {"osd": 1, "in": 1, "up": 0}, {"osd": 2, "in": 0, "up": 0}],
             "pg_upmap": [
                 {"pgid": "2.0", "osds": [0]}, {"pgid": "2.a", "osds": [1]}, {"pgid": "2.b", "osds": [2]}],
         });
-        let map = GroupMap::of(&dump).expect("a map");
+        let map = GroupMap::of(&dump, 3).expect("a map");
         assert_eq!(map.placed, [("2.0".to_owned(), vec![0]), ("2.a".to_owned(), vec![1])].into());
         assert_eq!(map.groups().count(), 12);
         assert_eq!((map.down_beside(1), map.down_beside(0)), (None, Some(1)));
         let lost = map.lost_groups("data.2", |group| group == "2.a" || group == "2.3");
-        assert_eq!(lost.pools["data"].lost, [3, 10].into());
+        assert_eq!(lost.pools["data.without.3"].lost, [3, 10].into());
         assert!(map.lost_groups("data.2", |_| false).pools.is_empty());
-        assert!(GroupMap::of(&json!({})).is_none());
+        assert!(GroupMap::of(&json!({}), 3).is_none());
+    }
+
+    #[test]
+    fn groups_have_their_first_place_unless_its_daemon_is_out() {
+        let places = |pool| [0, 1, 5].map(|group| first_place(pool, group, 3));
+        assert_eq!(places("data"), [Some(0), Some(1), Some(2)]);
+        assert_eq!(places("local.2"), [Some(1); 3]);
+        assert_eq!(places("names"), [Some(0); 3]);
+        assert_eq!(places("data.without.2"), [None; 3]);
+        let dump = json!({
+            "pools": [{"pool": 2, "pool_name": "data", "pg_num": 3}],
+            "osds": [{"osd": 0, "in": 1, "up": 1}, {"osd": 1, "in": 1, "up": 0}, {"osd": 2, "in": 0, "up": 0}],
+            "pg_upmap": [],
+        });
+        let map = GroupMap::of(&dump, 3).expect("a map");
+        assert_eq!(map.placed, [("2.0".to_owned(), vec![0]), ("2.1".to_owned(), vec![1])].into());
     }
 }

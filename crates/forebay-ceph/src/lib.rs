@@ -34,6 +34,8 @@ pub use lost_groups::{FileLayout, LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool}
 pub use monitors::{Monitors, Space};
 pub use programs::{Missing, Programs, TESTED_VERSION};
 
+/// The pool of names. Its one copy is on the first storage daemon.
+pub const NAMES_POOL: &str = "names";
 /// The pool of files that are spread over all nodes.
 pub const DATA_POOL: &str = "data";
 /// The pool of directories whose files are placed on the node that creates them. Mounts give each new file there the

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+pub(super) use forebay_ceph::NAMES_POOL as NAMES;
 use forebay_ceph::{DATA_POOL, LOCAL_POOL};
 use serde_json::{Map, Value, json};
 
@@ -12,8 +13,6 @@ const GROUPS_PER_DAEMON: usize = 16;
 const GROUPS_MIN: usize = 64;
 /// Placement groups for names, and for the files of one node.
 const GROUPS_SMALL: usize = 16;
-/// The pool of names.
-pub(super) const NAMES: &str = "names";
 
 /// Which new files have a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

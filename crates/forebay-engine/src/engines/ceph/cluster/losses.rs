@@ -25,7 +25,12 @@ impl Cluster<'_> {
         let on_first = |name: &str, actions| self.loss_step(0, node, name, actions);
         let ids = [daemon.to_string()];
         let prepare = vec![
-            CephStep::NoteLostGroups { daemon, new_pool: pool.clone() }.into(),
+            CephStep::NoteLostGroups {
+                daemon,
+                daemons: self.nodes.len() as u64,
+                new_pool: pool.clone(),
+            }
+            .into(),
             // A request that reaches another daemon before the group is there never gets an answer.
             monitor_command(json!({"prefix": "osd set", "key": "pause"})),
             monitor_command(json!({"prefix": "osd down", "ids": ids})),
