@@ -101,10 +101,10 @@ def test_lost_memory_takes_its_files_only(bed, job):
     parts = [shell(job, "n3", f"dd if=large bs=1M skip={at} count=1 | md5sum").stderr for at in range(0, 60, 4)]
     assert 0 < sum("Input/output error" in part for part in parts) < len(parts)
     assert "I/O error" in shell(job, "n1", f"echo more >> {one}").stderr
-    # A file that is written anew is whole again, and new files are.
-    assert shell(job, "n1", f"echo anew > {one}; rm {other}; echo again > {other}").returncode == 0
+    # A file that is emptied and written is whole again, and new files are.
+    assert shell(job, "n1", f"echo whole > {one}; rm {other}; echo again > {other}").returncode == 0
     assert shell(job, "n2", "for number in $(seq 40); do echo $number > new-$number || exit 1; done").returncode == 0
-    assert shell(job, "n3", f"cat {one} {other} new-7").stdout == "anew\nagain\n7\n"
+    assert shell(job, "n3", f"cat {one} {other} new-7").stdout == "whole\nagain\n7\n"
     listed = shell(job, "n3", f"{PYTHON} -c \"import os; print(os.listxattr('{one}'))\"")
     assert listed.stdout == "[]\n", listed
     done = job.release(run, check=False)
@@ -126,7 +126,7 @@ def assert_delivered_but(job, lost: set[str]) -> None:
     assert [line for line in whole.splitlines() if sums.get(line.split()[1]) == line.split()[0]], whole
     for line in whole.splitlines():
         checksum, name = line.split()
-        assert checksum == sums[name] or (job.path("out") / name).read_text() in ("anew\n", "again\n"), name
+        assert checksum == sums[name] or (job.path("out") / name).read_text() in ("whole\n", "again\n"), name
 
 
 @pytest.mark.long
@@ -153,15 +153,18 @@ def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
     sums = sums_of(job)
     first, second = files_on(job, 1), files_on(job, 2)
     lose(job, "n2")
-    (anew, *_) = first
+    (rewritten, *_) = first
     assert (
-        shell(job, "n1", f"echo anew > {anew}; for i in $(seq 40); do echo $i > new-$i || exit 1; done").returncode == 0
+        shell(
+            job, "n1", f"echo whole > {rewritten}; for i in $(seq 40); do echo $i > new-$i || exit 1; done"
+        ).returncode
+        == 0
     )
     lose(job, "n3")
     found, failed = read(job, "n1")
-    assert first - {anew} | second | {"large"} <= failed
+    assert first - {rewritten} | second | {"large"} <= failed
     assert {name for name in failed if name.startswith("new-")}, "some of the new files were on n3"
-    assert all(found[name] == sums[name] for name in set(sums) & set(found) - {anew})
+    assert all(found[name] == sums[name] for name in set(sums) & set(found) - {rewritten})
     assert shell(job, "n2", "for i in $(seq 20); do echo $i > last-$i || exit 1; done; cat last-20").stdout == "20\n"
     job.release(run, check=False)
     (kept,) = job.jobs()

@@ -2,6 +2,7 @@
 //! file that was emptied since is whole again. The node's agent says what is lost, before Ceph replaces it by nothing.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_ceph::LostGroups;
@@ -19,19 +20,21 @@ const POOL_BYTES_MAX: usize = 64;
 pub(crate) struct LostData {
     /// One load for each read and write while nothing is.
     is_any: AtomicBool,
-    groups: RwLock<LostGroups>,
+    /// Taken out for each look: a look asks servers, and what is lost next must not wait for it.
+    groups: RwLock<Arc<LostGroups>>,
 }
 
 impl LostData {
     /// What the file of this node's agent says.
     pub(crate) fn new(groups: LostGroups) -> Self {
-        Self { is_any: AtomicBool::new(!groups.pools.is_empty()), groups: RwLock::new(groups) }
+        let is_any = AtomicBool::new(!groups.pools.is_empty());
+        Self { is_any, groups: RwLock::new(Arc::new(groups)) }
     }
 
     /// Adds what the agent says: [`LostGroups`] as JSON.
     pub(crate) fn add(&self, text: &[u8]) -> Result<(), Failure> {
         let more = LostGroups::parse(text).map_err(|_| Failure(libc::EINVAL))?;
-        self.groups.write().add(more);
+        Arc::make_mut(&mut self.groups.write()).add(more);
         self.is_any.store(true, Ordering::Release);
         Ok(())
     }
@@ -52,7 +55,7 @@ impl LostData {
             return Ok(());
         }
         let layout = client.layout(node)?;
-        let groups = self.groups.read();
+        let groups = self.groups();
         if !groups.has_pool(&layout.pool) {
             return Ok(()); // made since
         }
@@ -73,15 +76,18 @@ impl LostData {
         if self.pool_instead(client, node).is_none() {
             return Ok(());
         }
-        let since = self.groups.read().new_pool.clone();
-        client.set_own_attribute(node, EMPTIED, since.as_bytes())
+        client.set_own_attribute(node, EMPTIED, self.groups().new_pool.as_bytes())
     }
 
     /// The pool for a new file, if that of its layout has lost data.
     pub(crate) fn pool_instead(&self, client: &Client, node: u64) -> Option<String> {
         let layout = self.is_any().then(|| client.layout(node).ok())??;
-        let groups = self.groups.read();
+        let groups = self.groups();
         groups.has_pool(&layout.pool).then(|| groups.new_pool.clone())
+    }
+
+    fn groups(&self) -> Arc<LostGroups> {
+        Arc::clone(&self.groups.read())
     }
 }
 
