@@ -118,10 +118,10 @@ def test_lost_memory_takes_its_files_only(bed, job):
     assert job.left() == []
 
 
-def assert_delivered_but(job, lost: set[str]) -> None:
+def assert_delivered_but(job, lost: set[str], said: str = "") -> None:
     sums = sums_of(job)
     delivered = {path.name for path in job.path("out").iterdir()}
-    assert {name for name in sums if name not in delivered} == lost
+    assert {name for name in sums if name not in delivered} == lost, said
     whole = job.bed.run("n1", ["sh", "-c", f"cd {job.path('out')} && md5sum file-*"]).stdout
     assert [line for line in whole.splitlines() if sums.get(line.split()[1]) == line.split()[0]], whole
     for line in whole.splitlines():
@@ -139,7 +139,7 @@ def test_mount_that_is_started_again_knows_what_is_lost(bed, job):
         kill(bed, node, "forebay __mount")
     done = job.release(run, check=False)
     assert done.returncode == 123, done.stderr
-    assert_delivered_but(job, expected)
+    assert_delivered_but(job, expected, done.stderr)
     (kept,) = job.jobs()
     kill(bed, "n1", "forebay __mount")
     job.forebay("clean", kept["job_id"], check=False)

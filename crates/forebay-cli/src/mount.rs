@@ -11,8 +11,9 @@ use forebay_terminal::CliError;
 
 use crate::ceph::through_own_loader;
 
-/// How long the monitors may take to answer, in seconds.
-const CONNECT_S_MAX: u32 = 30;
+/// How long the servers may take to answer, in seconds. A metadata server waits for 30 s and its next look (5 s) for
+/// what a mount that died had in use.
+const CONNECT_S_MAX: u32 = 50;
 
 #[derive(Debug, Args)]
 pub struct MountArguments {
