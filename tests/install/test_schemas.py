@@ -88,7 +88,7 @@ def dry_run(job, build):
 
 
 def engine_bundle(job, build):
-    return [printed(job, "engine", "bundle", "--json", "--output", name) for name in ("ceph", "ceph.tar.gz")]
+    return [printed(job, "engine", "bundle", "--json", "--output", "ceph")]
 
 
 def engine_list(job, build):

@@ -112,7 +112,8 @@ ALIGNED = "*:cb_nodes=2:cb_config_list=#*:2#:cb_buffer_size=8192"
 
 @pytest.mark.parametrize("mpi", few("mpich", "openmpi"), indirect=True)
 @pytest.mark.parametrize(
-    "variant, hints", [("full", None), ("full", ALIGNED), ("full", SIEVING), ("independent", SIEVING), ("simple", None)]
+    "variant, hints",
+    few(("full", None), ("full", ALIGNED), ("independent", SIEVING), ("full", SIEVING), ("simple", None), kept=3),
 )
 def test_btio_is_replayed(mpi, tmp_path, variant, hints):
     environment = {"MPICH_MPIIO_HINTS": hints} if hints else {}

@@ -43,7 +43,7 @@ def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     put_in(batch)
     program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
     shutil.copy(Mpi("openmpi", build).compiled("exchange", program), batch.directory / "exchange")
-    root = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+    root = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1"
     mpirun = f"{root}\nmpirun --map-by node -n {count}"
     body = f"srun sh -c '{ON_EACH}'\n{mpirun} sh -c '{OF_MPIRUN}'\n{mpirun} sh -c '{EXCHANGE}'"
     batch.script(f"{RUN % ''}\n{body}", "#SBATCH --mem-per-cpu=100 --cpus-per-task=1", DW, STAGE_IN, STAGE_OUT)

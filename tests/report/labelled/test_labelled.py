@@ -1,12 +1,14 @@
 """The advice on labelled runs: nearly all that is said is true, and nearly all that is true is said."""
 
 import re
+import sys
 
+import pandas
 import pytest
 
 from forebay.advice import findings
 from forebay.advice.advise import paragraph
-from forebay.profiles import sources, time_parts
+from forebay.profiles import darshan_log, sources, time_parts
 from forebay.report.verdict import verdict
 from support.labelled.cases import CASES, TESTS
 from support.labelled.judge import Score
@@ -20,10 +22,20 @@ pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
-def scores(tmp_path_factory):
+def worker():
+    """The reader of logs, in this process; it has a process of its own in `report`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pandas", pandas)  # which the reader replaces
+        from forebay.profiles import darshan_worker
+    return darshan_worker
+
+
+@pytest.fixture(scope="module")
+def scores(worker, tmp_path_factory):
     folder, scores = tmp_path_factory.mktemp("logs"), {}
     for case in CASES:
-        found = findings(sources.open_path(case.log(folder)))
+        log = case.log(folder)
+        found = findings(darshan_log.profile(log, worker.log(str(log))))
         scores.setdefault(case.kind, Score()).add(case, {one.code for one in found if one.level != "note"})
     return scores
 
