@@ -11,11 +11,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import IO, TypeVar
 
 import msgspec
 
+from forebay.deferred_signals import DeferredSignals
 from forebay.errors import ForebayError
 
 #: So often it is looked whether a series has ended, and whether another signal came to be handed on.
@@ -124,7 +125,7 @@ class Series:
         """Ends the run in hand, if there is one, and waits until what was made is gone."""
         process = self._process
         assert process is not None and process.stdin is not None
-        with _Deferred() as deferred:
+        with DeferredSignals(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as deferred:
             with contextlib.suppress(BrokenPipeError):  # it ended first
                 process.stdin.close()
             if error is not None and process.poll() is None:
@@ -134,7 +135,7 @@ class Series:
             self._log.close()
 
     @staticmethod
-    def _wait(process: subprocess.Popen[bytes], deferred: _Deferred) -> None:
+    def _wait(process: subprocess.Popen[bytes], deferred: DeferredSignals) -> None:
         """However long removing takes. A signal to us is handed on: the job's processes lose their grace."""
         handed_on = 0
         while process.poll() is None:
@@ -222,23 +223,3 @@ def _started(words: list[str], log: IO[bytes] | None) -> subprocess.Popen[bytes]
         return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
     except OSError as error:
         raise NativeError(f"{words[0]}: {error.strerror}", "run make build, or make install") from error
-
-
-class _Deferred:
-    """Within it SIGINT, SIGTERM and SIGHUP are counted: what is being removed is removed to the end."""
-
-    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def _counted(self, _number: int, _frame: FrameType | None) -> None:
-        self.count += 1
-
-    def __enter__(self) -> _Deferred:
-        self._before = {number: signal.signal(number, self._counted) for number in self.NUMBERS}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)

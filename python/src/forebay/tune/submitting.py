@@ -14,6 +14,7 @@ import math
 import re
 import shlex
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
@@ -22,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from forebay.deferred_signals import DeferredSignals
 from forebay.tune.errors import TuneError
 
 if TYPE_CHECKING:
@@ -347,8 +349,12 @@ def _submitted(
     files.mkdir(parents=True, exist_ok=True)
     job = psij.Job(spec)
     written = files / name / f"{job.id}.job"
+    # At Ctrl-C the local command, of the same group of processes, gets the signal, too: it is waited for.
+    deferred = DeferredSignals(*([signal.SIGINT] if name == "local" else []))
     try:
-        _executor(name, spec, header, files).submit(job)
+        with deferred:
+            _executor(name, spec, header, files).submit(job)
+            status = job.wait() if name == "local" else None
         if name == "flux":  # its number comes later
             job.wait(target_states=[psij.JobState.QUEUED])
     except (psij.SubmitException, psij.InvalidJobException) as error:
@@ -358,7 +364,8 @@ def _submitted(
         raise TuneError(
             f"--submit {name}: the job was refused: {error.message.strip()}", _hint(name)
         ) from error
-    status = _end(job) if name == "local" else None
+    if deferred.count:
+        raise KeyboardInterrupt
     return Submitted(
         id=str(job.native_id),
         script=written.read_text() if written.exists() else None,
@@ -369,12 +376,3 @@ def _submitted(
 
 def _hint(name: str) -> str | None:
     return "--dry-run shows the script that was submitted" if name in _OPTIONS else None
-
-
-def _end(job: psij.Job) -> psij.JobStatus:
-    """At Ctrl-C the command, of the same group of processes, has got the signal too: it is waited for."""
-    try:
-        return job.wait()
-    except KeyboardInterrupt:
-        job.wait()
-        raise
