@@ -86,7 +86,7 @@ run: build
 	cd examples/btio && rm -rf btio.tune btio.tuned.sh && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh
 	test ! -e examples/btio/btio.tuned.sh || cat examples/btio/btio.tuned.sh
 
-# What measures time runs after the rest, two at a time: they wait and hardly compute. SEED=NUMBER repeats an order of
+# What measures time runs after the rest, three at a time: they wait and hardly compute. SEED=NUMBER repeats an order of
 # the Python tests.
 test: export FOREBAY_BUILD := $(BUILD)
 # Each worker would compile the tests again.

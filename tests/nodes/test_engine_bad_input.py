@@ -237,7 +237,7 @@ def test_node_with_another_version(bed, refused):
     """The node answers as an agent of another version does."""
     other = bed.shared / "other"
     attached = {"attached": {"forebay": "9.8.7", "pid": 1, "is_claimed": False}}
-    answer = json.dumps({"version": 3, "number": 1, "message": attached})
+    answer = json.dumps({"version": 4, "number": 1, "message": attached})
     other.write_text(f"#!/bin/sh\nread request\necho '{answer}'\nexec cat > /dev/null\n")
     other.chmod(0o755)
     said = refused("--launcher", f"sh -c 'exec ssh {{node}} {other}' --")

@@ -82,7 +82,7 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     done, found = end(job, run)
     assert done.returncode != 0
     assert "operations on the job's files fail from now on" in done.stderr, done.stderr
-    assert ("lost if one of them goes down" in done.stderr) == (copies == 1)
+    assert ("lost at least in part if one of them goes down" in done.stderr) == (copies == 1)
     assert "hint: the job's files are lost: they were in memory" in done.stderr
     assert "nothing was deleted" not in done.stderr
     assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
@@ -112,12 +112,14 @@ def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node
     job = load("--redundancy", copies)
     run = begin(job)
     kill(bed, node, "forebay __mount")
-    time.sleep(SESSION_S + 8)
+    time.sleep(8)
     done, found = end(job, run)
     other = "n2" if node == "n1" else "n1"
     assert "mount ended" in done.stderr, done.stderr.splitlines()
     assert set(found[node]["errors"]) <= {"ENOTCONN", "ECONNABORTED"} and found[node]["errors"], found
     assert found[other]["errors"] == {} and done.returncode == 0, (found, done.stderr)
+    # The metadata server itself waits so long for what the mount had in use.
+    assert found[other]["longest_s"] < SESSION_S, found
     assert_delivered(job, found)
     assert job.left() == []
 

@@ -107,6 +107,11 @@ pub enum Step {
         /// What a mount that is started later reads.
         file: PathBuf,
     },
+    /// Puts the addresses of a mount that died on the block list: nobody waits for what it had in use.
+    BlockMount {
+        /// The file in which the mount wrote them. Without it nothing is done.
+        addresses: PathBuf,
+    },
     /// Makes new groups without data in place of those that were written down.
     ReplaceLostGroups {
         /// The storage daemon that had them.
@@ -163,6 +168,9 @@ impl Step {
             }
             Self::TellMount { mount, .. } => {
                 format!("the list of lost data for {}", mount.display())
+            }
+            Self::BlockMount { addresses } => {
+                format!("the block of the addresses in {}", addresses.display())
             }
             Self::ReplaceLostGroups { daemon } => {
                 format!("the replacement of what storage daemon {daemon} had")

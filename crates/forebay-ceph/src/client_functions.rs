@@ -135,6 +135,7 @@ functions! {
     release = "ceph_release": (Mount) -> c_int;
     sync = "ceph_sync_fs": (Mount) -> c_int;
     instance = "ceph_get_instance_id": (Mount) -> u64;
+    addresses = "ceph_getaddrs": (Mount, *mut *mut c_char) -> c_int;
     new_permissions = "ceph_userperm_new": (libc::uid_t, libc::gid_t, c_int, *mut libc::gid_t) -> Permissions;
     drop_permissions = "ceph_userperm_destroy": (Permissions);
     root = "ceph_ll_lookup_root": (Mount, *mut Inode) -> c_int;

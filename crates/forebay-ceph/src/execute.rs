@@ -2,22 +2,21 @@
 //! Assumes that a call of Ceph's libraries can hang: a worker thread makes it, and the caller stops to wait at the limit.
 //! Never repeats an action that failed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use forebay_host::{clock, threads};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::actions::{Action, Actions, Step, prefix};
+use crate::actions::{Action, Actions, Step};
+use crate::block_list::block_mount;
 use crate::give_up::{note_lost_groups, replace_lost_groups, tell_mount};
+use crate::questions::{ask, ask_at_once, command, not_understood, value_of};
 use crate::{Connection, Error, FileSystem, Monitors};
 
 /// Between two questions to the monitors.
 const POLL: Duration = Duration::from_millis(25);
-/// The most commands on their way at a time.
-const AT_ONCE: usize = 64;
 /// Beyond the limit that Ceph's libraries have, whose error says more.
 const GRACE_S: u32 = 2;
 
@@ -160,6 +159,9 @@ impl Cluster {
             Step::TellMount { daemon, mount, file } => {
                 on.monitors(self, |monitors| tell_mount(monitors, *daemon, (mount, file)))
             }
+            Step::BlockMount { addresses } => {
+                on.monitors(self, |monitors| block_mount(monitors, addresses))
+            }
             Step::ReplaceLostGroups { daemon } => {
                 on.monitors(self, |monitors| replace_lost_groups(monitors, *daemon))
             }
@@ -248,60 +250,6 @@ impl On<'_> {
     }
 }
 
-pub(crate) fn command(command: Value) -> Map<String, Value> {
-    match command {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
-}
-
-pub(crate) fn not_understood(prefix: &str, reason: String) -> Error {
-    Error::Answer { prefix: prefix.to_owned(), reason }
-}
-
-pub(crate) fn ask(
-    monitors: &Monitors,
-    command: &Map<String, Value>,
-    input: &str,
-) -> Result<Vec<u8>, Error> {
-    let answer = monitors.command(&Value::Object(command.clone()), input.as_bytes());
-    answer.map_err(|error| Error::Command { prefix: prefix(command).to_owned(), error })
-}
-
-/// Sends the commands in several threads. Returns the answers in the order of the commands (null if all are
-/// empty), or the first failure.
-pub(crate) fn ask_at_once(
-    monitors: &Monitors,
-    commands: &[Map<String, Value>],
-) -> Result<Value, Error> {
-    let next = AtomicUsize::new(0);
-    let work = || -> Result<Vec<(usize, Value)>, Error> {
-        let mut answers = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(command) = commands.get(number) else { return Ok(answers) };
-            answers.push((number, value_of(&ask(monitors, command, "")?)));
-        }
-    };
-    let answers = std::thread::scope(|scope| {
-        let threads = commands.len().min(AT_ONCE);
-        let started: Result<Vec<_>, Error> =
-            (0..threads).map(|_| Ok(threads::spawn_scoped(scope, work)?)).collect();
-        let mut answers = Vec::new();
-        for thread in started? {
-            let panicked = |_| threads::error(std::io::Error::other("a thread was given up"));
-            answers.extend(thread.join().map_err(panicked)??);
-        }
-        Ok::<_, Error>(answers)
-    });
-    let mut answers: Vec<(usize, Value)> = answers?;
-    if answers.iter().all(|(_, answer)| answer.is_null()) {
-        return Ok(Value::Null);
-    }
-    answers.sort_by_key(|(number, _)| *number);
-    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
-}
-
 /// Asks until `look` says that it is enough. `look` also returns the state for messages; none if it does
 /// not understand the answer. The limit is the caller's, which stops to listen when it is over.
 fn wait(
@@ -345,15 +293,6 @@ fn is_storage_up(dump: &Value, daemon: u64) -> Option<bool> {
     let is_it = |one: &&Value| one.get("osd").and_then(Value::as_u64) == Some(daemon);
     let found = dump.get("osds")?.as_array()?.iter().find(is_it)?;
     Some(found.get("up")?.as_u64()? == 1)
-}
-
-/// The answer as JSON, otherwise as text; null if there is none.
-fn value_of(answer: &[u8]) -> Value {
-    if answer.is_empty() {
-        return Value::Null;
-    }
-    serde_json::from_slice(answer)
-        .unwrap_or_else(|_| String::from_utf8_lossy(answer).trim_end().into())
 }
 
 #[cfg(test)]

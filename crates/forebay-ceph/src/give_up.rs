@@ -10,9 +10,9 @@ use nix::errno::Errno;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::execute::{ask, ask_at_once, command, not_understood};
 use crate::lost_groups::{LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
 use crate::monitors::Monitors;
+use crate::questions::{ask, ask_at_once, command, not_understood};
 use crate::{DATA_POOL, LOCAL_POOL, NAMES_POOL};
 
 const DUMP: &str = "osd dump";

@@ -4,6 +4,7 @@
 //! builds and runs without them. Never starts a daemon.
 
 mod actions;
+mod block_list;
 mod bundle;
 mod client_functions;
 mod connection;
@@ -17,8 +18,10 @@ mod library;
 mod lost_groups;
 mod monitors;
 mod programs;
+mod questions;
 
 pub use actions::{Action, Actions, Step};
+pub use block_list::MountAddresses;
 pub use bundle::{Bundle, BundleError, BundledFile, Manifest, Progress};
 pub use client_functions::{
     Attributes, ClientFunctions, Inode, InodeNumber, LookAgain, Mount, OpenDirectory, OpenFile,

@@ -41,6 +41,9 @@ pub struct MountArguments {
     /// The file that says which data are lost, as forebay_ceph::LostGroups
     #[arg(long)]
     lost_groups: Option<PathBuf>,
+    /// The file to write the addresses of this client to, for the block list after its death
+    #[arg(long)]
+    addresses: Option<PathBuf>,
     /// The directory that shows it
     point: PathBuf,
 }
@@ -63,6 +66,7 @@ pub fn mount(arguments: &MountArguments) -> i32 {
             local_pool: arguments.local_pool.clone(),
         },
         lost_groups: arguments.lost_groups.clone(),
+        addresses: arguments.addresses.clone(),
         point: arguments.point.clone(),
     };
     let served = through_own_loader(arguments.libraries.as_deref(), &words)

@@ -195,7 +195,7 @@ impl StoreUsed {
         let lost = match (self.nodes, self.copies) {
             _ if !self.in_memory => return None,
             (0 | 1, _) => "lost if this machine goes down".to_owned(),
-            (_, 0 | 1) => "lost if one of them goes down".to_owned(),
+            (_, 0 | 1) => "lost at least in part if one of them goes down".to_owned(),
             (_, copies) => format!("{copies} copies, lost if {copies} of them go down"),
         };
         Some(lost)

@@ -86,6 +86,9 @@ pub struct EngineStep {
     /// Where its process keeps data of the job; none if it keeps none.
     #[serde(default)]
     pub keeps: Option<Keeps>,
+    /// What to do on its node when its process died, so that nobody waits for that one.
+    #[serde(default)]
+    pub fence: Option<Box<EngineStep>>,
 }
 
 /// Where a server keeps data of the job.
@@ -217,6 +220,7 @@ mod tests {
             stop: Stop::Nothing,
             after: after.iter().map(|&name| name.to_owned()).collect(),
             keeps: None,
+            fence: None,
         }
     }
 

@@ -102,8 +102,8 @@ impl ActiveJob<'_> {
 
     /// The processes of the job have ended. Their data are read through mounts that answer.
     fn remount(&self) {
-        let failed = self.session.map(Session::remount).unwrap_or_default();
-        failed.iter().for_each(|text| self.context.reporter.warning(text));
+        let messages = self.session.map(Session::remount).unwrap_or_default();
+        messages.iter().for_each(|text| self.context.reporter.warning(text));
     }
 
     /// Ends the job's processes after a panic of this one. The data stay where they are, for `forebay clean`.

@@ -77,6 +77,16 @@ fn of_libcephfs(flags: c_int) -> c_int {
     flags & !libc::O_APPEND
 }
 
+/// The addresses without their type. Ceph writes several as `[v2:IP:PORT/NONCE,v1:IP:PORT/NONCE]`.
+fn addresses_in(text: &str) -> Vec<String> {
+    let bare = |address: &str| {
+        let types = ["v1:", "v2:", "any:"];
+        types.iter().find_map(|kind| address.strip_prefix(kind)).unwrap_or(address).to_owned()
+    };
+    let list = text.strip_prefix("[v").and_then(|_| text.strip_prefix('[')?.strip_suffix(']'));
+    list.unwrap_or(text).split(',').map(bare).collect()
+}
+
 impl Client {
     /// Mounts `root` of the file system in this process.
     pub(crate) fn mount(
@@ -131,6 +141,18 @@ impl Client {
     pub(crate) fn instance(&self) -> u64 {
         // SAFETY: the handle is mounted.
         unsafe { (self.functions.instance)(self.mount) }
+    }
+
+    /// The addresses that servers know this client by, as `IP:PORT/NONCE`.
+    pub(crate) fn addresses(&self) -> Result<Vec<String>, Failure> {
+        let mut text = null_mut();
+        // SAFETY: the handle is mounted, and the pointer is valid during the call.
+        done(unsafe { (self.functions.addresses)(self.mount, &raw mut text) })?;
+        // SAFETY: the text was just made by malloc, and ends with a zero.
+        let all = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+        // SAFETY: nobody else has it.
+        unsafe { libc::free(text.cast()) };
+        Ok(addresses_in(&all))
     }
 
     /// Opens a file that is never read ahead. Others that are opened meanwhile are not either.
@@ -505,5 +527,18 @@ impl Client {
             (self.functions.open_directory)(self.mount, inode, handle, who.permissions)
         })?;
         Ok(Directory::new(self, handle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_no_type() {
+        let both = "[v2:10.0.0.1:0/77,v1:10.0.0.1:0/78]";
+        assert_eq!(addresses_in(both), ["10.0.0.1:0/77", "10.0.0.1:0/78"]);
+        assert_eq!(addresses_in("v1:[::1]:0/5"), ["[::1]:0/5"]);
+        assert_eq!(addresses_in("10.0.0.1:0/77"), ["10.0.0.1:0/77"]);
     }
 }

@@ -35,15 +35,16 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use forebay_ceph::{Connection, LostGroups};
+use forebay_ceph::{Connection, LostGroups, MountAddresses};
 use forebay_host::fuse::FuseDevice;
-use forebay_host::process::SignalGuard;
+use forebay_host::process::{Identity, SignalGuard};
 use forebay_host::{clock, mounts, threads};
 
 pub use error::Error;
 pub use layouts::{Layouts, NamedLayout};
 
 use client::Client;
+use error::Failure;
 use lost_data::LostData;
 use server::Server;
 use session::Session;
@@ -66,6 +67,8 @@ pub struct MountOptions {
     pub layouts: Layouts,
     /// The file that says which data are lost; without a file, none are.
     pub lost_groups: Option<PathBuf>,
+    /// The file to write the addresses of this client to, for the block list after its death.
+    pub addresses: Option<PathBuf>,
     /// The directory that shows it.
     pub point: PathBuf,
 }
@@ -88,14 +91,16 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     ];
     let events = SignalGuard::listen()?.watch(None)?;
     let client = Client::mount(&options.connection, &settings, &options.root)?;
+    if let Some(file) = &options.addresses {
+        let failed = |failure| cannot_mount(options, failure);
+        let addresses = client.addresses().map_err(failed)?;
+        let ours = MountAddresses { process: Identity::ours()?, addresses };
+        forebay_host::files::write_json(file, &file.with_extension("fresh"), &ours)?;
+    }
     let lost = options.lost_groups.as_deref().map(LostGroups::read).transpose()?;
     let lost = LostData::new(lost.unwrap_or_default());
     let server = Server::new(client, options.point.clone(), options.layouts.clone(), lost);
-    let server = server.map_err(|failure| Error::Mount {
-        root: options.root.clone(),
-        config: options.connection.config.clone(),
-        source: std::io::Error::from_raw_os_error(failure.0),
-    })?;
+    let server = server.map_err(|failure| cannot_mount(options, failure))?;
     let device = FuseDevice::mount(&options.point, KIND)?;
     let session = Session::new(server, device, events.sender());
     session.start()?;
@@ -116,4 +121,12 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
         Err(_) => eprintln!("the servers did not answer within {} s", END_MAX.as_secs()),
     }
     Ok(())
+}
+
+fn cannot_mount(options: &MountOptions, failure: Failure) -> Error {
+    Error::Mount {
+        root: options.root.clone(),
+        config: options.connection.config.clone(),
+        source: std::io::Error::from_raw_os_error(failure.0),
+    }
 }

@@ -1,7 +1,7 @@
 //! One node of a job: its directory, its steps and their processes. Writes each step down before it is
 //! carried out, so that an agent that replaces this one can stop it. Never removes what is mounted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -59,6 +59,8 @@ pub(super) struct Node {
     is_taken_over: bool,
     record: NodeRecord,
     processes: HashMap<String, Process>,
+    /// Steps whose process ended, and whose fence was handed out.
+    fenced: HashSet<String>,
 }
 
 impl Node {
@@ -82,13 +84,12 @@ impl Node {
             }
             record.agent.kill();
         }
-        let adopted = record
-            .steps
-            .iter()
-            .filter(|step| !step.is_brief)
-            .filter_map(|step| Some((step.id.clone(), Process::adopt(&step.id, &place)?)));
-        let processes = adopted.collect();
-        let mut node = Self { place, is_taken_over: exists, record, processes };
+        let last = record.steps.iter().filter(|step| !step.is_brief);
+        let adopt =
+            |id: &str| Process::adopt(id, &place).unwrap_or_else(|| Process::gone(id, &place));
+        let processes = last.map(|step| (step.id.clone(), adopt(&step.id))).collect();
+        let fenced = HashSet::new();
+        let mut node = Self { place, is_taken_over: exists, record, processes, fenced };
         node.record.agent = Identity::ours().map_err(|error| error.to_string())?;
         if exists {
             node.write()?;
@@ -155,6 +156,7 @@ impl Node {
         if step.role == Role::Mount && self.record.own_bytes.is_none() {
             self.record.own_bytes = self.kept_bytes();
         }
+        self.fenced.remove(&step.id);
         self.record.steps.retain(|begun| begun.id != step.id);
         self.record.steps.push(BegunStep {
             id: step.id.clone(),
@@ -193,12 +195,11 @@ impl Node {
         }
         let mut ended = Vec::new();
         for step in self.record.steps.iter().filter(|step| !step.is_brief) {
-            let end = match self.processes.get_mut(&step.id) {
-                Some(process) => process.ended().map(|end| (end.how, end.is_killed)),
-                None => Some(("it is not there any more".to_owned(), false)),
-            };
-            if let Some((mut how, is_killed)) = end {
-                if !is_killed {
+            // Without a process it is just being started.
+            let process = self.processes.get_mut(&step.id);
+            if let Some(end) = process.and_then(Process::ended) {
+                let mut how = end.how;
+                if !end.is_killed {
                     let log = end_of_log(&self.place, &step.id);
                     how = format!("{how}\n{log}").trim_end().to_owned();
                 }
@@ -211,6 +212,15 @@ impl Node {
         let own_bytes = self.record.own_bytes.unwrap_or_default();
         let stored_bytes = self.kept_bytes().map(|bytes| bytes.saturating_sub(own_bytes));
         Ok(NodeHealth { ended, mount_error: None, store_available_bytes, stored_bytes })
+    }
+
+    /// The fences of mounts that ended, each once.
+    pub(super) fn fences(&mut self, ended: &[EndedStep]) -> Vec<EngineStep> {
+        let mounts = self.record.steps.iter().filter_map(|step| step.again.as_ref());
+        let is_due = |step: &&EngineStep| {
+            ended.iter().any(|end| end.id == step.id) && self.fenced.insert(step.id.clone())
+        };
+        mounts.filter(is_due).filter_map(|step| step.fence.as_deref().cloned()).collect()
     }
 
     /// What the servers keep; none if there is no such server.

@@ -10,7 +10,7 @@ use crate::host_facts::{FactsRequest, HostFacts};
 use crate::steps::{EngineStep, Role};
 
 /// The version of these messages. Nodes with another version are refused.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 /// The longest message in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -102,6 +102,8 @@ pub enum Answer {
     Facts(Box<HostFacts>),
     /// The request was carried out.
     Done,
+    /// The mount did not answer, and was started again.
+    Remounted,
     /// It was not.
     Failed {
         /// Why.

@@ -136,11 +136,7 @@ fn handle(line: &[u8], agent: &Agent) -> Option<Duration> {
         Request::Ping => answer(number, Answer::Done),
         Request::Health { probes } => {
             let (node, probe) = (Arc::clone(node), agent.probe.clone());
-            spawn(number, move || {
-                let mut health = with(&node, Node::health)?;
-                health.mount_error = probe.look(probes);
-                Ok(Answer::Health(health))
-            });
+            spawn(number, move || health(probes, &node, &probe));
         }
         Request::Remount { probes } => {
             let node = Arc::clone(node);
@@ -230,6 +226,24 @@ fn start(step: &EngineStep, node: &SharedNode, begin: Begin) -> Answer {
     }
 }
 
+/// The state of the node. Begins the fences of mounts that ended.
+fn health(probes: Vec<PathBuf>, node: &SharedNode, probe: &Probe) -> Result<Answer, String> {
+    let mut health = with(node, Node::health)?;
+    health.mount_error = probe.look(probes);
+    for fence in with(node, |node| Ok(node.fences(&health.ended)))? {
+        let node = Arc::clone(node);
+        threads::spawn(move || carry_out(&fence, &node)).map_err(|error| error.to_string())?;
+    }
+    Ok(Answer::Health(health))
+}
+
+/// Without its fence others wait longer for a mount that died, until the servers end its session.
+fn carry_out(fence: &EngineStep, node: &SharedNode) {
+    if let Answer::Failed { message, log } = start(fence, node, Node::begin) {
+        eprintln!("forebay: {message}\n{log}");
+    }
+}
+
 /// Starts the mounts again if the files cannot be written through them.
 fn remount(probes: Vec<PathBuf>, node: &SharedNode) -> Answer {
     if answers(probes) {
@@ -239,8 +253,9 @@ fn remount(probes: Vec<PathBuf>, node: &SharedNode) -> Answer {
         Ok(steps) => steps,
         Err(message) => return failed(message),
     };
+    steps.iter().filter_map(|step| step.fence.as_deref()).for_each(|step| carry_out(step, node));
     let answers = steps.iter().map(|step| start(step, node, Node::begin));
-    answers.into_iter().find(|answer| !matches!(answer, Answer::Done)).unwrap_or(Answer::Done)
+    answers.into_iter().find(|answer| !matches!(answer, Answer::Done)).unwrap_or(Answer::Remounted)
 }
 
 fn spawn(number: u64, act: impl FnOnce() -> Result<Answer, String> + Send + 'static) {

@@ -27,12 +27,20 @@ const REACH_S_MAX: u64 = 30;
 /// The agents that clean end after so long without a message, in seconds.
 const LOST_S_MAX: u32 = 60;
 
-/// Mounts the namespace again where the mount does not answer; the failures.
+/// Mounts the namespace again where the mount does not answer. Messages about these nodes.
 pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
     // A file of each node: no node waits for what another one has in use.
     let request = |node| Request::Remount { probes: vec![probe_file(mount, node, 0)] };
     let answers = nodes.each(request, REMOUNT_MAX);
-    answers.into_iter().filter_map(Result::err).map(described).collect()
+    let told = |(node, answer)| match answer {
+        Ok(Answer::Remounted) => Some(format!(
+            "node {}: its mount did not answer, and was started again",
+            nodes.name(node)
+        )),
+        Ok(_) => None,
+        Err(failure) => Some(format!("cannot mount again: {}", described(failure))),
+    };
+    answers.into_iter().enumerate().filter_map(told).collect()
 }
 
 /// Lets this node, the first, read the namespace that an earlier `forebay run` left. Mounts it again if the

@@ -277,11 +277,10 @@ impl Session {
     }
 
     /// Mounts the namespace again on nodes whose mount ended, for the stage-out. The job's processes have
-    /// ended. Messages about nodes where that fails.
+    /// ended. Messages about these nodes.
     pub fn remount(&self) -> Vec<String> {
         let has_namespace = self.has_namespace && self.failure().is_none();
-        let remounted = if has_namespace { remount(&self.nodes, &self.mount) } else { Vec::new() };
-        remounted.into_iter().map(|what| format!("cannot mount again: {what}")).collect()
+        if has_namespace { remount(&self.nodes, &self.mount) } else { Vec::new() }
     }
 
     fn end_watchers(&mut self) {

@@ -184,6 +184,7 @@ impl Planner<'_> {
             stop: Stop::Nothing,
             after: self.last.clone(),
             keeps: None,
+            fence: None,
         }
     }
 

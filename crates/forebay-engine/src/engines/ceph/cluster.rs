@@ -32,6 +32,9 @@ const FILE_BYTES_MAX: u64 = 1 << 40;
 const LOSS_S_MAX: u32 = 3;
 /// The time for a daemon or a command, in seconds.
 const READY_S_MAX: u32 = 60;
+/// The time for the fence of a mount, in seconds. A mount that does not answer is ended, fenced and started again in
+/// less than 150 s.
+const FENCE_S_MAX: u32 = 15;
 
 /// A cluster to plan.
 pub(super) struct Cluster<'a> {
@@ -136,6 +139,11 @@ impl<'a> Cluster<'a> {
         self.home().join("lost-groups.json")
     }
 
+    /// The file on each node with the addresses of its mount.
+    fn mount_addresses(&self) -> PathBuf {
+        self.home().join("mount-addresses.json")
+    }
+
     fn data(&self, node: usize) -> PathBuf {
         self.request.data_directory(&self.nodes[node]).join("ceph")
     }
@@ -211,6 +219,7 @@ impl<'a> Cluster<'a> {
             stop: Stop::Nothing,
             after: after.to_vec(),
             keeps: None,
+            fence: None,
         }
     }
 
@@ -378,7 +387,7 @@ impl<'a> Cluster<'a> {
         let set = |variable: &str, value: String| json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": variable, "val": value});
         let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": NAMES, "data": DATA_POOL}),
-            // Other nodes wait so long for what a mount that died had in use, where no fence ends it; 30 is the least.
+            // Other nodes wait so long for what a mount had in use that died without a fence; 30 is the least.
             set("session_timeout", "30".to_owned()),
         ];
         let servers = self.active_servers();
@@ -498,6 +507,12 @@ impl<'a> Cluster<'a> {
             if let Some(library) = self.preload(node) {
                 step.environment.insert("LD_PRELOAD".to_owned(), text(library));
             }
+            if self.client == MountClient::ForebayMount {
+                let block = CephStep::BlockMount { addresses: self.mount_addresses() };
+                let mut fence = self.actions(node, "mount-fence", &[], vec![block.into()]);
+                fence.ready_s_max = FENCE_S_MAX;
+                step.fence = Some(Box::new(fence));
+            }
             step.role = Role::Mount;
             step.ready = Ready::Mounted(self.request.mount());
             step.stop = Stop::Unmount(self.request.mount());
@@ -522,12 +537,14 @@ impl<'a> Cluster<'a> {
         let mut words = vec![text(&self.nodes[node].forebay), "__mount".to_owned()];
         let keyring = text(&self.home().join("keyring"));
         let (config, lost_groups) = (text(&self.configuration()), text(&self.lost_groups()));
+        let addresses = text(&self.mount_addresses());
         let options = [
             ("--config", config.as_str()),
             ("--keyring", &keyring),
             ("--name", "client.job"),
             ("--root", ALLOCATION),
             ("--lost-groups", &lost_groups),
+            ("--addresses", &addresses),
         ];
         for (option, value) in options {
             words.extend([option.to_owned(), value.to_owned()]);

@@ -130,6 +130,16 @@ fn mounts_may_set_layouts_but_not_the_capacity() {
     assert!(mount.contains(rights), "{mount}");
 }
 
+#[test]
+fn each_mount_has_a_fence_on_its_node() {
+    for step in steps(1, 2).iter().filter(|step| step.role == Role::Mount) {
+        let written = step.argv.iter().skip_while(|word| *word != "--addresses").nth(1);
+        let fence = step.fence.as_deref().expect("a fence");
+        assert_eq!(fence.node, step.node);
+        assert!(fence.files[0].text.contains(&format!("\"addresses\":{:?}", written.unwrap())));
+    }
+}
+
 /// A placement group that moves between running storage daemons sometimes never answers again.
 #[test]
 fn placement_groups_have_their_place_before_a_storage_daemon_runs() {
