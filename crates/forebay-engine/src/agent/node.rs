@@ -59,7 +59,7 @@ pub(super) struct Node {
     is_taken_over: bool,
     record: NodeRecord,
     processes: HashMap<String, Process>,
-    /// Steps whose process ended, and whose fence was handed out.
+    /// Steps whose process ended, or is to end, and that need no fence any more.
     fenced: HashSet<String>,
 }
 
@@ -279,6 +279,7 @@ impl Node {
     /// Stops all steps, mounts first; returns the leftovers. With `remove` the data and the directory go, too.
     pub(super) fn stop(&mut self, remove: bool) -> Vec<String> {
         let mut left = Vec::new();
+        self.fenced.extend(self.record.steps.iter().map(|step| step.id.clone()));
         for at in self.mounts() {
             // A mount that does not answer any more cannot be detached by fusermount.
             let detached = mounts::detach_fuse(at)

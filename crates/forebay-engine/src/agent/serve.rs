@@ -255,7 +255,9 @@ fn remount(probes: Vec<PathBuf>, node: &SharedNode) -> Answer {
     };
     steps.iter().filter_map(|step| step.fence.as_deref()).for_each(|step| carry_out(step, node));
     let answers = steps.iter().map(|step| start(step, node, Node::begin));
-    answers.into_iter().find(|answer| !matches!(answer, Answer::Done)).unwrap_or(Answer::Remounted)
+    let failed = answers.into_iter().find(|answer| !matches!(answer, Answer::Done));
+    // Mounts that a command makes are not started again.
+    failed.unwrap_or(if steps.is_empty() { Answer::Done } else { Answer::Remounted })
 }
 
 fn spawn(number: u64, act: impl FnOnce() -> Result<Answer, String> + Send + 'static) {
