@@ -384,6 +384,11 @@ def test_files_left_open_and_programs_without_finalize_are_found():
     assert codes(profile_of(finished=False, wall_s=None)) == ["no-finalize"]
     assert codes(profile_of(finished=False, wall_s=None, aborted_rank=2, aborted_code=9)) == ["aborted"]
     assert codes(profile_of(finished=False, wall_s=None, job=Job(running=True))) == []
+    killed = {"finished": False, "wall_s": None, "job": Job(job_status=0)}
+    assert codes(profile_of(**killed)) == ["no-finalize"]
+    alone = profile_of(**killed)
+    alone.programs[0].uses_mpi = False
+    assert codes(alone) == []
 
 
 def test_equal_findings_about_similar_files_are_reported_once():

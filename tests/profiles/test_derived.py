@@ -8,6 +8,7 @@ from forebay.profiles import metrics, time_parts
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import read_machine
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
+from forebay.report.verdict import verdict
 from support.mpi import PROJECT
 
 
@@ -150,6 +151,13 @@ def test_programs_at_the_same_time_share_the_time():
     assert slowest_s(first, later) == 5.0
     assert slowest_s(first, beside) == pytest.approx(6.0)  # 5 s at 0.2, 10 s at 0.5
     assert slowest_s(*[first] * 3) == pytest.approx(2.0)
+
+
+def test_parts_of_programs_at_the_same_time_are_no_more_than_all_their_io():
+    """Four workers write for 3 s of the same 10 s."""
+    worker = profile_of(file_of("/a", 3.0, 100, ranks=1, rank=0), ranks=1, started_unix_s=100.0).programs[0]
+    profile = Profile(source="forebay", path="x", job=Job(wall_s=10.0), programs=[worker] * 4)
+    assert verdict(profile) == "Writing took 30 % of the run time of the slowest rank, all its I/O 30 %."
 
 
 def test_slowest_rank_includes_the_wait_for_the_writer():

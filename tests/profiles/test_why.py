@@ -66,6 +66,14 @@ def test_all_directive_errors_are_reported_with_their_hints(why, tmp_path):
     assert "?" not in said and "\\n" not in said
 
 
+def test_killed_process_is_a_failure_of_a_job_that_failed_only(why, tmp_path):
+    killed = record_data.step(finished=False, wall_s=None, mpi=None, ranks=1)
+    record_data.record(tmp_path, record_data.job_json("1", outcome=ended(0)), killed, killed)
+    record_data.record(tmp_path, record_data.job_json("2", outcome=ended(1)), killed, killed)
+    assert "succeeded" in why("1") and "wrf.exe" not in why("1")
+    assert why("2").count("wrf.exe was killed.") == 1
+
+
 @pytest.mark.parametrize(
     "status, name", [(137, "SIGKILL"), (139, "SIGSEGV"), (143, "SIGTERM"), (128 + 40, "signal 40")]
 )

@@ -1,6 +1,7 @@
 """Totals of a job: what its programs moved, each byte once, whatever it was moved through."""
 
 import json
+import sys
 
 import pytest
 from msgspec.structs import replace
@@ -42,6 +43,31 @@ def test_terminal_adds_all_programs(job, direct):
     [record] = job.records()
     shown = job.command("report", record.name).stdout
     assert "POSIX  3.81 MiB written" in shown and "STDIO  1.91 MiB written" in shown, shown
+
+
+POOL = """
+import multiprocessing, os, sys
+def work(number):
+    with open(f"part-{number}", "wb") as file:
+        for _ in range(20):
+            os.write(file.fileno(), b"x" * 50000)
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(3) as pool:
+        pool.map(work, range(12), chunksize=1)
+"""
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_pool_of_workers_is_one_group_and_no_failure(job, start):
+    """The pool kills its workers when their work is done."""
+    (job.directory / "pool.py").write_text(POOL)
+    job.script(f'{sys.executable} "$SLURM_SUBMIT_DIR/pool.py" {start}')
+    assert job.run().returncode == 0
+    [record] = job.records()
+    shown = job.command("report", record.name).stdout
+    assert "3 processes, this one with most I/O: python3" in shown and "problem" not in shown, shown
+    assert shown.count("was killed, or became another program") == 1, shown
+    assert " succeeded. " in job.command("why", record.name).stdout
 
 
 def test_mpi_file_counts_what_system_calls_moved(openmpi, tmp_path):

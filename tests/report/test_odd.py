@@ -87,3 +87,22 @@ def test_each_program_has_its_sections():
     assert "f2<" in text
     assert "/scratch/f1<" not in text
     assert "/bin/p1<" in text
+
+
+def test_like_processes_have_one_section_and_a_row_each():
+    workers = [
+        Program(
+            files=[File(path=f"/scratch/f{at}", ranks=1, layers={"POSIX": posix(5, 1, float(at))})],
+            name="/bin/worker",
+            arguments=["--pipe", f"handle={at}"],
+            ranks=1,
+            wall_s=20.0,
+            finished=False,
+        )
+        for at in range(3)
+    ]
+    profile = msgspec.structs.replace(profile_of(job_status=0), programs=workers)
+    text = html(profile)
+    assert text.count('<h2 id="program-') == 1 and "/scratch/f2<" in text and "/scratch/f1<" not in text
+    assert "The job ran 3 programs." in text and "of like processes one" in text
+    assert text.count("/bin/worker<") == 3

@@ -12,6 +12,7 @@ import msgspec
 
 from forebay.advice.advise import findings, paragraph
 from forebay.advice.model import Finding
+from forebay.profiles import metrics
 from forebay.profiles.model import Job, Profile
 from forebay.quantities import count, duration, signal_name
 
@@ -238,24 +239,24 @@ def _data_location(job: Job) -> str:
 def _failed_programs(profile: Profile) -> str:
     """Programs that did not end as they should."""
     told = []
-    for program in profile.programs:
+    for program in metrics.not_ended_properly(profile):
         name = (program.name or "a program").rpartition("/")[2]
         if program.aborted_code is not None:
             told.append(
                 f"Rank {program.aborted_rank} of {name} called MPI_Abort with code {program.aborted_code}."
             )
-        elif not program.finished:
-            verb = "ended without MPI_Finalize"
-            if profile.job.running and not profile.job.unseen:
-                verb = "is running"
-            elif profile.job.unseen or (profile.job.killed and profile.job.left):
-                verb = "is running, or ended without MPI_Finalize"
-            told.append(f"{name} {verb}.")
-    return " ".join(told)
+            continue
+        verb = "ended without MPI_Finalize" if program.uses_mpi else "was killed"
+        if profile.job.running and not profile.job.unseen:
+            verb = "is running"
+        elif profile.job.unseen or (profile.job.killed and profile.job.left):
+            verb = f"is running, or {verb}"
+        told.append(f"{name} {verb}.")
+    return " ".join(dict.fromkeys(told))
 
 
 def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:
-    if not all(program.finished for program in profile.programs):
+    if metrics.not_ended_properly(profile):
         text = f"{_named(profile.job)} ended with status 0, but some of its programs did not exit properly."
         step = "look at the job's own output for what they say; `set -e` ends a script where a program fails"
         return Reason(state="failed", paragraph=_joined(text, _failed_programs(profile)), next_step=step)

@@ -9,6 +9,7 @@ from forebay.advice.file_metrics import JobView, program_name
 from forebay.advice.model import Evidence
 from forebay.advice.registry import job_rule
 from forebay.advice.unbound_finding import Draft
+from forebay.profiles import metrics
 from forebay.quantities import count, duration, percent
 
 
@@ -36,12 +37,15 @@ def little_io(view: JobView) -> Iterator[Draft]:
 
 @job_rule
 def no_finalize(view: JobView) -> Iterator[Draft]:
-    """Programs that ended without MPI_Finalize."""
+    """Programs that ended without MPI_Finalize, and processes that were killed in a job that failed."""
     if view.profile.job.running:
         return
-    for program in view.profile.programs:
-        if program.finished:
+    named = set()
+    for program in metrics.not_ended_properly(view.profile):
+        name = program_name(program)
+        if not program.uses_mpi and name in named:
             continue
+        named.add(name)
         aborted = program.aborted_code is not None
         how = (
             f"called MPI_Abort({program.aborted_code}) on rank {program.aborted_rank}"
@@ -54,7 +58,7 @@ def no_finalize(view: JobView) -> Iterator[Draft]:
         yield Draft(
             code="aborted" if aborted else "no-finalize",
             level="problem",
-            title=f"{program_name(program)} {how}: {known}",
+            title=f"{name} {how}: {known}",
             evidence=(Evidence(counter="finished", value="false"),),
             rule="The statistics are joined in MPI_Finalize. Of a program that does not reach it there is "
             "what its ranks left when they ended.",

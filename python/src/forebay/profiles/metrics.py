@@ -448,6 +448,23 @@ def stripe_share(traffic: Traffic | TrafficTotals) -> float | None:
     return traffic.stripe_sized / traffic.calls
 
 
+def not_ended_properly(profile: Profile) -> list[Program]:
+    """Programs that called MPI_Abort, or did not reach their end.
+
+    Of a job that succeeded only those with MPI: pools of workers, `timeout` and scripts kill processes whose
+    work is done.
+    """
+    job = profile.job
+    status = job.job_status if job.job_status is not None else job.exit_code
+    has_succeeded = status == 0 and not job.running and not job.killed
+    return [
+        program
+        for program in profile.programs
+        if (not program.finished or program.aborted_code is not None)
+        and (program.uses_mpi or not has_succeeded)
+    ]
+
+
 class Efficiency(msgspec.Struct, kw_only=True):
     """Throughput of the job against what the storage can do at most."""
 

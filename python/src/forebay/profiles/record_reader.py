@@ -80,7 +80,7 @@ def read_record(directory: Path) -> Profile:
         path=str(directory),
         job=job,
         programs=programs,
-        notes=notes,
+        notes=list(dict.fromkeys(notes)),
         unread=unread,
         coverage=known if isinstance(known, Coverage) else None,
         coverage_unknown=known if isinstance(known, str) else None,

@@ -47,12 +47,10 @@ def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobRep
 
 
 def _programs_with_most_io(profile: Profile) -> list[Program]:
-    """The programs with most time in I/O, in the order in which they ran."""
-    programs = profile.programs
-    if len(programs) > PROGRAMS_MAX:
-        chosen = sorted(programs, key=lambda one: metrics.io_s(one) or 0.0, reverse=True)[:PROGRAMS_MAX]
-        programs = [one for one in programs if any(one is other for other in chosen)]
-    return programs
+    """The programs with most time in I/O, in the order in which they ran; of like processes one."""
+    by_io = sorted(profile.programs, key=lambda one: metrics.io_s(one) or 0.0, reverse=True)
+    chosen = [group[0] for group in job.alike(by_io)][:PROGRAMS_MAX]
+    return [one for one in profile.programs if any(one is other for other in chosen)]
 
 
 def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
@@ -154,8 +152,9 @@ def _programs(profile: Profile, shown: int) -> Section:
         *map(Column, ("ranks", "run time", "in I/O, mean", "written", "read", "files")),
     ]
     rows = [_program_row(at, program) for at, program in enumerate(profile.programs, 1)]
-    rest = None if shown == len(rows) else f"The {shown} with most time in I/O have sections of their own."
-    unfinished = sum(1 for program in profile.programs if not program.finished)
+    rest = f"The {shown} with most time in I/O have sections of their own; of like processes one."
+    rest = None if shown == len(rows) else rest
+    unfinished = 0 if profile.job.running else len(metrics.not_ended_properly(profile))
     title = f"The job ran {len(rows)} programs" + (
         f"; {unfinished} did not end properly." if unfinished else "."
     )

@@ -53,10 +53,12 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
     if advice and one.paragraph and (job.state(one.profile.job) or not worth):
         parts.append(Text(shown(one.paragraph)))
     programs = sorted(one.profile.programs, key=lambda program: metrics.io_s(program) or 0.0, reverse=True)
-    for program in programs[:PROGRAMS_MAX]:
-        parts.append(_program(one.profile, program, several=len(programs) > 1, width=console.width))
-    if len(programs) > PROGRAMS_MAX:
-        parts.append(Text(f"and {len(programs) - PROGRAMS_MAX} more programs with less I/O"))
+    groups = job.alike(programs)
+    for group in groups[:PROGRAMS_MAX]:
+        name = _group_text(group) if len(programs) > 1 else None
+        parts.append(_program(one.profile, group[0], name, width=console.width))
+    if more := sum(len(group) for group in groups[PROGRAMS_MAX:]):
+        parts.append(Text(f"and {more} more programs with less I/O"))
     if advice:
         parts += _findings(one.findings)
     parts += [_figures(one.profile), Text(shown(f"recorded: {job.recorded(one.profile)}"), style="dim")]
@@ -91,11 +93,16 @@ def print_parts(console: Console, parts: list[RenderableType]) -> None:
         console.print("... the page (--html) has the rest")
 
 
-def _program(profile: Profile, program: Program, several: bool, width: int) -> RenderableType:
+def _group_text(group: list[Program]) -> str:
+    text = job.program_text(group[0])
+    return f"{len(group)} processes, this one with most I/O: {text}" if len(group) > 1 else text
+
+
+def _program(profile: Profile, program: Program, name: str | None, width: int) -> RenderableType:
     shares = time_spent.slowest_rank(profile, program)
-    rows: list[RenderableType] = [""] if several or shares else []
-    if several:
-        rows.append(Text(shown(job.program_text(program)), style="bold"))
+    rows: list[RenderableType] = [""] if name or shares else []
+    if name:
+        rows.append(Text(shown(name), style="bold"))
     if shares:
         cells = min(BAR_CELLS, width - len(BAR_NAME))
         rows += [

@@ -53,7 +53,7 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
         return f"I/O took {quantities.percent(whole)} of the run time."
     if whole < IO_SHARE_MIN:
         return f"I/O took {quantities.percent(whole)} of the run time: storage did not hold this job back."
-    parts = _parts(profile)
+    parts = _parts(profile, share.slowest_s)
     if not parts:
         return f"I/O took {quantities.percent(whole)} of the run time."
     ink = max(parts, key=parts.__getitem__)
@@ -83,8 +83,13 @@ def _why_few(profile: Profile) -> str:
     return "some ranks take far longer than the others"
 
 
-def _parts(profile: Profile) -> dict[str, float]:
-    """Seconds of the slowest rank of each program, by what they were spent in; empty if none are known."""
+def _parts(profile: Profile, io_s: float | None) -> dict[str, float]:
+    """Seconds of the slowest rank of each program, by what they were spent in; empty if none are known.
+
+    Those of programs that ran at the same time are no more than `io_s` together.
+    """
     found = [parts for program in profile.programs if (parts := time_parts.slowest_rank_parts(program))]
     sums = {ink: sum(getattr(parts, ink) for parts in found) for ink in WAITED_FOR}
-    return sums if any(sums.values()) else {}
+    whole_s = sum(sums.values())
+    share = min(1.0, io_s / whole_s) if whole_s and io_s is not None else 1.0
+    return {ink: share * spent_s for ink, spent_s in sums.items()} if whole_s else {}

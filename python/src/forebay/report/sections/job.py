@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from forebay import quantities
@@ -74,6 +75,15 @@ def program_text(program: Program) -> str:
     name = last_part(program.name) or "a program"
     arguments = shlex.join(program.arguments)
     return f"{name} {arguments[:ARGUMENTS_MAX]}{'...' if len(arguments) > ARGUMENTS_MAX else ''}".rstrip()
+
+
+def alike(programs: list[Program]) -> list[list[Program]]:
+    """Processes without MPI whose commands differ in numbers only, as workers of a pool, are together."""
+    groups: dict[object, list[Program]] = {}
+    for program in programs:
+        words = (program.name, *(re.sub(r"\d+", "", word) for word in program.arguments))
+        groups.setdefault(id(program) if program.uses_mpi else words, []).append(program)
+    return list(groups.values())
 
 
 def last_part(path: str | None) -> str | None:
