@@ -1,7 +1,6 @@
 """Totals of a job: what its programs moved, each byte once, whatever it was moved through."""
 
 import json
-import re
 import sys
 
 import pytest
@@ -47,14 +46,17 @@ def test_terminal_adds_all_programs(job, direct):
 
 
 POOL = """
-import multiprocessing, os, sys
+import multiprocessing, os, sys, time
 def work(number):
+    open(f"began-{os.getpid()}", "w").close()
+    while sum(name.startswith("began-") for name in os.listdir()) < 3:
+        time.sleep(0.01)
     with open(f"part-{number}", "wb") as file:
-        for _ in range(20):
+        for _ in range(50):
             os.write(file.fileno(), b"x" * 50000)
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[1]).Pool(3) as pool:
-        pool.map(work, range(12), chunksize=1)
+        pool.map(work, range(3), chunksize=1)
 """
 
 
@@ -65,10 +67,9 @@ def test_pool_of_workers_is_one_group_and_no_failure(job, start):
     job.script(f'{sys.executable} "$SLURM_SUBMIT_DIR/pool.py" {start}')
     assert job.run().returncode == 0
     [record] = job.records()
-    shown = job.command("report", record.name).stdout
-    # On a busy machine one worker may have too little to do for a record.
-    assert re.search("[23] processes, this one with most I/O: python3", shown) and "problem" not in shown, shown
-    assert shown.count("was killed, or became another program") == 1, shown
+    shown = " ".join(job.command("report", record.name).stdout.split())
+    assert "3 processes, this one with most I/O: python3" in shown and "problem" not in shown, shown
+    assert shown.count("was killed, or became another program") <= 1, shown
     assert " succeeded. " in job.command("why", record.name).stdout
 
 
