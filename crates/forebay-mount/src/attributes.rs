@@ -56,6 +56,9 @@ impl Server {
         {
             inode.settle()?;
         }
+        if mask & CEPH_SIZE != 0 {
+            self.client.complete_writes(request.node);
+        }
         if mask != 0 {
             self.client.set_attributes(request.node, &wanted, mask, who.as_ref())?;
         }

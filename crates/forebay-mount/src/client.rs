@@ -452,6 +452,12 @@ impl Client {
         Ok(found)
     }
 
+    /// Waits for the writes of this node to a file that is to be cut. A storage daemon that gets one later makes its
+    /// object longer than the file, with zeros, and libcephfs reads them beyond the end (Ceph 16.2.15).
+    pub(crate) fn complete_writes(&self, node: u64) {
+        self.sync_node(node, true).ok(); // an error is told to those that wrote
+    }
+
     pub(crate) fn sync_node(&self, node: u64, only_data: bool) -> Result<(), Failure> {
         let inode = self.inode(node);
         // SAFETY: as above.

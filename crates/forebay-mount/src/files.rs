@@ -34,6 +34,9 @@ impl Server {
 
     pub(crate) fn open(&self, request: &mut Request) -> Result {
         let flags = request.body.u32()?.cast_signed();
+        if flags & libc::O_TRUNC != 0 {
+            self.client.complete_writes(request.node);
+        }
         let opened = self.client.open(request.node, flags, &self.who(request))?;
         if flags & libc::O_TRUNC != 0 {
             self.inodes.lost.note_emptied(&self.client, request.node)?;
