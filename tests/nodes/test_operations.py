@@ -5,9 +5,10 @@ import random
 
 import pytest
 
-from support.tree_operations import compare_with_model
+from support.tree_operations import Agents, compare_with_model
 
 SEEDS, STEPS = 3, 400
+CUTS = 200
 VARIABLE = "FOREBAY_TEST_SEED"
 
 
@@ -22,6 +23,25 @@ def test_operations_of_all_nodes_answer_as_one_tree(namespace, request):
     for seed in seeds:
         directory = namespace.make_directory(f"tree-{seed}")
         compare_with_model(namespace, directory, seed, STEPS, repeat(request, seed))
+
+
+@pytest.mark.promise("cut")
+def test_file_that_was_written_and_cut_is_empty_while_another_node_writes_it(namespace):
+    """The write is on its way to a server while the file is cut."""
+    here, there = namespace.nodes[0], namespace.nodes[-1]
+    directory = namespace.make_directory("cut")
+    with Agents(namespace, directory) as agents:
+        for number in range(CUTS):
+            file = f"file-{number % 40}"
+            agents.ask(here, ["put", file, ["z", 10_000]])
+            agents.ask(there, ["write", file, 4000, ["y", 1]])
+            agents.ask(here, ["write", file, 20_000, ["y", 1_000_000]])
+            agents.ask(here, ["put", file, ["x", 0]])
+            agents.ask(there, ["write", file, 4000, ["u", 0]])
+            agents.ask(there, ["open", "held", file, "plain"])
+            found = [agents.ask(node, ["read", file]) for node in (here, there)]
+            agents.ask(there, ["close", "held"])
+            assert found == [["ok", []]] * 2, number
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
