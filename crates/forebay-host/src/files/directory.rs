@@ -68,25 +68,32 @@ impl Directory {
     /// Removes all that is in it. Links are removed, not followed.
     pub(super) fn clear(&self) -> Result<()> {
         for (name, kind) in self.entries()? {
-            let path = self.path.join(&name);
             let removed = match kind {
                 FileType::Directory => Err(Errno::ISDIR),
                 _ => rustix::fs::unlinkat(&self.opened, &name, AtFlags::empty()),
             };
+            // Of a directory, Linux says ISDIR, POSIX PERM.
             match removed {
-                // It is a directory, or may be one; Linux says ISDIR, POSIX PERM.
-                Err(Errno::ISDIR | Errno::PERM) if self.is_directory(&name) => {
-                    let how =
-                        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    let opened = rustix::fs::openat(&self.opened, &name, how, Mode::empty());
-                    let below = Self { opened: on(opened, "remove", &path)?, path: path.clone() };
-                    below.clear()?;
-                    gone(rustix::fs::unlinkat(&self.opened, &name, AtFlags::REMOVEDIR), &path)?;
-                }
-                removed => gone(removed, &path)?,
+                Err(Errno::ISDIR) => self.remove_directory(&name)?,
+                Err(Errno::PERM) if self.is_directory(&name) => self.remove_directory(&name)?,
+                removed => gone(removed, &self.path.join(&name))?,
             }
         }
         Ok(())
+    }
+
+    fn remove_directory(&self, name: &OsStr) -> Result<()> {
+        let path = self.path.join(name);
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(()),
+            opened => on(opened, "remove", &path)?,
+        };
+        match (Self { opened, path: path.clone() }).clear() {
+            Err(error) if error.is_not_found() => return Ok(()),
+            cleared => cleared?,
+        }
+        gone(rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR), &path)
     }
 
     fn is_directory(&self, name: &OsStr) -> bool {

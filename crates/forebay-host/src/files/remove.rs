@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::attributes::set_mode;
 use super::directory::Directory;
-use super::status::{Kind, kinds_in, names_in, status_of_name};
+use super::status::{Kind, names_in, status_of_name};
 use crate::{Result, on};
 
 /// Removes a file or a symbolic link.
@@ -33,34 +33,34 @@ pub fn remove_empty(path: &Path) -> Result<()> {
 /// Removes a directory tree. Removes symbolic links without following them. If permissions prevent
 /// it, adds the owner's permissions to the directories and retries.
 pub fn remove_tree(path: &Path) -> Result<()> {
-    match remove_all(path) {
+    as_owner(path, remove_all)
+}
+
+/// Removes all that is in a directory, as [`remove_tree`] does.
+pub fn empty_directory(path: &Path) -> Result<()> {
+    as_owner(path, clear)
+}
+
+fn as_owner(path: &Path, remove: fn(&Path) -> Result<()>) -> Result<()> {
+    match remove(path) {
         Err(error) if error.is_denied() => {
             open_to_owner(path)?;
-            remove_all(path)
+            remove(path)
         }
         done => done,
     }
+}
+
+fn clear(directory: &Path) -> Result<()> {
+    Directory::open_itself(directory)?.clear()
 }
 
 fn remove_all(path: &Path) -> Result<()> {
     if status_of_name(path)?.kind != Kind::Directory {
         return remove_file(path);
     }
-    Directory::open_itself(path)?.clear()?;
+    clear(path)?;
     on(fs::remove_dir(path), "remove", path)
-}
-
-/// Removes all that is in a directory.
-pub fn empty_directory(path: &Path) -> Result<()> {
-    for (name, kind) in kinds_in(path)? {
-        let path = path.join(name);
-        if kind == Kind::Directory {
-            remove_tree(&path)?;
-        } else {
-            remove_file(&path)?;
-        }
-    }
-    Ok(())
 }
 
 fn open_to_owner(directory: &Path) -> Result<()> {
@@ -72,4 +72,33 @@ fn open_to_owner(directory: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads;
+
+    /// A library may remove its own files while the job's allocation is removed.
+    #[test]
+    fn what_others_remove_meanwhile_is_no_error() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let path = |number: u32| scratch.path().join(number.to_string());
+        for _ in 0..20 {
+            for number in 0..200 {
+                fs::write(path(number), "").expect("write");
+                fs::create_dir(path(200 + number)).expect("make");
+            }
+            std::thread::scope(|scope| {
+                let other = || {
+                    for number in (0..200).rev() {
+                        fs::remove_dir(path(200 + number)).ok();
+                        fs::remove_file(path(number)).ok();
+                    }
+                };
+                threads::spawn_scoped(scope, other).expect("thread");
+                empty_directory(scratch.path()).expect("removal");
+            });
+        }
+    }
 }
