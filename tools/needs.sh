@@ -63,6 +63,9 @@ test | bench)
     need openssh-server has_daemon sshd
     need openssh-client command -v ssh
     need bindfs command -v bindfs
+    # Programs that make their I/O by these libraries.
+    need liburing2 has_library liburing.so.2
+    need libaio1 has_library libaio.so.1
     need git command -v git
     need gfortran command -v gfortran
     need tcsh command -v tcsh

@@ -6,6 +6,7 @@
 #include "base/real_call.h"
 #include "hooks/hook_slots.h"
 #include "hooks/preload_switch.h"
+#include "record/bypass.h"
 #include "record/file_table.h"
 #include "record/live_file.h"
 #include "record/observation.h"
@@ -122,3 +123,14 @@ FINALIZE(PMPI_Finalize)
 
 ABORT(MPI_Abort)
 ABORT(PMPI_Abort)
+
+/* MPI.jl and MPItrampoline look up MPI's functions in the library that they load themselves, and so
+ * find none of the hooks. */
+__attribute__((destructor)) static void look_for_mpi(void) {
+  int is_initialised = 0;
+  if (settings.ranks > 0 || !preload_is_rank())
+    return;
+  __typeof__(&PMPI_Initialized) ask = (__typeof__(ask))real_find("PMPI_Initialized");
+  if (ask != NULL && ask(&is_initialised) == MPI_SUCCESS && is_initialised)
+    bypass_note(BYPASS_MPI);
+}

@@ -163,15 +163,25 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
     observe_data(target, what(WRITING, to, 0, moved, start_s), elapsed_s);
 }
 
-#define COPY_HOOK(NAME, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                             \
+/* The kernel counts the bytes of sendfile and copy_file_range for both files, those of splice for
+ * none. */
+enum copy { COUNTED, NOT_COUNTED };
+
+static void add_copied(enum copy copy, enum direction direction, const struct file *file,
+                       ssize_t moved) {
+  if (copy == COUNTED && file == NULL)
+    elsewhere_add(direction, moved);
+  if (copy == NOT_COUNTED && file != NULL)
+    elsewhere_subtract(direction, moved);
+}
+
+#define COPY_HOOK(NAME, COPY, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                       \
   ssize_t NAME PARAMETERS {                                                                        \
     struct file *source = find(from), *target = find(to);                                          \
     double start_s = clock_s();                                                                    \
     ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
-    if (source == NULL)                                                                            \
-      elsewhere_add(READING, moved);                                                               \
-    if (target == NULL)                                                                            \
-      elsewhere_add(WRITING, moved);                                                               \
+    WITH_ERRNO_KEPT(add_copied(COPY, READING, source, moved);                                      \
+                    add_copied(COPY, WRITING, target, moved));                                     \
     if (source == NULL && target == NULL)                                                          \
       return moved;                                                                                \
     WITH_ERRNO_KEPT(note_copied(source, copy_began(source, READING, from, FROM_OFFSET, moved),     \
@@ -180,9 +190,13 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
     return moved;                                                                                  \
   }
 
-WITH_64(COPY_HOOK, sendfile, (int to, int from, off_t *offset, size_t length),
+WITH_64(COPY_HOOK, sendfile, COUNTED, (int to, int from, off_t *offset, size_t length),
         (to, from, offset, length), offset, NULL)
-COPY_HOOK(copy_file_range,
+COPY_HOOK(copy_file_range, COUNTED,
+          (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
+           unsigned flags),
+          (from, from_offset, to, to_offset, length, flags), from_offset, to_offset)
+COPY_HOOK(splice, NOT_COUNTED,
           (int from, off64_t *from_offset, int to, off64_t *to_offset, size_t length,
            unsigned flags),
           (from, from_offset, to, to_offset, length, flags), from_offset, to_offset)

@@ -40,14 +40,18 @@ static void remove_variable(const char *name) {
     at[0] = at[1];
 }
 
-bool preload_is_silent_rank(void) {
-  static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+static const char *rank(void) {
+  static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                       "SLURM_PROCID"};
-  for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-    if (value_of(ranks[i]) != NULL)
-      return strcmp(value_of(ranks[i]), "0") != 0;
-  return false;
+  const char *found = NULL;
+  for (size_t i = 0; found == NULL && i < sizeof names / sizeof *names; i++)
+    found = value_of(names[i]);
+  return found;
 }
+
+bool preload_is_silent_rank(void) { return rank() != NULL && strcmp(rank(), "0") != 0; }
+
+bool preload_is_rank(void) { return rank() != NULL; }
 
 enum verdict { STAY, GO_IF_POSSIBLE, GO };
 

@@ -11,4 +11,7 @@
 /* True on all ranks but the first, by the variables of the launcher. */
 bool preload_is_silent_rank(void);
 
+/* Whether a launcher of MPI programs started this process, or one before it. */
+bool preload_is_rank(void);
+
 #endif

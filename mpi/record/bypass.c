@@ -51,7 +51,7 @@ static void append(const char *program, const char *how) {
 }
 
 void bypass_note(enum bypass how) {
-  static const char *const names[BYPASSES] = {"io_uring", "kernel_aio"};
+  static const char *const names[BYPASSES] = {"io_uring", "kernel_aio", "mpi"};
   static bool is_noted[BYPASSES]; /* atomic */
   char path[PATH_BYTES_MAX];
   if (list[0] == '\0' || __atomic_exchange_n(&is_noted[how], true, __ATOMIC_RELAXED))

@@ -6,7 +6,7 @@
 void bypass_begin(const char *directory);
 
 /* Ways of this process, each noted once. */
-enum bypass { BYPASS_IO_URING, BYPASS_KERNEL_AIO, BYPASSES };
+enum bypass { BYPASS_IO_URING, BYPASS_KERNEL_AIO, BYPASS_MPI, BYPASSES };
 void bypass_note(enum bypass how);
 
 /* The file is about to be executed: notes it if the library cannot be loaded into it. Makes a few

@@ -1,8 +1,9 @@
-/* Assumes that all processes of one host see the same page. Never fails the program: without the
- * page nothing is counted. */
+/* Assumes that all processes of one host see the same page. Never fails the program: a process
+ * without the page keeps its sums to itself. */
 #define _GNU_SOURCE
 #include "record/elsewhere.h"
 
+#include "base/atomic_file.h"
 #include "base/path.h"
 #include "base/real_call.h"
 #include "base/signals.h"
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -40,7 +42,7 @@ enum { NOT_MAPPED, MAPPING };
 
 bool elsewhere_wanted; /* atomic */
 static const char *directory;
-static int64_t pending[DIRECTIONS]; /* atomic: before the page is mapped */
+static int64_t pending[DIRECTIONS]; /* atomic: as long as no page is mapped */
 static int state;                   /* atomic */
 static struct slot *slot;           /* atomic */
 
@@ -84,17 +86,19 @@ static void move_pending(struct slot *to) {
   }
 }
 
-/* Once: a second thread goes on without. */
+/* Tries it once: a second thread goes on without. */
 static void map(void) {
   int before = NOT_MAPPED;
   if (!__atomic_compare_exchange_n(&state, &before, MAPPING, false, __ATOMIC_RELAXED,
                                    __ATOMIC_RELAXED))
     return;
   struct page *page = open_page();
-  if (page == NULL || !is_ours(page)) {
-    __atomic_store_n(&elsewhere_wanted, false, __ATOMIC_RELAXED);
-    return;
+  if (page != NULL && !is_ours(page)) {
+    munmap(page, sizeof *page);
+    page = NULL;
   }
+  if (page == NULL)
+    return;
   struct slot *own = &page->slots[getpid() % SLOTS];
   __atomic_store_n(&slot, own, __ATOMIC_RELEASE);
   move_pending(own);
@@ -104,7 +108,8 @@ void elsewhere_note(enum direction direction, int64_t bytes) {
   struct slot *own = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
   int64_t *sum = own != NULL ? &own->bytes[direction] : &pending[direction];
   int64_t moved = __atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED);
-  if (own == NULL && moved >= MAPPED_BYTES_MIN)
+  bool may_map = own == NULL && __atomic_load_n(&state, __ATOMIC_RELAXED) == NOT_MAPPED;
+  if (may_map && moved >= MAPPED_BYTES_MIN)
     WITH_ERRNO_KEPT(WITHOUT_SIGNALS(map()));
 }
 
@@ -114,6 +119,27 @@ void elsewhere_end(void) {
                     __atomic_load_n(&pending[WRITING], __ATOMIC_RELAXED);
   if (own != NULL)
     move_pending(own);
-  else if (waiting >= ENDED_BYTES_MIN && elsewhere_is_counted())
+  else if (llabs(waiting) >= ENDED_BYTES_MIN && elsewhere_is_counted())
     map();
+}
+
+/* The number in a line of /proc/PID/io. */
+static int64_t number_of(const char *text, const char *name) {
+  const char *at = strstr(text, name);
+  return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
+}
+
+struct process_count elsewhere_count(void) {
+  char text[512];
+  struct process_count count = {0};
+  ssize_t length = file_read("/proc/self/io", text, sizeof text - 1);
+  if (length <= 0 || !elsewhere_is_counted())
+    return count;
+  text[length] = '\0';
+  gethostname(count.host, sizeof count.host - 1);
+  count.counted[READING] = number_of(text, "rchar: ");
+  count.counted[WRITING] = number_of(text, "wchar: ");
+  for (int direction = 0; direction < DIRECTIONS; direction++)
+    count.elsewhere[direction] = __atomic_load_n(&pending[direction], __ATOMIC_RELAXED);
+  return count;
 }

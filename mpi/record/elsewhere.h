@@ -3,11 +3,13 @@
  * what is in neither went around the hooks.
  *
  * The sums are in a page of the record that `forebay` makes for its own host. A process maps it
- * when it has moved enough, or at its end. Nothing here makes a system call for each call. */
+ * when it has moved enough, or at its end. On other hosts a process has its own sums, and its
+ * report has them with the kernel's. Nothing here makes a system call for each call. */
 #ifndef FOREBAY_MPI_ELSEWHERE_H
 #define FOREBAY_MPI_ELSEWHERE_H
 
 #include "include/trace_format.h"
+#include "record/program_info.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +29,21 @@ static inline void elsewhere_add(enum direction direction, int64_t bytes) {
   if (bytes > 0 && elsewhere_is_counted())
     elsewhere_note(direction, bytes);
 }
+
+/* Of bytes in a recorded file that the kernel does not count. */
+static inline void elsewhere_subtract(enum direction direction, int64_t bytes) {
+  if (bytes > 0 && elsewhere_is_counted())
+    elsewhere_note(direction, -bytes);
+}
+
+/* Of one process up to now. */
+struct process_count {
+  char host[HOST_BYTES_MAX];   /* "": nothing is known */
+  int64_t counted[DIRECTIONS]; /* by the kernel, with children that were waited for */
+  int64_t
+      elsewhere[DIRECTIONS]; /* of these, on descriptors of no record; 0 where the page has it */
+};
+struct process_count elsewhere_count(void);
 
 /* The process ends. */
 void elsewhere_end(void);

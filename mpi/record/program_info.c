@@ -13,7 +13,6 @@
 enum {
   REPORT_FORMAT = 2,           /* "forebay_mpi": docs/explanation/profiles.md */
   ARGUMENTS_BYTES_MAX = 16384, /* of the command line; what is longer is cut */
-  HOST_BYTES_MAX = 256,
 };
 
 static void add_executable(struct text *out) {

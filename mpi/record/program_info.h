@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 
+enum { HOST_BYTES_MAX = 256 };
+
 struct program_header {
   int hosts, ranks;
   double started_unix_s, wall_s; /* NAN: not known yet */

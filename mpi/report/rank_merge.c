@@ -24,6 +24,7 @@ struct head {
   int64_t dropped, joined;
   int64_t files;
   double io_s;
+  struct process_count count;
   struct heat heat[LAYERS];
 };
 
@@ -127,7 +128,7 @@ void rank_pack_end(struct text *out, int64_t dropped, int64_t joined) {
   head->joined = joined;
 }
 
-/* All files of this rank. Other threads must be done with MPI by now; they may still read and write
+/* All of this rank. Other threads must be done with MPI by now; they may still read and write
  * other files, and what they do from now on is not counted. */
 static void pack(struct text *out) {
   files_stop();
@@ -135,6 +136,8 @@ static void pack(struct text *out) {
   for (int i = 0; files_at(i) != NULL; i++)
     rank_pack_file(out, files_at(i));
   rank_pack_end(out, files_dropped(), files_joined());
+  if (out->length > 0)
+    ((struct head *)(void *)out->bytes)->count = elsewhere_count();
 }
 
 static struct merged_file *find_or_make(struct job *job, const char *path, enum layer layer) {
@@ -254,6 +257,28 @@ static const char *merge_file(struct job *job, int rank, const char *at) {
   return bits + parcel.active_bytes;
 }
 
+static struct node *node_of(struct job *job, const char *host) {
+  struct node *node = job->nodes;
+  while (node != NULL && strcmp(node->count.host, host) != 0)
+    node = node->next;
+  if (node != NULL || (node = arena_alloc(sizeof *node)) == NULL)
+    return node;
+  memcpy(node->count.host, host, sizeof node->count.host);
+  node->next = job->nodes;
+  return job->nodes = node;
+}
+
+static void merge_count(struct job *job, const struct process_count *count) {
+  struct node *node = count->host[0] != '\0' ? node_of(job, count->host) : NULL;
+  if (node == NULL)
+    return;
+  node->ranks++;
+  for (int direction = 0; direction < DIRECTIONS; direction++) {
+    node->count.counted[direction] += count->counted[direction];
+    node->count.elsewhere[direction] += count->elsewhere[direction];
+  }
+}
+
 void job_add_rank(struct job *job, int rank, const struct text *in) {
   static struct head head;
   if (in->length < sizeof head) {
@@ -263,6 +288,7 @@ void job_add_rank(struct job *job, int rank, const struct text *in) {
   memcpy(&head, in->bytes, sizeof head);
   job->dropped += head.dropped;
   job->joined += head.joined;
+  merge_count(job, &head.count);
   job->io_sum_s += head.io_s;
   if (head.io_s > job->io_slowest_s)
     job->io_slowest_s = head.io_s;

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { HOST_BYTES_MAX = 256 };
-
 static int hosts;
 
 static uint64_t hash_of_host(void) {

@@ -1,12 +1,15 @@
 """The record says what is not in it: against the kernel's count, and by name."""
 
 import json
+import os
 import pathlib
+import platform
+import shutil
 import subprocess
 
 import pytest
 
-from support.mpi import PROGRAMS
+from support.mpi import LAUNCHING, PROGRAMS
 
 MIB = 1 << 20
 ENOUGH_S = 0.5
@@ -22,8 +25,8 @@ def static(compiled):
     return built(compiled / "bypassing_static", "-static")
 
 
-def built(program, *options):
-    subprocess.run(["gcc", "-O1", *options, PROGRAMS / "bypassing.c", "-o", program], check=True)
+def built(program, *options, source="bypassing.c", libraries=()):
+    subprocess.run(["gcc", "-O1", *options, PROGRAMS / source, "-o", program, *libraries], check=True)
     return program
 
 
@@ -104,6 +107,63 @@ def test_io_uring_is_named(job, bypassing):
     assert (job.directory / "a").stat().st_size == 2 * MIB
     assert profile["bypassed"] == [{"program": str(bypassing), "how": "io_uring"}]
     assert "bypassing used io_uring" in profile["unread"]
+
+
+@pytest.mark.parametrize(
+    "how, options, library", [("io_uring", (), "liburing.so.2"), ("kernel_aio", ("-DKERNEL_AIO",), "libaio.so.1")]
+)
+def test_libraries_of_asynchronous_io_are_named(job, compiled, how, options, library):
+    if how == "io_uring" and pathlib.Path("/proc/sys/kernel/io_uring_disabled").read_text().strip() == "2":
+        pytest.skip("the kernel refuses io_uring")
+    program = built(compiled / how, *options, source="asynchronous.c", libraries=[f"-l:{library}"])
+    assert profiled(job, str(program))["bypassed"] == [{"program": str(program), "how": how}]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a setuid program of root")
+def test_setuid_program_of_an_ordinary_user_is_named_and_its_bytes_are_missed(job, bypassing):
+    own, setuid = job.directory / "own", job.directory / "of root"
+    for copy in (own, setuid):
+        shutil.copy(bypassing, copy)
+    setuid.chmod(0o4755)
+    job.as_nobody()
+    script = f"'{setuid}' written a {8 * MIB}; '{own}' written b {16 * MIB}"
+    done = job.command("profile", "--", "sh", "-c", f"set -e; {script}\nsleep {ENOUGH_S}")
+    assert done.returncode == 0, done.stderr
+    job.user = None  # the report's Python may not be for all
+    profile = reported(job)["profile"]
+    assert (job.directory / "a").stat().st_uid == 0, "the program ran as root"
+    assert profile["bypassed"] == [{"program": str(setuid), "how": "setuid"}]
+    coverage = profile["coverage"]
+    assert coverage["recorded_bytes"] == 16 * MIB and 8 * MIB <= coverage["missing_bytes"] < 9 * MIB
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of a processor that has no 32-bit programs of this kind")
+def test_32_bit_program_is_named_and_its_bytes_are_missed(job, compiled, bypassing):
+    options = ("-m32", "-nostdlib", "-static", "-ffreestanding", "-fno-pic", "-no-pie")
+    program = built(compiled / "bypassing_32bit", *options, source="bypassing_32bit.c")
+    profile = profiled(job, f"{program}; {bypassing} written a {MIB}")
+    assert (job.directory / "b").stat().st_size == 5 * MIB
+    assert profile["bypassed"] == [{"program": str(program), "how": "32-bit"}]
+    assert 5 * MIB <= profile["coverage"]["missing_bytes"] < 6 * MIB
+
+
+def test_spliced_bytes_are_recorded_and_hide_no_missing_ones(job, bypassing, static):
+    profile = profiled(job, f"{bypassing} spliced a {16 * MIB}; {static} written b {8 * MIB}")
+    assert (job.directory / "a").stat().st_size == 16 * MIB
+    coverage = profile["coverage"]
+    assert coverage["recorded_bytes"] == 16 * MIB
+    assert 8 * MIB <= coverage["missing_bytes"] < 9 * MIB, "the kernel does not count what was spliced"
+
+
+@pytest.mark.parametrize("family, library", [("openmpi", "libmpi.so.40"), ("mpich", "libmpich.so.12")])
+def test_mpi_that_a_program_looks_up_is_named(job, compiled, family, library):
+    program = built(compiled / "looked_up", source="looked_up.c")
+    job.settings |= LAUNCHING
+    launch = f"mpiexec.{family} -n 2 {'--oversubscribe ' if family == 'openmpi' else ''}"
+    profile = profiled(job, f"{launch}{program} {library} a {8 * MIB}")
+    assert profile["bypassed"] == [{"program": str(program), "how": "mpi"}]
+    assert profile["coverage"]["recorded_bytes"] == 2 * 8 * MIB
+    assert any("of the MPI-IO of looked_up, only the system calls" in note for note in profile["notes"])
 
 
 def test_job_on_a_burst_buffer_is_compared_as_well(job, bypassing):

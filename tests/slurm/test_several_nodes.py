@@ -1,5 +1,6 @@
 """A batch script of several nodes under one `forebay run`: one namespace over all of them."""
 
+import json
 import os
 import shutil
 import signal
@@ -17,7 +18,9 @@ STAGE_IN = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED
 RUN = '[ -n "${DW_JOB_STRIPED-}" ] || exec forebay run %s "$0"\nmkdir ${DW_JOB_STRIPED}out'
 ON_EACH = "hostname >$DW_JOB_PRIVATE/me; cp $DW_JOB_STRIPED/in/file $DW_JOB_STRIPED/out/rank$SLURM_PROCID"
 OF_MPIRUN = 'echo "$OMPI_COMM_WORLD_RANK $(cat $DW_JOB_PRIVATE/me) $(ls $DW_JOB_STRIPED/out | wc -l)"'
-EXCHANGE = "FOREBAY_BED_NODE=$(hostname | tr -d n) exec ./exchange $DW_JOB_STRIPED/out/shared 8 4000 1 posix collective"
+EXCHANGE = (
+    "FOREBAY_BED_NODE=$(hostname | tr -d n) exec ./exchange $DW_JOB_STRIPED/out/shared 8 400000 1 posix collective"
+)
 WAIT = "until [ -e go ]; do sleep 0.05; done"
 WRITE = "srun sh -c 'hostname >${DW_JOB_STRIPED}out/rank$SLURM_PROCID'; touch wrote"
 
@@ -57,8 +60,13 @@ def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     assert [(rank, files) for rank, _, files in ranks] == [(str(n), str(count)) for n in range(count)]
     exchanged = [line for line in said if line.startswith("{")]
     assert len(exchanged) == 2 and all('"mismatches": 0' in line for line in exchanged), said
-    assert all(f'"bytes_of_other_nodes": {count * 8 * 4000}' in line for line in exchanged)
+    assert all(f'"bytes_of_other_nodes": {count * 8 * 400000}' in line for line in exchanged)
     assert f"on {count} nodes" in batch.complained()
+    report = batch.cluster.run(["forebay", "report", "--json", "last"], FOREBAY_STATE=str(batch.state))
+    (job,) = json.loads(report.stdout)["jobs"]
+    known = job["profile"]["coverage"]
+    assert known is not None and known["recorded_bytes"] > 2 * count * 8 * 400000, job["profile"]["coverage_unknown"]
+    assert known["share"] > 0.95, "the ranks of other nodes report what the kernel counted there"
     clean(batch)
 
 

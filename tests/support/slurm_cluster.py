@@ -116,10 +116,11 @@ class Cluster:
         self.wait(idle, "the nodes never were idle")
 
     def wait(self, reached, complaint):
+        """The complaint is a value, or a function that returns it."""
         deadline = time.monotonic() + WAIT_S
         while not reached():
             assert self.holder.poll() is None, (self.top / "log" / "cluster").read_text()
-            assert time.monotonic() < deadline, complaint
+            assert time.monotonic() < deadline, complaint() if callable(complaint) else complaint
             time.sleep(0.05)
 
     def leader(self, node=None):

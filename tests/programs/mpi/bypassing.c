@@ -32,6 +32,23 @@ static void write_mapped(int file, const char *bytes, size_t length) {
   munmap(place, length);
 }
 
+/* Through a pipe, whose bytes are as many as it holds. */
+static void write_spliced(int file, const char *bytes, size_t length) {
+  int ends[2];
+  expect(pipe(ends) == 0, "pipe");
+  size_t piece = (size_t)fcntl(ends[1], F_GETPIPE_SZ);
+  for (size_t done = 0; done < length;) {
+    size_t wanted = length - done < piece ? length - done : piece;
+    write_all(ends[1], bytes + done, wanted);
+    for (size_t moved = 0; moved < wanted;) {
+      ssize_t more = splice(ends[0], NULL, file, NULL, wanted - moved, 0);
+      expect(more > 0, "splice");
+      moved += (size_t)more;
+    }
+    done += wanted;
+  }
+}
+
 static void read_mapped(int file, size_t length) {
   /* More than there is of the file. */
   const char *place = mmap(NULL, 4 * length, PROT_READ, MAP_PRIVATE, file, 0);
@@ -75,6 +92,8 @@ int main(int count, char **words) {
     read_mapped(file, length);
   else if (strcmp(words[1], "ring") == 0)
     write_by_ring(file, bytes, length);
+  else if (strcmp(words[1], "spliced") == 0)
+    write_spliced(file, bytes, length);
   else if (strcmp(words[1], "piped") == 0)
     write_all(1, bytes, length);
   return close(file);

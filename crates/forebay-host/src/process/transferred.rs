@@ -14,9 +14,23 @@ pub struct Transferred {
 }
 
 impl Transferred {
-    /// Of a process and all descendants that were waited for. None if the kernel does not tell.
-    pub(super) fn of(pid: i32) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
+    /// Of an ended child and all its descendants that were waited for; `reap` waits for the child.
+    /// None if the kernel does not tell.
+    pub(super) fn of_ended<T>(pid: i32, reap: impl FnOnce() -> T) -> (Option<Self>, T) {
+        let known = Self::read(&format!("/proc/{pid}/io"));
+        if known.is_some() {
+            return (known, reap());
+        }
+        // Of an ended process, the kernel tells only root. But it adds the bytes to ours now. Those that
+        // our other threads move meanwhile, in microseconds, are counted with them.
+        let before = Self::read("/proc/self/io");
+        let reaped = reap();
+        let after = Self::read("/proc/self/io");
+        (before.zip(after).map(|(before, after)| after.since(before)), reaped)
+    }
+
+    fn read(path: &str) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(path).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {

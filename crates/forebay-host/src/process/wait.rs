@@ -201,8 +201,10 @@ impl Events {
                 Ok(None) => break true,
                 Err(_) => break false,
             };
-            self.add_transferred(pid.as_raw_pid());
-            let reaped = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok().flatten();
+            let (moved, reaped) = Transferred::of_ended(pid.as_raw_pid(), || {
+                rustix::process::waitpid(Some(pid), WaitOptions::NOHANG).ok().flatten()
+            });
+            self.add_transferred(pid.as_raw_pid(), moved);
             if let Some((_, status)) = reaped.filter(|_| is_kept(pid.as_raw_pid())) {
                 ended.extend(Ended::of(status).map(|how| (pid.as_raw_pid(), how)));
             }
@@ -210,10 +212,9 @@ impl Events {
         (children_left, wanted.and_then(|wanted| ended.remove(&wanted)))
     }
 
-    /// Adds what a child has moved that has ended and was not waited for yet.
-    fn add_transferred(&self, pid: i32) {
+    fn add_transferred(&self, pid: i32, moved: Option<Transferred>) {
         if !self.excluded.borrow().contains(&pid) {
-            let sum = self.transferred.get().zip(Transferred::of(pid));
+            let sum = self.transferred.get().zip(moved);
             self.transferred.set(sum.map(|(sum, more)| sum.plus(more)));
         }
     }

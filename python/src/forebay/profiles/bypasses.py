@@ -21,6 +21,8 @@ from forebay.quantities import size
 NAMED_MAX = 5
 #: Ways around of a program that is recorded otherwise.
 PARTLY = {"io_uring": "io_uring", "kernel_aio": "the kernel's asynchronous I/O"}
+#: The program's data is in the record, but not by which calls of MPI it was moved.
+BENEATH = "mpi"
 
 
 def read(path: Path, notes: list[str]) -> list[Bypass]:
@@ -46,7 +48,12 @@ def sentences(bypassed: Sequence[Bypass], programs: Sequence[Program]) -> Iterat
     for how, name in PARTLY.items():
         if users := _names(bypassed, (how,)):
             yield f"{users} used {name}, of which nothing is recorded"
-    if others := _names(bypassed, {one.how for one in bypassed} - set(PARTLY)):
+    if users := _names(bypassed, (BENEATH,)):
+        yield (
+            f"of the MPI-IO of {users}, only the system calls below are recorded: it looks up MPI's "
+            "functions itself (dlsym), or its MPI is of another kind"
+        )
+    if others := _names(bypassed, _without_library(bypassed)):
         yield f"not recorded, since no library can be loaded into it: {others}"
     layers = list(_mapped(programs))
     if layers:
@@ -66,13 +73,17 @@ def unknown(
     for how, name in PARTLY.items():
         if users := _names(bypassed, (how,)):
             yield f"{users} used {name}"
-    others = _names(bypassed, {one.how for one in bypassed} - set(PARTLY))
+    others = _names(bypassed, _without_library(bypassed))
     if others and coverage is None:
         yield f"no library can be loaded into {others}"
     mapped = sum(layer.mapped_bytes or 0 for layer in _mapped(programs))
     moved = sum(_moved_bytes(program) for program in programs)
     if mapped >= COMPARED_BYTES_MIN and moved < SHARE_MIN * (moved + mapped):
         yield f"up to {size(mapped)} of files were read and written through mappings"
+
+
+def _without_library(bypassed: Sequence[Bypass]) -> set[str]:
+    return {one.how for one in bypassed} - {*PARTLY, BENEATH}
 
 
 def _names(bypassed: Sequence[Bypass], hows: Collection[str]) -> str:

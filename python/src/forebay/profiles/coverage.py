@@ -1,9 +1,9 @@
 """Which share of what programs read and wrote is in the record.
 
 The kernel counts the bytes of system calls for each process (`rchar` and `wchar` of /proc/PID/io), and
-Forebay adds those of all processes of the job on its machine. Programs count the bytes that they move
-elsewhere than in recorded files: in pipes, terminals, files of the system. What is in neither went around
-the recording.
+Forebay adds those of all processes of the job on its machine. On other nodes, recorded programs report their
+own. Programs count the bytes that they move elsewhere than in recorded files: in pipes, terminals, files of
+the system. What is in neither went around the recording.
 """
 
 from __future__ import annotations
@@ -36,12 +36,18 @@ def of_record(
     programs = list(programs)
     if transferred is None:
         return "the record does not have what the kernel counted"
-    if any((program.hosts or 1) > 1 or program.host not in (None, host) for program in programs):
-        return "programs ran on several nodes, and the kernel's count is of the first"
+    if not all(_is_counted(program, host) for program in programs):
+        return "the kernel's count of programs on other nodes is not in the record"
     try:
         elsewhere = _elsewhere(directory / "elsewhere")
     except (OSError, ProfileError) as error:
         return f"what programs moved in pipes is not known: {error}"
+    counted = [transferred.read_bytes, transferred.written_bytes]
+    for node in (node for program in programs for node in program.nodes if node.host != host):
+        counted[0] += node.read_bytes
+        counted[1] += node.written_bytes
+        elsewhere[0] += node.elsewhere_read_bytes
+        elsewhere[1] += node.elsewhere_written_bytes
     recorded = [0, 0]
     ahead_bytes = 0
     for program in programs:
@@ -51,13 +57,13 @@ def of_record(
                 recorded[1] += layer.write.bytes or 0 if layer else 0
             recorded[0] += file.collective.rmw_bytes or 0 if file.collective else 0
             ahead_bytes += _read_ahead(file.layers["STDIO"]) if "STDIO" in file.layers else 0
-    missing_read = transferred.read_bytes - elsewhere[0] - recorded[0] - ahead_bytes
-    missing_written = transferred.written_bytes - elsewhere[1] - recorded[1]
+    missing_read = counted[0] - elsewhere[0] - recorded[0] - ahead_bytes
+    missing_written = counted[1] - elsewhere[1] - recorded[1]
     missing = max(0, missing_read) + max(0, missing_written)
     seen = sum(recorded)
     return Coverage(
-        counted_bytes=transferred.read_bytes + transferred.written_bytes,
-        elsewhere_bytes=sum(elsewhere),
+        counted_bytes=sum(counted),
+        elsewhere_bytes=max(0, sum(elsewhere)),
         recorded_bytes=seen,
         missing_bytes=missing,
         share=seen / (seen + missing) if seen + missing >= COMPARED_BYTES_MIN else None,
@@ -77,10 +83,16 @@ def _read_ahead(layer: Layer) -> int:
     return ((layer.opens or 0) + (layer.seeks or 0) + 1) * (layer.alignment_bytes or BLOCK_BYTES)
 
 
-def _elsewhere(path: Path) -> tuple[int, int]:
+def _is_counted(program: Program, host: str | None) -> bool:
+    """By the kernel of the record's host, or on each node."""
+    is_here = (program.hosts or 1) == 1 and program.host in (None, host)
+    return is_here or sum(node.ranks for node in program.nodes) == program.ranks
+
+
+def _elsewhere(path: Path) -> list[int]:
     """Bytes read and written."""
     content = plain_file.content(path)
     if len(content) != PAGE_BYTES or not content.startswith(PAGE_MAGIC):
         raise ProfileError(f"{path} is damaged")
     slots = [struct.unpack_from("=qq", content, at) for at in range(HEAD_BYTES, PAGE_BYTES, SLOT_BYTES)]
-    return sum(slot[0] for slot in slots), sum(slot[1] for slot in slots)
+    return [sum(slot[0] for slot in slots), sum(slot[1] for slot in slots)]

@@ -218,6 +218,17 @@ class LogFormat(msgspec.Struct, kw_only=True):
     modules: list[LogModule]
 
 
+class NodeCount(msgspec.Struct, kw_only=True):
+    """Bytes that the ranks of a program on one node moved by system calls, as the kernel counts them."""
+
+    host: str
+    ranks: int
+    read_bytes: int
+    written_bytes: int
+    elsewhere_read_bytes: int  # of these, in pipes, terminals and files that are not recorded;
+    elsewhere_written_bytes: int  # on the node of the record, 0: the record has the sum of all programs
+
+
 class Program(msgspec.Struct, kw_only=True):
     """One program of the job: one `mpiexec`, or one process without MPI."""
 
@@ -229,6 +240,7 @@ class Program(msgspec.Struct, kw_only=True):
     ranks: int | None = None
     hosts: int | None = None
     host: str | None = None  # of rank 0
+    nodes: list[NodeCount] = []  # of ranks whose counts are known
     started_unix_s: float | None = None
     wall_s: float | None = None
     finished: bool = True  # False: it ended without MPI_Finalize; nothing is known of its files, unless
@@ -331,7 +343,7 @@ class Bypass(msgspec.Struct, kw_only=True, frozen=True):
     """A program whose I/O goes around the recording."""
 
     program: str
-    how: str  # io_uring, kernel_aio: a part of it; static, setuid, 32-bit: all of it
+    how: str  # io_uring, kernel_aio: a part of it; mpi: MPI-IO; static, setuid, 32-bit: all of it
 
 
 class Profile(msgspec.Struct, kw_only=True):

@@ -323,6 +323,7 @@ def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
         ranks=step.ranks if step.ranks is not None or step.mpi is not None else 1,
         hosts=step.hosts,
         host=step.host,
+        nodes=step.nodes,
         started_unix_s=step.started_unix_s,
         wall_s=step.recovered.until_s if step.recovered else step.wall_s if step.finished else None,
         finished=step.finished,

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from forebay.profiles.model import NodeCount
+
 STEP_FORMAT = 2
 JOB_FORMAT = 1
 
@@ -204,6 +206,7 @@ class Step(msgspec.Struct):
     finished: bool = True
     io_s: IoSeconds | None = None
     trace: str | None = None
+    nodes: list[NodeCount] = []
     heat: list[WireHeat] = []
     aborted: Aborted | None = None
     recovered: Recovered | None = None
