@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/real_call.h"
 #include "base/signals.h"
+#include "record/process_identity.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@ enum {
   MAPPED_BYTES_MIN = 64 << 10, /* from which a process that runs maps the page */
   ENDED_BYTES_MIN = 1 << 10,   /* and one that ends */
   SLOTS = 60,
+  PARENTS_MAX = 64,
 };
 
 /* Of the processes whose number falls on it; a line of the processor's cache. */
@@ -31,9 +33,15 @@ struct slot {
   int64_t unused[6];
 };
 
-struct page {
+struct head {
   char magic[8];
-  char host[248];
+  char host[232];
+  int64_t pid; /* of `forebay`, in this namespace */
+  uint64_t pid_namespace;
+};
+
+struct page {
+  struct head head;
   struct slot slots[SLOTS];
 };
 _Static_assert(sizeof(struct page) == 4096, "crates/forebay-profile/src/elsewhere.rs makes it");
@@ -57,17 +65,22 @@ void elsewhere_begin(const char *of_record) {
   __atomic_store_n(&elsewhere_wanted, true, __ATOMIC_RELAXED);
 }
 
-static bool is_ours(const struct page *page) {
-  char host[sizeof page->host] = "";
+static bool is_ours(const struct head *head) {
+  char host[sizeof head->host] = "";
   gethostname(host, sizeof host - 1);
-  return memcmp(page->magic, MAGIC, sizeof page->magic) == 0 &&
-         strncmp(page->host, host, sizeof host) == 0;
+  return memcmp(head->magic, MAGIC, sizeof head->magic) == 0 &&
+         strncmp(head->host, host, sizeof host) == 0;
+}
+
+static const char *path_of_page(void) {
+  static char path[PATH_BYTES_MAX + 16];
+  snprintf(path, sizeof path, "%s/elsewhere", directory);
+  return path;
 }
 
 static struct page *open_page(void) {
-  static char path[PATH_BYTES_MAX + 16];
+  const char *path = path_of_page();
   struct stat status;
-  snprintf(path, sizeof path, "%s/elsewhere", directory);
   int descriptor = REAL(open)(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (descriptor < 0)
     return NULL;
@@ -93,7 +106,7 @@ static void map(void) {
                                    __ATOMIC_RELAXED))
     return;
   struct page *page = open_page();
-  if (page != NULL && !is_ours(page)) {
+  if (page != NULL && !is_ours(&page->head)) {
     munmap(page, sizeof *page);
     page = NULL;
   }
@@ -129,11 +142,29 @@ static int64_t number_of(const char *text, const char *name) {
   return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
 }
 
+/* Where that cannot be told, as in a container with its own process numbers, it is. */
+static bool is_descendant_of(const struct head *head) {
+  int pid = getpid();
+  if (head->pid_namespace != pid_namespace())
+    return true;
+  for (int parents = 0; pid > 0 && pid != head->pid && parents < PARENTS_MAX; parents++)
+    pid = parent_of(pid);
+  return pid == head->pid;
+}
+
+static bool is_counted_by_forebay(void) {
+  struct head head;
+  return file_read(path_of_page(), (char *)&head, sizeof head) == sizeof head && is_ours(&head) &&
+         is_descendant_of(&head);
+}
+
 struct process_count elsewhere_count(void) {
   char text[512];
   struct process_count count = {0};
+  if (!elsewhere_is_counted() || is_counted_by_forebay())
+    return count;
   ssize_t length = file_read("/proc/self/io", text, sizeof text - 1);
-  if (length <= 0 || !elsewhere_is_counted())
+  if (length <= 0)
     return count;
   text[length] = '\0';
   gethostname(count.host, sizeof count.host - 1);

@@ -3,8 +3,11 @@
  * what is in neither went around the hooks.
  *
  * The sums are in a page of the record that `forebay` makes for its own host. A process maps it
- * when it has moved enough, or at its end. On other hosts a process has its own sums, and its
- * report has them with the kernel's. Nothing here makes a system call for each call. */
+ * when it has moved enough, or at its end. On other hosts a process has its own sums. Nothing here
+ * makes a system call for each call.
+ *
+ * `forebay` gets the kernel's count of its descendants. Other processes, on other hosts or started
+ * by a daemon of the scheduler, report their own. */
 #ifndef FOREBAY_MPI_ELSEWHERE_H
 #define FOREBAY_MPI_ELSEWHERE_H
 
@@ -36,12 +39,12 @@ static inline void elsewhere_subtract(enum direction direction, int64_t bytes) {
     elsewhere_note(direction, -bytes);
 }
 
-/* Of one process up to now. */
+/* Of this process up to now, unless `forebay` gets it from the kernel. What moved elsewhere is 0
+ * where the page has it. */
 struct process_count {
-  char host[HOST_BYTES_MAX];   /* "": nothing is known */
+  char host[HOST_BYTES_MAX];   /* "": nothing is to be reported, or known */
   int64_t counted[DIRECTIONS]; /* by the kernel, with children that were waited for */
-  int64_t
-      elsewhere[DIRECTIONS]; /* of these, on descriptors of no record; 0 where the page has it */
+  int64_t elsewhere[DIRECTIONS];
 };
 struct process_count elsewhere_count(void);
 

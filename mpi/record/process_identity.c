@@ -6,10 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STATE_FIELD = 3, START_FIELD = 22, STAT_BYTES_MAX = 1024 }; /* proc(5) */
+enum { STATE_FIELD = 3, PARENT_FIELD = 4, START_FIELD = 22, STAT_BYTES_MAX = 1024 }; /* proc(5) */
 
-/* The program's name, in brackets, may have any character: the last bracket ends it. */
-uint64_t start_ticks_of(int pid) {
+/* Of a process that has not ended, or 0. The program's name, in brackets, may have any character:
+ * the last bracket ends it. */
+static unsigned long long number_of(int pid, int wanted) {
   char path[64], text[STAT_BYTES_MAX];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
   ssize_t length = file_read(path, text, sizeof text - 1);
@@ -17,11 +18,15 @@ uint64_t start_ticks_of(int pid) {
   const char *at = strrchr(text, ')');
   if (at == NULL || strspn(at, ") ") < 2 || strchr("ZX", at[2]) != NULL)
     return 0;
-  for (int field = STATE_FIELD - 1; at != NULL && field < START_FIELD; field++)
+  for (int field = STATE_FIELD - 1; at != NULL && field < wanted; field++)
     at = strchr(at + 1, ' ');
-  unsigned long long ticks = 0;
-  return at != NULL && sscanf(at, " %llu", &ticks) == 1 ? ticks : 0;
+  unsigned long long number = 0;
+  return at != NULL && sscanf(at, " %llu", &number) == 1 ? number : 0;
 }
+
+uint64_t start_ticks_of(int pid) { return number_of(pid, START_FIELD); }
+
+int parent_of(int pid) { return (int)number_of(pid, PARENT_FIELD); }
 
 uint64_t pid_namespace(void) {
   struct stat status;

@@ -1,9 +1,9 @@
 """Which share of what programs read and wrote is in the record.
 
 The kernel counts the bytes of system calls for each process (`rchar` and `wchar` of /proc/PID/io), and
-Forebay adds those of all processes of the job on its machine. On other nodes, recorded programs report their
-own. Programs count the bytes that they move elsewhere than in recorded files: in pipes, terminals, files of
-the system. What is in neither went around the recording.
+the process of `forebay` has those of all its descendants. Programs on other nodes, and those that a daemon of
+the scheduler starts, report their own. Programs count the bytes that they move elsewhere than in recorded
+files: in pipes, terminals, files of the system. What is in neither went around the recording.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def of_record(
     except (OSError, ProfileError) as error:
         return f"what programs moved in pipes is not known: {error}"
     counted = [transferred.read_bytes, transferred.written_bytes]
-    for node in (node for program in programs for node in program.nodes if node.host != host):
+    for node in (node for program in programs for node in program.nodes or []):
         counted[0] += node.read_bytes
         counted[1] += node.written_bytes
         elsewhere[0] += node.elsewhere_read_bytes
@@ -84,9 +84,9 @@ def _read_ahead(layer: Layer) -> int:
 
 
 def _is_counted(program: Program, host: str | None) -> bool:
-    """By the kernel of the record's host, or on each node."""
+    """By the process of `forebay`, or by its own ranks."""
     is_here = (program.hosts or 1) == 1 and program.host in (None, host)
-    return is_here or sum(node.ranks for node in program.nodes) == program.ranks
+    return is_here or (program.nodes is not None and program.finished)
 
 
 def _elsewhere(path: Path) -> list[int]:

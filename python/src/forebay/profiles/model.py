@@ -219,7 +219,8 @@ class LogFormat(msgspec.Struct, kw_only=True):
 
 
 class NodeCount(msgspec.Struct, kw_only=True):
-    """Bytes that the ranks of a program on one node moved by system calls, as the kernel counts them."""
+    """Bytes that ranks on one node moved by system calls, as the kernel counts them. Of those that
+    descend from the process of the job's `forebay`, it has the count itself."""
 
     host: str
     ranks: int
@@ -240,7 +241,7 @@ class Program(msgspec.Struct, kw_only=True):
     ranks: int | None = None
     hosts: int | None = None
     host: str | None = None  # of rank 0
-    nodes: list[NodeCount] = []  # of ranks whose counts are known
+    nodes: list[NodeCount] | None = None  # None: the counts of other nodes are not known
     started_unix_s: float | None = None
     wall_s: float | None = None
     finished: bool = True  # False: it ended without MPI_Finalize; nothing is known of its files, unless

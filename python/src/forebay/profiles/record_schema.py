@@ -206,7 +206,7 @@ class Step(msgspec.Struct):
     finished: bool = True
     io_s: IoSeconds | None = None
     trace: str | None = None
-    nodes: list[NodeCount] = []
+    nodes: list[NodeCount] | None = None
     heat: list[WireHeat] = []
     aborted: Aborted | None = None
     recovered: Recovered | None = None
