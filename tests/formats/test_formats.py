@@ -22,6 +22,8 @@ LARGE = bytes(range(256)) * 1024
 @pytest.fixture
 def golden(build):
     """Unpacks a golden into the directories of a job, as if it had been left here."""
+    if os.getuid() != 0:
+        pytest.skip("these jobs were root's, as the names of their allocations say")
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="forebay-format-", dir="/tmp"))
     scratch.chmod(0o711)
     job = Job(build / "bin" / "forebay", scratch)

@@ -215,7 +215,8 @@ def test_unsaved_files_are_named_with_their_reason(job):
     body = BODY + "; mkfifo ${DW_JOB_STRIPED}out/pipe; %s touch ready; sleep 1.5"
     absent = "#DW stage_out type=file source=$DW_JOB_STRIPED/absent destination=%d/absent"
     (job.directory / "results").mkdir()
-    os.chown(job.directory / "results", job.user, job.user)
+    if job.user is not None:
+        os.chown(job.directory / "results", job.user, job.user)
     job.script(body % "", DW, STAGE_OUT, absent)
     done = job.run(*SOON, "--drain", "x")
     account = json.loads(done.stdout)

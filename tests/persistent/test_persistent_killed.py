@@ -25,7 +25,7 @@ def killed_everywhere(job, calls, words, prepare=lambda name: None, threads=Fals
 
 
 def test_create_killed_at_any_step_makes_all_or_nothing(job):
-    words = lambda name: ["persistent", "create", name, "--capacity", "1MiB", *job.where, "--group", "0"]
+    words = lambda name: ["persistent", "create", name, "--capacity", "1MiB", *job.where, "--group", str(os.getgid())]
     calls = ("mkdir", "chmod", "rename", "symlink", "fsync", "flock", "chown")
     names = killed_everywhere(job, calls, words)
     assert len(names) > 10

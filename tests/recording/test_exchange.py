@@ -187,6 +187,7 @@ def test_programs_without_mpi_run_unchanged(mpi, tmp_path):
     assert ran(other_library(mpi), **launched) == expected, "each is exchanged, for it might load an MPI later"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a setuid program of root")
 def test_setuid_programs_run_unchanged(mpi, tmp_path):
     """The loader gives them no library from a path, whoever asks."""
     scratch = pathlib.Path("/tmp") / f"forebay-setuid-{os.getpid()}"  # below a directory that others may enter

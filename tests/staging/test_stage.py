@@ -13,7 +13,21 @@ import pytest
 
 from support.job import DW
 from support.strace import kill_at_syscall, kill_at_each_syscall
-from support.trees import CALLS, CAREFUL, PIECE, SEED, forget, retry_completes, kept, parts, refused, seen, stage, tree  # noqa: F401
+from support.trees import (  # noqa: F401
+    CALLS,
+    CAREFUL,
+    PIECE,
+    SEED,
+    forget,
+    retry_completes,
+    kept,
+    parts,
+    refused,
+    remove_tree,
+    seen,
+    stage,
+    tree,
+)
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
@@ -201,7 +215,7 @@ def test_vanished_target_directory_is_created_again(job, tree):
     (job.directory / "out" / "deep" / "small 0").mkdir(parents=True)
     assert stage(job, "out", "in", "out").returncode == 123
     (one,) = kept(job)
-    subprocess.run(["rm", "-rf", job.directory / "out"], check=True)
+    remove_tree(job.directory / "out")
     assert stage(job, "retry", one["id"]).returncode == 0
     assert (job.directory / "out" / "deep" / "small 0").read_bytes() == (tree / "deep" / "small 0").read_bytes()
 

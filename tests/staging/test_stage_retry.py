@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from support.strace import EVERY_POINT, pause_at_syscall
-from support.trees import CAREFUL, files_seen, kept, parts, refused, seen, stage, traced_calls, tree  # noqa: F401
+from support.trees import CAREFUL, files_seen, kept, parts, refused, remove_tree, seen, stage, traced_calls, tree  # noqa: F401
 from support.users import reachable
 
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -27,7 +27,7 @@ def in_the_way(job, tree):
 
 
 def test_purged_directories_are_created_again_and_finished(job, tree, in_the_way):
-    shutil.rmtree(job.directory / "out")
+    remove_tree(job.directory / "out")
     done = stage(job, "retry", in_the_way)
     assert done.returncode == 0, done.stderr
     assert seen(job.directory / "out") == seen(tree) and kept(job) == []
@@ -127,7 +127,7 @@ def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more
         else:
             assert done.returncode == 0 and seen(job.directory / "out") == seen(tree), (number, done.stderr)
         assert kept(job) == [] and parts(job) == []
-        shutil.rmtree(job.directory / "out", ignore_errors=True)
+        remove_tree(job.directory / "out")
         if not any("INJECTED" in call for call in calls) or (number > 6 and not EVERY_POINT):
             break
         number += 1
@@ -136,7 +136,7 @@ def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more
 
 def test_vanished_target_is_not_noted_for_each_file(job, tree):
     with pause_at_syscall(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
-        shutil.rmtree(job.directory / "out")
+        remove_tree(job.directory / "out")
     assert process.returncode == 123
     (one,) = kept(job)
     assert one["notes"] == []

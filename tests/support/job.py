@@ -76,7 +76,9 @@ class Job:
         self.where = list(more)
 
     def as_nobody(self) -> None:
-        """From here on the job is an ordinary user's."""
+        """From here on the job is an ordinary user's, if it was root's."""
+        if os.getuid() != 0:
+            return
         self.user = NOBODY
         for directory in (self.directory, self.store, self.temporary, self.state):
             os.chown(directory, NOBODY, NOBODY)

@@ -133,7 +133,12 @@ def retry_completes(job, tree, was_there=False):
     assert kept(job) == []
 
 
+def remove_tree(directory):
+    """Also what only root removes without a change of modes: names in a directory that cannot be written."""
+    subprocess.run(["chmod", "-Rf", "u+rwX", directory], check=False)
+    subprocess.run(["rm", "-rf", directory], check=True)
+
+
 def forget(job):
-    # Only root removes what is in a directory that cannot be written.
-    subprocess.run(["chmod", "-Rf", "u+rwX", job.directory / "out"], check=False)
-    subprocess.run(["rm", "-rf", job.directory / "out", job.state / "stagings"], check=True)
+    remove_tree(job.directory / "out")
+    remove_tree(job.state / "stagings")

@@ -414,6 +414,8 @@ def test_each_storage_has_its_own_settings(shell, tmp_path, bb, fs):
 )
 @pytest.mark.parametrize("form", ["library", "cray", "romio-file"])
 def test_foreign_scripts_keep_all_their_lines(tmp_path, name, form):
+    if name == "slurm-edited-input.sh" and os.getuid() != 0:
+        pytest.skip("the script is refused where the user cannot make the target of its stage-out")
     shutil.copy(SCRIPTS / name, tmp_path)
     job = script.read(tmp_path / name)
     asked = {"*:cb_nodes": "2", "lfs_stripe_count": "2", "nc_var_align_size": "4096", "*:hdf5_alignment": "65536"}

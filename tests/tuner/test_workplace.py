@@ -14,6 +14,7 @@ from forebay.tune.runs import run_directory
 from forebay.tune.errors import TuneError
 from forebay.tune.runs.run_directory import RunDirectory
 from support.mpi import PROJECT
+from support.trees import remove_tree
 from support.waiting import wait_until
 
 MACHINE = PROJECT / "machines" / "lustre-small.toml"
@@ -124,7 +125,7 @@ CHANGES = {
     ),
     "kinds": swap_kinds,
     "all gone": lambda work: [
-        shutil.rmtree(p) if p.is_dir() and not p.is_symlink() else p.unlink() for p in list(work.iterdir())
+        remove_tree(p) if p.is_dir() and not p.is_symlink() else p.unlink() for p in list(work.iterdir())
     ],
 }
 
