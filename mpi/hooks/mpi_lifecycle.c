@@ -1,5 +1,6 @@
 /* The life of the library in one process: it wakes when MPI is initialised and reports when MPI is
  * finalised. Only then are all ranks known to be there. */
+#define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/library.h"
 #include "base/message.h"
@@ -15,16 +16,22 @@
 #include "settings/settings.h"
 #include "trace/trace.h"
 
-static bool is_foreign; /* the program's MPI is not of our family */
+#include <link.h>
+#include <string.h>
+
+static bool was_initialised; /* by a call that the hooks saw */
+static bool is_foreign;      /* the program's MPI is not of our family */
 static bool was_spawned;
 static bool is_awake; /* between the end of MPI_Init and the begin of MPI_Finalize */
 static int depth;     /* one of the two names of MPI_Init may call the other */
 
 static void before_init(void) {
+  was_initialised = true;
   if (depth++ > 0 || library_is_the_programs())
     return;
   is_foreign = true;
   hook_slots_bypass();
+  bypass_note(BYPASS_FOREIGN_MPI);
   if (preload_is_silent_rank())
     return;
   message_print(
@@ -124,11 +131,19 @@ FINALIZE(PMPI_Finalize)
 ABORT(MPI_Abort)
 ABORT(PMPI_Abort)
 
+static int is_mpi(struct dl_phdr_info *object, size_t size, void *nothing) {
+  (void)size, (void)nothing;
+  const char *name = strrchr(object->dlpi_name, '/');
+  return name != NULL && strncmp(name, "/libmpi", strlen("/libmpi")) == 0;
+}
+
 /* MPI.jl and MPItrampoline look up MPI's functions in the library that they load themselves, and so
- * find none of the hooks. */
+ * find none of the hooks. Looks at what is loaded first: to look for a name calls malloc, and reads
+ * directories. */
 __attribute__((destructor)) static void look_for_mpi(void) {
   int is_initialised = 0;
-  if (settings.ranks > 0 || !preload_is_rank())
+  if (was_initialised || !preload_is_rank() || !bypass_is_wanted() ||
+      dl_iterate_phdr(is_mpi, NULL) == 0)
     return;
   __typeof__(&PMPI_Initialized) ask = (__typeof__(ask))real_find("PMPI_Initialized");
   if (ask != NULL && ask(&is_initialised) == MPI_SUCCESS && is_initialised)

@@ -26,6 +26,8 @@ static char list[PATH_BYTES_MAX + 16]; /* "": nothing is noted */
 
 void bypass_begin(const char *directory) { snprintf(list, sizeof list, "%s/bypassed", directory); }
 
+bool bypass_is_wanted(void) { return list[0] != '\0'; }
+
 static int open_file(const char *path, int flags) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
 }
@@ -51,10 +53,10 @@ static void append(const char *program, const char *how) {
 }
 
 void bypass_note(enum bypass how) {
-  static const char *const names[BYPASSES] = {"io_uring", "kernel_aio", "mpi"};
+  static const char *const names[BYPASSES] = {"io_uring", "kernel_aio", "mpi", "foreign_mpi"};
   static bool is_noted[BYPASSES]; /* atomic */
   char path[PATH_BYTES_MAX];
-  if (list[0] == '\0' || __atomic_exchange_n(&is_noted[how], true, __ATOMIC_RELAXED))
+  if (!bypass_is_wanted() || __atomic_exchange_n(&is_noted[how], true, __ATOMIC_RELAXED))
     return;
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   path[length > 0 ? length : 0] = '\0';
@@ -86,7 +88,7 @@ static const char *why_not_loaded(int descriptor, const struct stat *status) {
 void bypass_look_at_program(const char *path) {
   char absolute[PATH_BYTES_MAX];
   struct stat status;
-  if (list[0] == '\0')
+  if (!bypass_is_wanted())
     return;
   int descriptor = open_file(path, O_RDONLY | O_NONBLOCK);
   if (descriptor < 0)

@@ -1,5 +1,5 @@
-/* Assumes that all processes of one host see the same page. Never fails the program: a process
- * without the page keeps its sums to itself. */
+/* Assumes that all processes of one host that descend from `forebay` see the same page. Never fails
+ * the program: a process without the page keeps its sums to itself. */
 #define _GNU_SOURCE
 #include "record/elsewhere.h"
 
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,17 @@ static bool is_ours(const struct head *head) {
          strncmp(head->host, host, sizeof host) == 0;
 }
 
+/* Whether the kernel adds this process's bytes to those of `forebay`, which is on this host. Where
+ * that cannot be told, as in a container with its own process numbers, it does. */
+static bool is_descendant_of(const struct head *head) {
+  int pid = getpid(), parents = 0;
+  if (head->pid_namespace != pid_namespace())
+    return true;
+  for (; pid > 0 && pid != head->pid && parents < PARENTS_MAX; parents++)
+    pid = parent_of(pid);
+  return pid > 0;
+}
+
 static const char *path_of_page(void) {
   static char path[PATH_BYTES_MAX + 16];
   snprintf(path, sizeof path, "%s/elsewhere", directory);
@@ -106,7 +118,7 @@ static void map(void) {
                                    __ATOMIC_RELAXED))
     return;
   struct page *page = open_page();
-  if (page != NULL && !is_ours(&page->head)) {
+  if (page != NULL && !(is_ours(&page->head) && is_descendant_of(&page->head))) {
     munmap(page, sizeof *page);
     page = NULL;
   }
@@ -122,7 +134,7 @@ void elsewhere_note(enum direction direction, int64_t bytes) {
   int64_t *sum = own != NULL ? &own->bytes[direction] : &pending[direction];
   int64_t moved = __atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED);
   bool may_map = own == NULL && __atomic_load_n(&state, __ATOMIC_RELAXED) == NOT_MAPPED;
-  if (may_map && moved >= MAPPED_BYTES_MIN)
+  if (may_map && llabs(moved) >= MAPPED_BYTES_MIN)
     WITH_ERRNO_KEPT(WITHOUT_SIGNALS(map()));
 }
 
@@ -142,31 +154,33 @@ static int64_t number_of(const char *text, const char *name) {
   return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
 }
 
-/* Where that cannot be told, as in a container with its own process numbers, it is. */
-static bool is_descendant_of(const struct head *head) {
-  int pid = getpid();
-  if (head->pid_namespace != pid_namespace())
-    return true;
-  for (int parents = 0; pid > 0 && pid != head->pid && parents < PARENTS_MAX; parents++)
-    pid = parent_of(pid);
-  return pid == head->pid;
-}
-
 static bool is_counted_by_forebay(void) {
   struct head head;
   return file_read(path_of_page(), (char *)&head, sizeof head) == sizeof head && is_ours(&head) &&
          is_descendant_of(&head);
 }
 
+/* Their bytes are in the kernel's count of this process, and they may have reports of their own. */
+static bool has_waited_for_children(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_CHILDREN, &usage) != 0 || usage.ru_maxrss > 0;
+}
+
 struct process_count elsewhere_count(void) {
   char text[512];
   struct process_count count = {0};
-  if (!elsewhere_is_counted() || is_counted_by_forebay())
+  if (!elsewhere_is_counted())
     return count;
-  ssize_t length = file_read("/proc/self/io", text, sizeof text - 1);
+  if (is_counted_by_forebay()) {
+    count.source = COUNT_OF_FOREBAY;
+    return count;
+  }
+  ssize_t length =
+      has_waited_for_children() ? -1 : file_read("/proc/self/io", text, sizeof text - 1);
   if (length <= 0)
     return count;
   text[length] = '\0';
+  count.source = COUNT_OF_PROCESS;
   gethostname(count.host, sizeof count.host - 1);
   count.counted[READING] = number_of(text, "rchar: ");
   count.counted[WRITING] = number_of(text, "wchar: ");

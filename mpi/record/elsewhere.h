@@ -2,12 +2,10 @@
  * are the difference between what the kernel counts for the job's processes and what is recorded;
  * what is in neither went around the hooks.
  *
- * The sums are in a page of the record that `forebay` makes for its own host. A process maps it
- * when it has moved enough, or at its end. On other hosts a process has its own sums. Nothing here
- * makes a system call for each call.
- *
- * `forebay` gets the kernel's count of its descendants. Other processes, on other hosts or started
- * by a daemon of the scheduler, report their own. */
+ * `forebay` gets the kernel's count of its descendants. The sums of these are in a page of the
+ * record. A process maps it when it has moved enough, or at its end. Others, on other hosts or
+ * started by a daemon of the scheduler, report their own sums with the kernel's count of
+ * themselves. Nothing here makes a system call for each call. */
 #ifndef FOREBAY_MPI_ELSEWHERE_H
 #define FOREBAY_MPI_ELSEWHERE_H
 
@@ -39,11 +37,13 @@ static inline void elsewhere_subtract(enum direction direction, int64_t bytes) {
     elsewhere_note(direction, -bytes);
 }
 
-/* Of this process up to now, unless `forebay` gets it from the kernel. What moved elsewhere is 0
- * where the page has it. */
+enum count_source { COUNT_UNKNOWN, COUNT_OF_FOREBAY, COUNT_OF_PROCESS };
+
+/* Of this process up to now; all but the source are for COUNT_OF_PROCESS. */
 struct process_count {
-  char host[HOST_BYTES_MAX];   /* "": nothing is to be reported, or known */
-  int64_t counted[DIRECTIONS]; /* by the kernel, with children that were waited for */
+  enum count_source source;
+  char host[HOST_BYTES_MAX];
+  int64_t counted[DIRECTIONS]; /* by the kernel */
   int64_t elsewhere[DIRECTIONS];
 };
 struct process_count elsewhere_count(void);

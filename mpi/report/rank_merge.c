@@ -257,25 +257,27 @@ static const char *merge_file(struct job *job, int rank, const char *at) {
   return bits + parcel.active_bytes;
 }
 
-static struct node *node_of(struct job *job, const char *host) {
-  struct node *node = job->nodes;
-  while (node != NULL && strcmp(node->count.host, host) != 0)
-    node = node->next;
-  if (node != NULL || (node = arena_alloc(sizeof *node)) == NULL)
-    return node;
-  memcpy(node->count.host, host, sizeof node->count.host);
-  node->next = job->nodes;
-  return job->nodes = node;
+static struct kernel_count *kernel_count_of(struct job *job, const char *host) {
+  struct kernel_count *sum = job->kernel_counts;
+  while (sum != NULL && strcmp(sum->count.host, host) != 0)
+    sum = sum->next;
+  if (sum != NULL || (sum = arena_alloc(sizeof *sum)) == NULL)
+    return sum;
+  memcpy(sum->count.host, host, sizeof sum->count.host);
+  sum->next = job->kernel_counts;
+  return job->kernel_counts = sum;
 }
 
 static void merge_count(struct job *job, const struct process_count *count) {
-  struct node *node = count->host[0] != '\0' ? node_of(job, count->host) : NULL;
-  if (node == NULL)
+  bool is_own = count->source == COUNT_OF_PROCESS;
+  struct kernel_count *sum = is_own ? kernel_count_of(job, count->host) : NULL;
+  job->counted_ranks += sum != NULL || count->source == COUNT_OF_FOREBAY;
+  if (sum == NULL)
     return;
-  node->ranks++;
+  sum->ranks++;
   for (int direction = 0; direction < DIRECTIONS; direction++) {
-    node->count.counted[direction] += count->counted[direction];
-    node->count.elsewhere[direction] += count->elsewhere[direction];
+    sum->count.counted[direction] += count->counted[direction];
+    sum->count.elsewhere[direction] += count->elsewhere[direction];
   }
 }
 

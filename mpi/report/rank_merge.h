@@ -51,9 +51,9 @@ struct merged_file {
   uint16_t *active; /* ranks that wrote in the n-th collective write; NULL: none yet */
 };
 
-/* The counts of all ranks on one host of which `forebay` has none. */
-struct node {
-  struct node *next;
+/* What the kernel counted for the ranks of one host of which `forebay` has no count. */
+struct kernel_count {
+  struct kernel_count *next;
   struct process_count count;
   int ranks;
 };
@@ -63,9 +63,10 @@ struct job {
   int file_count, own_count; /* all; without those of OTHER_FILES */
   struct merged_file *files[MERGED_FILES_MAX + LAYERS];
   struct merged_file *slots[MERGED_SLOTS]; /* the same by path and layer */
-  int64_t dropped; /* opens that were not observed, and files for which there was no memory */
-  int64_t joined;  /* opens of files, and files, that are in OTHER_FILES for want of room */
-  struct node *nodes;
+  int64_t dropped;   /* opens that were not observed, and files for which there was no memory */
+  int64_t joined;    /* opens of files, and files, that are in OTHER_FILES for want of room */
+  int counted_ranks; /* whose count is known, here or by `forebay` */
+  struct kernel_count *kernel_counts;
   double io_sum_s, io_slowest_s; /* in the program's calls on all files */
   int ranks_per_row, rows;
   /* Neighbouring ranks share a row. By LAYER_MPIIO the program's calls, by LAYER_POSIX all system

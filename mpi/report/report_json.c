@@ -343,17 +343,18 @@ static void add_files(const struct job *job, bool joint, struct text *out) {
   text_add(out, "]");
 }
 
-static void add_nodes(const struct job *job, struct text *out) {
-  add_name(out, "nodes");
+static void add_kernel_counts(const struct job *job, struct text *out) {
+  add_integer(out, "counted_ranks", job->counted_ranks);
+  add_name(out, "kernel_counts");
   text_add(out, "[");
-  for (const struct node *node = job->nodes; node != NULL; node = node->next) {
+  for (const struct kernel_count *sum = job->kernel_counts; sum != NULL; sum = sum->next) {
     open_object(out, NULL);
-    add_string(out, "host", node->count.host);
-    add_integer(out, "ranks", node->ranks);
-    add_integer(out, "read_bytes", node->count.counted[READING]);
-    add_integer(out, "written_bytes", node->count.counted[WRITING]);
-    add_integer(out, "elsewhere_read_bytes", node->count.elsewhere[READING]);
-    add_integer(out, "elsewhere_written_bytes", node->count.elsewhere[WRITING]);
+    add_string(out, "host", sum->count.host);
+    add_integer(out, "ranks", sum->ranks);
+    add_integer(out, "read_bytes", sum->count.counted[READING]);
+    add_integer(out, "written_bytes", sum->count.counted[WRITING]);
+    add_integer(out, "elsewhere_read_bytes", sum->count.elsewhere[READING]);
+    add_integer(out, "elsewhere_written_bytes", sum->count.elsewhere[WRITING]);
     text_add(out, "}");
   }
   text_add(out, "]");
@@ -366,7 +367,7 @@ void report_members_json(const struct job *job, double wall_s, struct text *out)
   add_seconds(out, "sum", job->io_sum_s);
   add_seconds(out, "slowest", job->io_slowest_s);
   text_add(out, "}");
-  add_nodes(job, out);
+  add_kernel_counts(job, out);
   add_heat(job, wall_s, out);
   add_files(job, false, out);
   add_files(job, true, out);

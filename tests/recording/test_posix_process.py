@@ -48,9 +48,10 @@ def test_process_with_little_io_writes_no_record(mpi, direct, record, tmp_path, 
     assert list(record.iterdir()) == []
 
 
-def test_exit_in_a_signal_handler_does_not_hang(mpi, direct, record, tmp_path):
+@pytest.mark.parametrize("launched", [{}, {"SLURM_PROCID": "0"}], ids=["alone", "by a launcher"])
+def test_exit_in_a_signal_handler_does_not_hang(mpi, direct, record, tmp_path, launched):
     """Whatever it interrupted, malloc mostly: it must not wait for ever."""
-    done = run(mpi, direct, "exit_in_handler", tmp_path / "f", record=record)
+    done = run(mpi, direct, "exit_in_handler", tmp_path / "f", record=record, **launched)
     assert (done.returncode, done.stderr) == (0, "")
     [process] = told(record)
     assert process["files"][0]["write"]["system_bytes"] == 2_000_000

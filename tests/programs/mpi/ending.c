@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,6 +39,21 @@ static void aborting(const char *path) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* In a child that ends by exit. */
+static void forking(const char *path) {
+  write_block(path);
+  pid_t child = fork();
+  if (child == 0) {
+    FILE *file = fopen(path, "a");
+    if (file == NULL || fputs("of the child", file) < 0 || fclose(file) != 0)
+      _exit(1);
+    exit(0);
+  }
+  int status;
+  if (waitpid(child, &status, 0) != child || status != 0)
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
 static void changing_directory(const char *path) {
   if (chdir("/") != 0)
     abort();
@@ -49,11 +65,8 @@ int main(int argc, char **argv) {
     const char *name;
     void (*run)(const char *path);
   } cases[] = {
-      {"finishing", finishing},
-      {"waiting", waiting},
-      {"leaving", leaving},
-      {"aborting", aborting},
-      {"changing_directory", changing_directory},
+      {"finishing", finishing}, {"waiting", waiting}, {"leaving", leaving},
+      {"aborting", aborting},   {"forking", forking}, {"changing_directory", changing_directory},
   };
   if (argc != 3)
     return 2;

@@ -67,9 +67,11 @@ fn open_to_owner(directory: &Path) -> Result<()> {
     set_mode(directory, 0o700)?;
     for name in names_in(directory)? {
         let path = directory.join(name);
-        if status_of_name(&path)?.kind == Kind::Directory {
-            open_to_owner(&path)?;
-        }
+        let opened = status_of_name(&path).and_then(|found| match found.kind {
+            Kind::Directory => open_to_owner(&path),
+            _ => Ok(()),
+        });
+        opened.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })?;
     }
     Ok(())
 }

@@ -20,7 +20,11 @@ from forebay.quantities import size
 #: So many programs a sentence names.
 NAMED_MAX = 5
 #: Ways around of a program that is recorded otherwise.
-PARTLY = {"io_uring": "io_uring", "kernel_aio": "the kernel's asynchronous I/O"}
+PARTLY = {
+    "io_uring": "io_uring",
+    "kernel_aio": "the kernel's asynchronous I/O",
+    "foreign_mpi": "an MPI of another kind than the preloaded library",
+}
 #: The program's data is in the record, but not by which calls of MPI it was moved.
 BENEATH = "mpi"
 
@@ -51,7 +55,7 @@ def sentences(bypassed: Sequence[Bypass], programs: Sequence[Program]) -> Iterat
     if users := _names(bypassed, (BENEATH,)):
         yield (
             f"of the MPI-IO of {users}, only the system calls below are recorded: it looks up MPI's "
-            "functions itself (dlsym), or its MPI is of another kind"
+            "functions itself (dlsym)"
         )
     if others := _names(bypassed, _without_library(bypassed)):
         yield f"not recorded, since no library can be loaded into it: {others}"

@@ -37,17 +37,17 @@ def of_record(
     if transferred is None:
         return "the record does not have what the kernel counted"
     if not all(_is_counted(program, host) for program in programs):
-        return "the kernel's count of programs on other nodes is not in the record"
+        return "the kernel's count of some programs is not in the record"
     try:
         elsewhere = _elsewhere(directory / "elsewhere")
     except (OSError, ProfileError) as error:
         return f"what programs moved in pipes is not known: {error}"
     counted = [transferred.read_bytes, transferred.written_bytes]
-    for node in (node for program in programs for node in program.nodes or []):
-        counted[0] += node.read_bytes
-        counted[1] += node.written_bytes
-        elsewhere[0] += node.elsewhere_read_bytes
-        elsewhere[1] += node.elsewhere_written_bytes
+    for count in (count for program in programs for count in program.kernel_counts):
+        counted[0] += count.read_bytes
+        counted[1] += count.written_bytes
+        elsewhere[0] += count.elsewhere_read_bytes
+        elsewhere[1] += count.elsewhere_written_bytes
     recorded = [0, 0]
     ahead_bytes = 0
     for program in programs:
@@ -84,9 +84,10 @@ def _read_ahead(layer: Layer) -> int:
 
 
 def _is_counted(program: Program, host: str | None) -> bool:
-    """By the process of `forebay`, or by its own ranks."""
-    is_here = (program.hosts or 1) == 1 and program.host in (None, host)
-    return is_here or (program.nodes is not None and program.finished)
+    """By the process of `forebay`, or by its own ranks. Killed ranks and older records do not tell."""
+    if program.finished and program.counted_ranks is not None:
+        return program.counted_ranks == program.ranks
+    return (program.hosts or 1) == 1 and program.host in (None, host)
 
 
 def _elsewhere(path: Path) -> list[int]:

@@ -218,16 +218,17 @@ class LogFormat(msgspec.Struct, kw_only=True):
     modules: list[LogModule]
 
 
-class NodeCount(msgspec.Struct, kw_only=True):
-    """Bytes that ranks on one node moved by system calls, as the kernel counts them. Of those that
-    descend from the process of the job's `forebay`, it has the count itself."""
+class KernelCount(msgspec.Struct, kw_only=True):
+    """Bytes that ranks on one host moved by system calls, as the kernel counts them, in files, pipes and
+    terminals. Of ranks that descend from the process of the job's `forebay`, it has the count itself.
+    """
 
     host: str
     ranks: int
     read_bytes: int
     written_bytes: int
-    elsewhere_read_bytes: int  # of these, in pipes, terminals and files that are not recorded;
-    elsewhere_written_bytes: int  # on the node of the record, 0: the record has the sum of all programs
+    elsewhere_read_bytes: int  # of these, in pipes, terminals and files that are not recorded
+    elsewhere_written_bytes: int  # of these, in pipes, terminals and files that are not recorded
 
 
 class Program(msgspec.Struct, kw_only=True):
@@ -241,7 +242,8 @@ class Program(msgspec.Struct, kw_only=True):
     ranks: int | None = None
     hosts: int | None = None
     host: str | None = None  # of rank 0
-    nodes: list[NodeCount] | None = None  # None: the counts of other nodes are not known
+    kernel_counts: list[KernelCount] = []  # of ranks of which `forebay` has no count
+    counted_ranks: int | None = None  # whose count the record or `forebay` has; None: not known
     started_unix_s: float | None = None
     wall_s: float | None = None
     finished: bool = True  # False: it ended without MPI_Finalize; nothing is known of its files, unless
@@ -344,7 +346,7 @@ class Bypass(msgspec.Struct, kw_only=True, frozen=True):
     """A program whose I/O goes around the recording."""
 
     program: str
-    how: str  # io_uring, kernel_aio: a part of it; mpi: MPI-IO; static, setuid, 32-bit: all of it
+    how: str  # io_uring, kernel_aio, foreign_mpi: a part; mpi: MPI-IO; static, setuid, 32-bit: all of it
 
 
 class Profile(msgspec.Struct, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from forebay.profiles.model import NodeCount
+from forebay.profiles.model import KernelCount
 
 STEP_FORMAT = 2
 JOB_FORMAT = 1
@@ -206,7 +206,8 @@ class Step(msgspec.Struct):
     finished: bool = True
     io_s: IoSeconds | None = None
     trace: str | None = None
-    nodes: list[NodeCount] | None = None
+    kernel_counts: list[KernelCount] = []
+    counted_ranks: int | None = None
     heat: list[WireHeat] = []
     aborted: Aborted | None = None
     recovered: Recovered | None = None
