@@ -191,6 +191,26 @@ def test_forbidden_namespaces_are_named_with_setting_and_remedy(doctor):
 
 
 @pytest.mark.xdist_group("memory")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can hide /dev/shm")
+@pytest.mark.parametrize("mode, state", [("0755", "missing"), ("1777", "ok")])
+def test_store_in_memory_is_tried_where_namespaces_are_forbidden(doctor, mode, state):
+    """As a job would use it, which then needs a directory in /dev/shm."""
+    forbid = "echo 0 > /proc/sys/user/max_user_namespaces"
+    ordinary = "setpriv --ambient-caps=-all --inh-caps=-all"
+    forbidden = (
+        f"unshare --user --map-current-user --keep-caps sh -c '{forbid} && exec {ordinary} \"$0\" doctor --json'"
+    )
+    nobody = f"setpriv --reuid=65534 --regid=65534 --clear-groups {forbidden} {doctor.program}"
+    script = f"mount -t tmpfs -o mode={mode} tmpfs /dev/shm && cd / && exec {nobody}"
+    ended = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=300)
+    if not ended.stdout:
+        pytest.skip(f"no user namespace whose limits may be set here: {ended.stderr.strip()}")
+    found = {finding["id"]: finding for finding in json.loads(ended.stdout)}["store"]
+    assert found["state"] == state and ended.returncode == (1 if state == "missing" else 0), found
+    assert "/dev/shm" in found["found"]
+    assert state == "missing" or "not enforced" in found["consequence"]
+
+
 def test_memory_cgroup_limit_is_named_and_counts_files_in_memory(doctor):
     with cgroup.limited(512 * 2**20) as group:
         held = pathlib.Path("/dev/shm") / group.name

@@ -1,11 +1,9 @@
 """Allocations that outlive their jobs: made, used by several jobs, kept through kills, destroyed."""
 
 import json
-import os
-import subprocess
 
 import pytest
-from support.job import DW, INTERRUPT, KILL, Job, finished
+from support.job import DW, INTERRUPT, KILL, finished
 from support.persistent import (
     CREATE,
     DESTROY,
@@ -20,7 +18,7 @@ from support.persistent import (
     refused,
     root,
 )
-from support.users import reachable
+from support.users import as_user, reachable, root_only, starts_as
 from support.waiting import wait_until
 
 
@@ -397,33 +395,6 @@ def test_private_view_shows_persistent_allocations(job):
     error = refused(job, USE, options=("--map", f"{job.store}={job.directory}"))
     assert f"it would hide {root(job)}, which the job needs" in error
     assert_job_allocations_removed(job, "proj1")
-
-
-root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can become other users")
-
-
-def starts_as(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
-    """Starts a command of forebay as some user, with a state directory of his own."""
-    state = job.temporary / f"state-{user}"
-    if not state.exists():
-        state.mkdir()
-        os.chown(state, user, user)
-    return subprocess.Popen(
-        [job.forebay, *words],
-        cwd=job.directory,
-        env=job.environment(FOREBAY_STATE=str(state), USER=f"user{user}"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        user=user,
-        group=user,
-        extra_groups=list(groups),
-        umask=0o077,
-    )
-
-
-def as_user(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
-    return finished(starts_as(job, user, *words, groups=groups))
 
 
 @root_only

@@ -280,8 +280,11 @@ def test_leftover_of_another_machine_is_not_cleaned(job):
     done = job.command("clean", shown["job_id"])
     assert done.returncode == 1 and "elsewhere.example" in done.stderr and job.allocations()
     assert job.command("clean").returncode == 0 and path.exists()
-    assert job.command("clean", "--discard", shown["job_id"]).returncode == 0
-    assert job.allocations() and not path.exists()  # forgotten, not touched
+    done = job.command("clean", "--discard", "--json", shown["job_id"])
+    assert done.returncode == 0 and "forgotten; nothing was removed" in done.stderr, done.stderr
+    cleaned = json.loads(done.stdout)
+    assert (cleaned["removed"], cleaned["deleted_files"]) == (False, None)
+    assert job.allocations() and not path.exists()
     path.write_text(own)
     assert job.command("clean").returncode == 0
     job.leaves_nothing()
@@ -585,3 +588,64 @@ def test_results_are_not_staged_to_a_file_system_only_the_view_has(job):
         assert job.keepers() == [] and job.allocations() == []
     finally:
         subprocess.run(["umount", target], check=True)
+
+
+def test_process_with_another_group_prevents_no_clean(job):
+    """As `newgrp` starts it. The kernel lets its own user not look at it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can be of any group")
+    job.as_nobody()
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    with contextlib.ExitStack() as stack:
+        job.stop_when(process, (job.directory / "wrote").exists, KILL)
+        other = subprocess.Popen(["sleep", "600"], user=job.user, group=100, extra_groups=[])
+        stack.callback(other.wait)
+        stack.callback(other.kill)
+        assert [one["state"] for one in status(job)] == ["left"]
+        done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_running_job_is_seen_where_proc_hides_processes(job):
+    """In the view of a job, hidepid hides the user's processes outside of it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can mount /proc with hidepid")
+    job.as_nobody()
+    job.script(BODY, DW, STAGE_OUT)
+    inside = "forebay status --json >status; forebay clean >cleaned 2>&1; cp -r state-of-proc x 2>/dev/null; true"
+    (job.directory / "memory.sh").write_text(
+        f"#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n{inside}\n"
+    )
+    hidden = "mount -t proc -o hidepid=invisible proc /proc && exec setpriv --reuid=65534 --regid=65534 --clear-groups"
+    first = job.start()
+    with contextlib.ExitStack() as stack:
+        stack.callback(finished, first)
+        stack.callback((job.directory / "go").touch)
+        wait_until((job.directory / "wrote").exists, process=first)
+        environment = job.environment(PATH=f"{job.forebay.parent}:{os.environ['PATH']}")
+        second = ["unshare", "--mount", "sh", "-c", f'{hidden} "$@"', "sh", job.forebay, "run", "memory.sh"]
+        done = subprocess.run(second, cwd=job.directory, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        states = [one["state"] for one in json.loads((job.directory / "status").read_text())]
+        assert states == ["running", "running"], (job.directory / "cleaned").read_text()
+    assert first.returncode == 0
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("temporary", ["closed", "missing"])
+def test_clean_does_without_the_names_in_tmpdir(job, temporary):
+    if os.getuid() == 0:
+        job.as_nobody()
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    job.stop_when(process, (job.directory / "wrote").exists, KILL)
+    place = job.directory / "of tmpdir"
+    if temporary == "closed":
+        place.mkdir(mode=0o333)
+    done = job.command("clean", "--kill", TMPDIR=str(place))
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"

@@ -28,6 +28,7 @@ from support.trees import (  # noqa: F401
     stage,
     tree,
 )
+from support.users import as_user, reachable, root_only
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 
@@ -360,3 +361,24 @@ def test_destination_inside_the_allocation_is_refused(job, store):
     assert job.command("clean").returncode == 0
     assert (job.directory / "results" / "run" / "a").read_text() == "a\n"
     job.leaves_nothing()
+
+
+@root_only
+@pytest.mark.parametrize("checksum", [(), ("--checksum",)])
+def test_equal_file_of_a_colleague_is_there(build, checksum):
+    """In a directory where both may write: only the owner may set its mode."""
+    with reachable(build) as job:
+        job.temporary.chmod(0o1777)
+        job.directory.chmod(0o777)
+        for directory, user, mode in (("in", 40001, 0o600), ("out", 40002, 0o644)):
+            (job.directory / directory).mkdir()
+            (job.directory / directory).chmod(0o777)
+            path = job.directory / directory / "file"
+            path.write_text("equal\n")
+            os.chown(path, user, user)
+            path.chmod(mode)
+            os.utime(path, ns=(10**18, 10**18))
+        done = as_user(job, 40001, "stage", "out", *checksum, "in", "out")
+        assert done.returncode == 0, done.stderr
+        assert "note: the mode of another user's file could not be set: 1 times" in done.stderr
+        assert (job.directory / "out" / "file").stat().st_mode & 0o777 == 0o644

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from support.job import Job
+from support.job import Job, finished
 from support.waiting import wait_until
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
@@ -85,3 +85,30 @@ def make(job, path, **files):
 def started(job, process):
     """Waits until the job's script has made the file `running`."""
     wait_until((job.directory / "running").exists, process=process)
+
+
+root_only = pytest.mark.skipif(os.getuid() != 0, reason="only root can become other users")
+
+
+def starts_as(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
+    """Starts a command of forebay as some user, with a state directory of his own."""
+    state = job.temporary / f"state-{user}"
+    if not state.exists():
+        state.mkdir()
+        os.chown(state, user, user)
+    return subprocess.Popen(
+        [job.forebay, *words],
+        cwd=job.directory,
+        env=job.environment(FOREBAY_STATE=str(state), USER=f"user{user}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        user=user,
+        group=user,
+        extra_groups=list(groups),
+        umask=0o077,
+    )
+
+
+def as_user(job: Job, user: int, *words: str, groups: tuple[int, ...] = ()):
+    return finished(starts_as(job, user, *words, groups=groups))

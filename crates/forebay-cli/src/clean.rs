@@ -253,6 +253,12 @@ fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
             ));
             false
         }
+        JobState::OtherHost if recorded.record.runner.host == system::hostname() => {
+            print_warning(&format!(
+                "job {id} is left alone: its processes cannot be looked at from this container or job"
+            ));
+            false
+        }
         JobState::Running | JobState::OtherHost => false,
     })
 }
@@ -314,6 +320,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
     let missing = begun.flatten().map(|(account, _)| account.counts.missing());
     let missing = missing.filter(|missing| missing.files > 0);
     let held = how.discard.then(|| held(&recorded)).filter(|held| held.files > 0);
+    let is_forgotten = matches!(recovery::state(&recorded), Ok(JobState::OtherHost));
     let caught = SignalGuard::listen().map_err(recovery::Error::from);
     let cleaned =
         caught.and_then(|caught| recovery::clean(recorded, &how, caught, &Progress::default()));
@@ -327,16 +334,16 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
             let message = format!("job {id}: {error}");
             print_error(&message, error.hint().as_deref(), FAILED)
         }
+        (None, 0) if is_forgotten => {
+            let place = forebay_host::files::printable(&data_lie_in.unwrap_or_default());
+            print_status(&format!(
+                "job {id}: forgotten; nothing was removed, and its files may still be in {place}"
+            ));
+            0
+        }
         (None, 0) => {
-            let amount = |number: Number| {
-                format!("{}, {}", counted(number.files, "file"), HumanBytes(number.bytes))
-            };
-            let deleted =
-                held.map_or_else(String::new, |held| format!(", and with it {}", amount(held)));
-            let lost =
-                missing.map_or_else(String::new, |lost| format!("; not arrived: {}", amount(lost)));
             print_incomplete(staged);
-            print_status(&format!("job {id}: removed{deleted}{lost}"));
+            print_removed(&id, held, missing);
             if staged.is_some_and(StagingSummary::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
         }
         (None, _) => {
@@ -349,11 +356,12 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
     if !arguments.json {
         return code;
     }
-    let missing = missing.filter(|_| error.is_none() && failures == 0);
-    let held = held.filter(|_| error.is_none() && failures == 0);
+    let is_removed = error.is_none() && failures == 0 && !is_forgotten;
+    let missing = missing.filter(|_| is_removed);
+    let held = held.filter(|_| is_removed);
     let shown = Cleaned {
         job_id: &id,
-        removed: error.is_none() && failures == 0,
+        removed: is_removed,
         deleted_files: held.map(|held| held.files),
         deleted_bytes: held.map(|held| held.bytes),
         discarded_files: missing.map(|missing| missing.files),
@@ -363,6 +371,14 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
         error: error.map(ToString::to_string),
     };
     print_json(&shown, code)
+}
+
+fn print_removed(id: &str, held: Option<Number>, missing: Option<Number>) {
+    let amount =
+        |number: Number| format!("{}, {}", counted(number.files, "file"), HumanBytes(number.bytes));
+    let deleted = held.map_or_else(String::new, |held| format!(", and with it {}", amount(held)));
+    let lost = missing.map_or_else(String::new, |lost| format!("; not arrived: {}", amount(lost)));
+    print_status(&format!("job {id}: removed{deleted}{lost}"));
 }
 
 /// How to rescue the files that were not staged out.

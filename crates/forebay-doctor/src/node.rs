@@ -27,7 +27,7 @@ const FORBIDDING: [(&str, &str, &str); 3] = [
 ];
 
 /// Tries to mount a private tmpfs, in a separate process.
-fn mount_memory_privately(huge: bool) -> Result<(), String> {
+pub(super) fn mount_memory_privately(huge: bool) -> Result<(), String> {
     let program = system::this_program().map_err(|error| error.to_string())?;
     let mut same = forebay_host::process::command(program);
     same.arg("__probe-namespace");

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use forebay_host::mounts::{self, MountInfo};
 use forebay_host::{disks, probe, system};
-use forebay_store::Store;
+use forebay_store::{SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
 use super::diagnosis::{Diagnosis, run_helper};
+use super::node::mount_memory_privately;
 
 /// Types of network file systems, as the kernel names them.
 const NETWORK: [&str; 24] = [
@@ -59,11 +60,21 @@ fn usable(
     site: Option<&Path>,
 ) -> Result<(String, &'static str), forebay_store::Error> {
     let (store, _) = Store::choose(named, site)?;
-    if let Store::Directory { path, .. } = &store {
-        probe::can_write(path)?;
+    let has_view = match &store {
+        Store::Directory { .. } => true,
+        Store::Memory { huge } => mount_memory_privately(*huge).is_ok(),
+    };
+    match &store {
+        Store::Directory { path, .. } => probe::can_write(path)?,
+        Store::Memory { .. } if !has_view => probe::can_write(Path::new(SHARED_MEMORY))?,
+        Store::Memory { .. } => {}
     }
     let capacity = HumanBytes(store.usable_bytes()?);
     Ok(match &store {
+        Store::Memory { .. } if !has_view => (
+            format!("{store}, in {SHARED_MEMORY} without a view of the job, up to {capacity}"),
+            "its capacity is not enforced, and its data are lost with the node",
+        ),
         Store::Memory { .. } => (
             format!("{store}, up to {capacity}"),
             "its data are lost with the node: stage out what is to last",

@@ -34,7 +34,10 @@ pub use read::{
     data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_plain,
     read_record, read_to_string,
 };
-pub use remove::{empty_directory, remove_empty, remove_file, remove_if_present, remove_tree};
+pub use remove::{
+    directory_kept_by_another, empty_directory, remove_empty, remove_file, remove_if_present,
+    remove_tree,
+};
 pub use rename::{rename, rename_directory_noreplace};
 pub use resolve::{final_path, nearest_real_path, parent_of, real_path};
 pub use status::{

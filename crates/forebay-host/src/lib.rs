@@ -57,6 +57,11 @@ impl Error {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
 
+    /// Whether only the owner, or root, may do it (EPERM).
+    pub fn is_not_permitted(&self) -> bool {
+        self.source.raw_os_error() == Some(libc::EPERM)
+    }
+
     /// A remedy, if the error alone shows one.
     pub fn hint(&self) -> Option<&'static str> {
         match self.operation {

@@ -15,9 +15,24 @@ pub fn is_root() -> bool {
 
 /// Groups that this process may give its files to.
 pub fn groups() -> Vec<u32> {
-    let mut groups = rustix::process::getgroups().unwrap_or_default();
-    groups.push(rustix::process::getegid());
-    groups.into_iter().map(rustix::fs::Gid::as_raw).collect()
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    let mut groups: Vec<_> = groups.into_iter().map(rustix::fs::Gid::as_raw).collect();
+    if let Some(unknown) = unknown_group() {
+        groups.retain(|group| *group != unknown);
+    }
+    groups.push(own_group_id());
+    groups
+}
+
+/// The number by which a user namespace shows all groups that it does not know: user_namespaces(7). None
+/// where all are known.
+fn unknown_group() -> Option<u32> {
+    let read = |path: &str| files::read_lossy(Path::new(path)).ok();
+    let known = read("/proc/self/gid_map")?;
+    if known.split_whitespace().eq(["0", "0", "4294967295"]) {
+        return None;
+    }
+    read("/proc/sys/kernel/overflowgid")?.trim().parse().ok()
 }
 
 /// The supplementary groups of another process or thread; none if it has ended.

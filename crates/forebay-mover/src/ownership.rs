@@ -1,7 +1,13 @@
-//! Owner and group of copies: root keeps both, other users keep groups they belong to.
+//! Owner and group of copies: root keeps both, other users keep groups they belong to. In a directory
+//! with the bit S_ISGID, their copies have its group.
 
-use forebay_host::files::Status;
+use std::path::Path;
+
+use forebay_host::files::{self, Kind, Status, parent_of};
 use forebay_host::users;
+
+/// `S_ISGID`.
+const SET_GROUP: u32 = 0o2000;
 
 /// The owners and groups that this process can set.
 pub(crate) struct Owner {
@@ -20,6 +26,19 @@ impl Owner {
             owner.is_none_or(|owner| owner == standing.owner)
                 && group.is_none_or(|group| group == standing.group)
         })
+    }
+
+    /// Does the target have its group from a directory that gives its own to everything in it (S_ISGID)?
+    /// A group that shares the directory must not lose the copy.
+    pub(crate) fn keeps_group_of_directory(&self, target: &Path) -> bool {
+        let directory = files::status(parent_of(target));
+        !self.is_root && directory.is_ok_and(|found| found.mode & SET_GROUP != 0)
+    }
+
+    /// The mode of a copy. A new directory has the bit S_ISGID from its own directory.
+    pub(crate) fn mode_of_copy(&self, status: &Status, standing: &Status) -> u32 {
+        let is_shared = !self.is_root && standing.kind == Kind::Directory;
+        status.mode | if is_shared { standing.mode & SET_GROUP } else { 0 }
     }
 
     /// Owner and group to set; `None` if this process may set neither.

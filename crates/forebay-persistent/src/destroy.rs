@@ -134,5 +134,9 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
     if !jobs.is_empty() && !force {
         return Err(Error::Undrained { name: name(), jobs });
     }
+    if let Some(directory) = files::directory_kept_by_another(&persistent.namespace())? {
+        let owner = users::user_named(files::status_of_name(&directory)?.owner);
+        return Err(Error::KeptByAnother { name: name(), owner, directory });
+    }
     Ok(held)
 }

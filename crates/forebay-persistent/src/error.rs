@@ -102,6 +102,19 @@ pub enum Error {
         /// The known jobs.
         jobs: Vec<String>,
     },
+    /// Only another user can remove a part of it.
+    #[error(
+        "the persistent allocation {name} cannot be removed as a whole: {owner} lets nobody else remove what is in {}",
+        forebay_host::files::printable(directory)
+    )]
+    KeptByAnother {
+        /// The name.
+        name: String,
+        /// The owner of the directory.
+        owner: String,
+        /// The directory.
+        directory: PathBuf,
+    },
     /// Jobs of other machines or containers may use it, and no lock covers them.
     #[error(
         "nothing here tells whether others still use the persistent allocation {name}{}",
@@ -177,72 +190,69 @@ pub enum Error {
 impl Error {
     /// The remedy.
     pub fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Host(_) => return None,
-            Self::Record(error) => return error.hint(),
-            Self::OfJob { error, .. } => return error.hint(),
+        let same = match self {
             Self::BadName { .. } => "choose another name, for example proj1",
             Self::Store(_) => "choose another store with --store DIR",
             Self::Unknown { names, .. } if names.is_empty() => {
                 "name its store with --store DIR, or create it: #BB create_persistent, or \
                  forebay persistent create"
             }
-            Self::Unknown { names, .. } => {
-                return Some(format!(
-                    "there are: {}; other stores are named with --store DIR",
-                    names.join(", ")
-                ));
-            }
             Self::Several { .. } => "name the store with --store DIR",
-            Self::Missing(missing) => return Some(missing.hint()),
-            Self::Exists(other) => {
-                return Some(format!(
-                    "use it with #DW persistentdw name={0}, take another name, or forebay persistent destroy {0}",
-                    other.name
-                ));
-            }
             Self::LessThanAsked { .. } => {
                 "leave out --strict-capacity, or choose a larger store with --store DIR"
             }
             Self::NoGroup(_) => "name one of those that the command id shows",
-            Self::NotOurs { owner, .. } => return Some(format!("ask {owner} to destroy it")),
-            Self::Closed { owner, .. } => {
-                return Some(format!(
-                    "ask {owner} for one that your group may use (--group, --mode 0770)"
-                ));
-            }
-            Self::InUse { .. } => "wait for the jobs to end, or end them",
-            Self::OutOfSight { name, uses, .. } => {
-                return Some(format!(
-                    "where they run: forebay persistent destroy {name}; if that machine is gone for good, first \
-                     remove what is in {}",
-                    uses.display()
-                ));
-            }
-            Self::Undrained { name, .. } => {
-                return Some(format!(
-                    "forebay clean JOB stages it out; forebay persistent destroy --hurry {name} deletes it"
-                ));
-            }
-            Self::Expired { name, .. } => {
-                return Some(format!(
-                    "the data are still there: copy what is wanted, then forebay persistent destroy {name}"
-                ));
-            }
-            Self::Damaged { name, root, .. } => {
-                return Some(format!(
-                    "the data are in {}: copy what is wanted, then forebay persistent destroy {name}",
-                    root.display()
-                ));
+            Self::InUse { .. } => {
+                "wait for the jobs to end, or end them; after a job of another user was killed, ask for forebay clean \
+                 there"
             }
             Self::Vanishing(_) => "make another one",
-            Self::Locked { root, .. } => {
-                let root = root.display();
-                return Some(format!("lsof {root} or /proc/locks names the process"));
-            }
             Self::InSeries => "tune a copy of the script with #DW jobdw instead",
+            _ => return self.hint_with_names(),
         };
-        Some(hint.to_owned())
+        Some(same.to_owned())
+    }
+
+    fn hint_with_names(&self) -> Option<String> {
+        Some(match self {
+            Self::Record(error) => return error.hint(),
+            Self::OfJob { error, .. } => return error.hint(),
+            Self::Unknown { names, .. } => {
+                format!("there are: {}; other stores are named with --store DIR", names.join(", "))
+            }
+            Self::Missing(missing) => missing.hint(),
+            Self::Exists(other) => format!(
+                "use it with #DW persistentdw name={0}, take another name, or forebay persistent destroy {0}",
+                other.name
+            ),
+            Self::NotOurs { owner, .. } => format!("ask {owner} to destroy it"),
+            Self::Closed { owner, .. } => {
+                format!("ask {owner} for one that your group may use (--group, --mode 0770)")
+            }
+            Self::KeptByAnother { owner, directory, .. } => format!(
+                "ask {owner} to remove it, or to allow it: chmod -R g+rwX {}",
+                forebay_host::files::printable(directory)
+            ),
+            Self::OutOfSight { name, uses, .. } => format!(
+                "where they run: forebay persistent destroy {name}; if that machine is gone for good, first remove \
+                 what is in {}",
+                uses.display()
+            ),
+            Self::Undrained { name, .. } => format!(
+                "forebay clean JOB stages it out; forebay persistent destroy --hurry {name} deletes it"
+            ),
+            Self::Expired { name, .. } => format!(
+                "the data are still there: copy what is wanted, then forebay persistent destroy {name}"
+            ),
+            Self::Damaged { name, root, .. } => format!(
+                "the data are in {}: copy what is wanted, then forebay persistent destroy {name}",
+                root.display()
+            ),
+            Self::Locked { root, .. } => {
+                format!("lsof {} or /proc/locks names the process", root.display())
+            }
+            _ => return None,
+        })
     }
 }
 

@@ -191,7 +191,10 @@ impl StoreSearch<'_> {
     /// If it cannot be created; no leftovers remain.
     pub fn create(&self, new: &NewPersistent, watcher: &dyn Messages) -> Result<Persistent> {
         let (store, in_memory, grant) = self.check_new(new)?;
-        sweep(&store, None)?;
+        if let Err(error) = sweep(&store, None) {
+            watcher
+                .warning(&format!("something left over in the store cannot be removed: {error}"));
+        }
         let group = new.group.map(group_number).transpose()?;
         let capacity_bytes = grant.capacity_bytes;
         if capacity_bytes < new.asked_bytes {

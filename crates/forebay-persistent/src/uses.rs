@@ -137,7 +137,8 @@ impl Use {
         self.is_asked
     }
 
-    fn state(&self) -> forebay_host::Result<UseState> {
+    /// `owner` is the user of the job.
+    fn state(&self, owner: u32) -> forebay_host::Result<UseState> {
         match self.runner.liveness()? {
             Liveness::Alive => return Ok(UseState::Running),
             Liveness::Unknown => return Ok(UseState::Elsewhere),
@@ -151,6 +152,10 @@ impl Use {
             processes => processes?,
         };
         processes.extend(self.remaining());
+        if !users::is_root() && owner != users::user_id() {
+            // Their environment tells nobody else which job they belong to, so all of them count.
+            processes.extend(process::of_user(owner, self.runner.process)?);
+        }
         processes.sort_unstable();
         processes.dedup();
         Ok(match processes.is_empty() {
@@ -177,7 +182,7 @@ impl Uses {
             match Use::found(&path) {
                 Ok(None) => {} // the job has just ended
                 Ok(Some(found)) => {
-                    let state = found.state()?;
+                    let state = found.state(files::status_of_name(&path)?.owner)?;
                     uses.found.push((found, state));
                 }
                 Err(error) => uses.unreadable.push(error.to_string()),

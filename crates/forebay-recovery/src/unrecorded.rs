@@ -18,7 +18,12 @@ const MILLISECONDS_MAX: u128 = 1_000_000_000_000_000;
 /// If a leftover cannot be listed or removed.
 pub fn remove_unrecorded(records: &Records) -> Result<(), Error> {
     let temporary = std::env::temp_dir();
-    for name in files::names_in(&temporary)? {
+    let names = match files::names_in(&temporary) {
+        // What cannot be found is left; jobs that are recorded do not need it.
+        Err(error) if error.is_denied() || error.is_absent() => Vec::new(),
+        names => names?,
+    };
+    for name in names {
         let id = name.to_str().and_then(|name| name.strip_prefix("forebay-"));
         let path = temporary.join(&name);
         let ours = || {

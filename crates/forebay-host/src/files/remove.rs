@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
 
 use super::attributes::set_mode;
 use super::directory::Directory;
-use super::status::{Kind, names_in, status_of_name};
-use crate::{Result, on};
+use super::status::{Kind, Status, names_in, status_of_name};
+use crate::{Result, on, users};
 
 /// Removes a file or a symbolic link.
 pub fn remove_file(path: &Path) -> Result<()> {
@@ -31,7 +33,7 @@ pub fn remove_empty(path: &Path) -> Result<()> {
 }
 
 /// Removes a directory tree. Removes symbolic links without following them. If permissions prevent
-/// it, adds the owner's permissions to the directories and retries.
+/// it, adds the owner's permissions to the directories of this user and retries.
 pub fn remove_tree(path: &Path) -> Result<()> {
     as_owner(path, remove_all)
 }
@@ -63,8 +65,39 @@ fn remove_all(path: &Path) -> Result<()> {
     on(fs::remove_dir(path), "remove", path)
 }
 
+/// A directory in the tree that belongs to another user, who does not let this one remove what is in it.
+pub fn directory_kept_by_another(tree: &Path) -> Result<Option<PathBuf>> {
+    let status = status_of_name(tree)?;
+    let may = access(tree, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let names = match names_in(tree) {
+        Err(error) if error.is_denied() => return Ok(Some(tree.to_owned())),
+        names => names?,
+    };
+    if !may && !is_ours(&status) && !names.is_empty() {
+        return Ok(Some(tree.to_owned()));
+    }
+    for name in names {
+        let path = tree.join(name);
+        if status_of_name(&path)?.kind != Kind::Directory {
+            continue;
+        }
+        if let Some(kept) = directory_kept_by_another(&path)? {
+            return Ok(Some(kept));
+        }
+    }
+    Ok(None)
+}
+
+fn is_ours(status: &Status) -> bool {
+    users::is_root() || status.owner == users::user_id()
+}
+
 fn open_to_owner(directory: &Path) -> Result<()> {
-    set_mode(directory, 0o700)?;
+    let status = status_of_name(directory)?;
+    if !is_ours(&status) {
+        return Ok(());
+    }
+    set_mode(directory, status.mode | 0o700)?;
     for name in names_in(directory)? {
         let path = directory.join(name);
         let opened = status_of_name(&path).and_then(|found| match found.kind {

@@ -39,10 +39,10 @@ impl Identity {
         Ok(Self { pid, started_ticks })
     }
 
-    /// Whether the process exists and is not a zombie.
+    /// Whether the process exists and is not a zombie. A process that /proc hides counts as alive, also if
+    /// another one has its PID now.
     pub fn is_alive(self) -> bool {
-        stat_of(self.pid)
-            .is_some_and(|stat| stat.starttime == self.started_ticks && !has_ended(&stat))
+        self.presence() != Presence::Gone
     }
 
     /// Whether it still holds a view. A killed keeper counts as alive while the kernel frees the
@@ -50,18 +50,46 @@ impl Identity {
     pub fn holds_view(self) -> bool {
         // At exit, the root goes away before the namespaces.
         let root = std::fs::read_link(format!("/proc/{}/root", self.pid));
-        self.is_alive() && !root.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+        let has_root = !root.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+        let presence = self.presence();
+        presence == Presence::Hidden || presence == Presence::Alive && has_root
     }
 
     /// Kills the process if it is alive.
     pub fn kill(self) {
-        if let Some(pid) = Pid::from_raw(self.pid).filter(|_| self.is_alive()) {
+        let pid = Pid::from_raw(self.pid).filter(|_| self.presence() == Presence::Alive);
+        if let Some(pid) = pid {
             rustix::process::kill_process(pid, Signal::KILL).ok(); // it may have ended
+        }
+    }
+
+    fn presence(self) -> Presence {
+        match stat_of(self.pid) {
+            Some(stat) if stat.starttime == self.started_ticks && !has_ended(&stat) => {
+                Presence::Alive
+            }
+            None if exists(self.pid) => Presence::Hidden,
+            _ => Presence::Gone,
         }
     }
 }
 
-/// None if the process is gone.
+#[derive(Clone, Copy, PartialEq)]
+enum Presence {
+    Alive,
+    /// By the option `hidepid` of /proc. In a view of the job, the user's processes outside of it are
+    /// hidden too. See proc(5).
+    Hidden,
+    Gone,
+}
+
+/// Whether there is a process with this PID, whoever may look at it.
+fn exists(pid: i32) -> bool {
+    let asked = Pid::from_raw(pid).map(rustix::process::test_kill_process);
+    asked.is_some_and(|asked| asked != Err(rustix::io::Errno::SRCH))
+}
+
+/// None if the process is gone or hidden.
 fn stat_of(pid: i32) -> Option<Stat> {
     let file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
     Stat::from_read(file).ok()
@@ -129,6 +157,15 @@ pub fn started_with(name: &str, value: &OsStr) -> Result<Vec<i32>> {
     Ok(processes()?.workers(Identity::default()).filter(is_wanted).collect())
 }
 
+/// Living processes of a user, not older than `since`.
+///
+/// # Errors
+/// If /proc cannot be read.
+pub fn of_user(user: u32, since: Identity) -> Result<Vec<i32>> {
+    let owner = |pid: i32| std::fs::metadata(format!("/proc/{pid}")).map(|found| found.uid());
+    matching(since, |pid| Ok(owner(pid).is_ok_and(|owner| owner == user)))
+}
+
 /// Living processes, not older than `since`, in the view of a keeper.
 pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
     let view = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
@@ -167,15 +204,17 @@ fn matching(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> 
 const READS: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(2);
 
-/// Reads a file of a process; none if the process is gone or belongs to another user. An unreadable
-/// process of this user, such as one outside a container, is an error.
+/// Reads a file of a process; none if the process is gone, or belongs to another user or group. An
+/// unreadable process of this user, such as one outside a container, is an error.
 fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> Result<Option<T>> {
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     // The kernel gives the files, not the directory, of a process that changed its user to root: `sshd` of a
-    // session, for example. It is none that a job's program started.
+    // session, for example. It is none that a job's program started. Nor does it let a user look at a
+    // process with another primary group, as `newgrp` starts it.
     let ours = || {
-        let owner = std::fs::metadata(format!("/proc/{pid}/environ")).map(|found| found.uid());
-        owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
+        let owner = std::fs::metadata(format!("/proc/{pid}/environ"));
+        let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        owner.is_ok_and(|owner| (owner.uid(), owner.gid()) == us)
     };
     // An ending process is unreadable too. It soon has no memory, and writes nothing.
     let has_memory = || {

@@ -52,9 +52,11 @@ impl CopyContext<'_> {
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
         let standing = files::status_of(target, target_path)?;
-        let mut has_final_mode = standing.mode == status.mode;
+        let mode = self.owner.mode_of_copy(status, &standing);
+        let mut has_final_mode = standing.mode == mode;
         if let Some((owner, group)) = self.owner.owner_to_set(status)
             && !self.owner.matches(status, &standing)
+            && !self.owner.keeps_group_of_directory(target_path)
         {
             has_final_mode = false; // that may clear bits of the mode
             if let Err(error) = files::set_owner_of(target, target_path, owner, group) {
@@ -65,29 +67,36 @@ impl CopyContext<'_> {
             has_final_mode = false; // an access control list contains mode bits
         }
         if !has_final_mode {
-            files::set_mode_of(target, target_path, status.mode)?;
+            files::set_mode_of(target, target_path, mode)?;
         }
         files::set_times_of(target, target_path, status)?;
         Ok(())
     }
 
-    /// Sets mode and owner of an existing file, if they differ from its source.
+    /// Sets mode and owner of an existing file, if they differ from its source. Notes what only another
+    /// user, who owns the file, may set.
     pub(crate) fn repair_metadata(
         &self,
         item: &Item,
         status: &Status,
         standing: &Status,
     ) -> Result<(), Reason> {
-        let gives = !self.owner.matches(status, standing);
-        if !gives && standing.mode == status.mode {
-            return Ok(());
+        let gives = !self.owner.matches(status, standing)
+            && !self.owner.keeps_group_of_directory(&item.target);
+        let mut has_final_mode = standing.mode == status.mode;
+        if let Some((owner, group)) = self.owner.owner_to_set(status).filter(|_| gives) {
+            match files::set_owner_of_name(&item.target, owner, group) {
+                Ok(()) => has_final_mode = false, // that may clear bits of the mode
+                Err(error) => self.owner_not_kept(error, &item.source)?,
+            }
         }
-        if let Some((owner, group)) = self.owner.owner_to_set(status).filter(|_| gives)
-            && let Err(error) = files::set_owner_of_name(&item.target, owner, group)
-        {
-            self.owner_not_kept(error, &item.source)?;
+        if !has_final_mode && let Err(error) = files::set_mode(&item.target, status.mode) {
+            if !error.is_not_permitted() {
+                return Err(error.into());
+            }
+            self.warn_once("the mode of another user's file could not be set", &item.source);
         }
-        Ok(files::set_mode(&item.target, status.mode)?)
+        Ok(())
     }
 
     /// Copies extended attributes. Notes those that the file system does not support.

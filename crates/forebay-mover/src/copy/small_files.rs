@@ -329,6 +329,7 @@ impl CopyContext<'_> {
             made => made?,
         }
         if let Some((owner, group)) = self.owner.owner_to_set(&status)
+            && !self.owner.keeps_group_of_directory(&item.target)
             && let Err(error) = files::set_owner_of_name(&temporary, owner, group)
             && !self.owner.matches(&status, &files::status_of_name(&temporary)?)
         {

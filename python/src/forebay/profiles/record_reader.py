@@ -296,10 +296,21 @@ def _is_gone(process: record_schema.Process) -> bool | None:
     try:
         # The name, in brackets, may hold blanks; state and start are the 1st and 20th field behind it.
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
+        return None if _is_hidden(process.pid) else True
     # Its parent may not have looked at its remains yet.
     return fields[0] in "ZX" or int(fields[19]) != process.start_ticks
+
+
+def _is_hidden(pid: int) -> bool:
+    """By the option hidepid of /proc."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _staging(staged: record_schema.Staged | None) -> Staging | None:

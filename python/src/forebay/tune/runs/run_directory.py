@@ -218,10 +218,18 @@ def _names(directory: Path) -> set[str]:
     """What a script may call the directory: with links on the way or without, or by its home directory."""
     paths = {directory.absolute(), directory.resolve()}
     names = {str(path) for path in paths}
-    for home in {Path.home(), Path.home().resolve()}:
+    for home in _homes():
         below = [path.relative_to(home) for path in paths if home in path.parents]
         names |= {f"{name}/{path}" for path in below for name in ("~", "$HOME", "${HOME}")}
     return names
+
+
+def _homes() -> set[Path]:
+    """Names of the home directory; none for a user without one, as in a container."""
+    try:
+        return {Path.home(), Path.home().resolve()}
+    except RuntimeError:
+        return set()
 
 
 def _state(path: Path) -> _State:
