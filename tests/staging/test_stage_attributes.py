@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from support.job import DW
 from support.trees import CAREFUL, files_seen, seen, stage, traced_calls, tree  # noqa: F401
 
 
@@ -79,6 +80,12 @@ def test_unsupported_extended_attributes_are_noted_once_with_their_count(job, tr
         assert text.startswith("the extended attribute user.origin could not be kept: ")
         assert count == 3 and first.startswith(str(tree))
         assert seen(target / "out") == seen(tree)
+        # A job says so as well.
+        stage_in = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in"
+        stage_out = "#DW stage_out type=directory source=$DW_JOB_STRIPED/in destination=%d/plain/of-job"
+        job.script("true", DW, stage_in, stage_out)
+        done = job.run()
+        assert done.returncode == 0 and f"stage out: note: {text}: 3 times" in done.stderr, done.stderr
     finally:
         subprocess.run(["umount", target], check=True)
 

@@ -6,7 +6,7 @@ use forebay_mover::IncompleteFile;
 use forebay_staging::StagingSummary;
 use indicatif::HumanBytes;
 
-use crate::messages::{print_error_line, print_hint, print_warning};
+use crate::messages::{print_error_line, print_hint, print_status, print_warning};
 
 /// Files that a message names.
 const SHOWN: usize = 5;
@@ -30,14 +30,23 @@ pub fn print_write_failures(outcome: &Outcome) {
     if failed.len() > SHOWN {
         print_error_line(&format!("a write failed: and in {} more files", failed.len() - SHOWN));
     }
+    print_notes("stage in", outcome.stage_in.as_ref());
     print_incomplete(outcome.stage_out.as_ref());
     if outcome.store_full_unix_ms.is_some() || !failed.is_empty() {
         print_hint("give the jobdw line more capacity, or stage out while the job runs: --drain");
     }
 }
 
-/// Prints which staged files may be incomplete.
+/// Prints what of the files' metadata was not kept. `pass` is the name of the stage.
+fn print_notes(pass: &str, staged: Option<&StagingSummary>) {
+    for (text, count) in staged.map_or(&[][..], |staged| &staged.notes) {
+        print_status(&format!("{pass}: note: {text}: {count} times"));
+    }
+}
+
+/// Prints what a stage-out did not keep, and which staged files may be incomplete.
 pub fn print_incomplete(staged: Option<&StagingSummary>) {
+    print_notes("stage out", staged);
     let incomplete = staged.map_or(&[][..], |staged| &staged.incomplete);
     for IncompleteFile { source, destination, is_renamed, .. } in incomplete.iter().take(SHOWN) {
         let (source, destination) =
