@@ -190,7 +190,6 @@ def test_forbidden_namespaces_are_named_with_setting_and_remedy(doctor):
     assert "sysctl user.max_user_namespaces" in found["remedy"]
 
 
-@pytest.mark.xdist_group("memory")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can hide /dev/shm")
 @pytest.mark.parametrize("mode, state", [("0755", "missing"), ("1777", "ok")])
 def test_store_in_memory_is_tried_where_namespaces_are_forbidden(doctor, mode, state):
@@ -211,6 +210,7 @@ def test_store_in_memory_is_tried_where_namespaces_are_forbidden(doctor, mode, s
     assert state == "missing" or "not enforced" in found["consequence"]
 
 
+@pytest.mark.xdist_group("memory")
 def test_memory_cgroup_limit_is_named_and_counts_files_in_memory(doctor):
     with cgroup.limited(512 * 2**20) as group:
         held = pathlib.Path("/dev/shm") / group.name

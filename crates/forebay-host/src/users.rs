@@ -24,6 +24,11 @@ pub fn groups() -> Vec<u32> {
     groups
 }
 
+/// Whether this process is in a user namespace that knows only some users and groups.
+pub fn in_user_namespace() -> bool {
+    unknown_group().is_some()
+}
+
 /// The number by which a user namespace shows all groups that it does not know: user_namespaces(7). None
 /// where all are known.
 fn unknown_group() -> Option<u32> {

@@ -26,6 +26,7 @@ pub(crate) struct Detached {
 impl Detached {
     pub(crate) fn of(persistent: Persistent, force: bool) -> Result<Self> {
         let held = destroyable(&persistent, force)?;
+        check_that_nobody_keeps_a_part(&persistent)?;
         Ok(Self { detached_path: persistent.withdraw()?, persistent, _held: held })
     }
 
@@ -105,6 +106,19 @@ fn removed(all: &[Detached]) -> Vec<String> {
     refused.collect()
 }
 
+/// Checks that other users do not prevent the removal of a part. Looks only where they could make one.
+fn check_that_nobody_keeps_a_part(persistent: &Persistent) -> Result<()> {
+    let namespace = persistent.namespace();
+    if users::is_root() || files::status_of_name(&namespace)?.mode & 0o022 == 0 {
+        return Ok(());
+    }
+    let Some(directory) = files::directory_kept_by_another(&namespace)? else {
+        return Ok(());
+    };
+    let owner = users::user_named(files::status_of_name(&directory)?.owner);
+    Err(Error::KeptByAnother { name: persistent.name.clone(), owner, directory })
+}
+
 /// Checks that the allocation can be destroyed. Returns its exclusive lock.
 pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<DirectoryLock> {
     let name = || persistent.name.clone();
@@ -133,10 +147,6 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
     let jobs: Vec<_> = undrained.chain(uses.unreadable).collect();
     if !jobs.is_empty() && !force {
         return Err(Error::Undrained { name: name(), jobs });
-    }
-    if let Some(directory) = files::directory_kept_by_another(&persistent.namespace())? {
-        let owner = users::user_named(files::status_of_name(&directory)?.owner);
-        return Err(Error::KeptByAnother { name: name(), owner, directory });
     }
     Ok(held)
 }

@@ -155,6 +155,9 @@ impl Use {
         if !users::is_root() && owner != users::user_id() {
             // Their environment tells nobody else which job they belong to, so all of them count.
             processes.extend(process::of_user(owner, self.runner.process)?);
+            if process::some_are_hidden() {
+                return Ok(UseState::Processes(processes));
+            }
         }
         processes.sort_unstable();
         processes.dedup();
@@ -179,10 +182,14 @@ impl Uses {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue; // a temporary file of a use
             }
+            let owner = match files::status_of_name(&path) {
+                Err(error) if error.is_not_found() => continue, // the job has just ended
+                status => status?.owner,
+            };
             match Use::found(&path) {
                 Ok(None) => {} // the job has just ended
                 Ok(Some(found)) => {
-                    let state = found.state(files::status_of_name(&path)?.owner)?;
+                    let state = found.state(owner)?;
                     uses.found.push((found, state));
                 }
                 Err(error) => uses.unreadable.push(error.to_string()),

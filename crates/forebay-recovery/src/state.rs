@@ -2,7 +2,7 @@
 
 use forebay_engine::NodesUse;
 use forebay_host::process::{self, Identity, Liveness};
-use forebay_host::{files, mounts};
+use forebay_host::{files, mounts, users};
 use forebay_persistent::surviving_processes;
 use forebay_record::{Phase, RUN_VARIABLE, Record, RecordFile};
 
@@ -85,6 +85,12 @@ fn mounts_on_nodes(record: &Record) -> bool {
 /// Returns `Orphaned` if processes of the job are alive, else `none`.
 fn orphaned_or(record: &Record, none: JobState) -> Result<JobState, Error> {
     match processes(record) {
+        // This process runs in a job, and those of other jobs are hidden there.
+        Ok(found)
+            if found.is_empty() && process::some_are_hidden() && users::in_user_namespace() =>
+        {
+            Ok(JobState::OtherHost)
+        }
         Ok(processes) if processes.is_empty() => Ok(none),
         Ok(processes) => Ok(JobState::Orphaned { processes }),
         // This process runs in a container or in a job.

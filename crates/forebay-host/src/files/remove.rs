@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 use super::attributes::set_mode;
 use super::directory::Directory;
-use super::status::{Kind, Status, names_in, status_of_name};
+use super::status::{Kind, Status, kinds_in, names_in, status_of_name};
 use crate::{Result, on, users};
 
 /// Removes a file or a symbolic link.
@@ -66,22 +66,28 @@ fn remove_all(path: &Path) -> Result<()> {
 }
 
 /// A directory in the tree that belongs to another user, who does not let this one remove what is in it.
+/// What vanishes meanwhile is none.
 pub fn directory_kept_by_another(tree: &Path) -> Result<Option<PathBuf>> {
-    let status = status_of_name(tree)?;
-    let may = access(tree, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
-    let names = match names_in(tree) {
-        Err(error) if error.is_denied() => return Ok(Some(tree.to_owned())),
-        names => names?,
-    };
-    if !may && !is_ours(&status) && !names.is_empty() {
-        return Ok(Some(tree.to_owned()));
+    match kept_in(tree) {
+        Err(error) if error.is_not_found() => Ok(None),
+        found => found,
     }
-    for name in names {
-        let path = tree.join(name);
-        if status_of_name(&path)?.kind != Kind::Directory {
-            continue;
-        }
-        if let Some(kept) = directory_kept_by_another(&path)? {
+}
+
+fn kept_in(directory: &Path) -> Result<Option<PathBuf>> {
+    let status = status_of_name(directory)?;
+    let is_others = !is_ours(&status);
+    let entries = match kinds_in(directory) {
+        Err(error) if error.is_denied() => return Ok(is_others.then(|| directory.to_owned())),
+        entries => entries?,
+    };
+    let may = access(directory, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let is_sticky = status.mode & 0o1000 != 0;
+    if is_others && !entries.is_empty() && (!may || is_sticky) {
+        return Ok(Some(directory.to_owned()));
+    }
+    for (name, _) in entries.into_iter().filter(|(_, kind)| *kind == Kind::Directory) {
+        if let Some(kept) = directory_kept_by_another(&directory.join(name))? {
             return Ok(Some(kept));
         }
     }
@@ -94,10 +100,9 @@ fn is_ours(status: &Status) -> bool {
 
 fn open_to_owner(directory: &Path) -> Result<()> {
     let status = status_of_name(directory)?;
-    if !is_ours(&status) {
-        return Ok(());
+    if is_ours(&status) {
+        set_mode(directory, status.mode | 0o700)?;
     }
-    set_mode(directory, status.mode | 0o700)?;
     for name in names_in(directory)? {
         let path = directory.join(name);
         let opened = status_of_name(&path).and_then(|found| match found.kind {

@@ -83,6 +83,11 @@ enum Presence {
     Gone,
 }
 
+/// Whether /proc hides processes of others. Those of this user outside of its user namespace are hidden too.
+pub fn some_are_hidden() -> bool {
+    exists(1) && stat_of(1).is_none()
+}
+
 /// Whether there is a process with this PID, whoever may look at it.
 fn exists(pid: i32) -> bool {
     let asked = Pid::from_raw(pid).map(rustix::process::test_kill_process);
@@ -204,17 +209,25 @@ fn matching(since: Identity, mut is_wanted: impl FnMut(i32) -> Result<bool>) -> 
 const READS: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(2);
 
-/// Reads a file of a process; none if the process is gone, or belongs to another user or group. An
-/// unreadable process of this user, such as one outside a container, is an error.
+fn has_readable_parent(pid: i32) -> bool {
+    let parent = stat_of(pid).map(|stat| format!("/proc/{}/environ", stat.ppid));
+    parent.is_some_and(|parent| std::fs::read(parent).is_ok())
+}
+
+/// Reads a file of a process; none if the process is gone or belongs to another user. An unreadable
+/// process of this user, such as one outside a container, is an error.
 fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> Result<Option<T>> {
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     // The kernel gives the files, not the directory, of a process that changed its user to root: `sshd` of a
     // session, for example. It is none that a job's program started. Nor does it let a user look at a
-    // process with another primary group, as `newgrp` starts it.
+    // process with another primary group, as `newgrp` starts it; its parent tells where it belongs.
     let ours = || {
         let owner = std::fs::metadata(format!("/proc/{pid}/environ"));
-        let us = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        owner.is_ok_and(|owner| (owner.uid(), owner.gid()) == us)
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        owner.is_ok_and(|owner| {
+            owner.uid() == user.as_raw()
+                && (owner.gid() == group.as_raw() || !has_readable_parent(pid))
+        })
     };
     // An ending process is unreadable too. It soon has no memory, and writes nothing.
     let has_memory = || {
