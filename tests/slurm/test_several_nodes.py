@@ -18,9 +18,7 @@ STAGE_IN = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED
 RUN = '[ -n "${DW_JOB_STRIPED-}" ] || exec forebay run %s "$0"\nmkdir ${DW_JOB_STRIPED}out'
 ON_EACH = "hostname >$DW_JOB_PRIVATE/me; cp $DW_JOB_STRIPED/in/file $DW_JOB_STRIPED/out/rank$SLURM_PROCID"
 OF_MPIRUN = 'echo "$OMPI_COMM_WORLD_RANK $(cat $DW_JOB_PRIVATE/me) $(ls $DW_JOB_STRIPED/out | wc -l)"'
-EXCHANGE = (
-    "FOREBAY_BED_NODE=$(hostname | tr -d n) exec ./exchange $DW_JOB_STRIPED/out/shared 8 400000 1 posix collective"
-)
+EXCHANGE = "read name </proc/sys/kernel/hostname; FOREBAY_BED_NODE=${name#n} exec ./exchange $DW_JOB_STRIPED/out/shared 8 400000 1 posix collective"
 WAIT = "until [ -e go ]; do sleep 0.05; done"
 WRITE = "srun sh -c 'hostname >${DW_JOB_STRIPED}out/rank$SLURM_PROCID'; touch wrote"
 
