@@ -455,7 +455,7 @@ impl Client {
     /// Waits for the writes of this node to a file that is to be cut. A storage daemon that gets one later makes its
     /// object longer than the file, with zeros, and libcephfs reads them beyond the end (Ceph 16.2.15).
     pub(crate) fn complete_writes(&self, node: u64) {
-        self.sync_node(node, true).ok(); // an error is told to those that wrote
+        self.sync_node(node, true).ok(); // those that wrote get an error
     }
 
     pub(crate) fn sync_node(&self, node: u64, only_data: bool) -> Result<(), Failure> {
