@@ -153,6 +153,16 @@ def test_unchanged_files_are_not_copied_again(source):
     assert again <= {place.directory / "job.sh"}
 
 
+def test_user_without_a_home_directory_has_a_run_directory(source, monkeypatch):
+    """As with a user number that nobody knows, in a container."""
+
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(run_directory.Path, "home", home)
+    assert (prepared(source).directory / "job.sh").exists()
+
+
 def test_links_out_of_the_copy_are_not_followed_on_removal(source, tmp_path):
     place = prepared(source)
     (tmp_path / "precious").mkdir()
