@@ -76,3 +76,21 @@ def test_clean_does_without_the_names_in_tmpdir(job, temporary):
     done = job.command("clean", "--kill", TMPDIR=str(place))
     assert done.returncode == 0, done.stderr
     assert (job.directory / "results" / "x").read_text() == "result\n"
+
+
+def test_state_directory_below_a_file_holds_no_jobs(job):
+    """Such a path gives ENOTDIR, also to root. Jobs use the fallback, and the commands that list look into both."""
+    (job.directory / "file").touch()
+    job.state = job.directory / "file" / "state"
+    (job.directory / "memory.sh").write_text("#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n")
+    for arguments in (
+        ["run", "memory.sh"],
+        ["status"],
+        ["clean"],
+        ["persistent", "list"],
+        ["stage", "list"],
+        ["why"],
+    ):
+        done = job.command(*arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+        assert "Not a directory" not in done.stderr, (arguments, done.stderr)

@@ -35,7 +35,7 @@ pub(crate) fn all() -> forebay_host::Result<Vec<Entry>> {
     for directory in state::directories() {
         let directory = directory.join(DIRECTORY);
         let names: Vec<OsString> = match files::names_in(&directory) {
-            Err(error) if error.is_not_found() || error.is_denied() => continue,
+            Err(error) if error.is_absent() || error.is_denied() => continue,
             names => names?,
         };
         for name in names {

@@ -316,7 +316,7 @@ fn read_records() -> forebay_host::Result<Records> {
     let mut records = Records::default();
     for directory in state::directories() {
         let names = match files::names_in(&directory) {
-            Err(error) if error.is_not_found() => continue,
+            Err(error) if error.is_absent() => continue,
             // An unreadable directory contains no record of this user.
             Err(error) if error.is_denied() => continue,
             names => names?,

@@ -256,7 +256,7 @@ pub fn all() -> Result<Vec<PathBuf>, Error> {
     for directory in directories() {
         let directory = directory.join(STAGINGS);
         let names = match files::names_in(&directory) {
-            Err(error) if error.is_not_found() || error.is_denied() => continue,
+            Err(error) if error.is_absent() || error.is_denied() => continue,
             names => names?,
         };
         let paths = names.into_iter().map(|name| directory.join(name));
