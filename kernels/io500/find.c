@@ -1,6 +1,6 @@
-/* The ranks walk level by level. If a level has fewer directories than ranks, several ranks read one
- * directory, and each looks at the names that a hash gives it. So the one directory of mdtest-hard
- * keeps all ranks busy. Symbolic links are not followed. */
+/* The ranks walk level by level. If a level has fewer directories than ranks, several ranks read
+ * one directory, and each looks at the names that a hash gives it. So the one directory of
+ * mdtest-hard keeps all ranks busy. Symbolic links are not followed. */
 #define _GNU_SOURCE /* d_type */
 
 #include "find.h"

@@ -26,13 +26,13 @@ static int64_t operate(const struct stonewall *stonewall, int64_t done, int64_t 
 
 /* This rank's operations until the stonewall, and what all ranks know of each other then. */
 static int64_t until_stonewall(struct benchmark *benchmark, const struct stonewall *stonewall,
-                               const char **fault) {
+                               int64_t limit, const char **fault) {
   const struct options *options = benchmark->options;
   double start = MPI_Wtime();
   double end = start + (options->stonewall_s > 0 ? options->stonewall_s : NEVER_S);
-  int64_t done = operate(stonewall, 0, options->limit, end, fault);
+  int64_t done = operate(stonewall, 0, limit, end, fault);
   double took = MPI_Wtime() - start;
-  int stopped = done < options->limit, any;
+  int stopped = done < limit, any;
   MPI_Allreduce(&stopped, &any, 1, MPI_INT, MPI_LOR, benchmark->comm);
   MPI_Allreduce(&took, &benchmark->stonewall_s, 1, MPI_DOUBLE, MPI_MAX, benchmark->comm);
   MPI_Allreduce(&done, &benchmark->stonewall_operations, 1, MPI_INT64_T, MPI_SUM, benchmark->comm);
@@ -43,7 +43,7 @@ static int64_t until_stonewall(struct benchmark *benchmark, const struct stonewa
 
 bool stonewall_run(struct benchmark *benchmark, const struct stonewall *stonewall) {
   const char *fault = NULL;
-  int64_t done = until_stonewall(benchmark, stonewall, &fault);
+  int64_t done = until_stonewall(benchmark, stonewall, benchmark->options->limit, &fault);
   if (!attempt_agreed(benchmark->comm, stonewall->path, stonewall->attempt, fault))
     return false;
   operate(stonewall, done, benchmark->operations, MPI_Wtime() + NEVER_S, &fault);
@@ -53,7 +53,9 @@ bool stonewall_run(struct benchmark *benchmark, const struct stonewall *stonewal
 
 bool stonewall_read(struct benchmark *benchmark, const struct stonewall *stonewall) {
   const char *fault = NULL;
-  until_stonewall(benchmark, stonewall, &fault);
+  const struct options *options = benchmark->options;
+  int64_t limit = options->stonewall_s > 0 ? INT64_MAX : options->limit;
+  until_stonewall(benchmark, stonewall, limit, &fault);
   benchmark->total = benchmark->stonewall_operations;
   return attempt_agreed(benchmark->comm, stonewall->path, stonewall->attempt, fault);
 }

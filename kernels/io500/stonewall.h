@@ -19,8 +19,8 @@ struct stonewall {
  * benchmark->operations of them. A rank that fails does no further one. */
 bool stonewall_run(struct benchmark *benchmark, const struct stonewall *stonewall);
 
-/* The same without the agreement: ranks end at the stonewall with different numbers of operations,
- * and benchmark->operations is the largest. */
+/* The same for operations that may be repeated: only the stonewall ends them, if there is one.
+ * Ranks end with different numbers of operations, of which benchmark->operations is the largest. */
 bool stonewall_read(struct benchmark *benchmark, const struct stonewall *stonewall);
 
 /* Collective: all ranks begin now, and the time counts from here. */

@@ -56,6 +56,11 @@ def accounting(job, build):
     return [json.loads(said.split(" ", 1)[1])]
 
 
+def bench_io500(job, build):
+    words = ["--stonewall", "1", "--data", "32MiB", "--ranks", "2", "--results", "results", "."]
+    return [printed(job, "bench", "io500", "--json", *words)]
+
+
 def clean(job, build):
     killed(job)
     return [printed(job, "clean", "--json", "--kill", job.records()[0].name)]
