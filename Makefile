@@ -65,6 +65,7 @@ programs:
 	$(CARGO) build --release --locked
 	$(MAKE) -C mpi BUILD=$(BUILD)
 	$(MAKE) -C replay BUILD=$(BUILD)
+	$(MAKE) -C kernels benchmark BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 $(CARGO_TARGET_DIR)/release/forebay $(BUILD)/bin/
 	cd $(CARGO_TARGET_DIR)/release && install -m 755 libforebay_pfsmodel_preload.so libforebay_ceph_preload.so $(BUILD)/lib/forebay/
@@ -199,7 +200,7 @@ install-programs:
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines $(PREFIX)/share/forebay/profiles
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
-	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-collect */forebay-replay; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
+	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-collect */forebay-replay */forebay-io500; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
 	install -d $(PREFIX)/include $(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/lib/libdatawarp.so $(PREFIX)/lib/
 	install -m 644 $(BUILD)/include/datawarp.h $(PREFIX)/include/

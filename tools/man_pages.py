@@ -45,12 +45,19 @@ def page(name: str, command: click.Command, context: click.Context) -> str:
 
 
 def write(directory: Path) -> None:
-    """One page for each verb."""
+    """One page for each verb, and for each command of a verb that has some."""
     context = click.Context(main, info_name="forebay")
     for verb in VERBS:
         name, command, _ = main.resolve_command(context, [verb])
-        text = page(name, command, click.Context(command, info_name=name, parent=context))
-        (directory / f"forebay-{name.replace(' ', '-')}.1").write_text(text)
+        write_page(directory, name, command, context)
+        for below in command.list_commands(context) if isinstance(command, click.Group) else ():
+            write_page(directory, f"{name} {below}", command.get_command(context, below), context)
+
+
+def write_page(directory: Path, name: str, command: click.Command, context: click.Context) -> None:
+    """The page of one command."""
+    text = page(name, command, click.Context(command, info_name=name, parent=context))
+    (directory / f"forebay-{name.replace(' ', '-')}.1").write_text(text)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def verbs_in(text: str) -> list[str]:
     """The commands that a help text lists."""
     _, _, listed = text.partition("\nCommands:\n")
     listed = listed.partition("\n\n")[0]
-    return [verb for verb in re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE) if verb not in NOT_LISTED]
+    return [verb for verb in re.findall(r"^  ([a-z0-9-]+) ", listed, re.MULTILINE) if verb not in NOT_LISTED]
 
 
 def sections(program: str, words: list[str]):

@@ -56,6 +56,11 @@ def accounting(job, build):
     return [json.loads(said.split(" ", 1)[1])]
 
 
+def bench_io500(job, build):
+    words = ["--stonewall", "1", "--data", "32MiB", "--ranks", "2", "--results", "results", "."]
+    return [printed(job, "bench", "io500", "--json", *words)]
+
+
 def clean(job, build):
     killed(job)
     return [printed(job, "clean", "--json", "--kill", job.records()[0].name)]
@@ -263,6 +268,6 @@ def test_unknown_and_missing_members_are_rejected(job, build):
 
 def test_page_lists_every_schema_with_its_version():
     page = (SCHEMAS.parent / "json.md").read_text()
-    listed = re.findall(r"\[`([a-z-]+)`\]\(schemas/\1\.json\) \| (\d+) \|", page)
+    listed = re.findall(r"\[`([a-z0-9-]+)`\]\(schemas/\1\.json\) \| (\d+) \|", page)
     ids = [json.loads((SCHEMAS / f"{name}.json").read_text())["$id"] for name in NAMES]
     assert sorted(f"https://forebay.invalid/schemas/{name}/{version}" for name, version in listed) == sorted(ids)

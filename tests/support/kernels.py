@@ -50,7 +50,7 @@ def only_json_line(run):
 
 
 def errors_of(run):
-    return [line for line in run.stderr.splitlines() if re.match(r"[a-z]+: error:", line)]
+    return [line for line in run.stderr.splitlines() if re.match(r"[a-z0-9]+: error:", line)]
 
 
 def assert_refused(run, pattern):

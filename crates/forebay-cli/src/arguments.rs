@@ -123,6 +123,12 @@ pub enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         words: Vec<OsString>,
     },
+    /// Measure a file system with the phases of a known benchmark: IO500
+    #[command(disable_help_flag = true)]
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
     /// List the parallel file systems that can be emulated
     #[command(
         after_help = "Example:\n  forebay machines\n  forebay run --pfs-model lustre-small job.sh"

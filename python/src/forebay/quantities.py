@@ -10,7 +10,7 @@ from datetime import datetime
 UNKNOWN = "–"
 _UNITS_BYTES = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-    "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40,
+    "PB": 10**15, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "PIB": 2**50,
 }  # fmt: skip
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SMALL_S = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (1e-6, 1e6, "µs"), (0.0, 1e9, "ns"))
@@ -124,7 +124,7 @@ def printable(text: str) -> str:
 
 def size_bytes(text: str) -> float:
     """`62.5 MB/s`, `1 MiB`: bytes, or bytes in a second."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?i?B)(?:/s)?\s*", str(text), re.IGNORECASE)
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([KMGTP]?i?B)(?:/s)?\s*", str(text), re.IGNORECASE)
     if found is None:
         raise ValueError(f"{text!r} is no size")
     return float(found[1]) * _UNITS_BYTES[found[2].upper()]

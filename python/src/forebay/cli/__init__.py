@@ -12,6 +12,7 @@ from forebay.errors import ForebayError
 
 #: Verb -> (module, what the list of verbs says). A module is loaded only when its verb is given.
 VERBS: dict[str, tuple[str, str]] = {
+    "bench": ("forebay.cli.bench", "Measure a file system with the phases of a known benchmark: IO500"),
     "export": ("forebay.cli.export", "Darshan logs of a recorded job (as `forebay profile export`)"),
     "report": (
         "forebay.cli.report",
@@ -33,7 +34,8 @@ Exit codes:
   1        the command failed; the message says why
   2        the command line is wrong
   127      forebay-py could not be started"""
-_MORE_EXIT_CODES = {"tune": "\n  128 + N  signal N ended it"}
+_BY_SIGNAL = "\n  128 + N  signal N ended it"
+_MORE_EXIT_CODES = {"io500": _BY_SIGNAL, "tune": _BY_SIGNAL}
 
 
 class Refused(click.ClickException):
@@ -54,17 +56,32 @@ class Refused(click.ClickException):
             click.echo(json.dumps(told))
 
 
-class _Verbs(click.Group):
+class Verbs(click.Group):
+    """Commands by their names: each with its module, and with what a list of them says."""
+
+    verbs: dict[str, tuple[str, str]] = {}
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
+        """Click calls this for help and completion."""
+        return list(self.verbs)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        """Loads the module of a command, whose help then ends with the exit codes."""
+        if cmd_name not in self.verbs:
             return None
-        command = importlib.import_module(VERBS[cmd_name][0]).command
+        command = importlib.import_module(self.verbs[cmd_name][0]).command
         if _EXIT_CODES not in command.epilog:
             command.epilog += "\n\n" + _EXIT_CODES + _MORE_EXIT_CODES.get(cmd_name, "")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, about) for verb, (_, about) in self.verbs.items()])
+
+
+class _Verbs(Verbs):
+    verbs = VERBS
 
     def make_context(self, info_name: str | None, *arguments: Any, **more: Any) -> click.Context:
         """Shows usage as the user types it: with `forebay`, not `forebay-py`."""
@@ -74,10 +91,6 @@ class _Verbs(click.Group):
         name, verb, rest = super().resolve_command(ctx, args)
         ctx.meta[_AS_JSON] = "--json" in takewhile(lambda word: word != "--", rest)
         return "profile export" if name == "export" else name, verb, rest
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, about) for verb, (_, about) in VERBS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
 from forebay.cli import Refused
+from forebay.cli.interruption import Interrupted, interruptible
 from forebay.cli.tune_progress import progress
 from forebay.profiles.machine import find_machine
 from forebay.tune.budget import read_budget
@@ -28,13 +25,6 @@ _FLAGS_OF_RUNS = ("no_userns",)
 #: In place of a model: no emulation, whatever the configuration says.
 _NO_MODEL = "none"
 _PATHS = ("store", "pfs_dir", "pfs_model", "pfs_root")
-
-
-class Interrupted(KeyboardInterrupt):
-    """A signal that ends the tuner."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 @click.command(
@@ -195,33 +185,13 @@ def _of_runs(options: dict[str, Any]) -> list[str]:
     return words + [f"--{name.replace('_', '-')}" for name in _FLAGS_OF_RUNS if options[name]]
 
 
-@contextmanager
-def _signals() -> Iterator[None]:
-    """Each is an exception, so that what is under way is ended and put away.
-
-    Imports come before: one that an exception ends half way cannot be made again.
-    """
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        raise Interrupted(number)
-
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
-    caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in caught}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _tune(wanted: TuneRequest, as_json: bool) -> None:
     from rich.console import Console
 
     from forebay.report import tuning as report
     from forebay.tune.tuning import tune
 
-    with _signals():
+    with interruptible():
         with progress() as listener:
             study = tune(wanted, listener)
         page = report.write_page(study.directory)
@@ -238,7 +208,7 @@ def _show_space(wanted: TuneRequest) -> None:
     from forebay.cli.tune_space import print_space
     from forebay.tune.tuning import preview
 
-    with _signals():
+    with interruptible():
         with progress() as listener:
             previews = preview(wanted, listener)
         print_space(previews)
