@@ -83,14 +83,7 @@ def test_state_directory_below_a_file_holds_no_jobs(job):
     (job.directory / "file").touch()
     job.state = job.directory / "file" / "state"
     (job.directory / "memory.sh").write_text("#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n")
-    for arguments in (
-        ["run", "memory.sh"],
-        ["status"],
-        ["clean"],
-        ["persistent", "list"],
-        ["stage", "list"],
-        ["why"],
-    ):
+    for arguments in (["run", "memory.sh"], ["status"], ["clean"], ["persistent", "list"], ["stage", "list"], ["why"]):
         done = job.command(*arguments)
         assert done.returncode == 0, (arguments, done.stderr)
         assert "Not a directory" not in done.stderr, (arguments, done.stderr)

@@ -98,7 +98,8 @@ def _announce(
 ) -> None:
     kind = f" ({found.kind})" if found.kind else ""
     on = f"{len(nodes)} node{'s' if len(nodes) != 1 else ''}"
-    says(f"IO500 with {setting.ranks} ranks on {on} in {setting.directory}{kind}")
+    ranks = f"{setting.ranks} rank{'s' if setting.ranks != 1 else ''}"
+    says(f"IO500 with {ranks} on {on} in {setting.directory}{kind}")
     says(
         f"writes at most {quantities.size(limits.data_bytes)} of {quantities.size(found.free_bytes)} free"
         f"{' memory' if found.in_memory else ''}, for about {setting.stonewall_s} s in each of 4 phases; "
