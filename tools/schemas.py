@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from forebay.cli.why import Explanation
+from forebay.plan.machine_file import MachineFile
 from forebay.report.objects import Report
 from forebay.report.tuning.objects import TuningReport
 from forebay.tune.study import Head, StudyLine
@@ -28,6 +29,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ID = "https://forebay.invalid/schemas"
 #: Name of the schema, its version, what prints or holds the JSON, and its types.
 OUTPUTS = (
+    ("machine-file", 1, "machines/*.toml", (MachineFile,)),
     ("report", 2, "forebay report --json", (Report,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),
     ("tuning-report", 1, "forebay tune --json, and forebay report --json of a study", (TuningReport,)),

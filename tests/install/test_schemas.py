@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from support import study_data
@@ -118,6 +119,11 @@ def jobs(job, build):
     in_job(job)
     killed(job)
     return [printed(job, "jobs", "--json")]
+
+
+def machine_file(job, build):
+    """Those that are shipped."""
+    return [tomllib.loads(path.read_text()) for path in sorted((PROJECT / "machines").glob("*.toml"))]
 
 
 def machines(job, build):
