@@ -13,6 +13,7 @@ from forebay.errors import ForebayError
 #: Verb -> (module, what the list of verbs says). A module is loaded only when its verb is given.
 VERBS: dict[str, tuple[str, str]] = {
     "export": ("forebay.cli.export", "Darshan logs of a recorded job (as `forebay profile export`)"),
+    "plan": ("forebay.cli.plan", "What a job's I/O takes on each storage of a machine, and what to ask for"),
     "report": (
         "forebay.cli.report",
         "Where the I/O time of a job went, or how jobs differ: terminal, page, PDF",
@@ -34,6 +35,11 @@ Exit codes:
   2        the command line is wrong
   127      forebay-py could not be started"""
 _MORE_EXIT_CODES = {"tune": "\n  128 + N  signal N ended it"}
+
+
+def exit_codes() -> str:
+    """At the end of each help."""
+    return _EXIT_CODES
 
 
 class Refused(click.ClickException):

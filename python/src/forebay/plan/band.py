@@ -12,6 +12,7 @@ import msgspec
 
 from forebay.plan.parameters import Fitted, Range
 from forebay.plan.pattern import Pattern, Settings
+from forebay.plan.units import size_text
 
 #: Of the residuals, so many are within the band.
 INSIDE = 0.9
@@ -30,8 +31,8 @@ _NAMES = {
     "nodes": "nodes",
     "servers": "servers of a file",
     "writers_per_server": "writing processes for each server",
-    "request_bytes": "bytes of a request",
-    "total_bytes": "bytes in total",
+    "request_bytes": "size of a request",
+    "total_bytes": "data in total",
 }
 
 
@@ -78,12 +79,19 @@ def band(kind: str, pattern: Pattern, settings: Settings, fitted: Fitted) -> Ban
     for name, value in features(pattern, settings).items():
         if name in ranges and (doublings := _doublings(value, ranges[name])) > 0:
             low, high = ranges[name].low, ranges[name].high
-            notes.append(f"{_NAMES[name]}: {value:.3g}, the published runs have {low:.3g} to {high:.3g}")
+            shown = _shown(name, low) if low == high else f"{_shown(name, low)} to {_shown(name, high)}"
+            notes.append(f"{_NAMES[name]} {_shown(name, value)}, published {shown}")
             beyond.append(doublings)
     logarithm += LOG_PER_DOUBLING * math.hypot(*beyond)
     notes += _settings_without_runs(settings)
     logarithm += LOG_UNKNOWN * len(_settings_without_runs(settings))
     return Band(factor=min(FACTOR_MAX, math.exp(logarithm)), notes=notes)
+
+
+def _shown(name: str, value: float) -> str:
+    return (
+        size_text(value) if name.endswith("_bytes") else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+    )
 
 
 def _settings_without_runs(settings: Settings) -> list[str]:

@@ -18,7 +18,7 @@ from forebay.plan import parameters as known
 from forebay.plan.band import features
 from forebay.plan.cases import observed
 from forebay.plan.parameters import DESCRIPTIONS, PRIORS, Fitted, Parameters, Range, Residual
-from forebay.plan.published import Row, rows
+from forebay.plan.published import Row, rows, table
 
 #: A published figure and the model differ by about so much, in logarithms: noise, and what rows omit.
 FIGURE_SIGMA = 0.15
@@ -72,6 +72,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     row: Row
     left_out: float  # predicted without the row's group
     fitted: float  # predicted with all rows
+
+    @property
+    def machine(self) -> str:
+        """Where it was measured."""
+        return table()[self.row.id.partition(":")[0]]["machine"]
 
     @property
     def ratio(self) -> float:

@@ -79,6 +79,10 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return math.inf
         return self.machine.node_bytes_per_s or self.parameters.node_bytes_per_s
 
+    def exchange_bytes_per_s(self) -> float:
+        """Of one node to others: never less than to storage, which takes the same network."""
+        return max(self.parameters.exchange_bytes_per_s, self.machine.node_bytes_per_s or 0.0)
+
     def server_bytes_per_s(
         self, direction: str, request_bytes: float, is_shared: bool, is_random: bool
     ) -> float:
@@ -162,7 +166,7 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
 
 def _gather_s(pattern: Pattern, rates: Rates) -> float:
     """Of all data to the one rank that writes: nothing if it has them."""
-    return pattern.total_bytes / rates.parameters.exchange_bytes_per_s if pattern.ranks > 1 else 0.0
+    return pattern.total_bytes / rates.exchange_bytes_per_s() if pattern.ranks > 1 else 0.0
 
 
 def _interleaved(pattern: Pattern, settings: Settings, rates: Rates) -> tuple[float, float, float]:
@@ -218,7 +222,7 @@ def _exchange_s(call_bytes: float, over: Spread, pattern: Pattern, rates: Rates)
     volume = call_bytes * (pattern.ranks if pattern.is_replicated else 1)
     segment = call_bytes if pattern.is_replicated else pattern.segment_bytes or pattern.transfer_bytes
     received = min(1.0, over.share * math.ceil(over.active / pattern.nodes))
-    moved_s = (received + 1 / pattern.nodes) * volume / parameters.exchange_bytes_per_s
+    moved_s = (received + 1 / pattern.nodes) * volume / rates.exchange_bytes_per_s()
     return moved_s + over.share * max(1.0, volume / segment) * parameters.segment_s
 
 
@@ -232,8 +236,8 @@ def _write_phase(
     server = rates.server_bytes_per_s(pattern.direction, request, is_shared, pattern.is_random)
     active_per_node = math.ceil(over.active / pattern.nodes)
     locks = 0.0
-    if settings.cb_align == 0 and pattern.direction == "write":
-        locks = (over.active - 1) * rates.switch_s() / settings.servers
+    if pattern.direction == "write":
+        locks = _lock_changes(call_bytes, over, settings, rates) * rates.switch_s() / settings.servers
     return {
         "streams": over.share * call_bytes / rates.stream_bytes_per_s(request),
         "nodes": min(1.0, over.share * active_per_node) * call_bytes / rates.node_bytes_per_s(),
@@ -242,8 +246,21 @@ def _write_phase(
     }
 
 
+def _lock_changes(call_bytes: float, over: Spread, settings: Settings, rates: Rates) -> float:
+    """How often a lock moves in one call.
+
+    Aggregators that share a stripe (CB_ALIGN 0) meet at their borders. More aggregators than OSTs share each
+    OST, where only one process at a time holds the lock (CRAY12): it moves with each request.
+    """
+    if rates.storage.kind == "lustre" and over.active > settings.servers:
+        return call_bytes / over.request_bytes
+    return over.active - 1 if settings.cb_align == 0 else 0.0
+
+
 def _together(resources: dict[str, float]) -> float:
-    return sum(seconds**NORM for seconds in resources.values()) ** (1 / NORM)
+    """The norm of all; a server does nothing while the lock of its data moves, so these times add."""
+    parallel = resources["streams"], resources["nodes"], resources["servers"] + resources["locks"]
+    return sum(seconds**NORM for seconds in parallel) ** (1 / NORM)
 
 
 def _prediction(

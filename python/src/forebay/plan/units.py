@@ -23,7 +23,7 @@ EXAMPLES: dict[Kind, str] = {
     "rate": 'a rate with its unit, such as "1.5 TB/s"',
     "count": "a whole number from 1 on, without quotes and unit",
 }
-_BITS = re.compile(r"[kKMGTP]?i?b(?:it)?(?:/s|ps)|[kKMGTP]bit")
+_BITS = re.compile(r"[kKMGTP]?i?b(?:it)?(?:/s|ps)?")
 _FORM = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 
 
