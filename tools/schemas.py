@@ -19,6 +19,8 @@ import msgspec
 
 from forebay.bench.result import Io500
 from forebay.cli.why import Explanation
+from forebay.plan import answer
+from forebay.plan.machine_file import MachineFile
 from forebay.report.objects import Report
 from forebay.report.tuning.objects import TuningReport
 from forebay.tune.study import Head, StudyLine
@@ -30,6 +32,12 @@ ID = "https://forebay.invalid/schemas"
 #: Name of the schema, its version, what prints or holds the JSON, and its types.
 OUTPUTS = (
     ("bench-io500", 1, "forebay bench io500 --json", (Io500,)),
+    ("machine-file", 1, "machines/*.toml", (MachineFile,)),
+    ("plan", 1, "forebay plan --json", (answer.Plan,)),
+    ("plan-calibration", 1, "forebay plan calibration --json", (answer.Calibration,)),
+    ("plan-checkpoint", 1, "forebay plan checkpoint --json", (answer.CheckpointPlan,)),
+    ("plan-machines", 1, "each entry of forebay plan machine list --json", (answer.MachineSummary,)),
+    ("plan-sweep", 1, "forebay plan sweep --json", (answer.Sweep,)),
     ("report", 2, "forebay report --json", (Report,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),
     ("tuning-report", 1, "forebay tune --json, and forebay report --json of a study", (TuningReport,)),

@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from support import study_data
@@ -125,8 +126,45 @@ def jobs(job, build):
     return [printed(job, "jobs", "--json")]
 
 
+def machine_file(job, build):
+    """Those that are shipped, and what prints one."""
+    shown = printed(job, "plan", "machine", "show", "summit", "--json")
+    return [shown] + [tomllib.loads(path.read_text()) for path in sorted((PROJECT / "machines").glob("*.toml"))]
+
+
 def machines(job, build):
     return [printed(job, "machines", "--json")]
+
+
+PATTERN = "--access", "collective", "--size", "100GB", "--calls", "10", "--ranks", "64", "--nodes", "8"
+
+
+def plan(job, build):
+    """Of a machine with two storages, of one that cannot serve the job, of given settings, and of a profile."""
+    job.script("true", DW)
+    profile = LOGS / "mpiio_shared_default.darshan"
+    return [
+        printed(job, "plan", "--json", "--machine", "shaheen2", *PATTERN, "--servers", "4", "--stage-in", "1GB"),
+        printed(job, "plan", "--json", "--machine", "summit", *PATTERN),
+        printed(job, "plan", "--json", "--machine", "cori1", "--profile", profile, "job.sh"),
+    ]
+
+
+def plan_calibration(job, build):
+    return [printed(job, "plan", "calibration", "--json")]
+
+
+def plan_checkpoint(job, build):
+    words = "--machine", "summit", "--size", "20TB", "--nodes", "1024", "--ranks", "6144", "--mtbf", "24h"
+    return [printed(job, "plan", "checkpoint", "--json", *words)]
+
+
+def plan_machines(job, build):
+    return printed(job, "plan", "machine", "list", "--json")
+
+
+def plan_sweep(job, build):
+    return [printed(job, "plan", "sweep", "--json", "--machine", "summit", *PATTERN)]
 
 
 def persistent(job, build):

@@ -111,6 +111,12 @@ pub enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         words: Vec<OsString>,
     },
+    /// Predict the I/O time of a job on each storage of a machine, and how much burst buffer it needs
+    #[command(disable_help_flag = true)]
+    Plan {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        words: Vec<OsString>,
+    },
     /// Show where a job spent its I/O time, or compare several jobs
     #[command(disable_help_flag = true)]
     Report {
@@ -171,6 +177,9 @@ pub enum Verb {
     /// Write the schemas of JSON output into a directory
     #[command(name = "__schemas", hide = true)]
     Schemas { directory: PathBuf },
+    /// Print what a job script asks for, without a look at the files that it names
+    #[command(name = "__request", hide = true)]
+    Request { script: PathBuf },
     /// Try to mount memory privately
     #[command(name = "__probe-namespace", hide = true)]
     ProbeNamespace {

@@ -10,7 +10,7 @@ use forebay_engine::{MOUNTED_BELOW, PathMap, StoreOptions};
 use forebay_host::process::{Identity, command, replace_by};
 use forebay_host::state::directories;
 use forebay_host::{clock, files, system, users};
-use forebay_pfsmodel::{Counters, Model, STATE_ENV, State};
+use forebay_pfsmodel::{Counters, Model, ModelError, STATE_ENV, State};
 use forebay_record::{RecordFile, Records};
 use forebay_recovery::is_unrecorded;
 use forebay_store::{SHARED_MEMORY, Store};
@@ -132,6 +132,24 @@ pub fn activate(
     Err(failure.into())
 }
 
+/// Reads an installed machine file. None: it is for `forebay plan` alone.
+pub fn installed_model(file: &Path) -> Result<Option<Model>, CliError> {
+    let text = files::read_to_string(file).map_err(|error| CliError::new(error.to_string()))?;
+    match Model::from_toml(&text, &file.to_string_lossy()) {
+        Err(ModelError::NotEmulated { .. }) => Ok(None),
+        Ok(model) => Ok(Some(model)),
+        Err(error) => Err(not_readable(&error)),
+    }
+}
+
+fn not_readable(error: &ModelError) -> CliError {
+    let hint = match error {
+        ModelError::NotEmulated { .. } => "forebay machines lists those that can be emulated",
+        _ => "docs/reference/machine-files.md describes the file",
+    };
+    CliError::new(error.to_string()).with_hint(hint)
+}
+
 /// Reads the model of a parallel file system from a machine file.
 pub fn model(file: &Path) -> Result<Model, CliError> {
     let file = &machines::resolve(file);
@@ -140,10 +158,7 @@ pub fn model(file: &Path) -> Result<Model, CliError> {
             "forebay machines lists what is installed; a file of your own is named with its path";
         CliError::new(error.to_string()).with_hint(hint)
     })?;
-    Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| {
-        let hint = "docs/reference/machine-files.md describes the file";
-        CliError::new(error.to_string()).with_hint(hint)
-    })
+    Model::from_toml(&text, &file.to_string_lossy()).map_err(|error| not_readable(&error))
 }
 
 /// Removes states of this user and state directory whose process was killed before it recorded its

@@ -66,8 +66,8 @@ fn installed() -> Result<Vec<MachineFile>, CliError> {
     let paths = names.iter().map(|name| directory.join(name));
     let paths = paths.filter(|path| path.extension().is_some_and(|found| found == EXTENSION));
     let read = |file: PathBuf| {
-        let model = emulation::model(&file)?;
-        Ok(MachineFile { name: model.name, scale: model.scale, file })
+        let model = emulation::installed_model(&file)?;
+        Ok(model.map(|model| MachineFile { name: model.name, scale: model.scale, file }))
     };
-    paths.map(read).collect()
+    paths.filter_map(|file| read(file).transpose()).collect()
 }

@@ -27,6 +27,7 @@ mod preview;
 mod profile;
 mod profiles;
 mod python;
+mod request;
 mod run;
 mod schemas;
 mod series;
@@ -80,6 +81,7 @@ fn verb(words: Vec<OsString>) -> i32 {
             None => profile::profile(&arguments),
         },
         Verb::Tune { words } => python::exec_python_verb("tune", &words),
+        Verb::Plan { words } => python::exec_python_verb("plan", &words),
         Verb::Report { words } => python::exec_python_verb("report", &words),
         Verb::Why { words } => python::exec_python_verb("why", &words),
         Verb::Bench { words } => python::exec_python_verb("bench", &words),
@@ -96,6 +98,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Doctor { machine, nodes } => doctor(&machine, &nodes),
         Verb::Config(arguments) => config::config(&arguments),
         Verb::Reference { page } => config::print_page(page),
+        Verb::Request { script } => request::print_request(&script),
         Verb::ProbeNamespace { huge } => forebay_doctor::probe_namespace(huge),
         Verb::Ceph { file } => ceph::ceph(&file),
         Verb::Mount(arguments) => mount::mount(&arguments),

@@ -1,6 +1,7 @@
 //! The machine file: a TOML description of a parallel file system. Each number has a unit and a source.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use thiserror::Error;
 
 use crate::block::TARGETS_MAX;
@@ -75,6 +76,14 @@ pub enum ModelError {
         /// The message of the TOML parser.
         message: String,
     },
+    /// The file has only the tables of `forebay plan`.
+    #[error(
+        "{file}: this machine file is for `forebay plan` alone: it has no tables targets, client, metadata and layout"
+    )]
+    NotEmulated {
+        /// The machine file.
+        file: String,
+    },
     /// A quantity is invalid.
     #[error("{file}: {key} = {text}: {reason}; expected {expected}")]
     Quantity {
@@ -110,6 +119,22 @@ struct RawModel {
     client: RawClient,
     metadata: RawMetadata,
     layout: RawLayout,
+    /// Tables of `forebay plan`, which checks them.
+    #[serde(rename = "compute")]
+    _compute: Option<IgnoredAny>,
+    #[serde(rename = "storage")]
+    _storage: Option<IgnoredAny>,
+}
+
+/// The tables of the emulation. A file that has `storage` and none of them is for `forebay plan` alone.
+const EMULATION_TABLES: [&str; 4] = ["targets", "client", "metadata", "layout"];
+
+fn is_for_plan_alone(text: &str) -> bool {
+    let tables: Result<toml::Table, _> = toml::from_str(text);
+    tables.is_ok_and(|tables| {
+        tables.contains_key("storage")
+            && !EMULATION_TABLES.iter().any(|name| tables.contains_key(*name))
+    })
 }
 
 #[derive(Deserialize)]
@@ -154,6 +179,9 @@ impl Model {
     /// # Errors
     /// [`ModelError`] names the file, the key, the text and the expected text.
     pub fn from_toml(text: &str, file: &str) -> Result<Self, ModelError> {
+        if is_for_plan_alone(text) {
+            return Err(ModelError::NotEmulated { file: file.to_owned() });
+        }
         let raw: RawModel = toml::from_str(text).map_err(|error| ModelError::Syntax {
             file: file.to_owned(),
             message: error.to_string(),

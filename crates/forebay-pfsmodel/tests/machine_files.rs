@@ -74,6 +74,21 @@ fn number_without_source_is_refused() {
     assert!(message.contains("missing field `source`"), "{message}");
 }
 
+const PLANNER: &str =
+    "[compute]\nnodes = { value = 1, source = \"s\" }\n[storage.nvme]\nkind = \"directory\"\n";
+
+#[test]
+fn tables_of_the_planner_are_left_to_it() {
+    Model::from_toml(&format!("{SMALL}\n{PLANNER}"), "m.toml").unwrap();
+}
+
+#[test]
+fn file_for_the_planner_alone_is_refused_by_name() {
+    let text = format!("name = \"m\"\nscale = \"s\"\n{PLANNER}");
+    let message = Model::from_toml(&text, "m.toml").unwrap_err().to_string();
+    assert!(message.starts_with("m.toml: ") && message.contains("forebay plan"), "{message}");
+}
+
 #[test]
 fn penalty_can_be_zero() {
     let text = SMALL.replace("\"1 ms\"", "\"0 ms\"").replace("\"10 us\"", "\"0 us\"");

@@ -14,6 +14,7 @@ from forebay.errors import ForebayError
 VERBS: dict[str, tuple[str, str]] = {
     "bench": ("forebay.cli.bench", "Measure a file system with the phases of a known benchmark: IO500"),
     "export": ("forebay.cli.export", "Darshan logs of a recorded job (as `forebay profile export`)"),
+    "plan": ("forebay.cli.plan", "What a job's I/O takes on each storage of a machine, and what to ask for"),
     "report": (
         "forebay.cli.report",
         "Where the I/O time of a job went, or how jobs differ: terminal, page, PDF",
@@ -36,6 +37,11 @@ Exit codes:
   127      forebay-py could not be started"""
 _BY_SIGNAL = "\n  128 + N  signal N ended it"
 _MORE_EXIT_CODES = {"io500": _BY_SIGNAL, "tune": _BY_SIGNAL}
+
+
+def exit_codes() -> str:
+    """At the end of each help."""
+    return _EXIT_CODES
 
 
 class Refused(click.ClickException):

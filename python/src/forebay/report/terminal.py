@@ -190,10 +190,15 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
 
 def grid(table: Table) -> Grid:
     """The first rows of a table."""
+    return whole_grid(table, COUNTERS_MAX)
+
+
+def whole_grid(table: Table, rows_max: int | None = None) -> Grid:
+    """All rows of a table, or so many."""
     lines = Grid.grid(padding=(0, 2, 0, 0))
     for column in table.columns:
         lines.add_column(justify="right" if column.kind == "number" else "left")
     lines.add_row(*(Text(column.name, style="underline") for column in table.columns))
-    for row in table.rows[:COUNTERS_MAX]:
+    for row in table.rows[:rows_max]:
         lines.add_row(*(Text(shown(cell.text)) for cell in row))
     return lines

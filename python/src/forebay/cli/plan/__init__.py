@@ -1,0 +1,53 @@
+"""`forebay plan`: what a job's I/O takes on a machine. One file for each subcommand."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from forebay.cli import exit_codes
+
+#: Subcommand -> (module, what the list of commands says). A module is loaded only when its command is given.
+SUBCOMMANDS: dict[str, tuple[str, str]] = {
+    "calibration": ("forebay.cli.plan.calibration", "Published figures, and what the model says of each"),
+    "checkpoint": ("forebay.cli.plan.checkpoint", "How often to write checkpoints, and to which storage"),
+    "machine": ("forebay.cli.plan.machine", "List, show and measure machines"),
+    "sweep": ("forebay.cli.plan.sweep", "Curves of I/O time and efficiency against the number of servers"),
+}
+#: What `forebay plan JOB.sh` runs.
+_JOB = "forebay.cli.plan.job"
+
+
+def add_exit_codes(command: click.Command) -> click.Command:
+    """The end of each help, as the other commands have it."""
+    for one in [command, *(command.commands.values() if isinstance(command, click.Group) else ())]:
+        if exit_codes() not in (one.epilog or ""):
+            one.epilog = f"{one.epilog}\n\n{exit_codes()}" if one.epilog else exit_codes()
+    return command
+
+
+class _Plan(click.Group):
+    """The first word is a subcommand, or else everything belongs to the plan of a job."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        return add_exit_codes(importlib.import_module(SUBCOMMANDS[cmd_name][0]).command)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and args[0] in SUBCOMMANDS:
+            return super().make_context(info_name, args, parent=parent, **extra)
+        job = add_exit_codes(importlib.import_module(_JOB).command)
+        return job.make_context(info_name, args, parent=parent, **extra)
+
+
+@click.command("plan", cls=_Plan, epilog="")
+def command() -> None:
+    """Predict the I/O of a job on a machine."""

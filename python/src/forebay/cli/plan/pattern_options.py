@@ -1,0 +1,264 @@
+"""Options that say what a job does: a script, a profile or a described pattern, and fixed settings."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from forebay.plan import from_profile, units
+from forebay.plan.errors import PlanError
+from forebay.plan.machine import Machine, read_machine
+from forebay.plan.pattern import Calls, Pattern
+from forebay.plan.planner import Question
+from forebay.plan.search import Fixed
+from forebay.profiles import records, sources
+from forebay.series_client import program
+
+#: Times of people, besides those of machine files.
+_LONG_S = {"min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Quantity(click.ParamType):
+    """A number with its unit."""
+
+    def __init__(self, kind: Literal["time", "size", "rate"]) -> None:
+        self.kind = kind
+        self.name = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """In seconds, bytes, or bytes per second."""
+        if isinstance(value, int | float):
+            return float(value)
+        long = re.fullmatch(r"\s*([0-9.]+)\s*(min|h|d)\s*", value) if self.kind == "time" else None
+        try:
+            if long and 0 < float(long[1]) < math.inf:
+                return float(long[1]) * _LONG_S[long[2]]
+            return units.parse(value, self.kind)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}; write {units.EXAMPLES[self.kind]}", param, ctx)
+
+
+SIZE, TIME, RATE = Quantity("size"), Quantity("time"), Quantity("rate")
+_COUNT = click.INT
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.argument("script", required=False, metavar="[JOB.sh]", type=click.Path(path_type=Path)),
+    click.option("--machine", metavar="NAME", help="Machine file: an installed name or a path. [required]"),
+    click.option(
+        "--storage", "storages", multiple=True, metavar="NAME", help="Only this storage of the machine."
+    ),
+    click.option(
+        "--profile",
+        metavar="LOG|JOBID",
+        help="What the job does, from a profile that `forebay report` reads, or `last`.",
+    ),
+    click.option(
+        "--access",
+        type=click.Choice(["serial", "file-per-process", "independent", "collective"]),
+        help="Describe the pattern: how ranks use files.",
+    ),
+    click.option("--read", "is_read", is_flag=True, help="The pattern reads. [it writes]"),
+    click.option("--nodes", type=_COUNT, metavar="N", help="Compute nodes. [from the script or profile]"),
+    click.option("--ranks", type=_COUNT, metavar="N", help="MPI ranks. [from the script or profile]"),
+    click.option("--size", type=SIZE, help="Bytes of all ranks and calls, for example 100GB."),
+    click.option("--transfer", type=SIZE, help="Bytes of a request of a rank. [1 MiB, or part of a call]"),
+    click.option("--calls", type=_COUNT, metavar="N", help="Collective calls of each rank."),
+    click.option("--segment", type=SIZE, help="Contiguous bytes of a rank in a file. [part of a call]"),
+    click.option("--files", type=_COUNT, metavar="N", help="Files of all processes. [one per rank]"),
+    click.option("--interleaved", is_flag=True, help="Neighbours in the file are of different ranks."),
+    click.option("--random", "is_random", is_flag=True, help="Requests are at random offsets."),
+    click.option("--replicated", is_flag=True, help="Each rank reads all bytes of a collective call."),
+    click.option("--capacity", type=SIZE, help="What a burst buffer must hold. [what is written]"),
+    click.option("--compute", type=TIME, help="Computing time, such as 2h, which hides a drain."),
+    click.option("--stage-in", type=SIZE, help="Bytes to stage in."),
+    click.option("--servers", type=_COUNT, metavar="N", help="Fix the stripe count, or DataWarp nodes."),
+    click.option("--aggregators", type=_COUNT, metavar="N", help="Fix cb_nodes."),
+    click.option("--stripe-size", type=SIZE, help="Fix striping_unit."),
+    click.option("--buffer-size", type=SIZE, help="Fix cb_buffer_size."),
+    click.option("--cb-align", type=click.IntRange(0, 2), help="Fix MPICH_MPIIO_CB_ALIGN."),
+    click.option("--data-sieving", is_flag=True, help="Independent writes use data sieving."),
+    click.option(
+        "--concurrent-jobs", type=_COUNT, default=1, metavar="N", help="Jobs that share the servers. [1]"
+    ),
+]  # fmt: skip
+
+
+def pattern_options(command: Any) -> Any:
+    """Adds all options to a command; `question` reads them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+class _Asked(msgspec.Struct, kw_only=True):
+    """`#DW jobdw` of a script."""
+
+    capacity_bytes: int | None
+    striped: bool
+    private: bool
+    pool: str | None
+    line: int | None
+
+
+class ScriptRequest(msgspec.Struct, kw_only=True):
+    """What `forebay __request` says of a script."""
+
+    has_header: bool
+    nodes: int | None
+    tasks: int
+    time_limit_s: int | None
+    node_local: bool
+    allocation: _Asked | None
+    persistent: list[str]
+    stage_in: list[dict[str, str]]
+    stage_out: list[dict[str, str]]
+    warnings: list[str]
+
+
+def read_script(path: Path) -> ScriptRequest:
+    """What the script asks for, as the Rust parser reads it. Raises PlanError with that parser's message."""
+    try:
+        done = subprocess.run([str(program()), "__request", str(path)], capture_output=True, text=True)
+    except OSError as error:
+        raise PlanError(f"{program()}: {error.strerror}", "run make install") from error
+    try:
+        told = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        said = done.stderr.strip().partition("\n")[0].removeprefix("error: ")
+        raise PlanError(f"{path}: {said}", "check the script") from None
+    if "error" in told:
+        raise PlanError(told["error"], told.get("hint"))
+    return msgspec.convert(told, ScriptRequest)
+
+
+def question(options: dict[str, Any]) -> Question:
+    """The job and the machine of a command line. Raises PlanError for what is missing or does not fit."""
+    if options["machine"] is None:
+        raise PlanError(
+            "no machine is named", "give --machine; forebay plan machine list shows the installed ones"
+        )
+    machine = read_machine(options["machine"])
+    script = read_script(options["script"]) if options["script"] else None
+    nodes = _first(options["nodes"], script and script.nodes)
+    # Without lines of a scheduler, one task is a guess and no request.
+    ranks = _first(options["ranks"], script.tasks if script and script.has_header else None)
+    if options["profile"] is not None:
+        if options["access"]:
+            raise PlanError("--profile and --access both say what the job does", "give one of them")
+        return _of_profile(machine, script, nodes, ranks, options)
+    if options["access"] is None:
+        about = f"{options['script']}: nothing" if options["script"] else "nothing"
+        raise PlanError(
+            f"{about} says what the job reads and writes",
+            "give --profile, or describe it: --access collective --size 100GB --ranks 1024 --nodes 32",
+        )
+    patterns = (described(options, nodes, ranks),)
+    return _question(machine, script, patterns, options, ())
+
+
+def described(options: dict[str, Any], nodes: int | None, ranks: int | None) -> Pattern:
+    """The pattern of the options."""
+    if options["size"] is None:
+        raise PlanError(
+            f"--access {options['access']} needs the amount of data", "give --size, such as 100GB"
+        )
+    if ranks is None:
+        raise PlanError("the number of ranks is not known", "give --ranks")
+    if options["calls"] is not None and options["calls"] < 1:
+        raise PlanError(f"{options['calls']} collective calls", "give --calls of at least 1")
+    nodes = nodes if nodes is not None else 1
+    calls = options["calls"]
+    part = options["size"] / max(1, ranks) / (calls or 1)
+    segment = min(options["segment"] or part, max(part, 1.0))
+    transfer = options["transfer"] or (part if calls else min(1 << 20, part))
+    return Pattern(
+        direction="read" if options["is_read"] else "write",
+        access=options["access"],
+        ranks=ranks,
+        nodes=nodes,
+        total_bytes=options["size"],
+        transfer_bytes=max(1.0, transfer),
+        calls=(Calls(count=calls, total_bytes=options["size"] / calls),) if calls else (),
+        segment_bytes=segment if options["access"] == "collective" else None,
+        is_replicated=options["replicated"],
+        is_random=options["is_random"],
+        is_interleaved=options["interleaved"],
+        files=_first(options["files"], ranks if options["access"] == "file-per-process" else 1) or 0,
+    )
+
+
+def _of_profile(
+    machine: Machine,
+    script: ScriptRequest | None,
+    nodes: int | None,
+    ranks: int | None,
+    options: dict[str, Any],
+) -> Question:
+    named = options["profile"]
+    (profile,) = sources.open_profiles(
+        [] if named == "last" else [named], records.state_directory(os.environ)
+    )
+    found = from_profile.read(profile, nodes, ranks)
+    if options["compute"] is None and found.compute_s is not None:
+        options = options | {"compute": found.compute_s}
+    return _question(machine, script, found.patterns, options, found.notes, profile.path)
+
+
+def _question(
+    machine: Machine,
+    script: ScriptRequest | None,
+    patterns: tuple[Pattern, ...],
+    options: dict[str, Any],
+    notes: tuple[str, ...],
+    profile: str | None = None,
+) -> Question:
+    asked = script.allocation.capacity_bytes if script and script.allocation else None
+    return Question(
+        machine=machine,
+        patterns=patterns,
+        fixed=_fixed(options),
+        storages=tuple(options["storages"]),
+        capacity_bytes=int(options["capacity"] or asked or 0),
+        compute_s=options["compute"] or 0.0,
+        stage_in_bytes=options["stage_in"] or 0.0,
+        script=str(options["script"]) if options["script"] else None,
+        profile=profile,
+        notes=(*notes, *(script.warnings if script else ()), *_staging_notes(script, options)),
+    )
+
+
+def _staging_notes(script: ScriptRequest | None, options: dict[str, Any]) -> tuple[str, ...]:
+    if script and script.stage_in and not options["stage_in"]:
+        return ("the script stages in files of unknown size: --stage-in gives it",)
+    return ()
+
+
+def _fixed(options: dict[str, Any]) -> Fixed:
+    return Fixed(
+        servers=_positive(options, "servers"),
+        aggregators=_positive(options, "aggregators"),
+        stripe_bytes=None if options["stripe_size"] is None else max(1, int(options["stripe_size"])),
+        buffer_bytes=None if options["buffer_size"] is None else max(1, int(options["buffer_size"])),
+        cb_align=options["cb_align"],
+        data_sieving=options["data_sieving"],
+        jobs=_positive(options, "concurrent_jobs") or 1,
+    )
+
+
+def _positive(options: dict[str, Any], name: str) -> int | None:
+    value = options[name]
+    if value is not None and value < 1:
+        raise PlanError(f"--{name.replace('_', '-')} is {value}", "give at least 1")
+    return value
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)

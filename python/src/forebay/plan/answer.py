@@ -1,0 +1,157 @@
+"""What the planner answers, as JSON has it. Times in seconds, sizes in bytes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from forebay.plan.checkpoint import Interval
+from forebay.plan.staging import Staging
+
+#: Rises when members are removed or change their meaning (docs/reference/json.md).
+VERSION = 1
+
+
+class Sized(msgspec.Struct, kw_only=True):
+    """Settings and what they give."""
+
+    servers: int  # stripe count, DataWarp nodes, or nodes with local storage
+    aggregators: list[int | None]  # of each pattern; null where calls are not collective
+    stripe_bytes: list[int]  # of each pattern
+    io_s: float  # predicted time of all patterns
+    low_s: float  # lower end of the uncertainty band
+    high_s: float  # upper end of the uncertainty band
+    bytes_per_s: float  # of all patterns
+    efficiency: float  # share of the peak of these servers, from 0 to 1
+    open_s: float  # of io_s, opening files
+    synchronisation_s: float  # of io_s, agreement in collective calls
+    exchange_s: float  # of io_s, data between ranks and aggregators
+    storage_s: float  # of io_s, system calls
+    bound_by: str  # what limits storage_s of the longest pattern: streams, nodes, servers or locks
+    node_hours: float  # compute nodes that wait for the I/O
+
+
+class Granted(msgspec.Struct, kw_only=True):
+    """A DataWarp allocation of an empty pool."""
+
+    capacity_bytes: int  # to ask for
+    granted_bytes: int  # whole grains
+    nodes: int  # storage nodes
+    is_doubled: bool  # a node gives more than one grain, so it is shared with itself
+    lost_bytes: int  # granted and not needed
+
+
+class StoragePlan(msgspec.Struct, kw_only=True):
+    """One storage of the machine."""
+
+    storage: str  # name in the machine file
+    kind: str  # of the storage
+    unsuitable: str | None  # why it cannot hold the files; null: it can
+    default: Sized | None  # without hints
+    given: Sized | None  # with the settings of the command line; null without any
+    recommended: Sized | None  # the fewest servers within 10 % of the fastest
+    speed_up: float | None  # default over recommended
+    band_factor: float | None  # low_s and high_s are io_s divided and multiplied by it
+    outside: list[str]  # what is outside of the calibrated range
+    allocation: Granted | None  # DataWarp only
+    staging: Staging | None  # burst buffers only
+    lines: list[str]  # for the job script, ready to paste
+    reasons: list[str]  # why these settings
+
+
+class Described(msgspec.Struct, kw_only=True):
+    """A pattern that the plan is for."""
+
+    name: str  # of the file, or `pattern`
+    direction: str  # write or read
+    access: str  # serial, file-per-process, independent or collective
+    ranks: int  # that take part
+    nodes: int  # that they run on
+    total_bytes: float  # of all ranks
+    transfer_bytes: float  # one request of a rank
+    calls: int | None  # collective calls of each rank
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    """What `forebay plan` says of a job."""
+
+    forebay_plan: int  # version of this object
+    machine: str  # name in the machine file
+    script: str | None  # path of the job script
+    profile: str | None  # path of the profile
+    nodes: int  # of the job
+    ranks: int  # of the job
+    patterns: list[Described]  # what the job does
+    storages: list[StoragePlan]  # fastest first, unsuitable last
+    notes: list[str]  # what was assumed, and what the plan leaves out
+
+
+class Point(msgspec.Struct, kw_only=True):
+    """One number of servers in a sweep."""
+
+    servers: int  # stripe count, or DataWarp nodes
+    capacity_bytes: int | None  # DataWarp: to ask for
+    default: Sized  # without hints
+    best: Sized  # with the best settings
+
+
+class Curve(msgspec.Struct, kw_only=True):
+    """One storage in a sweep."""
+
+    storage: str  # name in the machine file
+    kind: str  # of the storage
+    unsuitable: str | None  # why there are no points; null: there are
+    points: list[Point]  # by number of servers
+    recommended_servers: int | None  # the fewest within 10 % of the fastest
+    outside: list[str]  # what is outside of the calibrated range, of any point
+
+
+class Sweep(msgspec.Struct, kw_only=True):
+    """What `forebay plan sweep` says of a job."""
+
+    forebay_plan: int  # version of this object
+    machine: str  # name in the machine file
+    nodes: int  # of the job
+    ranks: int  # of the job
+    patterns: list[Described]  # what the job does
+    curves: list[Curve]  # one of each storage
+    notes: list[str]  # what was assumed
+
+
+class CalibrationRow(msgspec.Struct, kw_only=True):
+    """A published figure."""
+
+    id: str  # row of data/calibration.json
+    experiment: str  # what was left out of the fit
+    machine: str  # where it was measured
+    kind: str  # value, below, above or ordering
+    unit: str  # of published and predicted
+    published: float  # for an ordering, 1
+    predicted: float  # by a model that was fitted without the experiment
+    ratio: float  # predicted over published
+    fitted: float  # by the model that is fitted to all rows
+    holds: bool | None  # whether a bound or an ordering holds; null for a value
+
+
+class Calibration(msgspec.Struct, kw_only=True):
+    """What `forebay plan calibration` says."""
+
+    rows: list[CalibrationRow]  # rows that the model speaks of
+    unpredicted: dict[str, str]  # other rows, and why not
+
+
+class MachineSummary(msgspec.Struct, kw_only=True):
+    """A machine file that is installed."""
+
+    name: str  # the value of --machine
+    title: str  # what the file calls the machine
+    nodes: int | None  # compute nodes; null for a file of the emulation alone
+    storage: list[str]  # names of its storages
+    file: str  # path
+
+
+class CheckpointPlan(msgspec.Struct, kw_only=True):
+    """What `forebay plan checkpoint` says: levels, the least waste first."""
+
+    machine: str  # name in the machine file
+    failure_s: float  # mean time between failures of the job
+    levels: list[Interval]  # one of each storage

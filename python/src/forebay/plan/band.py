@@ -1,0 +1,115 @@
+"""How sure a prediction is: a band from the cross-validation, wider outside of what it covers.
+
+The band is a factor either way. Nine of ten residuals of the cross-validation are within it. For each feature
+that is outside of the published runs, the factor grows with the distance.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from forebay.plan.parameters import Fitted, Range
+from forebay.plan.pattern import Pattern, Settings
+from forebay.plan.units import size_text
+
+#: Of the residuals, so many are within the band.
+INSIDE = 0.9
+#: Fewer residuals of a kind of storage do not make a band of their own.
+RESIDUALS_MIN = 8
+#: The logarithm of the factor grows by this for each doubling beyond the range. Several features add as
+#: the sides of a box do: they are related.
+LOG_PER_DOUBLING = math.log(1.15)
+#: The same for a kind of storage or a setting without a published run.
+LOG_UNKNOWN = math.log(1.5)
+#: A larger factor says as much as that nothing is known.
+FACTOR_MAX = 10.0
+
+_NAMES = {
+    "ranks": "ranks",
+    "nodes": "nodes",
+    "servers": "servers of a file",
+    "writers_per_server": "writing processes for each server",
+    "request_bytes": "size of a request",
+    "total_bytes": "data in total",
+}
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """A factor either way, and why it is not smaller."""
+
+    factor: float
+    notes: list[str]  # what is outside of the calibrated range
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether published runs cover the question."""
+        return not self.notes
+
+
+def features(pattern: Pattern, settings: Settings) -> dict[str, float]:
+    """What decides whether published runs are alike."""
+    writers = {"serial": 1, "collective": min(settings.aggregators, pattern.ranks)}
+    request = min(
+        settings.stripe_bytes if pattern.access == "collective" else pattern.transfer_bytes,
+        pattern.total_bytes,
+    )
+    return {
+        "ranks": pattern.ranks,
+        "nodes": pattern.nodes,
+        "servers": settings.servers,
+        "writers_per_server": writers.get(pattern.access, pattern.ranks) / settings.servers,
+        "request_bytes": request,
+        "total_bytes": pattern.total_bytes,
+    }
+
+
+def band(kind: str, pattern: Pattern, settings: Settings, fitted: Fitted) -> Band:
+    """The band of a prediction on a kind of storage."""
+    of_kind = [abs(math.log(one.ratio)) for one in fitted.residuals if one.storage == kind]
+    everything = [abs(math.log(one.ratio)) for one in fitted.residuals]
+    logarithm = _quantile(of_kind if len(of_kind) >= RESIDUALS_MIN else everything)
+    notes = []
+    ranges = {one.feature: one for one in fitted.ranges if one.storage == kind}
+    if not ranges:
+        notes.append(f"no published run on storage of kind {kind} is in the calibration")
+        logarithm += LOG_UNKNOWN
+    beyond = [0.0]
+    for name, value in features(pattern, settings).items():
+        if name in ranges and (doublings := _doublings(value, ranges[name])) > 0:
+            low, high = ranges[name].low, ranges[name].high
+            shown = _shown(name, low) if low == high else f"{_shown(name, low)} to {_shown(name, high)}"
+            notes.append(f"{_NAMES[name]} {_shown(name, value)}, published {shown}")
+            beyond.append(doublings)
+    logarithm += LOG_PER_DOUBLING * math.hypot(*beyond)
+    notes += _settings_without_runs(settings)
+    logarithm += LOG_UNKNOWN * len(_settings_without_runs(settings))
+    return Band(factor=min(FACTOR_MAX, math.exp(logarithm)), notes=notes)
+
+
+def _shown(name: str, value: float) -> str:
+    return (
+        size_text(value) if name.endswith("_bytes") else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
+    )
+
+
+def _settings_without_runs(settings: Settings) -> list[str]:
+    found = []
+    if settings.cb_align != 2:
+        found.append(f"CB_ALIGN {settings.cb_align}: no published run is in the calibration")
+    if settings.data_sieving:
+        found.append("data sieving: no published run is in the calibration")
+    if settings.jobs > 1:
+        found.append(f"{settings.jobs} jobs at the same time: no published run is in the calibration")
+    return found
+
+
+def _doublings(value: float, known: Range) -> float:
+    return max(math.log2(known.low / value), math.log2(value / known.high), 0.0)
+
+
+def _quantile(logarithms: list[float]) -> float:
+    """The smallest residual that at least `INSIDE` of all do not exceed."""
+    ordered = sorted(logarithms)
+    return ordered[math.ceil(INSIDE * len(ordered)) - 1]

@@ -1,0 +1,83 @@
+"""Lines for a job script that ask for what the planner recommends: `#DW`, hints, `lfs setstripe`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+from forebay.advice.hint_lines import file_pattern, hints_line
+from forebay.plan.machine import Storage
+from forebay.plan.pattern import Pattern, Settings
+
+#: The first unit that divides a size exactly writes it, as Slurm prints sizes.
+_UNITS = (
+    ("PiB", 1 << 50), ("PB", 10**15), ("TiB", 1 << 40), ("TB", 10**12), ("GiB", 1 << 30), ("GB", 10**9),
+    ("MiB", 1 << 20), ("MB", 10**6), ("KiB", 1 << 10), ("KB", 10**3),
+)  # fmt: skip
+
+
+class Stages(msgspec.Struct, frozen=True, kw_only=True):
+    """Staging lines of the script: (path on the parallel file system, path in the namespace)."""
+
+    stage_in: tuple[tuple[str, str], ...] = ()
+    stage_out: tuple[tuple[str, str], ...] = ()
+
+
+def exact_size(size_bytes: int) -> str:
+    """A size as `#DW` lines take it, without rounding: `23552GiB`, `436GB`."""
+    for unit, factor in _UNITS:
+        if size_bytes and size_bytes % factor == 0:
+            return f"{size_bytes // factor}{unit}"
+    return f"{size_bytes}"
+
+
+def lines(
+    storage: Storage, patterns: Sequence[Pattern], settings: Sequence[Settings], capacity_bytes: int | None
+) -> list[str]:
+    """What to put into the script for this storage, most important first."""
+    found = []
+    if storage.kind == "datawarp" and capacity_bytes is not None:
+        pool = f" pool={storage.pool}" if storage.pool else ""
+        found.append(
+            f"#DW jobdw type=scratch access_mode=striped capacity={exact_size(capacity_bytes)}{pool}"
+        )
+    hints = {_pattern_of(pattern): _hints(storage, one) for pattern, one in _collective(patterns, settings)}
+    if hints and storage.kind in ("datawarp", "lustre"):
+        found.append(hints_line(hints))
+    elif hints:
+        found += _romio_file(next(iter(hints.values())))
+    if storage.kind == "lustre":
+        found += _setstripe(settings)
+    if storage.kind == "node-local":
+        found.append("#BSUB -alloc_flags nvme")
+    return found
+
+
+def _collective(patterns: Sequence[Pattern], settings: Sequence[Settings]) -> list[tuple[Pattern, Settings]]:
+    pairs = zip(patterns, settings, strict=True)
+    return [(pattern, one) for pattern, one in pairs if pattern.access == "collective"]
+
+
+def _pattern_of(pattern: Pattern) -> str:
+    return "*" if pattern.name == "pattern" else file_pattern(pattern.name)
+
+
+def _hints(storage: Storage, settings: Settings) -> dict[str, str]:
+    hints = {"cb_nodes": str(settings.aggregators), "striping_unit": str(settings.stripe_bytes)}
+    if storage.kind == "lustre":
+        hints["striping_factor"] = str(settings.servers)
+    if storage.kind not in ("datawarp", "lustre"):
+        del hints["striping_unit"]
+    return hints
+
+
+def _romio_file(hints: dict[str, str]) -> list[str]:
+    words = " ".join(shlex.quote(f"{key} {value}") for key, value in hints.items())
+    return [f"printf '%s\\n' {words} > romio.hints", 'export ROMIO_HINTS="$PWD/romio.hints"']
+
+
+def _setstripe(settings: Sequence[Settings]) -> list[str]:
+    widest = max(settings, key=lambda one: one.servers)
+    return [f"lfs setstripe -c {widest.servers} -S {widest.stripe_bytes} OUTPUT_DIRECTORY"]

@@ -1,0 +1,269 @@
+"""Puts a plan together: each storage of a machine with its best settings, its band and its reasons."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from forebay.plan import reasons
+from forebay.plan.answer import VERSION, Curve, Described, Granted, Plan, Point, Sized, StoragePlan, Sweep
+from forebay.plan.band import Band, band
+from forebay.plan.errors import PlanError
+from forebay.plan.job_lines import lines
+from forebay.plan.limits import check_job, why_unsuitable
+from forebay.plan.machine import Machine, Storage
+from forebay.plan.parameters import Fitted, fitted
+from forebay.plan.pattern import Pattern
+from forebay.plan.search import Fixed, Searcher, Trial, check_capacity, pool_of
+from forebay.plan.staging import permanent_storage, staging
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A job and a machine."""
+
+    machine: Machine
+    patterns: tuple[Pattern, ...]
+    fixed: Fixed = Fixed()
+    storages: tuple[str, ...] = ()  # names; empty: all
+    capacity_bytes: int = 0  # that the job needs in a burst buffer; 0: what it writes
+    compute_s: float = 0.0  # of the job, besides I/O
+    stage_in_bytes: float = 0.0
+    script: str | None = None
+    profile: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        """Of the job."""
+        return max(pattern.ranks for pattern in self.patterns)
+
+    @property
+    def nodes(self) -> int:
+        """Of the job."""
+        return max(pattern.nodes for pattern in self.patterns)
+
+    @property
+    def written_bytes(self) -> float:
+        """Output of all patterns."""
+        return sum(pattern.total_bytes for pattern in self.patterns if pattern.direction == "write")
+
+    @property
+    def needed_bytes(self) -> int:
+        """What a burst buffer must hold."""
+        return self.capacity_bytes or math.ceil(self.written_bytes + self.stage_in_bytes) or 1
+
+    def chosen(self) -> list[Storage]:
+        """The storages to plan for."""
+        names = self.storages or tuple(self.machine.storage)
+        return [self.machine.choose(name) for name in names]
+
+
+def plan(question: Question) -> Plan:
+    """The plan of a job. Raises PlanError for what does not fit the machine."""
+    known = _checked(question)
+    storages = [_storage_plan(question, storage, known) for storage in question.chosen()]
+    storages.sort(key=lambda one: one.recommended.io_s if one.recommended else math.inf)
+    return Plan(
+        forebay_plan=VERSION,
+        machine=question.machine.name,
+        script=question.script,
+        profile=question.profile,
+        nodes=question.nodes,
+        ranks=question.ranks,
+        patterns=[_described(pattern) for pattern in question.patterns],
+        storages=storages,
+        notes=list(question.notes),
+    )
+
+
+def sweep(question: Question) -> Sweep:
+    """Times and efficiencies for each number of servers."""
+    known = _checked(question)
+    return Sweep(
+        forebay_plan=VERSION,
+        machine=question.machine.name,
+        nodes=question.nodes,
+        ranks=question.ranks,
+        patterns=[_described(pattern) for pattern in question.patterns],
+        curves=[_curve(question, storage, known) for storage in question.chosen()],
+        notes=list(question.notes),
+    )
+
+
+def _checked(question: Question) -> Fitted:
+    if not question.patterns:
+        raise PlanError("there is no pattern to plan for", "describe one with --access and --size")
+    for pattern in question.patterns:
+        check_job(pattern, question.machine)
+    if question.capacity_bytes:
+        for storage in question.chosen():
+            if storage.kind == "datawarp":
+                check_capacity(storage, question.capacity_bytes)
+    return fitted()
+
+
+def _searcher(question: Question, storage: Storage, known: Fitted) -> Searcher:
+    return Searcher(
+        machine=question.machine,
+        storage=storage,
+        patterns=question.patterns,
+        fixed=question.fixed,
+        parameters=known.parameters,
+        capacity_bytes=question.needed_bytes if storage.kind == "datawarp" else 0,
+    )
+
+
+def unsuitable(question: Question, storage: Storage) -> str | None:
+    """Why this storage cannot serve the job; None if it can."""
+    found = (why_unsuitable(pattern, storage) for pattern in question.patterns)
+    return next((why for why in found if why), None)
+
+
+def _storage_plan(question: Question, storage: Storage, known: Fitted) -> StoragePlan:
+    why = unsuitable(question, storage)
+    if why:
+        return StoragePlan(
+            storage=storage.name, kind=storage.kind, unsuitable=why, default=None, given=None,
+            recommended=None,
+            speed_up=None, band_factor=None, outside=[], allocation=None, staging=None, lines=[], reasons=[],
+        )  # fmt: skip
+    searcher = _searcher(question, storage, known)
+    trials = searcher.trials()
+    best, default = searcher.recommend(trials), searcher.default()
+    widest = _band(question, storage, best, known)
+    given = searcher.given() if question.fixed != Fixed() else None
+    granted = _granted(question, storage, best.servers)
+    capacity = granted.capacity_bytes if granted else None
+    written = question.written_bytes
+    return StoragePlan(
+        storage=storage.name,
+        kind=storage.kind,
+        unsuitable=None,
+        default=_sized(question, storage, default, _band(question, storage, default, known)),
+        given=_sized(question, storage, given, _band(question, storage, given, known)) if given else None,
+        recommended=_sized(question, storage, best, widest),
+        speed_up=default.io_s / best.io_s,
+        band_factor=widest.factor,
+        outside=widest.notes,
+        allocation=granted,
+        staging=staging(
+            question.machine, storage, best.servers, question.stage_in_bytes, written, question.compute_s
+        ),
+        lines=lines(storage, question.patterns, best.settings, capacity),
+        reasons=reasons.of(searcher, trials, best, default),
+    )
+
+
+def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
+    why = unsuitable(question, storage)
+    if why:
+        return Curve(
+            storage=storage.name,
+            kind=storage.kind,
+            unsuitable=why,
+            points=[],
+            recommended_servers=None,
+            outside=[],
+        )
+    searcher = _searcher(question, storage, known)
+    trials = searcher.trials()
+    points, outside = [], {}
+    for trial in trials:
+        plain = searcher.default_on(trial.servers)
+        granted = _granted(question, storage, trial.servers)
+        of_trial = _band(question, storage, trial, known)
+        outside |= dict.fromkeys(of_trial.notes)
+        points.append(
+            Point(
+                servers=trial.servers,
+                capacity_bytes=granted.capacity_bytes if granted else None,
+                default=_sized(question, storage, plain, _band(question, storage, plain, known)),
+                best=_sized(question, storage, trial, of_trial),
+            )
+        )
+    return Curve(
+        storage=storage.name,
+        kind=storage.kind,
+        unsuitable=None,
+        points=points,
+        recommended_servers=searcher.recommend(trials).servers,
+        outside=list(outside),
+    )
+
+
+def _band(question: Question, storage: Storage, trial: Trial, known: Fitted) -> Band:
+    """The widest band of the patterns."""
+    pairs = zip(question.patterns, trial.settings, strict=True)
+    bands = [band(storage.kind, pattern, settings, known) for pattern, settings in pairs]
+    notes = dict.fromkeys(note for one in bands for note in one.notes)
+    return Band(factor=max(one.factor for one in bands), notes=list(notes))
+
+
+def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Sized:
+    total = sum(one.total_bytes for one in trial.predictions)
+    pairs = list(zip(question.patterns, trial.predictions, strict=True))
+    peak_s = sum(
+        pattern.total_bytes / (trial.servers * storage.server_bytes_per_s(pattern.direction))
+        for pattern, _ in pairs
+    )
+    longest = max(trial.predictions, key=lambda one: one.seconds)
+    collective = [pattern.access == "collective" for pattern in question.patterns]
+    return Sized(
+        servers=trial.servers,
+        aggregators=[
+            one.aggregators if is_collective else None
+            for one, is_collective in zip(trial.settings, collective, strict=True)
+        ],
+        stripe_bytes=[one.stripe_bytes for one in trial.settings],
+        io_s=trial.io_s,
+        low_s=trial.io_s / of.factor,
+        high_s=trial.io_s * of.factor,
+        bytes_per_s=total / trial.io_s,
+        efficiency=peak_s / trial.io_s,
+        open_s=sum(one.open_s for one in trial.predictions),
+        synchronisation_s=sum(one.synchronisation_s for one in trial.predictions),
+        exchange_s=sum(one.exchange_s for one in trial.predictions),
+        storage_s=sum(one.storage_s for one in trial.predictions),
+        bound_by=longest.bound_by,
+        node_hours=question.nodes * trial.io_s / 3600,
+    )
+
+
+def _granted(question: Question, storage: Storage, servers: int) -> Granted | None:
+    """The allocation for so many nodes, or a larger one that the data need."""
+    pool = pool_of(storage)
+    if pool is None:
+        return None
+    capacity = max(pool.capacity_for(servers), question.needed_bytes)
+    got = pool.allocate(capacity)
+    return Granted(
+        capacity_bytes=capacity if capacity > pool.capacity_for(servers) else got.granted_bytes,
+        granted_bytes=got.granted_bytes,
+        nodes=got.nodes,
+        is_doubled=got.is_doubled,
+        lost_bytes=got.granted_bytes - question.needed_bytes,
+    )
+
+
+def _described(pattern: Pattern) -> Described:
+    is_collective = pattern.access == "collective"
+    return Described(
+        name=pattern.name,
+        direction=pattern.direction,
+        access=pattern.access,
+        ranks=pattern.ranks,
+        nodes=pattern.nodes,
+        total_bytes=pattern.total_bytes,
+        transfer_bytes=pattern.transfer_bytes,
+        calls=sum(one.count for one in pattern.collective_calls) if is_collective else None,
+    )
+
+
+def checkpoint_storages(machine: Machine) -> list[tuple[Storage, Storage | None]]:
+    """(storage, where it is drained to) of each level that a checkpoint can go to."""
+    permanent = permanent_storage(machine)
+    return [
+        (one, permanent if permanent and one.kind in ("datawarp", "node-local") else None)
+        for one in machine.storage.values()
+    ]

@@ -1,0 +1,120 @@
+"""Why the planner recommends what it does, in sentences with the numbers behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from forebay.plan.units import rate_text, size_text
+from forebay.quantities import duration
+
+if TYPE_CHECKING:
+    from forebay.plan.search import Searcher, Trial
+
+_SERVERS = {
+    "lustre": "OSTs",
+    "datawarp": "DataWarp nodes",
+    "spectrum-scale": "NSD servers",
+    "node-local": "nodes with local storage",
+    "directory": "servers",
+}
+_BOUND = {
+    "streams": "single processes: more of them must write, with large requests",
+    "nodes": "the network of the compute nodes: more nodes would help, more servers would not",
+    "servers": "the servers: more of them would help",
+    "locks": "locks that move between clients: collective calls avoid it",
+}
+#: A part of the time below this share is not worth a sentence.
+SHARE_MIN = 0.15
+
+
+def server_word(kind: str) -> str:
+    """What servers of that kind of storage are called."""
+    return _SERVERS[kind]
+
+
+def of(searcher: Searcher, trials: Sequence[Trial], best: Trial, default: Trial) -> list[str]:
+    """Sentences, the most important first."""
+    word = server_word(searcher.storage.kind)
+    found = [*_number_of_servers(trials, best, word), _limit(best)]
+    found += _parts(best)
+    found += _aggregators(searcher, best, default)
+    found += _stripes(searcher, best)
+    return found
+
+
+def _number_of_servers(trials: Sequence[Trial], best: Trial, word: str) -> list[str]:
+    if len(trials) == 1:
+        return []
+    fastest = min(trials, key=lambda trial: trial.io_s)
+    fewer = [trial for trial in trials if trial.servers < best.servers]
+    found = []
+    if fewer:
+        before = max(fewer, key=lambda trial: trial.servers)
+        found.append(
+            f"{best.servers} {word} instead of {before.servers} save "
+            f"{duration(before.io_s - best.io_s)} of {duration(before.io_s)}."
+        )
+    if fastest.servers > best.servers:
+        found.append(
+            f"{fastest.servers} {word} would be {100 * (best.io_s / fastest.io_s - 1):.0f} % faster: "
+            f"not worth {fastest.servers - best.servers} more."
+        )
+    more = [trial for trial in trials if trial.servers > best.servers]
+    if more and min(trial.io_s for trial in more) > best.io_s:
+        found.append(
+            f"More than {best.servers} {word} are slower: opening a file costs time for each of them."
+        )
+    return found
+
+
+def _limit(best: Trial) -> str:
+    longest = max(best.predictions, key=lambda one: one.seconds)
+    rate = rate_text(longest.storage_bytes_per_s)
+    return f"System calls move {rate}. The limit is {_BOUND[longest.bound_by]}."
+
+
+def _parts(best: Trial) -> list[str]:
+    total = best.io_s
+    sums = {
+        "the exchange of data with aggregators": sum(one.exchange_s for one in best.predictions),
+        "agreement in collective calls": sum(one.synchronisation_s for one in best.predictions),
+        "opening files": sum(one.open_s for one in best.predictions),
+    }
+    return [
+        f"{100 * seconds / total:.0f} % of the time is {name}."
+        for name, seconds in sums.items()
+        if seconds > SHARE_MIN * total
+    ]
+
+
+def _aggregators(searcher: Searcher, best: Trial, default: Trial) -> list[str]:
+    found = []
+    for pattern, one, plain in zip(searcher.patterns, best.settings, default.settings, strict=True):
+        if pattern.access != "collective":
+            continue
+        unbalanced = searcher.imbalance(pattern, one)
+        if one.aggregators != plain.aggregators and not unbalanced:
+            divide = "storage nodes divide them, and " if searcher.storage.kind == "datawarp" else ""
+            found.append(
+                f"{pattern.name}: {one.aggregators} aggregators instead of {plain.aggregators}; {divide}"
+                f"they divide {pattern.ranks} ranks."
+            )
+        found += [f"{pattern.name}: {sentence}." for sentence in unbalanced]
+    return found
+
+
+def _stripes(searcher: Searcher, best: Trial) -> list[str]:
+    default = searcher.storage.stripe_bytes
+    return [
+        f"{pattern.name}: a stripe unit of {size_text(one.stripe_bytes)} instead of {size_text(default)} "
+        f"{_stripe_reason(one.stripe_bytes, default)}."
+        for pattern, one in zip(searcher.patterns, best.settings, strict=True)
+        if one.stripe_bytes != default
+    ]
+
+
+def _stripe_reason(stripe: int, default: int) -> str:
+    if stripe < default:
+        return "spreads each call over more aggregators"
+    return "needs fewer requests"

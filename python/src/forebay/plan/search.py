@@ -1,0 +1,221 @@
+"""Which settings are best on a storage: all sensible ones are tried against the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from forebay.plan import striping
+from forebay.plan.allocation import Pool
+from forebay.plan.errors import PlanError
+from forebay.plan.limits import check_settings
+from forebay.plan.machine import Machine, Storage
+from forebay.plan.model import Prediction, predict
+from forebay.plan.parameters import Parameters
+from forebay.plan.pattern import BUFFER_BYTES, Pattern, Settings
+
+#: Fewer servers are recommended if they take at most so many times the best time.
+SERVERS_WITHIN = 1.10
+#: Settings of one server count that differ by less are equal: fewer aggregators, then the default stripe.
+EQUAL_WITHIN = 1.02
+#: Stripe units to try, as multiples of the default: DataWarp's from an eighth, as ExpBB does (KAUST18).
+_STRIPES = {"datawarp": (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1), "lustre": (1, 2, 4, 8, 16)}
+_STRIPE_BYTES_MIN = 1 << 16
+
+
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings that the user gives; None: to be chosen."""
+
+    servers: int | None = None
+    aggregators: int | None = None
+    stripe_bytes: int | None = None
+    buffer_bytes: int | None = None
+    cb_align: int | None = None
+    data_sieving: bool = False
+    jobs: int = 1
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one number of servers, and what the model says of each pattern."""
+
+    servers: int
+    settings: list[Settings]  # of each pattern
+    predictions: list[Prediction]  # of each pattern
+
+    @property
+    def io_s(self) -> float:
+        """Of all patterns, one after the other."""
+        return sum(one.seconds for one in self.predictions)
+
+
+class Searcher(msgspec.Struct, frozen=True, kw_only=True):
+    """One storage of a machine, patterns that share it, and what is given."""
+
+    machine: Machine
+    storage: Storage
+    patterns: Sequence[Pattern]
+    fixed: Fixed
+    parameters: Parameters
+    capacity_bytes: int = 0  # that the job needs at least
+
+    def pool(self) -> Pool | None:
+        """The pool of a storage that gives grains."""
+        return pool_of(self.storage)
+
+    def server_counts(self) -> list[int]:
+        """Numbers of servers to try: the least, then powers of two, which divide most numbers of ranks."""
+        nodes = max(pattern.nodes for pattern in self.patterns)
+        if self.fixed.servers is not None:
+            return [self.fixed.servers]
+        if self.storage.kind == "node-local":
+            return [nodes]
+        if self.storage.kind in ("spectrum-scale", "directory"):
+            return [self.storage.servers]
+        least = self._servers_min()
+        most = min(self.storage.servers, self.storage.stripe_count_max)
+        counts = {least} | {1 << power for power in range(least.bit_length(), most.bit_length())}
+        return sorted(counts if self.storage.kind == "datawarp" else {*counts, most})
+
+    def _servers_min(self) -> int:
+        pool = self.pool()
+        return pool.allocate(self.capacity_bytes).nodes if pool and self.capacity_bytes else 1
+
+    def default(self) -> Trial:
+        """Without hints: the storage's default layout, and the MPI's default aggregators."""
+        servers = self._servers_min() if self.storage.kind == "datawarp" else self.storage.stripe_count
+        if self.storage.kind == "node-local":
+            servers = max(pattern.nodes for pattern in self.patterns)
+        return self.default_on(servers)
+
+    def default_on(self, servers: int) -> Trial:
+        """Without hints, on so many servers."""
+        return self._trial(servers, [self._default_of(pattern, servers) for pattern in self.patterns])
+
+    def given(self) -> Trial:
+        """As the user gives it; what is not given is the default."""
+        servers = self.fixed.servers or self.default().servers
+        return self._trial(servers, [self._given_of(pattern, servers) for pattern in self.patterns])
+
+    def trials(self) -> list[Trial]:
+        """The best settings for each number of servers."""
+        return [self.best_on(servers) for servers in self.server_counts()]
+
+    def best_on(self, servers: int) -> Trial:
+        """The best settings on so many servers."""
+        chosen = [self._best_of(pattern, servers) for pattern in self.patterns]
+        return self._trial(servers, chosen)
+
+    def recommend(self, trials: Iterable[Trial]) -> Trial:
+        """The fewest servers that are nearly as fast as the fastest."""
+        found = list(trials)
+        fastest = min(trial.io_s for trial in found)
+        return min(
+            (trial for trial in found if trial.io_s <= SERVERS_WITHIN * fastest), key=lambda one: one.servers
+        )
+
+    def _trial(self, servers: int, settings: list[Settings]) -> Trial:
+        predictions = [self._predict(*pair) for pair in zip(self.patterns, settings, strict=True)]
+        return Trial(servers=servers, settings=settings, predictions=predictions)
+
+    def _predict(self, pattern: Pattern, settings: Settings) -> Prediction:
+        check_settings(pattern, self.storage, settings)
+        return predict(pattern, self.machine, self.storage, settings, self.parameters)
+
+    def _default_of(self, pattern: Pattern, servers: int) -> Settings:
+        aggregators = striping.aggregators_default(
+            self.storage.kind, ranks=pattern.ranks, nodes=pattern.nodes, servers=servers
+        )
+        return Settings(
+            servers=servers,
+            stripe_bytes=self.storage.stripe_bytes,
+            aggregators=aggregators,
+            data_sieving=self.fixed.data_sieving,
+            jobs=self.fixed.jobs,
+        )
+
+    def _given_of(self, pattern: Pattern, servers: int) -> Settings:
+        fixed, default = self.fixed, self._default_of(pattern, servers)
+        return msgspec.structs.replace(
+            default,
+            aggregators=fixed.aggregators or default.aggregators,
+            stripe_bytes=fixed.stripe_bytes or default.stripe_bytes,
+            buffer_bytes=fixed.buffer_bytes or BUFFER_BYTES,
+            cb_align=default.cb_align if fixed.cb_align is None else fixed.cb_align,
+        )
+
+    def _best_of(self, pattern: Pattern, servers: int) -> Settings:
+        given = self._given_of(pattern, servers)
+        options = [
+            msgspec.structs.replace(given, aggregators=aggregators, stripe_bytes=stripe)
+            for aggregators in self._aggregators(pattern, given)
+            for stripe in self._stripes(given)
+        ]
+        times = {option: self._predict(pattern, option).seconds for option in options}
+        limit = EQUAL_WITHIN * min(times.values())
+        near = [option for option in options if times[option] <= limit]
+        return min(near, key=lambda one: self._preference(pattern, one))
+
+    def _preference(self, pattern: Pattern, one: Settings) -> tuple[int, int, int]:
+        """Of equal settings: those that balance, with few aggregators, and the default stripe."""
+        is_collective = pattern.access == "collective"
+        unbalanced = self.imbalance(pattern, one) if is_collective else []
+        distance = abs(one.stripe_bytes - self.storage.stripe_bytes)
+        return len(unbalanced), one.aggregators, distance
+
+    def imbalance(self, pattern: Pattern, one: Settings) -> list[str]:
+        """What is unbalanced. Only on DataWarp do servers and aggregators belong together (KAUST18)."""
+        servers = one.servers if self.storage.kind == "datawarp" else one.aggregators
+        return striping.imbalance(pattern.ranks, one.aggregators, servers)
+
+    def _aggregators(self, pattern: Pattern, given: Settings) -> list[int]:
+        """Those that balance (KAUST18), and the default. On Lustre, each OST has one aggregator (CRAY12)."""
+        if pattern.access != "collective" or self.fixed.aggregators is not None:
+            return [given.aggregators]
+        if self.storage.kind == "lustre":
+            shares = {given.servers >> power for power in range(3)}
+            return sorted({given.aggregators, *(one for one in shares if 0 < one <= pattern.ranks)})
+        unit = given.servers if self.storage.kind == "datawarp" else pattern.nodes
+        balanced = striping.aggregator_counts(pattern.ranks, unit)
+        doubled = [unit << power for power in range(8) if unit << power <= pattern.ranks // 2]
+        return sorted({given.aggregators, *_thinned(balanced), *doubled})
+
+    def _stripes(self, given: Settings) -> list[int]:
+        if self.fixed.stripe_bytes is not None or self.storage.kind not in _STRIPES:
+            return [given.stripe_bytes]
+        sizes = (int(self.storage.stripe_bytes * factor) for factor in _STRIPES[self.storage.kind])
+        return sorted({max(_STRIPE_BYTES_MIN, size) for size in sizes})
+
+
+def _thinned(counts: list[int]) -> list[int]:
+    """Of counts closer than a factor of 1.5, one is enough."""
+    kept: list[int] = []
+    for count in counts:
+        if not kept or count >= 1.5 * kept[-1] or count == counts[-1]:
+            kept.append(count)
+    return kept
+
+
+def pool_of(storage: Storage) -> Pool | None:
+    """The pool of a storage with a granularity; None without one."""
+    if storage.granularity_bytes is None:
+        return None
+    capacity = storage.server_capacity_bytes
+    return Pool(
+        name=storage.name,
+        nodes=storage.servers,
+        granularity_bytes=round(storage.granularity_bytes),
+        node_capacity_bytes=None if capacity is None else round(capacity),
+    )
+
+
+def check_capacity(storage: Storage, capacity_bytes: int) -> None:
+    """Raises PlanError if the storage cannot give so much."""
+    pool = pool_of(storage)
+    if pool:
+        pool.grains(capacity_bytes)
+    elif storage.capacity_bytes is not None and capacity_bytes > storage.capacity_bytes:
+        raise PlanError(
+            f"{storage.name} holds {storage.capacity_bytes:.3g} bytes, and --capacity is {capacity_bytes}",
+            "ask for less",
+        )

@@ -1,0 +1,63 @@
+"""How the bytes of one call fall on stripes, and so on aggregators and servers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+#: A call may begin anywhere in a stripe; so many positions are averaged.
+OFFSETS = 16
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """The bytes of one call over bins that own stripes in turn."""
+
+    share: float  # of the bytes, in the fullest bin
+    active: float  # bins with bytes
+    request_bytes: float  # average piece
+
+
+@lru_cache(maxsize=65536)
+def spread(call_bytes: float, stripe_bytes: float, bins: int, is_aligned: bool = False) -> Spread:
+    """Stripes of `stripe_bytes` go to `bins` in turn. Averages over where a call begins, unless aligned.
+
+    A call whose size is a multiple of the stripe is taken as aligned: such files begin at a stripe.
+    """
+    if is_aligned or call_bytes % stripe_bytes == 0:
+        return _at(call_bytes, stripe_bytes, bins, 0.0)
+    found = [
+        _at(call_bytes, stripe_bytes, bins, (at + 0.5) / OFFSETS * stripe_bytes) for at in range(OFFSETS)
+    ]
+    return Spread(
+        share=sum(one.share for one in found) / OFFSETS,
+        active=sum(one.active for one in found) / OFFSETS,
+        request_bytes=sum(one.request_bytes for one in found) / OFFSETS,
+    )
+
+
+def _at(call_bytes: float, stripe_bytes: float, bins: int, offset: float) -> Spread:
+    first = min(stripe_bytes - offset, call_bytes)
+    whole, last = divmod(call_bytes - first, stripe_bytes)
+    pieces = 1 + int(whole) + (last > 0)
+    # Whole turns are the same for all bins; what matters is the rest.
+    turns = max(0, (pieces - 2) // bins - 1)
+    sizes = np.full(pieces - turns * bins, stripe_bytes)
+    sizes[0] = first
+    if last > 0:
+        sizes[-1] = last
+    filled = np.zeros(min(bins, len(sizes)))
+    np.add.at(filled, np.arange(len(sizes)) % bins, sizes)
+    return Spread(
+        share=float(filled.max() + turns * stripe_bytes) / call_bytes,
+        active=min(bins, pieces),
+        request_bytes=call_bytes / pieces,
+    )
+
+
+def even(call_bytes: float, bins: int, piece_bytes: float) -> Spread:
+    """Without regard to stripes: equal parts, in pieces of at most `piece_bytes` (CB_ALIGN 0)."""
+    part = call_bytes / bins
+    pieces = max(1, -(-int(part) // int(piece_bytes)))
+    return Spread(share=1 / bins, active=bins, request_bytes=part / pieces)

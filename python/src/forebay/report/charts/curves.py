@@ -1,0 +1,97 @@
+"""Curves against a number of servers, and predicted against published figures. Both axes are logarithmic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from forebay.report.charts.palette import stand_in
+from forebay.report.charts.svg_figure import Chart, blank, finished, settings
+
+WIDTH_PX = 440
+HEIGHT_PX = 300
+#: Numbers closer than this on an axis would cover each other.
+TICK_FACTOR = 1.5
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Shape and ink of the series of a scatter; no two share both.
+_MARKS = (
+    ("o", "write"), ("s", "read"), ("^", "suggestion"), ("D", "metadata"), ("v", "sync"), ("x", "problem"),
+    ("P", "waiting"), ("*", "text"),
+)  # fmt: skip
+
+
+class Line(NamedTuple):
+    """A curve, with a band around it if it has one."""
+
+    name: str
+    ink: str
+    values: Sequence[float]
+    band: Sequence[tuple[float, float]] | None
+
+
+class Scatter(NamedTuple):
+    """Points of one experiment: (published, predicted)."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def curves(at: Sequence[int], lines: Sequence[Line], *, x: str, y: str, title: str, about: str) -> Chart:
+    """Lines with a mark at each number, and their bands."""
+    with settings():
+        figure = blank(WIDTH_PX, HEIGHT_PX)
+        axes = figure.subplots()
+        for number, line in enumerate(lines):
+            colour = stand_in(line.ink)
+            style = "-" if number == 0 else (0, (4, 3))
+            marker = "o" if number == 0 else "s"
+            axes.plot(
+                at, line.values, color=colour, linestyle=style, marker=marker, markersize=4, label=line.name
+            )
+            if line.band:
+                low, high = zip(*line.band, strict=True)
+                axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks([one for one in at if one == at[0] or one >= TICK_FACTOR * at[at.index(one) - 1]])
+        _plain_numbers(axes)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.grid(axis="y", linewidth=0.6)
+        axes.legend(frameon=False, fontsize=10.5, labelcolor=stand_in("text"))
+        return finished(figure, title, about)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """Numbers as they are, not as powers, and those of whole decades alone."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def scatter(series: Sequence[Scatter], *, x: str, y: str, title: str, about: str) -> Chart:
+    """Points around the line where both are equal; dashed lines are a factor of 1.5 away."""
+    with settings():
+        figure = blank(WIDTH_PX, HEIGHT_PX + 80)
+        axes = figure.subplots()
+        values = [value for one in series for point in one.points for value in point]
+        low, high = min(values) / 1.5, max(values) * 1.5
+        for factor, style in ((1.0, "-"), (1.5, (0, (4, 3))), (1 / 1.5, (0, (4, 3)))):
+            axes.plot([low, high], [low * factor, high * factor], color=stand_in("line"), linestyle=style)
+        for number, one in enumerate(series):
+            marker, ink = _MARKS[number % len(_MARKS)]
+            across, up = zip(*one.points, strict=True)
+            axes.plot(across, up, marker, color=stand_in(ink), markersize=5, label=one.name)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(low, high)
+        axes.set_ylim(low, high)
+        _plain_numbers(axes)
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+        axes.legend(frameon=False, fontsize=9.5, labelcolor=stand_in("text"), loc="upper left")
+        return finished(figure, title, about)

@@ -1,0 +1,101 @@
+"""Sentences and cells about plans, for terminal and page."""
+
+from __future__ import annotations
+
+from forebay.plan.answer import Described, Plan, Sized, StoragePlan, Sweep
+from forebay.plan.reasons import server_word
+from forebay.plan.units import rate_text, size_text
+from forebay.quantities import duration, percent
+
+_ACCESS = {
+    "serial": "by one rank",
+    "file-per-process": "in one file per process",
+    "independent": "with independent calls on a shared file",
+    "collective": "with collective calls on a shared file",
+}
+
+
+def headline(told: Plan | Sweep) -> str:
+    """Machine and job."""
+    nodes = "node" if told.nodes == 1 else "nodes"
+    ranks = "rank" if told.ranks == 1 else "ranks"
+    return f"{told.machine}: {told.nodes} {nodes}, {told.ranks} {ranks}"
+
+
+def pattern(one: Described) -> str:
+    """What a pattern does."""
+    verb = "writes" if one.direction == "write" else "reads"
+    calls = f", {one.calls} calls of each rank" if one.calls else ""
+    return f"{one.name}: {verb} {size_text(one.total_bytes)} {_ACCESS[one.access]}{calls}"
+
+
+def with_band(one: Sized) -> str:
+    """A time with its band."""
+    return f"{duration(one.io_s)} ({duration(one.low_s)} to {duration(one.high_s)})"
+
+
+def counts(values: list[int | None]) -> str:
+    """One value if all patterns have the same."""
+    different = list(dict.fromkeys(values))
+    return ", ".join("–" if value is None else str(value) for value in different)
+
+
+def sizes(values: list[int]) -> str:
+    """Stripe units."""
+    return ", ".join(binary(value) for value in dict.fromkeys(values))
+
+
+def binary(value: int) -> str:
+    """A stripe unit in the unit that divides it."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value % factor == 0:
+            return f"{value // factor} {unit}"
+    return f"{value} B"
+
+
+def settings(kind: str, one: Sized) -> str:
+    """Servers, aggregators and stripe unit."""
+    words = [f"{one.servers} {server_word(kind)}"]
+    if any(value is not None for value in one.aggregators):
+        words.append(f"{counts(one.aggregators)} aggregators")
+    if kind in ("datawarp", "lustre"):
+        words.append(f"stripe unit {sizes(one.stripe_bytes)}")
+    return ", ".join(words)
+
+
+def details(one: StoragePlan) -> list[str]:
+    """What is worth saying of a storage besides its row."""
+    found = []
+    best = one.recommended
+    if best is None:
+        return found
+    found.append(
+        f"{rate_text(best.bytes_per_s)}, {percent(best.efficiency)} of the peak of these servers; "
+        f"{best.node_hours:.3g} node-hours wait for I/O"
+    )
+    if one.given:
+        found.append(f"as given ({settings(one.kind, one.given)}): {with_band(one.given)}")
+    if one.allocation:
+        found.append(_allocation(one))
+    if one.staging:
+        found.append(_staging(one))
+    return found
+
+
+def _allocation(one: StoragePlan) -> str:
+    got = one.allocation
+    text = f"allocation: {size_text(got.granted_bytes)} on {got.nodes} storage nodes"
+    if got.lost_bytes > 0:
+        text += f", {size_text(got.lost_bytes)} more than the data need"
+    if got.is_doubled:
+        text += "; some nodes give two grains, which share their bandwidth"
+    return text
+
+
+def _staging(one: StoragePlan) -> str:
+    copied = one.staging
+    parts = [f"stage in {duration(copied.stage_in_s)}"] if copied.stage_in_s else []
+    if copied.stage_out_s:
+        hidden = f", {duration(copied.hidden_s)} of it while the job computes" if copied.hidden_s else ""
+        parts.append(f"stage out to {copied.file_system} {duration(copied.stage_out_s)}{hidden}")
+    return "; ".join(parts) or "nothing to stage"

@@ -1,0 +1,132 @@
+"""Plans, sweeps, checkpoints and the calibration on the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from forebay.plan.answer import Curve, Plan, StoragePlan, Sweep
+from forebay.plan.checkpoint import Interval
+from forebay.plan.reasons import server_word
+from forebay.plan.units import rate_text
+from forebay.quantities import duration, percent
+from forebay.report.document import shown
+from forebay.report.planning import sentences, tables
+from forebay.report.terminal import whole_grid
+
+if TYPE_CHECKING:
+    from forebay.plan.calibration import Judged
+
+#: Letters of a curve's bar at most.
+BAR_CELLS = 40
+#: Columns where standard output is no terminal: no column is cut.
+FILE_COLUMNS = 240
+
+
+def console() -> Console:
+    """For standard output; a file or a pipe gets whole lines."""
+    plain = Console(highlight=False, markup=False, emoji=False)
+    return (
+        plain
+        if plain.is_terminal
+        else Console(highlight=False, markup=False, emoji=False, width=FILE_COLUMNS)
+    )
+
+
+def print_plan(console: Console, told: Plan) -> None:
+    """A table of the storages, then what to do for the fastest, and why."""
+    _head(console, told)
+    console.print(whole_grid(tables.storages(told)))
+    for one in told.storages:
+        _print_storage(console, one)
+    _notes(console, told.notes)
+
+
+def _print_storage(console: Console, one: StoragePlan) -> None:
+    console.print()
+    if one.unsuitable:
+        _line(console, f"{one.storage}: not for this job: {one.unsuitable}")
+        return
+    _line(console, f"{one.storage}: {sentences.settings(one.kind, one.recommended)}", "bold")
+    for text in [*sentences.details(one), *one.reasons]:
+        _line(console, f"  {text}")
+    if one.outside:
+        _line(console, f"  outside of the published runs, so the band is wider: {'; '.join(one.outside)}")
+    for text in one.lines:
+        _line(console, f"    {text}", "bold")
+
+
+def print_sweep(console: Console, told: Sweep) -> None:
+    """A bar for each number of servers."""
+    _head(console, told)
+    times = [point.best.io_s for curve in told.curves for point in curve.points]
+    longest = max(times, default=1.0)
+    for curve in told.curves:
+        console.print()
+        if curve.unsuitable:
+            _line(console, f"{curve.storage}: not for this job: {curve.unsuitable}")
+            continue
+        _print_curve(console, curve, longest)
+    _notes(console, told.notes)
+
+
+def _print_curve(console: Console, curve: Curve, longest: float) -> None:
+    _line(console, f"{curve.storage}: I/O time and efficiency against {server_word(curve.kind)}", "bold")
+    for point in curve.points:
+        bar = "#" * max(1, round(BAR_CELLS * _logarithmic(point.best.io_s, longest)))
+        mark = " <- recommended" if point.servers == curve.recommended_servers else ""
+        text = (
+            f"{point.servers:6d}  {duration(point.best.io_s):>9s}  {percent(point.best.efficiency):>6s}  "
+            f"without hints {duration(point.default.io_s):>9s}  {bar}{mark}"
+        )
+        _line(console, text)
+    if curve.outside:
+        _line(console, f"  outside of the published runs, so bands are wider: {'; '.join(curve.outside)}")
+
+
+def _logarithmic(value: float, longest: float) -> float:
+    """Four decades below the longest time are nothing."""
+    return max(0.0, 1 + math.log10(value / longest) / 4)
+
+
+def print_checkpoints(console: Console, machine: str, intervals: Sequence[Interval]) -> None:
+    """A row for each level, the least waste first."""
+    best = intervals[0]
+    text = (
+        f"{machine}: write a checkpoint to {best.storage} every {duration(best.interval_s)}; "
+        f"{percent(best.waste)} of the time is lost to checkpoints and failures"
+    )
+    _line(console, text, "bold")
+    console.print(whole_grid(tables.checkpoints(intervals)))
+    for one in intervals:
+        if one.drain_s:
+            rate = rate_text(one.drain_bytes_per_s_min)
+            _line(console, f"{one.storage}: the drain needs {rate} to end before the next checkpoint")
+        if one.is_drain_limiting:
+            _line(console, f"{one.storage}: the drain is slower than the best interval, and sets it")
+
+
+def print_calibration(console: Console, judged: Sequence[Judged]) -> None:
+    """Each published figure with the prediction of a model that was fitted without its experiment."""
+    console.print(whole_grid(tables.calibration(judged)))
+    for text in tables.summary(judged):
+        _line(console, text, "bold")
+
+
+def _head(console: Console, told: Plan | Sweep) -> None:
+    _line(console, sentences.headline(told), "bold")
+    for one in told.patterns:
+        _line(console, f"  {sentences.pattern(one)}")
+
+
+def _notes(console: Console, notes: Sequence[str]) -> None:
+    for note in notes:
+        _line(console, f"note: {note}", "dim")
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(shown(text), style=style), soft_wrap=True)

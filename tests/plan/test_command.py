@@ -1,0 +1,290 @@
+"""`forebay plan` as users call it."""
+
+import json
+import pathlib
+import re
+
+import pytest
+
+from support.job import DW
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+LOGS = PROJECT / "tests" / "profiles" / "logs"
+BTIO = "--access", "collective", "--size", "100GB", "--calls", "10", "--segment", "1280B", "--ranks", "1024"
+ON_32 = *BTIO, "--nodes", "32"
+OWN_FILES = "--access", "file-per-process", "--size", "1TB", "--ranks", "256", "--nodes", "64"
+
+
+def told(job, *words):
+    """The JSON of a plan."""
+    done = job.command("plan", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def refused(job, *words, code=1):
+    done = job.command("plan", *words)
+    assert done.returncode == code and not done.stdout, done.stdout
+    return done.stderr
+
+
+def storage(plan, name):
+    return next(one for one in plan["storages"] if one["storage"] == name)
+
+
+def test_plan_names_settings_band_gain_and_lines(job):
+    text = job.command("plan", "--machine", "shaheen2", *ON_32).stdout
+    assert "Shaheen II: 32 nodes, 1024 ranks" in text
+    assert re.search(r"datawarp +\S+ s \(\S+ s to \S+ s\)", text)
+    assert re.search(r"#DW jobdw type=scratch access_mode=striped capacity=\d+GiB pool=wlm_pool", text)
+    assert re.search(r"export MPICH_MPIIO_HINTS='\*:cb_nodes=\d+:striping_unit=\d+'", text)
+    assert re.search(r"lfs setstripe -c \d+ -S \d+ ", text)
+
+
+def test_recommended_settings_obey_the_published_rules(job):
+    best = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
+    (aggregators,) = best["aggregators"]
+    assert aggregators % best["servers"] == 0 and 1024 % aggregators == 0
+    assert best["low_s"] < best["io_s"] < best["high_s"]
+    parts = best["open_s"] + best["synchronisation_s"] + best["exchange_s"] + best["storage_s"]
+    assert parts == pytest.approx(best["io_s"])
+
+
+def test_capacity_line_gives_the_recommended_nodes(job):
+    found = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")
+    (line,) = (line for line in found["lines"] if line.startswith("#DW"))
+    grains = int(re.search(r"capacity=(\d+)GiB", line)[1]) / 368
+    assert grains == found["recommended"]["servers"] == found["allocation"]["nodes"]
+
+
+def test_planned_lines_are_understood_by_forebay(job):
+    found = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")
+    job.script("true", *(line for line in found["lines"] if line.startswith("#DW")))
+    done = job.command("__request", "job.sh")
+    asked = json.loads(done.stdout)
+    assert asked["allocation"]["capacity_bytes"] == found["allocation"]["capacity_bytes"]
+    assert asked["allocation"]["pool"] == "wlm_pool" and not asked["warnings"]
+
+
+def test_script_gives_nodes_ranks_and_capacity(job):
+    job.script("srun ./a.out", "#SBATCH --nodes=16", "#SBATCH --ntasks=512", DW.replace("64MiB", "2TiB"))
+    text = (job.directory / "job.sh").read_text()
+    (job.directory / "job.sh").write_text(re.sub(r"capacity=\S+", "capacity=2TiB", text))
+    plan = told(job, "job.sh", "--machine", "shaheen2", "--access", "collective", "--size", "10GB")
+    assert (plan["nodes"], plan["ranks"], plan["script"]) == (16, 512, "job.sh")
+    found = storage(plan, "datawarp")
+    assert found["default"]["servers"] == 6 and found["recommended"]["servers"] >= 6
+
+
+def test_script_may_name_sources_that_do_not_exist_here(job):
+    stage = "#DW stage_in type=directory source=/no/such/place destination=$DW_JOB_STRIPED/in"
+    job.script("true", "#SBATCH -N 2", "#SBATCH -n 8", DW, stage)
+    plan = told(job, "job.sh", "--machine", "cori1", "--access", "collective", "--size", "10GB")
+    assert plan["ranks"] == 8 and any("--stage-in" in note for note in plan["notes"])
+
+
+def test_problem_of_a_directive_is_told_as_forebay_run_tells_it(job):
+    job.script("true", "#SBATCH -n 8", "#DW jobdw type=scratch access_mode=striped capacity=3.5XB")
+    message = refused(job, "job.sh", "--machine", "cori1", "--access", "collective", "--size", "1GB")
+    assert "job.sh" in message and "line" in message
+
+
+def test_profile_gives_the_pattern(job):
+    plan = told(job, "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--nodes", "4")
+    (pattern,) = plan["patterns"]
+    assert pattern["access"] == "collective" and pattern["total_bytes"] == 22118400 and pattern["ranks"] == 4
+    assert plan["profile"].endswith("mpiio_shared_default.darshan")
+
+
+def test_profile_of_fewer_ranks_is_scaled_and_says_so(job):
+    words = "--profile", LOGS / "mpiio_shared_default.darshan", "--ranks", "1024", "--nodes", "32"
+    plan = told(job, "--machine", "cori1", *words)
+    assert plan["patterns"][0]["total_bytes"] == 256 * 22118400
+    assert any("4 ranks and the job 1024" in note for note in plan["notes"])
+
+
+def test_profile_without_mpi_io_has_no_aggregators_and_says_why(job):
+    plan = told(job, "--machine", "summit", "--profile", LOGS / "posix_fpp.darshan")
+    assert {pattern["access"] for pattern in plan["patterns"]} == {"file-per-process"}
+    assert any("no MPI-IO" in note for note in plan["notes"])
+    for one in plan["storages"]:
+        assert set(one["recommended"]["aggregators"]) == {None}
+        assert not any("cb_nodes" in line for line in one["lines"])
+
+
+def test_profile_without_io_is_refused_with_the_remedy(job):
+    (job.directory / "idle.txt").write_text("nothing to see\n")
+    assert "no log that is known" in refused(job, "--machine", "summit", "--profile", "idle.txt")
+
+
+def test_own_record_of_a_run_is_a_profile(job):
+    job.script("mkdir -p out; dd if=/dev/zero of=${DW_JOB_STRIPED}big bs=1M count=32 status=none", DW)
+    assert job.run().returncode == 0
+    plan = told(job, "--machine", "summit", "--profile", "last")
+    assert plan["patterns"][0]["access"] == "serial" and plan["patterns"][0]["total_bytes"] >= 32 << 20
+
+
+def test_storage_that_cannot_hold_a_shared_file_is_named_last(job):
+    plan = told(job, "--machine", "summit", *ON_32)
+    assert [one["storage"] for one in plan["storages"]] == ["alpine", "nvme"]
+    assert "one file per process" in storage(plan, "nvme")["unsuitable"]
+    assert storage(plan, "nvme")["recommended"] is None
+
+
+def test_node_local_storage_scales_with_nodes(job):
+    few = storage(told(job, "--machine", "summit", *OWN_FILES), "nvme")["recommended"]
+    many = storage(told(job, "--machine", "summit", *OWN_FILES, "--nodes", "128"), "nvme")["recommended"]
+    assert few["servers"] == 64 and many["io_s"] == pytest.approx(few["io_s"] / 2, rel=0.05)
+
+
+def test_fixed_settings_are_predicted_as_given(job):
+    words = "--servers", "2", "--aggregators", "64", "--stripe-size", "1MiB", "--storage", "datawarp"
+    (found,) = told(job, "--machine", "shaheen2", *ON_32, *words)["storages"]
+    given = found["given"]
+    assert (given["servers"], given["aggregators"], given["stripe_bytes"]) == (2, [64], [1 << 20])
+    assert found["recommended"]["servers"] == 2
+
+
+def test_jobs_at_the_same_time_take_longer_and_widen_the_band(job):
+    one = storage(told(job, "--machine", "shaheen2", *OWN_FILES), "datawarp")
+    two = storage(told(job, "--machine", "shaheen2", *OWN_FILES, "--concurrent-jobs", "4"), "datawarp")
+    assert two["band_factor"] > one["band_factor"] and any("4 jobs" in note for note in two["outside"])
+
+
+def test_question_outside_of_the_calibration_widens_the_band_and_says_so(job):
+    huge = "--access", "collective", "--size", "10PB", "--ranks", "150000", "--nodes", "6000", "--calls", "10"
+    inside = storage(told(job, "--machine", "shaheen2", *ON_32), "lustre")
+    outside = storage(told(job, "--machine", "shaheen2", *huge), "lustre")
+    assert outside["band_factor"] > inside["band_factor"]
+    assert any("ranks 150,000, published" in note for note in outside["outside"])
+    assert "outside of the published runs" in job.command("plan", "--machine", "shaheen2", *huge).stdout
+
+
+def test_drain_is_hidden_by_computing(job):
+    found = storage(told(job, "--machine", "shaheen2", *OWN_FILES, "--compute", "2h"), "datawarp")["staging"]
+    assert found["hidden_s"] == found["stage_out_s"] > 0 and found["after_s"] == 0
+    without = storage(told(job, "--machine", "shaheen2", *OWN_FILES), "datawarp")["staging"]
+    assert without["after_s"] == without["stage_out_s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*BTIO, "--nodes", "32"], ["no machine is named", "machine list"]),
+        (["--machine", "nowhere", *ON_32], ["nowhere", "machine list"]),
+        (["--machine", "shaheen2"], ["nothing says what the job reads and writes", "--profile"]),
+        (["--machine", "shaheen2", "--access", "serial"], ["needs the amount of data", "--size"]),
+        (["--machine", "shaheen2", "--access", "serial", "--size", "1GB"], ["number of ranks", "--ranks"]),
+        (["--machine", "shaheen2", *ON_32, "--ranks", "0"], ["0 ranks", "at least 1"]),
+        (["--machine", "shaheen2", *ON_32, "--nodes", "0"], ["0 nodes", "at least 1"]),
+        (["--machine", "shaheen2", *ON_32, "--nodes", "2000"], ["leave nodes empty"]),
+        (["--machine", "shaheen2", *ON_32, "--ranks", "-4"], ["-4 ranks"]),
+        (["--machine", "shaheen2", *ON_32, "--calls", "0"], ["0 collective calls"]),
+        (["--machine", "shaheen2", *ON_32, "--servers", "0"], ["--servers is 0"]),
+        (["--machine", "shaheen2", *ON_32, "--servers", "300", "--storage", "datawarp"], ["268", "300"]),
+        (["--machine", "xe6", *ON_32, "--servers", "200"], ["160 stripes"]),
+        (["--machine", "shaheen2", *ON_32, "--aggregators", "5000"], ["5000 aggregators for 1024 ranks"]),
+        (["--machine", "shaheen2", *ON_32, "--storage", "tape"], ["no storage 'tape'", "lustre, datawarp"]),
+        (["--machine", "shaheen2", *ON_32, "--capacity", "9PB"], ["268 storage nodes", "ask for less"]),
+        (["--machine", "shaheen2", *BTIO, "--ranks", "8000", "--nodes", "7000"], ["6174 nodes", "7000"]),
+        (["--machine", "shaheen2", *BTIO, "--ranks", "9000", "--nodes", "2"], ["4500 ranks on each node"]),
+        (["--machine", "shaheen2", *ON_32, "--profile", "last"], ["--profile and --access", "one of them"]),
+        (["--machine", "shaheen2", "--profile", "/no/log"], ["/no/log"]),
+        (["no.sh", "--machine", "shaheen2", *ON_32], ["no.sh", "check the path"]),
+        (["checkpoint", "--machine", "summit", "--size", "1TB", "--nodes", "4", "--ranks", "4"], ["--mtbf"]),
+        (["machine", "show", "nowhere"], ["nowhere", "machine list"]),
+    ],
+)
+def test_wrong_question_is_refused_with_what_and_the_remedy(job, words, said):
+    message = refused(job, *words)
+    for word in said:
+        assert word in message, message
+    assert message.startswith("error: ") and "\nhint: " in message and "Traceback" not in message
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("100", "unit is missing"), ("0GB", "zero"), ("-1GB", "negative"), ("8Gb", "bits"), ("1e400GB", "finite")],
+)
+def test_wrong_quantity_is_an_error_of_the_command_line(job, value, said):
+    words = "--machine", "shaheen2", "--access", "collective", "--ranks", "4", "--size", value
+    assert said in refused(job, *words, code=2)
+
+
+def test_error_is_json_with_json(job):
+    done = job.command("plan", "--machine", "nowhere", "--json", *ON_32)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["hint"] and "nowhere" in json.loads(done.stdout)["error"]
+
+
+def test_machine_file_with_wrong_units_is_named(job):
+    text = (PROJECT / "machines" / "shaheen2.toml").read_text()
+    (job.directory / "mine.toml").write_text(text.replace('"500 GB/s"', '"500 Gb/s"'))
+    message = refused(job, "--machine", "mine.toml", *ON_32)
+    assert "mine.toml: storage.lustre.write_bandwidth" in message and "bits" in message
+
+
+def test_machines_are_listed_with_their_storages(job):
+    listed = job.command("plan", "machine", "list").stdout
+    for name in ("shaheen2", "cori1", "summit", "xe6", "lustre-small"):
+        assert re.search(rf"^{name} .*/{name}\.toml", listed, re.MULTILINE)
+
+
+def test_machine_is_shown_with_sources(job):
+    shown = job.command("plan", "machine", "show", "summit").stdout
+    assert "storage.nvme.server_write_bandwidth" in shown and "2.1 GB/s" in shown and "OLCF18" in shown
+
+
+def test_sweep_has_a_point_for_each_number_and_writes_its_page(job):
+    done = job.command("plan", "sweep", "--machine", "shaheen2", *ON_32, "--html", "s.html")
+    assert done.returncode == 0 and "page: s.html" in done.stderr
+    assert done.stdout.count("<- recommended") == 2
+    page = (job.directory / "s.html").read_text()
+    assert page.count("<svg") == 4 and "I/O time against DataWarp nodes" in page and "<script src" not in page
+
+
+def test_sweep_and_plan_recommend_the_same(job):
+    plan = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
+    curves = told(job, "sweep", "--machine", "shaheen2", *ON_32)["curves"]
+    (curve,) = (one for one in curves if one["storage"] == "datawarp")
+    (point,) = (one for one in curve["points"] if one["servers"] == curve["recommended_servers"])
+    assert point["best"] == plan
+
+
+def test_page_that_cannot_be_written_is_named(job):
+    message = refused_after_output(job, "plan", "sweep", "--machine", "xe6", *ON_32, "--html", "no/s.html")
+    assert "no/s.html" in message and "hint: " in message
+
+
+def refused_after_output(job, *words):
+    done = job.command(*words)
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_names_of_a_profile_are_shown_without_control_characters(job):
+    plan = told(job, "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan")
+    assert all(pattern["name"].isprintable() for pattern in plan["patterns"])
+
+
+def test_checkpoints_go_where_least_is_lost(job):
+    words = "checkpoint", "--machine", "shaheen2", "--size", "2TB", "--nodes", "512", "--ranks", "4096"
+    plan = told(job, *words, "--mtbf", "24h")
+    wastes = [level["waste"] for level in plan["levels"]]
+    assert wastes == sorted(wastes) and plan["levels"][0]["storage"] == "datawarp"
+    of_nodes = told(job, *words, "--node-mtbf", "512d")
+    assert of_nodes["failure_s"] == 86400 and of_nodes["levels"] == plan["levels"]
+
+
+def test_calibration_shows_each_figure_and_what_is_not_predicted(job):
+    found = told(job, "calibration")
+    assert len(found["rows"]) > 60 and all(row["predicted"] > 0 for row in found["rows"])
+    ids = {row["id"].partition(":")[0] for row in found["rows"]}
+    rows = json.loads((PROJECT / "python" / "src" / "forebay" / "plan" / "data" / "calibration.json").read_text())
+    assert ids | set(found["unpredicted"]) == {row["id"] for row in rows}
+
+
+def test_script_named_as_a_subcommand_is_reached_by_its_path(job):
+    (job.directory / "sweep").write_text("#!/bin/bash\n#SBATCH -n 8\ntrue\n")
+    plan = told(job, "./sweep", "--machine", "cori1", "--access", "collective", "--size", "1GB")
+    assert plan["ranks"] == 8
