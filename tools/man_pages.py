@@ -45,19 +45,20 @@ def page(name: str, command: click.Command, context: click.Context) -> str:
 
 
 def write(directory: Path) -> None:
-    """One page for each verb, and for each command of a verb that has some."""
+    """One page for each verb, and for each command below it."""
     context = click.Context(main, info_name="forebay")
     for verb in VERBS:
         name, command, _ = main.resolve_command(context, [verb])
-        write_page(directory, name, command, context)
-        for below in command.list_commands(context) if isinstance(command, click.Group) else ():
-            write_page(directory, f"{name} {below}", command.get_command(context, below), context)
+        write_pages(directory, name, command, context)
 
 
-def write_page(directory: Path, name: str, command: click.Command, context: click.Context) -> None:
-    """The page of one command."""
-    text = page(name, command, click.Context(command, info_name=name, parent=context))
+def write_pages(directory: Path, name: str, command: click.Command, parent: click.Context) -> None:
+    """The page of a command, and of each below it."""
+    context = click.Context(command, info_name=name.split()[-1], parent=parent)
+    text = page(name, command, context)
     (directory / f"forebay-{name.replace(' ', '-')}.1").write_text(text)
+    for below in command.list_commands(context) if isinstance(command, click.Group) else ():
+        write_pages(directory, f"{name} {below}", command.get_command(context, below), context)
 
 
 if __name__ == "__main__":

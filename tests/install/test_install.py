@@ -37,6 +37,12 @@ def check_helpers(prefix: pathlib.Path) -> None:
     program.write_text(content)
 
 
+def documented_commands() -> list[str]:
+    """All commands, which `make check` compares with the page."""
+    page = (PROJECT / "docs" / "reference" / "command-line.md").read_text()
+    return re.findall(r"^##+ (forebay.*)$", page, re.MULTILINE)
+
+
 def test_installed_programs_run_from_their_prefix(build, tmp_path):
     prefix = tmp_path / "prefix"
     # `build` is there already: only its installation is under test. What Forebay depends on is in the environment of the tests.
@@ -61,44 +67,9 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
     compile_against(prefix, tmp_path)
     check_helpers(prefix)
     pages = prefix / "share" / "man" / "man1"
-    assert sorted(page.name for page in pages.iterdir()) == [
-        "forebay-clean.1",
-        "forebay-compare.1",
-        "forebay-config.1",
-        "forebay-doctor.1",
-        "forebay-drain-status.1",
-        "forebay-drain-wait.1",
-        "forebay-drain.1",
-        "forebay-engine-bundle.1",
-        "forebay-engine-list.1",
-        "forebay-engine.1",
-        "forebay-gather.1",
-        "forebay-jobs.1",
-        "forebay-machines.1",
-        "forebay-persistent-create.1",
-        "forebay-persistent-destroy.1",
-        "forebay-persistent-list.1",
-        "forebay-persistent-show.1",
-        "forebay-persistent.1",
-        "forebay-profile-export.1",
-        "forebay-profile.1",
-        "forebay-report.1",
-        "forebay-run.1",
-        "forebay-stage-cancel.1",
-        "forebay-stage-forget.1",
-        "forebay-stage-in.1",
-        "forebay-stage-list.1",
-        "forebay-stage-out.1",
-        "forebay-stage-retry.1",
-        "forebay-stage-status.1",
-        "forebay-stage-wait.1",
-        "forebay-stage.1",
-        "forebay-status.1",
-        "forebay-tune.1",
-        "forebay-watch.1",
-        "forebay-why.1",
-        "forebay.1",
-    ]
+    assert sorted(page.name for page in pages.iterdir()) == sorted(
+        f"{command.replace(' ', '-')}.1" for command in documented_commands()
+    )
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()
     for words in (["tune"], ["report"], ["why"], ["profile", "export"]):
         page = (pages / f"forebay-{'-'.join(words)}.1").read_text().replace("\\-", "-")
