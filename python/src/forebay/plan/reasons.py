@@ -28,9 +28,12 @@ _BOUND = {
 SHARE_MIN = 0.15
 
 
-def server_word(kind: str) -> str:
+def server_word(kind: str, count: int = 2) -> str:
     """What servers of that kind of storage are called."""
-    return _SERVERS[kind]
+    word = _SERVERS[kind]
+    if count != 1:
+        return word
+    return "node with local storage" if kind == "node-local" else word.removesuffix("s")
 
 
 def of(searcher: Searcher, trials: Sequence[Trial], best: Trial, default: Trial) -> list[str]:

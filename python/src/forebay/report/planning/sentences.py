@@ -55,7 +55,7 @@ def binary(value: int) -> str:
 
 def settings(kind: str, one: Sized) -> str:
     """Servers, aggregators and stripe unit."""
-    words = [f"{one.servers} {server_word(kind)}"]
+    words = [f"{one.servers} {server_word(kind, one.servers)}"]
     if any(value is not None for value in one.aggregators):
         words.append(f"{counts(one.aggregators)} aggregators")
     if kind in ("datawarp", "lustre"):
