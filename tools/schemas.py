@@ -35,6 +35,7 @@ OUTPUTS = (
     ("plan-calibration", 1, "forebay plan calibration --json", (answer.Calibration,)),
     ("plan-checkpoint", 1, "forebay plan checkpoint --json", (answer.CheckpointPlan,)),
     ("plan-machines", 1, "each entry of forebay plan machine list --json", (answer.MachineSummary,)),
+    ("plan-study", 1, "forebay plan study --json", (answer.Study,)),
     ("plan-sweep", 1, "forebay plan sweep --json", (answer.Sweep,)),
     ("report", 2, "forebay report --json", (Report,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),

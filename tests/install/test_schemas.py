@@ -158,6 +158,11 @@ def plan_machines(job, build):
     return printed(job, "plan", "machine", "list", "--json")
 
 
+def plan_study(job, build):
+    words = "--machine", "cori1", "--storage", "lustre", *PATTERN, "--runs", "6", "--known", "8:1MiB"
+    return [printed(job, "plan", "study", "--json", *words)]
+
+
 def plan_sweep(job, build):
     return [printed(job, "plan", "sweep", "--json", "--machine", "summit", *PATTERN)]
 

@@ -83,10 +83,15 @@ def test_left_out_rows_do_not_change_what_predicts_them(judged):
 
 def test_each_parameter_changes_a_prediction():
     everything = rows()
-    before = [row.predicted(FITTED.parameters) for row in everything]
+
+    def predictions(parameters):
+        shared = cases.run(parameters, "summit.alpine", collective(), servers=154, jobs=2)
+        return [*(row.predicted(parameters) for row in everything), shared.seconds]
+
+    before = predictions(FITTED.parameters)
     for name in DESCRIPTIONS:
         more = msgspec.structs.replace(FITTED.parameters, **{name: 2 * getattr(FITTED.parameters, name)})
-        assert [row.predicted(more) for row in everything] != before, name
+        assert predictions(more) != before, name
 
 
 def test_parameters_have_meaning_unit_and_prior():
@@ -168,6 +173,15 @@ def test_buffer_smaller_than_a_stripe_makes_more_cycles():
 def test_two_jobs_on_the_same_servers_share_them():
     pattern = collective(access="file-per-process", calls=(), files=1024)
     assert seconds(pattern, servers=2, jobs=2) > 1.8 * seconds(pattern, servers=2)
+
+
+def test_jobs_disturb_each_other_where_servers_are_not_the_limit():
+    pattern = cases.ior("file-per-process", "write", nodes=10, ranks=160, block=8e9, transfer=16 * MIB)
+    alone = cases.run(FITTED.parameters, "summit.alpine", pattern, servers=154)
+    both = cases.run(FITTED.parameters, "summit.alpine", pattern, servers=154, jobs=2)
+    assert alone.bound_by == "nodes" and 1.2 < both.seconds / alone.seconds < 2
+    local = [cases.run(FITTED.parameters, "summit.nvme", pattern, servers=10, jobs=jobs) for jobs in (1, 2)]
+    assert local[0].seconds == local[1].seconds
 
 
 def test_local_storage_scales_with_nodes_and_has_no_network():

@@ -155,3 +155,36 @@ class CheckpointPlan(msgspec.Struct, kw_only=True):
     machine: str  # name in the machine file
     failure_s: float  # mean time between failures of the job
     levels: list[Interval]  # one of each storage
+
+
+class KnownPoint(msgspec.Struct, kw_only=True):
+    """Settings that the user named."""
+
+    servers: int  # on which they are fastest
+    aggregators: int  # cb_nodes
+    stripe_bytes: int  # striping_unit
+    io_s: float  # predicted
+
+
+class StudyPoint(msgspec.Struct, kw_only=True):
+    """The tuner's search on one number of servers."""
+
+    servers: int  # stripe count, or DataWarp nodes
+    runs: int  # predictions that the search took
+    default_s: float  # without hints
+    best_s: float  # with what the tuner recommends
+    fastest_run_s: float  # of all that it tried
+    aggregators: int  # cb_nodes that it recommends
+    stripe_bytes: int  # striping_unit that it recommends
+    verdict: str  # the tuner's reason
+
+
+class Study(msgspec.Struct, kw_only=True):
+    """What `forebay plan study` says."""
+
+    machine: str  # name in the machine file
+    storage: str  # name in the machine file
+    strategy: str  # of the tuner
+    points: list[StudyPoint]  # by number of servers
+    best: StudyPoint  # the fewest servers within 10 % of the fastest
+    known: list[KnownPoint]  # settings that the user named

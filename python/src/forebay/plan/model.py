@@ -155,13 +155,14 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     resources = {
         "streams": moved / (writers * rates.stream_bytes_per_s(request)),
         "nodes": moved / (nodes * rates.node_bytes_per_s()),
-        "servers": moved * settings.jobs / (used * server),
+        "servers": moved / (used * server),
         "locks": locks_s,
     }
+    storage_s = _shared(resources, settings, rates)
     gathered = _gather_s(pattern, rates) if pattern.access == "serial" else 0.0
     opens = pattern.files if is_own_file else writers
     stripes = 1 if is_own_file else settings.servers
-    return _prediction(pattern, rates.open_s(opens, stripes), 0.0, gathered, resources)
+    return _prediction(pattern, rates.open_s(opens, stripes), 0.0, gathered, resources, storage_s)
 
 
 def _gather_s(pattern: Pattern, rates: Rates) -> float:
@@ -200,7 +201,7 @@ def _collective(pattern: Pattern, settings: Settings, rates: Rates) -> Predictio
         synchronisation += calls.count * pattern.ranks * per_rank
         exchange += calls.count * _exchange_s(calls.total_bytes, over, pattern, rates)
         of_call = _write_phase(calls.total_bytes, over, pattern, settings, rates)
-        storage_s += calls.count * _together(of_call)
+        storage_s += calls.count * _shared(of_call, settings, rates)
         for name, seconds in of_call.items():
             resources[name] += calls.count * seconds
     opened = rates.open_s(pattern.ranks, settings.servers)
@@ -241,7 +242,7 @@ def _write_phase(
     return {
         "streams": over.share * call_bytes / rates.stream_bytes_per_s(request),
         "nodes": min(1.0, over.share * active_per_node) * call_bytes / rates.node_bytes_per_s(),
-        "servers": on_servers.share * call_bytes * settings.jobs / server,
+        "servers": on_servers.share * call_bytes / server,
         "locks": locks,
     }
 
@@ -257,6 +258,24 @@ def _lock_changes(call_bytes: float, over: Spread, settings: Settings, rates: Ra
     return over.active - 1 if settings.cb_align == 0 else 0.0
 
 
+def _shared(resources: dict[str, float], settings: Settings, rates: Rates) -> float:
+    """With other jobs on the same servers, which share them equally.
+
+    Even where servers are not the limit, jobs meet in queues and in the network: OLCF18 says that users share
+    the performance. Local storage has no other users.
+    """
+    alone = _together(resources)
+    if settings.jobs == 1 or rates.storage.kind in LOCAL_KINDS:
+        return alone
+    equal = _together(
+        {
+            name: seconds * settings.jobs if name in ("servers", "locks") else seconds
+            for name, seconds in resources.items()
+        }
+    )
+    return max(equal, alone * (1 + rates.parameters.interference * (settings.jobs - 1)))
+
+
 def _together(resources: dict[str, float]) -> float:
     """The norm of all; a server does nothing while the lock of its data moves, so these times add."""
     parallel = resources["streams"], resources["nodes"], resources["servers"] + resources["locks"]
@@ -269,9 +288,8 @@ def _prediction(
     synchronisation_s: float,
     exchange_s: float,
     resources: dict[str, float],
-    storage_s: float | None = None,
+    storage_s: float,
 ) -> Prediction:
-    storage_s = _together(resources) if storage_s is None else storage_s
     return Prediction(
         seconds=open_s + synchronisation_s + exchange_s + storage_s,
         open_s=open_s,

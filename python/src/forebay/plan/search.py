@@ -106,6 +106,11 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         chosen = [self._best_of(pattern, servers) for pattern in self.patterns]
         return self._trial(servers, chosen)
 
+    def values_to_try(self, servers: int) -> tuple[list[int], list[int]]:
+        """Aggregators and stripe units of the first pattern that are worth a trial on so many servers."""
+        given = self._given_of(self.patterns[0], servers)
+        return self._aggregators(self.patterns[0], given), self._stripes(given)
+
     def recommend(self, trials: Iterable[Trial]) -> Trial:
         """The fewest servers that are nearly as fast as the fastest."""
         found = list(trials)

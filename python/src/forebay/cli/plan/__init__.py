@@ -14,6 +14,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "calibration": ("forebay.cli.plan.calibration", "Published figures, and what the model says of each"),
     "checkpoint": ("forebay.cli.plan.checkpoint", "How often to write checkpoints, and to which storage"),
     "machine": ("forebay.cli.plan.machine", "List, show and measure machines"),
+    "study": ("forebay.cli.plan.study", "The tuner's search, against the model instead of a machine"),
     "sweep": ("forebay.cli.plan.sweep", "Curves of I/O time and efficiency against the number of servers"),
 }
 #: What `forebay plan JOB.sh` runs.

@@ -84,7 +84,7 @@ def _summary(path: Path, machine: Machine) -> MachineSummary:
 
 
 def _print(table: Table) -> None:
-    from forebay.report.planning import console
+    from forebay.report.planning.terminal import console
     from forebay.report.terminal import whole_grid
 
     console().print(whole_grid(table))

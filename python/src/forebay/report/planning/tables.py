@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.plan.answer import Curve, Plan, Sized
+from forebay.plan.answer import Curve, Plan, Sized, Study
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
 from forebay.quantities import duration, percent, ratio
@@ -62,6 +62,26 @@ def _best(best: Sized, plain: Sized) -> list[Cell]:
         Cell(duration(plain.io_s), plain.io_s),
         Cell(f"{best.node_hours:.3g}", best.node_hours),
     ]
+
+
+def study(told: Study) -> Table:
+    """One row for each number of servers."""
+    columns = [
+        Column("servers"), Column("runs"), Column("without hints"), Column("tuned"), Column("aggregators"),
+        Column("stripe unit"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(str(one.servers), one.servers),
+            Cell(str(one.runs), one.runs),
+            Cell(duration(one.default_s), one.default_s),
+            Cell(duration(one.best_s), one.best_s),
+            Cell(str(one.aggregators), one.aggregators),
+            Cell(sentences.binary(one.stripe_bytes), one.stripe_bytes),
+        ]
+        for one in told.points
+    ]
+    return Table(f"{told.machine}, {told.storage}: the tuner's search against the model", columns, rows)
 
 
 def checkpoints(intervals: Sequence[Interval]) -> Table:
