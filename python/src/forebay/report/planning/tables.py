@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from forebay.report.planning import sentences
 if TYPE_CHECKING:
     from forebay.plan.calibration import Judged
 
+#: Closer figures are equal: runs vary by 2 to 3 % (S0-134).
+PAIR_LOG_MIN = math.log(1.05)
 _KINDS = {"value": "", "below": "less than ", "above": "more than ", "ordering": ""}
 
 
@@ -145,7 +148,22 @@ def summary(judged: Sequence[Judged]) -> list[str]:
         f"left out: {_errors(left_out)}",
         f"fitted to all rows: {_errors(fit)}",
         f"bounds and orderings that hold: {sum(bool(one.holds) for one in others)} of {len(others)}",
+        _pairs(values),
     ]
+
+
+def _pairs(values: Sequence[Judged]) -> str:
+    """Of two figures of one kind from one experiment, which is larger."""
+    alike = [
+        (one, other)
+        for one, other in itertools.combinations(values, 2)
+        if (one.row.group, one.metric, one.row.unit) == (other.row.group, other.metric, other.row.unit)
+        and abs(math.log(one.row.published / other.row.published)) > PAIR_LOG_MIN
+    ]
+    right = sum(
+        (one.row.published < other.row.published) == (one.left_out < other.left_out) for one, other in alike
+    )
+    return f"pairs of figures in the published order: {right} of {len(alike)}"
 
 
 def _errors(ratios: Sequence[float]) -> str:
