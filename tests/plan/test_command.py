@@ -124,6 +124,13 @@ def test_own_record_of_a_run_is_a_profile(job):
     assert plan["patterns"][0]["access"] == "serial" and plan["patterns"][0]["total_bytes"] >= 32 << 20
 
 
+def test_input_of_a_reading_job_is_staged_in(job):
+    reads = "--access", "collective", "--read", "--size", "50GB", "--calls", "10", "--ranks", "64", "--nodes", "8"
+    found = storage(told(job, "--machine", "shaheen2", *reads), "datawarp")
+    assert found["staging"]["stage_in_s"] > 0 and found["staging"]["stage_out_s"] == 0
+    assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
+
+
 def test_storage_that_cannot_hold_a_shared_file_is_named_last(job):
     plan = told(job, "--machine", "summit", *ON_32)
     assert [one["storage"] for one in plan["storages"]] == ["alpine", "nvme"]

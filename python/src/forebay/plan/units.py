@@ -84,6 +84,14 @@ def size_text(size_bytes: float) -> str:
     return _decimal(size_bytes)
 
 
+def stripe_text(size_bytes: int) -> str:
+    """A stripe unit in the binary unit that divides it: `256 KiB`."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes % factor == 0:
+            return f"{size_bytes // factor} {unit}"
+    return f"{size_bytes} B"
+
+
 def _decimal(value: float) -> str:
     for prefix in ("P", "T", "G", "M", "k"):
         factor = 1000.0 ** _PREFIXES[prefix]

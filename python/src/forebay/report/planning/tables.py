@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from forebay.plan.answer import Curve, Plan, Sized, Study
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
+from forebay.plan.units import stripe_text
 from forebay.quantities import duration, percent, ratio
 from forebay.report.document import Cell, Column, Table
 from forebay.report.planning import sentences
@@ -80,7 +81,7 @@ def study(told: Study) -> Table:
             Cell(duration(one.default_s), one.default_s),
             Cell(duration(one.best_s), one.best_s),
             Cell(str(one.aggregators), one.aggregators),
-            Cell(sentences.binary(one.stripe_bytes), one.stripe_bytes),
+            Cell(stripe_text(one.stripe_bytes), one.stripe_bytes),
         ]
         for one in told.points
     ]

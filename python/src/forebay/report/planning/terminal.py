@@ -12,7 +12,7 @@ from rich.text import Text
 from forebay.plan.answer import Curve, Plan, StoragePlan, Study, Sweep
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
-from forebay.plan.units import rate_text
+from forebay.plan.units import rate_text, stripe_text
 from forebay.quantities import duration, percent
 from forebay.report.document import shown
 from forebay.report.planning import sentences, tables
@@ -117,14 +117,14 @@ def print_study(console: Console, told: Study) -> None:
     _line(
         console,
         f"{told.storage}: {best.servers} servers, {best.aggregators} aggregators, stripe unit "
-        f"{sentences.binary(best.stripe_bytes)}: {duration(best.best_s)}",
+        f"{stripe_text(best.stripe_bytes)}: {duration(best.best_s)}",
         "bold",
     )
     for one in told.known:
         _line(
             console,
             f"known: {one.servers} servers, {one.aggregators} aggregators, stripe unit "
-            f"{sentences.binary(one.stripe_bytes)}: {duration(one.io_s)}, {one.io_s / best.best_s:.2f} of it",
+            f"{stripe_text(one.stripe_bytes)}: {duration(one.io_s)}, {one.io_s / best.best_s:.2f} of it",
         )
 
 
