@@ -32,6 +32,8 @@ ID = "https://forebay.invalid/schemas"
 OUTPUTS = (
     ("machine-file", 1, "machines/*.toml", (MachineFile,)),
     ("plan", 1, "forebay plan --json", (answer.Plan,)),
+    ("plan-calls", 1, "forebay plan calls --json", (answer.SystemCallCounts,)),
+    ("plan-capacity", 1, "forebay plan capacity --json", (answer.Capacity,)),
     ("plan-calibration", 1, "forebay plan calibration --json", (answer.Calibration,)),
     ("plan-checkpoint", 1, "forebay plan checkpoint --json", (answer.CheckpointPlan,)),
     ("plan-machines", 1, "each entry of forebay plan machine list --json", (answer.MachineSummary,)),

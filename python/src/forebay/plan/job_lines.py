@@ -25,12 +25,20 @@ class Stages(msgspec.Struct, frozen=True, kw_only=True):
     stage_out: tuple[tuple[str, str], ...] = ()
 
 
-def exact_size(size_bytes: int) -> str:
-    """A size as `#DW` lines take it, without rounding: `23552GiB`, `436GB`."""
+def exact_size(size_bytes: int, like_bytes: int = 0) -> str:
+    """A size as `#DW` lines take it, without rounding: in the unit of `like_bytes`, such as a grain."""
     for unit, factor in _UNITS:
-        if size_bytes and size_bytes % factor == 0:
+        if size_bytes and size_bytes % factor == 0 and like_bytes % factor == 0:
             return f"{size_bytes // factor}{unit}"
-    return f"{size_bytes}"
+    return f"{size_bytes}B"
+
+
+def allocation_line(capacity_bytes: int, pool: str | None, grain_bytes: int) -> str:
+    """A `#DW` line that asks for so much."""
+    capacity = exact_size(capacity_bytes, grain_bytes)
+    return f"#DW jobdw type=scratch access_mode=striped capacity={capacity}" + (
+        f" pool={pool}" if pool else ""
+    )
 
 
 def lines(
@@ -39,10 +47,8 @@ def lines(
     """What to put into the script for this storage, most important first."""
     found = []
     if storage.kind == "datawarp" and capacity_bytes is not None:
-        pool = f" pool={storage.pool}" if storage.pool else ""
-        found.append(
-            f"#DW jobdw type=scratch access_mode=striped capacity={exact_size(capacity_bytes)}{pool}"
-        )
+        grain = round(storage.granularity_bytes or 0)
+        found.append(allocation_line(capacity_bytes, storage.pool, grain))
     hints = {_pattern_of(pattern): _hints(storage, one) for pattern, one in _collective(patterns, settings)}
     if hints and storage.kind in ("datawarp", "lustre"):
         found.append(hints_line(hints))

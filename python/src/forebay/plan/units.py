@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Literal
 
 Kind = Literal["time", "rate", "size", "count"]
@@ -49,6 +50,13 @@ def parse(text: object, kind: Kind, *, can_be_zero: bool = False) -> float:
     if value == 0 and not can_be_zero:
         raise ValueError("it must not be zero")
     return value
+
+
+def exact_bytes(text: str, *, can_be_zero: bool = False) -> int:
+    """A size in whole bytes, rounded up. ValueError as `parse`."""
+    parse(text, "size", can_be_zero=can_be_zero)
+    found = _FORM.fullmatch(text)
+    return math.ceil(Fraction(found[1]) * int(_SIZES[found[2]]))
 
 
 def _count(value: object) -> float:

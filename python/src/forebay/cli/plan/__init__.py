@@ -12,6 +12,11 @@ from forebay.cli import exit_codes
 #: Subcommand -> (module, what the list of commands says). A module is loaded only when its command is given.
 SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "calibration": ("forebay.cli.plan.calibration", "Published figures, and what the model says of each"),
+    "calls": (
+        "forebay.cli.plan.calls",
+        "System calls of collective I/O, and aggregators that balance, exactly",
+    ),
+    "capacity": ("forebay.cli.plan.capacity", "From capacity to storage nodes and back, exactly"),
     "checkpoint": ("forebay.cli.plan.checkpoint", "How often to write checkpoints, and to which storage"),
     "machine": ("forebay.cli.plan.machine", "List, show and measure machines"),
     "study": ("forebay.cli.plan.study", "The tuner's search, against the model instead of a machine"),

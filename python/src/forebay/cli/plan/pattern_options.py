@@ -47,6 +47,24 @@ class Quantity(click.ParamType):
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES[self.kind]}", param, ctx)
 
 
+class ExactSize(click.ParamType):
+    """A size as a whole number of bytes, rounded up, without floating point."""
+
+    name = "size"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """In bytes."""
+        if isinstance(value, int):
+            return value
+        try:
+            return units.exact_bytes(value, can_be_zero=self.zero)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}; write {units.EXAMPLES['size']}", param, ctx)
+
+
 SIZE, TIME, RATE = Quantity("size"), Quantity("time"), Quantity("rate")
 _COUNT = click.INT
 _OPTIONS: list[Callable[[Any], Any]] = [
