@@ -144,6 +144,15 @@ def test_node_local_storage_scales_with_nodes(job):
     assert few["servers"] == 64 and many["io_s"] == pytest.approx(few["io_s"] / 2, rel=0.05)
 
 
+def test_files_of_their_own_are_spread_over_all_osts_with_one_stripe(job):
+    found = storage(told(job, "--machine", "xe6", *OWN_FILES), "lustre")
+    assert found["recommended"]["servers"] == found["default"]["servers"] == 240
+    assert any(line.startswith("lfs setstripe -c 1 ") for line in found["lines"])
+    few = storage(told(job, "--machine", "xe6", *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"), "lustre")
+    assert few["recommended"]["servers"] == 240 and few["default"]["servers"] == 32
+    assert any(line.startswith("lfs setstripe -c 30 ") for line in few["lines"])
+
+
 def test_fixed_settings_are_predicted_as_given(job):
     words = "--servers", "2", "--aggregators", "64", "--stripe-size", "1MiB", "--storage", "datawarp"
     (found,) = told(job, "--machine", "shaheen2", *ON_32, *words)["storages"]

@@ -42,9 +42,13 @@ def allocation_line(capacity_bytes: int, pool: str | None, grain_bytes: int) -> 
 
 
 def lines(
-    storage: Storage, patterns: Sequence[Pattern], settings: Sequence[Settings], capacity_bytes: int | None
+    storage: Storage,
+    patterns: Sequence[Pattern],
+    settings: Sequence[Settings],
+    stripe_counts: Sequence[int],
+    capacity_bytes: int | None,
 ) -> list[str]:
-    """What to put into the script for this storage, most important first."""
+    """What to put into the script for this storage, most important first. `stripe_counts` are of one file."""
     found = []
     if storage.kind == "datawarp" and capacity_bytes is not None:
         grain = round(storage.granularity_bytes or 0)
@@ -55,7 +59,7 @@ def lines(
     elif hints:
         found += _romio_file(next(iter(hints.values())))
     if storage.kind == "lustre":
-        found += _setstripe(settings)
+        found.append(_setstripe(settings, stripe_counts))
     if storage.kind == "node-local":
         found.append("#BSUB -alloc_flags nvme")
     return found
@@ -84,6 +88,6 @@ def _romio_file(hints: dict[str, str]) -> list[str]:
     return [f"printf '%s\\n' {words} > romio.hints", 'export ROMIO_HINTS="$PWD/romio.hints"']
 
 
-def _setstripe(settings: Sequence[Settings]) -> list[str]:
-    widest = max(settings, key=lambda one: one.servers)
-    return [f"lfs setstripe -c {widest.servers} -S {widest.stripe_bytes} OUTPUT_DIRECTORY"]
+def _setstripe(settings: Sequence[Settings], stripe_counts: Sequence[int]) -> str:
+    count, widest = max(zip(stripe_counts, settings, strict=True), key=lambda pair: pair[0])
+    return f"lfs setstripe -c {count} -S {widest.stripe_bytes} OUTPUT_DIRECTORY"

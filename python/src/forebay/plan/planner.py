@@ -159,7 +159,7 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         staging=staging(
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
-        lines=lines(storage, question.patterns, best.settings, capacity),
+        lines=lines(storage, question.patterns, best.settings, searcher.stripe_counts(best), capacity),
         reasons=reasons.of(searcher, trials, best, default),
     )
 
