@@ -211,10 +211,9 @@ def _band(question: Question, storage: Storage, trial: Trial, known: Fitted) -> 
 
 def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Sized:
     total = sum(one.total_bytes for one in trial.predictions)
-    pairs = list(zip(question.patterns, trial.predictions, strict=True))
     peak_s = sum(
-        pattern.total_bytes / (trial.servers * storage.server_bytes_per_s(pattern.direction))
-        for pattern, _ in pairs
+        pattern.total_bytes / (one.servers * storage.server_bytes_per_s(pattern.direction))
+        for pattern, one in zip(question.patterns, trial.settings, strict=True)
     )
     longest = max(trial.predictions, key=lambda one: one.seconds)
     collective = [pattern.access == "collective" for pattern in question.patterns]
