@@ -279,7 +279,8 @@ def _shared(resources: dict[str, float], settings: Settings, rates: Rates) -> fl
 def _together(resources: dict[str, float]) -> float:
     """The norm of all; a server does nothing while the lock of its data moves, so these times add."""
     parallel = resources["streams"], resources["nodes"], resources["servers"] + resources["locks"]
-    return sum(seconds**NORM for seconds in parallel) ** (1 / NORM)
+    longest = max(parallel)
+    return longest * sum((seconds / longest) ** NORM for seconds in parallel) ** (1 / NORM)
 
 
 def _prediction(
