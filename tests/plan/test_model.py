@@ -164,6 +164,22 @@ def test_equal_split_without_alignment_costs_locks_at_its_borders():
     assert predict(collective(), machine, slow, same, FITTED.parameters).seconds == pytest.approx(aligned)
 
 
+@pytest.mark.parametrize(("record", "gain"), [(10_000, (4, 1000)), (1_000_000, (0.5, 2))])
+def test_collective_buffering_helps_small_records_and_hardly_large_ones(record, gain):
+    """CRAY12's strided IOR: 32 ranks on 4 nodes, 16 stripes, a record of each rank in turn."""
+    total = 32 * 3220 * 1e6
+    strided = Pattern(
+        access="independent", ranks=32, nodes=4, total_bytes=total, transfer_bytes=record, is_interleaved=True
+    )
+    calls = (Calls(count=3220, total_bytes=total / 3220),)
+    buffered = msgspec.structs.replace(strided, access="collective", calls=calls, segment_bytes=record)
+    for align in (0, 1, 2):
+        ratio = seconds(strided, "xe6.lustre", servers=16) / seconds(
+            buffered, "xe6.lustre", servers=16, aggregators=16, cb_align=align
+        )
+        assert gain[0] < ratio < gain[1], (align, ratio)
+
+
 def test_buffer_smaller_than_a_stripe_makes_more_cycles():
     small = cases.run(FITTED.parameters, "shaheen2.datawarp", collective(), servers=4, buffer_bytes=1 << 16)
     large = cases.run(FITTED.parameters, "shaheen2.datawarp", collective(), servers=4)

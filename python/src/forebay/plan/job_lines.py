@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-import msgspec
-
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.plan.machine import Storage
 from forebay.plan.pattern import Pattern, Settings
@@ -16,13 +14,6 @@ _UNITS = (
     ("PiB", 1 << 50), ("PB", 10**15), ("TiB", 1 << 40), ("TB", 10**12), ("GiB", 1 << 30), ("GB", 10**9),
     ("MiB", 1 << 20), ("MB", 10**6), ("KiB", 1 << 10), ("KB", 10**3),
 )  # fmt: skip
-
-
-class Stages(msgspec.Struct, frozen=True, kw_only=True):
-    """Staging lines of the script: (path on the parallel file system, path in the namespace)."""
-
-    stage_in: tuple[tuple[str, str], ...] = ()
-    stage_out: tuple[tuple[str, str], ...] = ()
 
 
 def exact_size(size_bytes: int, like_bytes: int = 0) -> str:

@@ -250,11 +250,14 @@ def _write_phase(
 def _lock_changes(call_bytes: float, over: Spread, settings: Settings, rates: Rates) -> float:
     """How often a lock moves in one call.
 
-    Aggregators that share a stripe (CB_ALIGN 0) meet at their borders. More aggregators than OSTs share each
-    OST, where only one process at a time holds the lock (CRAY12): it moves with each request.
+    Aggregators that share a stripe (CB_ALIGN 0) meet at their borders. Without a fixed owner (CB_ALIGN 1),
+    the lock of each OST moves once in a call. More aggregators than OSTs share each OST, where only one
+    process at a time holds the lock (CRAY12): it moves with each request.
     """
     if rates.storage.kind == "lustre" and over.active > settings.servers:
         return call_bytes / over.request_bytes
+    if rates.storage.kind == "lustre" and settings.cb_align == 1:
+        return settings.servers
     return over.active - 1 if settings.cb_align == 0 else 0.0
 
 

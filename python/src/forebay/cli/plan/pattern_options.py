@@ -30,12 +30,12 @@ _LONG_S = {"min": 60.0, "h": 3600.0, "d": 86400.0}
 class Quantity(click.ParamType):
     """A number with its unit."""
 
-    def __init__(self, kind: Literal["time", "size", "rate"]) -> None:
+    def __init__(self, kind: Literal["time", "size"]) -> None:
         self.kind = kind
         self.name = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """In seconds, bytes, or bytes per second."""
+        """In seconds or bytes."""
         if isinstance(value, int | float):
             return float(value)
         long = re.fullmatch(r"\s*([0-9.]+)\s*(min|h|d)\s*", value) if self.kind == "time" else None
@@ -65,7 +65,7 @@ class ExactSize(click.ParamType):
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES['size']}", param, ctx)
 
 
-SIZE, TIME, RATE = Quantity("size"), Quantity("time"), Quantity("rate")
+SIZE, TIME = Quantity("size"), Quantity("time")
 _COUNT = click.INT
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.argument("script", required=False, metavar="[JOB.sh]", type=click.Path(path_type=Path)),
