@@ -96,6 +96,15 @@ def test_profile_gives_the_pattern(job):
     assert plan["profile"].endswith("mpiio_shared_default.darshan")
 
 
+def test_segments_of_a_profile_are_one_piece_unless_the_user_says_more(job):
+    words = "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--storage", "lustre"
+    whole, pieces = told(job, *words), told(job, *words, "--segment", "8B")
+    assert any("--segment" in note for note in whole["notes"])
+    assert not any("--segment" in note for note in pieces["notes"])
+    of = [plan["storages"][0]["default"]["exchange_s"] for plan in (whole, pieces)]
+    assert of[1] > 10 * of[0]
+
+
 def test_profile_of_fewer_ranks_is_scaled_and_says_so(job):
     words = "--profile", LOGS / "mpiio_shared_default.darshan", "--ranks", "1024", "--nodes", "32"
     plan = told(job, "--machine", "cori1", *words)

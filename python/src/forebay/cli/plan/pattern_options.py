@@ -227,7 +227,27 @@ def _of_profile(
     found = from_profile.read(profile, nodes, ranks)
     if options["compute"] is None and found.compute_s is not None:
         options = options | {"compute": found.compute_s}
-    return _question(machine, script, found.patterns, options, found.notes, profile.path)
+    patterns, notes = _with_segments(found.patterns, options["segment"])
+    return _question(machine, script, patterns, options, (*found.notes, *notes), profile.path)
+
+
+def _with_segments(
+    patterns: tuple[Pattern, ...], segment_bytes: float | None
+) -> tuple[tuple[Pattern, ...], tuple[str, ...]]:
+    """A profile does not say how the pieces of a collective call are in the file; the user may."""
+    collective = [pattern.access == "collective" for pattern in patterns]
+    if segment_bytes is None:
+        note = (
+            "each rank's part of a collective call is taken as one piece of the file: --segment corrects it"
+        )
+        return patterns, (note,) if any(collective) else ()
+    found = [
+        msgspec.structs.replace(pattern, segment_bytes=min(segment_bytes, pattern.transfer_bytes))
+        if is_collective
+        else pattern
+        for pattern, is_collective in zip(patterns, collective, strict=True)
+    ]
+    return tuple(found), ()
 
 
 def _question(
