@@ -80,6 +80,17 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
         "forebay-persistent-list.1",
         "forebay-persistent-show.1",
         "forebay-persistent.1",
+        "forebay-plan-calibration.1",
+        "forebay-plan-calls.1",
+        "forebay-plan-capacity.1",
+        "forebay-plan-checkpoint.1",
+        "forebay-plan-machine-list.1",
+        "forebay-plan-machine-measure.1",
+        "forebay-plan-machine-show.1",
+        "forebay-plan-machine.1",
+        "forebay-plan-study.1",
+        "forebay-plan-sweep.1",
+        "forebay-plan.1",
         "forebay-profile-export.1",
         "forebay-profile.1",
         "forebay-report.1",
@@ -100,7 +111,7 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
         "forebay.1",
     ]
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()
-    for words in (["tune"], ["report"], ["why"], ["profile", "export"]):
+    for words in (["tune"], ["report"], ["why"], ["profile", "export"], ["plan"], ["plan", "sweep"]):
         page = (pages / f"forebay-{'-'.join(words)}.1").read_text().replace("\\-", "-")
         told = subprocess.run([forebay, *words, "--help"], check=True, capture_output=True, text=True).stdout
         options = re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE)

@@ -50,8 +50,11 @@ class _Plan(click.Group):
     ) -> click.Context:
         if args and args[0] in SUBCOMMANDS:
             return super().make_context(info_name, args, parent=parent, **extra)
-        job = add_exit_codes(importlib.import_module(_JOB).command)
-        return job.make_context(info_name, args, parent=parent, **extra)
+        return self.own_command().make_context(info_name, args, parent=parent, **extra)
+
+    def own_command(self) -> click.Command:
+        """What runs without a subcommand."""
+        return add_exit_codes(importlib.import_module(_JOB).command)
 
 
 @click.command("plan", cls=_Plan, epilog="")
