@@ -60,7 +60,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         if limit is not None:
             return limit
         if self.storage.kind in LOCAL_KINDS:
-            return self.storage.server_write_bytes_per_s
+            return math.inf  # one process keeps a drive busy: the kernel writes behind and reads ahead
         return request_bytes / (parameters.stream_request_s + request_bytes / parameters.stream_bytes_per_s)
 
     def gathered_request(self, pattern: Pattern) -> float:
