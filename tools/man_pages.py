@@ -5,6 +5,7 @@
 
 import inspect
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -42,6 +43,16 @@ def page(name: str, command: click.Command, context: click.Context) -> str:
     if command.epilog:
         lines += [".SH EXTRA", *texts(inspect.cleandoc(command.epilog).split("\n\n"))]
     return "\n".join(lines) + "\n"
+
+
+def pages(name: str, command: click.Command, parent: click.Context) -> Iterator[tuple[str, str]]:
+    """(name, page) of a command and of those below it. A group's own page is that of its command without a name."""
+    context = click.Context(command, info_name=name, parent=parent)
+    own = command.own_command() if hasattr(command, "own_command") else command
+    yield name, page(name, own, click.Context(own, info_name=name, parent=parent))
+    if isinstance(command, click.Group):
+        for word in command.list_commands(context):
+            yield from pages(f"{name} {word}", command.get_command(context, word), context)
 
 
 def write(directory: Path) -> None:

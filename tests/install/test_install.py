@@ -71,7 +71,7 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
         f"{command.replace(' ', '-')}.1" for command in documented_commands()
     )
     assert "pfs\\-model" in (pages / "forebay-run.1").read_text()
-    for words in (["tune"], ["report"], ["why"], ["profile", "export"]):
+    for words in (["tune"], ["report"], ["why"], ["profile", "export"], ["plan"], ["plan", "sweep"]):
         page = (pages / f"forebay-{'-'.join(words)}.1").read_text().replace("\\-", "-")
         told = subprocess.run([forebay, *words, "--help"], check=True, capture_output=True, text=True).stdout
         options = re.findall(r"^  (--[a-z-]+)", told, re.MULTILINE)

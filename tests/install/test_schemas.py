@@ -154,6 +154,20 @@ def plan_calibration(job, build):
     return [printed(job, "plan", "calibration", "--json")]
 
 
+def plan_calls(job, build):
+    words = "--size", "50GiB", "--calls", "160", "--stripe-size", "8MiB"
+    more = "--ranks", "256", "--servers", "2", "--aggregators", "100"
+    return [printed(job, "plan", "calls", "--json", *words), printed(job, "plan", "calls", "--json", *words, *more)]
+
+
+def plan_capacity(job, build):
+    on = "--machine", "shaheen2"
+    return [
+        printed(job, "plan", "capacity", "--json", "60TiB", *on),
+        printed(job, "plan", "capacity", "--json", *on, "--job", "90TiB", "--job", "90TiB"),
+    ]
+
+
 def plan_checkpoint(job, build):
     words = "--machine", "summit", "--size", "20TB", "--nodes", "1024", "--ranks", "6144", "--mtbf", "24h"
     return [printed(job, "plan", "checkpoint", "--json", *words)]
@@ -161,6 +175,11 @@ def plan_checkpoint(job, build):
 
 def plan_machines(job, build):
     return printed(job, "plan", "machine", "list", "--json")
+
+
+def plan_study(job, build):
+    words = "--machine", "cori1", "--storage", "lustre", *PATTERN, "--runs", "6", "--known", "8:1MiB"
+    return [printed(job, "plan", "study", "--json", *words)]
 
 
 def plan_sweep(job, build):

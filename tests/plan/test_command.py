@@ -96,6 +96,15 @@ def test_profile_gives_the_pattern(job):
     assert plan["profile"].endswith("mpiio_shared_default.darshan")
 
 
+def test_segments_of_a_profile_are_one_piece_unless_the_user_says_more(job):
+    words = "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--storage", "lustre"
+    whole, pieces = told(job, *words), told(job, *words, "--segment", "8B")
+    assert any("--segment" in note for note in whole["notes"])
+    assert not any("--segment" in note for note in pieces["notes"])
+    of = [plan["storages"][0]["default"]["exchange_s"] for plan in (whole, pieces)]
+    assert of[1] > 10 * of[0]
+
+
 def test_profile_of_fewer_ranks_is_scaled_and_says_so(job):
     words = "--profile", LOGS / "mpiio_shared_default.darshan", "--ranks", "1024", "--nodes", "32"
     plan = told(job, "--machine", "cori1", *words)
@@ -124,6 +133,13 @@ def test_own_record_of_a_run_is_a_profile(job):
     assert plan["patterns"][0]["access"] == "serial" and plan["patterns"][0]["total_bytes"] >= 32 << 20
 
 
+def test_input_of_a_reading_job_is_staged_in(job):
+    reads = "--access", "collective", "--read", "--size", "50GB", "--calls", "10", "--ranks", "64", "--nodes", "8"
+    found = storage(told(job, "--machine", "shaheen2", *reads), "datawarp")
+    assert found["staging"]["stage_in_s"] > 0 and found["staging"]["stage_out_s"] == 0
+    assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
+
+
 def test_storage_that_cannot_hold_a_shared_file_is_named_last(job):
     plan = told(job, "--machine", "summit", *ON_32)
     assert [one["storage"] for one in plan["storages"]] == ["alpine", "nvme"]
@@ -135,6 +151,15 @@ def test_node_local_storage_scales_with_nodes(job):
     few = storage(told(job, "--machine", "summit", *OWN_FILES), "nvme")["recommended"]
     many = storage(told(job, "--machine", "summit", *OWN_FILES, "--nodes", "128"), "nvme")["recommended"]
     assert few["servers"] == 64 and many["io_s"] == pytest.approx(few["io_s"] / 2, rel=0.05)
+
+
+def test_files_of_their_own_are_spread_over_all_osts_with_one_stripe(job):
+    found = storage(told(job, "--machine", "xe6", *OWN_FILES), "lustre")
+    assert found["recommended"]["servers"] == found["default"]["servers"] == 240
+    assert any(line.startswith("lfs setstripe -c 1 ") for line in found["lines"])
+    few = storage(told(job, "--machine", "xe6", *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"), "lustre")
+    assert few["recommended"]["servers"] == 240 and few["default"]["servers"] == 32
+    assert any(line.startswith("lfs setstripe -c 30 ") for line in few["lines"])
 
 
 def test_fixed_settings_are_predicted_as_given(job):

@@ -1,6 +1,7 @@
 """Machine files: those that are shipped are sound, and a wrong one is named with file, key and remedy."""
 
 import json
+import os
 import pathlib
 import tomllib
 
@@ -9,6 +10,8 @@ import pytest
 
 from forebay.plan.errors import PlanError
 from forebay.plan.machine import figures_in, read_file, read_machine
+from forebay.profiles.errors import ProfileError
+from forebay.profiles.machine import read_machine as read_for_report
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 SHIPPED = sorted((PROJECT / "machines").glob("*.toml"))
@@ -150,6 +153,18 @@ def test_missing_file_and_directory_are_named(tmp_path):
         with pytest.raises(PlanError, match=str(named)) as refused:
             read_machine(named)
         assert "machine list" in refused.value.hint
+
+
+def test_fifo_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "m.toml")
+    with pytest.raises(PlanError, match="not a regular file"):
+        read_machine(tmp_path / "m.toml")
+
+
+def test_report_says_that_a_file_of_the_planner_has_no_targets():
+    with pytest.raises(ProfileError, match="for `forebay plan` alone") as refused:
+        read_for_report(PROJECT / "machines" / "summit.toml")
+    assert "forebay machines" in refused.value.hint
 
 
 def test_unknown_storage_is_refused_with_those_that_exist():

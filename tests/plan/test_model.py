@@ -83,10 +83,15 @@ def test_left_out_rows_do_not_change_what_predicts_them(judged):
 
 def test_each_parameter_changes_a_prediction():
     everything = rows()
-    before = [row.predicted(FITTED.parameters) for row in everything]
+
+    def predictions(parameters):
+        shared = cases.run(parameters, "summit.alpine", collective(), servers=154, jobs=2)
+        return [*(row.predicted(parameters) for row in everything), shared.seconds]
+
+    before = predictions(FITTED.parameters)
     for name in DESCRIPTIONS:
         more = msgspec.structs.replace(FITTED.parameters, **{name: 2 * getattr(FITTED.parameters, name)})
-        assert [row.predicted(more) for row in everything] != before, name
+        assert predictions(more) != before, name
 
 
 def test_parameters_have_meaning_unit_and_prior():
@@ -159,6 +164,22 @@ def test_equal_split_without_alignment_costs_locks_at_its_borders():
     assert predict(collective(), machine, slow, same, FITTED.parameters).seconds == pytest.approx(aligned)
 
 
+@pytest.mark.parametrize(("record", "gain"), [(10_000, (4, 1000)), (1_000_000, (0.5, 2))])
+def test_collective_buffering_helps_small_records_and_hardly_large_ones(record, gain):
+    """CRAY12's strided IOR: 32 ranks on 4 nodes, 16 stripes, a record of each rank in turn."""
+    total = 32 * 3220 * 1e6
+    strided = Pattern(
+        access="independent", ranks=32, nodes=4, total_bytes=total, transfer_bytes=record, is_interleaved=True
+    )
+    calls = (Calls(count=3220, total_bytes=total / 3220),)
+    buffered = msgspec.structs.replace(strided, access="collective", calls=calls, segment_bytes=record)
+    for align in (0, 1, 2):
+        ratio = seconds(strided, "xe6.lustre", servers=16) / seconds(
+            buffered, "xe6.lustre", servers=16, aggregators=16, cb_align=align
+        )
+        assert gain[0] < ratio < gain[1], (align, ratio)
+
+
 def test_buffer_smaller_than_a_stripe_makes_more_cycles():
     small = cases.run(FITTED.parameters, "shaheen2.datawarp", collective(), servers=4, buffer_bytes=1 << 16)
     large = cases.run(FITTED.parameters, "shaheen2.datawarp", collective(), servers=4)
@@ -168,6 +189,15 @@ def test_buffer_smaller_than_a_stripe_makes_more_cycles():
 def test_two_jobs_on_the_same_servers_share_them():
     pattern = collective(access="file-per-process", calls=(), files=1024)
     assert seconds(pattern, servers=2, jobs=2) > 1.8 * seconds(pattern, servers=2)
+
+
+def test_jobs_disturb_each_other_where_servers_are_not_the_limit():
+    pattern = cases.ior("file-per-process", "write", nodes=10, ranks=160, block=8e9, transfer=16 * MIB)
+    alone = cases.run(FITTED.parameters, "summit.alpine", pattern, servers=154)
+    both = cases.run(FITTED.parameters, "summit.alpine", pattern, servers=154, jobs=2)
+    assert alone.bound_by == "nodes" and 1.2 < both.seconds / alone.seconds < 2
+    local = [cases.run(FITTED.parameters, "summit.nvme", pattern, servers=10, jobs=jobs) for jobs in (1, 2)]
+    assert local[0].seconds == local[1].seconds
 
 
 def test_local_storage_scales_with_nodes_and_has_no_network():

@@ -137,7 +137,10 @@ def _print_jobs(
     from forebay.report.comparison import compare
     from forebay.report.verdict import verdict
 
-    jobs = [Advised(one, verdict(one), *(_advice(one, machine) if advice else ("", []))) for one in profiles]
+    jobs = [
+        Advised(one, verdict(one), *(_advice(one, machine) if advice else ("", [])), _prediction(one))
+        for one in profiles
+    ]
     comparison = compare(profiles) if len(profiles) > 1 else None
     if as_json:
         from forebay.report.objects import as_json as told
@@ -149,6 +152,18 @@ def _print_jobs(
         _write(jobs, comparison, machine, advice, html, pdf)
     elif not as_json:
         click.echo("hint: --html FILE writes the whole report as a page, --pdf FILE for paper", err=True)
+
+
+def _prediction(profile: Profile):
+    """The plan of the job's script, if there is one that was made before the run."""
+    if profile.job.script is None or profile.job.started_unix_s is None:
+        return None
+    from forebay.plan.saved import find
+    from forebay.report.planning.later_run import predicted_run
+
+    state = records.state_directory(os.environ)
+    saved = find(profile.job.script, profile.job.started_unix_s, state)
+    return predicted_run(saved, profile) if saved else None
 
 
 def _advice(profile: Profile, machine: Machine | None):

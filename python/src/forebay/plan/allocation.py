@@ -24,6 +24,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     grains: int
     nodes: int  # different storage nodes
     nodes_with_more: int  # of these, nodes that give more grains than another node of the allocation
+    nodes_doubled: int  # nodes that give two grains or more
     grains_per_node_max: int
     is_doubled: bool  # a node gives two or more grains: its bandwidth is shared
 
@@ -102,6 +103,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
             grains=grains,
             nodes=min(grains, self.nodes),
             nodes_with_more=more if most else 0,
+            nodes_doubled=max(0, min(grains - self.nodes, self.nodes)),
             grains_per_node_max=most + (more > 0),
             is_doubled=grains > self.nodes,
         )

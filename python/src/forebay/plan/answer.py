@@ -155,3 +155,81 @@ class CheckpointPlan(msgspec.Struct, kw_only=True):
     machine: str  # name in the machine file
     failure_s: float  # mean time between failures of the job
     levels: list[Interval]  # one of each storage
+
+
+class KnownPoint(msgspec.Struct, kw_only=True):
+    """Settings that the user named."""
+
+    servers: int  # on which they are fastest
+    aggregators: int  # cb_nodes
+    stripe_bytes: int  # striping_unit
+    io_s: float  # predicted
+
+
+class StudyPoint(msgspec.Struct, kw_only=True):
+    """The tuner's search on one number of servers."""
+
+    servers: int  # stripe count, or DataWarp nodes
+    runs: int  # predictions that the search took
+    default_s: float  # without hints
+    best_s: float  # with what the tuner recommends
+    fastest_run_s: float  # of all that it tried
+    aggregators: int  # cb_nodes that it recommends
+    stripe_bytes: int  # striping_unit that it recommends
+    verdict: str  # the tuner's reason
+
+
+class Study(msgspec.Struct, kw_only=True):
+    """What `forebay plan study` says."""
+
+    machine: str  # name in the machine file
+    storage: str  # name in the machine file
+    strategy: str  # of the tuner
+    points: list[StudyPoint]  # by number of servers
+    best: StudyPoint  # the fewest servers within 10 % of the fastest
+    known: list[KnownPoint]  # settings that the user named
+
+
+class PlacedJob(msgspec.Struct, kw_only=True):
+    """One of several jobs that use a pool at the same time."""
+
+    requested_bytes: int  # what it asks for
+    nodes: list[int]  # storage nodes from 0, one entry for each grain
+    shares_with: list[int]  # jobs from 1 that use one of its nodes
+
+
+class Capacity(msgspec.Struct, kw_only=True):
+    """What `forebay plan capacity` says of the pool of a storage, and of an allocation. Exact numbers."""
+
+    machine: str  # name in the machine file
+    storage: str  # name in the machine file
+    pool_nodes: int  # storage nodes of the pool
+    granularity_bytes: int  # one grain
+    grains_per_node: int | None  # whole grains that a node can give; null if its capacity is not known
+    grains_per_node_exact: float | None  # the same with its fraction
+    usable_per_node_bytes: int | None  # whole grains of one node
+    largest_without_doubling_bytes: int  # above, nodes give two grains
+    requested_bytes: int | None  # null if nothing was asked for
+    granted_bytes: int | None  # whole grains
+    grains: int | None  # of the allocation
+    nodes: int | None  # different storage nodes
+    nodes_doubled: int | None  # of these, nodes that give two or more grains
+    is_doubled: bool | None  # a node gives two or more grains
+    directive: str | None  # a `#DW jobdw` line that asks for it
+    jobs: list[PlacedJob]  # concurrent jobs, in the order of their start
+    nodes_in_use: int | None  # by at least one of these jobs
+    nodes_shared: int | None  # by more than one of these jobs
+
+
+class SystemCallCounts(msgspec.Struct, kw_only=True):
+    """What `forebay plan calls` says. Exact numbers."""
+
+    collective_calls: int  # of all ranks, as Cray prints them
+    system_calls: int  # with those outside of collective calls
+    stripe_sized: int  # of these, exactly one stripe
+    stripe_sized_percent: float  # of all system calls
+    total_bytes: int  # of all calls
+    average_bytes: int  # of a system call, rounded down
+    aggregators_default: int | None  # without a hint; null if the servers are not given
+    aggregators_balanced: list[int]  # that servers divide, and that divide the ranks
+    imbalance: list[str]  # what is unbalanced with the given aggregators

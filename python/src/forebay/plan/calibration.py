@@ -79,6 +79,11 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return table()[self.row.id.partition(":")[0]]["machine"]
 
     @property
+    def metric(self) -> str:
+        """What was measured."""
+        return table()[self.row.id.partition(":")[0]]["metric"]
+
+    @property
     def ratio(self) -> float:
         """Predicted over published, without the row's group."""
         return self.left_out / self.row.published

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-import msgspec
-
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.plan.machine import Storage
 from forebay.plan.pattern import Pattern, Settings
@@ -18,38 +16,41 @@ _UNITS = (
 )  # fmt: skip
 
 
-class Stages(msgspec.Struct, frozen=True, kw_only=True):
-    """Staging lines of the script: (path on the parallel file system, path in the namespace)."""
-
-    stage_in: tuple[tuple[str, str], ...] = ()
-    stage_out: tuple[tuple[str, str], ...] = ()
-
-
-def exact_size(size_bytes: int) -> str:
-    """A size as `#DW` lines take it, without rounding: `23552GiB`, `436GB`."""
+def exact_size(size_bytes: int, like_bytes: int = 0) -> str:
+    """A size as `#DW` lines take it, without rounding: in the unit of `like_bytes`, such as a grain."""
     for unit, factor in _UNITS:
-        if size_bytes and size_bytes % factor == 0:
+        if size_bytes and size_bytes % factor == 0 and like_bytes % factor == 0:
             return f"{size_bytes // factor}{unit}"
-    return f"{size_bytes}"
+    return f"{size_bytes}B"
+
+
+def allocation_line(capacity_bytes: int, pool: str | None, grain_bytes: int) -> str:
+    """A `#DW` line that asks for so much."""
+    capacity = exact_size(capacity_bytes, grain_bytes)
+    return f"#DW jobdw type=scratch access_mode=striped capacity={capacity}" + (
+        f" pool={pool}" if pool else ""
+    )
 
 
 def lines(
-    storage: Storage, patterns: Sequence[Pattern], settings: Sequence[Settings], capacity_bytes: int | None
+    storage: Storage,
+    patterns: Sequence[Pattern],
+    settings: Sequence[Settings],
+    stripe_counts: Sequence[int],
+    capacity_bytes: int | None,
 ) -> list[str]:
-    """What to put into the script for this storage, most important first."""
+    """What to put into the script for this storage, most important first. `stripe_counts` are of one file."""
     found = []
     if storage.kind == "datawarp" and capacity_bytes is not None:
-        pool = f" pool={storage.pool}" if storage.pool else ""
-        found.append(
-            f"#DW jobdw type=scratch access_mode=striped capacity={exact_size(capacity_bytes)}{pool}"
-        )
+        grain = round(storage.granularity_bytes or 0)
+        found.append(allocation_line(capacity_bytes, storage.pool, grain))
     hints = {_pattern_of(pattern): _hints(storage, one) for pattern, one in _collective(patterns, settings)}
     if hints and storage.kind in ("datawarp", "lustre"):
         found.append(hints_line(hints))
     elif hints:
         found += _romio_file(next(iter(hints.values())))
     if storage.kind == "lustre":
-        found += _setstripe(settings)
+        found.append(_setstripe(settings, stripe_counts))
     if storage.kind == "node-local":
         found.append("#BSUB -alloc_flags nvme")
     return found
@@ -78,6 +79,6 @@ def _romio_file(hints: dict[str, str]) -> list[str]:
     return [f"printf '%s\\n' {words} > romio.hints", 'export ROMIO_HINTS="$PWD/romio.hints"']
 
 
-def _setstripe(settings: Sequence[Settings]) -> list[str]:
-    widest = max(settings, key=lambda one: one.servers)
-    return [f"lfs setstripe -c {widest.servers} -S {widest.stripe_bytes} OUTPUT_DIRECTORY"]
+def _setstripe(settings: Sequence[Settings], stripe_counts: Sequence[int]) -> str:
+    count, widest = max(zip(stripe_counts, settings, strict=True), key=lambda pair: pair[0])
+    return f"lfs setstripe -c {count} -S {widest.stripe_bytes} OUTPUT_DIRECTORY"

@@ -47,7 +47,8 @@ def check_settings(pattern: Pattern, storage: Storage, settings: Settings) -> No
             f"{storage.name} has {most} servers for this job, and --servers is {settings.servers}",
             f"give at most {most}",
         )
-    if storage.kind == "lustre" and settings.servers > storage.stripe_count_max:
+    is_shared = pattern.access != "file-per-process"
+    if storage.kind == "lustre" and is_shared and settings.servers > storage.stripe_count_max:
         raise PlanError(
             f"a file on {storage.name} has at most {storage.stripe_count_max} stripes, "
             f"and --servers is {settings.servers}",

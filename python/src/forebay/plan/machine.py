@@ -15,6 +15,8 @@ from msgspec import UNSET
 from forebay.plan import machine_check, machine_file, units
 from forebay.plan.errors import PlanError
 from forebay.plan.machine_file import Figure, MachineFile, StorageKind
+from forebay.profiles import plain_file
+from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import find_machine
 from forebay.quantities import printable
 
@@ -120,8 +122,10 @@ def read_file(named: str | Path) -> MachineFile:
 def _tables(path: Path) -> dict[str, Any]:
     hint = "forebay plan machine list shows what is installed; name a file of your own with its path"
     try:
-        with path.open("rb") as file:
+        with plain_file.opened(path) as file:
             data = file.read(FILE_BYTES_MAX + 1)
+    except ProfileError as error:
+        raise PlanError(str(error), hint) from error
     except OSError as error:
         raise PlanError(f"{printable(str(path))}: {error.strerror}", hint) from error
     if len(data) > FILE_BYTES_MAX:

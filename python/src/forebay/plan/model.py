@@ -60,7 +60,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
         if limit is not None:
             return limit
         if self.storage.kind in LOCAL_KINDS:
-            return self.storage.server_write_bytes_per_s
+            return math.inf  # one process keeps a drive busy: the kernel writes behind and reads ahead
         return request_bytes / (parameters.stream_request_s + request_bytes / parameters.stream_bytes_per_s)
 
     def gathered_request(self, pattern: Pattern) -> float:
@@ -155,13 +155,14 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     resources = {
         "streams": moved / (writers * rates.stream_bytes_per_s(request)),
         "nodes": moved / (nodes * rates.node_bytes_per_s()),
-        "servers": moved * settings.jobs / (used * server),
+        "servers": moved / (used * server),
         "locks": locks_s,
     }
+    storage_s = _shared(resources, settings, rates)
     gathered = _gather_s(pattern, rates) if pattern.access == "serial" else 0.0
     opens = pattern.files if is_own_file else writers
     stripes = 1 if is_own_file else settings.servers
-    return _prediction(pattern, rates.open_s(opens, stripes), 0.0, gathered, resources)
+    return _prediction(pattern, rates.open_s(opens, stripes), 0.0, gathered, resources, storage_s)
 
 
 def _gather_s(pattern: Pattern, rates: Rates) -> float:
@@ -200,7 +201,7 @@ def _collective(pattern: Pattern, settings: Settings, rates: Rates) -> Predictio
         synchronisation += calls.count * pattern.ranks * per_rank
         exchange += calls.count * _exchange_s(calls.total_bytes, over, pattern, rates)
         of_call = _write_phase(calls.total_bytes, over, pattern, settings, rates)
-        storage_s += calls.count * _together(of_call)
+        storage_s += calls.count * _shared(of_call, settings, rates)
         for name, seconds in of_call.items():
             resources[name] += calls.count * seconds
     opened = rates.open_s(pattern.ranks, settings.servers)
@@ -241,7 +242,7 @@ def _write_phase(
     return {
         "streams": over.share * call_bytes / rates.stream_bytes_per_s(request),
         "nodes": min(1.0, over.share * active_per_node) * call_bytes / rates.node_bytes_per_s(),
-        "servers": on_servers.share * call_bytes * settings.jobs / server,
+        "servers": on_servers.share * call_bytes / server,
         "locks": locks,
     }
 
@@ -249,18 +250,40 @@ def _write_phase(
 def _lock_changes(call_bytes: float, over: Spread, settings: Settings, rates: Rates) -> float:
     """How often a lock moves in one call.
 
-    Aggregators that share a stripe (CB_ALIGN 0) meet at their borders. More aggregators than OSTs share each
-    OST, where only one process at a time holds the lock (CRAY12): it moves with each request.
+    Aggregators that share a stripe (CB_ALIGN 0) meet at their borders. Without a fixed owner (CB_ALIGN 1),
+    the lock of each OST moves once in a call. More aggregators than OSTs share each OST, where only one
+    process at a time holds the lock (CRAY12): it moves with each request.
     """
     if rates.storage.kind == "lustre" and over.active > settings.servers:
         return call_bytes / over.request_bytes
+    if rates.storage.kind == "lustre" and settings.cb_align == 1:
+        return settings.servers
     return over.active - 1 if settings.cb_align == 0 else 0.0
+
+
+def _shared(resources: dict[str, float], settings: Settings, rates: Rates) -> float:
+    """With other jobs on the same servers, which share them equally.
+
+    Even where servers are not the limit, jobs meet in queues and in the network: OLCF18 says that users share
+    the performance. Local storage has no other users.
+    """
+    alone = _together(resources)
+    if settings.jobs == 1 or rates.storage.kind in LOCAL_KINDS:
+        return alone
+    equal = _together(
+        {
+            name: seconds * settings.jobs if name in ("servers", "locks") else seconds
+            for name, seconds in resources.items()
+        }
+    )
+    return max(equal, alone * (1 + rates.parameters.interference * (settings.jobs - 1)))
 
 
 def _together(resources: dict[str, float]) -> float:
     """The norm of all; a server does nothing while the lock of its data moves, so these times add."""
     parallel = resources["streams"], resources["nodes"], resources["servers"] + resources["locks"]
-    return sum(seconds**NORM for seconds in parallel) ** (1 / NORM)
+    longest = max(parallel)
+    return longest * sum((seconds / longest) ** NORM for seconds in parallel) ** (1 / NORM)
 
 
 def _prediction(
@@ -269,9 +292,8 @@ def _prediction(
     synchronisation_s: float,
     exchange_s: float,
     resources: dict[str, float],
-    storage_s: float | None = None,
+    storage_s: float,
 ) -> Prediction:
-    storage_s = _together(resources) if storage_s is None else storage_s
     return Prediction(
         seconds=open_s + synchronisation_s + exchange_s + storage_s,
         open_s=open_s,

@@ -39,6 +39,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     shared_read_fraction: float
     flash_request_s: float
     switch_s: float
+    interference: float
 
 
 DESCRIPTIONS: dict[str, Parameter] = {
@@ -146,6 +147,13 @@ DESCRIPTIONS: dict[str, Parameter] = {
         prior=1e-3,
         factor=2.0,
         source="assumption: two requests of 500 us, as in lustre-small.toml",
+    ),
+    "interference": Parameter(
+        unit="1",
+        meaning="what another job on the same servers adds to the time in system calls, as a share of it",
+        prior=0.5,
+        factor=2.0,
+        source="assumption: halfway between nothing shared and everything shared",
     ),
 }
 

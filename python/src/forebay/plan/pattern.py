@@ -56,6 +56,8 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
                 f"{size_text(self.total_bytes)} of all",
                 "give a smaller --transfer",
             )
+        if any(one.count < 1 or one.total_bytes < 1 for one in self.calls):
+            raise PlanError(f"{self.name}: a collective call of less than a byte", "give fewer --calls")
         if self.files < 1:
             raise PlanError(f"{self.name}: {self.files} files", "give --files of at least 1")
 

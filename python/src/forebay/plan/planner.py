@@ -49,9 +49,18 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return sum(pattern.total_bytes for pattern in self.patterns if pattern.direction == "write")
 
     @property
+    def input_bytes(self) -> float:
+        """What must be staged in: as given, else what is read of files that the job does not write."""
+        if self.stage_in_bytes:
+            return self.stage_in_bytes
+        written = {pattern.name for pattern in self.patterns if pattern.direction == "write"}
+        read = (pattern for pattern in self.patterns if pattern.direction == "read")
+        return sum(pattern.total_bytes for pattern in read if pattern.name not in written)
+
+    @property
     def needed_bytes(self) -> int:
         """What a burst buffer must hold."""
-        return self.capacity_bytes or math.ceil(self.written_bytes + self.stage_in_bytes) or 1
+        return self.capacity_bytes or math.ceil(self.written_bytes + self.input_bytes) or 1
 
     def chosen(self) -> list[Storage]:
         """The storages to plan for."""
@@ -148,9 +157,9 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         outside=widest.notes,
         allocation=granted,
         staging=staging(
-            question.machine, storage, best.servers, question.stage_in_bytes, written, question.compute_s
+            question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
-        lines=lines(storage, question.patterns, best.settings, capacity),
+        lines=lines(storage, question.patterns, best.settings, searcher.stripe_counts(best), capacity),
         reasons=reasons.of(searcher, trials, best, default),
     )
 
@@ -202,10 +211,9 @@ def _band(question: Question, storage: Storage, trial: Trial, known: Fitted) -> 
 
 def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Sized:
     total = sum(one.total_bytes for one in trial.predictions)
-    pairs = list(zip(question.patterns, trial.predictions, strict=True))
     peak_s = sum(
-        pattern.total_bytes / (trial.servers * storage.server_bytes_per_s(pattern.direction))
-        for pattern, _ in pairs
+        pattern.total_bytes / (one.servers * storage.server_bytes_per_s(pattern.direction))
+        for pattern, one in zip(question.patterns, trial.settings, strict=True)
     )
     longest = max(trial.predictions, key=lambda one: one.seconds)
     collective = [pattern.access == "collective" for pattern in question.patterns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.plan.units import rate_text, size_text
+from forebay.plan.units import rate_text, stripe_text
 from forebay.quantities import duration
 
 if TYPE_CHECKING:
@@ -28,9 +28,12 @@ _BOUND = {
 SHARE_MIN = 0.15
 
 
-def server_word(kind: str) -> str:
+def server_word(kind: str, count: int = 2) -> str:
     """What servers of that kind of storage are called."""
-    return _SERVERS[kind]
+    word = _SERVERS[kind]
+    if count != 1:
+        return word
+    return "node with local storage" if kind == "node-local" else word.removesuffix("s")
 
 
 def of(searcher: Searcher, trials: Sequence[Trial], best: Trial, default: Trial) -> list[str]:
@@ -107,7 +110,7 @@ def _aggregators(searcher: Searcher, best: Trial, default: Trial) -> list[str]:
 def _stripes(searcher: Searcher, best: Trial) -> list[str]:
     default = searcher.storage.stripe_bytes
     return [
-        f"{pattern.name}: a stripe unit of {size_text(one.stripe_bytes)} instead of {size_text(default)} "
+        f"{pattern.name}: a stripe unit of {stripe_text(one.stripe_bytes)} instead of {stripe_text(default)} "
         f"{_stripe_reason(one.stripe_bytes, default)}."
         for pattern, one in zip(searcher.patterns, best.settings, strict=True)
         if one.stripe_bytes != default

@@ -72,10 +72,27 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
             return [nodes]
         if self.storage.kind in ("spectrum-scale", "directory"):
             return [self.storage.servers]
+        if all(self._is_spread(pattern) for pattern in self.patterns):
+            return [max(self._servers_of(pattern, 1, self.stripes_of(pattern)) for pattern in self.patterns)]
         least = self._servers_min()
         most = min(self.storage.servers, self.storage.stripe_count_max)
         counts = {least} | {1 << power for power in range(least.bit_length(), most.bit_length())}
         return sorted(counts if self.storage.kind == "datawarp" else {*counts, most})
+
+    def _is_spread(self, pattern: Pattern) -> bool:
+        """Whether Lustre spreads the files of the pattern over its OSTs."""
+        return self.storage.kind == "lustre" and pattern.access == "file-per-process"
+
+    def stripes_of(self, pattern: Pattern) -> int:
+        """The stripe count of each file of a pattern with a file per process (CRAY12)."""
+        most = self.storage.stripe_count_max
+        return striping.lustre_stripe_count(pattern.files, self.storage.servers, pattern.ranks, most)
+
+    def _servers_of(self, pattern: Pattern, servers: int, stripes: int) -> int:
+        """The servers that hold a pattern's data: of files that are spread, all that they reach."""
+        if not self._is_spread(pattern):
+            return servers
+        return self.fixed.servers or min(self.storage.servers, pattern.files * stripes)
 
     def _servers_min(self) -> int:
         pool = self.pool()
@@ -86,6 +103,8 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         servers = self._servers_min() if self.storage.kind == "datawarp" else self.storage.stripe_count
         if self.storage.kind == "node-local":
             servers = max(pattern.nodes for pattern in self.patterns)
+        if all(self._is_spread(pattern) for pattern in self.patterns):
+            servers = max(self._servers_of(pattern, 1, servers) for pattern in self.patterns)
         return self.default_on(servers)
 
     def default_on(self, servers: int) -> Trial:
@@ -105,6 +124,16 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         """The best settings on so many servers."""
         chosen = [self._best_of(pattern, servers) for pattern in self.patterns]
         return self._trial(servers, chosen)
+
+    def values_to_try(self, servers: int) -> tuple[list[int], list[int]]:
+        """Aggregators and stripe units of the first pattern that are worth a trial on so many servers."""
+        given = self._given_of(self.patterns[0], servers)
+        return self._aggregators(self.patterns[0], given), self._stripes(given)
+
+    def stripe_counts(self, trial: Trial) -> list[int]:
+        """Of one file of each pattern."""
+        pairs = zip(self.patterns, trial.settings, strict=True)
+        return [self.stripes_of(one) if self._is_spread(one) else settings.servers for one, settings in pairs]
 
     def recommend(self, trials: Iterable[Trial]) -> Trial:
         """The fewest servers that are nearly as fast as the fastest."""
@@ -127,7 +156,7 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
             self.storage.kind, ranks=pattern.ranks, nodes=pattern.nodes, servers=servers
         )
         return Settings(
-            servers=servers,
+            servers=self._servers_of(pattern, servers, self.storage.stripe_count),
             stripe_bytes=self.storage.stripe_bytes,
             aggregators=aggregators,
             data_sieving=self.fixed.data_sieving,
@@ -138,6 +167,7 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         fixed, default = self.fixed, self._default_of(pattern, servers)
         return msgspec.structs.replace(
             default,
+            servers=self._servers_of(pattern, servers, self.stripes_of(pattern)),
             aggregators=fixed.aggregators or default.aggregators,
             stripe_bytes=fixed.stripe_bytes or default.stripe_bytes,
             buffer_bytes=fixed.buffer_bytes or BUFFER_BYTES,

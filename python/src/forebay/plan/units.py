@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Literal
 
 Kind = Literal["time", "rate", "size", "count"]
@@ -51,6 +52,13 @@ def parse(text: object, kind: Kind, *, can_be_zero: bool = False) -> float:
     return value
 
 
+def exact_bytes(text: str, *, can_be_zero: bool = False) -> int:
+    """A size in whole bytes, rounded up. ValueError as `parse`."""
+    parse(text, "size", can_be_zero=can_be_zero)
+    found = _FORM.fullmatch(text)
+    return math.ceil(Fraction(found[1]) * int(_SIZES[found[2]]))
+
+
 def _count(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError("it is not a whole number from 1 on")
@@ -82,6 +90,14 @@ def rate_text(bytes_per_s: float) -> str:
 def size_text(size_bytes: float) -> str:
     """A size in decimal units: `53.7 GB`."""
     return _decimal(size_bytes)
+
+
+def stripe_text(size_bytes: int) -> str:
+    """A stripe unit in the binary unit that divides it: `256 KiB`."""
+    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes % factor == 0:
+            return f"{size_bytes // factor} {unit}"
+    return f"{size_bytes} B"
 
 
 def _decimal(value: float) -> str:

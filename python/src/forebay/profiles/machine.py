@@ -62,6 +62,9 @@ def read_machine(named: Path) -> Machine:
     except OSError as error:
         raise ProfileError(f"{path}: {error.strerror}", "forebay machines lists what is installed") from error
     except KeyError as error:
+        if error.args == ("targets",) and "storage" in tables:
+            message = f"{path}: this machine file is for `forebay plan` alone: it has no targets"
+            raise ProfileError(message, "forebay machines lists those that have") from error
         raise ProfileError(
             f"{path}: {error} is missing", "docs/reference/machine-files.md has the keys of a machine file"
         ) from error

@@ -14,6 +14,8 @@ from forebay.profiles.model import OTHER_FILES, LayerName, Profile, Program
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
 from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, told
+from forebay.report.planning import later_run
+from forebay.report.planning.later_run import PredictedRun
 from forebay.report.sections import OF_PROGRAM, job, time_spent
 from forebay.report.sections.scene import Scene
 
@@ -30,6 +32,7 @@ class Advised:
     verdict: str
     paragraph: str
     findings: list[Finding]
+    prediction: PredictedRun | None = None
 
 
 def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobReport]:
@@ -58,6 +61,8 @@ def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
     sections = job.sections(one.profile)
     if len(one.profile.programs) > 1:
         sections.insert(1, _programs(one.profile, len(scenes)))
+    if one.prediction:
+        sections.append(later_run.section(one.prediction))
     return JobReport(
         label=label,
         name=headline(one.profile),

@@ -13,6 +13,7 @@ from forebay.profiles.machine import Machine
 from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.assembly import Advised
 from forebay.report.comparison import Comparison
+from forebay.report.planning.later_run import PredictedRun
 
 #: Version of this format.
 FOREBAY_REPORT = 2
@@ -35,6 +36,7 @@ class ReportedJob(msgspec.Struct, kw_only=True):
     totals: dict[LayerName, metrics.LayerTotals]
     programs: list[ReportedProgram]
     efficiency: metrics.Efficiency | None  # None: no machine file was given
+    prediction: PredictedRun | None  # None: no plan of the script was made before the run
     profile: Profile
 
 
@@ -82,6 +84,7 @@ def _job(one: Advised, machine: Machine | None, advice: bool) -> ReportedJob:
         totals={layer: metrics.totals(profile, layer) for layer in layers},
         programs=[_program(program, layers) for program in profile.programs],
         efficiency=metrics.efficiency(profile, machine) if machine else None,
+        prediction=one.prediction,
         profile=profile,
     )
 

@@ -17,6 +17,7 @@ from forebay.profiles.model import Profile, Program
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
 from forebay.report.document import Table, shown
+from forebay.report.planning import later_run
 from forebay.report.sections import job, sizes, time_spent
 
 LINES_MAX = 40
@@ -61,6 +62,8 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
         parts.append(Text(f"and {more} more programs with less I/O"))
     if advice:
         parts += _findings(one.findings)
+    if one.prediction:
+        parts.append(Text(shown(later_run.sentence(one.prediction))))
     parts += [_figures(one.profile), Text(shown(f"recorded: {job.recorded(one.profile)}"), style="dim")]
     parts += [Text(f"note: {shown(note)}", style="dim") for note in one.profile.notes[:2]]
     print_parts(console, parts)

@@ -12,8 +12,14 @@ from forebay.cli import exit_codes
 #: Subcommand -> (module, what the list of commands says). A module is loaded only when its command is given.
 SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "calibration": ("forebay.cli.plan.calibration", "Published figures, and what the model says of each"),
+    "calls": (
+        "forebay.cli.plan.calls",
+        "System calls of collective I/O, and aggregators that balance, exactly",
+    ),
+    "capacity": ("forebay.cli.plan.capacity", "From capacity to storage nodes and back, exactly"),
     "checkpoint": ("forebay.cli.plan.checkpoint", "How often to write checkpoints, and to which storage"),
     "machine": ("forebay.cli.plan.machine", "List, show and measure machines"),
+    "study": ("forebay.cli.plan.study", "The tuner's search, against the model instead of a machine"),
     "sweep": ("forebay.cli.plan.sweep", "Curves of I/O time and efficiency against the number of servers"),
 }
 #: What `forebay plan JOB.sh` runs.
@@ -44,8 +50,11 @@ class _Plan(click.Group):
     ) -> click.Context:
         if args and args[0] in SUBCOMMANDS:
             return super().make_context(info_name, args, parent=parent, **extra)
-        job = add_exit_codes(importlib.import_module(_JOB).command)
-        return job.make_context(info_name, args, parent=parent, **extra)
+        return self.own_command().make_context(info_name, args, parent=parent, **extra)
+
+    def own_command(self) -> click.Command:
+        """What runs without a subcommand."""
+        return add_exit_codes(importlib.import_module(_JOB).command)
 
 
 @click.command("plan", cls=_Plan, epilog="")

@@ -50,11 +50,11 @@ def command(html: Path | None, as_json: bool) -> None:
         told = Calibration(rows=found, unpredicted=UNPREDICTED)
         click.echo(msgspec.json.encode(told).decode())
     else:
-        from forebay.report.planning import console, print_calibration
+        from forebay.report.planning.terminal import console, print_calibration
 
         print_calibration(console(), judged)
     if html:
         from forebay.cli.plan.sweep import write_page
-        from forebay.report.planning import calibration_page
+        from forebay.report.planning.page import calibration_page
 
         write_page(html, calibration_page(judged))

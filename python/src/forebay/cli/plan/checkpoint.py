@@ -44,6 +44,6 @@ def command(as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(msgspec.json.encode(told).decode())
         return
-    from forebay.report.planning import console, print_checkpoints
+    from forebay.report.planning.terminal import console, print_checkpoints
 
     print_checkpoints(console(), told.machine, told.levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import msgspec
 
 from forebay.cli.plan import SUBCOMMANDS
 from forebay.cli.plan.pattern_options import pattern_options, question
+from forebay.profiles import records
 
 
 class _Job(click.Command):
@@ -39,13 +41,17 @@ def command(as_json: bool, **options: Any) -> None:
     chosen: the fewest servers within 10 % of the fastest, with the best aggregators and stripe unit.
 
     The band after each time holds nine of ten published figures. Outside of the published runs it is wider.
+    The plan of a script is kept: `forebay report` shows it next to a later run.
     """
     from forebay.plan.planner import plan
+    from forebay.plan.saved import save
 
     told = plan(question(options))
+    if options["script"]:
+        save(told, options["script"], records.state_directory(os.environ))
     if as_json:
         click.echo(msgspec.json.encode(told).decode())
         return
-    from forebay.report.planning import console, print_plan
+    from forebay.report.planning.terminal import console, print_plan
 
     print_plan(console(), told)

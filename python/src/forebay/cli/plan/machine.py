@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
+import signal
+import sys
 from pathlib import Path
 
 import click
 import msgspec
 
+from forebay.cli.plan.pattern_options import SIZE
 from forebay.plan.answer import MachineSummary
 from forebay.plan.errors import PlanError
 from forebay.plan.machine import Machine, figures_in, read_file, read_machine
+from forebay.plan.machine_file import StorageKind
+from forebay.plan.measure import Request, measure
+from forebay.plan.measured_file import text
 from forebay.plan.units import rate_text
+from forebay.report.atomic_file import write_whole
 from forebay.report.document import Cell, Column, Table
 
 
@@ -76,7 +84,72 @@ def _summary(path: Path, machine: Machine) -> MachineSummary:
 
 
 def _print(table: Table) -> None:
-    from forebay.report.planning import console
+    from forebay.report.planning.terminal import console
     from forebay.report.terminal import whole_grid
 
     console().print(whole_grid(table))
+
+
+@command.command(
+    "measure",
+    epilog="""\b
+Examples:
+  forebay plan machine measure /nvme/me --output mine.toml
+  forebay plan machine measure /scratch/me --nodes n1,n2,n3,n4 --processes 4
+  forebay plan machine measure $DW_JOB_STRIPED --nodes n1,n2 --launcher 'srun -N1 -n1 -w'""",
+)
+@click.argument("directory", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="Write this file. [standard output]")
+@click.option("--name", help="What the file calls the machine. [the name of this host]")
+@click.option("--processes", type=click.INT, default=2, metavar="N", help="Processes on each node. [2]")
+@click.option("--size", type=SIZE, default=256 << 20, help="Bytes of each process. [256MiB]")
+@click.option("--nodes", default="", metavar="NODES", help="Measure on these nodes at once, such as n1,n2.")
+@click.option(
+    "--launcher", default="ssh", metavar="WORDS", help="Starts a command on a node, whose name follows. [ssh]"
+)
+@click.option(
+    "--kind",
+    type=click.Choice(["lustre", "spectrum-scale", "datawarp", "directory"]),
+    help="Kind of storage. [by the file system]",
+)
+@click.option("--servers", type=click.IntRange(min=1), metavar="N", help="Servers. [OSTs from lfs, else 1]")
+def measure_machine(
+    directory: Path,
+    output: Path | None,
+    name: str | None,
+    processes: int,
+    size: float,
+    nodes: str,
+    launcher: str,
+    kind: StorageKind | None,
+    servers: int | None,
+) -> None:
+    """Write a machine file for the storage of a directory, from short measurements.
+
+    It writes, reads and removes files in a new directory below DIRECTORY, three times after a first round
+    that does not count. With --nodes, all nodes do so at the same time.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if output is not None and output.exists():
+        raise PlanError(f"{output}: it exists", "name another file, or remove it")
+    request = Request(
+        directory=directory,
+        processes=processes,
+        bytes_per_process=int(size),
+        nodes=tuple(node for node in nodes.split(",") if node),
+        launcher=launcher,
+        kind=kind,
+        servers=servers,
+        command=shlex.join(["forebay", *sys.argv[1:]]),
+    )
+    found = text(request, measure(request), name or os.uname().nodename)
+    if output is None:
+        click.echo(found, nl=False)
+        return
+    try:
+        write_whole(output, found.encode())
+    except OSError as error:
+        hint = "name a file in a directory that you can write"
+        raise PlanError(f"{output}: {error.strerror}", hint) from error
+    read_machine(output)
+    click.echo(f"machine file: {output}", err=True)

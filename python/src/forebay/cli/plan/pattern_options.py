@@ -30,12 +30,12 @@ _LONG_S = {"min": 60.0, "h": 3600.0, "d": 86400.0}
 class Quantity(click.ParamType):
     """A number with its unit."""
 
-    def __init__(self, kind: Literal["time", "size", "rate"]) -> None:
+    def __init__(self, kind: Literal["time", "size"]) -> None:
         self.kind = kind
         self.name = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """In seconds, bytes, or bytes per second."""
+        """In seconds or bytes."""
         if isinstance(value, int | float):
             return float(value)
         long = re.fullmatch(r"\s*([0-9.]+)\s*(min|h|d)\s*", value) if self.kind == "time" else None
@@ -47,7 +47,25 @@ class Quantity(click.ParamType):
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES[self.kind]}", param, ctx)
 
 
-SIZE, TIME, RATE = Quantity("size"), Quantity("time"), Quantity("rate")
+class ExactSize(click.ParamType):
+    """A size as a whole number of bytes, rounded up, without floating point."""
+
+    name = "size"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """In bytes."""
+        if isinstance(value, int):
+            return value
+        try:
+            return units.exact_bytes(value, can_be_zero=self.zero)
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}; write {units.EXAMPLES['size']}", param, ctx)
+
+
+SIZE, TIME = Quantity("size"), Quantity("time")
 _COUNT = click.INT
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.argument("script", required=False, metavar="[JOB.sh]", type=click.Path(path_type=Path)),
@@ -209,7 +227,27 @@ def _of_profile(
     found = from_profile.read(profile, nodes, ranks)
     if options["compute"] is None and found.compute_s is not None:
         options = options | {"compute": found.compute_s}
-    return _question(machine, script, found.patterns, options, found.notes, profile.path)
+    patterns, notes = _with_segments(found.patterns, options["segment"])
+    return _question(machine, script, patterns, options, (*found.notes, *notes), profile.path)
+
+
+def _with_segments(
+    patterns: tuple[Pattern, ...], segment_bytes: float | None
+) -> tuple[tuple[Pattern, ...], tuple[str, ...]]:
+    """A profile does not say how the pieces of a collective call are in the file; the user may."""
+    collective = [pattern.access == "collective" for pattern in patterns]
+    if segment_bytes is None:
+        note = (
+            "each rank's part of a collective call is taken as one piece of the file: --segment corrects it"
+        )
+        return patterns, (note,) if any(collective) else ()
+    found = [
+        msgspec.structs.replace(pattern, segment_bytes=min(segment_bytes, pattern.transfer_bytes))
+        if is_collective
+        else pattern
+        for pattern, is_collective in zip(patterns, collective, strict=True)
+    ]
+    return tuple(found), ()
 
 
 def _question(

@@ -35,11 +35,11 @@ def command(as_json: bool, html: Path | None, **options: Any) -> None:
     if as_json:
         click.echo(msgspec.json.encode(told).decode())
     else:
-        from forebay.report.planning import console, print_sweep
+        from forebay.report.planning.terminal import console, print_sweep
 
         print_sweep(console(), told)
     if html:
-        from forebay.report.planning import sweep_page
+        from forebay.report.planning.page import sweep_page
 
         write_page(html, sweep_page(told))
 

@@ -12,6 +12,8 @@ WIDTH_PX = 440
 HEIGHT_PX = 300
 #: Numbers closer than this on an axis would cover each other.
 TICK_FACTOR = 1.5
+#: An axis over a smaller factor also has numbers between whole decades.
+DENSE_FACTOR_MAX = 300
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -65,9 +67,12 @@ def curves(at: Sequence[int], lines: Sequence[Line], *, x: str, y: str, title: s
 
 
 def _plain_numbers(axes: Axes) -> None:
-    """Numbers as they are, not as powers, and those of whole decades alone."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    """Numbers as they are, not as powers. A short axis has more than whole decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    low, high = axes.get_ylim()
+    if high < DENSE_FACTOR_MAX * low:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_formatter(NullFormatter())

@@ -55,7 +55,9 @@ def _recommended(curve: Curve):
 
 def _tile(curve: Curve) -> Tile:
     best = _recommended(curve).best
-    return Tile(curve.storage, duration(best.io_s), f"on {best.servers} {server_word(curve.kind)}")
+    return Tile(
+        curve.storage, duration(best.io_s), f"on {best.servers} {server_word(curve.kind, best.servers)}"
+    )
 
 
 def _section(curve: Curve) -> Section:

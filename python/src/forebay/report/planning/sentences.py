@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forebay.plan.answer import Described, Plan, Sized, StoragePlan, Sweep
 from forebay.plan.reasons import server_word
-from forebay.plan.units import rate_text, size_text
+from forebay.plan.units import rate_text, size_text, stripe_text
 from forebay.quantities import duration, percent
 
 _ACCESS = {
@@ -42,20 +42,12 @@ def counts(values: list[int | None]) -> str:
 
 def sizes(values: list[int]) -> str:
     """Stripe units."""
-    return ", ".join(binary(value) for value in dict.fromkeys(values))
-
-
-def binary(value: int) -> str:
-    """A stripe unit in the unit that divides it."""
-    for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if value % factor == 0:
-            return f"{value // factor} {unit}"
-    return f"{value} B"
+    return ", ".join(stripe_text(value) for value in dict.fromkeys(values))
 
 
 def settings(kind: str, one: Sized) -> str:
     """Servers, aggregators and stripe unit."""
-    words = [f"{one.servers} {server_word(kind)}"]
+    words = [f"{one.servers} {server_word(kind, one.servers)}"]
     if any(value is not None for value in one.aggregators):
         words.append(f"{counts(one.aggregators)} aggregators")
     if kind in ("datawarp", "lustre"):
@@ -84,7 +76,7 @@ def details(one: StoragePlan) -> list[str]:
 
 def _allocation(one: StoragePlan) -> str:
     got = one.allocation
-    text = f"allocation: {size_text(got.granted_bytes)} on {got.nodes} storage nodes"
+    text = f"allocation: {size_text(got.granted_bytes)} on {got.nodes} {server_word(one.kind, got.nodes)}"
     if got.lost_bytes > 0:
         text += f", {size_text(got.lost_bytes)} more than the data need"
     if got.is_doubled:
@@ -94,7 +86,7 @@ def _allocation(one: StoragePlan) -> str:
 
 def _staging(one: StoragePlan) -> str:
     copied = one.staging
-    parts = [f"stage in {duration(copied.stage_in_s)}"] if copied.stage_in_s else []
+    parts = [f"stage in from {copied.file_system} {duration(copied.stage_in_s)}"] if copied.stage_in_s else []
     if copied.stage_out_s:
         hidden = f", {duration(copied.hidden_s)} of it while the job computes" if copied.hidden_s else ""
         parts.append(f"stage out to {copied.file_system} {duration(copied.stage_out_s)}{hidden}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.plan.answer import Curve, Plan, Sized
+from forebay.plan.answer import Curve, Plan, Sized, Study
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
+from forebay.plan.units import stripe_text
 from forebay.quantities import duration, percent, ratio
 from forebay.report.document import Cell, Column, Table
 from forebay.report.planning import sentences
@@ -17,6 +19,8 @@ from forebay.report.planning import sentences
 if TYPE_CHECKING:
     from forebay.plan.calibration import Judged
 
+#: Closer figures are equal: runs vary by 2 to 3 % (S0-134).
+PAIR_LOG_MIN = math.log(1.05)
 _KINDS = {"value": "", "below": "less than ", "above": "more than ", "ordering": ""}
 
 
@@ -62,6 +66,26 @@ def _best(best: Sized, plain: Sized) -> list[Cell]:
         Cell(duration(plain.io_s), plain.io_s),
         Cell(f"{best.node_hours:.3g}", best.node_hours),
     ]
+
+
+def study(told: Study) -> Table:
+    """One row for each number of servers."""
+    columns = [
+        Column("servers"), Column("runs"), Column("without hints"), Column("tuned"), Column("aggregators"),
+        Column("stripe unit"),
+    ]  # fmt: skip
+    rows = [
+        [
+            Cell(str(one.servers), one.servers),
+            Cell(str(one.runs), one.runs),
+            Cell(duration(one.default_s), one.default_s),
+            Cell(duration(one.best_s), one.best_s),
+            Cell(str(one.aggregators), one.aggregators),
+            Cell(stripe_text(one.stripe_bytes), one.stripe_bytes),
+        ]
+        for one in told.points
+    ]
+    return Table(f"{told.machine}, {told.storage}: the tuner's search against the model", columns, rows)
 
 
 def checkpoints(intervals: Sequence[Interval]) -> Table:
@@ -125,7 +149,22 @@ def summary(judged: Sequence[Judged]) -> list[str]:
         f"left out: {_errors(left_out)}",
         f"fitted to all rows: {_errors(fit)}",
         f"bounds and orderings that hold: {sum(bool(one.holds) for one in others)} of {len(others)}",
+        _pairs(values),
     ]
+
+
+def _pairs(values: Sequence[Judged]) -> str:
+    """Of two figures of one kind from one experiment, which is larger."""
+    alike = [
+        (one, other)
+        for one, other in itertools.combinations(values, 2)
+        if (one.row.group, one.metric, one.row.unit) == (other.row.group, other.metric, other.row.unit)
+        and abs(math.log(one.row.published / other.row.published)) > PAIR_LOG_MIN
+    ]
+    right = sum(
+        (one.row.published < other.row.published) == (one.left_out < other.left_out) for one, other in alike
+    )
+    return f"pairs of figures in the published order: {right} of {len(alike)}"
 
 
 def _errors(ratios: Sequence[float]) -> str:

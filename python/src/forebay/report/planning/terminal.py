@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from forebay.plan.answer import Curve, Plan, StoragePlan, Sweep
+from forebay.plan.answer import Curve, Plan, StoragePlan, Study, Sweep
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
-from forebay.plan.units import rate_text
+from forebay.plan.units import rate_text, stripe_text
 from forebay.quantities import duration, percent
 from forebay.report.document import shown
 from forebay.report.planning import sentences, tables
@@ -108,6 +108,24 @@ def print_checkpoints(console: Console, machine: str, intervals: Sequence[Interv
             _line(console, f"{one.storage}: the drain needs {rate} to end before the next checkpoint")
         if one.is_drain_limiting:
             _line(console, f"{one.storage}: the drain is slower than the best interval, and sets it")
+
+
+def print_study(console: Console, told: Study) -> None:
+    """What the tuner finds for each number of servers, and known settings next to it."""
+    console.print(whole_grid(tables.study(told)))
+    best = told.best
+    _line(
+        console,
+        f"{told.storage}: {best.servers} servers, {best.aggregators} aggregators, stripe unit "
+        f"{stripe_text(best.stripe_bytes)}: {duration(best.best_s)}",
+        "bold",
+    )
+    for one in told.known:
+        _line(
+            console,
+            f"known: {one.servers} servers, {one.aggregators} aggregators, stripe unit "
+            f"{stripe_text(one.stripe_bytes)}: {duration(one.io_s)}, {one.io_s / best.best_s:.2f} of it",
+        )
 
 
 def print_calibration(console: Console, judged: Sequence[Judged]) -> None:
