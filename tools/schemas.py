@@ -21,6 +21,7 @@ from forebay.bench.result import Io500
 from forebay.cli.why import Explanation
 from forebay.report.objects import Report
 from forebay.report.tuning.objects import TuningReport
+from forebay.simulate.simulation import Simulation
 from forebay.tune.study import Head, StudyLine
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference" / "schemas"
@@ -31,6 +32,7 @@ ID = "https://forebay.invalid/schemas"
 OUTPUTS = (
     ("bench-io500", 1, "forebay bench io500 --json", (Io500,)),
     ("report", 2, "forebay report --json", (Report,)),
+    ("simulation", 1, "forebay plan simulate --json", (Simulation,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),
     ("tuning-report", 1, "forebay tune --json, and forebay report --json of a study", (TuningReport,)),
     ("why", 1, "forebay why --json", (Explanation,)),

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 #: The extra of a verb, if not `report`.
-_EXTRAS = {"tune": "tune"}
+_EXTRAS = {"plan": "plan", "tune": "tune"}
 
 
 def main() -> None:

@@ -14,6 +14,10 @@ from forebay.errors import ForebayError
 VERBS: dict[str, tuple[str, str]] = {
     "bench": ("forebay.cli.bench", "Measure a file system with the phases of a known benchmark: IO500"),
     "export": ("forebay.cli.export", "Darshan logs of a recorded job (as `forebay profile export`)"),
+    "plan": (
+        "forebay.cli.plan",
+        "Predict I/O without running a job: play the jobs of a site on a shared pool",
+    ),
     "report": (
         "forebay.cli.report",
         "Where the I/O time of a job went, or how jobs differ: terminal, page, PDF",
@@ -35,7 +39,7 @@ Exit codes:
   2        the command line is wrong
   127      forebay-py could not be started"""
 _BY_SIGNAL = "\n  128 + N  signal N ended it"
-_MORE_EXIT_CODES = {"io500": _BY_SIGNAL, "tune": _BY_SIGNAL}
+_MORE_EXIT_CODES = {"io500": _BY_SIGNAL, "simulate": _BY_SIGNAL, "tune": _BY_SIGNAL}
 
 
 class Refused(click.ClickException):

@@ -188,12 +188,12 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
 
 
-def grid(table: Table) -> Grid:
+def grid(table: Table, rows_max: int = COUNTERS_MAX) -> Grid:
     """The first rows of a table."""
     lines = Grid.grid(padding=(0, 2, 0, 0))
     for column in table.columns:
         lines.add_column(justify="right" if column.kind == "number" else "left")
     lines.add_row(*(Text(column.name, style="underline") for column in table.columns))
-    for row in table.rows[:COUNTERS_MAX]:
+    for row in table.rows[:rows_max]:
         lines.add_row(*(Text(shown(cell.text)) for cell in row))
     return lines
