@@ -92,6 +92,11 @@ def test_granules_go_round_all_servers_before_one_has_two():
     assert (servers.free == 15).all()
 
 
+def test_jobs_with_two_granules_on_a_server_are_counted_as_doubled():
+    of = jobs([0, 100, 200], 10, capacity=[4 * GIB, 5 * GIB, 0])
+    assert played(of, of_pool=pool(granules=8, servers=4)).doubled.tolist() == [False, True, False]
+
+
 def test_full_servers_are_passed_over():
     servers = Servers(pool(granules=6, servers=3))
     assert servers.allocate(2).tolist() == [1, 1, 0]

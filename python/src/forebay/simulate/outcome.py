@@ -32,6 +32,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     pool_used: float  # mean share of the granules that is allocated
     pool_used_max: float
     pool_rounded_up: float  # share of the allocated space that no job asked for
+    doubled: float  # jobs of which a server had more than one granule, which makes it their bottleneck
     nodes_used: float  # mean share of the nodes that is allocated
     staging_node_hours: float  # in which nodes waited for staging
     waiting_jobs_mean: float  # submitted, and not yet computing
@@ -77,6 +78,7 @@ def outcome(jobs: Jobs, pool: Pool, nodes: int, played: Played) -> Outcome:
         pool_used=_mean(played, played.used_granules, span_s) / pool.granules,
         pool_used_max=float(played.used_granules.max(initial=0.0)) / pool.granules,
         pool_rounded_up=1 - float(jobs.capacity_bytes[done].sum()) / allocated if allocated else 0.0,
+        doubled=int((played.doubled & done).sum()),
         nodes_used=_mean(played, played.used_nodes, span_s) / nodes,
         staging_node_hours=max(0.0, float(idle_s.sum())) / 3600,
         waiting_jobs_mean=_mean(played, played.not_started, span_s),

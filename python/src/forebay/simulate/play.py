@@ -38,6 +38,7 @@ class Played(msgspec.Struct, kw_only=True):
     staged_in_s: np.ndarray  # how long the stage-in took; NaN without one
     hidden: np.ndarray  # whether the stage-in was complete before there were nodes for the job
     granules: np.ndarray
+    doubled: np.ndarray  # whether a server had more than one granule of the job
     too_large_for_pool: np.ndarray
     too_large_for_machine: np.ndarray
     changed_s: np.ndarray
@@ -72,7 +73,8 @@ class _Records:
             name: [_NAN] * count for name in ("start_s", "end_s", "nodes_held_s", "computed_s", "staged_in_s")
         }
         self.of_jobs |= {
-            name: [False] * count for name in ("hidden", "too_large_for_pool", "too_large_for_machine")
+            name: [False] * count
+            for name in ("hidden", "doubled", "too_large_for_pool", "too_large_for_machine")
         }
         self.granules = [0] * count
         self.moments = {
@@ -155,6 +157,7 @@ class _Player:
         if job.granules:
             self.free = self.free._replace(granules=self.free.granules - job.granules)
             job.counts = self.servers.allocate(job.granules)
+            self.records.note("doubled", job, bool(job.counts.max() > 1))
 
     def _return_granules(self, job: _Job) -> None:
         if job.counts is not None:

@@ -74,7 +74,7 @@ def short_table(found: Simulation) -> Table:
         4: "95 % less",
         5: "hidden",
         6: "used",
-        10: "rejected",
+        11: "rejected",
     }
     if len({row.granularity_bytes for row in found.rows}) == 1:  # the verdict has it
         del names[1]
@@ -88,7 +88,7 @@ def table(found: Simulation) -> Table:
     columns = [
         Column("pool"), Column("granularity"), Column("policy", "word"), Column("mean wait"),
         Column("95 % wait less"), Column("stage-in hidden"), Column("pool in use"), Column("rounded up"),
-        Column("nodes in use"), Column("node-hours staging"), Column("rejected"),
+        Column("doubled"), Column("nodes in use"), Column("node-hours staging"), Column("rejected"),
     ]  # fmt: skip
     rows = [
         [
@@ -100,6 +100,7 @@ def table(found: Simulation) -> Table:
             told(hidden(row), quantities.percent),
             told(row.outcome.pool_used, quantities.percent),
             told(row.outcome.pool_rounded_up, quantities.percent),
+            told(row.outcome.doubled, quantities.count),
             told(row.outcome.nodes_used, quantities.percent),
             told(row.outcome.staging_node_hours, quantities.count),
             told(row.outcome.rejected, quantities.count),
