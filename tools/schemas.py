@@ -23,6 +23,7 @@ from forebay.plan import answer
 from forebay.plan.machine_file import MachineFile
 from forebay.report.objects import Report
 from forebay.report.tuning.objects import TuningReport
+from forebay.simulate.simulation import Simulation
 from forebay.tune.study import Head, StudyLine
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference" / "schemas"
@@ -42,6 +43,7 @@ OUTPUTS = (
     ("plan-study", 1, "forebay plan study --json", (answer.Study,)),
     ("plan-sweep", 1, "forebay plan sweep --json", (answer.Sweep,)),
     ("report", 2, "forebay report --json", (Report,)),
+    ("simulation", 1, "forebay plan simulate --json", (Simulation,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),
     ("tuning-report", 1, "forebay tune --json, and forebay report --json of a study", (TuningReport,)),
     ("why", 1, "forebay why --json", (Explanation,)),

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -96,6 +97,28 @@ def test_kill_leaves_nothing(bench, phase):
     assert code == -signal.SIGKILL
     wait_until(lambda: left(bench) == [], 60, "the guard to clean up")
     assert "was killed; its files are removed" in err
+
+
+@pytest.mark.parametrize("pause_s", [0, 0.002, 0.02, 0.2])
+def test_second_signal_leaves_nothing_either(bench, pause_s):
+    process = bench.start(*LONG)
+    bench.reaches(process, "ior-easy-write")
+    process.send_signal(signal.SIGINT)
+    time.sleep(pause_s)
+    code, _, _ = interrupt(process, signal.SIGTERM)
+    assert code in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    wait_until(lambda: left(bench) == [], 60, "the end of the run")
+
+
+@pytest.mark.parametrize("name", [b"a b", b"caf\xe9", b"new\nline", b"-n", b"$(touch x)"])
+def test_directory_may_have_any_name(bench, name):
+    directory = os.fsencode(bench.scratch) + b"/" + name
+    os.mkdir(directory)
+    command = [bench.forebay, "bench", "io500", "--json", "--results", "results", *SHORT, "--", name]
+    done = subprocess.run(command, cwd=bench.scratch, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert os.fsencode(json.loads(done.stdout)["directory"]) == directory
+    assert os.listdir(directory) == [] and not (bench.scratch / "x").exists()
 
 
 @pytest.mark.parametrize("delay_s", [0.05, 0.15, 0.3, 0.6])

@@ -238,6 +238,11 @@ def series(job, build):
     return [json.loads(line) for line in [*answers, refused]]
 
 
+def simulation(job, build):
+    site = PROJECT / "examples" / "site" / "site.toml"
+    return [printed(job, "plan", "simulate", "--json", "--jobs", "50", site)]
+
+
 def staging(job):
     """A stage-in that fails for a file; its id."""
     (job.directory / "input").write_text("1")

@@ -15,7 +15,7 @@ def test_it_needs_the_same_python_packages_from_the_same_versions_on():
     extras = project["optional-dependencies"]
     needed = dict(
         re.match(r"([a-z0-9-]+)>=([\d.]+)", requirement).groups()
-        for requirement in [*project["dependencies"], *extras["report"], *extras["tune"]]
+        for requirement in [*project["dependencies"], *extras["report"], *extras["plan"], *extras["tune"]]
         if not requirement.startswith("forebay[")
     )
     asked = dict(re.findall(r'depends_on\("py-([a-z0-9-]+)@([\d.]+):?"', RECIPE.read_text()))

@@ -21,9 +21,10 @@ _DONE = b"done\n"
 
 
 class Guard:
-    """Within it the guard of a run is alive."""
+    """Within it the guard of a run is alive. It cleans up unless the run sets `cleaned`."""
 
     def __init__(self, directory: RunDirectory) -> None:
+        self.cleaned = False
         words = [sys.executable, "-m", "forebay.bench.guard", str(directory.path), directory.token]
         # Without the variable: a guard does not end itself.
         environment = {name: value for name, value in os.environ.items() if name != RUN_VARIABLE}
@@ -39,7 +40,8 @@ class Guard:
     ) -> None:
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(_DONE)
+            if self.cleaned:
+                self.process.stdin.write(_DONE)
             self.process.stdin.close()
         except BrokenPipeError:
             pass  # someone killed the guard; the run has cleaned up itself

@@ -76,7 +76,11 @@ def failure(phase: Phase, program: str, output: Output) -> BenchError:
     if own:
         return BenchError(f"{phase.name}: {own[1]}", own[2])
     lines = [quantities.printable(line.strip()) for line in messages.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"error|fail|cannot|not found", line, re.IGNORECASE)]
+    telling = [
+        line
+        for line in lines
+        if re.search(r"error|fail|cannot|could not|unable|not found", line, re.IGNORECASE)
+    ]
     said = next(iter(telling or lines), "it printed no message")
     code = output.exit_code
     ended = f"{quantities.signal_name(-code)} ended it" if code < 0 else f"exit code {code}"
@@ -172,10 +176,14 @@ class Ior:
 
     name = "ior"
 
+    def __init__(self, path: str = "ior") -> None:
+        """`path`: the same on all nodes, where PATH may be another one."""
+        self.path = path
+
     def words(self, phase: Phase, setting: Setting, count: int) -> list[str]:
         """See `Program`."""
         top, folder = setting.directory, folder_of(phase)
-        words = ["ior", "-C", "-Q", "1", "-g", "-G", str(setting.signature), "-k", "-e"]
+        words = [self.path, "-C", "-Q", "1", "-g", "-G", str(setting.signature), "-k", "-e"]
         if folder == "ior-easy":
             # Whole transfers of 2 MiB in a block of each rank.
             words += ["-o", str(top / folder / "ior_file_easy"), "-F", "-t", str(EASY_TRANSFER_BYTES)]
@@ -222,11 +230,15 @@ class Mdtest:
 
     name = "mdtest"
 
+    def __init__(self, path: str = "mdtest") -> None:
+        """`path`: the same on all nodes, where PATH may be another one."""
+        self.path = path
+
     def words(self, phase: Phase, setting: Setting, count: int) -> list[str]:
         """See `Program`."""
         folder, size = folder_of(phase), str(ITEM_BYTES)
         words = [
-            "mdtest",
+            self.path,
             "-n",
             str(setting.operations_max[folder]),
             "-F",
@@ -284,12 +296,15 @@ class Programs:
 
     def __init__(self, own_path: str, kind: str) -> None:
         """`kind`: `own`; `installed`, which are ior and mdtest in PATH; `auto`, these if both are there."""
-        missing = [name for name in ("ior", "mdtest") if shutil.which(name) is None]
+        paths = {name: shutil.which(name) for name in ("ior", "mdtest")}
+        missing = [name for name, path in paths.items() if path is None]
         if kind == "installed" and missing:
             raise BenchError(f"not in PATH: {' and '.join(missing)}", "load them, or use --programs own")
         self.reduced = kind == "own" or bool(missing)
         self.own = OwnProgram(own_path, self.reduced)
-        self.installed: dict[str, Program] = {} if self.reduced else {"ior": Ior(), "mdtest": Mdtest()}
+        self.installed: dict[str, Program] = {}
+        if not self.reduced:
+            self.installed = {"ior": Ior(str(paths["ior"])), "mdtest": Mdtest(str(paths["mdtest"]))}
 
     def of(self, phase: Phase) -> Program:
         """ior and mdtest have no search and, as IO500 calls them here, no random reads."""

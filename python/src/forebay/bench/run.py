@@ -70,7 +70,7 @@ def run(request: Request, says: Says) -> Finished:
     stonewall_s = request.stonewall_s or (REDUCED_STONEWALL_S if programs.reduced else OFFICIAL_STONEWALL_S)
     for path in directory.leftovers():
         says(f"{path} is of another run. If that run has ended, remove it with rm -r")
-    with Guard(directory):
+    with Guard(directory) as guard:
         try:
             directory.make()
             processes = _Processes(launch, directory.token)
@@ -89,6 +89,7 @@ def run(request: Request, says: Says) -> Finished:
         finally:
             with DeferredSignals(*_SIGNALS):
                 _clean(directory, says)
+                guard.cleaned = True
     about = _about(setting, programs, found, first.nodes, limits)
     return Finished(_result(about, phases), runner.logs, limits.operations)
 

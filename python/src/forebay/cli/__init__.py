@@ -36,12 +36,17 @@ Exit codes:
   2        the command line is wrong
   127      forebay-py could not be started"""
 _BY_SIGNAL = "\n  128 + N  signal N ended it"
-_MORE_EXIT_CODES = {"io500": _BY_SIGNAL, "tune": _BY_SIGNAL}
+_MORE_EXIT_CODES = {"io500": _BY_SIGNAL, "simulate": _BY_SIGNAL, "tune": _BY_SIGNAL}
 
 
-def exit_codes() -> str:
-    """At the end of each help."""
-    return _EXIT_CODES
+def with_exit_codes(name: str, command: click.Command) -> click.Command:
+    """The command. Its help ends with its exit codes, and so does that of the commands below it."""
+    if _EXIT_CODES not in (command.epilog or ""):
+        codes = _EXIT_CODES + _MORE_EXIT_CODES.get(name, "")
+        command.epilog = f"{command.epilog}\n\n{codes}" if command.epilog else codes
+    for below, one in command.commands.items() if isinstance(command, click.Group) else ():
+        with_exit_codes(below, one)
+    return command
 
 
 class Refused(click.ClickException):
@@ -75,10 +80,7 @@ class Verbs(click.Group):
         """Loads the module of a command, whose help then ends with the exit codes."""
         if cmd_name not in self.verbs:
             return None
-        command = importlib.import_module(self.verbs[cmd_name][0]).command
-        if _EXIT_CODES not in command.epilog:
-            command.epilog += "\n\n" + _EXIT_CODES + _MORE_EXIT_CODES.get(cmd_name, "")
-        return command
+        return with_exit_codes(cmd_name, importlib.import_module(self.verbs[cmd_name][0]).command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands without loading them."""

@@ -123,7 +123,9 @@ def command(
     )
     try:
         with interruptible():
-            finished = run(request, lambda text: click.echo(f"forebay: {text}", err=True))
+            finished = run(
+                request, lambda text: click.echo(f"forebay: {quantities.printable(text)}", err=True)
+            )
     except Interrupted as stop:
         raise Refused(
             "interrupted: the files of the benchmark are removed", None, 128 + stop.number

@@ -191,7 +191,7 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
 
 
-def grid(table: Table) -> Grid:
+def grid(table: Table, rows_max: int = COUNTERS_MAX) -> Grid:
     """The first rows of a table."""
     return whole_grid(table, COUNTERS_MAX)
 

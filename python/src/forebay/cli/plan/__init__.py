@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from forebay.cli import exit_codes
+from forebay.cli import Verbs, with_exit_codes
 
 #: Subcommand -> (module, what the list of commands says). A module is loaded only when its command is given.
 SUBCOMMANDS: dict[str, tuple[str, str]] = {
@@ -19,6 +19,7 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
     "capacity": ("forebay.cli.plan.capacity", "From capacity to storage nodes and back, exactly"),
     "checkpoint": ("forebay.cli.plan.checkpoint", "How often to write checkpoints, and to which storage"),
     "machine": ("forebay.cli.plan.machine", "List, show and measure machines"),
+    "simulate": ("forebay.cli.plan.simulate", "Play the jobs of a site on a shared pool of burst buffers"),
     "study": ("forebay.cli.plan.study", "The tuner's search, against the model instead of a machine"),
     "sweep": ("forebay.cli.plan.sweep", "Curves of I/O time and efficiency against the number of servers"),
 }
@@ -26,24 +27,10 @@ SUBCOMMANDS: dict[str, tuple[str, str]] = {
 _JOB = "forebay.cli.plan.job"
 
 
-def add_exit_codes(command: click.Command) -> click.Command:
-    """The end of each help, as the other commands have it."""
-    for one in [command, *(command.commands.values() if isinstance(command, click.Group) else ())]:
-        if exit_codes() not in (one.epilog or ""):
-            one.epilog = f"{one.epilog}\n\n{exit_codes()}" if one.epilog else exit_codes()
-    return command
-
-
-class _Plan(click.Group):
+class _Plan(Verbs):
     """The first word is a subcommand, or else everything belongs to the plan of a job."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        return add_exit_codes(importlib.import_module(SUBCOMMANDS[cmd_name][0]).command)
+    verbs = SUBCOMMANDS
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -54,7 +41,7 @@ class _Plan(click.Group):
 
     def own_command(self) -> click.Command:
         """What runs without a subcommand."""
-        return add_exit_codes(importlib.import_module(_JOB).command)
+        return with_exit_codes("plan", importlib.import_module(_JOB).command)
 
 
 @click.command("plan", cls=_Plan, epilog="")

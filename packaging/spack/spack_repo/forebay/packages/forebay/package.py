@@ -27,6 +27,7 @@ class Forebay(MakefilePackage):
         when="+python",
         description="Enable forebay report, why and profile export",
     )
+    variant("plan", default=True, when="+report", description="Enable forebay plan")
     variant("tune", default=True, when="+report", description="Enable forebay tune")
 
     requires("platform=linux", msg="Forebay needs Linux")
@@ -50,6 +51,9 @@ class Forebay(MakefilePackage):
         depends_on("py-matplotlib@3.9:")
         depends_on("py-numpy@1.26:")
         depends_on("py-rich@13:")
+    with default_args(type="run", when="+plan"):
+        depends_on("py-scipy@1.13:")
+        depends_on("py-simpy@4.1:")
     with default_args(type="run", when="+tune"):
         depends_on("py-optuna@4.4:")
         depends_on("py-psij-python@0.9.9:")
