@@ -18,6 +18,15 @@ mount --bind /mnt/top "$top"
 mount --bind /mnt/build "$build"
 # A job starts with what its node is for.
 export FOREBAY_STORE=/mnt/nvme
+if [ -e "$top/site.toml" ]; then
+    export FOREBAY_SITE=$top/site.toml
+    # As systemd does, it is started again when it ends, unless a test holds that up.
+    while :; do
+        [ -e "$top/hold-$name" ] ||
+            "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" || true
+        sleep 0.1
+    done &
+fi
 slurmd -D -f "$SLURM_CONF" &
 echo $! >"$top/hosts/$name/slurmd"
 # Orphans are reaped; without a child left, this host ends.

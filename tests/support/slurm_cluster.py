@@ -59,6 +59,8 @@ def missing():
 
 
 class Cluster:
+    """`make_files` is what a cluster with more than Slurm extends."""
+
     def __init__(self, build: pathlib.Path):
         # Every user's processes must reach it, which pytest's own folders do not allow.
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-slurm-"))

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::status::{BLOCK_BYTES, Kind, Status};
@@ -32,6 +32,49 @@ impl Directory {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = on(rustix::fs::open(path, how, Mode::empty()), "remove", path)?;
         Ok(Self { opened, path: path.to_owned() })
+    }
+
+    /// Opens a directory in this one. A symbolic link is an error.
+    pub fn open_in(&self, name: &OsStr) -> Result<Self> {
+        let path = self.path.join(name);
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = on(rustix::fs::openat(&self.opened, name, how, Mode::empty()), "open", &path)?;
+        Ok(Self { opened, path })
+    }
+
+    /// Makes a directory in this one. An existing name is an error.
+    pub fn make_in(&self, name: &OsStr, mode: u32) -> Result<()> {
+        let made = rustix::fs::mkdirat(&self.opened, name, Mode::from_raw_mode(mode));
+        on(made, "make the directory", &self.path.join(name))
+    }
+
+    /// Removes an empty directory in this one.
+    pub fn remove_empty_in(&self, name: &OsStr) -> Result<()> {
+        let removed = rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR);
+        on(removed, "remove", &self.path.join(name))
+    }
+
+    /// Gives the directory to a user and a group.
+    pub fn give_to(&self, owner: u32, group: u32) -> Result<()> {
+        let (owner, group) = (Uid::from_raw(owner), Gid::from_raw(group));
+        let given = rustix::fs::fchown(&self.opened, Some(owner), Some(group));
+        on(given, "give to a user", &self.path)
+    }
+
+    /// Writes the names in the directory to its disk.
+    pub fn sync(&self) -> Result<()> {
+        on(rustix::fs::fsync(&self.opened), "sync", &self.path)
+    }
+
+    /// The status of the directory.
+    pub fn status(&self) -> Result<Status> {
+        let found = on(rustix::fs::fstat(&self.opened), "look at", &self.path)?;
+        Ok(Status::from(&found))
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Names in it, sorted.
@@ -153,6 +196,24 @@ impl From<&Stat> for Status {
 mod tests {
     use super::*;
     use crate::files;
+
+    #[test]
+    fn directories_are_made_and_removed_by_name_and_links_are_not_followed() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let directory = Directory::open(scratch.path()).expect("opened");
+        let (name, link) = (OsStr::new("a"), OsStr::new("link"));
+        directory.make_in(name, 0o700).expect("made");
+        assert!(directory.make_in(name, 0o700).expect_err("taken").already_exists());
+        let made = directory.open_in(name).expect("opened");
+        assert_eq!(made.status().expect("status").mode, 0o700);
+        files::make_link(Path::new("a"), &scratch.path().join(link)).expect("linked");
+        directory.open_in(link).expect_err("a link");
+        directory.remove_empty_in(link).expect_err("a link");
+        files::make_directory(&scratch.path().join("a/b"), 0o700).expect("made");
+        directory.remove_empty_in(name).expect_err("not empty");
+        made.remove_empty_in(OsStr::new("b")).expect("removed");
+        directory.remove_empty_in(name).expect("removed");
+    }
 
     #[test]
     fn open_directory_reports_the_same_as_paths() {
