@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import time
 
 from support.slurm_batch import Batch
 from support.slurm_cluster import NODES, Cluster, command_of, descendants
@@ -31,6 +32,15 @@ user_max = "320MiB"
 staging_nodes = ["n1", "n2"]
 
 [[pool]]
+name = "slow"
+kind = "directory"
+path = "{top}/flash/slow"
+granularity = "16MiB"
+quantity = 8
+staging_nodes = ["n1"]
+stage_rate_max = "4MiB"
+
+[[pool]]
 name = "members"
 kind = "directory"
 path = "{top}/flash/members"
@@ -46,6 +56,7 @@ Flags=EnablePersistent
 DefaultPool=flash
 """
 DW = "#DW jobdw type=scratch access_mode=striped capacity=16MiB"
+SLOW = f"{DW} pool=slow"  # 4 MiB/s
 
 
 class SiteCluster(Cluster):
@@ -53,7 +64,8 @@ class SiteCluster(Cluster):
         super().make_files()
         self.pool = self.top / "flash" / "pool"
         self.pool.mkdir(parents=True)
-        (self.top / "flash" / "members").mkdir()
+        for name in ("members", "slow"):
+            (self.top / "flash" / name).mkdir()
         self.state = self.top / "state-of-site"
         self.state.mkdir(mode=0o700)
         shutil.chown(self.state, "slurm", "slurm")
@@ -98,12 +110,25 @@ class SiteCluster(Cluster):
         for pid in [pid for pid in descendants(first) if command_of(pid)[0].startswith("slurmctld")]:
             os.kill(pid, signal.SIGKILL)
 
+    def wait_until_saved(self, job):
+        """Slurm saves what it knows of jobs a few seconds after a change, and forgets the rest when it is killed."""
+        began_s = time.time()
+        saved = self.top / "state" / "job_state"
+
+        def is_saved():
+            self.run(["scontrol", "update", f"JobId={job}", f"AdminComment={time.monotonic_ns()}"])
+            return saved.exists() and saved.stat().st_mtime > began_s
+
+        self.wait(is_saved, "the jobs are never saved")
+
     def release(self, name):
         (self.top / f"hold-{name}").unlink(missing_ok=True)
 
-    def call(self, *words, user="slurm", check=False):
+    def call(self, *words, user="slurm", check=False, timeout_s=None):
         """`dw_wlm_cli`, as Slurm calls it."""
         program = [self.build / "bin" / "dw_wlm_cli", *words]
+        if timeout_s is not None:
+            program = ["timeout", "-s", "KILL", str(timeout_s), *program]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
 
@@ -162,4 +187,4 @@ def chown(path, user):
         os.chown(one, user, user, follow_symlinks=False)
 
 
-__all__ = ["DAEMON", "DW", "GRAIN", "GRAINS", "MIB", "NODES", "SiteBatch", "SiteCluster", "chown"]
+__all__ = ["DAEMON", "DW", "GRAIN", "GRAINS", "MIB", "NODES", "SLOW", "SiteBatch", "SiteCluster", "chown"]

@@ -183,7 +183,7 @@ fn stage(
         remotes: RemoteCopiers::default(),
     };
     let staged = staging.carry_out(&journal, findings, 0);
-    match failure(&staged, directory, word) {
+    match failure(&staged, directory, persistent, word) {
         None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes }),
         Some(failed) => Err(failed),
     }
@@ -241,20 +241,31 @@ fn plan_stage_in(
 }
 
 /// None if everything is at its destination.
-fn failure(staged: &StagingSummary, directory: &Path, word: &str) -> Option<Failed> {
+fn failure(
+    staged: &StagingSummary,
+    directory: &Path,
+    persistent: &[(String, PathBuf)],
+    word: &str,
+) -> Option<Failed> {
     if staged.failures.is_empty() {
         return None;
     }
     let shortages = staged.shortages.iter().map(|shortage| format!("; {shortage}"));
     let text = format!("{word}: {}{}", text_of(&staged.failures), shortages.collect::<String>());
-    let remedy = staged.failures.iter().find_map(|failure| failure.remedy.clone());
     // The job has ended, so what it did not write will not come.
     let is_lost = |failure: &Failure| {
         failure.errno == Some(libc::ENOENT) && failure.path.starts_with(directory)
     };
-    Some(Failed {
-        error: Error { message: text, hint: remedy },
-        is_final: staged.failures.iter().all(is_lost),
+    let error = Error::new(with_variables(&text, directory, persistent));
+    Some(Failed { error, is_final: staged.failures.iter().all(is_lost) })
+}
+
+/// Paths in namespaces as the script writes them.
+fn with_variables(text: &str, directory: &Path, persistent: &[(String, PathBuf)]) -> String {
+    let namespace = |directory: &Path| directory.join(NAMESPACE).to_string_lossy().into_owned();
+    let own = text.replace(&namespace(directory), "$DW_JOB_STRIPED");
+    persistent.iter().fold(own, |text, (name, path)| {
+        text.replace(&namespace(path), &format!("$DW_PERSISTENT_STRIPED_{name}"))
     })
 }
 

@@ -4,6 +4,8 @@ use forebay_host::files::printable_text;
 
 /// Characters of an error at most. Slurm keeps a reason whole, and people read it in one line of `squeue`.
 const CHARACTERS_MAX: usize = 500;
+/// Of them for what failed, however long the remedy is.
+const MESSAGE_CHARACTERS_MIN: usize = 100;
 
 /// Why a function failed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,15 +36,24 @@ impl From<forebay_host::Error> for Error {
     }
 }
 
-/// Names and paths of users may hold ends of lines.
+/// Names and paths of users may hold ends of lines. Where the text is too long, the remedy stays whole.
 fn one_line(message: &str, hint: Option<&str>) -> String {
-    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    let whole = printable_text(&format!("{message}{hint}")).replace(['\n', '\t'], " ");
-    if whole.chars().count() <= CHARACTERS_MAX {
-        return whole;
+    let plain = |text: &str| printable_text(text).replace(['\n', '\t'], " ");
+    let hint = hint.map(|hint| format!("; {}", plain(hint))).unwrap_or_default();
+    let left = CHARACTERS_MAX.saturating_sub(hint.chars().count()).max(MESSAGE_CHARACTERS_MIN);
+    format!("{}{hint}", shortened(&plain(message), left))
+}
+
+/// The begin and the end of a long text.
+fn shortened(text: &str, characters_max: usize) -> String {
+    let count = text.chars().count();
+    if count <= characters_max {
+        return text.to_owned();
     }
-    let begin: String = whole.chars().take(CHARACTERS_MAX - 3).collect();
-    format!("{begin}...")
+    let half = (characters_max - 3) / 2;
+    let begin: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(count - half).collect();
+    format!("{begin}...{end}")
 }
 
 #[cfg(test)]
@@ -53,8 +64,8 @@ mod tests {
     fn error_is_one_line_of_limited_length() {
         let error = Error::new("a\nb\u{1b}[2J").with_hint("do\tc");
         assert_eq!(error.to_string(), "a b\\u{1b}[2J; do c");
-        let long = Error::new("é".repeat(600)).to_string();
-        assert_eq!(long.chars().count(), CHARACTERS_MAX);
-        assert!(long.ends_with("..."));
+        let long = Error::new(format!("a{}z", "é".repeat(600))).with_hint("do c").to_string();
+        assert!((CHARACTERS_MAX - 1..=CHARACTERS_MAX).contains(&long.chars().count()));
+        assert!(long.starts_with("aé") && long.ends_with("éz; do c") && long.contains("é...é"));
     }
 }

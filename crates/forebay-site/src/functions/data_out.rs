@@ -42,8 +42,8 @@ pub(crate) fn deliver(
             Err(error) => {
                 context.database.set_problem(session.id, Some(&error.to_string()))?;
                 let kept = format!(
-                    "the data are kept in {}: copy them from there, or ask the site for forebay control deliver {token}; \
-                     scancel --hurry {token} throws them away",
+                    "kept in {}: copy it from there, or ask the site for forebay control deliver {token}; \
+                     scancel --hurry {token} throws it away",
                     session.namespace()
                 );
                 let message = error.to_string();
