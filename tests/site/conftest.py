@@ -1,5 +1,7 @@
 """One Slurm with Forebay's burst buffers for all tests of this folder."""
 
+import itertools
+
 import pytest
 
 from support.site_cluster import DAEMON, SiteBatch, SiteCluster
@@ -31,8 +33,12 @@ def others(slurm_site, request):
     yield from made(slurm_site, DAEMON, request, "-other")
 
 
+NUMBERS = itertools.count(1)
+
+
 def made(cluster, user, request, end):
-    name = "".join(c if c.isalnum() else "-" for c in request.node.name)[:60] + end
+    name = "".join(c if c.isalnum() else "-" for c in request.node.originalname)
+    name = f"{name}-{next(NUMBERS)}{end}"
     batch = SiteBatch(cluster, user, name)
     yield batch
     batch.end()

@@ -145,3 +145,74 @@ def released(batch, job):
         batch.cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
         batch.cluster.run(["scontrol", "release", job], check=False)
     return shown["JobState"]
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_cancelled_staging_leaves_no_partial_files(slurm_site, users, direction):
+    """Also where it copies to a place that stays."""
+    prepare(users, SIZE)
+    if direction == "in":
+        users.script("exit 0", "#BB create_persistent name=kept capacity=16MiB pool=slow")
+        assert users.wait(users.submit()) == "COMPLETED"
+        name = "$DW_PERSISTENT_STRIPED_kept"
+        users.script("true", SLOW, "#DW persistentdw name=kept", IN.replace("$DW_JOB_STRIPED", name))
+    else:
+        users.script(f"cp {users.directory}/big $DW_JOB_STRIPED/", SLOW, OUT)
+    job = users.submit()
+    in_stage(users, direction)
+    users.run("scancel", "--hurry", job)
+    users.wait_until_freed(job)
+    assert parts(users.results) == [] and parts(slurm_site.top / "flash" / "slow") == []
+    if direction == "in":
+        users.script("exit 0", "#BB destroy_persistent name=kept")
+        users.submit()
+        slurm_site.wait(lambda: slurm_site.allocation("kept") is None, users.log)
+    assert slurm_site.directories("slow") == []
+
+
+CALLS = ("pwrite64", "fdatasync", "unlink", "sendto", "connect")
+
+
+def test_calls_killed_at_any_point_are_completed_by_the_next(slurm_site, users):
+    """Slurm repeats a call that was killed; what one began, the next one finds."""
+    users.script("true", DW)
+    script = users.directory / "job.sh"
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    token = "900002"
+    setup = ("--function", "setup", "--token", token, *of_user, "--job", script)
+    teardown = ("--function", "teardown", "--token", token, "--job", script)
+    killed = 0
+    for function in (setup, teardown):
+        for call in CALLS:
+            for number in (1, 2, 4):
+                if function == teardown:
+                    slurm_site.call(*setup, check=True)
+                done = slurm_site.call(*function, kill_at=(call, number))
+                killed += done.returncode != 0
+                slurm_site.call(*function, check=True)
+                known = slurm_site.allocation(token)
+                assert (known["phase"] if known else None) == ("ready" if function == setup else None), (call, number)
+                if function == setup:
+                    slurm_site.call(*teardown, check=True)
+                assert slurm_site.directories() == [], (function[1], call, number)
+    assert killed >= 10, killed
+    assert slurm_site.control("reap").stdout == "nothing is left behind\n"
+
+
+def test_reap_names_orphans_and_removes_them_on_request(slurm_site, users):
+    orphan = slurm_site.pool / "77.1"
+    (orphan / "striped").mkdir(parents=True)
+    (orphan / "striped" / "file").touch()
+    orphan.chmod(0o700)
+    chown(orphan, users.user)
+    (slurm_site.pool / "README").mkdir()  # no name of an allocation
+    users.script("sleep 60", DW)
+    job = users.submit()
+    users.wait(job, "RUNNING")
+    named = slurm_site.control("reap").stdout
+    assert f"belongs to no allocation: {orphan} of nobody" in named and named.count("\n") == 2
+    assert (orphan / "striped" / "file").exists()
+    removed = slurm_site.control("reap", "--discard").stdout
+    assert f"removed {orphan} of nobody" in removed
+    (slurm_site.pool / "README").rmdir()
+    assert slurm_site.directories() == [users.directory_of(job).parent.name]

@@ -20,10 +20,12 @@ mount --bind /mnt/build "$build"
 export FOREBAY_STORE=/mnt/nvme
 if [ -e "$top/site.toml" ]; then
     export FOREBAY_SITE=$top/site.toml
-    # As systemd does, it is started again when it ends, unless a test holds that up.
+    # As systemd does (packaging/forebay-noded.service): with few capabilities, and started again when it ends, unless a
+    # test holds that up.
     while :; do
         [ -e "$top/hold-$name" ] ||
-            "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" || true
+            setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
+                "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" || true
         sleep 0.1
     done &
 fi

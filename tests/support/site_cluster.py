@@ -124,11 +124,15 @@ class SiteCluster(Cluster):
     def release(self, name):
         (self.top / f"hold-{name}").unlink(missing_ok=True)
 
-    def call(self, *words, user="slurm", check=False, timeout_s=None):
-        """`dw_wlm_cli`, as Slurm calls it."""
+    def call(self, *words, user="slurm", check=False, timeout_s=None, kill_at=None):
+        """`dw_wlm_cli`, as Slurm calls it, perhaps killed after some seconds or at the n-th system call of a name."""
         program = [self.build / "bin" / "dw_wlm_cli", *words]
         if timeout_s is not None:
             program = ["timeout", "-s", "KILL", str(timeout_s), *program]
+        if kill_at is not None:
+            call, number = kill_at
+            inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
+            program = ["strace", "-D", "-qq", "-o", "/dev/null", *inject, *program]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
 

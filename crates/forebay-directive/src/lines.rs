@@ -67,7 +67,7 @@ pub(crate) struct Found {
 /// Reads directive lines of the header block, which ends at the first line that does not begin with
 /// `#`. Empty lines do not end it, but lines of blanks do (Slurm's rule).
 ///
-/// Without `symbols`, `%` and `\\` have no meaning: Slurm has replaced them.
+/// Without `symbols`, `%` has no meaning: Slurm has replaced them, and left `\\` where it was.
 pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> Found {
     let mut header = Header { origin, symbols, found: Found::default(), open: None };
     let mut header_lines = 0;
@@ -228,7 +228,7 @@ fn replace_symbols(text: &str, first: Position, symbols: Option<&Symbols>) -> Ve
     let source = text.as_bytes();
     let mut bytes = Vec::new();
     let mut at = 0;
-    let mut replace = symbols.is_some();
+    let mut replace = true;
     while at < source.len() {
         let position = Position { column: first.column + at, ..first };
         let value = match (source[at], source.get(at + 1)) {

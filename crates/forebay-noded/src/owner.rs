@@ -33,8 +33,17 @@ pub(crate) fn start(place: &Place, work: &Work) -> Result<OwnersProcess, Error> 
     if place.user == 0 {
         return Err(Error::new("root cannot have an allocation"));
     }
-    let account = users::account_of(place.user)?;
-    let groups = account.map_or_else(|| vec![place.group], |account| account.groups);
+    let groups = match users::account_of(place.user)? {
+        Some(account) if !account.groups.contains(&place.group) => {
+            let (user, group) = (account.name, users::group_named(place.group));
+            return Err(Error::new(format!("{user} is not in the group {group} on this node"))
+                .with_hint("all hosts need the same users and groups"));
+        }
+        Some(account) => account.groups,
+        // A user who was removed meanwhile, whose files are to be removed, too.
+        None if place.group == 0 => return Err(Error::new("the group of root is nobody's")),
+        None => vec![place.group],
+    };
     let who = Credentials { user: place.user, group: place.group, groups };
     let input = serde_json::to_vec(work).map_err(|error| Error::new(error.to_string()))?;
     let mut command = command(THIS_PROGRAM);

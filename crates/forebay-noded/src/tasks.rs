@@ -22,6 +22,8 @@ const RUNNING_MAX: usize = 16;
 const KNOWN_MAX: usize = 20_000;
 /// How long the result of a task can be asked for.
 const KEPT: Duration = Duration::from_secs(3600);
+/// The same when there are [`KNOWN_MAX`]. Whoever waits asks every 2 s.
+const KEPT_IF_FULL: Duration = Duration::from_secs(30);
 /// Attempts that can ask for one result. More would be calls that were all killed.
 const ATTEMPTS_MAX: usize = 64;
 /// Names of removed allocations. A late request must not make them again.
@@ -165,9 +167,10 @@ impl Tasks {
         run: impl FnOnce(&Shared, &Place) -> Result<Outcome, Error> + Send + 'static,
     ) -> Result<Outcome, Error> {
         let mut table = self.shared.table.lock();
-        table
-            .tasks
-            .retain(|_, task| !matches!(&task.state, State::Ended(_, at) if at.elapsed() > KEPT));
+        let kept = if table.tasks.len() < KNOWN_MAX { KEPT } else { KEPT_IF_FULL };
+        let is_old =
+            |task: &Task| matches!(&task.state, State::Ended(_, at) if at.elapsed() > kept);
+        table.tasks.retain(|_, task| !is_old(task));
         let is_active = |task: &Task| !matches!(task.state, State::Ended(..));
         if table.tasks.get(&place.name).is_some_and(is_active) {
             return Ok(Outcome::Running); // another request was faster
@@ -294,9 +297,9 @@ impl Shared {
     fn remove(&self, place: &Place) -> Result<Outcome, Error> {
         let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
         let outcome = match pool.owner_of(&place.name)? {
-            None => Outcome::Done { files: 0, bytes: 0 },
+            None => Outcome::Done { files: 0, bytes: 0, note: None },
             // Root had no time to give it away, so it is empty.
-            Some(0) => Outcome::Done { files: 0, bytes: 0 },
+            Some(0) => Outcome::Done { files: 0, bytes: 0, note: None },
             Some(owner) if owner != place.user => {
                 let owner = forebay_host::users::user_named(owner);
                 return Err(Error::new(format!("{} belongs to {owner}", path_of(place).display())));

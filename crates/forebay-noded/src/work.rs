@@ -10,6 +10,7 @@ use forebay_host::messages::Messages;
 use forebay_host::process::StopRequests;
 use forebay_mover::{
     Error as MoverError, Failure, Findings, Journal, RemoteCopiers, failure_lines,
+    remove_partial_files,
 };
 use forebay_record::StagingOptions;
 use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Staging as Wanted};
@@ -22,6 +23,8 @@ use crate::owner::SAID;
 
 /// Permissions of the namespace. Its parent is closed to others.
 const NAMESPACE_MODE: u32 = 0o755;
+/// The journals of stage-in and stage-out, next to the namespace.
+const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
 /// The script in messages.
 const SCRIPT: &str = "the job script";
 /// Failures of a plan that are read; one line names the first causes.
@@ -104,7 +107,7 @@ impl From<forebay_staging::Error> for Failed {
     }
 }
 
-const DONE: Outcome = Outcome::Done { files: 0, bytes: 0 };
+const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
 
 fn prepare(directory: &Path) -> Result<Outcome, Failed> {
     match files::make_directory(&directory.join(NAMESPACE), NAMESPACE_MODE) {
@@ -122,8 +125,9 @@ fn check(directory: &Path) -> Result<Outcome, Failed> {
 /// Says how many bytes there were.
 fn empty(directory: &Path) -> Result<Outcome, Failed> {
     let bytes = files::tree_bytes(directory);
+    let note = remove_parts(directory);
     match files::empty_directory(directory) {
-        Ok(()) => Ok(Outcome::Done { files: 0, bytes }),
+        Ok(()) => Ok(Outcome::Done { files: 0, bytes, note }),
         Err(error) => {
             let kept = files::directory_kept_by_another(directory).ok().flatten();
             let error = match kept {
@@ -136,6 +140,23 @@ fn empty(directory: &Path) -> Result<Outcome, Failed> {
             Err(Failed { error, is_final: false })
         }
     }
+}
+
+/// Removes partial files of stagings that were cancelled, which are in directories of the user. Returns which could
+/// not be removed; nothing waits for them.
+fn remove_parts(directory: &Path) -> Option<String> {
+    let mut failed = None;
+    for path in JOURNALS.iter().map(|name| directory.join(name)) {
+        if files::status_of_name(&path).is_err() {
+            continue; // there was no such staging
+        }
+        let journal = Journal::open_existing(&path);
+        let removed =
+            journal.and_then(|journal| remove_partial_files(&journal, &tag_of(directory)));
+        let text = |error| format!("partial files of a cancelled staging remain: {error}");
+        failed = removed.err().map(text).or(failed);
+    }
+    failed
 }
 
 /// Carries out a staging. A killed one continues from its journal.
@@ -153,8 +174,8 @@ fn stage(
             .collect(),
     };
     let (name, word) = match wanted.direction {
-        Direction::In => ("stage-in.journal", "stage_in"),
-        Direction::Out => ("stage-out.journal", "stage_out"),
+        Direction::In => (JOURNALS[0], "stage_in"),
+        Direction::Out => (JOURNALS[1], "stage_out"),
     };
     let journal = open(&directory.join(name))?;
     let findings = match wanted.direction {
@@ -184,7 +205,7 @@ fn stage(
     };
     let staged = staging.carry_out(&journal, findings, 0);
     match failure(&staged, directory, persistent, word) {
-        None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes }),
+        None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes, note: None }),
         Some(failed) => Err(failed),
     }
 }

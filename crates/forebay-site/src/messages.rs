@@ -115,8 +115,11 @@ pub enum Outcome {
     Done {
         /// Staged files.
         files: u64,
-        /// Their bytes.
+        /// Their bytes; of a removal, those that were in the allocation.
         bytes: u64,
+        /// What the site should know, in one line.
+        #[serde(default)]
+        note: Option<String>,
     },
     /// It goes on.
     Running,

@@ -77,7 +77,7 @@ impl Context {
                 attempt: attempt.clone(),
             };
             let wait = match self.ask(&node, operation) {
-                Ok(Outcome::Done { files, bytes }) => return Ok(Staged { files, bytes }),
+                Ok(Outcome::Done { files, bytes, .. }) => return Ok(Staged { files, bytes }),
                 Ok(Outcome::Running) => {
                     silent_since = None;
                     pause.next()

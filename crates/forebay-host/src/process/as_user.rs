@@ -84,7 +84,7 @@ pub fn start_as_user(mut command: Command, who: Credentials, input: &[u8]) -> Re
     let parent = rustix::process::getpid();
     let prepare = move || {
         rustix::process::setsid()?;
-        keep_open_files();
+        close_at_exec();
         rustix::process::umask(Mode::from_raw_mode(0o077));
         drop_rights(&who)?;
         rustix::thread::set_no_new_privs(true)?;
@@ -164,7 +164,7 @@ impl Killer {
 
 /// No file of this process but the standard ones reaches the program. Files that the standard library opened do not
 /// anyway, so a kernel before Linux 5.11, which cannot do this, is no error.
-fn keep_open_files() {
+fn close_at_exec() {
     // SAFETY: changes flags of descriptors only.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
 }

@@ -30,7 +30,10 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
         let places: Vec<_> =
             own.into_iter().chain(used.iter().map(crate::Session::place)).collect();
         if !places.is_empty() {
-            check(context.client()?, &nodes, &places)?;
+            let seen = check(context.client()?, &nodes, &places);
+            let problem = seen.as_ref().err().map(ToString::to_string);
+            context.database.set_problem(session.id, problem.as_deref())?;
+            seen?;
         }
     }
     context.database.set_hosts(session.id, nodes.len() as u64)?;

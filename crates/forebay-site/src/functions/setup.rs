@@ -30,7 +30,15 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let _lock = TokenLock::take(&context.site, token)?;
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
-        Reserved::New(session) => make_directory(context, session, &pool),
+        Reserved::New(session) => {
+            make_directory(context, session, &pool)?;
+            let size = grains * pool.granularity_bytes;
+            let name = &pool.name;
+            context.log.line(&format!(
+                "{token}: {size} bytes of the pool {name} are accounted; its file system does not limit them"
+            ));
+            Ok(())
+        }
     }
 }
 

@@ -56,7 +56,10 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
     loop {
         let operation = Operation::Remove { place: session.place(), attempt: attempt.clone() };
         let next = match context.ask(&node, operation) {
-            Ok(Outcome::Done { .. }) => return Ok(()),
+            Ok(Outcome::Done { bytes, note, .. }) => {
+                note_removal(context, session, bytes, note.as_deref());
+                return Ok(());
+            }
             Ok(Outcome::Failed { reason, .. }) => return Err(Error::new(reason)),
             Ok(Outcome::Running) if began.elapsed() < WAIT => pause.next(),
             Ok(Outcome::Running) => {
@@ -71,5 +74,19 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
             Err(NoAnswer::Unreachable(error) | NoAnswer::Lost(error)) => return Err(error),
         };
         clock::sleep(next);
+    }
+}
+
+/// The capacity is accounted, not enforced by the file system: an allocation that was larger is named.
+fn note_removal(context: &Context, session: &Session, bytes: u64, note: Option<&str>) {
+    let (token, capacity) = (&session.token, session.capacity_bytes());
+    if session.grains > 0 && bytes > capacity {
+        let user = session.user;
+        context.log.line(&format!(
+            "warning: {token} of user {user} had {bytes} bytes in an allocation of {capacity}"
+        ));
+    }
+    if let Some(note) = note {
+        context.log.line(&format!("warning: {token}: {note}"));
     }
 }
