@@ -87,6 +87,16 @@ def test_user_who_changes_the_tree_during_its_removal_keeps_nothing(slurm_site, 
     assert (secret / "file").read_text() == SECRET
 
 
+def test_tree_deeper_than_a_path_can_be_is_removed(slurm_site, users):
+    users.script(
+        "cd $DW_JOB_STRIPED && python3 -c \"import os\nfor _ in range(20000): os.mkdir('d'); os.chdir('d')\"", DW
+    )
+    job = users.submit()
+    assert users.wait(job) == "COMPLETED", users.complained()
+    users.wait_until_freed(job)
+    assert slurm_site.directories() == []
+
+
 def test_files_of_another_user_in_the_allocation_are_named(slurm_site, users):
     users.script(f"chmod 777 $DW_JOB_STRIPED $DW_JOB_STRIPED/..; touch {users.directory}/open; sleep 60", DW)
     job = users.submit()

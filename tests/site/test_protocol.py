@@ -232,6 +232,28 @@ def test_options_of_other_versions_of_slurm_are_passed_over_and_logged(site_host
     assert "pols" in (site_host.state / "dw_wlm_cli.log").read_text()
 
 
+def test_daemon_that_cannot_serve_its_pools_does_not_start(site_host):
+    pool = site_host.top / "pool"
+    text = site_host.file.read_text().replace("127.0.0.1", os.uname().nodename).replace("1GiB", "1TiB")
+
+    def start(user=0):
+        words = ["--listen", "127.0.0.1:0"]
+        return error_of(site_host.run(*words, name="forebay-noded", user=user))
+
+    site_host.file.write_text(text)
+    assert f"the pool flash: cannot list {pool}: No such file" in start()
+    pool.mkdir(mode=0o777)
+    pool.chmod(0o777)
+    assert f"{pool} must belong to root and be closed to other writers; chown root {pool}" in start()
+    pool.chmod(0o755)
+    site_host.file.write_text(text.replace("quantity = 10", "quantity = 1000000"))
+    error = start()
+    assert "the pool flash has " in error and f"its file system at {pool} " in error and "lower its quantity" in error
+    assert "must be started by root" in start(user=NOBODY)
+    wrong = site_host.run("--listen", "nowhere", name="forebay-noded", user=0)
+    assert wrong.returncode == 2 and "invalid value 'nowhere' for '--listen <ADDRESS:PORT>'" in wrong.stderr
+
+
 def test_site_commands_say_what_there_is(site_host):
     shown = site_host.run("control", "status", name="forebay", user=0)
     assert shown.returncode == 0 and "no allocations" in shown.stdout and "10.00 GiB" in shown.stdout

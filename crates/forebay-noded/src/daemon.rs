@@ -12,7 +12,7 @@ use forebay_site::{Error, Munge, Site};
 use parking_lot::Mutex;
 
 use crate::pool::PoolDirectory;
-use crate::requests::Service;
+use crate::requests::{Service, is_same_node};
 use crate::tasks::Tasks;
 
 /// Connections whose request is not whole yet.
@@ -93,7 +93,7 @@ fn forget(silent: &Mutex<Silent>, number: u64) {
 /// The pools that this node stages for must be there; others may be mounted later.
 fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
     for pool in &site.pools {
-        let stages = pool.staging_nodes.iter().any(|node| node.name == name);
+        let stages = pool.staging_nodes.iter().any(|node| is_same_node(&node.name, name));
         match PoolDirectory::of(pool) {
             Ok(_) => {}
             Err(error) if stages => return Err(error),

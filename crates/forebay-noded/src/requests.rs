@@ -129,7 +129,7 @@ fn nonce_of(content: &[u8]) -> String {
 }
 
 /// Slurm may use short names where hosts have long ones.
-fn is_same_node(asked: &str, ours: &str) -> bool {
+pub(crate) fn is_same_node(asked: &str, ours: &str) -> bool {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_short = |name: &str| !name.contains('.');
     asked.eq_ignore_ascii_case(ours)

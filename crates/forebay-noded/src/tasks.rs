@@ -17,7 +17,9 @@ use crate::pool::PoolDirectory;
 use crate::work::Work;
 
 /// Tasks that run at a time; others wait.
-const RUNNING_MAX: usize = 16;
+const RUNNING_MAX: usize = 32;
+/// Of them those of one user, so that a user whose tasks hang holds up nobody else.
+const RUNNING_OF_USER_MAX: usize = 8;
 /// Tasks of which the daemon knows at most.
 const KNOWN_MAX: usize = 20_000;
 /// How long the result of a task can be asked for.
@@ -62,9 +64,24 @@ struct Task {
 #[derive(Default)]
 struct Table {
     tasks: HashMap<String, Task>,
-    running: usize,
+    /// Running tasks of each user.
+    running: HashMap<u32, usize>,
     removed: HashSet<String>,
     removed_in_order: VecDeque<String>,
+}
+
+impl Table {
+    fn has_room_for(&self, user: u32) -> bool {
+        let of_user = self.running.get(&user).copied().unwrap_or_default();
+        of_user < RUNNING_OF_USER_MAX && self.running.values().sum::<usize>() < RUNNING_MAX
+    }
+
+    fn end_one_of(&mut self, user: u32) {
+        if let Some(count) = self.running.get_mut(&user) {
+            *count -= 1;
+        }
+        self.running.retain(|_, count| *count > 0);
+    }
 }
 
 /// All tasks of the daemon.
@@ -204,14 +221,14 @@ impl Shared {
         run: impl FnOnce(&Self, &Place) -> Result<Outcome, Error>,
     ) -> Outcome {
         let mut table = self.table.lock();
-        while table.running >= RUNNING_MAX && !is_cancelled(&table, &place.name) {
+        while !table.has_room_for(place.user) && !is_cancelled(&table, &place.name) {
             self.changed.wait(&mut table);
         }
-        table.running += 1;
+        *table.running.entry(place.user).or_default() += 1;
         drop(table);
         // A panic has printed its message. It must not keep a place for ever.
         let outcome = threads::caught(|| run(self, place));
-        self.table.lock().running -= 1;
+        self.table.lock().end_one_of(place.user);
         self.changed.notify_all();
         match outcome {
             Some(Ok(outcome)) => outcome,
@@ -337,4 +354,24 @@ fn is_cancelled(table: &Table, name: &str) -> bool {
 
 fn cancelled() -> Outcome {
     Outcome::Failed { reason: "it was cancelled".to_owned(), is_final: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_never_has_all_places() {
+        let mut table = Table::default();
+        for user in 1..=5 {
+            let mut taken = 0;
+            while table.has_room_for(user) {
+                *table.running.entry(user).or_default() += 1;
+                taken += 1;
+            }
+            assert_eq!(taken, if user < 5 { RUNNING_OF_USER_MAX } else { 0 });
+        }
+        table.end_one_of(2);
+        assert!(table.has_room_for(2) && table.has_room_for(5) && !table.has_room_for(1));
+    }
 }

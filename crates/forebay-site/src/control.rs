@@ -114,7 +114,7 @@ pub fn status() -> Result<Status, Error> {
             path: pool.path.display().to_string(),
             granularity_bytes: pool.granularity_bytes,
             quantity: pool.quantity,
-            used: context.database.used_grains(&pool.name)?,
+            used: context.database.used_grains(pool)?,
             reserve: pool.reserve,
             is_drained: drained.contains(&pool.name),
         })

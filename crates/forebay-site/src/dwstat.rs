@@ -104,7 +104,7 @@ fn pools(context: &Context, asked: &Asked) -> Result<Table, Error> {
     let mut table = Table::new(&["pool", "units", "quantity", "free", "gran"]);
     let drained = context.database.drained()?;
     for pool in &context.site.pools {
-        let used = context.database.used_grains(&pool.name)?;
+        let used = context.database.used_grains(pool)?;
         let free =
             if drained.contains(&pool.name) { 0 } else { pool.quantity.saturating_sub(used) };
         let shown =

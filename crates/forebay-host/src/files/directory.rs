@@ -1,5 +1,6 @@
 //! An open directory. Avoids a path lookup for each name in it.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -108,8 +109,20 @@ impl Directory {
         Ok(found)
     }
 
-    /// Removes all that is in it. Links are removed, not followed.
+    /// Removes all that is in it. Links are removed, not followed. A tree may be deeper than the stack and the table of
+    /// open files allow: what is below [`LEVELS_MAX`] is moved up first.
     pub(super) fn clear(&self) -> Result<()> {
+        let removal = Removal { top: self, moved: Cell::new(0) };
+        loop {
+            let moved = removal.moved.get();
+            self.clear_level(&removal, 0)?;
+            if removal.moved.get() == moved {
+                return Ok(());
+            }
+        }
+    }
+
+    fn clear_level(&self, removal: &Removal, level: usize) -> Result<()> {
         for (name, kind) in self.entries()? {
             let removed = match kind {
                 FileType::Directory => Err(Errno::ISDIR),
@@ -117,26 +130,50 @@ impl Directory {
             };
             // Of a directory, Linux says ISDIR, POSIX PERM.
             match removed {
-                Err(Errno::ISDIR) => self.remove_directory(&name)?,
-                Err(Errno::PERM) if self.is_directory(&name) => self.remove_directory(&name)?,
+                Err(Errno::ISDIR) => self.remove_directory(&name, removal, level)?,
+                Err(Errno::PERM) if self.is_directory(&name) => {
+                    self.remove_directory(&name, removal, level)?;
+                }
                 removed => gone(removed, &self.path.join(&name))?,
             }
         }
         Ok(())
     }
 
-    fn remove_directory(&self, name: &OsStr) -> Result<()> {
+    fn remove_directory(&self, name: &OsStr, removal: &Removal, level: usize) -> Result<()> {
+        if level == LEVELS_MAX {
+            return self.move_up(name, removal);
+        }
         let path = self.path.join(name);
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(()),
             opened => on(opened, "remove", &path)?,
         };
-        match (Self { opened, path: path.clone() }).clear() {
+        match (Self { opened, path: path.clone() }).clear_level(removal, level + 1) {
             Err(error) if error.is_not_found() => return Ok(()),
             cleared => cleared?,
         }
         gone(rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR), &path)
+    }
+
+    /// Moves a directory to the top of the tree that is removed, under a name that is free there. An empty directory of
+    /// that name may be replaced, since it is removed anyway.
+    fn move_up(&self, name: &OsStr, removal: &Removal) -> Result<()> {
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(opened) = rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
+            // To move a directory, its owner must be allowed to write it. The move fails if this does.
+            rustix::fs::fchmod(&opened, Mode::from_raw_mode(0o700)).ok();
+        }
+        loop {
+            let number = removal.moved.get();
+            removal.moved.set(number + 1);
+            let target = format!(".forebay-deep-{number}");
+            match rustix::fs::renameat(&self.opened, name, &removal.top.opened, &target) {
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+                moved => return gone(moved, &self.path.join(name)),
+            }
+        }
     }
 
     fn is_directory(&self, name: &OsStr) -> bool {
@@ -150,6 +187,16 @@ impl Directory {
             Err(error) => on(Err(error), "look at", &self.path.join(name)),
         }
     }
+}
+
+/// Levels of a tree that a removal has open at a time.
+const LEVELS_MAX: usize = 100;
+
+/// The removal of a tree.
+struct Removal<'a> {
+    top: &'a Directory,
+    /// Directories moved to the top so far.
+    moved: Cell<u64>,
 }
 
 /// What others have removed meanwhile is gone as well.
@@ -213,6 +260,24 @@ mod tests {
         directory.remove_empty_in(name).expect_err("not empty");
         made.remove_empty_in(OsStr::new("b")).expect("removed");
         directory.remove_empty_in(name).expect("removed");
+    }
+
+    #[test]
+    fn tree_deeper_than_any_stack_is_removed() {
+        const LEVELS: usize = 30_000;
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let tree = scratch.path().join("tree");
+        files::make_directories(&tree.join(".forebay-deep-0"), 0o700).expect("made");
+        let mut directory = Directory::open(&tree).expect("opened");
+        let name = OsStr::new("d");
+        for _ in 0..LEVELS {
+            directory.make_in(name, 0o700).expect("made");
+            directory =
+                Directory { path: tree.clone(), ..directory.open_in(name).expect("opened") };
+        }
+        drop(directory);
+        files::remove_tree(&tree).expect("removed");
+        assert!(files::status(&tree).expect_err("gone").is_not_found());
     }
 
     #[test]

@@ -23,5 +23,5 @@ fn free_grains(context: &Context, pool: &Pool, drained: &[String]) -> Result<u64
     if drained.contains(&pool.name) {
         return Ok(0);
     }
-    Ok(pool.quantity.saturating_sub(context.database.used_grains(&pool.name)?))
+    Ok(pool.quantity.saturating_sub(context.database.used_grains(pool)?))
 }

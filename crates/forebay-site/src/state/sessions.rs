@@ -326,16 +326,19 @@ impl Database {
         })
     }
 
-    /// The grains of a pool that allocations have.
+    /// The grains of a pool that allocations have. Those made with another granularity count by their bytes.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn used_grains(&self, pool: &str) -> Result<u64, Error> {
-        self.read(|connection| connection.query_row(USED, [pool], |row| row.get(0)))
+    pub fn used_grains(&self, pool: &Pool) -> Result<u64, Error> {
+        let bytes =
+            self.read(|connection| connection.query_row(USED, [&pool.name], |row| row.get(0)))?;
+        Ok(pool.grains_of(bytes))
     }
 }
 
-const USED: &str = "SELECT coalesce(sum(grains), 0) FROM session WHERE pool = ?";
+const USED: &str =
+    "SELECT coalesce(sum(grains * granularity_bytes), 0) FROM session WHERE pool = ?";
 
 /// What a repeated request gets.
 fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
@@ -368,8 +371,8 @@ fn fits(transaction: &Transaction, new: &NewSession) -> rusqlite::Result<Result<
         let error = Error::new(format!("the pool {} is being drained", pool.name));
         return Ok(Err(error.with_hint("wait, or use another pool")));
     }
-    let used: u64 = transaction.query_row(USED, [&pool.name], |row| row.get(0))?;
-    let free = pool.quantity.saturating_sub(used);
+    let used_bytes: u64 = transaction.query_row(USED, [&pool.name], |row| row.get(0))?;
+    let free = pool.quantity.saturating_sub(pool.grains_of(used_bytes));
     if new.grains > free {
         let text = format!(
             "the pool {} has {free} of {} grains free, {} are wanted",
