@@ -1,10 +1,12 @@
 """Daemons and calls are killed in the middle of their work: it is completed, once."""
 
+import json
 import os
 import signal
 
 import pytest
 
+from support.schemas import complaints
 from support.site_cluster import DW, MIB, SLOW, chown
 from support.waiting import wait_until
 
@@ -209,9 +211,11 @@ def test_reap_names_orphans_and_removes_them_on_request(slurm_site, users):
     users.script("sleep 60", DW)
     job = users.submit()
     users.wait(job, "RUNNING")
+    assert complaints("control-status", slurm_site.status()) == []
     named = slurm_site.control("reap").stdout
     assert f"belongs to no allocation: {orphan} of nobody" in named and named.count("\n") == 2
     assert (orphan / "striped" / "file").exists()
+    assert complaints("control-reap", json.loads(slurm_site.control("reap", "--json").stdout)) == []
     removed = slurm_site.control("reap", "--discard").stdout
     assert f"removed {orphan} of nobody" in removed
     (slurm_site.pool / "README").rmdir()
