@@ -20,6 +20,8 @@ C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/progra
 PYTHON      = python
 # What `import forebay` loads: its types are checked strictly.
 PYTHON_TYPED = __init__.py errors.py opening.py program.py results.py running.py stage.py tables.py
+# Names by which a site starts forebay.
+SITE_PROGRAMS = dw_wlm_cli dwstat forebay-noded
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 FIRST_JOB   = $(addprefix examples/first-job/,job.sh simulate.py start.txt)
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
@@ -68,6 +70,7 @@ programs:
 	$(MAKE) -C kernels benchmark BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 $(CARGO_TARGET_DIR)/release/forebay $(BUILD)/bin/
+	for name in $(SITE_PROGRAMS); do ln -sfn forebay $(BUILD)/bin/$$name; done
 	cd $(CARGO_TARGET_DIR)/release && install -m 755 libforebay_pfsmodel_preload.so libforebay_ceph_preload.so $(BUILD)/lib/forebay/
 	install -d $(BUILD)/include $(BUILD)/lib/pkgconfig $(BUILD)/share/forebay/machines $(BUILD)/share/forebay/profiles
 	install -m 644 machines/*.toml $(BUILD)/share/forebay/machines/
@@ -199,6 +202,7 @@ install: build
 install-programs:
 	install -d $(PREFIX)/bin $(PREFIX)/lib/forebay $(PREFIX)/share/man/man1 $(PREFIX)/share/forebay/machines $(PREFIX)/share/forebay/profiles
 	install -m 755 $(BUILD)/bin/forebay $(PREFIX)/bin/
+	for name in $(SITE_PROGRAMS); do ln -sfn forebay $(PREFIX)/bin/$$name; done
 	install -m 755 $(BUILD)/lib/forebay/*.so $(PREFIX)/lib/forebay/
 	cd $(BUILD)/lib/forebay && for library in */libforebay_mpi.so */forebay-collect */forebay-replay */forebay-io500; do install -D -m 755 $$library $(PREFIX)/lib/forebay/$$library; done
 	install -d $(PREFIX)/include $(PREFIX)/lib/pkgconfig
@@ -209,6 +213,7 @@ install-programs:
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(PREFIX)/share/forebay/profiles/
 	install -D -m 644 -t $(PREFIX)/share/forebay/first-job $(FIRST_JOB)
+	install -m 644 packaging/forebay-noded.service $(PREFIX)/share/forebay/
 	install -D -m 644 packaging/modulefile.tcl $(PREFIX)/share/modulefiles/forebay/$(VERSION)
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 

@@ -33,6 +33,8 @@ def pytest_collection_modifyitems(config, items):
         names = set(item.fixturenames)
         if "cluster" in names:
             item.add_marker(pytest.mark.xdist_group("slurm"))
+        elif "slurm_site" in names:
+            item.add_marker(pytest.mark.xdist_group("slurm-site"))
         elif "engine_namespace" in names:
             item.add_marker(
                 pytest.mark.xdist_group("namespace-{}-{}".format(*item.callspec.params["engine_namespace"]))

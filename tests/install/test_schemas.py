@@ -312,8 +312,11 @@ def test_schema_files_match_the_program(build):
     assert done.returncode == 0, done.stderr
 
 
-# tests/nodes/test_doctor_engine.py validates that of an engine, which needs two nodes.
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "doctor-engine"])
+#: tests/nodes/test_doctor_engine.py validates that of an engine, which needs two nodes, and tests/site those of a site.
+ELSEWHERE = ("control-reap", "control-status", "doctor-engine")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
 def test_output_validates_against_its_schema(job, build, name):
     for value in OUTPUTS[name](job, build):
         assert complaints(name, value) == [], value

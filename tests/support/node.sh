@@ -18,6 +18,17 @@ mount --bind /mnt/top "$top"
 mount --bind /mnt/build "$build"
 # A job starts with what its node is for.
 export FOREBAY_STORE=/mnt/nvme
+if [ -e "$top/site.toml" ]; then
+    export FOREBAY_SITE=$top/site.toml
+    # As systemd does (packaging/forebay-noded.service): with few capabilities, and started again when it ends, unless a
+    # test holds that up.
+    while :; do
+        [ -e "$top/hold-$name" ] ||
+            setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
+                "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" || true
+        sleep 0.1
+    done &
+fi
 slurmd -D -f "$SLURM_CONF" &
 echo $! >"$top/hosts/$name/slurmd"
 # Orphans are reaped; without a child left, this host ends.

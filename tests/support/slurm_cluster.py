@@ -59,6 +59,8 @@ def missing():
 
 
 class Cluster:
+    """`make_files` is what a cluster with more than Slurm extends."""
+
     def __init__(self, build: pathlib.Path):
         # Every user's processes must reach it, which pytest's own folders do not allow.
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-slurm-"))
@@ -108,11 +110,14 @@ class Cluster:
             first = children(self.holder.pid)
             return first and command_of(first[0])[:2] == ["/bin/bash", str(self.top / "cluster.sh")]
 
+        self.wait(has_begun, "the controller's host never was")
+        self.wait_until_idle()
+
+    def wait_until_idle(self):
         def idle():
             said = self.run(["sinfo", "-h", "-o", "%D %t"], check=False)
             return said.stdout.split() == [str(len(NODES)), "idle"]
 
-        self.wait(has_begun, "the controller's host never was")
         self.wait(idle, "the nodes never were idle")
 
     def wait(self, reached, complaint):
@@ -127,12 +132,12 @@ class Cluster:
         """The first process of the controller's or a node's namespaces, as seen from here."""
         if node is None:
             return children(self.holder.pid)[0]
-        (found,) = (
+        # Subshells have the same command line, and come after it.
+        return next(
             pid
             for pid in descendants(self.holder.pid)
             if command_of(pid)[:3] == ["/bin/bash", str(self.top / "node.sh"), node]
         )
-        return found
 
     def run(self, words, node=None, user=None, check=True, **environment):
         """A command on the controller's host, or on a node, to its end."""
@@ -172,10 +177,14 @@ class Cluster:
 
 
 def children(pid):
-    try:
-        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+    """The children of a process, whichever of its threads started them."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+        try:
+            found += [int(word) for word in (task / "children").read_text().split()]
+        except OSError:
+            continue  # the thread has ended
+    return found
 
 
 def descendants(pid):

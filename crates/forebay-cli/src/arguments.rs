@@ -15,6 +15,7 @@ use crate::compare::CompareArguments;
 use crate::config::{ConfigArguments, Page};
 use crate::configuration;
 use crate::conformance::ConformanceArguments;
+use crate::control::ControlArguments;
 use crate::drain::DrainArguments;
 use crate::engine::EngineArguments;
 use crate::exit_codes;
@@ -87,6 +88,10 @@ pub enum Verb {
         after_help = "Example:\n  forebay engine list\n  forebay engine bundle --output /scratch/me/ceph.tar.gz"
     )]
     Engine(EngineArguments),
+    /// Look after a site's pools: show, drain, deliver kept results, remove leftovers
+    #[command(after_help = "Example:\n  forebay control status\n  forebay control reap\n\n\
+        For the user of slurmctld, or root, on the control host.")]
+    Control(ControlArguments),
     /// Stage out what other nodes of jobs still hold, through srun
     #[command(after_help = "Example:\n  forebay gather\n  forebay gather --nodes n2,n7")]
     Gather(GatherArguments),

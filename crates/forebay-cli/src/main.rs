@@ -7,6 +7,7 @@ mod compare;
 mod config;
 mod configuration;
 mod conformance;
+mod control;
 mod drain;
 mod emulation;
 mod engine;
@@ -31,6 +32,7 @@ mod request;
 mod run;
 mod schemas;
 mod series;
+mod site;
 mod stage;
 mod status;
 
@@ -48,8 +50,11 @@ fn main() -> ExitCode {
     let name = words.first().map(Path::new).and_then(Path::file_name);
     let rest = words.get(1..).unwrap_or_default();
     let name = name.and_then(|name| name.to_str());
-    let status = match name.and_then(forebay_launchers::stand_in) {
+    let stand_in =
+        name.and_then(|name| forebay_launchers::stand_in(name).or_else(|| site::program(name)));
+    let status = match stand_in {
         Some(stand_in) => stand_in(rest),
+        None if rest.first().is_some_and(|word| word == site::WORK) => site::work(),
         None => verb(words),
     };
     // The shell sees only the lowest byte; a failure above 255 must not become a success.
@@ -91,6 +96,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Drain(arguments) => drain::drain(&arguments),
         Verb::Watch(arguments) => on_close::watch(&arguments),
         Verb::Clean(arguments) => clean::clean(&arguments),
+        Verb::Control(arguments) => control::control(&arguments.verb),
         Verb::Persistent(arguments) => persistent::persistent(&arguments.verb),
         Verb::Stage(arguments) => stage::stage(&arguments),
         Verb::Engine(arguments) => engine::engine(&arguments.verb),

@@ -9,6 +9,7 @@ use forebay_job::{Outcome, Profiled};
 use forebay_onclose::{CommandSummary, DrainStatus};
 use forebay_profile::JobFile;
 use forebay_request_server::Accounting;
+use forebay_site::control::{Reaped, Status as SiteStatus};
 use forebay_terminal::{Refusal, print_error};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -28,11 +29,13 @@ const ID: &str = "https://forebay.invalid/schemas";
 type Output = (&'static str, u32, &'static str, fn(SchemaGenerator) -> Schema);
 
 /// All outputs. docs/reference/json.md says when a version rises.
-const OUTPUTS: [Output; 25] = [
+const OUTPUTS: [Output; 27] = [
     ("accounting", 1, "dw_get_accounting_data_json()", of::<Accounting>),
     ("clean", 1, "each line of forebay clean --json", of::<clean::Cleaned>),
     ("compare", 1, "forebay compare --json", of::<Vec<Block>>),
     ("config", 1, "forebay config --json", of::<config::Shown>),
+    ("control-reap", 1, "forebay control reap --json", of::<Reaped>),
+    ("control-status", 1, "forebay control status --json", of::<SiteStatus>),
     ("doctor", 1, "forebay doctor --json", of::<Vec<Finding>>),
     ("doctor-engine", 1, "forebay doctor --engine --json", of::<EngineFound>),
     ("drain", 1, "forebay drain status --json and forebay drain wait --json", of::<DrainStatus>),

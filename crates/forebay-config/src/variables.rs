@@ -34,6 +34,12 @@ const OTHERS: &[Variable] = &[
     ),
     row(
         SetBy::User,
+        &["FOREBAY_SITE"],
+        "another file in place of `/etc/forebay/site.toml`, for `dw_wlm_cli`, `dwstat`, `forebay-noded` and \
+         `forebay control` ([Slurm's burst buffers](site-slurm.md))",
+    ),
+    row(
+        SetBy::User,
         &["FOREBAY_MPI_STATS"],
         "a file: MPI programs write statistics of their I/O there at their end, as JSON ([MPI library](mpi.md))",
     ),

@@ -11,7 +11,11 @@ const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a
 
 /// Parses the option. Positions refer to its text. Replaces symbols in directives.
 pub(crate) fn read(text: &str, symbols: &Symbols) -> Found {
-    if holds_directives(text) { read_lines(text, Origin::Option, symbols) } else { of_words(text) }
+    if holds_directives(text) {
+        read_lines(text, Origin::Option, Some(symbols))
+    } else {
+        of_words(text)
+    }
 }
 
 fn holds_directives(text: &str) -> bool {

@@ -66,7 +66,9 @@ pub(crate) struct Found {
 
 /// Reads directive lines of the header block, which ends at the first line that does not begin with
 /// `#`. Empty lines do not end it, but lines of blanks do (Slurm's rule).
-pub(crate) fn read(text: &str, origin: Origin, symbols: &Symbols) -> Found {
+///
+/// Without `symbols`, `%` has no meaning: Slurm has replaced them, and left `\\` where it was.
+pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> Found {
     let mut header = Header { origin, symbols, found: Found::default(), open: None };
     let mut header_lines = 0;
     for line in text.lines() {
@@ -94,7 +96,7 @@ fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Probl
 /// The state while the header is read.
 struct Header<'a> {
     origin: Origin,
-    symbols: &'a Symbols,
+    symbols: Option<&'a Symbols>,
     found: Found,
     /// A line with a final backslash, which the next line continues.
     open: Option<Open>,
@@ -222,7 +224,7 @@ fn missing_prefix(position: Position, prefix: &str) -> Problem {
     )
 }
 
-fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<SourceByte> {
+fn replace_symbols(text: &str, first: Position, symbols: Option<&Symbols>) -> Vec<SourceByte> {
     let source = text.as_bytes();
     let mut bytes = Vec::new();
     let mut at = 0;
@@ -234,7 +236,7 @@ fn replace_symbols(text: &str, first: Position, symbols: &Symbols) -> Vec<Source
                 replace = false;
                 Some("")
             }
-            (b'%', Some(symbol)) if replace => symbols.value(*symbol),
+            (b'%', Some(symbol)) if replace => symbols.and_then(|symbols| symbols.value(*symbol)),
             _ => None,
         };
         let literal = value.is_some();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::dialect::Dialect;
 use crate::directive_check::{Directive, check};
 use crate::ignored_directives::IgnoredDirective;
-use crate::lines::Line;
+use crate::lines::{Found, Line};
 use crate::paths::{self, Side};
 use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
 use crate::problem::{Finding, Origin, Position, Problem, Weight};
@@ -145,8 +145,20 @@ pub fn parse_with_option(
     option: &str,
     symbols: &Symbols,
 ) -> Result<Request, Vec<Problem>> {
-    let mut found = bb_option::read(option, symbols);
-    let of_script = lines::read(script, Origin::Script, symbols);
+    let found = bb_option::read(option, symbols);
+    combine(found, lines::read(script, Origin::Script, Some(symbols)))
+}
+
+/// Parses the directives of a script in which Slurm has replaced the symbols.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_replaced(script: &str) -> Result<Request, Vec<Problem>> {
+    combine(Found::default(), lines::read(script, Origin::Script, None))
+}
+
+/// Combines the lines of the option with those of the script.
+fn combine(mut found: Found, of_script: Found) -> Result<Request, Vec<Problem>> {
     found.lines.extend(of_script.lines);
     found.problems.extend(of_script.problems);
     found.warnings.extend(of_script.warnings);

@@ -23,6 +23,7 @@ pub mod process;
 pub mod socket;
 pub mod state;
 pub mod system;
+pub mod tcp;
 pub mod threads;
 pub mod users;
 

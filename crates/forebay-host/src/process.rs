@@ -2,6 +2,7 @@
 //! [`SignalGuard::listen`] becomes the reaper of its descendants. Like a scheduler's process
 //! tracking, it finds and ends leftover processes of a job.
 
+mod as_user;
 mod capture;
 mod ended;
 mod group;
@@ -18,6 +19,7 @@ mod stop_requests;
 mod transferred;
 mod wait;
 
+pub use as_user::{Credentials, Killer, UserProcess, UserResult, become_user, start_as_user};
 pub use capture::{Captured, run_captured};
 pub use ended::Ended;
 pub use group::{Group, GroupNumber};

@@ -1,8 +1,9 @@
 //! Users and groups: IDs, names, and access to files. Names come from the name services.
 
+use std::ffi::CString;
 use std::path::Path;
 
-use nix::unistd::{Gid, Group, Uid, User};
+use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use rustix::fs::{Access, XattrFlags};
 use rustix::io::Errno;
 
@@ -75,6 +76,44 @@ pub fn group_named(id: u32) -> String {
     found.map_or_else(|| id.to_string(), |group| group.name)
 }
 
+/// A user whom the name services list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The user's ID.
+    pub user: u32,
+    /// The user's name.
+    pub name: String,
+    /// The primary group.
+    pub group: u32,
+    /// All groups, the primary one included.
+    pub groups: Vec<u32>,
+}
+
+/// The account of a user; none if the name services do not list the ID.
+pub fn account_of(id: u32) -> Result<Option<Account>> {
+    let found = User::from_uid(Uid::from_raw(id)).map_err(std::io::Error::from);
+    let shown = id.to_string();
+    on(found, "look up the user", Path::new(&shown))?.map(account).transpose()
+}
+
+/// The account with this name; none if the name services do not list it.
+pub fn account_named(name: &str) -> Result<Option<Account>> {
+    let found = User::from_name(name).map_err(std::io::Error::from);
+    on(found, "look up the user", Path::new(name))?.map(account).transpose()
+}
+
+fn account(user: User) -> Result<Account> {
+    let name = CString::new(user.name.as_bytes()).map_err(std::io::Error::from);
+    let groups = name.and_then(|name| Ok(getgrouplist(&name, user.gid)?));
+    let groups = on(groups, "look up the groups of", Path::new(&user.name))?;
+    Ok(Account {
+        user: user.uid.as_raw(),
+        name: user.name,
+        group: user.gid.as_raw(),
+        groups: groups.into_iter().map(Gid::as_raw).collect(),
+    })
+}
+
 /// The ID of a group, from its name or ID; none if there is no such name.
 pub fn group_id(group: &str) -> Result<Option<u32>> {
     if let Ok(number) = group.parse() {
@@ -131,6 +170,15 @@ pub fn is_readable_dir(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn account_has_its_primary_group_and_unknown_users_have_none() {
+        let root = account_named("root").expect("users").expect("root");
+        assert_eq!((root.user, root.group), (0, 0));
+        assert!(root.groups.contains(&0));
+        assert_eq!(account_of(0).expect("users"), Some(root));
+        assert_eq!(account_of(4_000_000_000).expect("users"), None);
+    }
 
     #[test]
     fn users_and_groups_have_names_or_numbers() {

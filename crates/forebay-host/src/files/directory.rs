@@ -1,11 +1,12 @@
 //! An open directory. Avoids a path lookup for each name in it.
 
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::status::{BLOCK_BYTES, Kind, Status};
@@ -32,6 +33,49 @@ impl Directory {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = on(rustix::fs::open(path, how, Mode::empty()), "remove", path)?;
         Ok(Self { opened, path: path.to_owned() })
+    }
+
+    /// Opens a directory in this one. A symbolic link is an error.
+    pub fn open_in(&self, name: &OsStr) -> Result<Self> {
+        let path = self.path.join(name);
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = on(rustix::fs::openat(&self.opened, name, how, Mode::empty()), "open", &path)?;
+        Ok(Self { opened, path })
+    }
+
+    /// Makes a directory in this one. An existing name is an error.
+    pub fn make_in(&self, name: &OsStr, mode: u32) -> Result<()> {
+        let made = rustix::fs::mkdirat(&self.opened, name, Mode::from_raw_mode(mode));
+        on(made, "make the directory", &self.path.join(name))
+    }
+
+    /// Removes an empty directory in this one.
+    pub fn remove_empty_in(&self, name: &OsStr) -> Result<()> {
+        let removed = rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR);
+        on(removed, "remove", &self.path.join(name))
+    }
+
+    /// Gives the directory to a user and a group.
+    pub fn give_to(&self, owner: u32, group: u32) -> Result<()> {
+        let (owner, group) = (Uid::from_raw(owner), Gid::from_raw(group));
+        let given = rustix::fs::fchown(&self.opened, Some(owner), Some(group));
+        on(given, "give to a user", &self.path)
+    }
+
+    /// Writes the names in the directory to its disk.
+    pub fn sync(&self) -> Result<()> {
+        on(rustix::fs::fsync(&self.opened), "sync", &self.path)
+    }
+
+    /// The status of the directory.
+    pub fn status(&self) -> Result<Status> {
+        let found = on(rustix::fs::fstat(&self.opened), "look at", &self.path)?;
+        Ok(Status::from(&found))
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Names in it, sorted.
@@ -65,8 +109,20 @@ impl Directory {
         Ok(found)
     }
 
-    /// Removes all that is in it. Links are removed, not followed.
+    /// Removes all that is in it. Links are removed, not followed. A tree may be deeper than the stack and the table of
+    /// open files allow: what is below [`LEVELS_MAX`] is moved up first.
     pub(super) fn clear(&self) -> Result<()> {
+        let removal = Removal { top: self, moved: Cell::new(0) };
+        loop {
+            let moved = removal.moved.get();
+            self.clear_level(&removal, 0)?;
+            if removal.moved.get() == moved {
+                return Ok(());
+            }
+        }
+    }
+
+    fn clear_level(&self, removal: &Removal, level: usize) -> Result<()> {
         for (name, kind) in self.entries()? {
             let removed = match kind {
                 FileType::Directory => Err(Errno::ISDIR),
@@ -74,26 +130,50 @@ impl Directory {
             };
             // Of a directory, Linux says ISDIR, POSIX PERM.
             match removed {
-                Err(Errno::ISDIR) => self.remove_directory(&name)?,
-                Err(Errno::PERM) if self.is_directory(&name) => self.remove_directory(&name)?,
+                Err(Errno::ISDIR) => self.remove_directory(&name, removal, level)?,
+                Err(Errno::PERM) if self.is_directory(&name) => {
+                    self.remove_directory(&name, removal, level)?;
+                }
                 removed => gone(removed, &self.path.join(&name))?,
             }
         }
         Ok(())
     }
 
-    fn remove_directory(&self, name: &OsStr) -> Result<()> {
+    fn remove_directory(&self, name: &OsStr, removal: &Removal, level: usize) -> Result<()> {
+        if level == LEVELS_MAX {
+            return self.move_up(name, removal);
+        }
         let path = self.path.join(name);
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(()),
             opened => on(opened, "remove", &path)?,
         };
-        match (Self { opened, path: path.clone() }).clear() {
+        match (Self { opened, path: path.clone() }).clear_level(removal, level + 1) {
             Err(error) if error.is_not_found() => return Ok(()),
             cleared => cleared?,
         }
         gone(rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR), &path)
+    }
+
+    /// Moves a directory to the top of the tree that is removed, under a name that is free there. An empty directory of
+    /// that name may be replaced, since it is removed anyway.
+    fn move_up(&self, name: &OsStr, removal: &Removal) -> Result<()> {
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(opened) = rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
+            // To move a directory, its owner must be allowed to write it. The move fails if this does.
+            rustix::fs::fchmod(&opened, Mode::from_raw_mode(0o700)).ok();
+        }
+        loop {
+            let number = removal.moved.get();
+            removal.moved.set(number + 1);
+            let target = format!(".forebay-deep-{number}");
+            match rustix::fs::renameat(&self.opened, name, &removal.top.opened, &target) {
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+                moved => return gone(moved, &self.path.join(name)),
+            }
+        }
     }
 
     fn is_directory(&self, name: &OsStr) -> bool {
@@ -107,6 +187,16 @@ impl Directory {
             Err(error) => on(Err(error), "look at", &self.path.join(name)),
         }
     }
+}
+
+/// Levels of a tree that a removal has open at a time.
+const LEVELS_MAX: usize = 100;
+
+/// The removal of a tree.
+struct Removal<'a> {
+    top: &'a Directory,
+    /// Directories moved to the top so far.
+    moved: Cell<u64>,
 }
 
 /// What others have removed meanwhile is gone as well.
@@ -153,6 +243,42 @@ impl From<&Stat> for Status {
 mod tests {
     use super::*;
     use crate::files;
+
+    #[test]
+    fn directories_are_made_and_removed_by_name_and_links_are_not_followed() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let directory = Directory::open(scratch.path()).expect("opened");
+        let (name, link) = (OsStr::new("a"), OsStr::new("link"));
+        directory.make_in(name, 0o700).expect("made");
+        assert!(directory.make_in(name, 0o700).expect_err("taken").already_exists());
+        let made = directory.open_in(name).expect("opened");
+        assert_eq!(made.status().expect("status").mode, 0o700);
+        files::make_link(Path::new("a"), &scratch.path().join(link)).expect("linked");
+        directory.open_in(link).expect_err("a link");
+        directory.remove_empty_in(link).expect_err("a link");
+        files::make_directory(&scratch.path().join("a/b"), 0o700).expect("made");
+        directory.remove_empty_in(name).expect_err("not empty");
+        made.remove_empty_in(OsStr::new("b")).expect("removed");
+        directory.remove_empty_in(name).expect("removed");
+    }
+
+    #[test]
+    fn tree_deeper_than_any_stack_is_removed() {
+        const LEVELS: usize = 30_000;
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let tree = scratch.path().join("tree");
+        files::make_directories(&tree.join(".forebay-deep-0"), 0o700).expect("made");
+        let mut directory = Directory::open(&tree).expect("opened");
+        let name = OsStr::new("d");
+        for _ in 0..LEVELS {
+            directory.make_in(name, 0o700).expect("made");
+            directory =
+                Directory { path: tree.clone(), ..directory.open_in(name).expect("opened") };
+        }
+        drop(directory);
+        files::remove_tree(&tree).expect("removed");
+        assert!(files::status(&tree).expect_err("gone").is_not_found());
+    }
 
     #[test]
     fn open_directory_reports_the_same_as_paths() {

@@ -1,0 +1,234 @@
+//! Runs a program as another user, with none of this process's rights, files or variables. The program may be in
+//! the hands of that user: nothing here waits for it longer than it lives, or reads more than it may say.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, SealFlags};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use crate::{Result, on};
+
+/// Bytes read at a time.
+const PORTION_BYTES: usize = 8192;
+
+/// A user and the groups in which a process runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user's ID.
+    pub user: u32,
+    /// The group of the process.
+    pub group: u32,
+    /// The supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// A running program of another user.
+#[derive(Debug)]
+pub struct UserProcess {
+    child: Child,
+    handle: Arc<OwnedFd>,
+    program: PathBuf,
+}
+
+/// Ends a program of another user, also after it ended by itself.
+#[derive(Debug, Clone)]
+pub struct Killer(Arc<OwnedFd>);
+
+/// How a program of another user ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserResult {
+    /// The begin of its standard output.
+    pub output: Vec<u8>,
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+/// Makes this process one of the user, for good. Call it before a thread is started.
+///
+/// # Errors
+/// As setresuid(2): only root may become another user.
+pub fn become_user(who: &Credentials) -> Result<()> {
+    let shown = who.user.to_string();
+    on(drop_rights(who), "become the user", Path::new(&shown))
+}
+
+/// Raw system calls, which allocate nothing and leave other threads alone.
+fn drop_rights(who: &Credentials) -> io::Result<()> {
+    use rustix::fs::{Gid, Uid};
+    let groups = who.groups.as_slice();
+    // SAFETY: `Gid` is a transparent wrapper of the same number.
+    let groups = unsafe { std::slice::from_raw_parts(groups.as_ptr().cast::<Gid>(), groups.len()) };
+    let (user, group) = (Uid::from_raw(who.user), Gid::from_raw(who.group));
+    set_thread_groups(groups)?;
+    set_thread_res_gid(group, group, group)?;
+    set_thread_res_uid(user, user, user)?;
+    Ok(())
+}
+
+/// Starts the command as another user: in a session of its own, in the root directory, with the variables that the
+/// command sets and no others, and without a way to new rights. It reads `input` and ends with this thread.
+pub fn start_as_user(mut command: Command, who: Credentials, input: &[u8]) -> Result<UserProcess> {
+    let program = Path::new(command.get_program()).to_owned();
+    let input = on(sealed(input), "hand its input to", &program)?;
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
+    let parent = rustix::process::getpid();
+    let prepare = move || {
+        rustix::process::setsid()?;
+        close_at_exec();
+        rustix::process::umask(Mode::from_raw_mode(0o077));
+        drop_rights(&who)?;
+        rustix::thread::set_no_new_privs(true)?;
+        // A change of the user clears it, so it comes last.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if rustix::process::getppid() != Some(parent) {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only and allocates nothing: signal-safety(7).
+    unsafe { command.pre_exec(prepare) };
+    let mut child = on(command.spawn(), "run", &program)?;
+    let opened = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
+    match opened {
+        Ok(handle) => Ok(UserProcess { child, handle: Arc::new(handle), program }),
+        Err(error) => {
+            child.kill().ok();
+            child.wait().ok(); // it was killed
+            on(Err(error), "watch", &program)
+        }
+    }
+}
+
+impl UserProcess {
+    /// What ends it from another thread.
+    pub fn killer(&self) -> Killer {
+        Killer(Arc::clone(&self.handle))
+    }
+
+    /// Waits for its end. Reads at most `output_bytes_max` of its standard output.
+    pub fn finish(mut self, output_bytes_max: usize) -> Result<UserResult> {
+        let output = self.output(output_bytes_max);
+        let output = on(output, "hear", &self.program)?;
+        let status = on(self.child.wait(), "wait for", &self.program)?;
+        Ok(UserResult { output, code: status.code(), signal: status.signal() })
+    }
+
+    /// Another process of the user may hold the pipe open, so its end is not waited for.
+    fn output(&mut self, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let mut output = Vec::new();
+        let mut portion = [0; PORTION_BYTES];
+        let Some(mut pipe) = self.child.stdout.take() else {
+            return Ok(output);
+        };
+        let mut is_open = true;
+        loop {
+            let (readable, ended) = {
+                let mut waited =
+                    [PollFd::new(&*self.handle, PollFlags::IN), PollFd::new(&pipe, PollFlags::IN)];
+                let count = if is_open { 2 } else { 1 };
+                rustix::io::retry_on_intr(|| poll(&mut waited[..count], None))?;
+                (is_open && !waited[1].revents().is_empty(), !waited[0].revents().is_empty())
+            };
+            if readable {
+                let read = pipe.read(&mut portion)?;
+                let taken = read.min(bytes_max.saturating_sub(output.len()));
+                output.extend_from_slice(&portion[..taken]);
+                is_open = read > 0 && output.len() < bytes_max;
+            } else if ended {
+                return Ok(output);
+            }
+            if ended && !is_open {
+                return Ok(output);
+            }
+        }
+    }
+}
+
+impl Killer {
+    /// Ends the program with SIGKILL.
+    pub fn kill(&self) {
+        // It may have ended already.
+        rustix::process::pidfd_send_signal(&*self.0, Signal::KILL).ok();
+    }
+}
+
+/// No file of this process but the standard ones reaches the program. Files that the standard library opened do not
+/// anyway, so a kernel before Linux 5.11, which cannot do this, is no error.
+fn close_at_exec() {
+    // SAFETY: changes flags of descriptors only.
+    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// A file in memory that nobody can change.
+fn sealed(content: &[u8]) -> io::Result<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(rustix::fs::memfd_create("forebay", flags)?);
+    file.write_all(content)?;
+    file.rewind()?;
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::command;
+    use crate::{threads, users};
+
+    const NOBODY: u32 = 65534;
+
+    fn nobody() -> Credentials {
+        Credentials { user: NOBODY, group: NOBODY, groups: vec![NOBODY, 7] }
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = command("/bin/sh");
+        command.args(["-c", script]).env_clear().env("PATH", "/usr/bin:/bin");
+        command
+    }
+
+    #[test]
+    fn program_has_the_users_rights_only() {
+        if !users::is_root() {
+            return; // only root can become another user
+        }
+        let script = "cat; id -u; id -g; id -G; pwd; umask; env | grep -c HOME; \
+                      grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l";
+        let started = start_as_user(shell(script), nobody(), b"in\n").expect("start");
+        let ended = started.finish(1000).expect("end");
+        let output = String::from_utf8(ended.output).expect("text");
+        let wanted = "in\n65534\n65534\n65534 7\n/\n0077\n0\nNoNewPrivs:\t1\n4\n";
+        assert_eq!((output.as_str(), ended.code), (wanted, Some(0)));
+    }
+
+    #[test]
+    fn neither_a_talking_program_nor_one_that_leaves_its_output_open_holds_the_caller() {
+        if !users::is_root() {
+            return; // only root can become another user
+        }
+        let talks = start_as_user(shell("yes"), nobody(), b"").expect("start");
+        let killer = talks.killer();
+        let waiting = threads::spawn(move || talks.finish(10)).expect("thread");
+        killer.kill();
+        let ended = waiting.join().expect("thread").expect("end");
+        assert!(ended.output.len() <= 10 && ended.signal == Some(libc::SIGKILL));
+        killer.kill(); // after its end
+        let left = start_as_user(shell("sleep 60 & echo $!"), nobody(), b"").expect("start");
+        let ended = left.finish(1000).expect("end");
+        assert_eq!(ended.code, Some(0));
+        let pid = String::from_utf8(ended.output).expect("text").trim().parse().expect("number");
+        let pid = Pid::from_raw(pid).expect("a process");
+        rustix::process::kill_process(pid, Signal::KILL).expect("it was left behind");
+    }
+}

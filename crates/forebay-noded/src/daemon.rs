@@ -1,0 +1,124 @@
+//! Listens for requests. A peer that is silent holds up nobody: when too many wait, the one that has waited longest is
+//! closed.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_host::tcp::{Acceptor, Closer, Connection};
+use forebay_host::{clock, filesystem, threads, users};
+use forebay_site::{Error, Munge, Site};
+use parking_lot::Mutex;
+
+use crate::pool::PoolDirectory;
+use crate::requests::{Service, is_same_node};
+use crate::tasks::Tasks;
+
+/// Connections whose request is not whole yet.
+const SILENT_MAX: usize = 64;
+/// Requests that are answered at a time.
+const ANSWERED_MAX: usize = 256;
+/// The pause after a connection could not be accepted, for example for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections whose request is not whole yet, the oldest first.
+#[derive(Default)]
+struct Silent {
+    next: u64,
+    waiting: VecDeque<(u64, Closer)>,
+}
+
+/// Serves requests at the address until the process ends. `name` is that of this node. `log` gets lines for the
+/// administrator.
+///
+/// # Errors
+/// If this is not root, the configuration cannot be used, a pool that this node stages for cannot be opened or is
+/// larger than its file system, or another program has the port.
+pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error> {
+    if !users::is_root() {
+        return Err(Error::new("forebay-noded must be started by root")
+            .with_hint("start it with systemctl"));
+    }
+    let site = Site::load()?;
+    check_pools(&site, name, log)?;
+    let munge = Munge::load(site.munge_socket.as_deref())?;
+    let tasks = Tasks::of(site.clone());
+    let acceptor = Acceptor::bind(address)?;
+    log(&format!("{name} listens at {}", acceptor.address()?));
+    let service = Arc::new(Service { site, munge, tasks, name: name.to_owned() });
+    let (silent, slots) =
+        (Arc::new(Mutex::new(Silent::default())), threads::Slots::new(ANSWERED_MAX));
+    loop {
+        let accepted = acceptor.accept().map_err(Error::from).and_then(|connection| {
+            let Some(slot) = slots.take() else {
+                return Err(Error::new(format!("{ANSWERED_MAX} requests are being answered")));
+            };
+            let (service, silent) = (Arc::clone(&service), Arc::clone(&silent));
+            let number = note(&silent, &connection)?;
+            let peer = connection.peer().to_owned();
+            let answering = threads::spawn(move || {
+                let answered = service.answer(connection, || forget(&silent, number));
+                if let Err(error) = answered {
+                    log(&format!("{peer}: {error}"));
+                }
+                drop(slot);
+            });
+            answering.map(drop).map_err(Error::from)
+        });
+        if let Err(error) = accepted {
+            log(&error.to_string());
+            clock::sleep(PAUSE);
+        }
+    }
+}
+
+fn note(silent: &Mutex<Silent>, connection: &Connection) -> Result<u64, Error> {
+    let closer = connection.closer()?;
+    let mut silent = silent.lock();
+    let number = silent.next;
+    silent.next += 1;
+    silent.waiting.push_back((number, closer));
+    let oldest = if silent.waiting.len() > SILENT_MAX { silent.waiting.pop_front() } else { None };
+    if let Some((_, oldest)) = oldest {
+        oldest.close();
+    }
+    Ok(number)
+}
+
+fn forget(silent: &Mutex<Silent>, number: u64) {
+    silent.lock().waiting.retain(|(other, _)| *other != number);
+}
+
+/// The pools that this node stages for must be there; others may be mounted later.
+fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
+    for pool in &site.pools {
+        let stages = pool.staging_nodes.iter().any(|node| is_same_node(&node.name, name));
+        match PoolDirectory::of(pool) {
+            Ok(_) => {}
+            Err(error) if stages => return Err(error),
+            Err(error) => {
+                log(&format!("warning: {error}"));
+                continue;
+            }
+        }
+        let has = filesystem::space(&pool.path)?.total_bytes;
+        let wanted = (pool.quantity + pool.reserve).saturating_mul(pool.granularity_bytes);
+        if stages && wanted > has {
+            let shown = |bytes| indicatif::HumanBytes(bytes).to_string();
+            let (path, whole) = (pool.path.display(), shown(wanted));
+            let message = format!(
+                "the pool {} has {whole}, its file system at {path} {}",
+                pool.name,
+                shown(has)
+            );
+            return Err(Error::new(message)
+                .with_hint(format!("lower its quantity in {}", site.file.display())));
+        }
+        log(&format!(
+            "pool {}: the size of an allocation is accounted, not enforced by the file system",
+            pool.name
+        ));
+    }
+    Ok(())
+}

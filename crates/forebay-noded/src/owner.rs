@@ -1,0 +1,87 @@
+//! Starts the processes of an allocation's owner.
+
+use forebay_host::process::{Credentials, Killer, UserProcess, command, start_as_user};
+use forebay_host::users;
+use forebay_site::Error;
+use forebay_site::messages::{Outcome, Place};
+
+use crate::work::Work;
+
+/// This program, also after it was replaced by a newer version.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Bytes of a result at most.
+const RESULT_BYTES_MAX: usize = 64 << 10;
+/// The exit code of a process that has said its result.
+pub(crate) const SAID: i32 = 0;
+
+/// A process of the owner.
+pub(crate) struct OwnersProcess(UserProcess);
+
+/// How the process ended.
+pub(crate) enum Ended {
+    /// It said its result.
+    Said(Outcome),
+    /// It was killed, or said nothing that can be read.
+    Interrupted(String),
+}
+
+/// Starts a process of the owner that does the work.
+///
+/// # Errors
+/// If the owner is root, or the process cannot be started.
+pub(crate) fn start(place: &Place, work: &Work) -> Result<OwnersProcess, Error> {
+    if place.user == 0 {
+        return Err(Error::new("root cannot have an allocation"));
+    }
+    let groups = match users::account_of(place.user)? {
+        Some(account) if !account.groups.contains(&place.group) => {
+            let (user, group) = (account.name, users::group_named(place.group));
+            return Err(Error::new(format!("{user} is not in the group {group} on this node"))
+                .with_hint("all hosts need the same users and groups"));
+        }
+        Some(account) => account.groups,
+        // A user who was removed meanwhile, whose files are to be removed, too.
+        None if place.group == 0 => return Err(Error::new("the group of root is nobody's")),
+        None => vec![place.group],
+    };
+    let who = Credentials { user: place.user, group: place.group, groups };
+    let input = serde_json::to_vec(work).map_err(|error| Error::new(error.to_string()))?;
+    let mut command = command(THIS_PROGRAM);
+    command.arg("__site").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    Ok(OwnersProcess(start_as_user(command, who, &input)?))
+}
+
+impl OwnersProcess {
+    pub(crate) fn killer(&self) -> Killer {
+        self.0.killer()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn finish(self) -> Result<Ended, Error> {
+        let ended = self.0.finish(RESULT_BYTES_MAX)?;
+        let said = serde_json::from_slice(&ended.output).ok().filter(|_| ended.code == Some(SAID));
+        Ok(match (said, ended.signal) {
+            (Some(outcome), _) => Ended::Said(outcome),
+            (None, Some(signal)) => {
+                Ended::Interrupted(format!("its process was ended by signal {signal}"))
+            }
+            (None, None) => {
+                let code = ended.code.unwrap_or_default();
+                Ended::Interrupted(format!(
+                    "its process ended with exit code {code} and without a result"
+                ))
+            }
+        })
+    }
+}
+
+/// Does short work, and waits for it.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn done(place: &Place, work: &Work) -> Result<Outcome, Error> {
+    Ok(match start(place, work)?.finish()? {
+        Ended::Said(outcome) => outcome,
+        Ended::Interrupted(reason) => Outcome::Failed { reason, is_final: false },
+    })
+}

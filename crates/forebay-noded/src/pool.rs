@@ -1,0 +1,221 @@
+//! Directories of a pool, as root sees them. Each name is looked up in the open directory of the pool, which only root
+//! can write, and no link is followed.
+
+use std::ffi::OsStr;
+
+use forebay_host::files::{Directory, Kind};
+use forebay_site::messages::Place;
+use forebay_site::{Error, Pool, Site};
+
+/// The permissions of an allocation's directory.
+const MODE: u32 = 0o700;
+
+/// The open directory of a pool.
+pub(crate) struct PoolDirectory(Directory);
+
+impl PoolDirectory {
+    /// Opens the directory of a pool of this site.
+    ///
+    /// # Errors
+    /// If this node's configuration has another directory, or somebody else than root could write it.
+    pub(crate) fn open(site: &Site, pool: &str, path: &str) -> Result<Self, Error> {
+        let pool = site.pool(pool)?;
+        if pool.path.as_os_str() != OsStr::new(path) {
+            let message = format!(
+                "the pool {} is {} here, and {path} on the control host",
+                pool.name,
+                pool.path.display()
+            );
+            return Err(Error::new(message)
+                .with_hint(format!("make {} the same on all hosts", site.file.display())));
+        }
+        Self::of(pool)
+    }
+
+    /// The same, without a path to compare.
+    pub(crate) fn of(pool: &Pool) -> Result<Self, Error> {
+        let shown = pool.path.display();
+        let directory = Directory::open(&pool.path).map_err(|error| {
+            Error::new(format!("the pool {}: {error}", pool.name)).with_hint(format!(
+                "is the file system mounted? else, as root: install -d -m 755 {shown}"
+            ))
+        })?;
+        let status = directory.status()?;
+        if status.owner != 0 || status.mode & 0o022 != 0 {
+            let message = format!(
+                "the pool {}: {shown} must belong to root and be closed to other writers",
+                pool.name
+            );
+            return Err(
+                Error::new(message).with_hint(format!("chown root {shown}; chmod 755 {shown}"))
+            );
+        }
+        Ok(Self(directory))
+    }
+
+    /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
+    pub(crate) fn make(&self, place: &Place) -> Result<(), Error> {
+        let name = OsStr::new(&place.name);
+        match self.0.make_in(name, MODE) {
+            Err(error) if error.already_exists() => {}
+            made => made?,
+        }
+        let made = self.0.open_in(name)?;
+        let owner = made.status()?.owner;
+        // A former call was killed between the two steps; nobody but root could put anything into it.
+        if owner == 0 {
+            made.give_to(place.user, place.group)?;
+        } else if owner != place.user {
+            return Err(belongs_to_another(made.path(), owner));
+        }
+        self.0.sync()?;
+        Ok(())
+    }
+
+    /// Whether the directory of an allocation exists and is its owner's.
+    pub(crate) fn check(&self, place: &Place) -> Result<(), Error> {
+        match self.owner_of(&place.name)? {
+            Some(owner) if owner == place.user => Ok(()),
+            Some(owner) => Err(belongs_to_another(&self.0.path().join(&place.name), owner)),
+            None => {
+                let message =
+                    format!("{} is not visible here", self.0.path().join(&place.name).display());
+                Err(Error::new(message)
+                    .with_hint("is this the same file system as on the staging nodes?"))
+            }
+        }
+    }
+
+    /// The owner of a directory in the pool; none if there is none.
+    pub(crate) fn owner_of(&self, name: &str) -> Result<Option<u32>, Error> {
+        match self.0.status_of_name(OsStr::new(name)) {
+            Err(error) if error.is_not_found() => Ok(None),
+            Ok(found) if found.kind != Kind::Directory => {
+                Err(Error::new(format!("{} is no directory", self.0.path().join(name).display())))
+            }
+            found => Ok(Some(found?.owner)),
+        }
+    }
+
+    /// Removes the directory of an allocation, which is empty.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+        match self.0.remove_empty_in(OsStr::new(name)) {
+            Err(error) if error.is_not_found() => {}
+            removed => removed?,
+        }
+        self.0.sync()?;
+        Ok(())
+    }
+
+    /// Names that could be those of allocations, with their owners.
+    pub(crate) fn list(&self) -> Result<Vec<(String, u32)>, Error> {
+        let mut listed = Vec::new();
+        for (name, kind) in self.0.kinds()? {
+            let Some(name) = name.to_str().filter(|name| is_name(name) && kind == Kind::Directory)
+            else {
+                continue;
+            };
+            if let Some(owner) = self.owner_of(name)? {
+                listed.push((name.to_owned(), owner));
+            }
+        }
+        Ok(listed)
+    }
+}
+
+fn belongs_to_another(path: &std::path::Path, owner: u32) -> Error {
+    let owner = forebay_host::users::user_named(owner);
+    Error::new(format!("{} belongs to {owner}", path.display()))
+        .with_hint("the site looks at it and removes it")
+}
+
+/// Whether a name is one that the control host gives: a token, a dot, a number. It becomes a part of paths.
+pub(crate) fn is_name(name: &str) -> bool {
+    let Some((token, number)) = name.rsplit_once('.') else { return false };
+    let are_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    are_digits(number) && (are_digits(token) || forebay_directive::name_error(token).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use forebay_host::{files, users};
+
+    use super::*;
+
+    const NOBODY: u32 = 65534;
+
+    fn pool_at(path: &Path) -> Pool {
+        Pool {
+            name: "flash".to_owned(),
+            path: path.to_owned(),
+            granularity_bytes: 1,
+            quantity: 1,
+            reserve: 0,
+            users: Vec::new(),
+            groups: Vec::new(),
+            user_bytes_max: None,
+            staging_nodes: Vec::new(),
+            stage_bytes_per_s_max: None,
+        }
+    }
+
+    fn place(name: &str) -> Place {
+        Place {
+            pool: "flash".into(),
+            path: String::new(),
+            name: name.into(),
+            user: NOBODY,
+            group: NOBODY,
+        }
+    }
+
+    #[test]
+    fn names_are_a_token_and_a_number() {
+        for name in ["12.3", "proj1.4", "a.b.5", "a-b_c.6"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in [
+            "", ".", "..", "12", "12.", ".3", "../x.3", "a/b.3", "12.3/..", "12.x", "1a.3", "a\n.3",
+        ] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn directory_is_the_owners_and_a_link_or_another_users_directory_is_refused() {
+        if !users::is_root() {
+            return; // only root gives directories away
+        }
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let error = |result: Result<(), Error>| result.expect_err("refused").to_string();
+        files::set_mode(scratch.path(), 0o777).expect("mode");
+        let pool = pool_at(scratch.path());
+        assert!(
+            error(PoolDirectory::of(&pool).map(drop)).contains("must belong to root and be closed")
+        );
+        files::set_mode(scratch.path(), 0o755).expect("mode");
+        let opened = PoolDirectory::of(&pool).expect("open");
+        for _ in 0..2 {
+            opened.make(&place("1.1")).expect("made");
+        }
+        let made = files::status_of_name(&scratch.path().join("1.1")).expect("made");
+        assert_eq!((made.owner, made.group, made.mode), (NOBODY, NOBODY, 0o700));
+        // A former call was killed before it gave the directory away.
+        files::make_directory(&scratch.path().join("2.1"), 0o700).expect("made");
+        opened.make(&place("2.1")).expect("given");
+        opened.check(&place("2.1")).expect("nobody's");
+        files::set_owner_of_name(&scratch.path().join("2.1"), Some(1), None).expect("given");
+        assert!(error(opened.make(&place("2.1"))).contains("2.1 belongs to daemon"));
+        assert!(error(opened.check(&place("2.1"))).contains("2.1 belongs to daemon"));
+        files::make_link(Path::new("1.1"), &scratch.path().join("3.1")).expect("linked");
+        opened.make(&place("3.1")).expect_err("a link");
+        assert!(error(opened.check(&place("3.1"))).contains("is no directory"));
+        assert!(error(opened.check(&place("4.1"))).contains("4.1 is not visible here"));
+        assert_eq!(opened.list().expect("listed").len(), 2);
+        opened.remove("1.1").expect("removed");
+        opened.remove("1.1").expect("again");
+    }
+}

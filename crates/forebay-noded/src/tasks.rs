@@ -1,0 +1,377 @@
+//! Work that takes long: stagings and removals. One at a time for each allocation, a limited number at a time for all.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use forebay_directive::Direction;
+use forebay_host::process::Killer;
+use forebay_host::{clock, threads};
+use forebay_site::messages::{Outcome, Place, Staging};
+use forebay_site::{Error, Site};
+use parking_lot::{Condvar, Mutex};
+
+use crate::owner::{self, Ended};
+use crate::pool::PoolDirectory;
+use crate::work::Work;
+
+/// Tasks that run at a time; others wait.
+const RUNNING_MAX: usize = 32;
+/// Of them those of one user, so that a user whose tasks hang holds up nobody else.
+const RUNNING_OF_USER_MAX: usize = 8;
+/// Tasks of which the daemon knows at most.
+const KNOWN_MAX: usize = 20_000;
+/// How long the result of a task can be asked for.
+const KEPT: Duration = Duration::from_secs(3600);
+/// The same when there are [`KNOWN_MAX`]. Whoever waits asks every 2 s.
+const KEPT_IF_FULL: Duration = Duration::from_secs(30);
+/// Attempts that can ask for one result. More would be calls that were all killed.
+const ATTEMPTS_MAX: usize = 64;
+/// Names of removed allocations. A late request must not make them again.
+const REMOVED_MAX: usize = 100_000;
+/// A process of the user that was killed is started again, so often without a result.
+const INTERRUPTIONS_MAX: u32 = 20;
+/// The first wait after an interruption; it doubles up to the second.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    StageIn,
+    StageOut,
+    Remove,
+}
+
+#[derive(Debug)]
+enum State {
+    Waiting,
+    Running(Killer),
+    Ended(Outcome, Instant),
+}
+
+#[derive(Debug)]
+struct Task {
+    kind: Kind,
+    state: State,
+    /// Its calls, which may all ask for the result.
+    attempts: VecDeque<String>,
+    /// It shall end.
+    is_cancelled: bool,
+}
+
+#[derive(Default)]
+struct Table {
+    tasks: HashMap<String, Task>,
+    /// Running tasks of each user.
+    running: HashMap<u32, usize>,
+    removed: HashSet<String>,
+    removed_in_order: VecDeque<String>,
+}
+
+impl Table {
+    fn has_room_for(&self, user: u32) -> bool {
+        let of_user = self.running.get(&user).copied().unwrap_or_default();
+        of_user < RUNNING_OF_USER_MAX && self.running.values().sum::<usize>() < RUNNING_MAX
+    }
+
+    fn end_one_of(&mut self, user: u32) {
+        if let Some(count) = self.running.get_mut(&user) {
+            *count -= 1;
+        }
+        self.running.retain(|_, count| *count > 0);
+    }
+}
+
+/// All tasks of the daemon.
+#[derive(Clone)]
+pub(crate) struct Tasks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    site: Site,
+    table: Mutex<Table>,
+    /// A task has ended.
+    changed: Condvar,
+}
+
+impl Tasks {
+    pub(crate) fn of(site: Site) -> Self {
+        Self { shared: Arc::new(Shared { site, table: Mutex::default(), changed: Condvar::new() }) }
+    }
+
+    /// Whether the allocation was removed since the daemon started.
+    pub(crate) fn was_removed(&self, name: &str) -> bool {
+        self.shared.table.lock().removed.contains(name)
+    }
+
+    /// Starts a staging, or says how far it is.
+    ///
+    /// # Errors
+    /// If the directory is missing, or no thread can be started.
+    pub(crate) fn stage(
+        &self,
+        place: &Place,
+        staging: Staging,
+        attempt: String,
+    ) -> Result<Outcome, Error> {
+        let kind = match staging.direction {
+            Direction::In => Kind::StageIn,
+            Direction::Out => Kind::StageOut,
+        };
+        if let Some(known) = self.known(place, kind, &attempt) {
+            return Ok(known);
+        }
+        let work = self.shared.staging_work(place, staging)?;
+        self.start(place, kind, attempt, move |shared, place| shared.repeat(place, &work))
+    }
+
+    /// Starts a removal, or says how far it is. A staging of the allocation ends.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(crate) fn remove(&self, place: &Place, attempt: String) -> Result<Outcome, Error> {
+        if let Some(known) = self.known(place, Kind::Remove, &attempt) {
+            return Ok(known);
+        }
+        self.start(place, Kind::Remove, attempt, Shared::remove)
+    }
+
+    /// The state of a task for this attempt; none if it is to be started.
+    fn known(&self, place: &Place, kind: Kind, attempt: &String) -> Option<Outcome> {
+        let mut table = self.shared.table.lock();
+        if kind != Kind::Remove && table.removed.contains(&place.name) {
+            let reason = format!("{} was removed", place.name);
+            return Some(Outcome::Failed { reason, is_final: true });
+        }
+        let task = table.tasks.get_mut(&place.name)?;
+        match (&task.state, task.kind == kind) {
+            (State::Ended(outcome, _), true) => {
+                task.attempts.contains(attempt).then(|| outcome.clone())
+            }
+            (State::Ended(..), false) => None,
+            (_, true) => {
+                if !task.attempts.contains(attempt) {
+                    task.attempts.push_back(attempt.clone());
+                }
+                if task.attempts.len() > ATTEMPTS_MAX {
+                    task.attempts.pop_front();
+                }
+                Some(Outcome::Running)
+            }
+            (_, false) if kind == Kind::Remove => {
+                task.is_cancelled = true;
+                if let State::Running(killer) = &task.state {
+                    killer.kill();
+                }
+                self.shared.changed.notify_all();
+                Some(Outcome::Running) // the next request finds it ended
+            }
+            (_, false) => {
+                let reason = format!("{} is being removed", place.name);
+                Some(Outcome::Failed { reason, is_final: true })
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        place: &Place,
+        kind: Kind,
+        attempt: String,
+        run: impl FnOnce(&Shared, &Place) -> Result<Outcome, Error> + Send + 'static,
+    ) -> Result<Outcome, Error> {
+        let mut table = self.shared.table.lock();
+        let kept = if table.tasks.len() < KNOWN_MAX { KEPT } else { KEPT_IF_FULL };
+        let is_old =
+            |task: &Task| matches!(&task.state, State::Ended(_, at) if at.elapsed() > kept);
+        table.tasks.retain(|_, task| !is_old(task));
+        let is_active = |task: &Task| !matches!(task.state, State::Ended(..));
+        if table.tasks.get(&place.name).is_some_and(is_active) {
+            return Ok(Outcome::Running); // another request was faster
+        }
+        if table.tasks.len() >= KNOWN_MAX {
+            return Ok(Outcome::Running); // full: the request comes again
+        }
+        let attempts = VecDeque::from([attempt]);
+        let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
+        table.tasks.insert(place.name.clone(), task);
+        drop(table);
+        let (shared, place) = (Arc::clone(&self.shared), place.clone());
+        let name = place.name.clone();
+        let started = threads::spawn(move || {
+            let outcome = shared.in_turn(&place, run);
+            shared.end(&place.name, outcome);
+        });
+        if let Err(error) = started {
+            self.shared.table.lock().tasks.remove(&name);
+            return Err(error.into());
+        }
+        Ok(Outcome::Running)
+    }
+}
+
+impl Shared {
+    /// Runs a task when it is its turn.
+    fn in_turn(
+        &self,
+        place: &Place,
+        run: impl FnOnce(&Self, &Place) -> Result<Outcome, Error>,
+    ) -> Outcome {
+        let mut table = self.table.lock();
+        while !table.has_room_for(place.user) && !is_cancelled(&table, &place.name) {
+            self.changed.wait(&mut table);
+        }
+        *table.running.entry(place.user).or_default() += 1;
+        drop(table);
+        // A panic has printed its message. It must not keep a place for ever.
+        let outcome = threads::caught(|| run(self, place));
+        self.table.lock().end_one_of(place.user);
+        self.changed.notify_all();
+        match outcome {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(error)) => Outcome::Failed { reason: error.to_string(), is_final: false },
+            None => {
+                let reason = "forebay-noded has a defect: its log has the message".to_owned();
+                Outcome::Failed { reason, is_final: false }
+            }
+        }
+    }
+
+    fn end(&self, name: &str, outcome: Outcome) {
+        let mut table = self.table.lock();
+        if let Some(task) = table.tasks.get_mut(name) {
+            task.state = State::Ended(outcome, clock::now());
+        }
+        self.changed.notify_all();
+    }
+
+    fn staging_work(&self, place: &Place, wanted: Staging) -> Result<Work, Error> {
+        let directory = self.directory(place)?;
+        let persistent = wanted.persistent.iter();
+        let persistent = persistent.map(|(name, place)| Ok((name.clone(), self.directory(place)?)));
+        let persistent = persistent.collect::<Result<_, Error>>()?;
+        let bytes_per_s_max = self.site.pool(&place.pool)?.stage_bytes_per_s_max;
+        Ok(Work::Stage { directory, persistent, wanted, bytes_per_s_max })
+    }
+
+    /// The path of an allocation that exists and is its owner's.
+    fn directory(&self, place: &Place) -> Result<PathBuf, Error> {
+        PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(place)?;
+        Ok(path_of(place))
+    }
+
+    /// Does the work in a process of the owner. A process that is killed is started again: the owner's processes may
+    /// be ended by an epilog of the site.
+    fn repeat(&self, place: &Place, work: &Work) -> Result<Outcome, Error> {
+        let mut pause = PAUSE_MIN;
+        let mut interruptions = 0;
+        loop {
+            let process = owner::start(place, work)?;
+            if !self.set_running(&place.name, process.killer()) {
+                process.killer().kill();
+                process.finish()?;
+                return Ok(cancelled());
+            }
+            let reason = match process.finish()? {
+                Ended::Said(outcome) => return Ok(outcome),
+                Ended::Interrupted(reason) => reason,
+            };
+            interruptions += 1;
+            if interruptions == INTERRUPTIONS_MAX {
+                let reason = format!(
+                    "{reason}, {interruptions} times; who ends processes of the user there?"
+                );
+                return Ok(Outcome::Failed { reason, is_final: false });
+            }
+            let mut table = self.table.lock();
+            let deadline = clock::now() + pause;
+            while !is_cancelled(&table, &place.name)
+                && !self.changed.wait_until(&mut table, deadline).timed_out()
+            {}
+            if is_cancelled(&table, &place.name) {
+                return Ok(cancelled());
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// False if the task was cancelled.
+    fn set_running(&self, name: &str, killer: Killer) -> bool {
+        let mut table = self.table.lock();
+        match table.tasks.get_mut(name) {
+            Some(task) if !task.is_cancelled => {
+                task.state = State::Running(killer);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Removes the content as the owner, then the empty directory as root.
+    fn remove(&self, place: &Place) -> Result<Outcome, Error> {
+        let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
+        let outcome = match pool.owner_of(&place.name)? {
+            None => Outcome::Done { files: 0, bytes: 0, note: None },
+            // Root had no time to give it away, so it is empty.
+            Some(0) => Outcome::Done { files: 0, bytes: 0, note: None },
+            Some(owner) if owner != place.user => {
+                let owner = forebay_host::users::user_named(owner);
+                return Err(Error::new(format!("{} belongs to {owner}", path_of(place).display())));
+            }
+            Some(_) => self.repeat(place, &Work::Empty { directory: path_of(place) })?,
+        };
+        if matches!(outcome, Outcome::Done { .. }) {
+            pool.remove(&place.name)?;
+            self.note_removed(&place.name);
+        }
+        Ok(outcome)
+    }
+
+    fn note_removed(&self, name: &str) {
+        let mut table = self.table.lock();
+        if table.removed.insert(name.to_owned()) {
+            table.removed_in_order.push_back(name.to_owned());
+        }
+        let is_full = table.removed_in_order.len() > REMOVED_MAX;
+        let oldest = if is_full { table.removed_in_order.pop_front() } else { None };
+        if let Some(oldest) = oldest {
+            table.removed.remove(&oldest);
+        }
+    }
+}
+
+/// The path of an allocation.
+pub(crate) fn path_of(place: &Place) -> PathBuf {
+    PathBuf::from(&place.path).join(&place.name)
+}
+
+fn is_cancelled(table: &Table, name: &str) -> bool {
+    table.tasks.get(name).is_some_and(|task| task.is_cancelled)
+}
+
+fn cancelled() -> Outcome {
+    Outcome::Failed { reason: "it was cancelled".to_owned(), is_final: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_never_has_all_places() {
+        let mut table = Table::default();
+        for user in 1..=5 {
+            let mut taken = 0;
+            while table.has_room_for(user) {
+                *table.running.entry(user).or_default() += 1;
+                taken += 1;
+            }
+            assert_eq!(taken, if user < 5 { RUNNING_OF_USER_MAX } else { 0 });
+        }
+        table.end_one_of(2);
+        assert!(table.has_room_for(2) && table.has_room_for(5) && !table.has_room_for(1));
+    }
+}

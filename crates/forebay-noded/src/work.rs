@@ -1,0 +1,315 @@
+//! The work in a process of the owner: `forebay __site`. It has the owner's rights only, so a link or a directory that
+//! the owner or anybody else exchanged leads nowhere where the owner could not go anyway.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use forebay_directive::{Direction, Stage};
+use forebay_host::files::{self, printable};
+use forebay_host::messages::Messages;
+use forebay_host::process::StopRequests;
+use forebay_mover::{
+    Error as MoverError, Failure, Findings, Journal, RemoteCopiers, failure_lines,
+    remove_partial_files,
+};
+use forebay_record::StagingOptions;
+use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Staging as Wanted};
+use forebay_site::{Error, NAMESPACE};
+use forebay_staging::{Roots, StageOut, Staging, StagingProgress, StagingSummary, plan_in};
+use forebay_store::Allocation;
+use serde::{Deserialize, Serialize};
+
+use crate::owner::SAID;
+
+/// Permissions of the namespace. Its parent is closed to others.
+const NAMESPACE_MODE: u32 = 0o755;
+/// The journals of stage-in and stage-out, next to the namespace.
+const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
+/// The script in messages.
+const SCRIPT: &str = "the job script";
+/// Failures of a plan that are read; one line names the first causes.
+const FAILURES_MAX: usize = 1000;
+
+/// What to do in the directory of an allocation.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "work", rename_all = "kebab-case")]
+pub(crate) enum Work {
+    /// Make the namespace.
+    Prepare { directory: PathBuf },
+    /// Look into the namespace.
+    Check { directory: PathBuf },
+    /// Stage in or out.
+    Stage {
+        directory: PathBuf,
+        /// Names and directories of persistent allocations.
+        persistent: Vec<(String, PathBuf)>,
+        wanted: Wanted,
+        bytes_per_s_max: Option<u64>,
+    },
+    /// Remove everything in the directory.
+    Empty { directory: PathBuf },
+}
+
+/// Does what standard input says, prints the result, and returns the exit code.
+pub fn work() -> (String, i32) {
+    let mut input = Vec::new();
+    let read = std::io::stdin().take(2 * MESSAGE_BYTES_MAX as u64).read_to_end(&mut input);
+    let outcome = match (read, serde_json::from_slice::<Work>(&input)) {
+        (Ok(_), Ok(work)) => work.outcome(),
+        _ => Outcome::Failed { reason: "the work cannot be read".to_owned(), is_final: true },
+    };
+    let text = serde_json::to_string(&outcome);
+    text.map_or_else(|error| (error.to_string(), 1), |text| (text, SAID))
+}
+
+impl Work {
+    fn outcome(&self) -> Outcome {
+        let result = match self {
+            Self::Prepare { directory } => prepare(directory),
+            Self::Check { directory } => check(directory),
+            Self::Stage { directory, persistent, wanted, bytes_per_s_max } => {
+                stage(directory, persistent, wanted, *bytes_per_s_max)
+            }
+            Self::Empty { directory } => empty(directory),
+        };
+        result.unwrap_or_else(|failed| Outcome::Failed {
+            reason: failed.error.to_string(),
+            is_final: failed.is_final,
+        })
+    }
+}
+
+/// Why the work failed, and whether another try could not help.
+struct Failed {
+    error: Error,
+    is_final: bool,
+}
+
+impl From<forebay_host::Error> for Failed {
+    fn from(error: forebay_host::Error) -> Self {
+        Self { error: error.into(), is_final: false }
+    }
+}
+
+impl From<MoverError> for Failed {
+    fn from(error: MoverError) -> Self {
+        let made = Error { hint: error.hint(), ..Error::new(error.to_string()) };
+        Self { error: made, is_final: false }
+    }
+}
+
+impl From<forebay_staging::Error> for Failed {
+    fn from(error: forebay_staging::Error) -> Self {
+        match error {
+            forebay_staging::Error::Mover(error) => error.into(),
+            error => Self { error: Error::new(error.to_string()), is_final: true },
+        }
+    }
+}
+
+const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
+
+fn prepare(directory: &Path) -> Result<Outcome, Failed> {
+    match files::make_directory(&directory.join(NAMESPACE), NAMESPACE_MODE) {
+        Err(error) if error.already_exists() => {}
+        made => made?,
+    }
+    Ok(DONE)
+}
+
+fn check(directory: &Path) -> Result<Outcome, Failed> {
+    files::Directory::open(&directory.join(NAMESPACE))?;
+    Ok(DONE)
+}
+
+/// Says how many bytes there were.
+fn empty(directory: &Path) -> Result<Outcome, Failed> {
+    let bytes = files::tree_bytes(directory);
+    let note = remove_parts(directory);
+    match files::empty_directory(directory) {
+        Ok(()) => Ok(Outcome::Done { files: 0, bytes, note }),
+        Err(error) => {
+            let kept = files::directory_kept_by_another(directory).ok().flatten();
+            let error = match kept {
+                Some(kept) => {
+                    Error::new(format!("{} holds files of another user", printable(&kept)))
+                        .with_hint("its owner removes them, or root")
+                }
+                None => error.into(),
+            };
+            Err(Failed { error, is_final: false })
+        }
+    }
+}
+
+/// Removes partial files of stagings that were cancelled, which are in directories of the user. Returns which could
+/// not be removed; nothing waits for them.
+fn remove_parts(directory: &Path) -> Option<String> {
+    let mut failed = None;
+    for path in JOURNALS.iter().map(|name| directory.join(name)) {
+        if files::status_of_name(&path).is_err() {
+            continue; // there was no such staging
+        }
+        let journal = Journal::open_existing(&path);
+        let removed =
+            journal.and_then(|journal| remove_partial_files(&journal, &tag_of(directory)));
+        let text = |error| format!("partial files of a cancelled staging remain: {error}");
+        failed = removed.err().map(text).or(failed);
+    }
+    failed
+}
+
+/// Carries out a staging. A killed one continues from its journal.
+fn stage(
+    directory: &Path,
+    persistent: &[(String, PathBuf)],
+    wanted: &Wanted,
+    bytes_per_s_max: Option<u64>,
+) -> Result<Outcome, Failed> {
+    let roots = Roots {
+        job: (wanted.capacity_bytes > 0).then(|| directory.join(NAMESPACE)),
+        persistent: persistent
+            .iter()
+            .map(|(name, path)| (name.clone(), path.join(NAMESPACE)))
+            .collect(),
+    };
+    let (name, word) = match wanted.direction {
+        Direction::In => (JOURNALS[0], "stage_in"),
+        Direction::Out => (JOURNALS[1], "stage_out"),
+    };
+    let journal = open(&directory.join(name))?;
+    let findings = match wanted.direction {
+        Direction::In => plan_stage_in(&journal, directory, &roots, wanted)?,
+        Direction::Out => {
+            let allocation = Allocation::found(directory.to_owned(), false);
+            let planned = StageOut {
+                stages: &wanted.stages,
+                elsewhere: Vec::new(),
+                roots,
+                allocation: Some(&allocation),
+                failed_writes: forebay_mover::FailedWrites::default(),
+            };
+            planned.plan_in(&journal, &|_| true)?
+        }
+    };
+    let staging = Staging {
+        direction: wanted.direction,
+        tag: &tag_of(directory),
+        stops: StopRequests::default(),
+        reporter: &Silent,
+        // A staging that is interrupted continues, also after a crash of the node: it must be on disk, and whole.
+        into_new_allocation: false,
+        how: StagingOptions { bytes_per_s_max, ..StagingOptions::default() },
+        keep_changed: None,
+        remotes: RemoteCopiers::default(),
+    };
+    let staged = staging.carry_out(&journal, findings, 0);
+    match failure(&staged, directory, persistent, word) {
+        None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes, note: None }),
+        Some(failed) => Err(failed),
+    }
+}
+
+/// A damaged journal is made again: files that are complete at their destinations are not copied again.
+fn open(path: &Path) -> Result<Journal, MoverError> {
+    match Journal::open(path) {
+        Err(MoverError::Damaged { .. }) => {
+            Journal::remove(path)?;
+            Journal::open(path)
+        }
+        opened => opened,
+    }
+}
+
+fn plan_stage_in(
+    journal: &Journal,
+    directory: &Path,
+    roots: &Roots,
+    wanted: &Wanted,
+) -> Result<Findings, Failed> {
+    let plan = |journal: &Journal, stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
+        plan_in(journal, stages, roots, Path::new(SCRIPT), &Path::to_owned, &|_| true, is_wanted)
+    };
+    let findings = plan(journal, &wanted.stages, &|_| true)?;
+    let failures = journal.failures(FAILURES_MAX)?;
+    if !failures.is_empty() {
+        let is_final = true;
+        return Err(Failed {
+            error: Error::new(format!("stage_in: {}", text_of(&failures))),
+            is_final,
+        });
+    }
+    let own = if roots.persistent.is_empty() {
+        journal.counts()?
+    } else {
+        let alone = Journal::in_memory()?;
+        plan(&alone, &wanted.stages, &|target| target.starts_with(directory))?;
+        alone.counts()?
+    };
+    let (needed, capacity) = (own.open().bytes, wanted.capacity_bytes);
+    if needed > capacity {
+        let shown = |bytes| indicatif::HumanBytes(bytes).to_string();
+        let message = format!(
+            "stage_in: {} do not fit into the allocation of {}",
+            shown(needed),
+            shown(capacity)
+        );
+        let error =
+            Error::new(message).with_hint("ask for a larger capacity= in the #DW jobdw line");
+        return Err(Failed { error, is_final: true });
+    }
+    Ok(findings)
+}
+
+/// None if everything is at its destination.
+fn failure(
+    staged: &StagingSummary,
+    directory: &Path,
+    persistent: &[(String, PathBuf)],
+    word: &str,
+) -> Option<Failed> {
+    if staged.failures.is_empty() {
+        return None;
+    }
+    let shortages = staged.shortages.iter().map(|shortage| format!("; {shortage}"));
+    let text = format!("{word}: {}{}", text_of(&staged.failures), shortages.collect::<String>());
+    // The job has ended, so what it did not write will not come.
+    let is_lost = |failure: &Failure| {
+        failure.errno == Some(libc::ENOENT) && failure.path.starts_with(directory)
+    };
+    let error = Error::new(with_variables(&text, directory, persistent));
+    Some(Failed { error, is_final: staged.failures.iter().all(is_lost) })
+}
+
+/// Paths in namespaces as the script writes them.
+fn with_variables(text: &str, directory: &Path, persistent: &[(String, PathBuf)]) -> String {
+    let namespace = |directory: &Path| directory.join(NAMESPACE).to_string_lossy().into_owned();
+    let own = text.replace(&namespace(directory), "$DW_JOB_STRIPED");
+    persistent.iter().fold(own, |text, (name, path)| {
+        text.replace(&namespace(path), &format!("$DW_PERSISTENT_STRIPED_{name}"))
+    })
+}
+
+fn text_of(failures: &[Failure]) -> String {
+    failure_lines(failures, printable).join("; ")
+}
+
+/// Part of the names of partial files: the same for each try, another one for each allocation.
+fn tag_of(directory: &Path) -> String {
+    directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Nobody listens.
+struct Silent;
+
+impl Messages for Silent {
+    fn note(&self, _: &str) {}
+    fn warning(&self, _: &str) {}
+    fn explain(&self, _: &str) {}
+}
+
+impl StagingProgress for Silent {
+    fn staging(&self, _: Direction, _: u64, _: u64) {}
+    fn moved(&self, _: u64) {}
+    fn staged(&self, _: Direction, _: &StagingSummary) {}
+}

@@ -1,0 +1,98 @@
+//! Asks the daemon of a node.
+
+use std::time::Duration;
+
+use forebay_host::{system, tcp};
+
+use crate::messages::{self, Answer, LINE_BYTES_MAX, Operation, Outcome, Request, VERSION};
+use crate::munge::Munge;
+use crate::{Error, NodeAddress, Site};
+
+/// How long a node may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long it may take to answer. It makes and checks directories meanwhile; longer work it only starts.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// The node got no request.
+    Unreachable(Error),
+    /// The node got a request, and may have carried it out.
+    Lost(Error),
+    /// The request cannot be made, or the answer is not that of the node.
+    Wrong(Error),
+}
+
+impl NoAnswer {
+    /// The error.
+    pub fn error(self) -> Error {
+        match self {
+            Self::Unreachable(error) | Self::Lost(error) | Self::Wrong(error) => error,
+        }
+    }
+}
+
+/// Asks daemons with credentials of this process's user.
+pub struct Client {
+    munge: Munge,
+}
+
+impl Client {
+    /// A client for the nodes of a site.
+    ///
+    /// # Errors
+    /// If the library of MUNGE is not installed.
+    pub fn new(site: &Site) -> Result<Self, Error> {
+        Ok(Self { munge: Munge::load(site.munge_socket.as_deref())? })
+    }
+
+    /// Sends one request to a node, and returns its answer.
+    ///
+    /// # Errors
+    /// See [`NoAnswer`]. A refusal of the node is a [`NoAnswer::Wrong`].
+    pub fn ask(&self, node: &NodeAddress, operation: Operation) -> Result<Outcome, NoAnswer> {
+        let nonce = system::random_bytes::<16>().map_err(|error| NoAnswer::Wrong(error.into()))?;
+        let nonce: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+        let request =
+            Request { version: VERSION, node: node.name.clone(), nonce: nonce.clone(), operation };
+        let content = messages::written(&request).map_err(NoAnswer::Wrong)?;
+        let credential = self.munge.encode(&content, 0).map_err(NoAnswer::Wrong)?;
+        let mut connection = tcp::connect(&node.to_string(), CONNECT)
+            .map_err(|error| NoAnswer::Unreachable(silent(node, &error)))?;
+        let answered = connection
+            .send(credential.as_bytes(), ANSWER)
+            .and_then(|()| connection.receive(LINE_BYTES_MAX, ANSWER));
+        let answered = answered.map_err(|error| NoAnswer::Lost(silent(node, &error)))?;
+        self.outcome(node, &answered, &nonce).map_err(NoAnswer::Wrong)
+    }
+
+    fn outcome(
+        &self,
+        node: &NodeAddress,
+        credential: &[u8],
+        nonce: &str,
+    ) -> Result<Outcome, Error> {
+        let message = self.munge.decode(credential)?;
+        if message.user != 0 {
+            let text =
+                format!("the answer of {node} is from the user {}, not from root", message.user);
+            return Err(Error::new(text)
+                .with_hint(format!("look at who listens there: ss -tlnp on {}", node.name)));
+        }
+        let answer: Answer = messages::read(&message.content, &node.to_string())?;
+        if answer.nonce != nonce {
+            return Err(Error::new(format!("the answer of {node} belongs to another request")));
+        }
+        match answer.outcome {
+            Outcome::Refused { reason } => Err(Error::new(format!("{node}: {reason}"))),
+            outcome => Ok(outcome),
+        }
+    }
+}
+
+fn silent(node: &NodeAddress, error: &forebay_host::Error) -> Error {
+    let name = &node.name;
+    Error::new(format!("forebay-noded does not answer on {name}: {error}"))
+        .with_hint(format!("start it there: systemctl start forebay-noded, and look at journalctl -u forebay-noded on {name}"))
+}

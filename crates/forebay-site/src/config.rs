@@ -1,0 +1,159 @@
+//! The site's configuration: one TOML file that root owns and everybody may read.
+
+mod written;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use forebay_config::trusted_text;
+use forebay_host::users::Account;
+
+use crate::Error;
+
+/// Where the file is, unless [`FILE_VARIABLE`] names another one.
+pub const FILE: &str = "/etc/forebay/site.toml";
+/// Names another file.
+pub const FILE_VARIABLE: &str = "FOREBAY_SITE";
+/// The port of `forebay-noded`, unless the file names another one.
+pub const NODE_PORT: u16 = 7077;
+
+/// What a site configures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The file.
+    pub file: PathBuf,
+    /// The user whom slurmctld runs as.
+    pub slurm_user: Account,
+    /// The directory of the state, on the control host.
+    pub state: PathBuf,
+    /// The socket of munged; none for its usual one.
+    pub munge_socket: Option<PathBuf>,
+    /// The port of `forebay-noded` on the nodes of jobs.
+    pub node_port: u16,
+    /// Whether `forebay-noded` of each node of a job checks that the allocation is visible.
+    pub checks_nodes: bool,
+    /// How long a stage-out that fails is tried again before Slurm gets the error.
+    pub stage_out_retry: Duration,
+    /// How long a node that does not answer is waited for.
+    pub node_wait: Duration,
+    /// The pools, at least one.
+    pub pools: Vec<Pool>,
+}
+
+/// Space that jobs get parts of: a directory on a file system that all nodes see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// The name, as `pool=` names it.
+    pub name: String,
+    /// The directory, which root owns.
+    pub path: PathBuf,
+    /// The size of a grain.
+    pub granularity_bytes: u64,
+    /// Grains that jobs can get, without the reserve.
+    pub quantity: u64,
+    /// Grains that no job gets.
+    pub reserve: u64,
+    /// Names of users who may use it. Empty together with `groups`: everybody.
+    pub users: Vec<String>,
+    /// Names of groups whose members may use it.
+    pub groups: Vec<String>,
+    /// The most that one user has at a time.
+    pub user_bytes_max: Option<u64>,
+    /// The nodes that stage and remove data.
+    pub staging_nodes: Vec<NodeAddress>,
+    /// The highest rate of one staging.
+    pub stage_bytes_per_s_max: Option<u64>,
+}
+
+/// A node whose `forebay-noded` answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeAddress {
+    /// The name of the host.
+    pub name: String,
+    /// The port of `forebay-noded`.
+    pub port: u16,
+}
+
+impl std::fmt::Display for NodeAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "{}:{}", self.name, self.port)
+    }
+}
+
+impl NodeAddress {
+    /// Reads `NAME` or `NAME:PORT`.
+    pub fn parse(text: &str, port: u16) -> Result<Self, String> {
+        let (name, port) = match text.split_once(':') {
+            None => (text, Some(port)),
+            Some((name, port)) => (name, port.parse().ok().filter(|port| *port != 0)),
+        };
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        match port {
+            Some(port) if is_name && name.chars().all(is_part) => {
+                Ok(Self { name: name.to_owned(), port })
+            }
+            _ => Err(format!("{text:?} is no node: write NAME or NAME:PORT")),
+        }
+    }
+}
+
+impl Site {
+    /// Reads the file that [`FILE_VARIABLE`] names, or [`FILE`].
+    ///
+    /// # Errors
+    /// All errors of the file, each with its line.
+    pub fn load() -> Result<Self, Error> {
+        let named = std::env::var_os(FILE_VARIABLE).map(PathBuf::from);
+        Self::read(&named.unwrap_or_else(|| PathBuf::from(FILE)))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As [`Site::load`].
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        let shown = file.display();
+        let hint = format!("as root: chown root {shown}");
+        let text = trusted_text(file, "site configuration", false, &hint)
+            .map_err(|(message, hint)| Error::new(message).with_hint(hint))?;
+        let text = text.ok_or_else(|| {
+            let hint = format!(
+                "write it as docs/how-to/site-slurm.md shows, or name another one in {FILE_VARIABLE}"
+            );
+            Error::new(format!("there is no site configuration {shown}")).with_hint(hint)
+        })?;
+        written::parse(file, &text).map_err(|faults| Error::new(faults.join("; ")))
+    }
+
+    /// The pool with this name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn pool(&self, name: &str) -> Result<&Pool, Error> {
+        let found = self.pools.iter().find(|pool| pool.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = self.pools.iter().map(|pool| pool.name.as_str()).collect();
+            let hint = format!("the pools are: {}", names.join(", "));
+            Error::new(format!("there is no pool {name}")).with_hint(hint)
+        })
+    }
+}
+
+impl Pool {
+    /// The grains that hold so many bytes.
+    pub fn grains_of(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.granularity_bytes)
+    }
+
+    /// Whether the user may use the pool.
+    pub fn is_open_to(&self, account: &Account) -> bool {
+        let is_open = self.users.is_empty() && self.groups.is_empty();
+        let is_member = |group: &String| {
+            // A group that the name services lost is nobody's.
+            let found = forebay_host::users::group_id(group).ok().flatten();
+            found.is_some_and(|found| account.groups.contains(&found))
+        };
+        is_open || self.users.contains(&account.name) || self.groups.iter().any(is_member)
+    }
+}

@@ -1,0 +1,455 @@
+//! The configuration as the file has it, and its checks. Each fault names its line.
+
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use forebay_directive::{closest, parse_size};
+use forebay_host::users;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{NODE_PORT, NodeAddress, Pool, Site};
+
+/// The user of slurmctld, unless the file names another one.
+const SLURM_USER: &str = "slurm";
+const STATE: &str = "/var/lib/forebay";
+/// File servers that fail over take minutes; a user who waits for a reason does not want to wait for more.
+const STAGE_OUT_RETRY: Duration = Duration::from_secs(300);
+const NODE_WAIT: Duration = Duration::from_secs(300);
+/// Slurm's counters of bytes are signed numbers of 64 bits.
+const POOL_BYTES_MAX: u64 = i64::MAX as u64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    slurm_user: Option<Spanned<String>>,
+    state: Option<Spanned<PathBuf>>,
+    munge_socket: Option<Spanned<PathBuf>>,
+    node_port: Option<Spanned<u16>>,
+    check_nodes: Option<bool>,
+    stage_out_retry: Option<Spanned<String>>,
+    node_wait: Option<Spanned<String>>,
+    #[serde(default)]
+    pool: Vec<Spanned<WrittenPool>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPool {
+    name: Spanned<String>,
+    kind: Spanned<String>,
+    path: Option<Spanned<PathBuf>>,
+    granularity: Option<Spanned<String>>,
+    quantity: Option<Spanned<u64>>,
+    capacity: Option<Spanned<String>>,
+    reserve: Option<Spanned<String>>,
+    #[serde(default)]
+    users: Vec<Spanned<String>>,
+    #[serde(default)]
+    groups: Vec<Spanned<String>>,
+    user_max: Option<Spanned<String>>,
+    staging_nodes: Option<Spanned<Vec<Spanned<String>>>>,
+    stage_rate_max: Option<Spanned<String>>,
+}
+
+/// The faults of a file, with their lines.
+struct Faults<'a> {
+    file: &'a Path,
+    text: &'a str,
+    found: Vec<String>,
+}
+
+impl Faults<'_> {
+    fn add(&mut self, byte: usize, message: &str) {
+        let line = self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1;
+        self.found.push(format!("{}:{line}: {message}", self.file.display()));
+    }
+
+    fn size(&mut self, key: &str, written: Option<&Spanned<String>>) -> Option<u64> {
+        let written = written?;
+        match parse_size(written.get_ref()) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                let text = written.get_ref();
+                let message =
+                    format!("{key}: {text:?} is no size: {error}; write for example \"10GiB\"");
+                self.add(written.span().start, &message);
+                None
+            }
+        }
+    }
+
+    fn duration(
+        &mut self,
+        key: &str,
+        written: Option<&Spanned<String>>,
+        usual: Duration,
+    ) -> Duration {
+        let Some(written) = written else { return usual };
+        humantime::parse_duration(written.get_ref()).unwrap_or_else(|error| {
+            let message = format!("{key}: {error}; write for example \"5min\"");
+            self.add(written.span().start, &message);
+            usual
+        })
+    }
+
+    fn path(&mut self, key: &str, written: &Spanned<PathBuf>) {
+        let path = written.get_ref();
+        let is_plain = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
+        let text = path.to_string_lossy();
+        if !path.is_absolute() || !path.components().all(is_plain) || path == Path::new("/") {
+            let message = format!("{key}: {text:?} is no absolute path without \"..\"");
+            self.add(written.span().start, &message);
+        } else if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
+            let message =
+                format!("{key}: {text:?} has blanks or control characters, which scripts split");
+            self.add(written.span().start, &message);
+        }
+    }
+}
+
+/// Parses the text of a file.
+///
+/// # Errors
+/// All faults, or the first one of the syntax.
+pub(super) fn parse(file: &Path, text: &str) -> Result<Site, Vec<String>> {
+    let mut faults = Faults { file, text, found: Vec::new() };
+    let written: Written = match toml::from_str(text) {
+        Ok(written) => written,
+        Err(error) => {
+            let start = error.span().map_or(0, |span| span.start);
+            faults.add(start, &with_suggestion(error.message()));
+            return Err(faults.found);
+        }
+    };
+    let site = checked(&written, &mut faults);
+    match site {
+        Some(site) if faults.found.is_empty() => Ok(site),
+        _ => Err(faults.found),
+    }
+}
+
+/// The message of the parser in one line, with the key that was meant.
+fn with_suggestion(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let mut quoted = line.split('`').skip(1).step_by(2);
+    let known: Vec<_> = match quoted.next() {
+        Some(_) if line.starts_with("unknown field") => quoted.collect(),
+        _ => return line.to_owned(),
+    };
+    let wrong = line.split('`').nth(1).unwrap_or_default();
+    match closest(wrong, known.iter().copied()) {
+        Some(meant) => format!("there is no key {wrong}; did you mean {meant}?"),
+        None => format!("there is no key {wrong}; the keys are {}", known.join(", ")),
+    }
+}
+
+fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
+    let user = written.slurm_user.as_ref();
+    let name = user.map_or(SLURM_USER, |user| user.get_ref());
+    let place = user.map_or(0, |user| user.span().start);
+    let slurm_user = match users::account_named(name) {
+        Ok(Some(account)) if account.user == 0 => {
+            faults.add(
+                place,
+                "slurm_user: slurmctld must not run as root; name the SlurmUser of slurm.conf",
+            );
+            None
+        }
+        Ok(Some(account)) => Some(account),
+        Ok(None) => {
+            faults.add(
+                place,
+                &format!("slurm_user: there is no user {name}; name the SlurmUser of slurm.conf"),
+            );
+            None
+        }
+        Err(error) => {
+            faults.add(place, &format!("slurm_user: {error}"));
+            None
+        }
+    };
+    for (key, path) in [("state", &written.state), ("munge_socket", &written.munge_socket)] {
+        path.iter().for_each(|path| faults.path(key, path));
+    }
+    let port = written.node_port.as_ref().map_or(NODE_PORT, |port| *port.get_ref());
+    if port == 0 {
+        faults.add(
+            written.node_port.as_ref().map_or(0, |port| port.span().start),
+            "node_port: write a number from 1",
+        );
+    }
+    if written.pool.is_empty() {
+        faults.add(0, "there is no pool; add a table [[pool]] with name, kind, path, quantity and staging_nodes");
+    }
+    let pools: Vec<_> =
+        written.pool.iter().filter_map(|pool| pool_of(pool, port, faults)).collect();
+    check_distinct(&written.pool, faults);
+    Some(Site {
+        file: faults.file.to_owned(),
+        slurm_user: slurm_user?,
+        state: written.state.as_ref().map_or_else(|| STATE.into(), |path| path.get_ref().clone()),
+        munge_socket: written.munge_socket.as_ref().map(|path| path.get_ref().clone()),
+        node_port: port,
+        checks_nodes: written.check_nodes.unwrap_or(true),
+        stage_out_retry: faults.duration(
+            "stage_out_retry",
+            written.stage_out_retry.as_ref(),
+            STAGE_OUT_RETRY,
+        ),
+        node_wait: faults.duration("node_wait", written.node_wait.as_ref(), NODE_WAIT),
+        pools,
+    })
+}
+
+fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Option<Pool> {
+    let (start, written) = (spanned.span().start, spanned.get_ref());
+    let name = written.name.get_ref();
+    if let Some(what) = forebay_directive::name_error(name) {
+        faults.add(written.name.span().start, &format!("name: {name:?} {what}"));
+    }
+    if !is_supported(&written.kind, faults) {
+        return None;
+    }
+    match &written.path {
+        Some(path) => faults.path("path", path),
+        None => faults.add(start, &format!("pool {name} has no path; name its directory")),
+    }
+    let granularity = faults.size("granularity", written.granularity.as_ref()).unwrap_or(1 << 30);
+    let grains = grains(written, start, granularity, faults);
+    let reserve =
+        faults.size("reserve", written.reserve.as_ref()).unwrap_or(0).div_ceil(granularity);
+    if reserve >= grains && grains > 0 {
+        let place = written.reserve.as_ref().map_or(start, |reserve| reserve.span().start);
+        faults.add(place, &format!("reserve: {reserve} of {grains} grains leave none for jobs"));
+    }
+    for group in &written.groups {
+        match users::group_id(group.get_ref()) {
+            Ok(Some(_)) => {}
+            Ok(None) => faults
+                .add(group.span().start, &format!("groups: there is no group {}", group.get_ref())),
+            Err(error) => faults.add(group.span().start, &format!("groups: {error}")),
+        }
+    }
+    let staging_nodes = staging_nodes(written, start, port, faults);
+    Some(Pool {
+        name: name.clone(),
+        path: written.path.as_ref()?.get_ref().components().collect(),
+        granularity_bytes: granularity,
+        quantity: grains.saturating_sub(reserve),
+        reserve,
+        users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
+        groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
+        user_bytes_max: faults.size("user_max", written.user_max.as_ref()),
+        staging_nodes,
+        stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
+    })
+}
+
+fn is_supported(kind: &Spanned<String>, faults: &mut Faults) -> bool {
+    let message = match kind.get_ref().as_str() {
+        "directory" => return true,
+        named @ ("onnode" | "servers") => {
+            format!(
+                "kind: pools of kind {named} are not supported yet; this version has kind = \"directory\""
+            )
+        }
+        other => format!("kind: there is no kind {other:?}; write kind = \"directory\""),
+    };
+    faults.add(kind.span().start, &message);
+    false
+}
+
+/// The grains of a pool, those of the reserve included.
+fn grains(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Faults) -> u64 {
+    let capacity = faults.size("capacity", written.capacity.as_ref());
+    let grains = match (&written.quantity, capacity) {
+        (Some(quantity), None) if written.capacity.is_none() => *quantity.get_ref(),
+        (None, Some(bytes)) => bytes / granularity,
+        (None, None) if written.capacity.is_some() => return 0, // its fault is named
+        _ => {
+            let name = written.name.get_ref();
+            faults.add(
+                start,
+                &format!("pool {name}: give either quantity, in grains, or capacity, in bytes"),
+            );
+            return 0;
+        }
+    };
+    let bytes = grains.checked_mul(granularity).filter(|bytes| *bytes <= POOL_BYTES_MAX);
+    if grains == 0 || bytes.is_none() {
+        let what = format!("{grains} grains of {granularity} bytes");
+        faults.add(
+            start,
+            &format!("pool {}: {what}: a pool has from 1 grain to 8 EiB", written.name.get_ref()),
+        );
+    }
+    grains
+}
+
+fn staging_nodes(
+    written: &WrittenPool,
+    start: usize,
+    port: u16,
+    faults: &mut Faults,
+) -> Vec<NodeAddress> {
+    let name = written.name.get_ref();
+    let listed = written.staging_nodes.as_ref().filter(|nodes| !nodes.get_ref().is_empty());
+    let Some(listed) = listed else {
+        let message =
+            format!("pool {name} has no staging_nodes; name nodes that run forebay-noded");
+        faults.add(start, &message);
+        return Vec::new();
+    };
+    let mut nodes: Vec<NodeAddress> = Vec::new();
+    for word in listed.get_ref() {
+        match NodeAddress::parse(word.get_ref(), port) {
+            Ok(node) if nodes.iter().any(|other| other.name == node.name) => {
+                faults.add(
+                    word.span().start,
+                    &format!("staging_nodes: {} is named twice", node.name),
+                );
+            }
+            Ok(node) => nodes.push(node),
+            Err(message) => faults.add(word.span().start, &format!("staging_nodes: {message}")),
+        }
+    }
+    nodes
+}
+
+/// Two pools in one directory would count its space twice.
+fn check_distinct(pools: &[Spanned<WrittenPool>], faults: &mut Faults) {
+    for (index, late) in pools.iter().enumerate() {
+        let late = late.get_ref();
+        for early in &pools[..index] {
+            let early = early.get_ref();
+            if early.name.get_ref() == late.name.get_ref() {
+                let message = format!("name: there is a pool {} already", late.name.get_ref());
+                faults.add(late.name.span().start, &message);
+            }
+            let (Some(one), Some(other)) = (&early.path, &late.path) else { continue };
+            let (one, path) = (one.get_ref(), other.get_ref());
+            if one.starts_with(path) || path.starts_with(one) {
+                let message = format!(
+                    "path: {} and {} of the pool {} are not separate",
+                    path.display(),
+                    one.display(),
+                    early.name.get_ref()
+                );
+                faults.add(other.span().start, &message);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"slurm_user = "nobody"
+[[pool]]
+name = "flash"
+kind = "directory"
+path = "/flash/pool"
+granularity = "1GiB"
+quantity = 10
+reserve = "1500MiB"
+staging_nodes = ["n1", "n2:99"]
+"#;
+
+    fn read(text: &str) -> Result<Site, String> {
+        parse(Path::new("site.toml"), text).map_err(|faults| faults.join("\n"))
+    }
+
+    #[test]
+    fn pool_counts_whole_grains_without_its_reserve() {
+        let site = read(WHOLE).expect("valid");
+        let pool = site.pool("flash").expect("pool");
+        assert_eq!((pool.quantity, pool.reserve, pool.granularity_bytes), (8, 2, 1 << 30));
+        assert_eq!(pool.staging_nodes[0], NodeAddress { name: "n1".into(), port: NODE_PORT });
+        assert_eq!(pool.staging_nodes[1], NodeAddress { name: "n2".into(), port: 99 });
+        assert_eq!(
+            (pool.grains_of(1), pool.grains_of(1 << 30), pool.grains_of((1 << 30) + 1)),
+            (1, 1, 2)
+        );
+        let by_capacity =
+            read(&WHOLE.replace("quantity = 10", "capacity = \"10.5GiB\"")).expect("valid");
+        assert_eq!(by_capacity.pools[0].quantity, 8);
+        assert_eq!(
+            site.pool("other").expect_err("none").to_string(),
+            "there is no pool other; the pools are: flash"
+        );
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_line() {
+        for (from, to, wanted) in [
+            (
+                "quantity = 10",
+                "quantty = 10",
+                "site.toml:7: there is no key quantty; did you mean quantity?",
+            ),
+            (
+                "quantity = 10",
+                "quantity = 0",
+                "site.toml:2: pool flash: 0 grains of 1073741824 bytes: a pool has from",
+            ),
+            ("quantity = 10", "quantity = 9e9", "site.toml:7: invalid type: floating point"),
+            (
+                "quantity = 10",
+                "quantity = 9000000000000",
+                "site.toml:2: pool flash: 9000000000000 grains of",
+            ),
+            (
+                "quantity = 10",
+                "quantity = 10\ncapacity = \"1TiB\"",
+                "site.toml:2: pool flash: give either quantity",
+            ),
+            ("quantity = 10", "", "site.toml:2: pool flash: give either quantity"),
+            ("\"1GiB\"", "\"1Gi\"", "site.toml:6: granularity: \"1Gi\" is no size"),
+            (
+                "\"1500MiB\"",
+                "\"10GiB\"",
+                "site.toml:8: reserve: 10 of 10 grains leave none for jobs",
+            ),
+            (
+                "\"directory\"",
+                "\"servers\"",
+                "site.toml:4: kind: pools of kind servers are not supported yet",
+            ),
+            (
+                "\"directory\"",
+                "\"onnode\"",
+                "site.toml:4: kind: pools of kind onnode are not supported yet",
+            ),
+            ("\"directory\"", "\"tape\"", "site.toml:4: kind: there is no kind \"tape\""),
+            ("\"/flash/pool\"", "\"flash\"", "site.toml:5: path: \"flash\" is no absolute path"),
+            (
+                "\"/flash/pool\"",
+                "\"/flash/../etc\"",
+                "site.toml:5: path: \"/flash/../etc\" is no absolute path",
+            ),
+            ("\"/flash/pool\"", "\"/my flash\"", "site.toml:5: path: \"/my flash\" has blanks"),
+            ("\"n1\"", "\"n2\"", "site.toml:9: staging_nodes: n2 is named twice"),
+            ("\"n1\"", "\"n1:0\"", "site.toml:9: staging_nodes: \"n1:0\" is no node"),
+            ("\"n1\"", "\"-x\"", "site.toml:9: staging_nodes: \"-x\" is no node"),
+            ("\"n1\", \"n2:99\"", "", "site.toml:2: pool flash has no staging_nodes"),
+            ("\"flash\"", "\"1flash\"", "site.toml:3: name: \"1flash\" is no name"),
+            ("\"nobody\"", "\"no such\"", "site.toml:1: slurm_user: there is no user no such"),
+            ("\"nobody\"", "\"root\"", "site.toml:1: slurm_user: slurmctld must not run as root"),
+            ("[[pool]]", "node_wait = \"soon\"\n[[pool]]", "site.toml:2: node_wait: "),
+            ("[[pool]]", "groups = 3\n[[pool", "site.toml:"),
+        ] {
+            let error = read(&WHOLE.replacen(from, to, 1)).expect_err(to);
+            assert!(error.contains(wanted), "{to}: {error}");
+        }
+        let twice = format!("{WHOLE}{}", &WHOLE[WHOLE.find("[[").expect("table")..]);
+        let error = read(&twice).expect_err("twice");
+        assert!(error.contains("site.toml:11: name: there is a pool flash already"), "{error}");
+        assert!(
+            error.contains("site.toml:13: path: /flash/pool and /flash/pool of the pool flash"),
+            "{error}"
+        );
+        assert!(read("").expect_err("empty").contains("there is no pool"));
+    }
+}

@@ -1,0 +1,300 @@
+//! The site's own commands: what there is, draining a pool, delivering kept results, removing what nothing needs.
+
+use std::time::Duration;
+
+use forebay_host::users;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::functions::{deliver, first_answer, remove_directory};
+use crate::messages::{Operation, Outcome, Place};
+use crate::staging::{Patience, Pause, new_attempt};
+use crate::token_lock::TokenLock;
+use crate::{Error, Phase, Pool, Session};
+
+/// What a site has.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Status {
+    /// The pools, in the order of the configuration.
+    pub pools: Vec<PoolStatus>,
+    /// Allocations of jobs and persistent ones, the oldest first.
+    pub allocations: Vec<AllocationStatus>,
+    /// Nodes that were asked, and whether they answered the last time.
+    pub nodes: Vec<NodeStatus>,
+}
+
+/// A pool.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PoolStatus {
+    /// The name.
+    pub name: String,
+    /// Its directory.
+    pub path: String,
+    /// The size of a grain.
+    pub granularity_bytes: u64,
+    /// Grains for jobs.
+    pub quantity: u64,
+    /// Grains that allocations have.
+    pub used: u64,
+    /// Grains that no job gets.
+    pub reserve: u64,
+    /// Whether it gives nothing to new jobs.
+    pub is_drained: bool,
+}
+
+/// An allocation.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AllocationStatus {
+    /// The ID of the job, or the name of a persistent allocation.
+    pub token: String,
+    /// The owner.
+    pub user: String,
+    /// The pool.
+    pub pool: String,
+    /// The size.
+    pub capacity_bytes: u64,
+    /// How far it is.
+    pub phase: Phase,
+    /// The node that stages and removes its data.
+    pub node: String,
+    /// Its directory.
+    pub directory: String,
+    /// When it was made, in seconds since 1970.
+    pub created_unix_s: u64,
+    /// What last went wrong.
+    pub problem: Option<String>,
+}
+
+/// A node.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NodeStatus {
+    /// The name.
+    pub name: String,
+    /// Whether it answered the last time.
+    pub is_online: bool,
+}
+
+/// What a check of the pools found and removed.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Reaped {
+    /// Allocations whose removal was interrupted, and is complete now.
+    pub removed: Vec<String>,
+    /// Directories that belong to no allocation.
+    pub orphans: Vec<Orphan>,
+    /// Allocations whose directory is gone.
+    pub missing: Vec<String>,
+    /// What failed, with the reason.
+    pub failed: Vec<String>,
+}
+
+/// A directory that belongs to no allocation.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Orphan {
+    /// The pool.
+    pub pool: String,
+    /// Its path.
+    pub path: String,
+    /// The owner.
+    pub owner: String,
+    /// Whether it was removed now.
+    pub is_removed: bool,
+}
+
+/// What there is, from the state alone.
+///
+/// # Errors
+/// If the configuration or the state cannot be used.
+pub fn status() -> Result<Status, Error> {
+    let context = Context::open()?;
+    let drained = context.database.drained()?;
+    let pools = context.site.pools.iter().map(|pool| {
+        Ok(PoolStatus {
+            name: pool.name.clone(),
+            path: pool.path.display().to_string(),
+            granularity_bytes: pool.granularity_bytes,
+            quantity: pool.quantity,
+            used: context.database.used_grains(pool)?,
+            reserve: pool.reserve,
+            is_drained: drained.contains(&pool.name),
+        })
+    });
+    let nodes = context.database.nodes()?.into_iter();
+    Ok(Status {
+        pools: pools.collect::<Result<_, Error>>()?,
+        allocations: context.database.sessions()?.iter().map(AllocationStatus::of).collect(),
+        nodes: nodes.map(|(name, is_online)| NodeStatus { name, is_online }).collect(),
+    })
+}
+
+impl AllocationStatus {
+    fn of(session: &Session) -> Self {
+        Self {
+            token: session.token.clone(),
+            user: users::user_named(session.user),
+            pool: session.pool.clone(),
+            capacity_bytes: session.capacity_bytes(),
+            phase: session.phase,
+            node: session.node.clone(),
+            directory: session.directory(),
+            created_unix_s: session.created_unix_s,
+            problem: session.problem.clone(),
+        }
+    }
+}
+
+/// Gives nothing of a pool to new jobs, or gives again. Returns the tokens of allocations that are still in it.
+///
+/// # Errors
+/// If there is no such pool, or the state cannot be written.
+pub fn drain(pool: &str, undo: bool) -> Result<Vec<String>, Error> {
+    let mut context = Context::open()?;
+    context.site.pool(pool)?;
+    context.database.set_drained(pool, !undo)?;
+    context.log.line(&format!(
+        "control: pool {pool} is {}",
+        if undo { "in use again" } else { "drained" }
+    ));
+    let sessions = context.database.sessions()?.into_iter();
+    Ok(sessions
+        .filter(|session| session.pool == pool && session.grains > 0)
+        .map(|session| session.token)
+        .collect())
+}
+
+/// Stages the kept results of a job out once more.
+///
+/// # Errors
+/// If the job has none, or a result is still not at its destination.
+pub fn deliver_results(token: &str) -> Result<(), Error> {
+    let mut context = Context::open()?;
+    let session = context.session(token)?;
+    if session.phase == Phase::StagedOut {
+        return Ok(());
+    }
+    if session.phase < Phase::Ended {
+        let error =
+            Error::new(format!("job {token} has not ended: its allocation is {}", session.phase));
+        return Err(error.with_hint("its results are staged out when it has ended"));
+    }
+    let delivered =
+        deliver(&mut context, &session, &Patience { retry: Duration::ZERO, until: None });
+    let said = delivered.as_ref().err().map_or_else(|| "ok".to_owned(), ToString::to_string);
+    context.log.line(&format!("control: deliver {token}: {said}"));
+    delivered
+}
+
+/// Completes interrupted removals, and looks for directories that belong to no allocation. With `discard` it removes
+/// these, too.
+///
+/// # Errors
+/// If the configuration or the state cannot be used.
+pub fn reap(discard: bool) -> Result<Reaped, Error> {
+    let mut context = Context::open()?;
+    let mut reaped = Reaped::default();
+    for session in context.database.sessions()? {
+        if matches!(session.phase, Phase::Creating | Phase::Removing) {
+            match complete_removal(&mut context, &session) {
+                Ok(true) => reaped.removed.push(session.token),
+                Ok(false) => {}
+                Err(error) => reaped.failed.push(format!("{}: {error}", session.token)),
+            }
+        }
+    }
+    for pool in context.site.pools.clone() {
+        if let Err(error) = look_into(&mut context, &pool, discard, &mut reaped) {
+            reaped.failed.push(format!("pool {}: {error}", pool.name));
+        }
+    }
+    let (removed, orphans) = (reaped.removed.len(), reaped.orphans.len());
+    context
+        .log
+        .line(&format!("control: reap removed {removed} allocations and found {orphans} orphans"));
+    Ok(reaped)
+}
+
+/// False if a call for the token went on meanwhile.
+fn complete_removal(context: &mut Context, session: &Session) -> Result<bool, Error> {
+    let lock = TokenLock::take(&context.site, &session.token)?;
+    let now = context.database.session(&session.token)?;
+    let Some(session) = now.filter(|now| now.id == session.id && now.phase == session.phase) else {
+        return Ok(false);
+    };
+    context.database.begin_removal(&session, true)?;
+    remove_directory(context, &session)?;
+    context.database.forget(session.id)?;
+    lock.discard()?;
+    Ok(true)
+}
+
+fn look_into(
+    context: &mut Context,
+    pool: &Pool,
+    discard: bool,
+    reaped: &mut Reaped,
+) -> Result<(), Error> {
+    let before = names(context)?;
+    let path = pool.path.display().to_string();
+    let list = Operation::List { pool: pool.name.clone(), path: path.clone() };
+    let listed = match first_answer(context, &pool.staging_nodes, &list)? {
+        Outcome::Names { names } => names,
+        Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
+        _ => return Err(Error::new("a node answered another question")),
+    };
+    let after = names(context)?;
+    for (name, owner) in &listed {
+        if before.iter().chain(&after).any(|(known, _)| known == name) {
+            continue;
+        }
+        let mut orphan = Orphan {
+            pool: pool.name.clone(),
+            path: format!("{path}/{name}"),
+            owner: users::user_named(*owner),
+            is_removed: false,
+        };
+        if discard {
+            match discard_orphan(context, pool, name, *owner) {
+                Ok(()) => orphan.is_removed = true,
+                Err(error) => reaped.failed.push(format!("{}: {error}", orphan.path)),
+            }
+        }
+        reaped.orphans.push(orphan);
+    }
+    let is_gone = |name: &String| !listed.iter().any(|(there, _)| there == name);
+    for (name, session) in &before {
+        let is_made = session.pool == pool.name
+            && session.has_directory()
+            && session.phase != Phase::Creating;
+        if is_made && is_gone(name) && after.iter().any(|(still, _)| still == name) {
+            reaped.missing.push(session.token.clone());
+        }
+    }
+    Ok(())
+}
+
+fn names(context: &Context) -> Result<Vec<(String, Session)>, Error> {
+    let sessions = context.database.sessions()?.into_iter();
+    Ok(sessions.map(|session| (session.place().name, session)).collect())
+}
+
+fn discard_orphan(context: &mut Context, pool: &Pool, name: &str, owner: u32) -> Result<(), Error> {
+    // A directory that root did not give away is empty, and whom it is for does not matter.
+    let user = if owner == 0 { context.site.slurm_user.user } else { owner };
+    let place = Place {
+        pool: pool.name.clone(),
+        path: pool.path.display().to_string(),
+        name: name.to_owned(),
+        user,
+        group: users::account_of(user)?.map_or(user, |account| account.group),
+    };
+    let (attempt, mut pause) = (new_attempt()?, Pause::usual());
+    loop {
+        let remove = Operation::Remove { place: place.clone(), attempt: attempt.clone() };
+        match first_answer(context, &pool.staging_nodes[..1], &remove)? {
+            Outcome::Done { .. } => return Ok(()),
+            Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
+            Outcome::Running => forebay_host::clock::sleep(pause.next()),
+            _ => return Err(Error::new("a node answered another question")),
+        }
+    }
+}

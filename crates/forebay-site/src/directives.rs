@@ -1,0 +1,118 @@
+//! The directives of a script, as the functions of the protocol need them.
+
+use std::io::Read;
+use std::path::Path;
+
+use forebay_directive::{
+    AccessMode, PersistentDw, Problem, Request, Symbols, expanded_variables, parse, parse_replaced,
+};
+use forebay_host::files;
+
+use crate::{Error, Plan};
+
+/// Bytes of a script that are read. Slurm takes 4 MiB by default.
+const SCRIPT_BYTES_MAX: u64 = 64 << 20;
+
+/// Whether Slurm has put the values of `%` symbols into the script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SymbolsAre {
+    /// No: at submission, and for `paths` and `pre_run`.
+    Written,
+    /// Yes: for `setup` and the stages.
+    Replaced,
+}
+
+/// Reads and checks the script of a job.
+///
+/// # Errors
+/// If the file cannot be read, or the directives ask for something that is wrong or not done here. All problems are in
+/// one line.
+pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, Error> {
+    let file = files::open_to_read(script)
+        .map_err(|error| Error::new(format!("the job script: {error}")))?;
+    let mut bytes = Vec::new();
+    let read = file.take(SCRIPT_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| Error::new(format!("the job script cannot be read: {error}")))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let parsed = match symbols {
+        SymbolsAre::Written => parse(&text, &stand_ins()),
+        SymbolsAre::Replaced => parse_replaced(&text),
+    };
+    let request = parsed.map_err(|problems| joined(&problems))?;
+    check(&request, &text)?;
+    Ok(request)
+}
+
+/// Values that have the form of the real ones, which only Slurm knows.
+fn stand_ins() -> Symbols {
+    Symbols {
+        job_id: "0".to_owned(),
+        array_job_id: "0".to_owned(),
+        array_task: "0".to_owned(),
+        job_name: "name".to_owned(),
+        user: "user".to_owned(),
+        directory: "/directory".to_owned(),
+    }
+}
+
+fn joined(problems: &[Problem]) -> Error {
+    let text = |problem: &Problem| {
+        format!("{}: {} ({})", problem.position.on_line(), problem.message, problem.hint)
+    };
+    let texts: Vec<_> = problems.iter().map(text).collect();
+    Error::new(texts.join("; "))
+}
+
+fn check(request: &Request, text: &str) -> Result<(), Error> {
+    if let Some(job) = &request.job {
+        let line = job.position.on_line();
+        if job.access.contains(&AccessMode::Private) {
+            let message = format!(
+                "{line}: access_mode=private is not possible in a pool on a shared file system"
+            );
+            return Err(Error::new(message)
+                .with_hint("write access_mode=striped, and use mktemp -d for files of one node"));
+        }
+        for (key, is_given) in
+            [("profile", job.profile.is_some()), ("redundancy", job.redundancy.is_some())]
+        {
+            if is_given {
+                let message =
+                    format!("{line}: {key}= is not possible in a pool on a shared file system");
+                return Err(Error::new(message).with_hint(format!("drop {key}=")));
+            }
+        }
+    }
+    let plan = plan_of(request);
+    let given: Vec<_> = plan
+        .variables
+        .iter()
+        .chain(plan.persistent.iter().flat_map(|(_, variables)| variables))
+        .collect();
+    match expanded_variables(text).into_iter().find(|used| !given.contains(&&used.name)) {
+        Some(used) => {
+            let name = used.name;
+            let message = format!(
+                "{}: the script expands ${name}, which this job does not get",
+                used.position.on_line()
+            );
+            let hint = format!(
+                "an unset variable is empty, so rm -rf ${name}/* would empty /; add its #DW line, or write ${{{name}:-DIR}}"
+            );
+            Err(Error::new(message).with_hint(hint))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a request asks for, besides space.
+pub(crate) fn plan_of(request: &Request) -> Plan {
+    let job = request.job.iter();
+    let named = |one: &PersistentDw| (one.name.clone(), one.variables());
+    Plan {
+        stage_in: request.stage_in.clone(),
+        stage_out: request.stage_out.clone(),
+        variables: job.map(|job| job.variable(AccessMode::Striped)).collect(),
+        persistent: request.persistent.iter().map(named).collect(),
+    }
+}

@@ -1,0 +1,63 @@
+//! `data_out`: copies the results of a job to their destinations.
+
+use forebay_directive::Direction;
+
+use crate::call::Call;
+use crate::context::Context;
+use crate::staging::Patience;
+use crate::{Error, Phase, Session};
+
+pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<(), Error> {
+    let session = context.session(call.token()?)?;
+    if session.phase == Phase::StagedOut {
+        return Ok(());
+    }
+    let patience = Patience { retry: context.site.stage_out_retry, until: None };
+    deliver(context, &session, &patience)
+}
+
+/// Stages out. The allocation is kept, whatever happens.
+///
+/// # Errors
+/// If a result is not at its destination.
+pub(crate) fn deliver(
+    context: &mut Context,
+    session: &Session,
+    patience: &Patience,
+) -> Result<(), Error> {
+    let token = &session.token;
+    let from = [Phase::Ready, Phase::StagedIn, Phase::Running, Phase::Ended, Phase::StagingOut];
+    if !context.database.advance(session.id, &from, Phase::StagingOut)? {
+        return Err(Error::new(format!(
+            "the allocation of {token} is {}: nothing can be staged out",
+            session.phase
+        )));
+    }
+    if !session.plan.stage_out.is_empty() {
+        match context.stage(session, Direction::Out, patience) {
+            Ok(staged) => {
+                let (files, bytes) = (staged.files, staged.bytes);
+                context.log.line(&format!("{token}: staged out {files} files, {bytes} bytes"));
+            }
+            Err(error) => {
+                context.database.set_problem(session.id, Some(&error.to_string()))?;
+                let kept = format!(
+                    "kept in {}: copy it from there, or ask the site for forebay control deliver {token}; \
+                     scancel --hurry {token} throws it away",
+                    session.namespace()
+                );
+                let message = error.to_string();
+                return Err(Error::new(message).with_hint(kept));
+            }
+        }
+    }
+    context.database.set_problem(session.id, None)?;
+    if !context.database.advance(
+        session.id,
+        &[Phase::StagingOut, Phase::StagedOut],
+        Phase::StagedOut,
+    )? {
+        return Err(Error::new(format!("the allocation of {token} was removed meanwhile")));
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! What the control host asks a node, and what the node answers: one JSON line each, as the content of a credential.
+
+use forebay_directive::{Direction, Stage};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::Error;
+
+/// The version of these messages. Both sides refuse any other.
+pub const VERSION: u32 = 1;
+/// Bytes of a credential at most. MUNGE takes 1 MiB.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a message at most. A credential is a third longer.
+pub const MESSAGE_BYTES_MAX: usize = 700 << 10;
+
+/// The directory of the striped namespace in that of an allocation.
+pub const NAMESPACE: &str = "striped";
+
+/// A request to a node.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Request {
+    /// [`VERSION`] of the sender.
+    pub version: u32,
+    /// The name of the node: another node refuses it.
+    pub node: String,
+    /// A random text that the answer repeats.
+    pub nonce: String,
+    /// What to do.
+    pub operation: Operation,
+}
+
+/// The answer of a node.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Answer {
+    /// [`VERSION`] of the node.
+    pub version: u32,
+    /// That of the request.
+    pub nonce: String,
+    /// The result.
+    pub outcome: Outcome,
+}
+
+/// The directory of an allocation, and its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The pool.
+    pub pool: String,
+    /// The directory of the pool, as the control host has it.
+    pub path: String,
+    /// The name of the directory in the pool.
+    pub name: String,
+    /// The owner.
+    pub user: u32,
+    /// The owner's group.
+    pub group: u32,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Operation {
+    /// Make the directory and its namespace. One that exists stays.
+    Create {
+        /// The directory.
+        place: Place,
+    },
+    /// Whether the owner sees the namespace on this node.
+    Check {
+        /// The directory.
+        place: Place,
+    },
+    /// Start a staging, or say how far it is.
+    Stage {
+        /// The directory.
+        place: Place,
+        /// What to stage.
+        staging: Staging,
+        /// The attempt: a new one starts again what has ended, the same one asks for the result.
+        attempt: String,
+    },
+    /// End stagings, and remove the directory with its content.
+    Remove {
+        /// The directory.
+        place: Place,
+        /// As of `Stage`.
+        attempt: String,
+    },
+    /// The directories of a pool.
+    List {
+        /// The pool.
+        pool: String,
+        /// Its directory, as the control host has it.
+        path: String,
+    },
+}
+
+/// A staging.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Staging {
+    /// Into the allocation or out of it.
+    #[serde(with = "direction")]
+    pub direction: Direction,
+    /// The directives.
+    pub stages: Vec<Stage>,
+    /// Names of persistent allocations, and of their directories in the pool.
+    pub persistent: Vec<(String, Place)>,
+    /// The size of the job's own allocation.
+    pub capacity_bytes: u64,
+}
+
+/// The result of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It is done.
+    Done {
+        /// Staged files.
+        files: u64,
+        /// Their bytes; of a removal, those that were in the allocation.
+        bytes: u64,
+        /// What the site should know, in one line.
+        #[serde(default)]
+        note: Option<String>,
+    },
+    /// It goes on.
+    Running,
+    /// It failed.
+    Failed {
+        /// Why, in one line.
+        reason: String,
+        /// Whether another try could not help.
+        is_final: bool,
+    },
+    /// The node does not do such a thing.
+    Refused {
+        /// Why, in one line.
+        reason: String,
+    },
+    /// The directories of a pool, with the IDs of their owners.
+    Names {
+        /// Name and owner of each.
+        names: Vec<(String, u32)>,
+    },
+}
+
+/// The content of a message.
+///
+/// # Errors
+/// If it is longer than [`MESSAGE_BYTES_MAX`].
+pub fn written(message: &impl Serialize) -> Result<Vec<u8>, Error> {
+    let text = serde_json::to_vec(message).map_err(|error| Error::new(error.to_string()))?;
+    if text.len() > MESSAGE_BYTES_MAX {
+        let message = format!(
+            "the request has {} bytes; at most {MESSAGE_BYTES_MAX} are possible",
+            text.len()
+        );
+        return Err(Error::new(message)
+            .with_hint("stage directories or a list instead of many single files"));
+    }
+    Ok(text)
+}
+
+/// Reads a message of this version.
+///
+/// # Errors
+/// If it has another version, or is none.
+pub fn read<T: DeserializeOwned>(text: &[u8], sender: &str) -> Result<T, Error> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    let wrong = |error: serde_json::Error| {
+        Error::new(format!("{sender} sent no message of Forebay: {error}"))
+    };
+    let Versioned { version } = serde_json::from_slice(text).map_err(wrong)?;
+    if version != VERSION {
+        let message = format!(
+            "{sender} speaks version {version} of the messages, this program version {VERSION}"
+        );
+        return Err(Error::new(message)
+            .with_hint("install one version of Forebay on the control host and all nodes"));
+    }
+    serde_json::from_slice(text).map_err(wrong)
+}
+
+/// Directions as words.
+mod direction {
+    use forebay_directive::Direction;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        In,
+        Out,
+    }
+
+    // The signature is that of serde.
+    #[allow(clippy::trivially_copy_pass_by_ref)]
+    pub(super) fn serialize<S: Serializer>(
+        direction: &Direction,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match direction {
+            Direction::In => Word::In,
+            Direction::Out => Word::Out,
+        }
+        .serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Direction, D::Error> {
+        Ok(match Word::deserialize(deserializer)? {
+            Word::In => Direction::In,
+            Word::Out => Direction::Out,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_of_another_version_is_refused_even_with_other_fields() {
+        let error = read::<Request>(br#"{"version":2,"else":1}"#, "n1").expect_err("version");
+        assert!(
+            error.to_string().starts_with(
+                "n1 speaks version 2 of the messages, this program version 1; install"
+            )
+        );
+        let error = read::<Request>(b"[]", "n1").expect_err("none").to_string();
+        assert!(error.starts_with("n1 sent no message of Forebay"), "{error}");
+        assert!(written(&"x".repeat(MESSAGE_BYTES_MAX)).is_err());
+    }
+}

@@ -1,0 +1,478 @@
+//! Allocations of jobs and of persistent buffers, each a session in the words of DataWarp.
+
+use forebay_directive::Stage;
+use forebay_host::clock;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Database;
+use crate::messages::Place;
+use crate::{Error, NAMESPACE, Pool};
+
+/// How far an allocation is in its life.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Its directory is being made.
+    Creating,
+    /// Its directory exists.
+    Ready,
+    /// Input is copied in.
+    StagingIn,
+    /// All input is there.
+    StagedIn,
+    /// The job may have started.
+    Running,
+    /// The job has ended.
+    Ended,
+    /// Results are copied out.
+    StagingOut,
+    /// All results are at their destinations.
+    StagedOut,
+    /// Its directory is being removed.
+    Removing,
+}
+
+/// What a job asked for, besides space.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Stages before the job.
+    pub stage_in: Vec<Stage>,
+    /// Stages after the job.
+    pub stage_out: Vec<Stage>,
+    /// Variables of the job's own namespaces.
+    pub variables: Vec<String>,
+    /// Names of persistent allocations with the variables of their namespaces.
+    pub persistent: Vec<(String, Vec<String>)>,
+}
+
+/// An allocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its number, which is never used again.
+    pub id: u64,
+    /// The job's ID, or the name of a persistent allocation.
+    pub token: String,
+    /// The owner.
+    pub user: u32,
+    /// The owner's group.
+    pub group: u32,
+    /// The pool.
+    pub pool: String,
+    /// The directory of the pool.
+    pub path: String,
+    /// Its grains; 0 if the job only uses persistent allocations.
+    pub grains: u64,
+    /// The size of a grain when it was made.
+    pub granularity_bytes: u64,
+    /// The node that stages and removes its data, as the configuration names it.
+    pub node: String,
+    /// How far it is.
+    pub phase: Phase,
+    /// When it was made, in seconds since 1970.
+    pub created_unix_s: u64,
+    /// The number of nodes of the job; 0 before it starts.
+    pub hosts: u64,
+    /// What the job asked for.
+    pub plan: Plan,
+    /// What last went wrong.
+    pub problem: Option<String>,
+}
+
+impl Session {
+    /// Its size.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.grains * self.granularity_bytes
+    }
+
+    /// Its directory, and the owner.
+    pub fn place(&self) -> Place {
+        Place {
+            pool: self.pool.clone(),
+            path: self.path.clone(),
+            name: format!("{}.{}", self.token, self.id),
+            user: self.user,
+            group: self.group,
+        }
+    }
+
+    /// The path of its directory.
+    pub fn directory(&self) -> String {
+        format!("{}/{}.{}", self.path, self.token, self.id)
+    }
+
+    /// The path of its namespace, with the slash at the end that scripts rely on.
+    pub fn namespace(&self) -> String {
+        format!("{}/{NAMESPACE}/", self.directory())
+    }
+
+    /// Whether it needs a directory: for its files, or for the journals of staging in persistent allocations.
+    pub fn has_directory(&self) -> bool {
+        self.grains > 0 || !self.plan.stage_in.is_empty() || !self.plan.stage_out.is_empty()
+    }
+
+    /// Whether it outlives jobs.
+    pub fn is_persistent(&self) -> bool {
+        !is_job(&self.token)
+    }
+
+    /// Whether it holds results that are not at their destinations.
+    pub fn has_undelivered_results(&self) -> bool {
+        let may_have_run = matches!(self.phase, Phase::Running | Phase::Ended | Phase::StagingOut);
+        may_have_run && !self.plan.stage_out.is_empty()
+    }
+}
+
+/// Whether a token is that of a job: Slurm's are numbers, and names begin with a letter.
+pub fn is_job(token: &str) -> bool {
+    token.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// An allocation to make.
+#[derive(Debug, Clone)]
+pub struct NewSession<'a> {
+    /// The token.
+    pub token: &'a str,
+    /// The owner.
+    pub user: u32,
+    /// The owner's group.
+    pub group: u32,
+    /// The pool.
+    pub pool: &'a Pool,
+    /// Its grains.
+    pub grains: u64,
+    /// What the job asked for.
+    pub plan: Plan,
+}
+
+/// Whether an allocation is new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reserved {
+    /// It is new, or was not made to the end before.
+    New(Session),
+    /// It exists.
+    Existing(Session),
+}
+
+const COLUMNS: &str = "id, token, user_id, group_id, pool, path, grains, granularity_bytes, node, state, \
+                       created_unix_s, hosts, plan, problem";
+
+impl Database {
+    /// The allocation of a token.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn session(&self, token: &str) -> Result<Option<Session>, Error> {
+        self.read(|connection| {
+            let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
+            connection.query_row(&query, [token], session).optional()
+        })
+    }
+
+    /// All allocations, in the order in which they were made.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn sessions(&self) -> Result<Vec<Session>, Error> {
+        self.read(|connection| {
+            let query = format!("SELECT {COLUMNS} FROM session ORDER BY id");
+            let mut statement = connection.prepare(&query)?;
+            statement.query_map([], session)?.collect()
+        })
+    }
+
+    /// The persistent allocations that a job uses.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn used_by(&self, id: u64) -> Result<Vec<Session>, Error> {
+        self.related("id IN (SELECT persistent FROM use WHERE session = ?)", id)
+    }
+
+    /// The jobs that use a persistent allocation.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn users_of(&self, id: u64) -> Result<Vec<Session>, Error> {
+        self.related("id IN (SELECT session FROM use WHERE persistent = ?)", id)
+    }
+
+    fn related(&self, condition: &str, id: u64) -> Result<Vec<Session>, Error> {
+        self.read(|connection| {
+            let query = format!("SELECT {COLUMNS} FROM session WHERE {condition} ORDER BY id");
+            let mut statement = connection.prepare(&query)?;
+            statement.query_map([id], session)?.collect()
+        })
+    }
+
+    /// Reserves space in a pool for a token. An allocation of the same owner, pool and size is returned as it is.
+    ///
+    /// # Errors
+    /// If the token belongs to somebody else, the pool or the user's share is used up, or a persistent allocation
+    /// is missing or another user's.
+    pub fn reserve(&mut self, new: &NewSession) -> Result<Reserved, Error> {
+        self.change(|transaction| {
+            let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
+            let found = transaction.query_row(&query, [new.token], session).optional()?;
+            if let Some(found) = found {
+                return Ok(existing(found, new));
+            }
+            if let Err(error) = fits(transaction, new)? {
+                return Ok(Err(error));
+            }
+            let plan = serde_json::to_string(&new.plan).map_err(to_sql_error)?;
+            let insert = "INSERT INTO session (token, user_id, group_id, pool, path, grains, granularity_bytes, node, \
+                          state, created_unix_s, plan) VALUES (?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?)";
+            let path = new.pool.path.to_string_lossy();
+            transaction.execute(insert, params![
+                new.token, new.user, new.group, new.pool.name, path, new.grains, new.pool.granularity_bytes,
+                Phase::Creating, clock::unix_s(), plan
+            ])?;
+            let id = transaction.last_insert_rowid();
+            for (name, _) in &new.plan.persistent {
+                if let Err(error) = use_persistent(transaction, id, name, new)? {
+                    return Ok(Err(error));
+                }
+            }
+            let made = transaction.query_row(&query, [new.token], session)?;
+            Ok(Ok(Reserved::New(made)))
+        })
+    }
+
+    /// Changes the phase if it is one of `from`. Returns whether it was.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn advance(&mut self, id: u64, from: &[Phase], to: Phase) -> Result<bool, Error> {
+        self.change(|transaction| {
+            let query = "SELECT state FROM session WHERE id = ?";
+            let now: Option<Phase> =
+                transaction.query_row(query, [id], |row| row.get(0)).optional()?;
+            let is_allowed = now.is_some_and(|now| from.contains(&now));
+            if is_allowed && now != Some(to) {
+                transaction
+                    .execute("UPDATE session SET state = ? WHERE id = ?", params![to, id])?;
+            }
+            Ok(Ok(is_allowed))
+        })
+    }
+
+    /// Writes down what went wrong with an allocation, or that nothing is wrong any more.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_problem(&mut self, id: u64, problem: Option<&str>) -> Result<(), Error> {
+        self.set(id, "problem", &problem)
+    }
+
+    /// Writes down which node stages and removes the data.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_node(&mut self, id: u64, node: &str) -> Result<(), Error> {
+        self.set(id, "node", &node)
+    }
+
+    /// Writes down how many nodes the job has.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_hosts(&mut self, id: u64, hosts: u64) -> Result<(), Error> {
+        self.set(id, "hosts", &hosts)
+    }
+
+    fn set(&mut self, id: u64, column: &str, value: &dyn ToSql) -> Result<(), Error> {
+        self.change(|transaction| {
+            let update = format!("UPDATE session SET {column} = ? WHERE id = ?");
+            transaction.execute(&update, params![value, id])?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// Marks an allocation for removal, from which nothing brings it back.
+    ///
+    /// # Errors
+    /// If jobs use it and `hurry` is false, or the file cannot be written.
+    pub fn begin_removal(&mut self, session: &Session, hurry: bool) -> Result<(), Error> {
+        let (id, token) = (session.id, &session.token);
+        self.change(|transaction| {
+            let query = "SELECT token FROM session WHERE id IN (SELECT session FROM use WHERE persistent = ?)";
+            let mut statement = transaction.prepare(query)?;
+            let users: Vec<String> = statement.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            if let (Some(first), false) = (users.first(), hurry) {
+                let message = format!("{token} is in use by job {first}");
+                let hint = "wait for the job to end, or write hurry to destroy it under the job";
+                return Ok(Err(Error::new(message).with_hint(hint)));
+            }
+            transaction.execute("DELETE FROM use WHERE persistent = ?", [id])?;
+            let update = "UPDATE session SET state = ? WHERE id = ?";
+            transaction.execute(update, params![Phase::Removing, id])?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// Forgets an allocation, whose directory is gone.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget(&mut self, id: u64) -> Result<(), Error> {
+        self.change(|transaction| {
+            transaction.execute("DELETE FROM session WHERE id = ?", [id])?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// The grains of a pool that allocations have. Those made with another granularity count by their bytes.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn used_grains(&self, pool: &Pool) -> Result<u64, Error> {
+        let bytes =
+            self.read(|connection| connection.query_row(USED, [&pool.name], |row| row.get(0)))?;
+        Ok(pool.grains_of(bytes))
+    }
+}
+
+const USED: &str =
+    "SELECT coalesce(sum(grains * granularity_bytes), 0) FROM session WHERE pool = ?";
+
+/// What a repeated request gets.
+fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
+    let token = &found.token;
+    if found.phase == Phase::Removing {
+        let error = Error::new(format!("the earlier allocation of {token} is still being removed"));
+        return Err(error.with_hint("try again in a minute"));
+    }
+    let wanted = (new.user, new.pool.name.as_str(), new.grains);
+    if (found.user, found.pool.as_str(), found.grains) != wanted {
+        let owner = forebay_host::users::user_named(found.user);
+        let what = format!(
+            "{token} exists already: {} grains of the pool {}, for {owner}",
+            found.grains, found.pool
+        );
+        return Err(Error::new(what).with_hint("choose another name, or destroy it first"));
+    }
+    Ok(match found.phase {
+        Phase::Creating => Reserved::New(found),
+        _ => Reserved::Existing(found),
+    })
+}
+
+fn fits(transaction: &Transaction, new: &NewSession) -> rusqlite::Result<Result<(), Error>> {
+    let pool = new.pool;
+    let is_drained = "SELECT count(*) FROM drained WHERE pool = ?";
+    if new.grains > 0
+        && transaction.query_row(is_drained, [&pool.name], |row| row.get::<_, i64>(0))? > 0
+    {
+        let error = Error::new(format!("the pool {} is being drained", pool.name));
+        return Ok(Err(error.with_hint("wait, or use another pool")));
+    }
+    let used_bytes: u64 = transaction.query_row(USED, [&pool.name], |row| row.get(0))?;
+    let free = pool.quantity.saturating_sub(pool.grains_of(used_bytes));
+    if new.grains > free {
+        let text = format!(
+            "the pool {} has {free} of {} grains free, {} are wanted",
+            pool.name, pool.quantity, new.grains
+        );
+        return Ok(Err(
+            Error::new(text).with_hint("ask for less, or wait until other jobs have ended")
+        ));
+    }
+    let query = "SELECT coalesce(sum(grains * granularity_bytes), 0) FROM session WHERE user_id = ? AND pool = ?";
+    let has: u64 = transaction.query_row(query, params![new.user, pool.name], |row| row.get(0))?;
+    let wanted = new.grains.saturating_mul(pool.granularity_bytes);
+    match pool.user_bytes_max {
+        Some(most) if wanted > 0 && has.saturating_add(wanted) > most => {
+            let shown = |bytes: u64| indicatif::HumanBytes(bytes).to_string();
+            let text = format!(
+                "you have {} of the pool {}, and may have {}: {} more are too much",
+                shown(has),
+                pool.name,
+                shown(most),
+                shown(wanted)
+            );
+            Ok(Err(Error::new(text)
+                .with_hint("ask for less, or wait until your other jobs have ended")))
+        }
+        _ => Ok(Ok(())),
+    }
+}
+
+fn use_persistent(
+    transaction: &Transaction,
+    id: i64,
+    name: &str,
+    new: &NewSession,
+) -> rusqlite::Result<Result<(), Error>> {
+    let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
+    let found = transaction.query_row(&query, [name], session).optional()?;
+    let usable = found.filter(|found| !matches!(found.phase, Phase::Creating | Phase::Removing));
+    let Some(persistent) = usable else {
+        let error = Error::new(format!("there is no persistent allocation {name}"));
+        return Ok(Err(error.with_hint(format!(
+            "make it first: #BB create_persistent name={name} capacity=SIZE"
+        ))));
+    };
+    if persistent.user != new.user {
+        let owner = forebay_host::users::user_named(persistent.user);
+        let error =
+            Error::new(format!("the persistent allocation {name} is {owner}'s, and closed to you"));
+        return Ok(Err(error.with_hint("use one of your own")));
+    }
+    transaction.execute(
+        "INSERT INTO use (session, persistent) VALUES (?, ?)",
+        params![id, persistent.id],
+    )?;
+    Ok(Ok(()))
+}
+
+fn session(row: &Row) -> rusqlite::Result<Session> {
+    let plan: String = row.get(12)?;
+    let plan = serde_json::from_str(&plan).map_err(to_sql_error)?;
+    Ok(Session {
+        id: row.get(0)?,
+        token: row.get(1)?,
+        user: row.get(2)?,
+        group: row.get(3)?,
+        pool: row.get(4)?,
+        path: row.get(5)?,
+        grains: row.get(6)?,
+        granularity_bytes: row.get(7)?,
+        node: row.get(8)?,
+        phase: row.get(9)?,
+        created_unix_s: row.get(10)?,
+        hosts: row.get(11)?,
+        plan,
+        problem: row.get(13)?,
+    })
+}
+
+fn to_sql_error(error: serde_json::Error) -> rusqlite::Error {
+    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+}
+
+impl ToSql for Phase {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(word)) => Ok(word.into()),
+            other => Err(rusqlite::Error::ToSqlConversionFailure(format!("{other:?}").into())),
+        }
+    }
+}
+
+impl FromSql for Phase {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let word = value.as_str()?;
+        serde_json::from_value(word.into()).map_err(|error| FromSqlError::Other(Box::new(error)))
+    }
+}
+
+impl std::fmt::Display for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}

@@ -1,0 +1,44 @@
+"""One Slurm with Forebay's burst buffers for all tests of this folder."""
+
+import itertools
+
+import pytest
+
+from support.site_cluster import DAEMON, SiteBatch, SiteCluster
+from support.slurm_cluster import NOBODY, missing
+
+
+@pytest.fixture(scope="session")
+def slurm_site(build):
+    why = missing()
+    if why:
+        pytest.skip(why)
+    cluster = SiteCluster(build)
+    try:
+        cluster.wait_until_up()
+        yield cluster
+    finally:
+        cluster.shut_down()
+
+
+@pytest.fixture
+def users(slurm_site, request):
+    """Jobs of one ordinary user."""
+    yield from made(slurm_site, NOBODY, request, "")
+
+
+@pytest.fixture
+def others(slurm_site, request):
+    """Jobs of another one."""
+    yield from made(slurm_site, DAEMON, request, "-other")
+
+
+NUMBERS = itertools.count(1)
+
+
+def made(cluster, user, request, end):
+    name = "".join(c if c.isalnum() else "-" for c in request.node.originalname)
+    name = f"{name}-{next(NUMBERS)}{end}"
+    batch = SiteBatch(cluster, user, name)
+    yield batch
+    batch.end()

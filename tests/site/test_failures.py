@@ -1,0 +1,136 @@
+"""What a user learns when something fails, and that nothing is lost or left behind."""
+
+from support.site_cluster import DW, MIB, chown
+from support.waiting import wait_until
+
+OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/ destination=%d/results"
+WRITES = "echo results > $DW_JOB_STRIPED/a"
+
+
+def refused(batch, *directives, body="true"):
+    """What sbatch says to a script that it refuses."""
+    batch.script(body, *directives)
+    said = batch.run("sbatch", "job.sh", check=False)
+    assert said.returncode != 0, said.stdout
+    return said.stderr
+
+
+def test_wrong_directives_are_refused_at_submission(users):
+    for directives, wanted in [
+        ([DW.replace("16MiB", "1TiB")], "line 2: capacity= is larger than the whole pool flash, which has 384.00 MiB"),
+        ([DW.replace("striped", "private")], "access_mode=private is not possible in a pool on a shared file system"),
+        ([DW, "#DW stage_in type=file source=rel destination=$DW_JOB_STRIPED/a"], "line 3: "),
+        ([DW, DW], "line 3: a second jobdw; the first is at line 2"),
+    ]:
+        assert wanted in refused(users, *directives), wanted
+    said = refused(users, DW, body="rm -rf $DW_JOB_PRIVATE/*")
+    assert "line 3: the script expands $DW_JOB_PRIVATE, which this job does not get" in said
+
+
+def test_missing_source_is_the_reason_of_the_waiting_job(slurm_site, users):
+    users.script("true", DW, "#DW stage_in type=file source=%d/no-such destination=$DW_JOB_STRIPED/a")
+    job = users.submit()
+    reason = users.waits_for(job, "no-such does not exist")
+    assert "line 3: stage in: the source" in reason.replace("_", " ")
+    users.run("scancel", job)
+    users.wait_until_freed(job)
+    assert slurm_site.directories() == []
+
+
+def test_input_larger_than_the_allocation_is_refused(users):
+    (users.directory / "big").write_bytes(bytes(17 * MIB))
+    users.script("true", DW, "#DW stage_in type=file source=%d/big destination=$DW_JOB_STRIPED/big")
+    reason = users.waits_for(users.submit(), "do not fit into the allocation of 16.00 MiB")
+    assert "17.00 MiB" in reason and "ask for a larger capacity=" in reason
+
+
+def test_results_that_cannot_be_delivered_are_kept_and_can_be_delivered_later(slurm_site, users):
+    users.results.mkdir()
+    users.results.chmod(0o755)  # root's
+    users.script(WRITES, DW, OUT)
+    job = users.submit()
+    reason = users.waits_for(job, "Permission denied")
+    assert f"scancel --hurry {job} throws it away" in reason
+    kept = users.directory_of(job)
+    assert f"/{kept.parent.name}/striped/: copy it from there" in reason and (kept / "a").read_text() == "results\n"
+    again = slurm_site.control("deliver", job, check=False)
+    assert again.returncode == 1 and "Permission denied" in again.stderr, again
+    # Plain teardown, as Slurm calls it after a restart, does not throw them away either.
+    torn = slurm_site.call("--function", "teardown", "--token", job, "--job", "/dev/null")
+    assert torn.returncode == 1 and "Permission denied" in torn.stderr, torn
+    assert (kept / "a").read_text() == "results\n"
+    chown(users.results, users.user)
+    assert f"the results of job {job} are at their destinations" in slurm_site.control("deliver", job).stderr
+    assert (users.results / "a").read_text() == "results\n"
+    users.run("scancel", "--hurry", job)
+    users.wait_until_freed(job)
+    assert slurm_site.directories() == []
+
+
+def test_scancel_hurry_throws_undelivered_results_away(slurm_site, users):
+    users.results.mkdir()
+    users.script(WRITES, DW, OUT)
+    job = users.submit()
+    users.waits_for(job, "Permission denied")
+    users.run("scancel", "--hurry", job)
+    users.wait_until_freed(job)
+    assert slurm_site.directories() == [] and users.arrived() == []
+
+
+def test_results_that_were_not_written_are_named_without_more_tries(users):
+    users.script("true", DW, OUT.replace("STRIPED/", "STRIPED/none"))
+    reason = users.waits_for(users.submit(), "none does not exist")
+    assert "kept in" in reason
+
+
+def test_pool_of_a_group_is_closed_to_others(slurm_site, users, others):
+    for batch in (users, others):
+        batch.script("true", DW + " pool=members")
+    reason = users.waits_for(users.submit(), "may not use the pool members")
+    assert reason.endswith("nobody may not use the pool members; name another one with pool=, or ask the site ")
+    assert others.wait(others.submit()) == "COMPLETED", others.log()
+
+
+def test_user_has_a_largest_share_of_a_pool(users):
+    users.script("true", DW.replace("16MiB", "336MiB"))
+    reason = users.waits_for(users.submit(), "and may have 320.00 MiB")
+    assert "you have 0 B of the pool flash" in reason
+
+
+def test_cancelled_jobs_leave_nothing_in_any_state(slurm_site, users):
+    (users.directory / "big").write_bytes(bytes(12 * MIB))
+    chown(users.directory / "big", users.user)
+    slow = [DW + " pool=slow", "#DW stage_in type=file source=%d/big destination=$DW_JOB_STRIPED/big"]
+    # Pending, before it has an allocation.
+    users.script("true", DW)
+    held = users.submit("--hold")
+    users.run("scancel", held)
+    assert users.wait(held) == "CANCELLED" and slurm_site.allocation(held) is None
+    # While it is staged in.
+    users.script("true", *slow)
+    staging = users.submit()
+    wait_until(lambda: list((slurm_site.top / "flash/slow").rglob("*.part")))
+    users.run("scancel", staging)
+    users.wait_until_freed(staging)
+    assert slurm_site.directories("slow") == []
+    # While it runs: what it wrote is staged out.
+    users.script(f"{WRITES}; touch %s/running; sleep 600" % users.directory, DW, OUT)
+    running = users.submit()
+    users.appears("running")
+    users.run("scancel", running)
+    users.wait_until_freed(running)
+    assert users.arrived() == ["a"] and slurm_site.directories() == []
+
+
+def test_two_users_share_a_pool_and_see_nothing_of_each_other(slurm_site, users, others):
+    body = "touch {done}; until [ -e {other} ]; do sleep 0.02; done; ls {pool} 2>&1; ls {pool}/* 2>&1; true"
+    shared = slurm_site.shared
+    names = [shared / f"both-{batch.user}" for batch in (users, others)]
+    for batch, done, other in zip((users, others), names, reversed(names), strict=True):
+        batch.script(f"{WRITES}; " + body.format(done=done, other=other, pool=slurm_site.pool), DW, OUT)
+    jobs = [(batch, batch.submit()) for batch in (users, others)]
+    for batch, job in jobs:
+        assert batch.wait(job) == "COMPLETED", batch.log()
+        assert (batch.results / "a").stat().st_uid == batch.user
+        assert "Permission denied" in batch.said()
+        batch.wait_until_freed(job)

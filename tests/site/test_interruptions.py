@@ -1,0 +1,222 @@
+"""Daemons and calls are killed in the middle of their work: it is completed, once."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from support.schemas import complaints
+from support.site_cluster import DW, MIB, SLOW, chown
+from support.waiting import wait_until
+
+SIZE = 12 * MIB
+IN = "#DW stage_in type=file source=%d/big destination=$DW_JOB_STRIPED/big"
+OUT = "#DW stage_out type=file source=$DW_JOB_STRIPED/big destination=%d/results/big"
+
+
+@pytest.fixture
+def staged(users):
+    """A job that takes some seconds to stage in and out the same file; and what the file holds."""
+    content = prepare(users, SIZE)
+    users.script("true", SLOW, IN, OUT)
+    return users, content
+
+
+def prepare(batch, size):
+    content = os.urandom(size)
+    (batch.directory / "big").write_bytes(content)
+    batch.results.mkdir()
+    chown(batch.results, batch.user)
+    return content
+
+
+def parts(directory):
+    return [path for path in directory.rglob("*.part") if path.stat().st_size > 0]
+
+
+def in_stage(batch, direction):
+    """Waits until a part of the file is copied."""
+    where = batch.cluster.top / "flash" / "slow" if direction == "in" else batch.results
+    wait_until(lambda: parts(where), what=f"staging {direction}")
+
+
+def arrives(batch, job, content):
+    assert batch.wait(job) == "COMPLETED", (batch.reason(job), batch.log())
+    batch.wait_until_freed(job)
+    assert (batch.results / "big").read_bytes() == content
+    assert batch.arrived() == ["big"] and batch.cluster.directories("slow") == []
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_killed_noded_resumes(slurm_site, staged, direction):
+    batch, content = staged
+    job = batch.submit()
+    in_stage(batch, direction)
+    slurm_site.kill_noded("n1")
+    arrives(batch, job, content)
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_killed_process_of_the_user_is_started_again(slurm_site, staged, direction):
+    """As an epilog does that ends all processes of a user."""
+    batch, content = staged
+    job = batch.submit()
+    in_stage(batch, direction)
+    (work,) = slurm_site.processes("/proc/self/exe", "__site")
+    assert os.stat(f"/proc/{work}").st_uid == batch.user
+    os.kill(work, signal.SIGKILL)
+    arrives(batch, job, content)
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_killed_controller_continues_after_its_restart(slurm_site, users, direction):
+    """Slurm saves its state within 5 s, so the stage takes longer."""
+    content = prepare(users, 28 * MIB)
+    users.script("true")
+    held = users.submit("--hold")
+    stage_in = [IN] if direction == "in" else []
+    users.script(f"cp -n {users.directory}/big $DW_JOB_STRIPED/", SLOW.replace("16MiB", "32MiB"), *stage_in, OUT)
+    job = users.submit()
+    in_stage(users, direction)
+    slurm_site.wait_until_saved(held)
+    slurm_site.kill_controller()
+    if direction == "in":
+        # Slurm removes an allocation that it finds half full after a restart, and makes it again a minute later.
+        slurm_site.wait(lambda: f"teardown {job} --hurry: ok" in users.log(), users.log)
+        users.run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+    arrives(users, job, content)
+    assert users.log().count(f"setup {job}: ok") == (2 if direction == "in" else 1)
+
+
+def test_allocation_of_a_job_that_slurm_lost_is_removed(slurm_site, users):
+    prepare(users, SIZE)
+    users.script("true", SLOW, IN)
+    job = users.submit()
+    in_stage(users, "in")
+    slurm_site.kill_controller(hold=True)
+    for saved in (slurm_site.top / "state").glob("job_state*"):
+        saved.unlink()
+    slurm_site.release("controller")
+    users.wait_until_freed(job)
+    assert slurm_site.directories("slow") == []
+    users.jobs.clear()
+    slurm_site.wait_until_idle()
+
+
+def test_second_call_attaches_to_the_work_of_a_killed_one(slurm_site, users):
+    (users.directory / "big").write_bytes(bytes(SIZE))
+    users.script("true", SLOW, IN)
+    script = str(users.directory / "job.sh")
+    text = users.directory.joinpath("job.sh").read_text().replace("%d", str(users.directory))
+    users.directory.joinpath("job.sh").write_text(text)
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:16MiB")
+    token = "900001"
+    slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script, check=True)
+    call = ("--function", "data_in", "--token", token, "--job", script)
+    try:
+        for _ in range(2):
+            killed = slurm_site.call(*call, timeout_s=1)
+            assert killed.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), killed
+        (work,) = slurm_site.processes("/proc/self/exe", "__site")
+        attached = slurm_site.call(*call)
+        assert attached.returncode == 0, attached
+        assert not os.path.exists(f"/proc/{work}"), "another process did the work"
+        assert slurm_site.allocation(token)["phase"] == "staged-in"
+    finally:
+        slurm_site.call("--function", "teardown", "--token", token, "--job", script, "--hurry", check=True)
+    assert slurm_site.allocation(token) is None and slurm_site.directories("slow") == []
+
+
+def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_site, users):
+    users.script("hostname > $DW_JOB_STRIPED/../../name 2>&1; hostname", DW)
+    slurm_site.kill_noded("n4", hold=True)
+    try:
+        job = users.submit("--nodelist=n4")
+        slurm_site.wait(lambda: "forebay-noded does not answer on n4" in users.log(), users.log)
+    finally:
+        slurm_site.release("n4")
+    # Slurm holds a job back whose nodes failed, and tries it again later; after some tries it waits for a release.
+    slurm_site.wait(lambda: released(users, job) == "COMPLETED", lambda: (users.shown(job), users.log()))
+    assert users.said() == "n4\n"
+
+
+def released(batch, job):
+    shown = batch.shown(job)
+    if shown["JobState"] == "PENDING":
+        batch.cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+        batch.cluster.run(["scontrol", "release", job], check=False)
+    return shown["JobState"]
+
+
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_cancelled_staging_leaves_no_partial_files(slurm_site, users, direction):
+    """Also where it copies to a place that stays."""
+    prepare(users, SIZE)
+    if direction == "in":
+        users.script("exit 0", "#BB create_persistent name=kept capacity=16MiB pool=slow")
+        assert users.wait(users.submit()) == "COMPLETED"
+        name = "$DW_PERSISTENT_STRIPED_kept"
+        users.script("true", SLOW, "#DW persistentdw name=kept", IN.replace("$DW_JOB_STRIPED", name))
+    else:
+        users.script(f"cp {users.directory}/big $DW_JOB_STRIPED/", SLOW, OUT)
+    job = users.submit()
+    in_stage(users, direction)
+    users.run("scancel", "--hurry", job)
+    users.wait_until_freed(job)
+    assert parts(users.results) == [] and parts(slurm_site.top / "flash" / "slow") == []
+    if direction == "in":
+        users.script("exit 0", "#BB destroy_persistent name=kept")
+        users.submit()
+        slurm_site.wait(lambda: slurm_site.allocation("kept") is None, users.log)
+    assert slurm_site.directories("slow") == []
+
+
+CALLS = ("pwrite64", "fdatasync", "unlink", "sendto", "connect")
+
+
+def test_calls_killed_at_any_point_are_completed_by_the_next(slurm_site, users):
+    """Slurm repeats a call that was killed; what one began, the next one finds."""
+    users.script("true", DW)
+    script = users.directory / "job.sh"
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    token = "900002"
+    setup = ("--function", "setup", "--token", token, *of_user, "--job", script)
+    teardown = ("--function", "teardown", "--token", token, "--job", script)
+    killed = 0
+    for function in (setup, teardown):
+        for call in CALLS:
+            for number in (1, 2, 4):
+                if function == teardown:
+                    slurm_site.call(*setup, check=True)
+                done = slurm_site.call(*function, kill_at=(call, number))
+                killed += done.returncode != 0
+                slurm_site.call(*function, check=True)
+                known = slurm_site.allocation(token)
+                assert (known["phase"] if known else None) == ("ready" if function == setup else None), (call, number)
+                if function == setup:
+                    slurm_site.call(*teardown, check=True)
+                assert slurm_site.directories() == [], (function[1], call, number)
+    assert killed >= 10, killed
+    assert slurm_site.control("reap").stdout == "nothing is left behind\n"
+
+
+def test_reap_names_orphans_and_removes_them_on_request(slurm_site, users):
+    orphan = slurm_site.pool / "77.1"
+    (orphan / "striped").mkdir(parents=True)
+    (orphan / "striped" / "file").touch()
+    orphan.chmod(0o700)
+    chown(orphan, users.user)
+    (slurm_site.pool / "README").mkdir()  # no name of an allocation
+    users.script("sleep 60", DW)
+    job = users.submit()
+    users.wait(job, "RUNNING")
+    assert complaints("control-status", slurm_site.status()) == []
+    named = slurm_site.control("reap").stdout
+    assert f"belongs to no allocation: {orphan} of nobody" in named and named.count("\n") == 2
+    assert (orphan / "striped" / "file").exists()
+    assert complaints("control-reap", json.loads(slurm_site.control("reap", "--json").stdout)) == []
+    removed = slurm_site.control("reap", "--discard").stdout
+    assert f"removed {orphan} of nobody" in removed
+    (slurm_site.pool / "README").rmdir()
+    assert slurm_site.directories() == [users.directory_of(job).parent.name]

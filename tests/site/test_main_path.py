@@ -1,0 +1,58 @@
+"""The life of a job with `#DW` lines under the unpatched plugin: staged in, run, staged out, freed."""
+
+import json
+import shutil
+
+from support.mpi import PROJECT, Mpi
+from support.site_cluster import DW, chown
+
+IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/in"
+OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
+
+
+def make_input(batch, files=20):
+    source = batch.directory / "input"
+    (source / "deep" / "er").mkdir(parents=True)
+    for number in range(files):
+        (source / "deep" / f"file{number}").write_bytes(bytes([number]) * 1000)
+    (source / "link").symlink_to("deep/file1")
+    chown(source, batch.user)
+    return source
+
+
+def test_tree_is_staged_in_run_on_four_nodes_and_staged_out(slurm_site, users):
+    source = make_input(users)
+    body = """set -e
+test "$DW_JOB_STRIPED" != "${DW_JOB_STRIPED%/}"
+mkdir $DW_JOB_STRIPED/out
+srun -N4 -n4 bash -c 'cp -a $DW_JOB_STRIPED/in $DW_JOB_STRIPED/out/$(hostname)'
+"""
+    users.script(body, DW, IN, OUT)
+    job = users.submit("-N4")
+    assert users.wait(job) == "COMPLETED", users.complained() + users.log()
+    assert users.arrived() == ["n1", "n2", "n3", "n4"]
+    for node in users.arrived():
+        copy = users.results / node
+        assert (copy / "link").readlink().name == "file1"
+        for number in range(20):
+            path = copy / "deep" / f"file{number}"
+            assert path.read_bytes() == (source / "deep" / path.name).read_bytes()
+            assert path.stat().st_uid == users.user
+    users.wait_until_freed(job)
+    assert slurm_site.directories() == []
+
+
+def test_mpi_program_on_four_nodes_shares_the_directory(slurm_site, users, build):
+    program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
+    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), users.directory / "exchange")
+    rank = "read name </proc/sys/kernel/hostname; FOREBAY_BED_NODE=${name#n} exec ./exchange $DW_JOB_STRIPED/out/shared"
+    mpirun = f"mpirun --map-by node -n 4 sh -c '{rank} 8 400000 1 posix collective'"
+    body = f"export OMPI_MCA_mpi_yield_when_idle=1\nmkdir $DW_JOB_STRIPED/out\n{mpirun}"
+    users.script(body, DW.replace("16MiB", "32MiB"), OUT)
+    job = users.submit("--nodes=4", "--ntasks-per-node=1")
+    assert users.wait(job) == "COMPLETED", users.complained()
+    exchanged = [json.loads(line) for line in users.said().splitlines() if line.startswith("{")]
+    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), users.said()
+    assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), users.said()
+    users.wait_until_freed(job)
+    assert users.arrived() == ["shared.collective", "shared.posix"]

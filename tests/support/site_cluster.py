@@ -1,0 +1,194 @@
+"""A real Slurm whose burst buffers are Forebay's: the unpatched plugin `datawarp`, `dw_wlm_cli`, and `forebay-noded` on
+each of the four hosts. The pool is a directory that all hosts see."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import time
+
+from support.slurm_batch import Batch
+from support.slurm_cluster import NODES, Cluster, command_of, descendants
+
+DAEMON = 1  # another ordinary user whom every machine knows
+MIB = 1 << 20
+GRAIN = 16 * MIB
+GRAINS = 24
+SITE = """
+state = "{top}/state-of-site"
+munge_socket = "{top}/munge/socket"
+stage_out_retry = "2s"
+node_wait = "60s"
+
+[[pool]]
+name = "flash"
+kind = "directory"
+path = "{top}/flash/pool"
+granularity = "16MiB"
+quantity = 25
+reserve = "16MiB"
+user_max = "320MiB"
+staging_nodes = ["n1", "n2"]
+
+[[pool]]
+name = "slow"
+kind = "directory"
+path = "{top}/flash/slow"
+granularity = "16MiB"
+quantity = 8
+staging_nodes = ["n1"]
+stage_rate_max = "4MiB"
+
+[[pool]]
+name = "members"
+kind = "directory"
+path = "{top}/flash/members"
+granularity = "16MiB"
+quantity = 4
+groups = ["daemon"]
+staging_nodes = ["n1"]
+"""
+BURST_BUFFER = """
+GetSysState={build}/bin/dw_wlm_cli
+GetSysStatus={build}/bin/dwstat
+Flags=EnablePersistent
+DefaultPool=flash
+"""
+DW = "#DW jobdw type=scratch access_mode=striped capacity=16MiB"
+SLOW = f"{DW} pool=slow"  # 4 MiB/s
+
+
+class SiteCluster(Cluster):
+    def make_files(self):
+        super().make_files()
+        self.pool = self.top / "flash" / "pool"
+        self.pool.mkdir(parents=True)
+        for name in ("members", "slow"):
+            (self.top / "flash" / name).mkdir()
+        self.state = self.top / "state-of-site"
+        self.state.mkdir(mode=0o700)
+        shutil.chown(self.state, "slurm", "slurm")
+        (self.top / "site.toml").write_text(SITE.format(top=self.top))
+        (self.top / "burst_buffer.conf").write_text(BURST_BUFFER.format(build=self.build))
+        with (self.top / "slurm.conf").open("a") as configuration:
+            configuration.write("BurstBufferType=burst_buffer/datawarp\nDebugFlags=BurstBuffer\n")
+
+    def wait_until_up(self):
+        super().wait_until_up()
+        self.wait(lambda: "Name=datawarp" in self.run(["scontrol", "show", "burst"], check=False).stdout, "no pool")
+
+    def control(self, *words, check=True):
+        """`forebay control` of the site, as root."""
+        return self.run(["forebay", "control", *words], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
+
+    def status(self):
+        return json.loads(self.control("status", "--json").stdout)
+
+    def allocation(self, token):
+        """What the site knows of an allocation; None if it has none."""
+        found = [one for one in self.status()["allocations"] if one["token"] == token]
+        return found[0] if found else None
+
+    def processes(self, *words):
+        """Processes of the cluster with these words at the begin of their command lines' last parts."""
+        return [pid for pid in descendants(self.holder.pid) if has_words(command_of(pid), words)]
+
+    def kill_noded(self, node, hold=False):
+        """SIGKILL; it is started again at once, or when `release` is called."""
+        if hold:
+            (self.top / f"hold-{node}").touch()
+        leader = self.leader(node)
+        for pid in descendants(leader):
+            if command_of(pid)[0].endswith("/forebay-noded"):
+                os.kill(pid, signal.SIGKILL)
+
+    def kill_controller(self, hold=False):
+        if hold:
+            (self.top / "hold-controller").touch()
+        first = self.leader()
+        for pid in [pid for pid in descendants(first) if command_of(pid)[0].startswith("slurmctld")]:
+            os.kill(pid, signal.SIGKILL)
+
+    def wait_until_saved(self, job):
+        """Slurm saves what it knows of jobs a few seconds after a change, and forgets the rest when it is killed."""
+        began_s = time.time()
+        saved = self.top / "state" / "job_state"
+
+        def is_saved():
+            self.run(["scontrol", "update", f"JobId={job}", f"AdminComment={time.monotonic_ns()}"])
+            return saved.exists() and saved.stat().st_mtime > began_s
+
+        self.wait(is_saved, "the jobs are never saved")
+
+    def release(self, name):
+        (self.top / f"hold-{name}").unlink(missing_ok=True)
+
+    def call(self, *words, user="slurm", check=False, timeout_s=None, kill_at=None):
+        """`dw_wlm_cli`, as Slurm calls it, perhaps killed after some seconds or at the n-th system call of a name."""
+        program = [self.build / "bin" / "dw_wlm_cli", *words]
+        if timeout_s is not None:
+            program = ["timeout", "-s", "KILL", str(timeout_s), *program]
+        if kill_at is not None:
+            call, number = kill_at
+            inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
+            program = ["strace", "-D", "-qq", "-o", "/dev/null", *inject, *program]
+        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
+
+    def directories(self, pool="pool"):
+        return sorted(path.name for path in (self.top / "flash" / pool).iterdir())
+
+
+def has_words(command, words):
+    return any(command[at : at + len(words)] == list(words) for at in range(len(command)))
+
+
+class SiteBatch(Batch):
+    """Jobs of one user."""
+
+    def reason(self, job):
+        """Why a job waits, as a user sees it."""
+        text = self.run("scontrol", "-o", "show", "job", job).stdout
+        return text.partition("Reason=")[2].partition(" Dependency=")[0].replace("_", " ")
+
+    def waits_for(self, job, text):
+        """Until the reason of the job has this text."""
+        seen = []
+
+        def reached():
+            seen.append(self.reason(job))
+            return text in seen[-1]
+
+        self.cluster.wait(reached, lambda: (job, text, seen[-1], self.log()))
+        return seen[-1]
+
+    def log(self):
+        return (self.cluster.state / "dw_wlm_cli.log").read_text()
+
+    def directory_of(self, job):
+        """The namespace of a job's allocation, as the hosts see it."""
+        return pathlib.Path(self.cluster.allocation(job)["directory"]) / "striped"
+
+    def wait_until_freed(self, *tokens):
+        for token in tokens:
+            self.cluster.wait(
+                lambda token=token: self.cluster.allocation(token) is None, lambda: (self.cluster.status(), self.log())
+            )
+
+    def end(self):
+        """Leaves nothing to the next test."""
+        for job in self.jobs:
+            self.run("scancel", "--hurry", job, check=False)
+        for job in self.jobs:
+            self.wait(job)
+        self.wait_until_freed(*self.jobs)
+
+
+def chown(path, user):
+    """Gives a tree to a user."""
+    for one in [path, *path.rglob("*")]:
+        os.chown(one, user, user, follow_symlinks=False)
+
+
+__all__ = ["DAEMON", "DW", "GRAIN", "GRAINS", "MIB", "NODES", "SLOW", "SiteBatch", "SiteCluster", "chown"]
