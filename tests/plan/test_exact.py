@@ -154,6 +154,12 @@ def test_full_nodes_are_skipped_and_a_full_pool_is_refused():
         place(pool, [20, 10, 1])
 
 
+def test_more_grains_than_can_be_placed_are_refused():
+    pool = Pool(name="p", nodes=10**6, granularity_bytes=1)
+    with pytest.raises(PlanError, match="too many to place"):
+        place(pool, [10**9])
+
+
 @pytest.mark.parametrize("capacity", [0, -5])
 def test_no_capacity_is_refused(capacity):
     with pytest.raises(PlanError, match="capacity"):

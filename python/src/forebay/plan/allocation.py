@@ -15,6 +15,9 @@ import msgspec
 from forebay.plan.errors import PlanError
 from forebay.plan.units import size_text
 
+#: More grains of one job take too long to place.
+GRAINS_MAX = 10_000_000
+
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """What a request for capacity gets."""
@@ -143,6 +146,11 @@ def place(pool: Pool, capacities_bytes: Iterable[int]) -> Placement:
     for number, capacity in enumerate(capacities_bytes):
         wanted = pool.grains(capacity)
         free = sum(left) if left[0] >= 0 or any(one >= 0 for one in left) else wanted
+        if wanted > GRAINS_MAX:
+            raise PlanError(
+                f"{pool.name}: job {number + 1} has {wanted} grains, too many to place one by one",
+                f"ask for at most {GRAINS_MAX}",
+            )
         if wanted > free:
             raise PlanError(
                 f"{pool.name}: job {number + 1} needs {wanted} grains, and {free} are free",

@@ -236,6 +236,8 @@ def _storage(
     read = machine_check.of_one_server(key, "read_bandwidth", value, servers)
     per_server = machine_check.of_one_server(key, "capacity", value, servers)
     granularity = value("granularity")
+    if written.pool is not UNSET:
+        machine_check.check_pool(key, written.pool)
     machine_check.check_granularity(key, written.kind in _GRANULARITIES, granularity, per_server)
     most = _whole(value("stripe_count_max")) or servers
     count = _whole(value("stripe_count")) or (1 if written.kind == "lustre" else most)

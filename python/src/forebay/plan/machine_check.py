@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from forebay.plan.errors import PlanError
 from forebay.plan.units import Kind, rate_text, size_text
+from forebay.quantities import printable
 
 #: Two statements of the same figure may differ so much: publications round.
 FACTOR_MAX = 1.3
@@ -16,8 +18,14 @@ _SUSPECTS = (
     (1000.0, "a prefix of the unit, such as MB and GB"),
     (1e6, "two prefixes"),
 )
+#: No machine has more nodes or servers.
+COUNT_MAX = 10_000_000
+#: What `#DW` lines take as the name of a pool.
+_POOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 #: Values outside are taken for a wrong unit: (smallest, largest) by the end of the key.
 _PLAUSIBLE: dict[str, tuple[float, float]] = {
+    "nodes": (1, COUNT_MAX),
+    "servers": (1, COUNT_MAX),
     "server_write_bandwidth": (1e6, 1e12),
     "server_read_bandwidth": (1e6, 1e12),
     "node_bandwidth": (1e6, 1e13),
@@ -40,9 +48,19 @@ def check_plausible(path: Path, key: str, kind: Kind, value: float) -> None:
     low, high = _PLAUSIBLE.get(key.rpartition(".")[2], (0.0, float("inf")))
     if low <= value <= high:
         return
-    text = {"rate": rate_text, "size": size_text}.get(kind, lambda number: f"{number:g} s")
+    text = {"rate": rate_text, "size": size_text, "count": str}.get(kind, lambda number: f"{number:g} s")
     message = f"{path}: {key} is {text(value)}, outside of {text(low)} to {text(high)}"
-    raise PlanError(message, "check its unit: k, M, G and T are powers of 1000, and B is a byte")
+    hint = "check its unit: k, M, G and T are powers of 1000, and B is a byte"
+    raise PlanError(message, "check the number" if kind == "count" else hint)
+
+
+def check_pool(key: str, pool: str) -> None:
+    """Refuses a name that would be more than one word of a `#DW` line."""
+    if not _POOL.fullmatch(pool):
+        raise PlanError(
+            f"{key}.pool = {printable(repr(pool))}: it is no name of a pool",
+            "use letters, digits, `_`, `.` and `-`",
+        )
 
 
 def servers(key: str, kind: str, given: int | None, nodes: int) -> int:
