@@ -140,12 +140,6 @@ pub enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         words: Vec<OsString>,
     },
-    /// Predict I/O without running a job: play the jobs of a site on a shared pool
-    #[command(disable_help_flag = true)]
-    Plan {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-        words: Vec<OsString>,
-    },
     /// List the parallel file systems that can be emulated
     #[command(
         after_help = "Example:\n  forebay machines\n  forebay run --pfs-model lustre-small job.sh"

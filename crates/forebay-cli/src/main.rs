@@ -90,7 +90,6 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Report { words } => python::exec_python_verb("report", &words),
         Verb::Why { words } => python::exec_python_verb("why", &words),
         Verb::Bench { words } => python::exec_python_verb("bench", &words),
-        Verb::Plan { words } => python::exec_python_verb("plan", &words),
         Verb::Status(arguments) => status::status(&arguments),
         Verb::Jobs(arguments) => jobs::jobs(&arguments),
         Verb::Drain(arguments) => drain::drain(&arguments),
