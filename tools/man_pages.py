@@ -56,20 +56,12 @@ def pages(name: str, command: click.Command, parent: click.Context) -> Iterator[
 
 
 def write(directory: Path) -> None:
-    """One page for each verb, and for each command below it."""
+    """One page for each verb and subcommand."""
     context = click.Context(main, info_name="forebay")
     for verb in VERBS:
         name, command, _ = main.resolve_command(context, [verb])
-        write_pages(directory, name, command, context)
-
-
-def write_pages(directory: Path, name: str, command: click.Command, parent: click.Context) -> None:
-    """The page of a command, and of each below it."""
-    context = click.Context(command, info_name=name.split()[-1], parent=parent)
-    text = page(name, command, context)
-    (directory / f"forebay-{name.replace(' ', '-')}.1").write_text(text)
-    for below in command.list_commands(context) if isinstance(command, click.Group) else ():
-        write_pages(directory, f"{name} {below}", command.get_command(context, below), context)
+        for of, text in pages(name, command, context):
+            (directory / f"forebay-{of.replace(' ', '-')}.1").write_text(text)
 
 
 if __name__ == "__main__":
