@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from forebay.report.charts.palette import stand_in
 from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 WIDTH_PX = 760
+NARROW_PX = 400
 #: Ink, marker and line of each series: no two share any of them.
 STYLES = (
     ("write", "o", "-"), ("read", "s", "--"), ("metadata", "^", "-."), ("suggestion", "D", ":"),
@@ -24,12 +29,12 @@ def _unit(seconds: float) -> tuple[float, str]:
     return next(((length, name) for length, name in _UNITS_S if seconds >= length), _UNITS_S[-1])
 
 
-def waits(series: Sequence[Series], title: str, about: str) -> Chart:
+def waits(series: Sequence[Series], title: str, about: str, width_px: int = WIDTH_PX) -> Chart:
     """The mean wait against the size of the pool, a line for each policy and granularity."""
     longest_s = max((wait_s for _, points in series for _, wait_s, _, _ in points), default=0.0)
     length_s, unit = _unit(longest_s)
     with settings():
-        figure = blank(WIDTH_PX, 320)
+        figure = blank(width_px, 320)
         axes = figure.subplots()
         for number, (name, points) in enumerate(series):
             ink, marker, line = STYLES[number % len(STYLES)]
@@ -54,10 +59,7 @@ def waits(series: Sequence[Series], title: str, about: str) -> Chart:
         axes.set_xlabel("pool (TiB)")
         axes.set_ylabel(f"mean wait ({unit})", color=stand_in("muted"))
         hide_spines(axes)
-        figure.legend(
-            loc="outside upper left", ncols=4, frameon=False, fontsize=10, labelcolor=stand_in("text"),
-            handlelength=2.4, columnspacing=1.4, borderaxespad=0,
-        )  # fmt: skip
+        _legend(figure, width_px)
         return finished(figure, title, about)
 
 
@@ -67,12 +69,13 @@ def over_time(
     waiting: Sequence[float],
     title: str,
     about: str,
+    width_px: int = WIDTH_PX,
 ) -> Chart:
     """Shares in use over time, and below them the jobs that wait."""
     length_s, unit = _unit(part_s * len(waiting))
     times = [(number + 0.5) * part_s / length_s for number in range(len(waiting))]
     with settings():
-        figure = blank(WIDTH_PX, 400)
+        figure = blank(width_px, 400)
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 2]})
         for (name, values), (ink, _, line) in zip(shares, STYLES, strict=False):
             percent = [100 * value for value in values]
@@ -85,8 +88,12 @@ def over_time(
         below.set_xlabel(unit)
         for axes in (above, below):
             hide_spines(axes)
-        figure.legend(
-            loc="outside upper left", ncols=4, frameon=False, fontsize=10, labelcolor=stand_in("text"),
-            handlelength=2.4, borderaxespad=0,
-        )  # fmt: skip
+        _legend(figure, width_px)
         return finished(figure, title, about)
+
+
+def _legend(figure: Figure, width_px: int) -> None:
+    figure.legend(
+        loc="outside upper left", ncols=4 if width_px > NARROW_PX else 2, frameon=False, fontsize=10,
+        labelcolor=stand_in("text"), handlelength=2.4, columnspacing=1.4, borderaxespad=0,
+    )  # fmt: skip

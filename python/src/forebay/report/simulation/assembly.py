@@ -57,7 +57,7 @@ def _tiles(found: Simulation) -> Iterator[Tile]:
 
 
 def _sections(found: Simulation) -> Iterator[Section]:
-    from forebay.report.charts.simulation import over_time, waits
+    from forebay.report.charts.simulation import NARROW_PX, over_time, waits
 
     series = _series(found.rows)
     of_sizes = len({row.pool_bytes for row in found.rows}) > 1
@@ -69,6 +69,7 @@ def _sections(found: Simulation) -> Iterator[Section]:
         "Pools and policies",
         "A wait is from the submission of a job to the begin of its computation.",
         charts=[waits(series, title, about)] if of_sizes else [],
+        charts_narrow=[waits(series, title, about, NARROW_PX)] if of_sizes else [],
         tables=[sentences.table(found)],
         notes=played,
     )
@@ -80,8 +81,14 @@ def _sections(found: Simulation) -> Iterator[Section]:
             f"{quantities.percent(row.outcome.nodes_used)} of the nodes are in use, and "
             f"{row.outcome.waiting_jobs_mean:.3g} jobs wait."
         )
-        chart = over_time(course.part_s, shares, course.waiting_jobs, f"In use: {sentences.name(row)}", seen)
-        yield Section("course", "Over time", seen, charts=[chart])
+        drawn = course.part_s, shares, course.waiting_jobs, f"In use: {sentences.name(row)}", seen
+        yield Section(
+            "course",
+            "Over time",
+            seen,
+            charts=[over_time(*drawn)],
+            charts_narrow=[over_time(*drawn, NARROW_PX)],
+        )
 
 
 def _series(rows: list[Row]) -> list[tuple[str, list[tuple[float, float, float | None, float | None]]]]:
