@@ -147,6 +147,12 @@ def has_words(command, words):
 class SiteBatch(Batch):
     """Jobs of one user."""
 
+    log_began = 0
+
+    def __init__(self, *of):
+        super().__init__(*of)
+        self.log_began = len(self.log())
+
     def reason(self, job):
         """Why a job waits, as a user sees it."""
         text = self.run("scontrol", "-o", "show", "job", job).stdout
@@ -164,7 +170,8 @@ class SiteBatch(Batch):
         return seen[-1]
 
     def log(self):
-        return (self.cluster.state / "dw_wlm_cli.log").read_text()
+        """The calls since the test began; a Slurm that lost its state gives out IDs again."""
+        return (self.cluster.state / "dw_wlm_cli.log").read_text()[self.log_began :]
 
     def directory_of(self, job):
         """The namespace of a job's allocation, as the hosts see it."""

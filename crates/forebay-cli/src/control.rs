@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use forebay_host::exit_codes::FAILED;
+use forebay_host::messages::counted;
 use forebay_site::Error;
 use forebay_site::control::{self, Reaped, Status};
 use forebay_terminal::{CliError, print_json, print_status, print_stdout, print_warning};
@@ -139,9 +140,9 @@ fn drain(pool: &str, undo: bool) -> i32 {
         Ok(_) if undo => print_status(&format!("the pool {pool} gives to new jobs again")),
         Ok(left) if left.is_empty() => print_status(&format!("the pool {pool} is empty")),
         Ok(left) => {
-            let count = left.len();
+            let count = counted(left.len() as u64, "allocation");
             print_status(&format!(
-                "the pool {pool} gives nothing to new jobs; {count} allocations are left in it:"
+                "the pool {pool} gives nothing to new jobs; it still has {count}:"
             ));
             return print_stdout(&left.join("\n"), 0);
         }

@@ -1,6 +1,6 @@
 //! Scripts and their expected requests.
 
-use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse};
+use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse, parse_replaced};
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 
@@ -43,6 +43,16 @@ fn stages_name_one_end_inside_and_one_outside() {
     assert_eq!(request.stage_out[0].pfs_path, "/back_up");
     assert_eq!(request.stage_out[0].kind, StageKind::Directory);
     assert_eq!(request.stage_out[0].position.line, 7);
+}
+
+#[test]
+fn symbols_that_slurm_replaced_are_not_replaced_again() {
+    let script = format!(
+        "{JOBDW}\n#DW stage_in type=file source=/g/5%j%%\\\\%a destination=$DW_JOB_STRIPED/%u\n"
+    );
+    let request = parse_replaced(&script).expect("good");
+    assert_eq!(request.stage_in[0].pfs_path, "/g/5%j%%%a");
+    assert_eq!(request.stage_in[0].inner_path, "%u");
 }
 
 #[test]
