@@ -53,6 +53,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "0",
         "the quota counts what was written at once, not what was written a second ago",
     ),
+    (
+        "mds log max segments",
+        "16",
+        "the journal of names takes 64 MiB of the first node, and not 512 MiB after some hours",
+    ),
     ("osd memory target", "939524096", "the least that a storage daemon accepts"),
     (
         "bdev aio poll ms",
@@ -80,6 +85,21 @@ pub(super) const SETTINGS: &[Setting] = &[
 pub(super) const SINGLE: &[Setting] = &[
     ("mds beacon interval", "1", "the metadata server is known to be active within a second"),
     ("osd heartbeat interval", "2", "little traffic"),
+    (
+        "osd min pg log entries",
+        "100",
+        "an entry takes 11 KB of memory, and nothing recovers from them",
+    ),
+    (
+        "osd max pg log entries",
+        "200",
+        "a daemon would keep 300,000 otherwise, which takes more than 3 GB",
+    ),
+    (
+        "osd pg log dups tracked",
+        "300",
+        "more than the requests that wait for one placement group when a connection is lost",
+    ),
 ];
 
 /// Settings with two copies: a loss is noticed within seconds.
@@ -91,6 +111,13 @@ pub(super) const REDUNDANT: &[Setting] = &[
     ("mon lease", "1.5", "a lost monitor is noticed"),
     ("mon elector ping timeout", "1", "a lost monitor is noticed"),
     ("osd heartbeat interval", "1", "a lost node is noticed"),
+    ("osd min pg log entries", "250", "an entry takes 11 KB of memory"),
+    (
+        "osd max pg log entries",
+        "500",
+        "a daemon that was away for seconds gets what it missed from them",
+    ),
+    ("osd pg log dups tracked", "500", "a request that is sent again is not carried out twice"),
     ("osd heartbeat grace", "4", "a lost node is noticed"),
     ("mon osd min down reporters", "1", "with two nodes, one reports the other"),
     ("mon osd adjust heartbeat grace", "false", "the limit of a lost node is the one stated"),
