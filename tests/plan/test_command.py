@@ -156,10 +156,34 @@ def test_node_local_storage_scales_with_nodes(job):
 def test_files_of_their_own_are_spread_over_all_osts_with_one_stripe(job):
     found = storage(told(job, "--machine", "xe6", *OWN_FILES), "lustre")
     assert found["recommended"]["servers"] == found["default"]["servers"] == 240
-    assert any(line.startswith("lfs setstripe -c 1 ") for line in found["lines"])
-    few = storage(told(job, "--machine", "xe6", *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"), "lustre")
-    assert few["recommended"]["servers"] == 240 and few["default"]["servers"] == 32
-    assert any(line.startswith("lfs setstripe -c 30 ") for line in few["lines"])
+    assert found["recommended"]["stripe_counts"] == [1] and found["default"]["stripe_counts"] == [4]
+    assert found["lines"] == ["lfs setstripe -c 1 -S 1048576 OUTPUT_DIRECTORY"]
+
+
+@pytest.mark.parametrize(("machine", "osts"), [("cori1", 248), ("shaheen2", 144)])
+@pytest.mark.parametrize("direction", [[], ["--read"]])
+def test_more_files_than_osts_gain_nothing_from_stripes(job, machine, osts, direction):
+    words = *OWN_FILES[:4], "--ranks", "1024", "--nodes", "32", *direction
+    found = storage(told(job, "--machine", machine, *words), "lustre")
+    assert found["speed_up"] == 1 and found["recommended"]["servers"] == osts
+    assert found["recommended"]["stripe_counts"] == [1]
+    wide = storage(told(job, "--machine", machine, *words, "--servers", "32"), "lustre")
+    assert wide["given"]["stripe_counts"] == [32] and wide["given"]["io_s"] >= found["recommended"]["io_s"]
+
+
+def test_few_files_get_as_many_stripes_as_make_them_faster(job):
+    few = *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"
+    small = storage(told(job, "--machine", "xe6", *few), "lustre")
+    assert small["recommended"]["stripe_counts"] == [1] and small["recommended"]["servers"] == 8
+    large = storage(told(job, "--machine", "xe6", *few, "--transfer", "8MiB"), "lustre")
+    assert large["recommended"]["stripe_counts"] == [4] and large["recommended"]["servers"] == 32
+    (curve,) = told(job, "sweep", "--machine", "xe6", *few, "--transfer", "8MiB")["curves"]
+    assert [point["servers"] for point in curve["points"]] == [8, 16, 32]
+    assert [point["best"]["stripe_counts"] for point in curve["points"]] == [[1], [2], [4]]
+
+
+def test_stripe_count_beyond_the_file_system_is_refused_for_own_files(job):
+    assert "at most 160 stripes" in refused(job, "--machine", "xe6", *OWN_FILES, "--servers", "161")
 
 
 def test_fixed_settings_are_predicted_as_given(job):

@@ -29,7 +29,7 @@ FACTOR_MAX = 10.0
 _NAMES = {
     "ranks": "ranks",
     "nodes": "nodes",
-    "servers": "servers of a file",
+    "servers": "servers",
     "writers_per_server": "writing processes for each server",
     "request_bytes": "size of a request",
     "total_bytes": "data in total",

@@ -47,11 +47,11 @@ def check_settings(pattern: Pattern, storage: Storage, settings: Settings) -> No
             f"{storage.name} has {most} servers for this job, and --servers is {settings.servers}",
             f"give at most {most}",
         )
-    is_shared = pattern.access != "file-per-process"
-    if storage.kind == "lustre" and is_shared and settings.servers > storage.stripe_count_max:
+    stripes = settings.stripe_count or settings.servers
+    if storage.kind == "lustre" and stripes > storage.stripe_count_max:
         raise PlanError(
             f"a file on {storage.name} has at most {storage.stripe_count_max} stripes, "
-            f"and --servers is {settings.servers}",
+            f"and --servers is {stripes}",
             f"give at most {storage.stripe_count_max}",
         )
     if pattern.access == "collective" and settings.aggregators > pattern.ranks:

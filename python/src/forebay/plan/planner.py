@@ -159,7 +159,7 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         staging=staging(
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
-        lines=lines(storage, question.patterns, best.settings, searcher.stripe_counts(best), capacity),
+        lines=lines(storage, question.patterns, best.settings, capacity),
         reasons=reasons.of(searcher, trials, best, default),
     )
 
@@ -219,6 +219,7 @@ def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Size
     collective = [pattern.access == "collective" for pattern in question.patterns]
     return Sized(
         servers=trial.servers,
+        stripe_counts=[one.stripe_count for one in trial.settings],
         aggregators=[
             one.aggregators if is_collective else None
             for one, is_collective in zip(trial.settings, collective, strict=True)

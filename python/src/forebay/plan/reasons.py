@@ -26,6 +26,8 @@ _BOUND = {
 }
 #: A part of the time below this share is not worth a sentence.
 SHARE_MIN = 0.15
+#: More servers are called slower from this factor on.
+SLOWER_FROM = 1.01
 
 
 def server_word(kind: str, count: int = 2) -> str:
@@ -64,7 +66,7 @@ def _number_of_servers(trials: Sequence[Trial], best: Trial, word: str) -> list[
             f"not worth {fastest.servers - best.servers} more."
         )
     more = [trial for trial in trials if trial.servers > best.servers]
-    if more and min(trial.io_s for trial in more) > best.io_s:
+    if more and min(trial.io_s for trial in more) > SLOWER_FROM * best.io_s:
         found.append(
             f"More than {best.servers} {word} are slower: opening a file costs time for each of them."
         )

@@ -50,6 +50,8 @@ def settings(kind: str, one: Sized) -> str:
     words = [f"{one.servers} {server_word(kind, one.servers)}"]
     if any(value is not None for value in one.aggregators):
         words.append(f"{counts(one.aggregators)} aggregators")
+    if any(value is not None for value in one.stripe_counts):
+        words.append(f"stripe count {counts(one.stripe_counts)}")
     if kind in ("datawarp", "lustre"):
         words.append(f"stripe unit {sizes(one.stripe_bytes)}")
     return ", ".join(words)
