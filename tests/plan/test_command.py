@@ -253,11 +253,39 @@ def test_wrong_question_is_refused_with_what_and_the_remedy(job, words, said):
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("100", "unit is missing"), ("0GB", "zero"), ("-1GB", "negative"), ("8Gb", "bits"), ("1e400GB", "finite")],
+    [
+        ("0", "zero"),
+        ("-5", "negative"),
+        ("1.2.3", "not a number"),
+        ("0GB", "zero"),
+        ("-1GB", "negative"),
+        ("8Gb", "bits"),
+        ("1e400GB", "finite"),
+    ],
 )
 def test_wrong_quantity_is_an_error_of_the_command_line(job, value, said):
     words = "--machine", "shaheen2", "--access", "collective", "--ranks", "4", "--size", value
     assert said in refused(job, *words, code=2)
+
+
+def test_time_without_unit_is_an_error_of_the_command_line(job):
+    assert "unit is missing" in refused(job, "--machine", "shaheen2", *ON_32, "--compute", "100", code=2)
+
+
+def test_sizes_without_unit_are_bytes_in_all_options(job):
+    plain = "--size", "100000000000", "--transfer", "47008", "--segment", "1280", "--capacity", "1e12"
+    with_unit = "--size", "100GB", "--transfer", "47008B", "--segment", "1280B", "--capacity", "1TB"
+    more = "--stripe-size", "1048576", "--buffer-size", "16777216", "--stage-in", "1000"
+    units = "--stripe-size", "1MiB", "--buffer-size", "16MiB", "--stage-in", "1kB"
+    words = "--machine", "shaheen2", "--access", "collective", "--ranks", "1024", "--nodes", "32"
+    assert told(job, *words, *plain, *more) == told(job, *words, *with_unit, *units)
+    capacity = "capacity", "--machine", "shaheen2"
+    assert told(job, *capacity, "60000000000000", "--job", "5") == told(job, *capacity, "60TB", "--job", "5B")
+    study = "study", "--storage", "datawarp", "--runs", "4", "--seed", "1", "--servers", "4"
+    known = [
+        told(job, *study, *words, "--size", "1GB", "--known", f"32:{unit}")["known"] for unit in ("65536", "64KiB")
+    ]
+    assert known[0] == known[1]
 
 
 def test_error_is_json_with_json(job):

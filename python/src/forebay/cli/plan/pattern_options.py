@@ -28,7 +28,7 @@ _LONG_S = {"min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Quantity(click.ParamType):
-    """A number with its unit."""
+    """A number with its unit. A size without a unit is in bytes."""
 
     def __init__(self, kind: Literal["time", "size"]) -> None:
         self.kind = kind
@@ -42,7 +42,7 @@ class Quantity(click.ParamType):
         try:
             if long and 0 < float(long[1]) < math.inf:
                 return float(long[1]) * _LONG_S[long[2]]
-            return units.parse(value, self.kind)
+            return units.parse(units.in_bytes(value) if self.kind == "size" else value, self.kind)
         except ValueError as error:
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES[self.kind]}", param, ctx)
 
@@ -60,7 +60,7 @@ class ExactSize(click.ParamType):
         if isinstance(value, int):
             return value
         try:
-            return units.exact_bytes(value, can_be_zero=self.zero)
+            return units.exact_bytes(units.in_bytes(value), can_be_zero=self.zero)
         except ValueError as error:
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES['size']}", param, ctx)
 
