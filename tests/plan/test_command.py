@@ -140,6 +140,46 @@ def test_input_of_a_reading_job_is_staged_in(job):
     assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
 
 
+READS = "--access", "collective", "--read", "--size", "50GB", "--calls", "10", "--ranks", "64", "--nodes", "8"
+
+
+def test_stage_in_is_told_with_its_amount_and_when(job):
+    text = job.command("plan", "--machine", "shaheen2", "--storage", "datawarp", *READS).stdout
+    assert re.search(r"stage in 50 GB from lustre: \S+ m?s before the job starts", text)
+    own = "--access", "file-per-process", "--read", "--size", "1TB", "--ranks", "64", "--nodes", "16"
+    local = storage(told(job, "--machine", "summit", *own), "nvme")["staging"]
+    # 16 drives of 2.1 GB/s are slower than the file system and the network.
+    assert local["nodes_wait"] and local["stage_in_s"] == pytest.approx(1e12 / (16 * 2.1e9))
+
+
+def test_input_of_a_persistent_allocation_is_held_and_not_staged(job):
+    found = storage(told(job, "--machine", "shaheen2", *READS, "--stage-in", "0"), "datawarp")
+    assert found["staging"]["stage_in_s"] == 0 and found["staging"]["in_bytes"] == 0
+    assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
+    assert any(line.startswith("#DW persistentdw ") for line in found["lines"])
+    assert not any("jobdw" in line for line in found["lines"])
+
+
+def test_script_with_a_persistent_allocation_stages_nothing_unless_it_says_so(job):
+    job.script("true", "#SBATCH -N 8", "#SBATCH -n 64", "#DW persistentdw name=inputs")
+    words = "job.sh", "--machine", "shaheen2", *READS[:7]
+    plan = told(job, *words)
+    assert storage(plan, "datawarp")["staging"]["in_bytes"] == 0
+    assert any("persistent allocation inputs" in note for note in plan["notes"])
+    assert storage(told(job, *words, "--stage-in", "1GB"), "datawarp")["staging"]["in_bytes"] == 10**9
+
+
+def test_input_that_a_burst_buffer_cannot_hold_makes_it_unsuitable(job):
+    own = "--access", "file-per-process", "--read", "--ranks", "64", "--nodes", "16"
+    plan = told(job, "--machine", "summit", *own, "--size", "30TB")
+    assert "30 TB are more than its 25.3 TB" in storage(plan, "nvme")["unsuitable"]
+    assert storage(plan, "alpine")["recommended"]
+    large = told(job, "--machine", "cori1", *own, "--size", "1PB")
+    assert "1 PB are more than its 900 TB" in storage(large, "datawarp")["unsuitable"]
+    only = job.command("plan", "--machine", "cori1", "--storage", "datawarp", *own, "--size", "1PB").stdout
+    assert "not for this job" in only and "without hints" not in only
+
+
 def test_storage_that_cannot_hold_a_shared_file_is_named_last(job):
     plan = told(job, "--machine", "summit", *ON_32)
     assert [one["storage"] for one in plan["storages"]] == ["alpine", "nvme"]

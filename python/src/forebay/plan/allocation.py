@@ -13,6 +13,7 @@ from fractions import Fraction
 import msgspec
 
 from forebay.plan.errors import PlanError
+from forebay.plan.machine import Storage
 from forebay.plan.units import size_text
 
 #: More grains of one job take too long to place.
@@ -119,6 +120,19 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
                 f"ask for 1 to {self.nodes}",
             )
         return nodes * self.granularity_bytes
+
+
+def pool_of(storage: Storage) -> Pool | None:
+    """The pool of a storage with a granularity; None without one."""
+    if storage.granularity_bytes is None:
+        return None
+    capacity = storage.server_capacity_bytes
+    return Pool(
+        name=storage.name,
+        nodes=storage.servers,
+        granularity_bytes=round(storage.granularity_bytes),
+        node_capacity_bytes=None if capacity is None else round(capacity),
+    )
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):

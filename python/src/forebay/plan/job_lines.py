@@ -37,10 +37,14 @@ def lines(
     patterns: Sequence[Pattern],
     settings: Sequence[Settings],
     capacity_bytes: int | None,
+    *,
+    is_persistent: bool = False,
 ) -> list[str]:
     """What to put into the script for this storage, most important first."""
     found = []
-    if storage.kind == "datawarp" and capacity_bytes is not None:
+    if storage.kind == "datawarp" and is_persistent:
+        found.append("#DW persistentdw name=NAME")
+    elif storage.kind == "datawarp" and capacity_bytes is not None:
         grain = round(storage.granularity_bytes or 0)
         found.append(allocation_line(capacity_bytes, storage.pool, grain))
     hints = {_pattern_of(pattern): _hints(storage, one) for pattern, one in _collective(patterns, settings)}

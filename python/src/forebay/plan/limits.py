@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from forebay.plan.allocation import pool_of
 from forebay.plan.errors import PlanError
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.pattern import Pattern, Settings
@@ -31,12 +32,24 @@ def why_unsuitable(pattern: Pattern, storage: Storage) -> str | None:
     """Why this storage cannot hold the files of the pattern, as a sentence; None if it can."""
     if storage.kind == "node-local" and pattern.access != "file-per-process" and pattern.nodes > 1:
         return "a file that several nodes share cannot be on storage of one node; use one file per process"
-    if storage.capacity_bytes is not None and pattern.direction == "write":
-        nodes = pattern.nodes if storage.kind == "node-local" else storage.servers
-        limit = storage.capacity_bytes * nodes / storage.servers
-        if pattern.total_bytes > limit:
-            return f"{size_text(pattern.total_bytes)} are more than its {size_text(limit)}"
     return None
+
+
+def why_too_small(storage: Storage, needed_bytes: float, nodes: int) -> str | None:
+    """Why this storage, local storage of so many nodes, cannot hold so much; None if it can."""
+    if storage.capacity_bytes is None:
+        return None
+    limit = (
+        storage.capacity_bytes
+        * (nodes if storage.kind == "node-local" else storage.servers)
+        / storage.servers
+    )
+    pool = pool_of(storage)
+    if pool and pool.capacity_bytes is not None:
+        limit = min(limit, pool.capacity_bytes)
+    if needed_bytes <= limit:
+        return None
+    return f"{size_text(needed_bytes)} are more than its {size_text(limit)}"
 
 
 def check_settings(pattern: Pattern, storage: Storage, settings: Settings) -> None:

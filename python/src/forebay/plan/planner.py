@@ -7,16 +7,17 @@ import math
 import msgspec
 
 from forebay.plan import reasons
+from forebay.plan.allocation import pool_of
 from forebay.plan.answer import VERSION, Curve, Described, Granted, Plan, Point, Sized, StoragePlan, Sweep
 from forebay.plan.band import Band, band
 from forebay.plan.errors import PlanError
 from forebay.plan.job_lines import lines
-from forebay.plan.limits import check_job, why_unsuitable
+from forebay.plan.limits import check_job, why_too_small, why_unsuitable
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.parameters import Fitted, fitted
 from forebay.plan.pattern import Pattern
-from forebay.plan.search import Fixed, Searcher, Trial, check_capacity, pool_of
-from forebay.plan.staging import permanent_storage, staging
+from forebay.plan.search import Fixed, Searcher, Trial, check_capacity
+from forebay.plan.staging import BURST_BUFFERS, permanent_storage, staging
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     storages: tuple[str, ...] = ()  # names; empty: all
     capacity_bytes: int = 0  # that the job needs in a burst buffer; 0: what it writes
     compute_s: float = 0.0  # of the job, besides I/O
-    stage_in_bytes: float = 0.0
+    stage_in_bytes: float | None = None  # None: what is read; 0: it is in a persistent allocation
     script: str | None = None
     profile: str | None = None
     notes: tuple[str, ...] = ()
@@ -49,18 +50,27 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return sum(pattern.total_bytes for pattern in self.patterns if pattern.direction == "write")
 
     @property
-    def input_bytes(self) -> float:
-        """What must be staged in: as given, else what is read of files that the job does not write."""
-        if self.stage_in_bytes:
-            return self.stage_in_bytes
+    def read_bytes(self) -> float:
+        """What is read of files that the job does not write."""
         written = {pattern.name for pattern in self.patterns if pattern.direction == "write"}
         read = (pattern for pattern in self.patterns if pattern.direction == "read")
         return sum(pattern.total_bytes for pattern in read if pattern.name not in written)
 
     @property
+    def input_bytes(self) -> float:
+        """What must be staged in: as given, else what is read."""
+        return self.read_bytes if self.stage_in_bytes is None else self.stage_in_bytes
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether the input is in a persistent allocation."""
+        return self.stage_in_bytes == 0 and self.read_bytes > 0
+
+    @property
     def needed_bytes(self) -> int:
-        """What a burst buffer must hold."""
-        return self.capacity_bytes or math.ceil(self.written_bytes + self.input_bytes) or 1
+        """What a burst buffer must hold: output and input, wherever the input comes from."""
+        held = self.written_bytes + (self.input_bytes or self.read_bytes)
+        return self.capacity_bytes or math.ceil(held) or 1
 
     def chosen(self) -> list[Storage]:
         """The storages to plan for."""
@@ -125,7 +135,9 @@ def _searcher(question: Question, storage: Storage, known: Fitted) -> Searcher:
 
 def unsuitable(question: Question, storage: Storage) -> str | None:
     """Why this storage cannot serve the job; None if it can."""
-    found = (why_unsuitable(pattern, storage) for pattern in question.patterns)
+    found = [why_unsuitable(pattern, storage) for pattern in question.patterns]
+    needed = question.needed_bytes if storage.kind in BURST_BUFFERS else question.written_bytes
+    found.append(why_too_small(storage, needed, question.nodes))
     return next((why for why in found if why), None)
 
 
@@ -159,7 +171,9 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         staging=staging(
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
-        lines=lines(storage, question.patterns, best.settings, capacity),
+        lines=lines(
+            storage, question.patterns, best.settings, capacity, is_persistent=question.is_persistent
+        ),
         reasons=reasons.of(searcher, trials, best, default),
     )
 
@@ -273,6 +287,6 @@ def checkpoint_storages(machine: Machine) -> list[tuple[Storage, Storage | None]
     """(storage, where it is drained to) of each level that a checkpoint can go to."""
     permanent = permanent_storage(machine)
     return [
-        (one, permanent if permanent and one.kind in ("datawarp", "node-local") else None)
+        (one, permanent if permanent and one.kind in BURST_BUFFERS else None)
         for one in machine.storage.values()
     ]

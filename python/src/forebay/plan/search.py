@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from forebay.plan import striping
-from forebay.plan.allocation import Pool
+from forebay.plan.allocation import Pool, pool_of
 from forebay.plan.errors import PlanError
 from forebay.plan.limits import check_settings
 from forebay.plan.machine import Machine, Storage
@@ -245,19 +245,6 @@ def _thinned(counts: list[int]) -> list[int]:
         if not kept or count >= 1.5 * kept[-1] or count == counts[-1]:
             kept.append(count)
     return kept
-
-
-def pool_of(storage: Storage) -> Pool | None:
-    """The pool of a storage with a granularity; None without one."""
-    if storage.granularity_bytes is None:
-        return None
-    capacity = storage.server_capacity_bytes
-    return Pool(
-        name=storage.name,
-        nodes=storage.servers,
-        granularity_bytes=round(storage.granularity_bytes),
-        node_capacity_bytes=None if capacity is None else round(capacity),
-    )
 
 
 def check_capacity(storage: Storage, capacity_bytes: int) -> None:

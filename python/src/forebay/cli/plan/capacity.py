@@ -8,12 +8,11 @@ import click
 import msgspec
 
 from forebay.cli.plan.pattern_options import ExactSize
-from forebay.plan.allocation import Pool, place
+from forebay.plan.allocation import Pool, place, pool_of
 from forebay.plan.answer import Capacity, PlacedJob
 from forebay.plan.errors import PlanError
 from forebay.plan.job_lines import allocation_line, exact_size
 from forebay.plan.machine import Machine, Storage, read_machine
-from forebay.plan.search import pool_of
 
 _GIB, _TIB = 1 << 30, 1 << 40
 

@@ -88,8 +88,14 @@ def _allocation(one: StoragePlan) -> str:
 
 def _staging(one: StoragePlan) -> str:
     copied = one.staging
-    parts = [f"stage in from {copied.file_system} {duration(copied.stage_in_s)}"] if copied.stage_in_s else []
+    waiting = ", and its nodes wait" if copied.nodes_wait else ""
+    parts = []
+    if copied.stage_in_s:
+        amount = size_text(copied.in_bytes)
+        when = f"after the job starts{waiting}" if copied.nodes_wait else "before the job starts"
+        parts.append(f"stage in {amount} from {copied.file_system}: {duration(copied.stage_in_s)} {when}")
     if copied.stage_out_s:
         hidden = f", {duration(copied.hidden_s)} of it while the job computes" if copied.hidden_s else ""
-        parts.append(f"stage out to {copied.file_system} {duration(copied.stage_out_s)}{hidden}")
+        after = waiting if copied.after_s else ""
+        parts.append(f"stage out to {copied.file_system}: {duration(copied.stage_out_s)}{hidden}{after}")
     return "; ".join(parts) or "nothing to stage"

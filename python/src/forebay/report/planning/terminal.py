@@ -40,7 +40,8 @@ def console() -> Console:
 def print_plan(console: Console, told: Plan) -> None:
     """A table of the storages, then what to do for the fastest, and why."""
     _head(console, told)
-    console.print(whole_grid(tables.storages(told)))
+    if any(one.recommended for one in told.storages):
+        console.print(whole_grid(tables.storages(told)))
     for one in told.storages:
         _print_storage(console, one)
     _notes(console, told.notes)
