@@ -360,6 +360,25 @@ def test_sweep_has_a_point_for_each_number_and_writes_its_page(job):
     assert page.count("<svg") == 4 and "I/O time against DataWarp nodes" in page and "<script src" not in page
 
 
+def test_page_of_a_sweep_has_no_empty_heading_and_a_linear_axis_of_percent(job):
+    done = job.command("plan", "sweep", "--machine", "cori1", *OWN_FILES, "--storage", "datawarp", "--html", "s.html")
+    assert done.returncode == 0, done.stderr
+    page = (job.directory / "s.html").read_text()
+    assert "Program 1" not in page
+    (efficiency,) = (svg for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL) if "efficiency against" in svg)
+    numbers = [float(text) for text in re.findall(r"<text[^>]*>([0-9.]+)</text>", efficiency)]
+    assert {0, 25, 50, 75, 100} <= set(numbers)
+
+
+def test_sweep_names_each_feature_outside_of_the_calibration_once_with_its_range(job):
+    few = "--access", "file-per-process", "--size", "1TB", "--ranks", "16", "--nodes", "8", "--transfer", "8MiB"
+    (curve,) = told(job, "sweep", "--machine", "xe6", *few)["curves"]
+    features = [re.match(r"[a-z ]+", note)[0] for note in curve["outside"]]
+    assert len(features) == len(set(features)) and len(curve["points"]) > 2
+    assert any(re.match(r"writing processes for each server 0.25 to 0.5, published", note) for note in curve["outside"])
+    assert any(note.endswith("published 1 to 1.05 MB") for note in curve["outside"])
+
+
 def test_sweep_and_plan_recommend_the_same(job):
     plan = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
     curves = told(job, "sweep", "--machine", "shaheen2", *ON_32)["curves"]

@@ -9,7 +9,7 @@ import msgspec
 from forebay.plan import reasons
 from forebay.plan.allocation import pool_of
 from forebay.plan.answer import VERSION, Curve, Described, Granted, Plan, Point, Sized, StoragePlan, Sweep
-from forebay.plan.band import Band, band
+from forebay.plan.band import Band, band, notes_of, widest
 from forebay.plan.errors import PlanError
 from forebay.plan.job_lines import lines
 from forebay.plan.limits import check_job, why_too_small, why_unsuitable
@@ -152,7 +152,7 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
     searcher = _searcher(question, storage, known)
     trials = searcher.trials()
     best, default = searcher.recommend(trials), searcher.default()
-    widest = _band(question, storage, best, known)
+    of_best = _band(question, storage, best, known)
     given = searcher.given() if question.fixed != Fixed() else None
     granted = _granted(question, storage, best.servers)
     capacity = granted.capacity_bytes if granted else None
@@ -163,10 +163,10 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         unsuitable=None,
         default=_sized(question, storage, default, _band(question, storage, default, known)),
         given=_sized(question, storage, given, _band(question, storage, given, known)) if given else None,
-        recommended=_sized(question, storage, best, widest),
+        recommended=_sized(question, storage, best, of_best),
         speed_up=default.io_s / best.io_s,
-        band_factor=widest.factor,
-        outside=widest.notes,
+        band_factor=of_best.factor,
+        outside=of_best.notes,
         allocation=granted,
         staging=staging(
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
@@ -191,12 +191,12 @@ def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
         )
     searcher = _searcher(question, storage, known)
     trials = searcher.trials()
-    points, outside = [], {}
+    points, bands = [], []
     for trial in trials:
         plain = searcher.default_on(trial.servers)
         granted = _granted(question, storage, trial.servers)
         of_trial = _band(question, storage, trial, known)
-        outside |= dict.fromkeys(of_trial.notes)
+        bands.append(of_trial)
         points.append(
             Point(
                 servers=trial.servers,
@@ -211,16 +211,14 @@ def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
         unsuitable=None,
         points=points,
         recommended_servers=searcher.recommend(trials).servers,
-        outside=list(outside),
+        outside=notes_of(bands),
     )
 
 
 def _band(question: Question, storage: Storage, trial: Trial, known: Fitted) -> Band:
     """The widest band of the patterns."""
     pairs = zip(question.patterns, trial.settings, strict=True)
-    bands = [band(storage.kind, pattern, settings, known) for pattern, settings in pairs]
-    notes = dict.fromkeys(note for one in bands for note in one.notes)
-    return Band(factor=max(one.factor for one in bands), notes=list(notes))
+    return widest(band(storage.kind, pattern, settings, known) for pattern, settings in pairs)
 
 
 def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Sized:

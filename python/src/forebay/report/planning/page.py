@@ -33,7 +33,7 @@ def sweep_page(told: Sweep) -> str:
         lead_narrow=[],
         findings=[],
         sections=[_section(curve) for curve in told.curves],
-        programs=[("", [])],
+        programs=[],
     )
     return page.html(title, [report], None, advice=False, kind=KIND)
 
@@ -107,6 +107,7 @@ def _charts(curve: Curve) -> list[Chart]:
         x=word,
         y="share of the servers' peak, %",
         title=f"{curve.storage}: efficiency against {word}",
+        is_share=True,
         about="; ".join(f"{point.servers}: {percent(point.best.efficiency)}" for point in curve.points),
     )
     return [time, efficiency]
@@ -133,7 +134,7 @@ def calibration_page(judged: Sequence[Judged]) -> str:
                 tables=[tables.calibration(judged)],
             )
         ],
-        programs=[("", [])],
+        programs=[],
     )
     return page.html(title, [report], None, advice=False, kind=KIND)
 
