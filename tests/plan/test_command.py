@@ -424,3 +424,32 @@ def test_script_named_as_a_subcommand_is_reached_by_its_path(job):
     (job.directory / "sweep").write_text("#!/bin/bash\n#SBATCH -n 8\ntrue\n")
     plan = told(job, "./sweep", "--machine", "cori1", "--access", "collective", "--size", "1GB")
     assert plan["ranks"] == 8
+
+
+ONE = re.compile(r"(?<![\d.,])1 (?:\w+ )?(?:nodes|ranks|OSTs|aggregators|servers|grains|calls|stripes|files)\b")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--machine", "cori1", "--access", "collective", "--size", "1GB", "--ranks", "1", "--calls", "1"],
+        ["--machine", "cori1", "--access", "collective", "--size", "1GB", "--ranks", "64", "--nodes", "1"],
+        ["--machine", "shaheen2", *ON_32, "--servers", "1", "--aggregators", "1"],
+        ["--machine", "summit", "--access", "file-per-process", "--size", "1GB", "--ranks", "1"],
+        ["--machine", "xe6", "--access", "serial", "--size", "1GB", "--ranks", "1", "--servers", "1"],
+        ["sweep", "--machine", "cori1", "--access", "serial", "--size", "1GB", "--ranks", "1", "--html", "s.html"],
+        ["capacity", "1GiB", "--machine", "shaheen2", "--job", "1GiB", "--job", "1GiB"],
+        ["capacity", "99000GiB", "--machine", "shaheen2"],
+    ],
+)
+def test_one_of_anything_is_singular(job, words):
+    done = job.command("plan", *words)
+    assert done.returncode == 0, done.stderr
+    page = job.directory / "s.html"
+    text = done.stdout + (re.sub(r"<[^>]*>", " ", page.read_text()) if page.exists() else "")
+    assert not ONE.findall(text), ONE.findall(text)
+
+
+def test_refusals_of_one_are_singular(job):
+    words = "--machine", "cori1", "--access", "serial", "--size", "1GB", "--ranks", "1", "--nodes", "2"
+    assert "1 rank on 2 nodes leave nodes empty" in refused(job, *words)

@@ -15,6 +15,7 @@ import msgspec
 from forebay.plan.errors import PlanError
 from forebay.plan.machine import Storage
 from forebay.plan.units import size_text
+from forebay.quantities import counted
 
 #: More grains of one job take too long to place.
 GRAINS_MAX = 10_000_000
@@ -92,7 +93,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         if self.capacity_bytes is not None and capacity_bytes > self.capacity_bytes:
             raise PlanError(
                 f"{self.name}: {size_text(capacity_bytes)} are more than the "
-                f"{size_text(self.capacity_bytes)} of all {self.nodes} storage nodes",
+                f"{size_text(self.capacity_bytes)} of all {counted(self.nodes, 'storage node')}",
                 "ask for less, or plan for another storage",
             )
         return -(-capacity_bytes // self.granularity_bytes)
@@ -167,7 +168,7 @@ def place(pool: Pool, capacities_bytes: Iterable[int]) -> Placement:
             )
         if wanted > free:
             raise PlanError(
-                f"{pool.name}: job {number + 1} needs {wanted} grains, and {free} are free",
+                f"{pool.name}: job {number + 1} needs {counted(wanted, 'grain')}, and {free} are free",
                 "ask for less, or wait for another job to end",
             )
         nodes = []

@@ -7,6 +7,7 @@ from forebay.plan.errors import PlanError
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.pattern import Pattern, Settings
 from forebay.plan.units import size_text
+from forebay.quantities import counted
 
 #: Ranks for each core at most: processors have up to four hardware threads a core.
 RANKS_PER_CORE_MAX = 4
@@ -16,14 +17,15 @@ def check_job(pattern: Pattern, machine: Machine) -> None:
     """Refuses more nodes than the machine has, and more ranks than its cores can hold."""
     if machine.nodes is not None and pattern.nodes > machine.nodes:
         raise PlanError(
-            f"{machine.name} has {machine.nodes} nodes, and the job asks for {pattern.nodes}",
+            f"{machine.name} has {counted(machine.nodes, 'node')}, and the job asks for {pattern.nodes}",
             f"give --nodes of at most {machine.nodes}",
         )
     per_node = -(-pattern.ranks // pattern.nodes)
     if machine.cores_per_node and per_node > RANKS_PER_CORE_MAX * machine.cores_per_node:
         most = RANKS_PER_CORE_MAX * machine.cores_per_node
         raise PlanError(
-            f"{per_node} ranks on each node of {machine.name}, which has {machine.cores_per_node} cores",
+            f"{counted(per_node, 'rank')} on each node of {machine.name}, "
+            f"which has {counted(machine.cores_per_node, 'core')}",
             f"give at most {most} ranks a node: more --nodes, or fewer --ranks",
         )
 
@@ -57,18 +59,18 @@ def check_settings(pattern: Pattern, storage: Storage, settings: Settings) -> No
     most = pattern.nodes if storage.kind == "node-local" else storage.servers
     if settings.servers > most:
         raise PlanError(
-            f"{storage.name} has {most} servers for this job, and --servers is {settings.servers}",
+            f"{storage.name} has {counted(most, 'server')} for this job, and --servers is {settings.servers}",
             f"give at most {most}",
         )
     stripes = settings.stripe_count or settings.servers
     if storage.kind == "lustre" and stripes > storage.stripe_count_max:
         raise PlanError(
-            f"a file on {storage.name} has at most {storage.stripe_count_max} stripes, "
+            f"a file on {storage.name} has at most {counted(storage.stripe_count_max, 'stripe')}, "
             f"and --servers is {stripes}",
             f"give at most {storage.stripe_count_max}",
         )
     if pattern.access == "collective" and settings.aggregators > pattern.ranks:
         raise PlanError(
-            f"{settings.aggregators} aggregators for {pattern.ranks} ranks",
+            f"{settings.aggregators} aggregators for {counted(pattern.ranks, 'rank')}",
             f"give --aggregators of at most {pattern.ranks}",
         )
