@@ -249,6 +249,34 @@ def test_question_outside_of_the_calibration_widens_the_band_and_says_so(job):
     assert "outside of the published runs" in job.command("plan", "--machine", "shaheen2", *huge).stdout
 
 
+@pytest.mark.parametrize("machine", ["shaheen2", "cori1", "summit", "xe6"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        OWN_FILES,
+        (*OWN_FILES, "--read"),
+        (*OWN_FILES[:2], "--size", "100TB", "--ranks", "51200", "--nodes", "1600"),
+        ("--access", "independent", "--size", "1GB", "--ranks", "8", "--nodes", "2"),
+    ],
+)
+def test_no_band_promises_more_than_the_peak_of_the_servers(job, machine, words):
+    peaks = {  # bytes in a second for writes of all servers, from the machine files' sources
+        ("shaheen2", "lustre"): 500e9, ("shaheen2", "datawarp"): 1.5e12, ("cori1", "lustre"): 700e9,
+        ("cori1", "datawarp"): 144 * 6 * 2**30, ("summit", "alpine"): 2.5e12, ("xe6", "lustre"): 240 * 375e6,
+    }  # fmt: skip
+    plan = told(job, "--machine", machine, *words)
+    (pattern,) = plan["patterns"]
+    checked = 0
+    for one in plan["storages"]:
+        for sized in filter(None, (one["default"], one["recommended"])):
+            of_peak_s = sized["efficiency"] * sized["io_s"]
+            assert sized["low_s"] >= of_peak_s * 0.9999
+            if (machine, one["storage"]) in peaks:
+                checked += 1
+                assert sized["low_s"] >= 0.9999 * pattern["total_bytes"] / peaks[machine, one["storage"]]
+    assert checked
+
+
 def test_drain_is_hidden_by_computing(job):
     found = storage(told(job, "--machine", "shaheen2", *OWN_FILES, "--compute", "2h"), "datawarp")["staging"]
     assert found["hidden_s"] == found["stage_out_s"] > 0 and found["after_s"] == 0

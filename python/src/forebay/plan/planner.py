@@ -238,7 +238,8 @@ def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Size
         ],
         stripe_bytes=[one.stripe_bytes for one in trial.settings],
         io_s=trial.io_s,
-        low_s=trial.io_s / of.factor,
+        # No band promises more than the peak of the hardware.
+        low_s=max(trial.io_s / of.factor, min(peak_s, trial.io_s)),
         high_s=trial.io_s * of.factor,
         bytes_per_s=total / trial.io_s,
         efficiency=peak_s / trial.io_s,
