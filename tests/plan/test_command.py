@@ -140,6 +140,46 @@ def test_input_of_a_reading_job_is_staged_in(job):
     assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
 
 
+READS = "--access", "collective", "--read", "--size", "50GB", "--calls", "10", "--ranks", "64", "--nodes", "8"
+
+
+def test_stage_in_is_told_with_its_amount_and_when(job):
+    text = job.command("plan", "--machine", "shaheen2", "--storage", "datawarp", *READS).stdout
+    assert re.search(r"stage in 50 GB from lustre: \S+ m?s before the job starts", text)
+    own = "--access", "file-per-process", "--read", "--size", "1TB", "--ranks", "64", "--nodes", "16"
+    local = storage(told(job, "--machine", "summit", *own), "nvme")["staging"]
+    # 16 drives of 2.1 GB/s are slower than the file system and the network.
+    assert local["nodes_wait"] and local["stage_in_s"] == pytest.approx(1e12 / (16 * 2.1e9))
+
+
+def test_input_of_a_persistent_allocation_is_held_and_not_staged(job):
+    found = storage(told(job, "--machine", "shaheen2", *READS, "--stage-in", "0"), "datawarp")
+    assert found["staging"]["stage_in_s"] == 0 and found["staging"]["in_bytes"] == 0
+    assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
+    assert any(line.startswith("#DW persistentdw ") for line in found["lines"])
+    assert not any("jobdw" in line for line in found["lines"])
+
+
+def test_script_with_a_persistent_allocation_stages_nothing_unless_it_says_so(job):
+    job.script("true", "#SBATCH -N 8", "#SBATCH -n 64", "#DW persistentdw name=inputs")
+    words = "job.sh", "--machine", "shaheen2", *READS[:7]
+    plan = told(job, *words)
+    assert storage(plan, "datawarp")["staging"]["in_bytes"] == 0
+    assert any("persistent allocation inputs" in note for note in plan["notes"])
+    assert storage(told(job, *words, "--stage-in", "1GB"), "datawarp")["staging"]["in_bytes"] == 10**9
+
+
+def test_input_that_a_burst_buffer_cannot_hold_makes_it_unsuitable(job):
+    own = "--access", "file-per-process", "--read", "--ranks", "64", "--nodes", "16"
+    plan = told(job, "--machine", "summit", *own, "--size", "30TB")
+    assert "30 TB are more than its 25.3 TB" in storage(plan, "nvme")["unsuitable"]
+    assert storage(plan, "alpine")["recommended"]
+    large = told(job, "--machine", "cori1", *own, "--size", "1PB")
+    assert "1 PB are more than its 900 TB" in storage(large, "datawarp")["unsuitable"]
+    only = job.command("plan", "--machine", "cori1", "--storage", "datawarp", *own, "--size", "1PB").stdout
+    assert "not for this job" in only and "without hints" not in only
+
+
 def test_storage_that_cannot_hold_a_shared_file_is_named_last(job):
     plan = told(job, "--machine", "summit", *ON_32)
     assert [one["storage"] for one in plan["storages"]] == ["alpine", "nvme"]
@@ -156,10 +196,34 @@ def test_node_local_storage_scales_with_nodes(job):
 def test_files_of_their_own_are_spread_over_all_osts_with_one_stripe(job):
     found = storage(told(job, "--machine", "xe6", *OWN_FILES), "lustre")
     assert found["recommended"]["servers"] == found["default"]["servers"] == 240
-    assert any(line.startswith("lfs setstripe -c 1 ") for line in found["lines"])
-    few = storage(told(job, "--machine", "xe6", *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"), "lustre")
-    assert few["recommended"]["servers"] == 240 and few["default"]["servers"] == 32
-    assert any(line.startswith("lfs setstripe -c 30 ") for line in few["lines"])
+    assert found["recommended"]["stripe_counts"] == [1] and found["default"]["stripe_counts"] == [4]
+    assert found["lines"] == ["lfs setstripe -c 1 -S 1048576 OUTPUT_DIRECTORY"]
+
+
+@pytest.mark.parametrize(("machine", "osts"), [("cori1", 248), ("shaheen2", 144)])
+@pytest.mark.parametrize("direction", [[], ["--read"]])
+def test_more_files_than_osts_gain_nothing_from_stripes(job, machine, osts, direction):
+    words = *OWN_FILES[:4], "--ranks", "1024", "--nodes", "32", *direction
+    found = storage(told(job, "--machine", machine, *words), "lustre")
+    assert found["speed_up"] == 1 and found["recommended"]["servers"] == osts
+    assert found["recommended"]["stripe_counts"] == [1]
+    wide = storage(told(job, "--machine", machine, *words, "--servers", "32"), "lustre")
+    assert wide["given"]["stripe_counts"] == [32] and wide["given"]["io_s"] >= found["recommended"]["io_s"]
+
+
+def test_few_files_get_as_many_stripes_as_make_them_faster(job):
+    few = *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"
+    small = storage(told(job, "--machine", "xe6", *few), "lustre")
+    assert small["recommended"]["stripe_counts"] == [1] and small["recommended"]["servers"] == 8
+    large = storage(told(job, "--machine", "xe6", *few, "--transfer", "8MiB"), "lustre")
+    assert large["recommended"]["stripe_counts"] == [4] and large["recommended"]["servers"] == 32
+    (curve,) = told(job, "sweep", "--machine", "xe6", *few, "--transfer", "8MiB")["curves"]
+    assert [point["servers"] for point in curve["points"]] == [8, 16, 32]
+    assert [point["best"]["stripe_counts"] for point in curve["points"]] == [[1], [2], [4]]
+
+
+def test_stripe_count_beyond_the_file_system_is_refused_for_own_files(job):
+    assert "at most 160 stripes" in refused(job, "--machine", "xe6", *OWN_FILES, "--servers", "161")
 
 
 def test_fixed_settings_are_predicted_as_given(job):
@@ -183,6 +247,34 @@ def test_question_outside_of_the_calibration_widens_the_band_and_says_so(job):
     assert outside["band_factor"] > inside["band_factor"]
     assert any("ranks 150,000, published" in note for note in outside["outside"])
     assert "outside of the published runs" in job.command("plan", "--machine", "shaheen2", *huge).stdout
+
+
+@pytest.mark.parametrize("machine", ["shaheen2", "cori1", "summit", "xe6"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        OWN_FILES,
+        (*OWN_FILES, "--read"),
+        (*OWN_FILES[:2], "--size", "100TB", "--ranks", "51200", "--nodes", "1600"),
+        ("--access", "independent", "--size", "1GB", "--ranks", "8", "--nodes", "2"),
+    ],
+)
+def test_no_band_promises_more_than_the_peak_of_the_servers(job, machine, words):
+    peaks = {  # bytes in a second for writes of all servers, from the machine files' sources
+        ("shaheen2", "lustre"): 500e9, ("shaheen2", "datawarp"): 1.5e12, ("cori1", "lustre"): 700e9,
+        ("cori1", "datawarp"): 144 * 6 * 2**30, ("summit", "alpine"): 2.5e12, ("xe6", "lustre"): 240 * 375e6,
+    }  # fmt: skip
+    plan = told(job, "--machine", machine, *words)
+    (pattern,) = plan["patterns"]
+    checked = 0
+    for one in plan["storages"]:
+        for sized in filter(None, (one["default"], one["recommended"])):
+            of_peak_s = sized["efficiency"] * sized["io_s"]
+            assert sized["low_s"] >= of_peak_s * 0.9999
+            if (machine, one["storage"]) in peaks:
+                checked += 1
+                assert sized["low_s"] >= 0.9999 * pattern["total_bytes"] / peaks[machine, one["storage"]]
+    assert checked
 
 
 def test_drain_is_hidden_by_computing(job):
@@ -229,11 +321,39 @@ def test_wrong_question_is_refused_with_what_and_the_remedy(job, words, said):
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [("100", "unit is missing"), ("0GB", "zero"), ("-1GB", "negative"), ("8Gb", "bits"), ("1e400GB", "finite")],
+    [
+        ("0", "zero"),
+        ("-5", "negative"),
+        ("1.2.3", "not a number"),
+        ("0GB", "zero"),
+        ("-1GB", "negative"),
+        ("8Gb", "bits"),
+        ("1e400GB", "finite"),
+    ],
 )
 def test_wrong_quantity_is_an_error_of_the_command_line(job, value, said):
     words = "--machine", "shaheen2", "--access", "collective", "--ranks", "4", "--size", value
     assert said in refused(job, *words, code=2)
+
+
+def test_time_without_unit_is_an_error_of_the_command_line(job):
+    assert "unit is missing" in refused(job, "--machine", "shaheen2", *ON_32, "--compute", "100", code=2)
+
+
+def test_sizes_without_unit_are_bytes_in_all_options(job):
+    plain = "--size", "100000000000", "--transfer", "47008", "--segment", "1280", "--capacity", "1e12"
+    with_unit = "--size", "100GB", "--transfer", "47008B", "--segment", "1280B", "--capacity", "1TB"
+    more = "--stripe-size", "1048576", "--buffer-size", "16777216", "--stage-in", "1000"
+    units = "--stripe-size", "1MiB", "--buffer-size", "16MiB", "--stage-in", "1kB"
+    words = "--machine", "shaheen2", "--access", "collective", "--ranks", "1024", "--nodes", "32"
+    assert told(job, *words, *plain, *more) == told(job, *words, *with_unit, *units)
+    capacity = "capacity", "--machine", "shaheen2"
+    assert told(job, *capacity, "60000000000000", "--job", "5") == told(job, *capacity, "60TB", "--job", "5B")
+    study = "study", "--storage", "datawarp", "--runs", "4", "--seed", "1", "--servers", "4"
+    known = [
+        told(job, *study, *words, "--size", "1GB", "--known", f"32:{unit}")["known"] for unit in ("65536", "64KiB")
+    ]
+    assert known[0] == known[1]
 
 
 def test_error_is_json_with_json(job):
@@ -266,6 +386,25 @@ def test_sweep_has_a_point_for_each_number_and_writes_its_page(job):
     assert done.stdout.count("<- recommended") == 2
     page = (job.directory / "s.html").read_text()
     assert page.count("<svg") == 4 and "I/O time against DataWarp nodes" in page and "<script src" not in page
+
+
+def test_page_of_a_sweep_has_no_empty_heading_and_a_linear_axis_of_percent(job):
+    done = job.command("plan", "sweep", "--machine", "cori1", *OWN_FILES, "--storage", "datawarp", "--html", "s.html")
+    assert done.returncode == 0, done.stderr
+    page = (job.directory / "s.html").read_text()
+    assert "Program 1" not in page
+    (efficiency,) = (svg for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL) if "efficiency against" in svg)
+    numbers = [float(text) for text in re.findall(r"<text[^>]*>([0-9.]+)</text>", efficiency)]
+    assert {0, 25, 50, 75, 100} <= set(numbers)
+
+
+def test_sweep_names_each_feature_outside_of_the_calibration_once_with_its_range(job):
+    few = "--access", "file-per-process", "--size", "1TB", "--ranks", "16", "--nodes", "8", "--transfer", "8MiB"
+    (curve,) = told(job, "sweep", "--machine", "xe6", *few)["curves"]
+    features = [re.match(r"[a-z ]+", note)[0] for note in curve["outside"]]
+    assert len(features) == len(set(features)) and len(curve["points"]) > 2
+    assert any(re.match(r"writing processes for each server 0.25 to 0.5, published", note) for note in curve["outside"])
+    assert any(note.endswith("published 1 to 1.05 MB") for note in curve["outside"])
 
 
 def test_sweep_and_plan_recommend_the_same(job):
@@ -313,3 +452,32 @@ def test_script_named_as_a_subcommand_is_reached_by_its_path(job):
     (job.directory / "sweep").write_text("#!/bin/bash\n#SBATCH -n 8\ntrue\n")
     plan = told(job, "./sweep", "--machine", "cori1", "--access", "collective", "--size", "1GB")
     assert plan["ranks"] == 8
+
+
+ONE = re.compile(r"(?<![\d.,])1 (?:\w+ )?(?:nodes|ranks|OSTs|aggregators|servers|grains|calls|stripes|files)\b")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--machine", "cori1", "--access", "collective", "--size", "1GB", "--ranks", "1", "--calls", "1"],
+        ["--machine", "cori1", "--access", "collective", "--size", "1GB", "--ranks", "64", "--nodes", "1"],
+        ["--machine", "shaheen2", *ON_32, "--servers", "1", "--aggregators", "1"],
+        ["--machine", "summit", "--access", "file-per-process", "--size", "1GB", "--ranks", "1"],
+        ["--machine", "xe6", "--access", "serial", "--size", "1GB", "--ranks", "1", "--servers", "1"],
+        ["sweep", "--machine", "cori1", "--access", "serial", "--size", "1GB", "--ranks", "1", "--html", "s.html"],
+        ["capacity", "1GiB", "--machine", "shaheen2", "--job", "1GiB", "--job", "1GiB"],
+        ["capacity", "99000GiB", "--machine", "shaheen2"],
+    ],
+)
+def test_one_of_anything_is_singular(job, words):
+    done = job.command("plan", *words)
+    assert done.returncode == 0, done.stderr
+    page = job.directory / "s.html"
+    text = done.stdout + (re.sub(r"<[^>]*>", " ", page.read_text()) if page.exists() else "")
+    assert not ONE.findall(text), ONE.findall(text)
+
+
+def test_refusals_of_one_are_singular(job):
+    words = "--machine", "cori1", "--access", "serial", "--size", "1GB", "--ranks", "1", "--nodes", "2"
+    assert "1 rank on 2 nodes leave nodes empty" in refused(job, *words)

@@ -150,7 +150,7 @@ def test_allocation_larger_than_the_pool_takes_the_first_nodes_twice():
 def test_full_nodes_are_skipped_and_a_full_pool_is_refused():
     pool = Pool(name="p", nodes=3, granularity_bytes=10, node_capacity_bytes=10)
     assert place(pool, [20, 10]).nodes_of_job == [[0, 1], [2]]
-    with pytest.raises(PlanError, match="job 3 needs 1 grains, and 0 are free"):
+    with pytest.raises(PlanError, match="job 3 needs 1 grain, and 0 are free"):
         place(pool, [20, 10, 1])
 
 

@@ -128,6 +128,15 @@ def test_more_servers_never_slow_down_servers_that_limit():
     assert times == sorted(times, reverse=True)
 
 
+def test_fullest_ost_ends_last_where_files_do_not_divide_osts():
+    def time(files):
+        own = {"access": "file-per-process", "calls": (), "ranks": files, "nodes": files, "files": files}
+        return seconds(collective(total_bytes=files * 1e9, **own), "xe6.lustre", servers=240, stripe_count=1)
+
+    assert time(241) == pytest.approx(2 * time(240), rel=0.05)
+    assert time(480) == pytest.approx(time(241), rel=0.05)
+
+
 def test_more_aggregators_help_where_one_process_limits():
     assert seconds(collective(), servers=1, aggregators=16) < 0.7 * seconds(collective(), servers=1, aggregators=1)
 

@@ -62,6 +62,11 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
+def counted(value: int, noun: str) -> str:
+    """`1 OST`, `1024 ranks`: the plural of `noun` has an s."""
+    return f"{value} {noun}{'' if value == 1 else 's'}"
+
+
 def percent(value: float | None) -> str:
     """A fraction as a percentage; less than one per cent is shown as such, not as zero."""
     if value is None:

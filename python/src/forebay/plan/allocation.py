@@ -13,7 +13,9 @@ from fractions import Fraction
 import msgspec
 
 from forebay.plan.errors import PlanError
+from forebay.plan.machine import Storage
 from forebay.plan.units import size_text
+from forebay.quantities import counted
 
 #: More grains of one job take too long to place.
 GRAINS_MAX = 10_000_000
@@ -91,7 +93,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         if self.capacity_bytes is not None and capacity_bytes > self.capacity_bytes:
             raise PlanError(
                 f"{self.name}: {size_text(capacity_bytes)} are more than the "
-                f"{size_text(self.capacity_bytes)} of all {self.nodes} storage nodes",
+                f"{size_text(self.capacity_bytes)} of all {counted(self.nodes, 'storage node')}",
                 "ask for less, or plan for another storage",
             )
         return -(-capacity_bytes // self.granularity_bytes)
@@ -119,6 +121,19 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
                 f"ask for 1 to {self.nodes}",
             )
         return nodes * self.granularity_bytes
+
+
+def pool_of(storage: Storage) -> Pool | None:
+    """The pool of a storage with a granularity; None without one."""
+    if storage.granularity_bytes is None:
+        return None
+    capacity = storage.server_capacity_bytes
+    return Pool(
+        name=storage.name,
+        nodes=storage.servers,
+        granularity_bytes=round(storage.granularity_bytes),
+        node_capacity_bytes=None if capacity is None else round(capacity),
+    )
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +168,7 @@ def place(pool: Pool, capacities_bytes: Iterable[int]) -> Placement:
             )
         if wanted > free:
             raise PlanError(
-                f"{pool.name}: job {number + 1} needs {wanted} grains, and {free} are free",
+                f"{pool.name}: job {number + 1} needs {counted(wanted, 'grain')}, and {free} are free",
                 "ask for less, or wait for another job to end",
             )
         nodes = []

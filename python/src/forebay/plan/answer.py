@@ -14,11 +14,12 @@ VERSION = 1
 class Sized(msgspec.Struct, kw_only=True):
     """Settings and what they give."""
 
-    servers: int  # stripe count, DataWarp nodes, or nodes with local storage
+    servers: int  # that hold the data: OSTs, DataWarp nodes, or nodes with local storage
+    stripe_counts: list[int | None]  # of one file of each pattern; null: a file is on all these servers
     aggregators: list[int | None]  # of each pattern; null where calls are not collective
     stripe_bytes: list[int]  # of each pattern
     io_s: float  # predicted time of all patterns
-    low_s: float  # lower end of the uncertainty band
+    low_s: float  # lower end of the uncertainty band: never faster than the peak of the servers
     high_s: float  # upper end of the uncertainty band
     bytes_per_s: float  # of all patterns
     efficiency: float  # share of the peak of these servers, from 0 to 1

@@ -7,6 +7,7 @@ that is outside of the published runs, the factor grows with the distance.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import msgspec
 
@@ -29,18 +30,38 @@ FACTOR_MAX = 10.0
 _NAMES = {
     "ranks": "ranks",
     "nodes": "nodes",
-    "servers": "servers of a file",
+    "servers": "servers",
     "writers_per_server": "writing processes for each server",
     "request_bytes": "size of a request",
     "total_bytes": "data in total",
 }
 
 
+class Beyond(msgspec.Struct, frozen=True, kw_only=True):
+    """A feature that is outside of the published runs."""
+
+    known: Range
+    low: float  # of the question
+    high: float
+
+    def text(self) -> str:
+        """What was asked, and what is published."""
+        name = self.known.feature
+        asked, published = _span(name, self.low, self.high), _span(name, self.known.low, self.known.high)
+        return f"{_NAMES[name]} {asked}, published {published}"
+
+
 class Band(msgspec.Struct, frozen=True, kw_only=True):
     """A factor either way, and why it is not smaller."""
 
     factor: float
-    notes: list[str]  # what is outside of the calibrated range
+    beyond: list[Beyond]
+    unknown: list[str]  # kinds of storage and settings without a published run
+
+    @property
+    def notes(self) -> list[str]:
+        """What is outside of the calibrated range."""
+        return notes_of([self])
 
     @property
     def is_inside(self) -> bool:
@@ -70,22 +91,51 @@ def band(kind: str, pattern: Pattern, settings: Settings, fitted: Fitted) -> Ban
     of_kind = [abs(math.log(one.ratio)) for one in fitted.residuals if one.storage == kind]
     everything = [abs(math.log(one.ratio)) for one in fitted.residuals]
     logarithm = _quantile(of_kind if len(of_kind) >= RESIDUALS_MIN else everything)
-    notes = []
+    unknown = []
     ranges = {one.feature: one for one in fitted.ranges if one.storage == kind}
     if not ranges:
-        notes.append(f"no published run on storage of kind {kind} is in the calibration")
+        unknown.append(f"no published run on storage of kind {kind} is in the calibration")
         logarithm += LOG_UNKNOWN
-    beyond = [0.0]
-    for name, value in features(pattern, settings).items():
-        if name in ranges and (doublings := _doublings(value, ranges[name])) > 0:
-            low, high = ranges[name].low, ranges[name].high
-            shown = _shown(name, low) if low == high else f"{_shown(name, low)} to {_shown(name, high)}"
-            notes.append(f"{_NAMES[name]} {_shown(name, value)}, published {shown}")
-            beyond.append(doublings)
-    logarithm += LOG_PER_DOUBLING * math.hypot(*beyond)
-    notes += _settings_without_runs(settings)
+    beyond = [
+        Beyond(known=ranges[name], low=value, high=value)
+        for name, value in features(pattern, settings).items()
+        if name in ranges and _doublings(value, ranges[name]) > 0
+    ]
+    logarithm += LOG_PER_DOUBLING * math.hypot(*(_doublings(one.low, one.known) for one in beyond))
+    unknown += _settings_without_runs(settings)
     logarithm += LOG_UNKNOWN * len(_settings_without_runs(settings))
-    return Band(factor=min(FACTOR_MAX, math.exp(logarithm)), notes=notes)
+    return Band(factor=min(FACTOR_MAX, math.exp(logarithm)), beyond=beyond, unknown=unknown)
+
+
+def widest(bands: Iterable[Band]) -> Band:
+    """The widest factor, and all reasons."""
+    every = list(bands)
+    return Band(
+        factor=max(one.factor for one in every),
+        beyond=[each for one in every for each in one.beyond],
+        unknown=[each for one in every for each in one.unknown],
+    )
+
+
+def notes_of(bands: Iterable[Band]) -> list[str]:
+    """What is outside of the calibrated range: a sentence for each feature, over all bands."""
+    every = widest(bands)
+    features: dict[str, Beyond] = {}
+    for one in every.beyond:
+        other = features.get(one.known.feature, one)
+        features[one.known.feature] = Beyond(
+            known=one.known, low=min(one.low, other.low), high=max(one.high, other.high)
+        )
+    return [*dict.fromkeys(every.unknown), *(one.text() for one in features.values())]
+
+
+def _span(name: str, low: float, high: float) -> str:
+    """`2.1 to 16.8 MB`: a unit that both have is written once."""
+    first, last = _shown(name, low), _shown(name, high)
+    if first == last:
+        return first
+    number, _, unit = first.partition(" ")
+    return f"{number if unit == last.partition(' ')[2] else first} to {last}"
 
 
 def _shown(name: str, value: float) -> str:

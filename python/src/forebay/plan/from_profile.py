@@ -11,7 +11,7 @@ import msgspec
 from forebay.plan.errors import PlanError
 from forebay.plan.pattern import Access, Calls, Direction, Pattern
 from forebay.profiles.model import LAYERS, OTHER_FILES, STREAMS, File, Layer, Profile, Program, Traffic
-from forebay.quantities import printable
+from forebay.quantities import counted, printable
 
 #: Patterns of more files do not change a plan; the rest is named in a note.
 PATTERNS_MAX = 8
@@ -48,7 +48,8 @@ def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -
     notes = [f"profile {printable(profile.path)}: {note}" for note in profile.notes]
     if ranks and ranks != measured:
         notes.append(
-            f"the profile has {measured} ranks and the job {ranks}: each rank is taken to do the same"
+            f"the profile has {counted(measured, 'rank')} and the job {ranks}: "
+            "each rank is taken to do the same"
         )
     if len(profile.programs) > 1:
         notes.append(
@@ -60,7 +61,7 @@ def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -
         notes.append("the profile has no MPI-IO: aggregators and MPI-IO hints would have no effect")
     kept, left = _largest(found)
     if left:
-        notes.append(f"{left} smaller files are left out")
+        notes.append(f"{counted(left, 'smaller file')} {'is' if left == 1 else 'are'} left out")
     wall_s = program.wall_s or profile.job.wall_s
     io_s = program.io_slowest_rank_s
     return Read(

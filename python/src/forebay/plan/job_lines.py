@@ -36,12 +36,15 @@ def lines(
     storage: Storage,
     patterns: Sequence[Pattern],
     settings: Sequence[Settings],
-    stripe_counts: Sequence[int],
     capacity_bytes: int | None,
+    *,
+    is_persistent: bool = False,
 ) -> list[str]:
-    """What to put into the script for this storage, most important first. `stripe_counts` are of one file."""
+    """What to put into the script for this storage, most important first."""
     found = []
-    if storage.kind == "datawarp" and capacity_bytes is not None:
+    if storage.kind == "datawarp" and is_persistent:
+        found.append("#DW persistentdw name=NAME")
+    elif storage.kind == "datawarp" and capacity_bytes is not None:
         grain = round(storage.granularity_bytes or 0)
         found.append(allocation_line(capacity_bytes, storage.pool, grain))
     hints = {_pattern_of(pattern): _hints(storage, one) for pattern, one in _collective(patterns, settings)}
@@ -50,7 +53,7 @@ def lines(
     elif hints:
         found += _romio_file(next(iter(hints.values())))
     if storage.kind == "lustre":
-        found.append(_setstripe(settings, stripe_counts))
+        found += _setstripes(patterns, settings)
     if storage.kind == "node-local":
         found.append("#BSUB -alloc_flags nvme")
     return found
@@ -79,6 +82,13 @@ def _romio_file(hints: dict[str, str]) -> list[str]:
     return [f"printf '%s\\n' {words} > romio.hints", 'export ROMIO_HINTS="$PWD/romio.hints"']
 
 
-def _setstripe(settings: Sequence[Settings], stripe_counts: Sequence[int]) -> str:
-    count, widest = max(zip(stripe_counts, settings, strict=True), key=lambda pair: pair[0])
-    return f"lfs setstripe -c {count} -S {widest.stripe_bytes} OUTPUT_DIRECTORY"
+def _setstripes(patterns: Sequence[Pattern], settings: Sequence[Settings]) -> list[str]:
+    """A line for each directory: files that need other stripes need a directory of their own."""
+    lines: dict[str, list[str]] = {}
+    for pattern, one in zip(patterns, settings, strict=True):
+        directory = "OUTPUT_DIRECTORY" if pattern.direction == "write" else "INPUT_DIRECTORY"
+        line = f"lfs setstripe -c {one.stripe_count or one.servers} -S {one.stripe_bytes} {directory}"
+        lines.setdefault(line, []).append(pattern.name)
+    if len(lines) == 1:
+        return list(lines)
+    return [f"{line}  # of {', '.join(dict.fromkeys(names))}" for line, names in lines.items()]

@@ -143,9 +143,7 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     moved, locks_s = pattern.total_bytes, 0.0
     if pattern.access == "independent" and pattern.is_interleaved and pattern.direction == "write":
         request, moved, locks_s = _interleaved(pattern, settings, rates)
-    at_once = spread(request, settings.stripe_bytes, settings.servers)
-    # One request is on so few servers at a time; many processes are on all.
-    used = min(settings.servers, at_once.active * writers)
+    used = _servers_in_use(pattern, settings, request, writers)
     server = rates.server_bytes_per_s(
         pattern.direction,
         min(request, settings.stripe_bytes),
@@ -161,8 +159,22 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     storage_s = _shared(resources, settings, rates)
     gathered = _gather_s(pattern, rates) if pattern.access == "serial" else 0.0
     opens = pattern.files if is_own_file else writers
-    stripes = 1 if is_own_file else settings.servers
+    stripes = settings.stripe_count or (1 if is_own_file else settings.servers)
     return _prediction(pattern, rates.open_s(opens, stripes), 0.0, gathered, resources, storage_s)
+
+
+def _servers_in_use(pattern: Pattern, settings: Settings, request_bytes: float, writers: int) -> float:
+    """Servers that work at the same time, as many as are equally busy.
+
+    One request is on so few servers at a time; many processes are on all. Lustre deals the objects of files
+    to its OSTs in turn: where one OST has two objects and another has one, the fuller one ends last.
+    """
+    of_file = settings.stripe_count or settings.servers
+    at_once = spread(request_bytes, settings.stripe_bytes, of_file).active * writers
+    if settings.stripe_count is None:
+        return min(settings.servers, at_once)
+    objects = pattern.files * settings.stripe_count
+    return min(objects / math.ceil(objects / settings.servers), at_once)
 
 
 def _gather_s(pattern: Pattern, rates: Rates) -> float:

@@ -74,8 +74,9 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How the file is laid out and written."""
 
-    servers: int  # stripe count, DataWarp nodes, or nodes with local storage
+    servers: int  # that hold the data: OSTs, DataWarp nodes, or nodes with local storage
     stripe_bytes: int
+    stripe_count: int | None = None  # of one file that is on part of the servers; None: a file is on all
     aggregators: int = 1  # collective
     buffer_bytes: int = BUFFER_BYTES
     cb_align: Literal[0, 1, 2] = 2  # MPICH_MPIIO_CB_ALIGN
@@ -86,5 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("servers", "stripe_bytes", "aggregators", "buffer_bytes", "jobs"):
             if getattr(self, name) < 1:
                 raise PlanError(f"{name} is {getattr(self, name)}", "give at least 1")
+        if self.stripe_count is not None and self.stripe_count < 1:
+            raise PlanError(f"stripe_count is {self.stripe_count}", "give at least 1")
         if self.cb_align not in (0, 1, 2):
             raise PlanError(f"MPICH_MPIIO_CB_ALIGN is {self.cb_align}", "it is 0, 1 or 2")

@@ -7,16 +7,17 @@ import math
 import msgspec
 
 from forebay.plan import reasons
+from forebay.plan.allocation import pool_of
 from forebay.plan.answer import VERSION, Curve, Described, Granted, Plan, Point, Sized, StoragePlan, Sweep
-from forebay.plan.band import Band, band
+from forebay.plan.band import Band, band, notes_of, widest
 from forebay.plan.errors import PlanError
 from forebay.plan.job_lines import lines
-from forebay.plan.limits import check_job, why_unsuitable
+from forebay.plan.limits import check_job, why_too_small, why_unsuitable
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.parameters import Fitted, fitted
 from forebay.plan.pattern import Pattern
-from forebay.plan.search import Fixed, Searcher, Trial, check_capacity, pool_of
-from forebay.plan.staging import permanent_storage, staging
+from forebay.plan.search import Fixed, Searcher, Trial, check_capacity
+from forebay.plan.staging import BURST_BUFFERS, permanent_storage, staging
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +29,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     storages: tuple[str, ...] = ()  # names; empty: all
     capacity_bytes: int = 0  # that the job needs in a burst buffer; 0: what it writes
     compute_s: float = 0.0  # of the job, besides I/O
-    stage_in_bytes: float = 0.0
+    stage_in_bytes: float | None = None  # None: what is read; 0: it is in a persistent allocation
     script: str | None = None
     profile: str | None = None
     notes: tuple[str, ...] = ()
@@ -49,18 +50,27 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return sum(pattern.total_bytes for pattern in self.patterns if pattern.direction == "write")
 
     @property
-    def input_bytes(self) -> float:
-        """What must be staged in: as given, else what is read of files that the job does not write."""
-        if self.stage_in_bytes:
-            return self.stage_in_bytes
+    def read_bytes(self) -> float:
+        """What is read of files that the job does not write."""
         written = {pattern.name for pattern in self.patterns if pattern.direction == "write"}
         read = (pattern for pattern in self.patterns if pattern.direction == "read")
         return sum(pattern.total_bytes for pattern in read if pattern.name not in written)
 
     @property
+    def input_bytes(self) -> float:
+        """What must be staged in: as given, else what is read."""
+        return self.read_bytes if self.stage_in_bytes is None else self.stage_in_bytes
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether the input is in a persistent allocation."""
+        return self.stage_in_bytes == 0 and self.read_bytes > 0
+
+    @property
     def needed_bytes(self) -> int:
-        """What a burst buffer must hold."""
-        return self.capacity_bytes or math.ceil(self.written_bytes + self.input_bytes) or 1
+        """What a burst buffer must hold: output and input, wherever the input comes from."""
+        held = self.written_bytes + (self.input_bytes or self.read_bytes)
+        return self.capacity_bytes or math.ceil(held) or 1
 
     def chosen(self) -> list[Storage]:
         """The storages to plan for."""
@@ -125,7 +135,9 @@ def _searcher(question: Question, storage: Storage, known: Fitted) -> Searcher:
 
 def unsuitable(question: Question, storage: Storage) -> str | None:
     """Why this storage cannot serve the job; None if it can."""
-    found = (why_unsuitable(pattern, storage) for pattern in question.patterns)
+    found = [why_unsuitable(pattern, storage) for pattern in question.patterns]
+    needed = question.needed_bytes if storage.kind in BURST_BUFFERS else question.written_bytes
+    found.append(why_too_small(storage, needed, question.nodes))
     return next((why for why in found if why), None)
 
 
@@ -140,7 +152,7 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
     searcher = _searcher(question, storage, known)
     trials = searcher.trials()
     best, default = searcher.recommend(trials), searcher.default()
-    widest = _band(question, storage, best, known)
+    of_best = _band(question, storage, best, known)
     given = searcher.given() if question.fixed != Fixed() else None
     granted = _granted(question, storage, best.servers)
     capacity = granted.capacity_bytes if granted else None
@@ -151,15 +163,17 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         unsuitable=None,
         default=_sized(question, storage, default, _band(question, storage, default, known)),
         given=_sized(question, storage, given, _band(question, storage, given, known)) if given else None,
-        recommended=_sized(question, storage, best, widest),
+        recommended=_sized(question, storage, best, of_best),
         speed_up=default.io_s / best.io_s,
-        band_factor=widest.factor,
-        outside=widest.notes,
+        band_factor=of_best.factor,
+        outside=of_best.notes,
         allocation=granted,
         staging=staging(
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
-        lines=lines(storage, question.patterns, best.settings, searcher.stripe_counts(best), capacity),
+        lines=lines(
+            storage, question.patterns, best.settings, capacity, is_persistent=question.is_persistent
+        ),
         reasons=reasons.of(searcher, trials, best, default),
     )
 
@@ -177,12 +191,12 @@ def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
         )
     searcher = _searcher(question, storage, known)
     trials = searcher.trials()
-    points, outside = [], {}
+    points, bands = [], []
     for trial in trials:
         plain = searcher.default_on(trial.servers)
         granted = _granted(question, storage, trial.servers)
         of_trial = _band(question, storage, trial, known)
-        outside |= dict.fromkeys(of_trial.notes)
+        bands.append(of_trial)
         points.append(
             Point(
                 servers=trial.servers,
@@ -197,16 +211,14 @@ def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
         unsuitable=None,
         points=points,
         recommended_servers=searcher.recommend(trials).servers,
-        outside=list(outside),
+        outside=notes_of(bands),
     )
 
 
 def _band(question: Question, storage: Storage, trial: Trial, known: Fitted) -> Band:
     """The widest band of the patterns."""
     pairs = zip(question.patterns, trial.settings, strict=True)
-    bands = [band(storage.kind, pattern, settings, known) for pattern, settings in pairs]
-    notes = dict.fromkeys(note for one in bands for note in one.notes)
-    return Band(factor=max(one.factor for one in bands), notes=list(notes))
+    return widest(band(storage.kind, pattern, settings, known) for pattern, settings in pairs)
 
 
 def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Sized:
@@ -219,13 +231,15 @@ def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Size
     collective = [pattern.access == "collective" for pattern in question.patterns]
     return Sized(
         servers=trial.servers,
+        stripe_counts=[one.stripe_count for one in trial.settings],
         aggregators=[
             one.aggregators if is_collective else None
             for one, is_collective in zip(trial.settings, collective, strict=True)
         ],
         stripe_bytes=[one.stripe_bytes for one in trial.settings],
         io_s=trial.io_s,
-        low_s=trial.io_s / of.factor,
+        # No band promises more than the peak of the hardware.
+        low_s=max(trial.io_s / of.factor, min(peak_s, trial.io_s)),
         high_s=trial.io_s * of.factor,
         bytes_per_s=total / trial.io_s,
         efficiency=peak_s / trial.io_s,
@@ -272,6 +286,6 @@ def checkpoint_storages(machine: Machine) -> list[tuple[Storage, Storage | None]
     """(storage, where it is drained to) of each level that a checkpoint can go to."""
     permanent = permanent_storage(machine)
     return [
-        (one, permanent if permanent and one.kind in ("datawarp", "node-local") else None)
+        (one, permanent if permanent and one.kind in BURST_BUFFERS else None)
         for one in machine.storage.values()
     ]

@@ -289,9 +289,9 @@ def _wrf_chem_runs(group: str) -> list[Row]:
 
 
 def _cori() -> list[Row]:
-    def rate(place: str, access: Any, direction: Any, servers: int) -> Predicted:
+    def rate(place: str, access: Any, direction: Any, servers: int, **more: int) -> Predicted:
         pattern = cases.cori_ior(access, direction)
-        return lambda p: run(p, place, pattern, servers=servers).bytes_per_s / 1e9
+        return lambda p: run(p, place, pattern, servers=servers, **more).bytes_per_s / 1e9
 
     def random(direction: Any) -> Predicted:
         pattern = cases.cori_random(direction)
@@ -311,7 +311,7 @@ def _cori() -> list[Row]:
         _row("S3-012", group, "datawarp", rate("cori1.datawarp", one_file, "write", 140)),
         _row("S3-013", "random IOR on DataWarp", "datawarp", random("read")),
         _row("S3-014", "random IOR on DataWarp", "datawarp", random("write")),
-        _row("S3-015", lustre, "lustre", rate("cori1.lustre", own, "write", 248), 725),
+        _row("S3-015", lustre, "lustre", rate("cori1.lustre", own, "write", 248, stripe_count=1), 725),
         _row("S3-016:write", lustre, "lustre", rate("cori1.lustre", one_file, "write", 248), 223),
         _row("S3-016:read", lustre, "lustre", rate("cori1.lustre", one_file, "read", 248), 573),
         _row("S3-019", "Nyx on DataWarp", "datawarp", large),

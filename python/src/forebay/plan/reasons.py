@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from forebay.plan.units import rate_text, stripe_text
-from forebay.quantities import duration
+from forebay.quantities import counted, duration
 
 if TYPE_CHECKING:
     from forebay.plan.search import Searcher, Trial
@@ -26,6 +26,8 @@ _BOUND = {
 }
 #: A part of the time below this share is not worth a sentence.
 SHARE_MIN = 0.15
+#: More servers are called slower from this factor on.
+SLOWER_FROM = 1.01
 
 
 def server_word(kind: str, count: int = 2) -> str:
@@ -36,17 +38,21 @@ def server_word(kind: str, count: int = 2) -> str:
     return "node with local storage" if kind == "node-local" else word.removesuffix("s")
 
 
+def server_count(kind: str, count: int) -> str:
+    """`1 OST`, `16 DataWarp nodes`."""
+    return f"{count} {server_word(kind, count)}"
+
+
 def of(searcher: Searcher, trials: Sequence[Trial], best: Trial, default: Trial) -> list[str]:
     """Sentences, the most important first."""
-    word = server_word(searcher.storage.kind)
-    found = [*_number_of_servers(trials, best, word), _limit(best)]
+    found = [*_number_of_servers(searcher.storage.kind, trials, best), _limit(best)]
     found += _parts(best)
     found += _aggregators(searcher, best, default)
     found += _stripes(searcher, best)
     return found
 
 
-def _number_of_servers(trials: Sequence[Trial], best: Trial, word: str) -> list[str]:
+def _number_of_servers(kind: str, trials: Sequence[Trial], best: Trial) -> list[str]:
     if len(trials) == 1:
         return []
     fastest = min(trials, key=lambda trial: trial.io_s)
@@ -55,19 +61,19 @@ def _number_of_servers(trials: Sequence[Trial], best: Trial, word: str) -> list[
     if fewer:
         before = max(fewer, key=lambda trial: trial.servers)
         found.append(
-            f"{best.servers} {word} instead of {before.servers} save "
+            f"{server_count(kind, best.servers)} instead of {before.servers} save "
             f"{duration(before.io_s - best.io_s)} of {duration(before.io_s)}."
         )
+    recommended = server_count(kind, best.servers)
     if fastest.servers > best.servers:
+        faster = f"{100 * (best.io_s / fastest.io_s - 1):.0f} % faster"
+        more_servers = fastest.servers - best.servers
         found.append(
-            f"{fastest.servers} {word} would be {100 * (best.io_s / fastest.io_s - 1):.0f} % faster: "
-            f"not worth {fastest.servers - best.servers} more."
+            f"{server_count(kind, fastest.servers)} would be {faster}: not worth {more_servers} more."
         )
     more = [trial for trial in trials if trial.servers > best.servers]
-    if more and min(trial.io_s for trial in more) > best.io_s:
-        found.append(
-            f"More than {best.servers} {word} are slower: opening a file costs time for each of them."
-        )
+    if more and min(trial.io_s for trial in more) > SLOWER_FROM * best.io_s:
+        found.append(f"More than {recommended} are slower: opening a file costs time for each of them.")
     return found
 
 
@@ -98,10 +104,11 @@ def _aggregators(searcher: Searcher, best: Trial, default: Trial) -> list[str]:
             continue
         unbalanced = searcher.imbalance(pattern, one)
         if one.aggregators != plain.aggregators and not unbalanced:
-            divide = "storage nodes divide them, and " if searcher.storage.kind == "datawarp" else ""
+            is_datawarp = searcher.storage.kind == "datawarp"
+            multiple = f"a multiple of {server_count('datawarp', one.servers)} and " if is_datawarp else ""
             found.append(
-                f"{pattern.name}: {one.aggregators} aggregators instead of {plain.aggregators}; {divide}"
-                f"they divide {pattern.ranks} ranks."
+                f"{pattern.name}: {counted(one.aggregators, 'aggregator')} instead of {plain.aggregators}, "
+                f"{multiple}a divisor of {counted(pattern.ranks, 'rank')}."
             )
         found += [f"{pattern.name}: {sentence}." for sentence in unbalanced]
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from forebay.plan import striping
-from forebay.plan.allocation import Pool
+from forebay.plan.allocation import Pool, pool_of
 from forebay.plan.errors import PlanError
 from forebay.plan.limits import check_settings
 from forebay.plan.machine import Machine, Storage
@@ -67,13 +67,13 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         """Numbers of servers to try: the least, then powers of two, which divide most numbers of ranks."""
         nodes = max(pattern.nodes for pattern in self.patterns)
         if self.fixed.servers is not None:
-            return [self.fixed.servers]
+            return [self._of_all(self.fixed.servers) if self._all_spread() else self.fixed.servers]
         if self.storage.kind == "node-local":
             return [nodes]
         if self.storage.kind in ("spectrum-scale", "directory"):
             return [self.storage.servers]
-        if all(self._is_spread(pattern) for pattern in self.patterns):
-            return [max(self._servers_of(pattern, 1, self.stripes_of(pattern)) for pattern in self.patterns)]
+        if self._all_spread():
+            return sorted({count for pattern in self.patterns for count in self._counts_of_files(pattern)})
         least = self._servers_min()
         most = min(self.storage.servers, self.storage.stripe_count_max)
         counts = {least} | {1 << power for power in range(least.bit_length(), most.bit_length())}
@@ -83,16 +83,31 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         """Whether Lustre spreads the files of the pattern over its OSTs."""
         return self.storage.kind == "lustre" and pattern.access == "file-per-process"
 
-    def stripes_of(self, pattern: Pattern) -> int:
-        """The stripe count of each file of a pattern with a file per process (CRAY12)."""
-        most = self.storage.stripe_count_max
-        return striping.lustre_stripe_count(pattern.files, self.storage.servers, pattern.ranks, most)
+    def _all_spread(self) -> bool:
+        return all(self._is_spread(pattern) for pattern in self.patterns)
 
-    def _servers_of(self, pattern: Pattern, servers: int, stripes: int) -> int:
-        """The servers that hold a pattern's data: of files that are spread, all that they reach."""
-        if not self._is_spread(pattern):
-            return servers
-        return self.fixed.servers or min(self.storage.servers, pattern.files * stripes)
+    def _of_all(self, stripe_count: int) -> int:
+        """The OSTs that files with so many stripes are on."""
+        files = max(pattern.files for pattern in self.patterns)
+        return min(self.storage.servers, files * stripe_count)
+
+    def _counts_of_files(self, pattern: Pattern) -> set[int]:
+        """The OSTs that files of their own are on, for each stripe count that is worth a trial.
+
+        CRAY12: one stripe if there are more files than OSTs, else at most as many as use all OSTs. A process
+        is on at most four OSTs.
+        """
+        stripes_max = striping.lustre_stripe_count(
+            pattern.files, self.storage.servers, pattern.ranks, self.storage.stripe_count_max
+        )
+        processes = -(-pattern.ranks // pattern.files)
+        most = min(stripes_max, striping.OSTS_PER_PROCESS_MAX * processes)
+        counts = {most} | {1 << power for power in range(most.bit_length())}
+        return {min(self.storage.servers, pattern.files * count) for count in counts}
+
+    def _stripe_count_on(self, pattern: Pattern, servers: int) -> int:
+        """The stripes of each file that put files of their own on so many OSTs."""
+        return self.fixed.servers or max(1, min(servers // pattern.files, self.storage.stripe_count_max))
 
     def _servers_min(self) -> int:
         pool = self.pool()
@@ -103,18 +118,19 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         servers = self._servers_min() if self.storage.kind == "datawarp" else self.storage.stripe_count
         if self.storage.kind == "node-local":
             servers = max(pattern.nodes for pattern in self.patterns)
-        if all(self._is_spread(pattern) for pattern in self.patterns):
-            servers = max(self._servers_of(pattern, 1, servers) for pattern in self.patterns)
-        return self.default_on(servers)
+        if self._all_spread():
+            servers = self._of_all(servers)
+        stripe_count = self.storage.stripe_count
+        return self._trial(servers, [self._default_of(one, servers, stripe_count) for one in self.patterns])
 
     def default_on(self, servers: int) -> Trial:
         """Without hints, on so many servers."""
-        return self._trial(servers, [self._default_of(pattern, servers) for pattern in self.patterns])
+        return self._trial(servers, [self._default_on(pattern, servers) for pattern in self.patterns])
 
     def given(self) -> Trial:
         """As the user gives it; what is not given is the default."""
-        servers = self.fixed.servers or self.default().servers
-        return self._trial(servers, [self._given_of(pattern, servers) for pattern in self.patterns])
+        plain = self.default() if self.fixed.servers is None else self.default_on(self.server_counts()[0])
+        return self._trial(plain.servers, [self._with_fixed(one) for one in plain.settings])
 
     def trials(self) -> list[Trial]:
         """The best settings for each number of servers."""
@@ -127,13 +143,8 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
 
     def values_to_try(self, servers: int) -> tuple[list[int], list[int]]:
         """Aggregators and stripe units of the first pattern that are worth a trial on so many servers."""
-        given = self._given_of(self.patterns[0], servers)
+        given = self._given_on(self.patterns[0], servers)
         return self._aggregators(self.patterns[0], given), self._stripes(given)
-
-    def stripe_counts(self, trial: Trial) -> list[int]:
-        """Of one file of each pattern."""
-        pairs = zip(self.patterns, trial.settings, strict=True)
-        return [self.stripes_of(one) if self._is_spread(one) else settings.servers for one, settings in pairs]
 
     def recommend(self, trials: Iterable[Trial]) -> Trial:
         """The fewest servers that are nearly as fast as the fastest."""
@@ -151,23 +162,33 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         check_settings(pattern, self.storage, settings)
         return predict(pattern, self.machine, self.storage, settings, self.parameters)
 
-    def _default_of(self, pattern: Pattern, servers: int) -> Settings:
+    def _default_on(self, pattern: Pattern, servers: int) -> Settings:
+        return self._default_of(pattern, servers, self._stripe_count_on(pattern, servers))
+
+    def _default_of(self, pattern: Pattern, servers: int, stripe_count: int) -> Settings:
+        """Files of their own are on all servers that their stripes reach, another file is on `servers`."""
+        is_spread = self._is_spread(pattern)
+        if is_spread:
+            servers = min(self.storage.servers, pattern.files * stripe_count)
         aggregators = striping.aggregators_default(
             self.storage.kind, ranks=pattern.ranks, nodes=pattern.nodes, servers=servers
         )
         return Settings(
-            servers=self._servers_of(pattern, servers, self.storage.stripe_count),
+            servers=servers,
             stripe_bytes=self.storage.stripe_bytes,
+            stripe_count=stripe_count if is_spread else None,
             aggregators=aggregators,
             data_sieving=self.fixed.data_sieving,
             jobs=self.fixed.jobs,
         )
 
-    def _given_of(self, pattern: Pattern, servers: int) -> Settings:
-        fixed, default = self.fixed, self._default_of(pattern, servers)
+    def _given_on(self, pattern: Pattern, servers: int) -> Settings:
+        return self._with_fixed(self._default_on(pattern, servers))
+
+    def _with_fixed(self, default: Settings) -> Settings:
+        fixed = self.fixed
         return msgspec.structs.replace(
             default,
-            servers=self._servers_of(pattern, servers, self.stripes_of(pattern)),
             aggregators=fixed.aggregators or default.aggregators,
             stripe_bytes=fixed.stripe_bytes or default.stripe_bytes,
             buffer_bytes=fixed.buffer_bytes or BUFFER_BYTES,
@@ -175,7 +196,7 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _best_of(self, pattern: Pattern, servers: int) -> Settings:
-        given = self._given_of(pattern, servers)
+        given = self._given_on(pattern, servers)
         options = [
             msgspec.structs.replace(given, aggregators=aggregators, stripe_bytes=stripe)
             for aggregators in self._aggregators(pattern, given)
@@ -224,19 +245,6 @@ def _thinned(counts: list[int]) -> list[int]:
         if not kept or count >= 1.5 * kept[-1] or count == counts[-1]:
             kept.append(count)
     return kept
-
-
-def pool_of(storage: Storage) -> Pool | None:
-    """The pool of a storage with a granularity; None without one."""
-    if storage.granularity_bytes is None:
-        return None
-    capacity = storage.server_capacity_bytes
-    return Pool(
-        name=storage.name,
-        nodes=storage.servers,
-        granularity_bytes=round(storage.granularity_bytes),
-        node_capacity_bytes=None if capacity is None else round(capacity),
-    )
 
 
 def check_capacity(storage: Storage, capacity_bytes: int) -> None:

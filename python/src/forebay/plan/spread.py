@@ -23,9 +23,10 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 def spread(call_bytes: float, stripe_bytes: float, bins: int, is_aligned: bool = False) -> Spread:
     """Stripes of `stripe_bytes` go to `bins` in turn. Averages over where a call begins, unless aligned.
 
-    A call whose size is a multiple of the stripe is taken as aligned: such files begin at a stripe.
+    A call whose size is a multiple of the stripe, or divides it, is taken as aligned: such files begin at a
+    stripe, and their calls follow each other.
     """
-    if is_aligned or call_bytes % stripe_bytes == 0:
+    if is_aligned or call_bytes % stripe_bytes == 0 or stripe_bytes % call_bytes == 0:
         return _at(call_bytes, stripe_bytes, bins, 0.0)
     found = [
         _at(call_bytes, stripe_bytes, bins, (at + 0.5) / OFFSETS * stripe_bytes) for at in range(OFFSETS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from forebay.plan.errors import PlanError
 from forebay.plan.machine_file import StorageKind
+from forebay.quantities import counted
 
 #: Aggregators for each DataWarp node at most (KAUST18: k from 2 to 128).
 AGGREGATORS_PER_SERVER_MAX = 128
@@ -30,7 +31,7 @@ def aggregator_ranks(aggregators: int, *, ranks: int, nodes: int) -> list[int]:
     """
     check_ranks(ranks, nodes)
     if not 1 <= aggregators <= ranks:
-        raise PlanError(f"{aggregators} aggregators for {ranks} ranks", f"choose 1 to {ranks}")
+        raise PlanError(f"{aggregators} aggregators for {counted(ranks, 'rank')}", f"choose 1 to {ranks}")
     per_node = -(-ranks // nodes)
     order = [
         first + at for at in range(per_node) for first in range(0, ranks, per_node) if first + at < ranks
@@ -45,7 +46,10 @@ def check_ranks(ranks: int, nodes: int) -> None:
     if nodes < 1:
         raise PlanError(f"a job of {nodes} nodes", "give --nodes of at least 1")
     if nodes > ranks:
-        raise PlanError(f"{ranks} ranks on {nodes} nodes leave nodes empty", f"give at most {ranks} nodes")
+        raise PlanError(
+            f"{counted(ranks, 'rank')} on {nodes} nodes leave nodes empty",
+            f"give at most {counted(ranks, 'node')}",
+        )
 
 
 def aggregator_counts(ranks: int, servers: int) -> list[int]:
@@ -62,7 +66,7 @@ def imbalance(ranks: int, aggregators: int, servers: int) -> list[str]:
     found = []
     if ranks % aggregators:
         found.append(
-            f"{aggregators} aggregators do not divide {ranks} ranks: "
+            f"{aggregators} aggregators do not divide {counted(ranks, 'rank')}: "
             f"choose {_nearest(aggregators, divisors(ranks))}"
         )
     if aggregators % servers and servers % aggregators:

@@ -25,6 +25,7 @@ EXAMPLES: dict[Kind, str] = {
     "count": "a whole number from 1 on, without quotes and unit",
 }
 _BITS = re.compile(r"[kKMGTP]?i?b(?:it)?(?:/s|ps)?")
+_NUMBER = re.compile(r"\s*[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?\s*")
 _FORM = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 
 
@@ -50,6 +51,11 @@ def parse(text: object, kind: Kind, *, can_be_zero: bool = False) -> float:
     if value == 0 and not can_be_zero:
         raise ValueError("it must not be zero")
     return value
+
+
+def in_bytes(text: str) -> str:
+    """A size of an option with its unit: a number alone is in bytes, as IOR and Slurm take it."""
+    return f"{text.strip()}B" if _NUMBER.fullmatch(text) else text
 
 
 def exact_bytes(text: str, *, can_be_zero: bool = False) -> int:

@@ -8,12 +8,12 @@ import click
 import msgspec
 
 from forebay.cli.plan.pattern_options import ExactSize
-from forebay.plan.allocation import Pool, place
+from forebay.plan.allocation import Pool, place, pool_of
 from forebay.plan.answer import Capacity, PlacedJob
 from forebay.plan.errors import PlanError
 from forebay.plan.job_lines import allocation_line, exact_size
 from forebay.plan.machine import Machine, Storage, read_machine
-from forebay.plan.search import pool_of
+from forebay.quantities import counted
 
 _GIB, _TIB = 1 << 30, 1 << 40
 
@@ -120,27 +120,27 @@ def _line(capacity_bytes: int, storage: Storage, pool: Pool) -> str:
 
 def _lines(told: Capacity) -> list[str]:
     grain = exact_size(told.granularity_bytes)
-    lines = [f"{told.storage} of {told.machine}: {told.pool_nodes} nodes, grains of {grain}"]
+    lines = [f"{told.storage} of {told.machine}: {counted(told.pool_nodes, 'node')}, grains of {grain}"]
     if told.grains_per_node is not None:
-        whole = f"{told.grains_per_node} whole ones, {_tib(told.usable_per_node_bytes)}"
+        ones = "whole one" if told.grains_per_node == 1 else "whole ones"
+        whole = f"{told.grains_per_node} {ones}, {_tib(told.usable_per_node_bytes)}"
         lines.append(f"a node has {told.grains_per_node_exact:.2f} grains: {whole}")
     lines.append(f"above {_tib(told.largest_without_doubling_bytes)}, nodes give two grains")
     if told.granted_bytes is not None:
-        lines.append(
-            f"{exact_size(told.requested_bytes)}: {told.grains} grains on {told.nodes} nodes, "
-            f"{exact_size(told.granted_bytes, told.granularity_bytes)} granted"
-        )
+        placed = f"{counted(told.grains, 'grain')} on {counted(told.nodes, 'node')}"
+        granted = exact_size(told.granted_bytes, told.granularity_bytes)
+        lines.append(f"{exact_size(told.requested_bytes)}: {placed}, {granted} granted")
         if told.is_doubled:
-            lines.append(f"warning: {told.nodes_doubled} nodes give two grains or more")
+            gives = "gives" if told.nodes_doubled == 1 else "give"
+            lines.append(f"warning: {counted(told.nodes_doubled, 'node')} {gives} two grains or more")
         lines.append(f"  {told.directive}")
     for number, job in enumerate(told.jobs, 1):
         others = ", ".join(map(str, job.shares_with))
         shares = f"shares nodes with job {others}" if others else "shares no node"
-        lines.append(
-            f"job {number}: {exact_size(job.requested_bytes)}, {len(set(job.nodes))} nodes, {shares}"
-        )
+        used = counted(len(set(job.nodes)), "node")
+        lines.append(f"job {number}: {exact_size(job.requested_bytes)}, {used}, {shares}")
     if told.jobs:
-        lines.append(f"{told.nodes_in_use} nodes in use, {told.nodes_shared} by more than one job")
+        lines.append(f"{counted(told.nodes_in_use, 'node')} in use, {told.nodes_shared} by more than one job")
     return lines
 
 

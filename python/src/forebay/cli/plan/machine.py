@@ -19,6 +19,7 @@ from forebay.plan.machine_file import StorageKind
 from forebay.plan.measure import Request, measure
 from forebay.plan.measured_file import text
 from forebay.plan.units import rate_text
+from forebay.quantities import counted
 from forebay.report.atomic_file import write_whole
 from forebay.report.document import Cell, Column, Table
 
@@ -64,7 +65,7 @@ def show_machine(machine: str, as_json: bool) -> None:
     _print(Table("Figures", columns, rows))
     for storage in read_machine(machine).storage.values():
         peak = rate_text(storage.servers * storage.server_write_bytes_per_s)
-        click.echo(f"{storage.name}: {storage.servers} servers, {peak} peak for writes")
+        click.echo(f"{storage.name}: {counted(storage.servers, 'server')}, {peak} peak for writes")
 
 
 def _installed() -> list[Path]:

@@ -21,6 +21,7 @@ from forebay.plan.pattern import Calls, Pattern
 from forebay.plan.planner import Question
 from forebay.plan.search import Fixed
 from forebay.profiles import records, sources
+from forebay.quantities import printable
 from forebay.series_client import program
 
 #: Times of people, besides those of machine files.
@@ -28,11 +29,12 @@ _LONG_S = {"min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Quantity(click.ParamType):
-    """A number with its unit."""
+    """A number with its unit. A size without a unit is in bytes."""
 
-    def __init__(self, kind: Literal["time", "size"]) -> None:
+    def __init__(self, kind: Literal["time", "size"], *, zero: bool = False) -> None:
         self.kind = kind
         self.name = kind
+        self.zero = zero
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """In seconds or bytes."""
@@ -42,7 +44,8 @@ class Quantity(click.ParamType):
         try:
             if long and 0 < float(long[1]) < math.inf:
                 return float(long[1]) * _LONG_S[long[2]]
-            return units.parse(value, self.kind)
+            written = units.in_bytes(value) if self.kind == "size" else value
+            return units.parse(written, self.kind, can_be_zero=self.zero)
         except ValueError as error:
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES[self.kind]}", param, ctx)
 
@@ -60,12 +63,13 @@ class ExactSize(click.ParamType):
         if isinstance(value, int):
             return value
         try:
-            return units.exact_bytes(value, can_be_zero=self.zero)
+            return units.exact_bytes(units.in_bytes(value), can_be_zero=self.zero)
         except ValueError as error:
             self.fail(f"{value!r}: {error}; write {units.EXAMPLES['size']}", param, ctx)
 
 
 SIZE, TIME = Quantity("size"), Quantity("time")
+_SIZE_OR_ZERO = Quantity("size", zero=True)
 _COUNT = click.INT
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.argument("script", required=False, metavar="[JOB.sh]", type=click.Path(path_type=Path)),
@@ -94,9 +98,13 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--interleaved", is_flag=True, help="Neighbours in the file are of different ranks."),
     click.option("--random", "is_random", is_flag=True, help="Requests are at random offsets."),
     click.option("--replicated", is_flag=True, help="Each rank reads all bytes of a collective call."),
-    click.option("--capacity", type=SIZE, help="What a burst buffer must hold. [what is written]"),
+    click.option("--capacity", type=SIZE, help="What a burst buffer must hold. [what is read and written]"),
     click.option("--compute", type=TIME, help="Computing time, such as 2h, which hides a drain."),
-    click.option("--stage-in", type=SIZE, help="Bytes to stage in."),
+    click.option(
+        "--stage-in",
+        type=_SIZE_OR_ZERO,
+        help="Bytes to stage in; 0: they are in a persistent allocation. [what is read and not written]",
+    ),
     click.option("--servers", type=_COUNT, metavar="N", help="Fix the stripe count, or DataWarp nodes."),
     click.option("--aggregators", type=_COUNT, metavar="N", help="Fix cb_nodes."),
     click.option("--stripe-size", type=SIZE, help="Fix striping_unit."),
@@ -266,16 +274,34 @@ def _question(
         storages=tuple(options["storages"]),
         capacity_bytes=int(options["capacity"] or asked or 0),
         compute_s=options["compute"] or 0.0,
-        stage_in_bytes=options["stage_in"] or 0.0,
+        stage_in_bytes=_stage_in(script, options),
         script=str(options["script"]) if options["script"] else None,
         profile=profile,
         notes=(*notes, *(script.warnings if script else ()), *_staging_notes(script, options)),
     )
 
 
+def _stage_in(script: ScriptRequest | None, options: dict[str, Any]) -> float | None:
+    """Bytes to stage in; None: what the job reads. Input in a persistent allocation is there already."""
+    if options["stage_in"] is None and script and script.persistent and not script.stage_in:
+        return 0.0
+    return options["stage_in"]
+
+
 def _staging_notes(script: ScriptRequest | None, options: dict[str, Any]) -> tuple[str, ...]:
-    if script and script.stage_in and not options["stage_in"]:
-        return ("the script stages in files of unknown size: --stage-in gives it",)
+    if script is None or options["stage_in"] is not None:
+        return ()
+    if script.stage_in:
+        return (
+            "the script stages in files of unknown size: the plan takes what the job reads; "
+            "--stage-in corrects it",
+        )
+    if script.persistent:
+        named = ", ".join(printable(name) for name in script.persistent)
+        return (
+            f"the script uses the persistent allocation {named}: the plan takes input to be there; "
+            "--stage-in corrects it",
+        )
     return ()
 
 

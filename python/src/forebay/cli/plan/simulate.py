@@ -12,6 +12,7 @@ import msgspec
 
 from forebay.cli import Refused
 from forebay.cli.interruption import Interrupted, interruptible
+from forebay.plan.units import in_bytes
 from forebay.simulate.distributions import amount
 from forebay.simulate.errors import SimulationError
 from forebay.simulate.policies import POLICIES, Policy
@@ -136,7 +137,7 @@ def _choices(
 
 def _sizes(option: str, text: str) -> list[int]:
     try:
-        return list(dict.fromkeys(int(amount(one, "size")) for one in text.split(",")))
+        return list(dict.fromkeys(int(amount(in_bytes(one), "size")) for one in text.split(",")))
     except ValueError as error:
         raise SimulationError(f"{option}: {error}", "give sizes as 50TiB,100TiB") from error
 

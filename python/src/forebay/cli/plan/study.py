@@ -65,7 +65,7 @@ def _known(text: str) -> tuple[int, int]:
 
     aggregators, _, unit = text.partition(":")
     try:
-        return int(units.parse(int(aggregators), "count")), int(units.parse(unit, "size"))
+        return int(units.parse(int(aggregators), "count")), int(units.parse(units.in_bytes(unit), "size"))
     except ValueError as error:
         hint = "write cb_nodes and striping_unit, such as 32:1MiB"
         raise PlanError(f"--known {text}: {error}", hint) from error

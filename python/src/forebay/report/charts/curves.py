@@ -1,4 +1,4 @@
-"""Curves against a number of servers, and predicted against published figures. Both axes are logarithmic."""
+"""Curves against a number of servers, and predicted against published figures. Axes of shares are linear."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ HEIGHT_PX = 300
 TICK_FACTOR = 1.5
 #: An axis over a smaller factor also has numbers between whole decades.
 DENSE_FACTOR_MAX = 300
+#: An axis over a smaller factor has evenly spaced numbers.
+LINEAR_FACTOR_MAX = 4
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -40,8 +43,17 @@ class Scatter(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-def curves(at: Sequence[int], lines: Sequence[Line], *, x: str, y: str, title: str, about: str) -> Chart:
-    """Lines with a mark at each number, and their bands."""
+def curves(
+    at: Sequence[int],
+    lines: Sequence[Line],
+    *,
+    x: str,
+    y: str,
+    title: str,
+    about: str,
+    is_share: bool = False,
+) -> Chart:
+    """Lines with a mark at each number, and their bands. Shares have a linear axis from zero on."""
     with settings():
         figure = blank(WIDTH_PX, HEIGHT_PX)
         axes = figure.subplots()
@@ -56,9 +68,12 @@ def curves(at: Sequence[int], lines: Sequence[Line], *, x: str, y: str, title: s
                 low, high = zip(*line.band, strict=True)
                 axes.fill_between(at, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
+        if is_share:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_yscale("log")
         axes.set_xticks([one for one in at if one == at[0] or one >= TICK_FACTOR * at[at.index(one) - 1]])
-        _plain_numbers(axes)
+        _plain_numbers(axes, is_share)
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         axes.grid(axis="y", linewidth=0.6)
@@ -66,12 +81,14 @@ def curves(at: Sequence[int], lines: Sequence[Line], *, x: str, y: str, title: s
         return finished(figure, title, about)
 
 
-def _plain_numbers(axes: Axes) -> None:
+def _plain_numbers(axes: Axes, is_linear: bool = False) -> None:
     """Numbers as they are, not as powers. A short axis has more than whole decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axes.get_ylim()
-    if high < DENSE_FACTOR_MAX * low:
+    if is_linear or high < LINEAR_FACTOR_MAX * low:
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+    elif high < DENSE_FACTOR_MAX * low:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

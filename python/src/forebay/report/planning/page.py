@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from forebay.plan.answer import Curve, Sweep
-from forebay.plan.reasons import server_word
+from forebay.plan.reasons import server_count, server_word
 from forebay.quantities import duration, percent
 from forebay.report import page
 from forebay.report.charts.curves import Line, Scatter, curves, scatter
@@ -33,7 +33,7 @@ def sweep_page(told: Sweep) -> str:
         lead_narrow=[],
         findings=[],
         sections=[_section(curve) for curve in told.curves],
-        programs=[("", [])],
+        programs=[],
     )
     return page.html(title, [report], None, advice=False, kind=KIND)
 
@@ -55,9 +55,7 @@ def _recommended(curve: Curve):
 
 def _tile(curve: Curve) -> Tile:
     best = _recommended(curve).best
-    return Tile(
-        curve.storage, duration(best.io_s), f"on {best.servers} {server_word(curve.kind, best.servers)}"
-    )
+    return Tile(curve.storage, duration(best.io_s), f"on {server_count(curve.kind, best.servers)}")
 
 
 def _section(curve: Curve) -> Section:
@@ -67,8 +65,8 @@ def _section(curve: Curve) -> Section:
     return Section(
         key=curve.storage,
         name=curve.storage,
-        title=f"{best.servers} {server_word(curve.kind)} are enough: {duration(best.io_s)}, "
-        f"{percent(best.efficiency)} of their peak.",
+        title=f"{server_count(curve.kind, best.servers)} {'is' if best.servers == 1 else 'are'} enough: "
+        f"{duration(best.io_s)}, {percent(best.efficiency)} of the peak.",
         charts=_charts(curve),
         tables=[tables.curve(curve)],
         notes=[f"Outside of the calibration: {note}" for note in curve.outside],
@@ -107,6 +105,7 @@ def _charts(curve: Curve) -> list[Chart]:
         x=word,
         y="share of the servers' peak, %",
         title=f"{curve.storage}: efficiency against {word}",
+        is_share=True,
         about="; ".join(f"{point.servers}: {percent(point.best.efficiency)}" for point in curve.points),
     )
     return [time, efficiency]
@@ -133,7 +132,7 @@ def calibration_page(judged: Sequence[Judged]) -> str:
                 tables=[tables.calibration(judged)],
             )
         ],
-        programs=[("", [])],
+        programs=[],
     )
     return page.html(title, [report], None, advice=False, kind=KIND)
 

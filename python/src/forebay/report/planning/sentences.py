@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from forebay.plan.answer import Described, Plan, Sized, StoragePlan, Sweep
-from forebay.plan.reasons import server_word
+from forebay.plan.reasons import server_count
 from forebay.plan.units import rate_text, size_text, stripe_text
-from forebay.quantities import duration, percent
+from forebay.quantities import counted, duration, percent
 
 _ACCESS = {
     "serial": "by one rank",
@@ -17,15 +17,13 @@ _ACCESS = {
 
 def headline(told: Plan | Sweep) -> str:
     """Machine and job."""
-    nodes = "node" if told.nodes == 1 else "nodes"
-    ranks = "rank" if told.ranks == 1 else "ranks"
-    return f"{told.machine}: {told.nodes} {nodes}, {told.ranks} {ranks}"
+    return f"{told.machine}: {counted(told.nodes, 'node')}, {counted(told.ranks, 'rank')}"
 
 
 def pattern(one: Described) -> str:
     """What a pattern does."""
     verb = "writes" if one.direction == "write" else "reads"
-    calls = f", {one.calls} calls of each rank" if one.calls else ""
+    calls = f", {counted(one.calls, 'call')} of each rank" if one.calls else ""
     return f"{one.name}: {verb} {size_text(one.total_bytes)} {_ACCESS[one.access]}{calls}"
 
 
@@ -47,9 +45,13 @@ def sizes(values: list[int]) -> str:
 
 def settings(kind: str, one: Sized) -> str:
     """Servers, aggregators and stripe unit."""
-    words = [f"{one.servers} {server_word(kind, one.servers)}"]
+    words = [server_count(kind, one.servers)]
     if any(value is not None for value in one.aggregators):
-        words.append(f"{counts(one.aggregators)} aggregators")
+        words.append(
+            f"{counts(one.aggregators)} {'aggregator' if set(one.aggregators) == {1} else 'aggregators'}"
+        )
+    if any(value is not None for value in one.stripe_counts):
+        words.append(f"stripe count {counts(one.stripe_counts)}")
     if kind in ("datawarp", "lustre"):
         words.append(f"stripe unit {sizes(one.stripe_bytes)}")
     return ", ".join(words)
@@ -76,7 +78,7 @@ def details(one: StoragePlan) -> list[str]:
 
 def _allocation(one: StoragePlan) -> str:
     got = one.allocation
-    text = f"allocation: {size_text(got.granted_bytes)} on {got.nodes} {server_word(one.kind, got.nodes)}"
+    text = f"allocation: {size_text(got.granted_bytes)} on {server_count(one.kind, got.nodes)}"
     if got.lost_bytes > 0:
         text += f", {size_text(got.lost_bytes)} more than the data need"
     if got.is_doubled:
@@ -86,8 +88,14 @@ def _allocation(one: StoragePlan) -> str:
 
 def _staging(one: StoragePlan) -> str:
     copied = one.staging
-    parts = [f"stage in from {copied.file_system} {duration(copied.stage_in_s)}"] if copied.stage_in_s else []
+    waiting = ", and its nodes wait" if copied.nodes_wait else ""
+    parts = []
+    if copied.stage_in_s:
+        amount = size_text(copied.in_bytes)
+        when = f"after the job starts{waiting}" if copied.nodes_wait else "before the job starts"
+        parts.append(f"stage in {amount} from {copied.file_system}: {duration(copied.stage_in_s)} {when}")
     if copied.stage_out_s:
         hidden = f", {duration(copied.hidden_s)} of it while the job computes" if copied.hidden_s else ""
-        parts.append(f"stage out to {copied.file_system} {duration(copied.stage_out_s)}{hidden}")
+        after = waiting if copied.after_s else ""
+        parts.append(f"stage out to {copied.file_system}: {duration(copied.stage_out_s)}{hidden}{after}")
     return "; ".join(parts) or "nothing to stage"

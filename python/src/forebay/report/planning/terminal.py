@@ -13,7 +13,7 @@ from forebay.plan.answer import Curve, Plan, StoragePlan, Study, Sweep
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
 from forebay.plan.units import rate_text, stripe_text
-from forebay.quantities import duration, percent
+from forebay.quantities import counted, duration, percent
 from forebay.report.document import shown
 from forebay.report.planning import sentences, tables
 from forebay.report.terminal import whole_grid
@@ -40,7 +40,8 @@ def console() -> Console:
 def print_plan(console: Console, told: Plan) -> None:
     """A table of the storages, then what to do for the fastest, and why."""
     _head(console, told)
-    console.print(whole_grid(tables.storages(told)))
+    if any(one.recommended for one in told.storages):
+        console.print(whole_grid(tables.storages(told)))
     for one in told.storages:
         _print_storage(console, one)
     _notes(console, told.notes)
@@ -114,18 +115,17 @@ def print_study(console: Console, told: Study) -> None:
     """What the tuner finds for each number of servers, and known settings next to it."""
     console.print(whole_grid(tables.study(told)))
     best = told.best
-    _line(
-        console,
-        f"{told.storage}: {best.servers} servers, {best.aggregators} aggregators, stripe unit "
-        f"{stripe_text(best.stripe_bytes)}: {duration(best.best_s)}",
-        "bold",
-    )
+    chosen = _settings(best.servers, best.aggregators, best.stripe_bytes)
+    _line(console, f"{told.storage}: {chosen}: {duration(best.best_s)}", "bold")
     for one in told.known:
-        _line(
-            console,
-            f"known: {one.servers} servers, {one.aggregators} aggregators, stripe unit "
-            f"{stripe_text(one.stripe_bytes)}: {duration(one.io_s)}, {one.io_s / best.best_s:.2f} of it",
-        )
+        shown_settings = _settings(one.servers, one.aggregators, one.stripe_bytes)
+        times = f"{duration(one.io_s)}, {one.io_s / best.best_s:.2f} of it"
+        _line(console, f"known: {shown_settings}: {times}")
+
+
+def _settings(servers: int, aggregators: int, stripe_bytes: int) -> str:
+    of_file = f"{counted(servers, 'server')}, {counted(aggregators, 'aggregator')}"
+    return f"{of_file}, stripe unit {stripe_text(stripe_bytes)}"
 
 
 def print_calibration(console: Console, judged: Sequence[Judged]) -> None:
