@@ -277,6 +277,25 @@ def test_no_band_promises_more_than_the_peak_of_the_servers(job, machine, words)
     assert checked
 
 
+def test_capacity_below_the_data_is_noted(job):
+    words = "--machine", "shaheen2", "--storage", "datawarp", *OWN_FILES
+    assert any("less than the 1 TB" in note for note in told(job, *words, "--capacity", "368GiB")["notes"])
+    assert told(job, *words, "--capacity", "1104GiB")["notes"] == []
+
+
+def test_capacity_above_a_grain_takes_another_node(job):
+    words = "--machine", "shaheen2", "--storage", "datawarp", *OWN_FILES[:2], "--size", "1GB", *OWN_FILES[4:]
+    for capacity, nodes in ((2 * 368 << 30, 2), ((2 * 368 << 30) + 1, 3)):
+        (found,) = told(job, *words, "--capacity", str(capacity))["storages"]
+        assert found["default"]["servers"] == nodes
+
+
+def test_advice_says_nothing_of_servers_where_opening_files_takes_the_time(job):
+    words = "--machine", "shaheen2", "--access", "collective", "--size", "1B", "--ranks", "1024", "--nodes", "32"
+    text = job.command("plan", *words).stdout
+    assert "opening files" in text and "more of them would help" not in text and " ns" not in text
+
+
 def test_drain_is_hidden_by_computing(job):
     found = storage(told(job, "--machine", "shaheen2", *OWN_FILES, "--compute", "2h"), "datawarp")["staging"]
     assert found["hidden_s"] == found["stage_out_s"] > 0 and found["after_s"] == 0

@@ -128,6 +128,27 @@ def test_more_servers_never_slow_down_servers_that_limit():
     assert times == sorted(times, reverse=True)
 
 
+def test_one_rank_exchanges_nothing():
+    alone = collective(ranks=1, nodes=1)
+    found = cases.run(FITTED.parameters, "cori1.datawarp", alone, servers=1, aggregators=1)
+    assert found.exchange_s < found.storage_s / 100
+
+
+def test_files_of_their_own_have_one_writer_each():
+    few = collective(access="file-per-process", calls=(), files=4)
+    many = collective(access="file-per-process", calls=(), files=1024)
+    assert seconds(few, servers=64) > 5 * seconds(many, servers=64)
+
+
+@pytest.mark.parametrize("place", ["shaheen2.lustre", "summit.alpine"])
+def test_locks_move_between_nodes_only(place):
+    shared = {"access": "independent", "calls": (), "transfer_bytes": 47008.0, "is_interleaved": True}
+    of_file = {"servers": 4}
+    one = cases.run(FITTED.parameters, place, collective(ranks=32, nodes=1, **shared), **of_file)
+    two = cases.run(FITTED.parameters, place, collective(ranks=32, nodes=2, **shared), **of_file)
+    assert one.bound_by != "locks" and two.bound_by == "locks" and two.seconds > 3 * one.seconds
+
+
 def test_fullest_ost_ends_last_where_files_do_not_divide_osts():
     def time(files):
         own = {"access": "file-per-process", "calls": (), "ranks": files, "nodes": files, "files": files}
@@ -212,7 +233,7 @@ def test_jobs_disturb_each_other_where_servers_are_not_the_limit():
 def test_local_storage_scales_with_nodes_and_has_no_network():
     def rate(nodes):
         pattern = collective(
-            access="file-per-process", nodes=nodes, ranks=nodes * 4, calls=(), total_bytes=nodes * 1e10
+            access="file-per-process", nodes=nodes, ranks=nodes * 4, files=nodes * 4, calls=(), total_bytes=nodes * 1e10
         )
         return cases.run(FITTED.parameters, "summit.nvme", pattern, servers=nodes).bytes_per_s
 

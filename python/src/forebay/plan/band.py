@@ -71,7 +71,8 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 def features(pattern: Pattern, settings: Settings) -> dict[str, float]:
     """What decides whether published runs are alike."""
-    writers = {"serial": 1, "collective": min(settings.aggregators, pattern.ranks)}
+    is_collective = pattern.access == "collective"
+    writers = min(settings.aggregators, pattern.ranks) if is_collective else pattern.writers
     request = min(
         settings.stripe_bytes if pattern.access == "collective" else pattern.transfer_bytes,
         pattern.total_bytes,
@@ -80,7 +81,7 @@ def features(pattern: Pattern, settings: Settings) -> dict[str, float]:
         "ranks": pattern.ranks,
         "nodes": pattern.nodes,
         "servers": settings.servers,
-        "writers_per_server": writers.get(pattern.access, pattern.ranks) / settings.servers,
+        "writers_per_server": writers / settings.servers,
         "request_bytes": request,
         "total_bytes": pattern.total_bytes,
     }

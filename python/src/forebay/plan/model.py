@@ -137,17 +137,19 @@ def predict(
 def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     """Serial, file per process, and independent calls on a shared file."""
     is_own_file = pattern.access == "file-per-process"
-    writers = 1 if pattern.access == "serial" else pattern.ranks
-    nodes = 1 if pattern.access == "serial" else pattern.nodes
+    writers = pattern.writers
+    nodes = min(pattern.nodes, writers)
     request = rates.gathered_request(pattern)
     moved, locks_s = pattern.total_bytes, 0.0
-    if pattern.access == "independent" and pattern.is_interleaved and pattern.direction == "write":
+    # Clients of Lustre and Spectrum Scale are nodes: processes of one node share its locks.
+    is_shared = writers > 1 and not is_own_file and (nodes > 1 or rates.storage.kind == "datawarp")
+    if is_shared and pattern.is_interleaved and pattern.direction == "write":
         request, moved, locks_s = _interleaved(pattern, settings, rates)
     used = _servers_in_use(pattern, settings, request, writers)
     server = rates.server_bytes_per_s(
         pattern.direction,
         min(request, settings.stripe_bytes),
-        writers > 1 and not is_own_file,
+        is_shared,
         pattern.is_random,
     )
     resources = {
@@ -230,12 +232,16 @@ def _over_aggregators(call_bytes: float, settings: Settings, aggregators: int) -
 
 
 def _exchange_s(call_bytes: float, over: Spread, pattern: Pattern, rates: Rates) -> float:
-    """One aggregator sorts its segments; the aggregators of one node share its network."""
+    """One aggregator sorts its segments; the aggregators of one node share its network.
+
+    What an aggregator has itself is not sent: a single rank exchanges nothing.
+    """
     parameters = rates.parameters
     volume = call_bytes * (pattern.ranks if pattern.is_replicated else 1)
     segment = call_bytes if pattern.is_replicated else pattern.segment_bytes or pattern.transfer_bytes
     received = min(1.0, over.share * math.ceil(over.active / pattern.nodes))
-    moved_s = (received + 1 / pattern.nodes) * volume / rates.exchange_bytes_per_s()
+    sent = 1 - 1 / pattern.ranks
+    moved_s = sent * (received + 1 / pattern.nodes) * volume / rates.exchange_bytes_per_s()
     return moved_s + over.share * max(1.0, volume / segment) * parameters.segment_s
 
 

@@ -62,6 +62,13 @@ class Pattern(msgspec.Struct, frozen=True, kw_only=True):
             raise PlanError(f"{self.name}: {self.files} files", "give --files of at least 1")
 
     @property
+    def writers(self) -> int:
+        """Processes that move data by themselves: a file of its own has one at a time."""
+        if self.access == "serial":
+            return 1
+        return min(self.ranks, self.files) if self.access == "file-per-process" else self.ranks
+
+    @property
     def collective_calls(self) -> tuple[Calls, ...]:
         """The collective calls; by default, each rank moves one transfer in each."""
         if self.calls:

@@ -18,6 +18,7 @@ from forebay.plan.parameters import Fitted, fitted
 from forebay.plan.pattern import Pattern
 from forebay.plan.search import Fixed, Searcher, Trial, check_capacity
 from forebay.plan.staging import BURST_BUFFERS, permanent_storage, staging
+from forebay.plan.units import size_text
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,10 +68,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         return self.stage_in_bytes == 0 and self.read_bytes > 0
 
     @property
+    def held_bytes(self) -> float:
+        """Output and input."""
+        return self.written_bytes + (self.input_bytes or self.read_bytes)
+
+    @property
     def needed_bytes(self) -> int:
         """What a burst buffer must hold: output and input, wherever the input comes from."""
-        held = self.written_bytes + (self.input_bytes or self.read_bytes)
-        return self.capacity_bytes or math.ceil(held) or 1
+        return self.capacity_bytes or math.ceil(self.held_bytes) or 1
 
     def chosen(self) -> list[Storage]:
         """The storages to plan for."""
@@ -92,8 +97,19 @@ def plan(question: Question) -> Plan:
         ranks=question.ranks,
         patterns=[_described(pattern) for pattern in question.patterns],
         storages=storages,
-        notes=list(question.notes),
+        notes=[*question.notes, *_capacity_notes(question)],
     )
+
+
+def _capacity_notes(question: Question) -> list[str]:
+    held = question.held_bytes
+    if not 0 < question.capacity_bytes < held:
+        return []
+    capacity = size_text(question.capacity_bytes)
+    return [
+        f"the capacity of {capacity} is less than the {size_text(held)} that the job reads and writes: "
+        "it must remove files while it runs"
+    ]
 
 
 def sweep(question: Question) -> Sweep:

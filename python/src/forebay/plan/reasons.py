@@ -21,7 +21,7 @@ _SERVERS = {
 _BOUND = {
     "streams": "single processes: more of them must write, with large requests",
     "nodes": "the network of the compute nodes: more nodes would help, more servers would not",
-    "servers": "the servers: more of them would help",
+    "servers": "the servers",
     "locks": "locks that move between clients: collective calls avoid it",
 }
 #: A part of the time below this share is not worth a sentence.
@@ -45,7 +45,7 @@ def server_count(kind: str, count: int) -> str:
 
 def of(searcher: Searcher, trials: Sequence[Trial], best: Trial, default: Trial) -> list[str]:
     """Sentences, the most important first."""
-    found = [*_number_of_servers(searcher.storage.kind, trials, best), _limit(best)]
+    found = [*_number_of_servers(searcher.storage.kind, trials, best), *_limit(searcher, best)]
     found += _parts(best)
     found += _aggregators(searcher, best, default)
     found += _stripes(searcher, best)
@@ -65,7 +65,7 @@ def _number_of_servers(kind: str, trials: Sequence[Trial], best: Trial) -> list[
             f"{duration(before.io_s - best.io_s)} of {duration(before.io_s)}."
         )
     recommended = server_count(kind, best.servers)
-    if fastest.servers > best.servers:
+    if fastest.servers > best.servers and best.io_s > SLOWER_FROM * fastest.io_s:
         faster = f"{100 * (best.io_s / fastest.io_s - 1):.0f} % faster"
         more_servers = fastest.servers - best.servers
         found.append(
@@ -73,14 +73,20 @@ def _number_of_servers(kind: str, trials: Sequence[Trial], best: Trial) -> list[
         )
     more = [trial for trial in trials if trial.servers > best.servers]
     if more and min(trial.io_s for trial in more) > SLOWER_FROM * best.io_s:
-        found.append(f"More than {recommended} are slower: opening a file costs time for each of them.")
+        verb = "is" if best.servers == 1 else "are"
+        found.append(f"More than {recommended} {verb} slower: opening a file costs time for each of them.")
     return found
 
 
-def _limit(best: Trial) -> str:
+def _limit(searcher: Searcher, best: Trial) -> list[str]:
     longest = max(best.predictions, key=lambda one: one.seconds)
-    rate = rate_text(longest.storage_bytes_per_s)
-    return f"System calls move {rate}. The limit is {_BOUND[longest.bound_by]}."
+    if longest.storage_s < SHARE_MIN * longest.seconds:
+        return []
+    bound = _BOUND[longest.bound_by]
+    if longest.bound_by == "servers":
+        is_fixed = searcher.fixed.servers is not None and best.servers < searcher.storage.servers
+        bound += ": more of them would help" if is_fixed else ""
+    return [f"System calls move {rate_text(longest.storage_bytes_per_s)}. The limit is {bound}."]
 
 
 def _parts(best: Trial) -> list[str]:

@@ -7,6 +7,8 @@ from forebay.plan.reasons import server_count
 from forebay.plan.units import rate_text, size_text, stripe_text
 from forebay.quantities import counted, duration, percent
 
+#: Copies that rates predict to be shorter are not told apart.
+COPY_S_MIN = 0.1
 _ACCESS = {
     "serial": "by one rank",
     "file-per-process": "in one file per process",
@@ -93,9 +95,14 @@ def _staging(one: StoragePlan) -> str:
     if copied.stage_in_s:
         amount = size_text(copied.in_bytes)
         when = f"after the job starts{waiting}" if copied.nodes_wait else "before the job starts"
-        parts.append(f"stage in {amount} from {copied.file_system}: {duration(copied.stage_in_s)} {when}")
+        parts.append(f"stage in {amount} from {copied.file_system}: {_copy_time(copied.stage_in_s)} {when}")
     if copied.stage_out_s:
         hidden = f", {duration(copied.hidden_s)} of it while the job computes" if copied.hidden_s else ""
         after = waiting if copied.after_s else ""
-        parts.append(f"stage out to {copied.file_system}: {duration(copied.stage_out_s)}{hidden}{after}")
+        parts.append(f"stage out to {copied.file_system}: {_copy_time(copied.stage_out_s)}{hidden}{after}")
     return "; ".join(parts) or "nothing to stage"
+
+
+def _copy_time(seconds: float) -> str:
+    """Rates alone say nothing of shorter copies."""
+    return duration(seconds) if seconds >= COPY_S_MIN else f"less than {duration(COPY_S_MIN)}"
