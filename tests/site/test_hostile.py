@@ -167,6 +167,43 @@ def test_daemon_obeys_slurm_and_root_alone(slurm_site, users):
     assert "eplayed credential" in log, log
 
 
+STOPPER = """
+import os, signal
+while True:
+    for name in os.listdir("/proc"):
+        try:
+            own = name.isdigit() and os.stat(f"/proc/{name}").st_uid == os.getuid()
+            if own and b"\\0__site\\0" in open(f"/proc/{name}/cmdline", "rb").read():
+                os.kill(int(name), signal.SIGSTOP)
+                print(name, flush=True)
+                raise SystemExit
+        except OSError:
+            continue
+"""
+
+
+def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(slurm_site, users):
+    users.script("true", DW)
+    script = users.directory / "job.sh"
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    stopper = subprocess.Popen(
+        ["python3", "-c", STOPPER], user=NOBODY, group=NOBODY, extra_groups=[], stdout=subprocess.PIPE, text=True
+    )
+    # The process is short-lived: the user may need some tries.
+    tokens = [str(900100 + number) for number in range(20)]
+    for tries, token in enumerate(tokens, 1):
+        done = slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script)
+        if done.returncode != 0:
+            break
+    stopper.kill()
+    stopped = stopper.communicate()[0].strip()
+    assert "its process had not ended after 30 s; who stops processes of the user there?" in done.stderr, done
+    assert stopped and not os.path.exists(f"/proc/{stopped}")
+    for token in tokens[:tries]:
+        slurm_site.call("--function", "teardown", "--token", token, "--job", script, "--hurry", check=True)
+    assert slurm_site.status()["allocations"] == [] and slurm_site.directories() == []
+
+
 def test_silent_peers_hold_up_nobody(slurm_site, users):
     """More of them than the daemon has places for, on the node that stages and on that of the job."""
     program = (
