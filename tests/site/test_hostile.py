@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from support.site_cluster import DAEMON, DW, chown
-from support.slurm_cluster import NOBODY
+from support.slurm_cluster import NOBODY, command_of, descendants
 
 SECRET = "secret of another user"
 
@@ -167,9 +167,9 @@ def test_daemon_obeys_slurm_and_root_alone(slurm_site, users):
     assert "eplayed credential" in log, log
 
 
-#: Stops the first process of this kind that appears. It looks at new processes only: they live for milliseconds.
+#: Stops the first such process of the daemons that are named. It looks at new processes only: they live for milliseconds.
 STOPPER = """
-import os, signal
+import os, signal, sys
 def newest():
     return int(open("/proc/loadavg").read().split()[-1])
 seen, new = newest(), set()
@@ -180,7 +180,8 @@ while True:
     seen = last
     for number in list(new):
         try:
-            if b"\\0__site\\0" in open(f"/proc/{number}/cmdline", "rb").read():
+            parent = open(f"/proc/{number}/stat").read().rpartition(")")[2].split()[1]
+            if parent in sys.argv and b"\\0__site\\0" in open(f"/proc/{number}/cmdline", "rb").read():
                 os.kill(number, signal.SIGSTOP)
                 print(number, flush=True)
                 raise SystemExit
@@ -193,8 +194,14 @@ def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(sl
     users.script("true", DW)
     script = users.directory / "job.sh"
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    daemons = [pid for pid in descendants(slurm_site.holder.pid) if command_of(pid)[0].endswith("/forebay-noded")]
     stopper = subprocess.Popen(
-        ["python3", "-c", STOPPER], user=NOBODY, group=NOBODY, extra_groups=[], stdout=subprocess.PIPE, text=True
+        ["python3", "-c", STOPPER, *map(str, daemons)],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert stopper.stdout.readline() == "ready\n"
     # The process is short-lived: the user may need some tries.
