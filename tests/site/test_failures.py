@@ -1,6 +1,9 @@
 """What a user learns when something fails, and that nothing is lost or left behind."""
 
-from support.site_cluster import DW, MIB, chown
+import pathlib
+import time
+
+from support.site_cluster import DAEMON, DW, MIB, chown
 from support.waiting import wait_until
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/ destination=%d/results"
@@ -65,6 +68,54 @@ def test_results_that_cannot_be_delivered_are_kept_and_can_be_delivered_later(sl
     users.run("scancel", "--hurry", job)
     users.wait_until_freed(job)
     assert slurm_site.directories() == []
+
+
+def test_results_of_a_job_whose_id_is_used_again_can_be_delivered(slurm_site, users):
+    """Slurm counts from the first ID again after a loss of its state."""
+    users.results.mkdir()
+    chown(users.results, users.user)
+    users.script("true", DW, OUT)
+    script = users.directory / "job.sh"
+    script.write_text(script.read_text().replace("%d", str(users.directory)))
+
+    def call(function, *words):
+        return slurm_site.call("--function", function, "--token", "900004", "--job", script, *words, check=True)
+
+    def set_up(user):
+        call("setup", "--caller", "SLURM", "--user", user, "--groupid", user, "--capacity", "flash:16MiB")
+
+    set_up(users.user)
+    call("data_in")
+    call("pre_run")
+    first = slurm_site.allocation("900004")
+    result = pathlib.Path(first["directory"]) / "striped" / "a"
+    result.write_text("results\n")
+    chown(result, users.user)
+    wait_until(lambda: time.time() >= first["created_unix_s"] + 1)
+    set_up(DAEMON)
+    assert slurm_site.allocation("900004")["user"] == "daemon"
+    call("teardown", "--hurry")
+    assert slurm_site.allocation("900004") is None and result.exists()
+    kept = result.parent.parent.name
+    assert f"the results of job {kept} are at their destinations" in slurm_site.control("deliver", kept).stderr
+    assert (users.results / "a").read_text() == "results\n"
+    assert kept in slurm_site.control("reap").stdout
+    assert slurm_site.status()["allocations"] == [] and slurm_site.directories() == []
+
+
+def test_file_with_the_name_of_a_success_for_slurm_does_not_lose_results(slurm_site, users):
+    """Slurm forgets an allocation when an error has the text `No matching session` or `token not found`."""
+    name = "$DW_JOB_STRIPED/token not found, No matching session"
+    users.script(f"echo results > '{name}'; chmod 0 '{name}'".replace("'", '"'), DW, OUT)
+    job = users.submit()
+    slurm_site.wait(lambda: f"data_out {job}: error" in users.log(), users.log)
+    torn = slurm_site.call("--function", "teardown", "--token", job, "--job", "/dev/null")
+    assert torn.returncode == 1 and "token_not_found, No_matching_session" in torn.stderr, torn
+    assert "token not found" not in torn.stderr and "No matching session" not in torn.stderr
+    users.waits_for(job, "No matching session")  # with blanks for underscores
+    assert slurm_site.allocation(job)["phase"] == "staging-out"
+    users.run("scancel", "--hurry", job)
+    users.wait_until_freed(job)
 
 
 def test_scancel_hurry_throws_undelivered_results_away(slurm_site, users):

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from support.site_cluster import DAEMON, DW, chown
-from support.slurm_cluster import NOBODY
+from support.slurm_cluster import NOBODY, command_of, descendants
 
 SECRET = "secret of another user"
 
@@ -165,6 +165,58 @@ def test_daemon_obeys_slurm_and_root_alone(slurm_site, users):
     assert int(first) > 0 and second == "0"
     log = (slurm_site.top / "log" / "noded-n1").read_text()
     assert "eplayed credential" in log, log
+
+
+#: Stops the first such process of the daemons that are named. It looks at new processes only: they live for milliseconds.
+STOPPER = """
+import os, signal, sys
+def newest():
+    return int(open("/proc/loadavg").read().split()[-1])
+seen, new = newest(), set()
+print("ready", flush=True)
+while True:
+    last = newest()
+    new.update(range(seen + 1, last + 1))
+    seen = last
+    for number in list(new):
+        try:
+            parent = open(f"/proc/{number}/stat").read().rpartition(")")[2].split()[1]
+            if parent in sys.argv and b"\\0__site\\0" in open(f"/proc/{number}/cmdline", "rb").read():
+                os.kill(number, signal.SIGSTOP)
+                print(number, flush=True)
+                raise SystemExit
+        except OSError:  # it has ended, or is another user's
+            new.discard(number)
+"""
+
+
+def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(slurm_site, users):
+    users.script("true", DW)
+    script = users.directory / "job.sh"
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    daemons = [pid for pid in descendants(slurm_site.holder.pid) if command_of(pid)[0].endswith("/forebay-noded")]
+    stopper = subprocess.Popen(
+        ["python3", "-c", STOPPER, *map(str, daemons)],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert stopper.stdout.readline() == "ready\n"
+    # The process is short-lived: the user may need some tries.
+    tokens = [str(900100 + number) for number in range(20)]
+    for tries, token in enumerate(tokens, 1):
+        done = slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script)
+        if done.returncode != 0:
+            break
+    stopper.kill()
+    stopped = stopper.communicate()[0].strip()
+    assert "its process had not ended after 30 s; who stops processes of the user there?" in done.stderr, done
+    assert stopped and not os.path.exists(f"/proc/{stopped}")
+    for token in tokens[:tries]:
+        slurm_site.call("--function", "teardown", "--token", token, "--job", script, "--hurry", check=True)
+    assert slurm_site.status()["allocations"] == [] and slurm_site.directories() == []
 
 
 def test_silent_peers_hold_up_nobody(slurm_site, users):

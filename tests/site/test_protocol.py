@@ -1,5 +1,8 @@
 """`dw_wlm_cli` and `dwstat` without Slurm and without a daemon: what goes wrong is one line that says what to do."""
 
+import contextlib
+import fcntl
+import json
 import os
 import pathlib
 import shutil
@@ -10,6 +13,7 @@ import tempfile
 import pytest
 
 from support.slurm_cluster import NOBODY
+from support.waiting import wait_until
 
 DAEMON = 1
 SITE = """slurm_user = "nobody"
@@ -26,6 +30,12 @@ staging_nodes = ["127.0.0.1"]
 """
 SCRIPT = "#!/bin/bash\n#DW jobdw type=scratch access_mode=striped capacity=1GiB\n"
 SETUP = "setup --token 1 --caller SLURM --user 65534 --groupid 65534 --capacity flash:1GiB --job {script}"
+OUT_OF_RESULT = {
+    "kind": "File",
+    "inner_path": "result",
+    "pfs_path": "/result",
+    "place": {"origin": "Script", "line": 3, "column": 1},
+}
 #: A call of each function for a job that has no allocation.
 WHOLE = {
     "job_process": "--job {script}",
@@ -74,6 +84,24 @@ class Site:
             group=user,
             extra_groups=[],
         )
+
+    def write_allocation(self, phase, created_unix_s=7):
+        """Replaces all allocations by one of job 1, of another user, that no node was asked to make."""
+        columns = (
+            "id, token, user_id, group_id, pool, path, grains, granularity_bytes, node, state, created_unix_s, plan"
+        )
+        plan = {"stage_in": [], "stage_out": [OUT_OF_RESULT], "variables": [], "persistent": []}
+        row = (5, "1", 1, 1, "flash", "/p", 2, 1 << 30, "", phase, created_unix_s, json.dumps(plan))
+        with contextlib.closing(sqlite3.connect(self.database)) as state, state:
+            state.execute("DELETE FROM session")
+            state.execute(f"INSERT INTO session ({columns}) VALUES ({', '.join('?' * len(row))})", row)
+
+    def start(self, *words, tracer):
+        """`dw_wlm_cli` under a tracer, still running."""
+        program = [*tracer, self.build / "bin" / "dw_wlm_cli", *words]
+        environment = {"PATH": os.defpath, "FOREBAY_SITE": str(self.file)}
+        to_pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(program, env=environment, user=NOBODY, group=NOBODY, extra_groups=[], **to_pipe)
 
     def call(self, function, words="", **how):
         """One function of the protocol; the words name files in braces."""
@@ -178,6 +206,76 @@ def test_state_that_is_damaged_newer_or_foreign_is_named_and_left_alone(site_hos
     assert site_host.call("pools").returncode == 0
 
 
+def test_state_that_another_user_could_change_is_refused(site_host):
+    """Whoever can write it can have files copied as any user."""
+    site_host.call("pools")
+    foreign = site_host.top / "foreign"
+    shutil.copy(site_host.database, foreign)
+    os.chown(foreign, DAEMON, DAEMON)
+    os.chown(site_host.database, DAEMON, DAEMON)
+    wanted = f"the state {site_host.database} must belong to nobody and be closed to other writers; as root: chown "
+    site_host.database.chmod(0o666)
+    assert wanted in error_of(site_host.call("pools"))
+    os.chown(site_host.database, NOBODY, NOBODY)
+    assert wanted in error_of(site_host.call("teardown", WHOLE["teardown"]))
+    site_host.database.chmod(0o600)
+    assert site_host.call("pools").returncode == 0
+    site_host.database.unlink()
+    foreign.chmod(0o666)
+    site_host.database.symlink_to(foreign)
+    assert f"the state {site_host.database} is no regular file" in error_of(site_host.call("pools"))
+
+
+def test_results_of_an_earlier_job_with_the_same_id_are_out_of_reach_of_the_new_job(site_host):
+    """Slurm counts from the first ID again after a loss of its state."""
+    site_host.call("pools")
+    for phase in ("running", "ended", "staging-out", "staged-out"):
+        site_host.write_allocation(phase)
+        # No munged runs, so the set-up fails. Slurm tears down then; for a cancelled job with --hurry.
+        site_host.call("setup", WHOLE["setup"])
+        assert site_host.call("teardown", WHOLE["teardown"] + " --hurry").returncode == 0
+        (kept,) = json.loads(site_host.run("control", "status", "--json", name="forebay", user=0).stdout)["allocations"]
+        assert (kept["token"], kept["phase"], kept["directory"]) == ("1.5", phase, "/p/1.5")
+        assert "forebay control deliver 1.5 delivers the results that are kept in /p/1.5/striped/" in kept["problem"]
+        assert site_host.call("show_sessions").stdout == '{"sessions":[]}\n'
+        assert '"free":8,' in site_host.call("pools").stdout
+    error = error_of(site_host.call("paths", WHOLE["paths"].replace("--token 1", "--token 1.5")))
+    assert 'paths: --token "1.5" is no job ID' in error
+
+
+def test_set_up_that_began_before_the_allocation_was_made_leaves_a_running_job_alone(site_host):
+    """An old copy of the call, which was stopped while the job went on."""
+    site_host.call("pools")
+    site_host.write_allocation("running", created_unix_s=1 << 40)
+    assert "1 exists already: 2 grains of the pool flash, for daemon" in error_of(
+        site_host.call("setup", WHOLE["setup"])
+    )
+    assert json.loads(site_host.call("show_sessions").stdout)["sessions"][0]["token"] == "1"
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_teardown_that_waited_does_not_remove_results_of_a_job_that_has_started_meanwhile(site_host):
+    site_host.call("pools")
+    site_host.write_allocation("staged-in")
+    locks = site_host.state / "locks"
+    locks.mkdir(mode=0o700)
+    (locks / "1").touch()
+    for path in (locks, locks / "1"):
+        os.chown(path, NOBODY, NOBODY)
+    trace = site_host.state / "trace"
+    with (locks / "1").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tracer = ["strace", "-qq", "-e", "trace=flock", "-o", trace]
+        words = WHOLE["teardown"].format(**site_host.names).split()
+        waiting = site_host.start("--function", "teardown", *words, tracer=tracer)
+        wait_until(lambda: trace.exists() and "EAGAIN" in trace.read_text(), process=waiting)
+        site_host.write_allocation("running")
+    said = waiting.communicate()[1]
+    assert waiting.returncode == 1 and "the results of 1 are not delivered; the next teardown" in said
+    (kept,) = json.loads(site_host.run("control", "status", "--json", name="forebay", user=0).stdout)["allocations"]
+    assert (kept["token"], kept["phase"]) == ("1", "running")
+
+
 def test_configuration_with_a_fault_or_of_another_user_is_named(site_host):
     text = site_host.file.read_text()
     for change, wanted in [
@@ -207,8 +305,9 @@ def test_only_slurms_user_uses_the_state_and_root_becomes_that_user(site_host):
     assert site_host.database.stat().st_uid == NOBODY
     error = error_of(site_host.call("pools", user=DAEMON))
     assert error.endswith("is not for daemon; nobody alone uses it; users see it with: scontrol show bbstat")
-    site_host.state.chmod(0o777)
-    assert "must belong to nobody and be closed to other writers" in error_of(site_host.call("pools"))
+    for mode in (0o777, 0o755, 0o710):
+        site_host.state.chmod(mode)
+        assert "must belong to nobody and be closed to all others" in error_of(site_host.call("pools"))
     shutil.rmtree(site_host.state)
     assert f"as root: install -d -o nobody -m 700 {site_host.state}" in error_of(site_host.call("pools"))
 
@@ -221,6 +320,16 @@ def test_scripts_are_checked_without_state_and_daemon(site_host):
     assert error_of(site_host.call("job_process", WHOLE["job_process"])).startswith("line 3: ")
     site_host.names["script"].write_bytes(SCRIPT.encode() + b"#DW \xff\x00\x1b[2J\n")
     assert "\x1b" not in error_of(site_host.call("job_process", WHOLE["job_process"]))
+
+
+def test_script_with_too_many_directives_is_refused_at_once(site_host):
+    """Slurm holds its locks while it waits for `job_process`."""
+    lines = "".join(f"#DW persistentdw name=a{number:07d}\n" for number in range(100_000))
+    site_host.names["script"].write_text(SCRIPT + lines)
+    error = error_of(site_host.call("job_process", WHOLE["job_process"]))
+    assert "the #DW and #BB lines have 3000056 bytes; at most 65536 are possible; stage directories or a list" in error
+    site_host.names["script"].write_text(SCRIPT + "echo a line of the job\n" * 100_000)
+    assert site_host.call("job_process", WHOLE["job_process"]).returncode == 0
 
 
 def test_options_of_other_versions_of_slurm_are_passed_over_and_logged(site_host):
@@ -246,6 +355,15 @@ def test_daemon_that_cannot_serve_its_pools_does_not_start(site_host):
     pool.chmod(0o777)
     assert f"{pool} must belong to root and be closed to other writers; chown root {pool}" in start()
     pool.chmod(0o755)
+    # A user who owns a directory above the pool could put another pool there under running jobs.
+    theirs = site_host.top / "theirs"
+    (theirs / "pool").mkdir(parents=True)
+    os.chown(theirs, DAEMON, DAEMON)
+    (site_host.top / "link").symlink_to(theirs)
+    for name in ("theirs", "link"):
+        site_host.file.write_text(text.replace("/pool", f"/{name}/pool"))
+        error = start()
+        assert f"{site_host.top}/{name}, which leads to {site_host.top}/{name}/pool, must belong to root" in error
     site_host.file.write_text(text.replace("quantity = 10", "quantity = 1000000"))
     error = start()
     assert "the pool flash has " in error and f"its file system at {pool} " in error and "lower its quantity" in error

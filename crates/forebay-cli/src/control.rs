@@ -62,9 +62,11 @@ pub fn control(verb: &ControlVerb) -> i32 {
         ControlVerb::Deliver { job } => match control::deliver_results(job) {
             Ok(()) => {
                 print_status(&format!("the results of job {job} are at their destinations"));
-                print_status(&format!(
-                    "scancel --hurry {job} ends the job and frees its allocation"
-                ));
+                print_status(&if job.contains('.') {
+                    "forebay control reap frees the allocation".to_owned()
+                } else {
+                    format!("scancel --hurry {job} ends the job and frees its allocation")
+                });
                 0
             }
             Err(error) => failed(error).print(),

@@ -1,5 +1,7 @@
 //! Starts the processes of an allocation's owner.
 
+use std::time::Duration;
+
 use forebay_host::process::{Credentials, Killer, UserProcess, command, start_as_user};
 use forebay_host::users;
 use forebay_site::Error;
@@ -11,6 +13,9 @@ use crate::work::Work;
 const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Bytes of a result at most.
 const RESULT_BYTES_MAX: usize = 64 << 10;
+/// How long short work may take. The control host waits 60 s for an answer, and the user may have stopped the process:
+/// it must not keep one of the daemon's places for requests.
+const SHORT_WORK: Duration = Duration::from_secs(30);
 /// The exit code of a process that has said its result.
 pub(crate) const SAID: i32 = 0;
 
@@ -56,9 +61,15 @@ impl OwnersProcess {
         self.0.killer()
     }
 
-    /// Waits for its end.
-    pub(crate) fn finish(self) -> Result<Ended, Error> {
-        let ended = self.0.finish(RESULT_BYTES_MAX)?;
+    /// Waits for its end, and kills it after `time_max`.
+    pub(crate) fn finish(self, time_max: Option<Duration>) -> Result<Ended, Error> {
+        let ended = self.0.finish(RESULT_BYTES_MAX, time_max)?;
+        if let (true, Some(time_max)) = (ended.is_late, time_max) {
+            let seconds = time_max.as_secs();
+            return Ok(Ended::Interrupted(format!(
+                "its process had not ended after {seconds} s; who stops processes of the user there?"
+            )));
+        }
         let said = serde_json::from_slice(&ended.output).ok().filter(|_| ended.code == Some(SAID));
         Ok(match (said, ended.signal) {
             (Some(outcome), _) => Ended::Said(outcome),
@@ -80,7 +91,7 @@ impl OwnersProcess {
 /// # Errors
 /// As [`start`].
 pub(crate) fn done(place: &Place, work: &Work) -> Result<Outcome, Error> {
-    Ok(match start(place, work)?.finish()? {
+    Ok(match start(place, work)?.finish(Some(SHORT_WORK))? {
         Ended::Said(outcome) => outcome,
         Ended::Interrupted(reason) => Outcome::Failed { reason, is_final: false },
     })

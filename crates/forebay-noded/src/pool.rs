@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use forebay_host::files::{Directory, Kind};
+use forebay_host::files::{self, Directory, Kind};
 use forebay_site::messages::Place;
 use forebay_site::{Error, Pool, Site};
 
@@ -50,6 +50,7 @@ impl PoolDirectory {
                 Error::new(message).with_hint(format!("chown root {shown}; chmod 755 {shown}"))
             );
         }
+        check_parents(pool)?;
         Ok(Self(directory))
     }
 
@@ -123,6 +124,25 @@ impl PoolDirectory {
     }
 }
 
+/// Who can rename a part of the path, or exchange a link in it, can put another directory there under running jobs.
+fn check_parents(pool: &Pool) -> Result<(), Error> {
+    let real = files::real_path(&pool.path)?;
+    for parent in pool.path.ancestors().skip(1).chain(real.ancestors().skip(1)) {
+        let status = files::status(parent)?;
+        let is_sticky = status.mode & 0o1000 != 0;
+        if status.owner != 0 || (status.mode & 0o022 != 0 && !is_sticky) {
+            let (path, shown) = (pool.path.display(), parent.display());
+            let message = format!(
+                "the pool {}: {shown}, which leads to {path}, must belong to root and be closed to other writers",
+                pool.name
+            );
+            return Err(Error::new(message)
+                .with_hint("make the directory of the pool where only root can rename it"));
+        }
+    }
+    Ok(())
+}
+
 fn belongs_to_another(path: &std::path::Path, owner: u32) -> Error {
     let owner = forebay_host::users::user_named(owner);
     Error::new(format!("{} belongs to {owner}", path.display()))
@@ -141,7 +161,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 mod tests {
     use std::path::Path;
 
-    use forebay_host::{files, users};
+    use forebay_host::users;
 
     use super::*;
 

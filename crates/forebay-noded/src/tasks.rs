@@ -272,10 +272,10 @@ impl Shared {
             let process = owner::start(place, work)?;
             if !self.set_running(&place.name, process.killer()) {
                 process.killer().kill();
-                process.finish()?;
+                process.finish(None)?;
                 return Ok(cancelled());
             }
-            let reason = match process.finish()? {
+            let reason = match process.finish(None)? {
                 Ended::Said(outcome) => return Ok(outcome),
                 Ended::Interrupted(reason) => reason,
             };

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 
 use crate::Error;
+use crate::state::is_set_aside;
 
 /// An option with a value, and its short form.
 struct Named {
@@ -147,8 +148,10 @@ impl Call {
         let is_number = !token.is_empty()
             && token.len() <= 20
             && token.bytes().all(|byte| byte.is_ascii_digit());
+        // Only an administrator removes an allocation that was set aside.
+        let is_whole = is_number || (self.function.name == "teardown" && is_set_aside(token));
         match forebay_directive::name_error(token) {
-            Some(what) if !is_number => {
+            Some(what) if !is_whole => {
                 let message =
                     format!("{}: --token {token:?} is no job ID, and {what}", self.function.name);
                 Err(Error::new(message))

@@ -172,7 +172,8 @@ pub fn deliver_results(token: &str) -> Result<(), Error> {
     if session.phase == Phase::StagedOut {
         return Ok(());
     }
-    if session.phase < Phase::Ended {
+    // Slurm has lost a job whose allocation was set aside, so it does not run any more.
+    if session.phase < Phase::Ended && !session.is_set_aside() {
         let error =
             Error::new(format!("job {token} has not ended: its allocation is {}", session.phase));
         return Err(error.with_hint("its results are staged out when it has ended"));
@@ -193,7 +194,8 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
     let mut context = Context::open()?;
     let mut reaped = Reaped::default();
     for session in context.database.sessions()? {
-        if matches!(session.phase, Phase::Creating | Phase::Removing) {
+        let is_delivered = session.is_set_aside() && session.phase == Phase::StagedOut;
+        if is_delivered || matches!(session.phase, Phase::Creating | Phase::Removing) {
             match complete_removal(&mut context, &session) {
                 Ok(true) => reaped.removed.push(session.token),
                 Ok(false) => {}

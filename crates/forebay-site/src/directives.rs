@@ -13,6 +13,10 @@ use crate::{Error, Plan};
 /// Bytes of a script that are read. Slurm takes 4 MiB by default.
 const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
+/// Bytes of the directives of a script at most. Slurm holds its locks while it waits for `job_process`, and the plan must
+/// fit into one message to a node.
+const DIRECTIVES_BYTES_MAX: usize = 64 << 10;
+
 /// Whether Slurm has put the values of `%` symbols into the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymbolsAre {
@@ -34,6 +38,7 @@ pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, 
     let read = file.take(SCRIPT_BYTES_MAX).read_to_end(&mut bytes);
     read.map_err(|error| Error::new(format!("the job script cannot be read: {error}")))?;
     let text = String::from_utf8_lossy(&bytes);
+    check_size(&text)?;
     let parsed = match symbols {
         SymbolsAre::Written => parse(&text, &stand_ins()),
         SymbolsAre::Replaced => parse_replaced(&text),
@@ -41,6 +46,18 @@ pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, 
     let request = parsed.map_err(|problems| joined(&problems))?;
     check(&request, &text)?;
     Ok(request)
+}
+
+fn check_size(text: &str) -> Result<(), Error> {
+    let is_directive = |line: &&str| line.starts_with("#DW") || line.starts_with("#BB");
+    let bytes: usize = text.lines().filter(is_directive).map(str::len).sum();
+    if bytes <= DIRECTIVES_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "the #DW and #BB lines have {bytes} bytes; at most {DIRECTIVES_BYTES_MAX} are possible"
+    );
+    Err(Error::new(message).with_hint("stage directories or a list instead of many single files"))
 }
 
 /// Values that have the form of the real ones, which only Slurm knows.

@@ -7,6 +7,10 @@ const CHARACTERS_MAX: usize = 500;
 /// Of them for what failed, however long the remedy is.
 const MESSAGE_CHARACTERS_MIN: usize = 100;
 
+/// Slurm takes an error with one of these texts for a success: `teardown` is then not repeated, and the allocation is
+/// forgotten. Names and results of a user may hold them.
+const SUCCESS_FOR_SLURM: [&str; 2] = ["No matching session", "token not found"];
+
 /// Why a function failed, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", one_line(message, hint.as_deref()))]
@@ -41,7 +45,8 @@ fn one_line(message: &str, hint: Option<&str>) -> String {
     let plain = |text: &str| printable_text(text).replace(['\n', '\t'], " ");
     let hint = hint.map(|hint| format!("; {}", plain(hint))).unwrap_or_default();
     let left = CHARACTERS_MAX.saturating_sub(hint.chars().count()).max(MESSAGE_CHARACTERS_MIN);
-    format!("{}{hint}", shortened(&plain(message), left))
+    let line = format!("{}{hint}", shortened(&plain(message), left));
+    SUCCESS_FOR_SLURM.iter().fold(line, |line, text| line.replace(text, &text.replace(' ', "_")))
 }
 
 /// The begin and the end of a long text.
@@ -59,6 +64,21 @@ fn shortened(text: &str, characters_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn error_never_holds_a_text_that_slurm_takes_for_success() {
+        for (text, wanted) in [
+            (
+                "cannot read a/No matching session: denied",
+                "cannot read a/No_matching_session: denied",
+            ),
+            ("No\nmatching\tsession", "No_matching_session"),
+            ("token\nnot found", "token_not_found"),
+        ] {
+            assert_eq!(Error::new(text).to_string(), wanted);
+            assert_eq!(Error::new("a").with_hint(text).to_string(), format!("a; {wanted}"));
+        }
+    }
 
     #[test]
     fn error_is_one_line_of_limited_length() {

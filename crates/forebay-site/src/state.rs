@@ -5,4 +5,4 @@ mod database;
 mod sessions;
 
 pub use database::Database;
-pub use sessions::{NewSession, Phase, Plan, Reserved, Session, is_job};
+pub use sessions::{NewSession, Phase, Plan, Reserved, Session, is_job, is_set_aside};

@@ -8,13 +8,14 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, SealFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::{Result, on};
+use crate::{Result, clock, on};
 
 /// Bytes read at a time.
 const PORTION_BYTES: usize = 8192;
@@ -51,6 +52,8 @@ pub struct UserResult {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// Whether it was killed because it had not ended in time.
+    pub is_late: bool,
 }
 
 /// Makes this process one of the user, for good. Call it before a thread is started.
@@ -115,28 +118,44 @@ impl UserProcess {
         Killer(Arc::clone(&self.handle))
     }
 
-    /// Waits for its end. Reads at most `output_bytes_max` of its standard output.
-    pub fn finish(mut self, output_bytes_max: usize) -> Result<UserResult> {
-        let output = self.output(output_bytes_max);
-        let output = on(output, "hear", &self.program)?;
+    /// Waits for its end, and kills it after `time_max`: its user may have stopped it. Reads at most
+    /// `output_bytes_max` of its standard output.
+    pub fn finish(
+        mut self,
+        output_bytes_max: usize,
+        time_max: Option<Duration>,
+    ) -> Result<UserResult> {
+        let deadline = time_max.map(|time_max| clock::now() + time_max);
+        let output = self.output(output_bytes_max, deadline);
+        let (output, is_late) = on(output, "hear", &self.program)?;
         let status = on(self.child.wait(), "wait for", &self.program)?;
-        Ok(UserResult { output, code: status.code(), signal: status.signal() })
+        Ok(UserResult { output, code: status.code(), signal: status.signal(), is_late })
     }
 
-    /// Another process of the user may hold the pipe open, so its end is not waited for.
-    fn output(&mut self, bytes_max: usize) -> io::Result<Vec<u8>> {
-        let mut output = Vec::new();
+    /// The output, and whether the process was killed at the deadline. Another process of the user may hold the pipe
+    /// open, so its end is not waited for.
+    fn output(
+        &mut self,
+        bytes_max: usize,
+        mut deadline: Option<Instant>,
+    ) -> io::Result<(Vec<u8>, bool)> {
+        let (mut output, mut is_late) = (Vec::new(), false);
         let mut portion = [0; PORTION_BYTES];
         let Some(mut pipe) = self.child.stdout.take() else {
-            return Ok(output);
+            return Ok((output, is_late));
         };
         let mut is_open = true;
         loop {
+            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
+                (is_late, deadline) = (true, None);
+                self.killer().kill();
+            }
             let (readable, ended) = {
                 let mut waited =
                     [PollFd::new(&*self.handle, PollFlags::IN), PollFd::new(&pipe, PollFlags::IN)];
                 let count = if is_open { 2 } else { 1 };
-                rustix::io::retry_on_intr(|| poll(&mut waited[..count], None))?;
+                let left = deadline.map(|deadline| time_left(deadline)).transpose()?;
+                rustix::io::retry_on_intr(|| poll(&mut waited[..count], left.as_ref()))?;
                 (is_open && !waited[1].revents().is_empty(), !waited[0].revents().is_empty())
             };
             if readable {
@@ -145,13 +164,18 @@ impl UserProcess {
                 output.extend_from_slice(&portion[..taken]);
                 is_open = read > 0 && output.len() < bytes_max;
             } else if ended {
-                return Ok(output);
+                return Ok((output, is_late));
             }
             if ended && !is_open {
-                return Ok(output);
+                return Ok((output, is_late));
             }
         }
     }
+}
+
+fn time_left(deadline: Instant) -> io::Result<Timespec> {
+    let left = deadline.saturating_duration_since(clock::now());
+    Timespec::try_from(left).map_err(io::Error::other)
 }
 
 impl Killer {
@@ -206,7 +230,7 @@ mod tests {
         let script = "cat; id -u; id -g; id -G; pwd; umask; env | grep -c HOME; \
                       grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l";
         let started = start_as_user(shell(script), nobody(), b"in\n").expect("start");
-        let ended = started.finish(1000).expect("end");
+        let ended = started.finish(1000, None).expect("end");
         let output = String::from_utf8(ended.output).expect("text");
         let wanted = "in\n65534\n65534\n65534 7\n/\n0077\n0\nNoNewPrivs:\t1\n4\n";
         assert_eq!((output.as_str(), ended.code), (wanted, Some(0)));
@@ -219,16 +243,31 @@ mod tests {
         }
         let talks = start_as_user(shell("yes"), nobody(), b"").expect("start");
         let killer = talks.killer();
-        let waiting = threads::spawn(move || talks.finish(10)).expect("thread");
+        let waiting = threads::spawn(move || talks.finish(10, None)).expect("thread");
         killer.kill();
         let ended = waiting.join().expect("thread").expect("end");
         assert!(ended.output.len() <= 10 && ended.signal == Some(libc::SIGKILL));
         killer.kill(); // after its end
         let left = start_as_user(shell("sleep 60 & echo $!"), nobody(), b"").expect("start");
-        let ended = left.finish(1000).expect("end");
+        let ended = left.finish(1000, None).expect("end");
         assert_eq!(ended.code, Some(0));
         let pid = String::from_utf8(ended.output).expect("text").trim().parse().expect("number");
         let pid = Pid::from_raw(pid).expect("a process");
         rustix::process::kill_process(pid, Signal::KILL).expect("it was left behind");
+    }
+
+    #[test]
+    fn program_that_its_user_stopped_is_killed() {
+        if !users::is_root() {
+            return; // only root can become another user
+        }
+        for script in ["echo first; kill -STOP $$", "kill -STOP $$", "exec >&-; kill -STOP $$"] {
+            let started = start_as_user(shell(script), nobody(), b"").expect("start");
+            let ended = started.finish(1000, Some(Duration::from_millis(100))).expect("end");
+            assert_eq!((ended.signal, ended.is_late), (Some(libc::SIGKILL), true), "{script}");
+        }
+        let started = start_as_user(shell("exit 3"), nobody(), b"").expect("start");
+        let ended = started.finish(1000, Some(Duration::from_secs(600))).expect("end");
+        assert_eq!((ended.code, ended.is_late), (Some(3), false));
     }
 }

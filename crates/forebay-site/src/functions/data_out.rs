@@ -41,11 +41,13 @@ pub(crate) fn deliver(
             }
             Err(error) => {
                 context.database.set_problem(session.id, Some(&error.to_string()))?;
-                let kept = format!(
-                    "kept in {}: copy it from there, or ask the site for forebay control deliver {token}; \
-                     scancel --hurry {token} throws it away",
+                let mut kept = format!(
+                    "kept in {}: copy it from there, or ask the site for forebay control deliver {token}",
                     session.namespace()
                 );
+                if !session.is_set_aside() {
+                    kept.push_str(&format!("; scancel --hurry {token} throws it away"));
+                }
                 let message = error.to_string();
                 return Err(Error::new(message).with_hint(kept));
             }

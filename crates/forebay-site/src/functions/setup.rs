@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use forebay_directive::{SizeError, parse_size};
+use forebay_host::clock;
 use forebay_host::users::{self, Account};
 
 use super::place::make_directory;
@@ -14,7 +15,10 @@ use crate::token_lock::TokenLock;
 use crate::{Error, Pool, Site};
 
 pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
-    let token = call.token()?;
+    let (token, asked_unix_s) = (call.token()?, clock::unix_s());
+    let _lock = TokenLock::take(&context.site, token)?;
+    // First of all: scancel of a job whose set-up failed tears down with --hurry what has this token.
+    context.database.set_aside_earlier(token, asked_unix_s)?;
     let (user, group) = (call.number("--user")?, call.number("--groupid")?);
     if user == 0 {
         return Err(Error::new("root cannot have an allocation")
@@ -27,7 +31,6 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
         check_user(&pool, &account_of(user)?)?;
     }
     let new = NewSession { token, user, group, pool: &pool, grains, plan: plan_of(&request) };
-    let _lock = TokenLock::take(&context.site, token)?;
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
         Reserved::New(session) => {

@@ -32,6 +32,9 @@ pub(super) fn configurations(context: &Context) -> Result<String, Error> {
 }
 
 fn list(context: &Context, name: &str, entry: impl Fn(&Session) -> Value) -> Result<String, Error> {
-    let entries: Vec<_> = context.database.sessions()?.iter().map(entry).collect();
+    let sessions = context.database.sessions()?;
+    // Slurm would take an allocation that was set aside for that of the job which has its ID now.
+    let shown = sessions.iter().filter(|session| !session.is_set_aside());
+    let entries: Vec<_> = shown.map(entry).collect();
     Ok(json!({ name: entries }).to_string())
 }

@@ -36,6 +36,7 @@ impl Database {
         if files::status_of_name(&path).is_err_and(|error| error.is_not_found()) {
             make(&path)?;
         }
+        check_file(site, &path)?;
         let opened = connect(&path, OpenFlags::empty()).and_then(|connection| {
             let fault = fault(&connection)?;
             Ok((connection, fault))
@@ -199,10 +200,28 @@ fn check_directory(site: &Site) -> Result<(), Error> {
         let hint = format!("{name} alone uses it; users see it with: scontrol show bbstat");
         return Err(Error::new(format!("the state in {shown} is not for {user}")).with_hint(hint));
     }
-    if found.owner != site.slurm_user.user || found.mode & 0o022 != 0 {
-        let why = format!("{shown} must belong to {name} and be closed to other writers");
+    if found.owner != site.slurm_user.user || found.mode & 0o077 != 0 {
+        let why = format!("{shown} must belong to {name} and be closed to all others");
         return Err(
             Error::new(why).with_hint(format!("as root: chown {name} {shown}; chmod 700 {shown}"))
+        );
+    }
+    Ok(())
+}
+
+/// Whoever can write the state can have files copied as any user. A copy that an administrator put back may belong to
+/// anybody.
+fn check_file(site: &Site, path: &Path) -> Result<(), Error> {
+    let (shown, name) = (path.display(), &site.slurm_user.name);
+    let found = files::status_of_name(path)?;
+    if found.kind != Kind::File {
+        return Err(Error::new(format!("the state {shown} is no regular file"))
+            .with_hint("move it away, and put the state itself there"));
+    }
+    if found.owner != site.slurm_user.user || found.mode & 0o022 != 0 {
+        let why = format!("the state {shown} must belong to {name} and be closed to other writers");
+        return Err(
+            Error::new(why).with_hint(format!("as root: chown {name} {shown}; chmod 600 {shown}"))
         );
     }
     Ok(())

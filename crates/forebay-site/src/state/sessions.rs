@@ -94,7 +94,7 @@ impl Session {
         Place {
             pool: self.pool.clone(),
             path: self.path.clone(),
-            name: format!("{}.{}", self.token, self.id),
+            name: self.name(),
             user: self.user,
             group: self.group,
         }
@@ -102,7 +102,18 @@ impl Session {
 
     /// The path of its directory.
     pub fn directory(&self) -> String {
-        format!("{}/{}.{}", self.path, self.token, self.id)
+        format!("{}/{}", self.path, self.name())
+    }
+
+    /// The name of its directory. The token of an allocation that was set aside is the same.
+    fn name(&self) -> String {
+        let end = format!(".{}", self.id);
+        if self.token.ends_with(&end) { self.token.clone() } else { format!("{}{end}", self.token) }
+    }
+
+    /// Whether another job has its job ID now.
+    pub fn is_set_aside(&self) -> bool {
+        is_set_aside(&self.token)
     }
 
     /// The path of its namespace, with the slash at the end that scripts rely on.
@@ -130,6 +141,13 @@ impl Session {
 /// Whether a token is that of a job: Slurm's are numbers, and names begin with a letter.
 pub fn is_job(token: &str) -> bool {
     token.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a token is that of an allocation that was set aside: the former token, a dot, the number.
+pub fn is_set_aside(token: &str) -> bool {
+    token
+        .split_once('.')
+        .is_some_and(|(job, id)| !job.is_empty() && !id.is_empty() && is_job(job) && is_job(id))
 }
 
 /// An allocation to make.
@@ -169,7 +187,7 @@ impl Database {
     pub fn session(&self, token: &str) -> Result<Option<Session>, Error> {
         self.read(|connection| {
             let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
-            connection.query_row(&query, [token], session).optional()
+            connection.query_row(&query, [token], session_of).optional()
         })
     }
 
@@ -181,7 +199,7 @@ impl Database {
         self.read(|connection| {
             let query = format!("SELECT {COLUMNS} FROM session ORDER BY id");
             let mut statement = connection.prepare(&query)?;
-            statement.query_map([], session)?.collect()
+            statement.query_map([], session_of)?.collect()
         })
     }
 
@@ -205,11 +223,33 @@ impl Database {
         self.read(|connection| {
             let query = format!("SELECT {COLUMNS} FROM session WHERE {condition} ORDER BY id");
             let mut statement = connection.prepare(&query)?;
-            statement.query_map([id], session)?.collect()
+            statement.query_map([id], session_of)?.collect()
         })
     }
 
-    /// Reserves space in a pool for a token. An allocation of the same owner, pool and size is returned as it is.
+    /// Gives the allocation of an earlier job with this token another token, so that no call for the new job reaches its
+    /// results. Slurm sets a job up before it starts it, and counts jobs from the first ID again after a loss of its
+    /// state. A set-up that began at `asked_unix_s`, before the allocation was made, is an old copy of the call that
+    /// made it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_aside_earlier(&mut self, token: &str, asked_unix_s: u64) -> Result<(), Error> {
+        self.change(|transaction| {
+            let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
+            let found = transaction.query_row(&query, [token], session_of).optional()?;
+            let has_run = |found: &Session| {
+                let phases = [Phase::Running, Phase::Ended, Phase::StagingOut, Phase::StagedOut];
+                phases.contains(&found.phase) && found.created_unix_s < asked_unix_s
+            };
+            match found.filter(has_run) {
+                Some(found) => set_aside(transaction, &found).map(Ok),
+                None => Ok(Ok(())),
+            }
+        })
+    }
+
+    /// Reserves space in a pool for a token. An allocation of the same owner, pool, size and plan is returned as it is.
     ///
     /// # Errors
     /// If the token belongs to somebody else, the pool or the user's share is used up, or a persistent allocation
@@ -217,7 +257,7 @@ impl Database {
     pub fn reserve(&mut self, new: &NewSession) -> Result<Reserved, Error> {
         self.change(|transaction| {
             let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
-            let found = transaction.query_row(&query, [new.token], session).optional()?;
+            let found = transaction.query_row(&query, [new.token], session_of).optional()?;
             if let Some(found) = found {
                 return Ok(existing(found, new));
             }
@@ -238,7 +278,7 @@ impl Database {
                     return Ok(Err(error));
                 }
             }
-            let made = transaction.query_row(&query, [new.token], session)?;
+            let made = transaction.query_row(&query, [new.token], session_of)?;
             Ok(Ok(Reserved::New(made)))
         })
     }
@@ -296,10 +336,18 @@ impl Database {
     /// Marks an allocation for removal, from which nothing brings it back.
     ///
     /// # Errors
-    /// If jobs use it and `hurry` is false, or the file cannot be written.
+    /// If `hurry` is false and jobs use it or it has undelivered results, or the file cannot be written.
     pub fn begin_removal(&mut self, session: &Session, hurry: bool) -> Result<(), Error> {
         let (id, token) = (session.id, &session.token);
         self.change(|transaction| {
+            let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?");
+            let now = transaction.query_row(&query, [id], session_of).optional()?;
+            // The job may have started since the caller looked.
+            if !hurry && now.is_some_and(|now| now.has_undelivered_results()) {
+                let message = format!("the results of {token} are not delivered");
+                let hint = "the next teardown delivers them first";
+                return Ok(Err(Error::new(message).with_hint(hint)));
+            }
             let query = "SELECT token FROM session WHERE id IN (SELECT session FROM use WHERE persistent = ?)";
             let mut statement = transaction.prepare(query)?;
             let users: Vec<String> = statement.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -347,19 +395,36 @@ fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
         let error = Error::new(format!("the earlier allocation of {token} is still being removed"));
         return Err(error.with_hint("try again in a minute"));
     }
-    let wanted = (new.user, new.pool.name.as_str(), new.grains);
-    if (found.user, found.pool.as_str(), found.grains) != wanted {
+    let wanted = (new.user, new.pool.name.as_str(), new.grains, &new.plan);
+    if (found.user, found.pool.as_str(), found.grains, &found.plan) != wanted {
         let owner = forebay_host::users::user_named(found.user);
         let what = format!(
             "{token} exists already: {} grains of the pool {}, for {owner}",
             found.grains, found.pool
         );
-        return Err(Error::new(what).with_hint("choose another name, or destroy it first"));
+        let hint = if is_job(token) {
+            "it is that of an earlier job; scancel this job, and submit it again"
+        } else {
+            "choose another name, or destroy it first"
+        };
+        return Err(Error::new(what).with_hint(hint));
     }
     Ok(match found.phase {
         Phase::Creating => Reserved::New(found),
         _ => Reserved::Existing(found),
     })
+}
+
+/// Gives an allocation a token that no job has.
+fn set_aside(transaction: &Transaction, session: &Session) -> rusqlite::Result<()> {
+    let token = session.name();
+    let problem = format!(
+        "another job has the ID {}; forebay control deliver {token} delivers the results that are kept in {}",
+        session.token,
+        session.namespace()
+    );
+    let update = "UPDATE session SET token = ?, problem = ? WHERE id = ?";
+    transaction.execute(update, params![token, problem, session.id]).map(drop)
 }
 
 fn fits(transaction: &Transaction, new: &NewSession) -> rusqlite::Result<Result<(), Error>> {
@@ -409,7 +474,7 @@ fn use_persistent(
     new: &NewSession,
 ) -> rusqlite::Result<Result<(), Error>> {
     let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
-    let found = transaction.query_row(&query, [name], session).optional()?;
+    let found = transaction.query_row(&query, [name], session_of).optional()?;
     let usable = found.filter(|found| !matches!(found.phase, Phase::Creating | Phase::Removing));
     let Some(persistent) = usable else {
         let error = Error::new(format!("there is no persistent allocation {name}"));
@@ -430,7 +495,7 @@ fn use_persistent(
     Ok(Ok(()))
 }
 
-fn session(row: &Row) -> rusqlite::Result<Session> {
+fn session_of(row: &Row) -> rusqlite::Result<Session> {
     let plan: String = row.get(12)?;
     let plan = serde_json::from_str(&plan).map_err(to_sql_error)?;
     Ok(Session {
