@@ -154,7 +154,7 @@ impl UserProcess {
                 let mut waited =
                     [PollFd::new(&*self.handle, PollFlags::IN), PollFd::new(&pipe, PollFlags::IN)];
                 let count = if is_open { 2 } else { 1 };
-                let left = deadline.map(|deadline| time_left(deadline)).transpose()?;
+                let left = deadline.map(time_left).transpose()?;
                 rustix::io::retry_on_intr(|| poll(&mut waited[..count], left.as_ref()))?;
                 (is_open && !waited[1].revents().is_empty(), !waited[0].revents().is_empty())
             };
