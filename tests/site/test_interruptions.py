@@ -1,5 +1,6 @@
 """Daemons and calls are killed in the middle of their work: it is completed, once."""
 
+import concurrent.futures
 import json
 import os
 import shutil
@@ -128,6 +129,31 @@ def test_second_call_attaches_to_the_work_of_a_killed_one(slurm_site, users):
     finally:
         slurm_site.call("--function", "teardown", "--token", token, "--job", script, "--hurry", check=True)
     assert slurm_site.allocation(token) is None and slurm_site.directories("slow") == []
+
+
+def test_results_that_another_call_removes_are_not_said_to_be_kept(slurm_site, users):
+    content = prepare(users, SIZE)
+    users.script("true", SLOW, OUT)
+    script = users.directory / "job.sh"
+    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:16MiB")
+
+    def call(function, *words):
+        return slurm_site.call("--function", function, "--token", "900005", "--job", script, *words)
+
+    for done in (call("setup", *of_user), call("data_in"), call("pre_run")):
+        assert done.returncode == 0, done
+    result = users.directory_of("900005") / "big"
+    result.write_bytes(content)
+    chown(result, users.user)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        staging = threads.submit(call, "data_out")
+        in_stage(users, "out")
+        removed = call("teardown", "--hurry")
+    assert removed.returncode == 0, removed
+    said = staging.result()
+    assert said.returncode == 1 and "kept in" not in said.stderr, said
+    assert slurm_site.allocation("900005") is None and slurm_site.directories("slow") == []
 
 
 def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_site, users):
