@@ -5,20 +5,13 @@ import itertools
 import pytest
 
 from support.site_cluster import DAEMON, SiteBatch, SiteCluster
-from support.slurm_cluster import NOBODY, missing
+from support.slurm_cluster import NOBODY, started
 
 
 @pytest.fixture(scope="session")
 def slurm_site(build):
-    why = missing()
-    if why:
-        pytest.skip(why)
-    cluster = SiteCluster(build)
-    try:
-        cluster.wait_until_up()
+    with started(SiteCluster, build) as cluster:
         yield cluster
-    finally:
-        cluster.shut_down()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from support.site_cluster import DAEMON, DW, chown
-from support.slurm_cluster import NOBODY, command_of, descendants
+from support.slurm_cluster import NOBODY
 
 SECRET = "secret of another user"
 
@@ -160,7 +160,7 @@ def test_daemon_obeys_slurm_and_root_alone(slurm_site, users):
         return slurm_site.run(["python3", program, slurm_site.top / "munge" / "socket", what], user=user).stdout
 
     assert "nobody may not ask: only slurm and root may" in client("request", NOBODY)
-    assert client("garbage", NOBODY).split() == "[0, 0, 0, 0]".split()
+    assert client("garbage", NOBODY) == "[0, 0, 0, 0]\n"
     first, second = client("replay", NOBODY).split()
     assert int(first) > 0 and second == "0"
     log = (slurm_site.top / "log" / "noded-n1").read_text()
@@ -194,9 +194,8 @@ def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(sl
     users.script("true", DW)
     script = users.directory / "job.sh"
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
-    daemons = [pid for pid in descendants(slurm_site.holder.pid) if command_of(pid)[0].endswith("/forebay-noded")]
     stopper = subprocess.Popen(
-        ["python3", "-c", STOPPER, *map(str, daemons)],
+        ["python3", "-c", STOPPER, *map(str, slurm_site.daemons())],
         user=NOBODY,
         group=NOBODY,
         extra_groups=[],

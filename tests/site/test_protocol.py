@@ -12,10 +12,10 @@ import tempfile
 
 import pytest
 
+from support.site_cluster import DAEMON
 from support.slurm_cluster import NOBODY
 from support.waiting import wait_until
 
-DAEMON = 1
 SITE = """slurm_user = "nobody"
 state = "{top}/state"
 munge_socket = "{top}/no-munge"
@@ -285,8 +285,8 @@ def test_configuration_with_a_fault_or_of_another_user_is_named(site_host):
         (("10", "10\nquantity = 3"), f"{site_host.file}:11: duplicate key"),
     ]:
         site_host.file.write_text(text.replace(*change))
-        for words in (["--function", "pools"], SETUP.format(**site_host.names).split()):
-            error = error_of(site_host.run("--function", *[word for word in words if word != "--function"]))
+        for words in ("pools", SETUP.format(**site_host.names)):
+            error = error_of(site_host.run("--function", *words.split()))
             assert error.startswith(wanted), error
     site_host.file.write_text(text)
     site_host.file.chmod(0o666)
@@ -372,7 +372,7 @@ def test_daemon_that_cannot_serve_its_pools_does_not_start(site_host):
     assert wrong.returncode == 2 and "invalid value 'nowhere' for '--listen <ADDRESS:PORT>'" in wrong.stderr
 
 
-def test_site_commands_say_what_there_is(site_host):
+def test_site_commands_show_pools_and_name_what_is_missing(site_host):
     shown = site_host.run("control", "status", name="forebay", user=0)
     assert shown.returncode == 0 and "no allocations" in shown.stdout and "10.00 GiB" in shown.stdout
     drained = site_host.run("control", "drain", "flash", name="forebay", user=0)

@@ -3,20 +3,13 @@
 import pytest
 
 from support.slurm_batch import Batch
-from support.slurm_cluster import NOBODY, Cluster, missing
+from support.slurm_cluster import NOBODY, Cluster, started
 
 
 @pytest.fixture(scope="session")
 def cluster(build):
-    why = missing()
-    if why:
-        pytest.skip(why)
-    cluster = Cluster(build)
-    try:
-        cluster.wait_until_up()
+    with started(Cluster, build) as cluster:
         yield cluster
-    finally:
-        cluster.shut_down()
 
 
 @pytest.fixture(params=["nobody", "root"])

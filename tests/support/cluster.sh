@@ -18,17 +18,12 @@ setpriv --reuid=munge --regid=munge --clear-groups munged --foreground --key-fil
     --socket="$top/munge/socket" --pid-file="$top/munge/pid" --seed-file="$top/munge/seed" \
     --log-file="$top/munge/log" &
 while [ ! -S "$top/munge/socket" ]; do sleep 0.01; done
-controller() { setpriv --reuid=slurm --regid=slurm --clear-groups slurmctld -D -f "$SLURM_CONF"; }
-if [ -e "$top/site.toml" ]; then
-    # With burst buffers. As systemd does, it is started again when it ends, unless a test holds that up.
+controller=(setpriv --reuid=slurm --regid=slurm --clear-groups slurmctld -D -f "$SLURM_CONF")
+if [ -e "$top/site.toml" ]; then # with burst buffers
     export FOREBAY_SITE=$top/site.toml
-    while :; do
-        [ -e "$top/hold-controller" ] || controller || true
-        sleep 0.1
-    done &
-else
-    controller &
+    controller=("$top/restart.sh" "$top" controller "${controller[@]}")
 fi
+"${controller[@]}" &
 
 node() { # node NUMBER: in its own network; becomes a host with its own name, processes, /tmp, NVMe and memory
     exec nsenter --net="/run/netns/n$1" unshare --mount --uts --pid --fork --kill-child --mount-proc \

@@ -20,14 +20,10 @@ mount --bind /mnt/build "$build"
 export FOREBAY_STORE=/mnt/nvme
 if [ -e "$top/site.toml" ]; then
     export FOREBAY_SITE=$top/site.toml
-    # As systemd does (packaging/forebay-noded.service): with few capabilities, and started again when it ends, unless a
-    # test holds that up.
-    while :; do
-        [ -e "$top/hold-$name" ] ||
-            setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
-                "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" || true
-        sleep 0.1
-    done &
+    # With few capabilities, as packaging/forebay-noded.service.
+    "$top/restart.sh" "$top" "$name" \
+        setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
+        "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" &
 fi
 slurmd -D -f "$SLURM_CONF" &
 echo $! >"$top/hosts/$name/slurmd"

@@ -9,12 +9,10 @@ import signal
 import time
 
 from support.slurm_batch import Batch
-from support.slurm_cluster import NODES, Cluster, command_of, descendants
+from support.slurm_cluster import Cluster, command_of, descendants
 
 DAEMON = 1  # another ordinary user whom every machine knows
 MIB = 1 << 20
-GRAIN = 16 * MIB
-GRAINS = 24
 SITE = """
 state = "{top}/state-of-site"
 munge_socket = "{top}/munge/socket"
@@ -91,24 +89,34 @@ class SiteCluster(Cluster):
         return found[0] if found else None
 
     def processes(self, *words):
-        """Processes of the cluster with these words at the begin of their command lines' last parts."""
+        """Processes of the cluster whose command lines have these words in a row."""
         return [pid for pid in descendants(self.holder.pid) if has_words(command_of(pid), words)]
+
+    def daemons(self, node=None):
+        """Processes of `forebay-noded`, of one node or of all."""
+        first = self.leader(node) if node else self.holder.pid
+        return [pid for pid in descendants(first) if command_of(pid)[:1] == [f"{self.build}/bin/forebay-noded"]]
 
     def kill_noded(self, node, hold=False):
         """SIGKILL; it is started again at once, or when `release` is called."""
-        if hold:
-            (self.top / f"hold-{node}").touch()
-        leader = self.leader(node)
-        for pid in descendants(leader):
-            if command_of(pid)[0].endswith("/forebay-noded"):
-                os.kill(pid, signal.SIGKILL)
+        self.kill(node, self.daemons(node), hold)
 
     def kill_controller(self, hold=False):
+        found = [pid for pid in descendants(self.leader()) if command_of(pid)[0].startswith("slurmctld")]
+        self.kill("controller", found, hold)
+
+    def kill(self, name, pids, hold):
+        assert pids, f"no daemon of {name} runs"
         if hold:
-            (self.top / "hold-controller").touch()
-        first = self.leader()
-        for pid in [pid for pid in descendants(first) if command_of(pid)[0].startswith("slurmctld")]:
+            (self.top / f"hold-{name}").touch()
+        for pid in pids:
             os.kill(pid, signal.SIGKILL)
+
+    def unexpected_ends(self):
+        """Names and exit codes of daemons that ended, but not by the SIGKILL of a test."""
+        ends = self.top / "log" / "ends"
+        lines = ends.read_text().splitlines() if ends.exists() else []
+        return [line for line in lines if int(line.split()[1]) != 128 + signal.SIGKILL]
 
     def wait_until_saved(self, job):
         """Slurm saves what it knows of jobs a few seconds after a change, and forgets the rest when it is killed."""
@@ -152,6 +160,7 @@ class SiteBatch(Batch):
     def __init__(self, *of):
         super().__init__(*of)
         self.log_began = len(self.log())
+        self.ends_before = self.cluster.unexpected_ends()
 
     def reason(self, job):
         """Why a job waits, as a user sees it."""
@@ -190,12 +199,10 @@ class SiteBatch(Batch):
         for job in self.jobs:
             self.wait(job)
         self.wait_until_freed(*self.jobs)
+        assert self.cluster.unexpected_ends() == self.ends_before
 
 
 def chown(path, user):
     """Gives a tree to a user."""
     for one in [path, *path.rglob("*")]:
         os.chown(one, user, user, follow_symlinks=False)
-
-
-__all__ = ["DAEMON", "DW", "GRAIN", "GRAINS", "MIB", "NODES", "SLOW", "SiteBatch", "SiteCluster", "chown"]

@@ -1,5 +1,6 @@
 """A real Slurm: controller and four hosts on this machine, each a network, a name, processes and storage of its own."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -7,6 +8,8 @@ import signal
 import subprocess
 import tempfile
 import time
+
+import pytest
 
 HERE = pathlib.Path(__file__).parent
 NODES = ("n1", "n2", "n3", "n4")
@@ -58,6 +61,20 @@ def missing():
     return f"not installed: {' '.join(gone)}" if gone else None
 
 
+@contextlib.contextmanager
+def started(kind, build):
+    """A cluster of this class, up; skips where there can be none."""
+    why = missing()
+    if why:
+        pytest.skip(why)
+    cluster = kind(build)
+    try:
+        cluster.wait_until_up()
+        yield cluster
+    finally:
+        cluster.shut_down()
+
+
 class Cluster:
     """`make_files` is what a cluster with more than Slurm extends."""
 
@@ -88,7 +105,7 @@ class Cluster:
             for part in ("nvme", "tmp"):
                 (self.top / "hosts" / name / part).chmod(0o1777)
         self.shared.chmod(0o1777)
-        for name in ("cluster.sh", "bridge.sh", "node.sh"):
+        for name in ("cluster.sh", "bridge.sh", "node.sh", "restart.sh"):
             shutil.copy(HERE / name, self.top)
         key = self.top / "munge" / "key"
         key.write_bytes(os.urandom(128))
@@ -132,7 +149,7 @@ class Cluster:
         """The first process of the controller's or a node's namespaces, as seen from here."""
         if node is None:
             return children(self.holder.pid)[0]
-        # Subshells have the same command line, and come after it.
+        # A subshell has the same command line for a moment, and comes after it.
         return next(
             pid
             for pid in descendants(self.holder.pid)

@@ -89,9 +89,9 @@ fn staged(stage: &Stage) -> Staged {
 }
 
 fn not_read(error: &forebay_scheduler::Error) -> CliError {
-    let told = CliError::new(error.to_string());
+    let unread = CliError::new(error.to_string());
     match error.hint() {
-        Some(hint) => told.with_hint(hint),
-        None => told,
+        Some(hint) => unread.with_hint(hint),
+        None => unread,
     }
 }

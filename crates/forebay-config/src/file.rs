@@ -7,6 +7,7 @@ use std::path::Path;
 
 use forebay_directive::closest;
 use forebay_host::files::{self, Kind as FileKind};
+use forebay_host::messages::line_of;
 use forebay_host::users;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -211,11 +212,6 @@ fn unknown(key: &str) -> String {
         Some(other) => format!("there is no key {key}; did you mean {other}?"),
         None => format!("there is no key {key}; forebay config lists the keys"),
     }
-}
-
-/// The line of a byte, from 1.
-fn line_of(text: &str, byte: usize) -> usize {
-    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// Replaces `$NAME` and `${NAME}` by variables.

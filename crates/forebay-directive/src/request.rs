@@ -60,7 +60,8 @@ impl JobDw {
 }
 
 /// The direction of a stage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// `stage_in`, `copy_in`: before the job.
     In,

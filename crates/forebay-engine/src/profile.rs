@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_directive::closest;
+use forebay_host::messages::line_of;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -125,8 +126,7 @@ impl Profile {
     /// The first error, with file and line.
     pub fn parse(name: &str, file: &Path, text: &str) -> Result<Self, String> {
         let at = |byte: usize, message: &str| {
-            let line = text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1;
-            format!("{}:{line}: {message}", file.display())
+            format!("{}:{}: {message}", file.display(), line_of(text, byte))
         };
         let written: Written = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);

@@ -13,6 +13,11 @@ pub trait Messages: Sync {
     fn explain(&self, text: &str);
 }
 
+/// The line of a byte in a text, from 1.
+pub fn line_of(text: &str, byte: usize) -> usize {
+    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
+}
+
 /// A number with its noun: `1 file`, `2 files`.
 pub fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

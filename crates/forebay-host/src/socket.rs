@@ -94,13 +94,13 @@ impl Channel {
     /// As `read(2)`; if the message is incomplete or longer than `bytes_max`.
     pub fn receive(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let mut length = [0; 4];
-        on(self.stream.read_exact(&mut length), "hear", &self.path)?;
+        on(self.stream.read_exact(&mut length), "receive from", &self.path)?;
         let length = u32::from_le_bytes(length);
         if length > bytes_max {
-            return on(Err(io::Error::other("it is too long")), "hear", &self.path);
+            return on(Err(io::Error::other("it is too long")), "receive from", &self.path);
         }
         let mut message = vec![0; length as usize];
-        on(self.stream.read_exact(&mut message), "hear", &self.path)?;
+        on(self.stream.read_exact(&mut message), "receive from", &self.path)?;
         Ok(message)
     }
 

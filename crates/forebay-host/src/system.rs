@@ -47,6 +47,12 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// A text that nobody can guess: random bytes from the kernel, in hexadecimal digits.
+pub fn random_text<const BYTES: usize>() -> Result<String> {
+    let bytes = random_bytes::<BYTES>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// The PID of this process.
 pub fn process_id() -> u32 {
     std::process::id()

@@ -89,7 +89,7 @@ impl Connection {
     /// not complete after `time_max`.
     pub fn receive(&mut self, bytes_max: usize, time_max: Duration) -> Result<Vec<u8>> {
         let received = self.line(bytes_max, time_max);
-        on(received, "hear", Path::new(&self.name))
+        on(received, "receive from", Path::new(&self.name))
     }
 
     fn line(&mut self, bytes_max: usize, time_max: Duration) -> io::Result<Vec<u8>> {

@@ -55,10 +55,12 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
                 return Err(Error::new(format!("{ANSWERED_MAX} requests are being answered")));
             };
             let (service, silent) = (Arc::clone(&service), Arc::clone(&silent));
-            let number = note(&silent, &connection)?;
-            let peer = connection.peer().to_owned();
+            // The list of silent peers has a copy of the connection. The thread makes it, so that none remains of a
+            // connection for which no thread starts.
             let answering = threads::spawn(move || {
-                let answered = service.answer(connection, || forget(&silent, number));
+                let peer = connection.peer().to_owned();
+                let answered = note(&silent, &connection)
+                    .and_then(|number| service.answer(connection, || forget(&silent, number)));
                 if let Err(error) = answered {
                     log(&format!("{peer}: {error}"));
                 }

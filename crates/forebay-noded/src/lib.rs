@@ -2,11 +2,11 @@
 //! allocations of jobs, when the control host asks with a credential of MUNGE.
 //!
 //! Root itself only makes, gives away and removes directories of a pool, in which no user can write. Whatever is in
-//! them, and all that a user's script names, is touched by a process of that user alone (`work.rs`). Its word is that
-//! of the user: the daemon takes from it a result for the user's own job, and nothing else.
+//! them, and all that a user's script names, is touched by a process of that user alone (`work.rs`). The user can
+//! control that process, so the daemon believes its result for the user's own job only.
 //!
-//! The daemon keeps nothing on disk. Stagings are in journals next to the data, and whoever asks says all that there
-//! is to do, so it can be killed and started at any time.
+//! The daemon keeps nothing on disk. Stagings are in journals next to the data, and each request says everything that
+//! the node does for it, so the daemon can be killed and started at any time.
 
 mod daemon;
 mod owner;

@@ -16,17 +16,17 @@ const RESULT_BYTES_MAX: usize = 64 << 10;
 /// How long short work may take. The control host waits 60 s for an answer, and the user may have stopped the process:
 /// it must not keep one of the daemon's places for requests.
 const SHORT_WORK: Duration = Duration::from_secs(30);
-/// The exit code of a process that has said its result.
-pub(crate) const SAID: i32 = 0;
+/// The exit code of a process that has reported its result.
+pub(crate) const REPORTED: i32 = 0;
 
 /// A process of the owner.
 pub(crate) struct OwnersProcess(UserProcess);
 
 /// How the process ended.
 pub(crate) enum Ended {
-    /// It said its result.
-    Said(Outcome),
-    /// It was killed, or said nothing that can be read.
+    /// It reported its result.
+    Reported(Outcome),
+    /// It was killed, or reported nothing that can be read.
     Interrupted(String),
 }
 
@@ -46,7 +46,9 @@ pub(crate) fn start(place: &Place, work: &Work) -> Result<OwnersProcess, Error> 
         }
         Some(account) => account.groups,
         // A user who was removed meanwhile, whose files are to be removed, too.
-        None if place.group == 0 => return Err(Error::new("the group of root is nobody's")),
+        None if place.group == 0 => {
+            return Err(Error::new("the group root cannot have an allocation"));
+        }
         None => vec![place.group],
     };
     let who = Credentials { user: place.user, group: place.group, groups };
@@ -70,9 +72,10 @@ impl OwnersProcess {
                 "its process had not ended after {seconds} s; who stops processes of the user there?"
             )));
         }
-        let said = serde_json::from_slice(&ended.output).ok().filter(|_| ended.code == Some(SAID));
-        Ok(match (said, ended.signal) {
-            (Some(outcome), _) => Ended::Said(outcome),
+        let reported =
+            serde_json::from_slice(&ended.output).ok().filter(|_| ended.code == Some(REPORTED));
+        Ok(match (reported, ended.signal) {
+            (Some(outcome), _) => Ended::Reported(outcome),
             (None, Some(signal)) => {
                 Ended::Interrupted(format!("its process was ended by signal {signal}"))
             }
@@ -90,9 +93,9 @@ impl OwnersProcess {
 ///
 /// # Errors
 /// As [`start`].
-pub(crate) fn done(place: &Place, work: &Work) -> Result<Outcome, Error> {
+pub(crate) fn run(place: &Place, work: &Work) -> Result<Outcome, Error> {
     Ok(match start(place, work)?.finish(Some(SHORT_WORK))? {
-        Ended::Said(outcome) => outcome,
+        Ended::Reported(outcome) => outcome,
         Ended::Interrupted(reason) => Outcome::Failed { reason, is_final: false },
     })
 }

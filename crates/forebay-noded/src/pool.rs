@@ -2,6 +2,7 @@
 //! can write, and no link is followed.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use forebay_host::files::{self, Directory, Kind};
 use forebay_site::messages::Place;
@@ -143,7 +144,8 @@ fn check_parents(pool: &Pool) -> Result<(), Error> {
     Ok(())
 }
 
-fn belongs_to_another(path: &std::path::Path, owner: u32) -> Error {
+/// The error where an allocation is to be whose name another user has.
+pub(crate) fn belongs_to_another(path: &Path, owner: u32) -> Error {
     let owner = forebay_host::users::user_named(owner);
     Error::new(format!("{} belongs to {owner}", path.display()))
         .with_hint("the site looks at it and removes it")
@@ -159,8 +161,6 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use forebay_host::users;
 
     use super::*;

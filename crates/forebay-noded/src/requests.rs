@@ -82,12 +82,12 @@ impl Service {
                     return Err(Error::new(format!("{} was removed", place.name)));
                 }
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.make(&place)?;
-                owner::done(&place, &Work::Prepare { directory: path_of(&place) })
+                owner::run(&place, &Work::Prepare { directory: path_of(&place) })
             }
             Operation::Check { place } => {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
-                owner::done(&place, &Work::Check { directory: path_of(&place) })
+                owner::run(&place, &Work::Check { directory: path_of(&place) })
             }
             Operation::Stage { place, staging, attempt } => {
                 check_place(&place)?;

@@ -13,7 +13,7 @@ use forebay_site::{Error, Site};
 use parking_lot::{Condvar, Mutex};
 
 use crate::owner::{self, Ended};
-use crate::pool::PoolDirectory;
+use crate::pool::{PoolDirectory, belongs_to_another};
 use crate::work::Work;
 
 /// Tasks that run at a time; others wait.
@@ -170,7 +170,8 @@ impl Tasks {
                 Some(Outcome::Running) // the next request finds it ended
             }
             (_, false) => {
-                let reason = format!("{} is being removed", place.name);
+                let what = if task.kind == Kind::Remove { "removed" } else { "staged" };
+                let reason = format!("{} is being {what}", place.name);
                 Some(Outcome::Failed { reason, is_final: true })
             }
         }
@@ -276,7 +277,7 @@ impl Shared {
                 return Ok(cancelled());
             }
             let reason = match process.finish(None)? {
-                Ended::Said(outcome) => return Ok(outcome),
+                Ended::Reported(outcome) => return Ok(outcome),
                 Ended::Interrupted(reason) => reason,
             };
             interruptions += 1;
@@ -318,8 +319,7 @@ impl Shared {
             // Root had no time to give it away, so it is empty.
             Some(0) => Outcome::Done { files: 0, bytes: 0, note: None },
             Some(owner) if owner != place.user => {
-                let owner = forebay_host::users::user_named(owner);
-                return Err(Error::new(format!("{} belongs to {owner}", path_of(place).display())));
+                return Err(belongs_to_another(&path_of(place), owner));
             }
             Some(_) => self.repeat(place, &Work::Empty { directory: path_of(place) })?,
         };
@@ -358,7 +358,41 @@ fn cancelled() -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use forebay_host::users::Account;
+
     use super::*;
+
+    fn site() -> Site {
+        let name = "nobody".to_owned();
+        Site {
+            file: PathBuf::new(),
+            slurm_user: Account { user: 65534, name, group: 65534, groups: Vec::new() },
+            state: PathBuf::new(),
+            munge_socket: None,
+            node_port: 1,
+            checks_nodes: false,
+            stage_out_retry: Duration::ZERO,
+            node_wait: Duration::ZERO,
+            pools: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn staging_is_refused_with_the_task_that_runs() {
+        let text = |word: &str| word.to_owned();
+        let place =
+            Place { pool: text("flash"), path: text("/p"), name: text("1.1"), user: 7, group: 7 };
+        for (kind, wanted) in
+            [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
+        {
+            let tasks = Tasks::of(site());
+            let attempts = VecDeque::new();
+            let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
+            tasks.shared.table.lock().tasks.insert(place.name.clone(), task);
+            let refused = Outcome::Failed { reason: text(wanted), is_final: true };
+            assert_eq!(tasks.known(&place, Kind::StageOut, &text("x")), Some(refused));
+        }
+    }
 
     #[test]
     fn one_user_never_has_all_places() {

@@ -19,7 +19,7 @@ use forebay_staging::{Roots, StageOut, Staging, StagingProgress, StagingSummary,
 use forebay_store::Allocation;
 use serde::{Deserialize, Serialize};
 
-use crate::owner::SAID;
+use crate::owner::REPORTED;
 
 /// Permissions of the namespace. Its parent is closed to others.
 const NAMESPACE_MODE: u32 = 0o755;
@@ -54,12 +54,19 @@ pub(crate) enum Work {
 pub fn work() -> (String, i32) {
     let mut input = Vec::new();
     let read = std::io::stdin().take(2 * MESSAGE_BYTES_MAX as u64).read_to_end(&mut input);
-    let outcome = match (read, serde_json::from_slice::<Work>(&input)) {
-        (Ok(_), Ok(work)) => work.outcome(),
-        _ => Outcome::Failed { reason: "the work cannot be read".to_owned(), is_final: true },
+    let work = match read {
+        Ok(_) => serde_json::from_slice::<Work>(&input).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
     };
+    let outcome = work.map_or_else(
+        |error| Outcome::Failed {
+            reason: format!("the work cannot be read: {error}"),
+            is_final: true,
+        },
+        |work| work.outcome(),
+    );
     let text = serde_json::to_string(&outcome);
-    text.map_or_else(|error| (error.to_string(), 1), |text| (text, SAID))
+    text.map_or_else(|error| (error.to_string(), 1), |text| (text, REPORTED))
 }
 
 impl Work {
@@ -233,11 +240,8 @@ fn plan_stage_in(
     let findings = plan(journal, &wanted.stages, &|_| true)?;
     let failures = journal.failures(FAILURES_MAX)?;
     if !failures.is_empty() {
-        let is_final = true;
-        return Err(Failed {
-            error: Error::new(format!("stage_in: {}", text_of(&failures))),
-            is_final,
-        });
+        let error = Error::new(format!("stage_in: {}", text_of(&failures)));
+        return Err(Failed { error, is_final: true });
     }
     let own = if roots.persistent.is_empty() {
         journal.counts()?

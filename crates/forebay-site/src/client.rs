@@ -52,8 +52,7 @@ impl Client {
     /// # Errors
     /// See [`NoAnswer`]. A refusal of the node is a [`NoAnswer::Wrong`].
     pub fn ask(&self, node: &NodeAddress, operation: Operation) -> Result<Outcome, NoAnswer> {
-        let nonce = system::random_bytes::<16>().map_err(|error| NoAnswer::Wrong(error.into()))?;
-        let nonce: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+        let nonce = system::random_text::<16>().map_err(|error| NoAnswer::Wrong(error.into()))?;
         let request =
             Request { version: VERSION, node: node.name.clone(), nonce: nonce.clone(), operation };
         let content = messages::written(&request).map_err(NoAnswer::Wrong)?;

@@ -1,4 +1,4 @@
-//! The site's own commands: what there is, draining a pool, delivering kept results, removing what nothing needs.
+//! The site's own commands: the status, draining a pool, delivering kept results, removing leftovers.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ pub struct Orphan {
     pub is_removed: bool,
 }
 
-/// What there is, from the state alone.
+/// Pools, allocations and nodes, from the state alone.
 ///
 /// # Errors
 /// If the configuration or the state cannot be used.

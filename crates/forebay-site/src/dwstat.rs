@@ -102,11 +102,8 @@ fn shown(context: &Context, asked: &Asked) -> Result<String, Error> {
 
 fn pools(context: &Context, asked: &Asked) -> Result<Table, Error> {
     let mut table = Table::new(&["pool", "units", "quantity", "free", "gran"]);
-    let drained = context.database.drained()?;
     for pool in &context.site.pools {
-        let used = context.database.used_grains(pool)?;
-        let free =
-            if drained.contains(&pool.name) { 0 } else { pool.quantity.saturating_sub(used) };
+        let free = context.database.free_grains(pool)?;
         let shown =
             |grains: u64| size(grains.saturating_mul(pool.granularity_bytes), asked.is_decimal);
         table.add([

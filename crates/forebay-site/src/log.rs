@@ -34,8 +34,8 @@ impl Log {
         if files::status_of_name(&self.path).is_ok_and(|found| found.size_bytes > BYTES_MAX) {
             files::rename(&self.path, &self.path.with_extension("log.1")).ok(); // another process may have
         }
-        let written =
-            files::open_to_append(&self.path).map(|mut file| file.write_all(line.as_bytes()));
-        drop(written);
+        if let Ok(mut file) = files::open_to_append(&self.path) {
+            file.write_all(line.as_bytes()).ok(); // the disk may be full
+        }
     }
 }

@@ -97,7 +97,6 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Staging {
     /// Into the allocation or out of it.
-    #[serde(with = "direction")]
     pub direction: Direction,
     /// The directives.
     pub stages: Vec<Stage>,
@@ -180,41 +179,6 @@ pub fn read<T: DeserializeOwned>(text: &[u8], sender: &str) -> Result<T, Error> 
             .with_hint("install one version of Forebay on the control host and all nodes"));
     }
     serde_json::from_slice(text).map_err(wrong)
-}
-
-/// Directions as words.
-mod direction {
-    use forebay_directive::Direction;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    enum Word {
-        In,
-        Out,
-    }
-
-    // The signature is that of serde.
-    #[allow(clippy::trivially_copy_pass_by_ref)]
-    pub(super) fn serialize<S: Serializer>(
-        direction: &Direction,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match direction {
-            Direction::In => Word::In,
-            Direction::Out => Word::Out,
-        }
-        .serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Direction, D::Error> {
-        Ok(match Word::deserialize(deserializer)? {
-            Word::In => Direction::In,
-            Word::Out => Direction::Out,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use forebay_directive::Direction;
+use forebay_directive::{Direction, Stage};
 use forebay_host::{clock, system};
 
 use crate::context::Context;
@@ -19,15 +19,19 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Files and bytes that a staging copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Staged {
-    pub(crate) files: u64,
-    pub(crate) bytes: u64,
+struct Staged {
+    files: u64,
+    bytes: u64,
 }
 
-/// A number that no other attempt has.
+/// A text that no other attempt has.
 pub(crate) fn new_attempt() -> Result<String, Error> {
-    let bytes = system::random_bytes::<8>()?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(system::random_text::<8>()?)
+}
+
+/// Why a call ends whose allocation another call removed.
+pub(crate) fn removed_meanwhile(token: &str) -> Error {
+    Error::new(format!("the allocation of {token} was removed meanwhile"))
 }
 
 /// Waits that grow.
@@ -54,7 +58,7 @@ pub(crate) struct Patience {
 }
 
 impl Context {
-    /// Stages in or out.
+    /// Stages in or out, and sets the phase after that. Stores the error.
     ///
     /// # Errors
     /// If it failed for good, the allocation was removed meanwhile, the node does not answer, or time is up.
@@ -63,14 +67,53 @@ impl Context {
         session: &Session,
         direction: Direction,
         patience: &Patience,
+    ) -> Result<(), Error> {
+        let (stages, word, from, to) = match direction {
+            Direction::In => (&session.plan.stage_in, "in", Phase::StagingIn, Phase::StagedIn),
+            Direction::Out => (&session.plan.stage_out, "out", Phase::StagingOut, Phase::StagedOut),
+        };
+        if !stages.is_empty() {
+            match self.stage_on_node(session, direction, stages, patience) {
+                Ok(Staged { files, bytes }) => {
+                    let token = &session.token;
+                    self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
+                }
+                Err(error) => {
+                    self.database.set_problem(session.id, Some(&error.to_string()))?;
+                    return Err(error);
+                }
+            }
+        }
+        self.database.set_problem(session.id, None)?;
+        // Another call may have completed it.
+        match self.database.advance(session.id, &[from, to], to)? {
+            true => Ok(()),
+            false => Err(removed_meanwhile(&session.token)),
+        }
+    }
+
+    fn stage_on_node(
+        &mut self,
+        session: &Session,
+        direction: Direction,
+        stages: &[Stage],
+        patience: &Patience,
     ) -> Result<Staged, Error> {
-        let staging = self.staging(session, direction)?;
+        let persistent = self.database.used_by(session.id)?;
+        let staging = Staging {
+            direction,
+            stages: stages.to_vec(),
+            persistent: persistent.iter().map(|one| (one.token.clone(), one.place())).collect(),
+            capacity_bytes: session.capacity_bytes(),
+        };
         let node = self.node_of(session)?;
         let mut attempt = new_attempt()?;
         let (mut pause, mut retry) = (Pause::usual(), Pause(RETRY_MIN, RETRY_MAX));
         let (mut silent_since, mut failing_since) = (None, None);
         loop {
-            self.check_alive(session)?;
+            if !self.is_kept(session)? {
+                return Err(removed_meanwhile(&session.token));
+            }
             let operation = Operation::Stage {
                 place: session.place(),
                 staging: staging.clone(),
@@ -98,8 +141,7 @@ impl Context {
                     pause = Pause::usual();
                     wait
                 }
-                Ok(Outcome::Refused { reason }) => return Err(Error::new(reason)),
-                Ok(Outcome::Names { .. }) => {
+                Ok(_) => {
                     return Err(Error::new(format!("{node} answered another question")));
                 }
                 Err(NoAnswer::Wrong(error)) => return Err(error),
@@ -120,29 +162,9 @@ impl Context {
         }
     }
 
-    /// Another call may remove the allocation, because the job was cancelled.
-    fn check_alive(&self, session: &Session) -> Result<(), Error> {
+    /// Whether no other call removes the allocation, for example because the job was cancelled.
+    pub(crate) fn is_kept(&self, session: &Session) -> Result<bool, Error> {
         let now = self.database.session(&session.token)?;
-        match now.filter(|now| now.id == session.id && now.phase != Phase::Removing) {
-            Some(_) => Ok(()),
-            None => Err(Error::new(format!(
-                "the allocation of {} was removed meanwhile",
-                session.token
-            ))),
-        }
-    }
-
-    fn staging(&self, session: &Session, direction: Direction) -> Result<Staging, Error> {
-        let stages = match direction {
-            Direction::In => &session.plan.stage_in,
-            Direction::Out => &session.plan.stage_out,
-        };
-        let persistent = self.database.used_by(session.id)?;
-        Ok(Staging {
-            direction,
-            stages: stages.clone(),
-            persistent: persistent.iter().map(|one| (one.token.clone(), one.place())).collect(),
-            capacity_bytes: session.capacity_bytes(),
-        })
+        Ok(now.is_some_and(|now| now.id == session.id && now.phase != Phase::Removing))
     }
 }

@@ -311,7 +311,5 @@ pub(super) const UNEXPECTED: &str = "it gave an unexpected answer";
 /// # Errors
 /// If the kernel gives no random bytes.
 pub fn directory_of(below: &std::path::Path, id: &str) -> forebay_host::Result<PathBuf> {
-    let random: [u8; 6] = system::random_bytes()?;
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(below.join(format!("forebay-node-{id}-{random}")))
+    Ok(below.join(format!("forebay-node-{id}-{}", system::random_text::<6>()?)))
 }

@@ -38,9 +38,13 @@ impl Directory {
     /// Opens a directory in this one. A symbolic link is an error.
     pub fn open_in(&self, name: &OsStr) -> Result<Self> {
         let path = self.path.join(name);
-        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = on(rustix::fs::openat(&self.opened, name, how, Mode::empty()), "open", &path)?;
+        let opened = on(self.openat(name), "open", &path)?;
         Ok(Self { opened, path })
+    }
+
+    fn openat(&self, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.opened, name, how, Mode::empty())
     }
 
     /// Makes a directory in this one. An existing name is an error.
@@ -145,8 +149,7 @@ impl Directory {
             return self.move_up(name, removal);
         }
         let path = self.path.join(name);
-        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = match rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
+        let opened = match self.openat(name) {
             Err(Errno::NOENT) => return Ok(()),
             opened => on(opened, "remove", &path)?,
         };
@@ -160,8 +163,7 @@ impl Directory {
     /// Moves a directory to the top of the tree that is removed, under a name that is free there. An empty directory of
     /// that name may be replaced, since it is removed anyway.
     fn move_up(&self, name: &OsStr, removal: &Removal) -> Result<()> {
-        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Ok(opened) = rustix::fs::openat(&self.opened, name, how, Mode::empty()) {
+        if let Ok(opened) = self.openat(name) {
             // To move a directory, its owner must be allowed to write it. The move fails if this does.
             rustix::fs::fchmod(&opened, Mode::from_raw_mode(0o700)).ok();
         }

@@ -127,7 +127,7 @@ impl UserProcess {
     ) -> Result<UserResult> {
         let deadline = time_max.map(|time_max| clock::now() + time_max);
         let output = self.output(output_bytes_max, deadline);
-        let (output, is_late) = on(output, "hear", &self.program)?;
+        let (output, is_late) = on(output, "read the output of", &self.program)?;
         let status = on(self.child.wait(), "wait for", &self.program)?;
         Ok(UserResult { output, code: status.code(), signal: status.signal(), is_late })
     }

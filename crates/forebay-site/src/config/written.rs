@@ -4,6 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::{closest, parse_size};
+use forebay_host::messages::line_of;
 use forebay_host::users;
 use serde::Deserialize;
 use toml::Spanned;
@@ -13,6 +14,8 @@ use super::{NODE_PORT, NodeAddress, Pool, Site};
 /// The user of slurmctld, unless the file names another one.
 const SLURM_USER: &str = "slurm";
 const STATE: &str = "/var/lib/forebay";
+/// The size of a grain, unless the file has another one.
+const GRANULARITY_BYTES: u64 = 1 << 30;
 /// File servers that fail over take minutes; a user who waits for a reason does not want to wait for more.
 const STAGE_OUT_RETRY: Duration = Duration::from_secs(300);
 const NODE_WAIT: Duration = Duration::from_secs(300);
@@ -61,7 +64,7 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn add(&mut self, byte: usize, message: &str) {
-        let line = self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1;
+        let line = line_of(self.text, byte);
         self.found.push(format!("{}:{line}: {message}", self.file.display()));
     }
 
@@ -215,7 +218,8 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
         Some(path) => faults.path("path", path),
         None => faults.add(start, &format!("pool {name} has no path; name its directory")),
     }
-    let granularity = faults.size("granularity", written.granularity.as_ref()).unwrap_or(1 << 30);
+    let granularity =
+        faults.size("granularity", written.granularity.as_ref()).unwrap_or(GRANULARITY_BYTES);
     let grains = grains(written, start, granularity, faults);
     let reserve =
         faults.size("reserve", written.reserve.as_ref()).unwrap_or(0).div_ceil(granularity);

@@ -22,31 +22,5 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
             "the allocation of {token} is {phase}: it is too late for input"
         )));
     }
-    if !session.plan.stage_in.is_empty() {
-        let patience = Patience { retry: Duration::ZERO, until: None };
-        match context.stage(&session, Direction::In, &patience) {
-            Ok(staged) => {
-                let (files, bytes) = (staged.files, staged.bytes);
-                context
-                    .log
-                    .line(&format!("{}: staged in {files} files, {bytes} bytes", session.token));
-            }
-            Err(error) => {
-                context.database.set_problem(session.id, Some(&error.to_string()))?;
-                return Err(error);
-            }
-        }
-    }
-    context.database.set_problem(session.id, None)?;
-    if !context.database.advance(
-        session.id,
-        &[Phase::StagingIn, Phase::StagedIn],
-        Phase::StagedIn,
-    )? {
-        return Err(Error::new(format!(
-            "the allocation of {} was removed meanwhile",
-            session.token
-        )));
-    }
-    Ok(())
+    context.stage(&session, Direction::In, &Patience { retry: Duration::ZERO, until: None })
 }

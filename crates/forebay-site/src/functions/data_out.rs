@@ -16,7 +16,7 @@ pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<(), Error> 
     deliver(context, &session, &patience)
 }
 
-/// Stages out. The allocation is kept, whatever happens.
+/// Stages out. The allocation is kept, unless another call removes it.
 ///
 /// # Errors
 /// If a result is not at its destination.
@@ -33,33 +33,17 @@ pub(crate) fn deliver(
             session.phase
         )));
     }
-    if !session.plan.stage_out.is_empty() {
-        match context.stage(session, Direction::Out, patience) {
-            Ok(staged) => {
-                let (files, bytes) = (staged.files, staged.bytes);
-                context.log.line(&format!("{token}: staged out {files} files, {bytes} bytes"));
-            }
-            Err(error) => {
-                context.database.set_problem(session.id, Some(&error.to_string()))?;
-                let mut kept = format!(
-                    "kept in {}: copy it from there, or ask the site for forebay control deliver {token}",
-                    session.namespace()
-                );
-                if !session.is_set_aside() {
-                    kept.push_str(&format!("; scancel --hurry {token} throws it away"));
-                }
-                let message = error.to_string();
-                return Err(Error::new(message).with_hint(kept));
-            }
-        }
+    let staged = context.stage(session, Direction::Out, patience);
+    let Err(error) = staged else { return Ok(()) };
+    if !context.is_kept(session)? {
+        return Err(error);
     }
-    context.database.set_problem(session.id, None)?;
-    if !context.database.advance(
-        session.id,
-        &[Phase::StagingOut, Phase::StagedOut],
-        Phase::StagedOut,
-    )? {
-        return Err(Error::new(format!("the allocation of {token} was removed meanwhile")));
+    let mut kept = format!(
+        "kept in {}: copy it from there, or ask the site for forebay control deliver {token}",
+        session.namespace()
+    );
+    if !session.is_set_aside() {
+        kept.push_str(&format!("; scancel --hurry {token} throws it away"));
     }
-    Ok(())
+    Err(Error::new(error.to_string()).with_hint(kept))
 }

@@ -9,10 +9,13 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome, Place};
+use crate::staging::removed_meanwhile;
 use crate::{Error, NodeAddress, Phase};
 
 /// Nodes asked at the same time.
 const ASKED_MAX: usize = 32;
+/// Nodes that an error names.
+const NAMED_MAX: usize = 5;
 
 pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     let session = context.session(call.token()?)?;
@@ -39,10 +42,7 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     context.database.set_hosts(session.id, nodes.len() as u64)?;
     let from = [Phase::Ready, Phase::StagedIn, Phase::Running];
     if !context.database.advance(session.id, &from, Phase::Running)? {
-        return Err(Error::new(format!(
-            "the allocation of {} was removed meanwhile",
-            session.token
-        )));
+        return Err(removed_meanwhile(&session.token));
     }
     Ok(())
 }
@@ -59,7 +59,7 @@ fn nodes(context: &Context, call: &Call) -> Result<Vec<NodeAddress>, Error> {
     nodes.collect::<Result<_, _>>().map_err(|error| Error::new(format!("{file}: {error}")))
 }
 
-/// Names the first few nodes that do not see an allocation, with the reason of the first.
+/// Whether all nodes see the allocations.
 fn check(client: &Client, nodes: &[NodeAddress], places: &[Place]) -> Result<(), Error> {
     let (next, failed) = (Mutex::new(nodes.iter()), Mutex::new(Vec::new()));
     let work = || {
@@ -79,15 +79,22 @@ fn check(client: &Client, nodes: &[NodeAddress], places: &[Place]) -> Result<(),
         }
         work();
     });
-    let failed = failed.into_inner();
-    let Some((_, first)) = failed.first() else { return Ok(()) };
-    let mut error = first.clone();
-    if failed.len() > 1 {
-        let names: Vec<_> = failed.iter().take(5).map(|(name, _)| name.as_str()).collect();
-        error.message =
-            format!("{} nodes ({} ...): {}", failed.len(), names.join(", "), error.message);
+    match of_nodes(&failed.into_inner()) {
+        Some(error) => Err(error),
+        None => Ok(()),
     }
-    Err(error)
+}
+
+/// The error of the first node, with the names of all that failed, or of the first few.
+fn of_nodes(failed: &[(String, Error)]) -> Option<Error> {
+    let (_, first) = failed.first()?;
+    if failed.len() == 1 {
+        return Some(first.clone());
+    }
+    let names: Vec<_> = failed.iter().take(NAMED_MAX).map(|(name, _)| name.as_str()).collect();
+    let more = if failed.len() > NAMED_MAX { ", ..." } else { "" };
+    let nodes = format!("{} nodes ({}{more})", failed.len(), names.join(", "));
+    Some(Error { message: format!("{nodes}: {}", first.message), ..first.clone() })
 }
 
 fn seen(client: &Client, node: &NodeAddress, place: &Place) -> Result<(), Error> {
@@ -96,5 +103,22 @@ fn seen(client: &Client, node: &NodeAddress, place: &Place) -> Result<(), Error>
         Outcome::Done { .. } => Ok(()),
         Outcome::Failed { reason, .. } => Err(Error::new(format!("{}: {reason}", node.name))),
         _ => Err(Error::new(format!("{node} answered another question"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_names_failed_nodes_and_dots_stand_only_for_more() {
+        let failed = |count: usize| {
+            let nodes = (1..=count).map(|node| (format!("n{node}"), Error::new("down")));
+            of_nodes(&nodes.collect::<Vec<_>>()).map(|error| error.to_string())
+        };
+        assert_eq!(failed(0), None);
+        assert_eq!(failed(1).expect("error"), "down");
+        assert_eq!(failed(2).expect("error"), "2 nodes (n1, n2): down");
+        assert_eq!(failed(6).expect("error"), "6 nodes (n1, n2, n3, n4, n5, ...): down");
     }
 }

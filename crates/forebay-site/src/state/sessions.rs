@@ -208,20 +208,10 @@ impl Database {
     /// # Errors
     /// If the file cannot be read.
     pub fn used_by(&self, id: u64) -> Result<Vec<Session>, Error> {
-        self.related("id IN (SELECT persistent FROM use WHERE session = ?)", id)
-    }
-
-    /// The jobs that use a persistent allocation.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn users_of(&self, id: u64) -> Result<Vec<Session>, Error> {
-        self.related("id IN (SELECT session FROM use WHERE persistent = ?)", id)
-    }
-
-    fn related(&self, condition: &str, id: u64) -> Result<Vec<Session>, Error> {
         self.read(|connection| {
-            let query = format!("SELECT {COLUMNS} FROM session WHERE {condition} ORDER BY id");
+            let query = format!(
+                "SELECT {COLUMNS} FROM session WHERE id IN (SELECT persistent FROM use WHERE session = ?) ORDER BY id"
+            );
             let mut statement = connection.prepare(&query)?;
             statement.query_map([id], session_of)?.collect()
         })
@@ -301,7 +291,7 @@ impl Database {
         })
     }
 
-    /// Writes down what went wrong with an allocation, or that nothing is wrong any more.
+    /// Stores what went wrong with an allocation, or that nothing is wrong any more.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -309,7 +299,7 @@ impl Database {
         self.set(id, "problem", &problem)
     }
 
-    /// Writes down which node stages and removes the data.
+    /// Stores which node stages and removes the data.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -317,7 +307,7 @@ impl Database {
         self.set(id, "node", &node)
     }
 
-    /// Writes down how many nodes the job has.
+    /// Stores how many nodes the job has.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -382,6 +372,17 @@ impl Database {
         let bytes =
             self.read(|connection| connection.query_row(USED, [&pool.name], |row| row.get(0)))?;
         Ok(pool.grains_of(bytes))
+    }
+
+    /// The grains of a pool that a new job can get.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn free_grains(&self, pool: &Pool) -> Result<u64, Error> {
+        if self.drained()?.contains(&pool.name) {
+            return Ok(0);
+        }
+        Ok(pool.quantity.saturating_sub(self.used_grains(pool)?))
     }
 }
 
