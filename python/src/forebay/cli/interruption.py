@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+IMPORT_RETRY_S = 0.01
 
 
 class Interrupted(KeyboardInterrupt):
@@ -16,28 +18,39 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], None]]:
+def interruptible() -> Iterator[None]:
     """Each is an exception, so that what is under way is ended and put away.
 
-    Code below may lose an exception. What is given raises it again, if a signal has come.
-    Imports come before: one that an exception ends half way cannot be made again.
+    A module that is being imported is completed before. Compiled ones, such as numpy.random's, can lose the
+    exception, and others cannot be imported again after it.
     """
 
     came: list[int] = []
 
-    def check() -> None:
-        if came:
+    def stop(number: int, frame: FrameType | None) -> None:
+        if number != signal.SIGALRM:
+            came.append(number)
+        if _imports(frame):
+            signal.setitimer(signal.ITIMER_REAL, IMPORT_RETRY_S)
+        elif came:
             raise Interrupted(came[0])
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
-        raise Interrupted(number)
 
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     caught = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in caught}
+    before = {number: signal.signal(number, stop) for number in [*caught, signal.SIGALRM]}
     try:
-        yield check
+        yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether an import statement is being executed."""
+
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False

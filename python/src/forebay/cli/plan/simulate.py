@@ -107,14 +107,8 @@ def command(
         wait_max_s=_wait(wait) if wait else None,
     )
     try:
-        with interruptible() as check:
-
-            def says(text: str) -> None:
-                check()
-                click.echo(f"forebay: {text}", err=True)
-
-            found = simulate(request, says)
-            check()
+        with interruptible():
+            found = simulate(request, lambda text: click.echo(f"forebay: {text}", err=True))
             _print(found, html, as_json)
     except Interrupted as stop:
         raise Refused("interrupted: no result is printed", None, 128 + stop.number) from stop
