@@ -55,11 +55,17 @@ def build() -> pathlib.Path:
 
 
 @pytest.fixture
-def job(build):
+def job_class():
+    """A module may have another kind of job."""
+    return Job
+
+
+@pytest.fixture
+def job(build, job_class):
     # pytest's own folders are closed to other users, and some jobs are another user's.
     with tempfile.TemporaryDirectory(prefix="forebay-test-") as scratch:
         os.chmod(scratch, 0o711)
-        job = Job(build / "bin" / "forebay", pathlib.Path(scratch))
+        job = job_class(build / "bin" / "forebay", pathlib.Path(scratch))
         yield job
         job.command("clean", "--discard", "--kill")
         assert job.keepers() == []

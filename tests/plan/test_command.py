@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from support.in_process import JobInProcess
 from support.job import DW
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
@@ -13,6 +14,11 @@ LOGS = PROJECT / "tests" / "profiles" / "logs"
 BTIO = "--access", "collective", "--size", "100GB", "--calls", "10", "--segment", "1280B", "--ranks", "1024"
 ON_32 = *BTIO, "--nodes", "32"
 OWN_FILES = "--access", "file-per-process", "--size", "1TB", "--ranks", "256", "--nodes", "64"
+
+
+@pytest.fixture
+def job_class():
+    return JobInProcess
 
 
 def told(job, *words):
