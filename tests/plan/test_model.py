@@ -244,11 +244,12 @@ def test_local_storage_scales_with_nodes_and_has_no_network():
 @pytest.mark.parametrize(("size", "stripe", "bins"), [(5e8, MIB, 7), (3e6, MIB, 64), (1e10, 300000, 3), (9, 4, 2)])
 def test_spread_of_stripes_is_that_of_a_count_by_hand(size, stripe, bins):
     filled = [0.0] * bins
-    at, number = 0.5, 0
-    first = stripe * (1 - at)
-    pieces = [min(first, size)]
-    while sum(pieces) < size:
-        pieces.append(min(stripe, size - sum(pieces)))
+    at = 0.5
+    pieces = [min(stripe * (1 - at), size)]
+    rest = size - pieces[0]
+    while rest > 0:
+        pieces.append(min(stripe, rest))
+        rest -= pieces[-1]
     for number, piece in enumerate(pieces):
         filled[number % bins] += piece
     from forebay.plan.spread import _at
