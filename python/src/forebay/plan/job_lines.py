@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 
 from forebay.advice.hint_lines import file_pattern, hints_line
+from forebay.plan.allocation import pool_of
+from forebay.plan.answer import Change
+from forebay.plan.in_script import Hints, InScript, Line, is_for, last_part
 from forebay.plan.machine import Storage
 from forebay.plan.pattern import Pattern, Settings
 
@@ -59,6 +63,81 @@ def lines(
     return found
 
 
+def changes(
+    script: InScript,
+    storage: Storage,
+    patterns: Sequence[Pattern],
+    settings: Sequence[Settings],
+    capacity_bytes: int | None,
+) -> list[Change]:
+    """Which lines of the script would be others, and which are new. What the script sets besides is kept."""
+    found = []
+    if storage.kind == "datawarp" and script.allocation and capacity_bytes:
+        found.append(_allocation_change(script, script.allocation, storage, patterns, capacity_bytes))
+    pairs = list(_collective(patterns, settings))
+    if pairs and script.hints:
+        found.append(_hints_change(script.hints, storage, pairs))
+    elif pairs:
+        plain = lines(storage, patterns, settings, None)
+        found += [
+            Change(line=None, last_line=None, old=None, new=text)
+            for text in plain
+            if text.startswith(("export", "printf"))
+        ]
+    if storage.kind == "lustre":
+        found += _stripe_changes(script, _setstripes(patterns, settings))
+    return [one for one in found if one.old != one.new]
+
+
+def _allocation_change(
+    script: InScript, line: Line, storage: Storage, patterns: Sequence[Pattern], capacity_bytes: int
+) -> Change:
+    """A capacity that gives as many nodes, and is no smaller, stays as it is."""
+    text, pool = line.text, pool_of(storage)
+    asked_bytes = script.capacity_bytes
+    nodes = (
+        [pool.allocate(one).nodes for one in (asked_bytes, capacity_bytes)]
+        if pool and asked_bytes
+        else [0, 1]
+    )
+    if nodes[0] != nodes[1]:
+        capacity = exact_size(capacity_bytes, round(storage.granularity_bytes or 0))
+        text = re.sub(r"capacity=[^\s,]+", f"capacity={capacity}", text)
+    if script.is_private and any(one.access != "file-per-process" for one in patterns):
+        text = re.sub(r"access_mode=private", "access_mode=striped", text)
+    return _replacing(line, text)
+
+
+def _hints_change(hints: Hints, storage: Storage, pairs: Sequence[tuple[Pattern, Settings]]) -> Change:
+    """Each rule keeps its other hints, and rules for other files stay."""
+    rules = {last_part(known): dict(own) for known, own in reversed(hints.rules)}
+    for pattern, one in pairs:
+        known = next((last_part(known) for known, _ in hints.rules if is_for(known, pattern)), None)
+        name = known if known is not None else _pattern_of(pattern)
+        rules[name] = rules.get(name, {}) | _hints(storage, one)
+    if hints.variable == "MPICH_MPIIO_HINTS":
+        text = _expanded(hints_line(rules))
+    else:
+        text = romio_line(rules["*"], hints.file or "romio.hints")
+    return _replacing(hints.line, text)
+
+
+def _stripe_changes(script: InScript, wanted: list[str]) -> list[Change]:
+    """One setting for all files replaces each line of the script in its directory."""
+    if len(wanted) != 1 or not script.stripes:
+        return [_new(text) for text in wanted]
+    options = wanted[0].rpartition(" ")[0]
+    return [_replacing(one.line, f"{options} {one.directory}") for one in script.stripes]
+
+
+def _new(text: str) -> Change:
+    return Change(line=None, last_line=None, old=None, new=text)
+
+
+def _replacing(line: Line, text: str) -> Change:
+    return Change(line=line.number, last_line=line.end, old=line.text, new=text)
+
+
 def _collective(patterns: Sequence[Pattern], settings: Sequence[Settings]) -> list[tuple[Pattern, Settings]]:
     pairs = zip(patterns, settings, strict=True)
     return [(pattern, one) for pattern, one in pairs if pattern.access == "collective"]
@@ -78,8 +157,18 @@ def _hints(storage: Storage, settings: Settings) -> dict[str, str]:
 
 
 def _romio_file(hints: dict[str, str]) -> list[str]:
-    words = " ".join(shlex.quote(f"{key} {value}") for key, value in hints.items())
-    return [f"printf '%s\\n' {words} > romio.hints", 'export ROMIO_HINTS="$PWD/romio.hints"']
+    return [romio_line(hints, "romio.hints"), 'export ROMIO_HINTS="$PWD/romio.hints"']
+
+
+def romio_line(hints: dict[str, str], file: str) -> str:
+    """Writes a file of hints for ROMIO."""
+    words = " ".join(_expanded(shlex.quote(f"{key} {value}")) for key, value in hints.items())
+    return f"printf '%s\\n' {words} > {file}"
+
+
+def _expanded(text: str) -> str:
+    """With quotes between which a variable of the user's is expanded."""
+    return text.replace("'", '"') if "$" in text and '"' not in text else text
 
 
 def _setstripes(patterns: Sequence[Pattern], settings: Sequence[Settings]) -> list[str]:

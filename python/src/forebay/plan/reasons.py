@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.plan.units import rate_text, stripe_text
+from forebay.plan.units import node_hours_text, rate_text, stripe_text
 from forebay.quantities import counted, duration
 
 if TYPE_CHECKING:
@@ -45,37 +45,51 @@ def server_count(kind: str, count: int) -> str:
 
 def of(searcher: Searcher, trials: Sequence[Trial], best: Trial, default: Trial) -> list[str]:
     """Sentences, the most important first."""
-    found = [*_number_of_servers(searcher.storage.kind, trials, best), *_limit(searcher, best)]
+    found = [*_number_of_servers(searcher, trials, best), *_limit(searcher, best)]
     found += _parts(best)
     found += _aggregators(searcher, best, default)
     found += _stripes(searcher, best)
     return found
 
 
-def _number_of_servers(kind: str, trials: Sequence[Trial], best: Trial) -> list[str]:
+def _number_of_servers(searcher: Searcher, trials: Sequence[Trial], best: Trial) -> list[str]:
+    """What the recommended number costs, and what the numbers next to it would."""
     if len(trials) == 1:
         return []
-    fastest = min(trials, key=lambda trial: trial.io_s)
-    fewer = [trial for trial in trials if trial.servers < best.servers]
-    found = []
-    if fewer:
-        before = max(fewer, key=lambda trial: trial.servers)
-        found.append(
-            f"{server_count(kind, best.servers)} instead of {before.servers} save "
-            f"{duration(before.io_s - best.io_s)} of {duration(before.io_s)}."
-        )
-    recommended = server_count(kind, best.servers)
-    if fastest.servers > best.servers and best.io_s > SLOWER_FROM * fastest.io_s:
-        faster = f"{100 * (best.io_s / fastest.io_s - 1):.0f} % faster"
-        more_servers = fastest.servers - best.servers
-        found.append(
-            f"{server_count(kind, fastest.servers)} would be {faster}: not worth {more_servers} more."
-        )
+    kind, price = searcher.storage.kind, searcher.price_of(best)
+    held = " and held capacity" if searcher.held_nodes(best.servers) * searcher.compute_s else ""
+    verb = "costs" if best.servers == 1 else "cost"
+    found = [
+        f"{server_count(kind, best.servers)} {verb} the fewest node-hours: "
+        f"{_hours(price.compute_node_s)} of compute nodes that wait, "
+        f"{_hours(price.storage_node_s)} of {server_word(kind)}{held}."
+    ]
+    others = [
+        max((one for one in trials if one.servers < best.servers), key=lambda one: one.servers, default=None),
+        min((one for one in trials if one.servers > best.servers), key=lambda one: one.servers, default=None),
+    ]
+    compared = [_compared(searcher, one, best) for one in others if one]
+    found.append(f"{'; with '.join(['With ' + compared[0], *compared[1:]])}.")
+    if searcher.pool() and not searcher.compute_s:
+        found.append("Capacity that is held while the job computes has a price, too: --compute adds it.")
     more = [trial for trial in trials if trial.servers > best.servers]
     if more and min(trial.io_s for trial in more) > SLOWER_FROM * best.io_s:
         verb = "is" if best.servers == 1 else "are"
+        recommended = server_count(kind, best.servers)
         found.append(f"More than {recommended} {verb} slower: opening a file costs time for each of them.")
     return found
+
+
+def _compared(searcher: Searcher, other: Trial, best: Trial) -> str:
+    before, after = searcher.price_of(best).node_s, searcher.price_of(other).node_s
+    longer = other.io_s >= best.io_s
+    time = f"{duration(abs(other.io_s - best.io_s))} {'longer' if longer else 'shorter'}"
+    costs = f"{_hours(after)} instead of {_hours(before)}" if _hours(after) != _hours(before) else "as much"
+    return f"{other.servers}, the I/O takes {time} and costs {costs}"
+
+
+def _hours(node_s: float) -> str:
+    return node_hours_text(node_s / 3600)
 
 
 def _limit(searcher: Searcher, best: Trial) -> list[str]:

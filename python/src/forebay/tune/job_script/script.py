@@ -125,7 +125,7 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
         burst_buffer=preview["store"] is not None,
         variables=tuple(preview["variables"]),
         launches=tuple(launch for _, launch in launches),
-        stripe_lines=tuple(line for at, command in found if (line := _stripe_line(at, command))),
+        stripe_lines=tuple(line for at, command in found if (line := stripe_line(at, command))),
         assignments=tuple(assignments),
         inherited={name: os.environ[name] for name in OWN_VARIABLES if os.environ.get(name)},
         begin=_begin(lines),
@@ -212,7 +212,8 @@ def _begin(lines: list[str]) -> int:
     return begin
 
 
-def _stripe_line(at: Statement, command: Command) -> StripeLine | None:
+def stripe_line(at: Statement, command: Command) -> StripeLine | None:
+    """The statement as an `lfs setstripe`; None if it is none."""
     words = command.words
     if words[:2] != ["lfs", "setstripe"] or "-d" in words:
         return None
