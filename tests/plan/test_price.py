@@ -132,3 +132,14 @@ def test_study_recommends_by_the_same_price(job):
     found = json.loads(job.command("plan", *words).stdout)
     price = {point["servers"]: (32 + point["servers"]) * point["best_s"] for point in found["points"]}
     assert found["best"]["servers"] == min(price, key=price.get)
+
+
+def test_published_cases_get_the_numbers_that_were_best_or_next_to_them():
+    """ExpBB's tuned WRF-CHEM was best on 1 DataWarp node; BTIO on Lustre took 5.93 s on 32 OSTs and 5.59 s on 64."""
+    files = [cases.wrf_chem(file) for file in ("wrfinput", "wrfout", "wrfbdy")]
+    wrf_chem = searcher("cori1.datawarp", patterns=files)
+    assert wrf_chem.recommend(wrf_chem.trials()).servers == 1
+    btio = searcher("shaheen2.lustre")
+    trials = btio.trials()
+    best = btio.recommend(trials)
+    assert best.servers == 32 and btio.faster(trials, best).servers == 64

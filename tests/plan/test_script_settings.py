@@ -96,7 +96,7 @@ def test_hints_of_each_file_are_those_of_its_rule(job, tmp_path):
 
     rules = "$BB/wrfinput*:cb_nodes=40:striping_unit=131072,wrfout*:cb_nodes=20,*:cb_nodes=10"
     script(job, f'export MPICH_MPIIO_HINTS="{rules}"')
-    found, notes, ranks = read_settings(job.directory / "job.sh", None)
+    found, notes, ranks, _ = read_settings(job.directory / "job.sh", None)
 
     def of(name):
         return found.of(Pattern(name=name, access="collective", ranks=8, nodes=1, total_bytes=8, transfer_bytes=1))
@@ -227,3 +227,59 @@ def test_script_that_is_odd_gets_an_answer_without_traceback(job, line):
     done = job.command("plan", "job.sh", "--machine", "shaheen2", *BTIO)
     assert "Traceback" not in done.stderr and done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
+
+
+def test_nodes_follow_from_tasks_of_a_node_and_else_from_cores(job):
+    header = ["#!/bin/bash", "#SBATCH --ntasks=1024", "#SBATCH -A k1 --ntasks-per-node=16"]
+    script(job, "srun -n 1024 ./btio", header=header)
+    assert told(job)["nodes"] == 64
+    script(job, "srun -n 1024 ./btio", header=header[:2])
+    plan = told(job)
+    assert plan["nodes"] == 32 and any("nothing says the number of nodes" in note for note in plan["notes"])
+    assert told(job, "--nodes", "128")["nodes"] == 128
+
+
+def test_line_for_local_storage_is_not_repeated(job):
+    own = "--access", "file-per-process", "--size", "100GB"
+    for asked, lines in ((['#BSUB -alloc_flags "nvme"'], []), ([], ["#BSUB -alloc_flags nvme"])):
+        script(job, "jsrun -n 8 -a 16 ./btio", header=[*LSF, *asked])
+        assert storage(told(job, machine="summit", pattern=own), "nvme")["lines"] == lines
+
+
+def test_hints_of_several_kinds_of_files_and_a_persistent_allocation_are_noted(job):
+    hints = "export MPICH_MPIIO_HINTS='$DW_PERSISTENT_STRIPED_a/wrfinput*:cb_nodes=40,wrfout*:cb_nodes=20'"
+    script(job, "#DW persistentdw name=a", hints, "srun wrf.exe")
+    plan = told(job)
+    assert any("2 kinds of files" in note and "wrfinput*" in note for note in plan["notes"])
+    assert any("persistent allocation" in note and "--servers" in note for note in plan["notes"])
+    (change,) = storage(plan, "datawarp")["changes"]
+    assert "wrfinput*:cb_nodes=" in change["new"] and ",wrfout*:cb_nodes=20'" in change["new"]
+
+
+def new_lines(job, name="lustre", **words):
+    return {one["line"]: one["new"] for one in storage(told(job, **words), name)["changes"]}
+
+
+def test_what_else_is_on_a_line_that_changes_stays(job):
+    lines = ("  mkdir out; lfs setstripe -c 2 out && echo done", 'export A=1 MPICH_MPIIO_HINTS="*:cb_nodes=2" B=2')
+    script(job, *lines, "srun ./btio")
+    new = new_lines(job)
+    assert re.fullmatch(r"  mkdir out; lfs setstripe -c 32 -S \d+ out ?&& echo done", new[4])
+    assert re.fullmatch(r"export A=1 MPICH_MPIIO_HINTS='\*:cb_nodes=32:[^']*' B=2", new[5])
+    script(job, 'MPICH_MPIIO_HINTS="*:cb_nodes=2" srun ./btio')
+    assert re.fullmatch(r"MPICH_MPIIO_HINTS='\*:cb_nodes=32:[^']*' srun ./btio", new_lines(job)[4])
+
+
+def test_csh_script_gets_lines_of_csh(job):
+    header = ["#!/bin/csh", "#SBATCH --nodes=32", "#SBATCH --ntasks=1024"]
+    script(job, 'setenv MPICH_MPIIO_HINTS "out*:cb_nodes=8"', "srun ./btio", header=header)
+    assert new_lines(job)[4].startswith("setenv MPICH_MPIIO_HINTS 'out*:cb_nodes=32")
+    script(job, "srun ./btio", header=header)
+    assert any(line.startswith("setenv MPICH_MPIIO_HINTS '") for line in storage(told(job), "lustre")["lines"])
+
+
+def test_hints_in_an_option_of_the_launcher_are_named(job):
+    script(job, "srun --export=ALL,MPICH_MPIIO_HINTS=*:cb_nodes=4 ./btio")
+    plan = told(job)
+    assert storage(plan, "lustre")["script"] is None
+    assert any("line 4 of the script gives MPICH_MPIIO_HINTS in an option of srun" in note for note in plan["notes"])

@@ -17,7 +17,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int  # from 1
     end: int  # its last line, of a here-document or a line that is continued
-    text: str  # of the first
+    text: str  # of all of them
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,7 @@ class InScript(msgspec.Struct, frozen=True, kw_only=True):
     hints: Hints | None = None
     stripes: tuple[Stripes, ...] = ()
     cb_align: int | None = None
+    is_csh: bool = False
 
     def of(self, pattern: Pattern) -> OfFile:
         """Numbers that cannot be read are None."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.plan.allocation import pool_of
@@ -13,6 +15,10 @@ from forebay.plan.in_script import Hints, InScript, Line, is_for, last_part
 from forebay.plan.machine import Storage
 from forebay.plan.pattern import Pattern, Settings
 
+#: What sets hints in a line, what prints them to a file, and `lfs setstripe` with its operands.
+_HINTS_SET = re.compile(r"""(MPICH_MPIIO_HINTS)(=|\s+)("[^"]*"|'[^']*'|[^\s;&|]*)""")
+_PRINTS = re.compile(r"(?:printf|echo)\b[^;&|\n]*")
+_SETSTRIPE = re.compile(r"lfs\s+setstripe\b[^;&|>\n]*?(\s*)(?=[;&|>\n]|$)")
 #: The first unit that divides a size exactly writes it, as Slurm prints sizes.
 _UNITS = (
     ("PiB", 1 << 50), ("PB", 10**15), ("TiB", 1 << 40), ("TB", 10**12), ("GiB", 1 << 30), ("GB", 10**9),
@@ -43,6 +49,8 @@ def lines(
     capacity_bytes: int | None,
     *,
     is_persistent: bool = False,
+    has_local: bool = False,
+    is_csh: bool = False,
 ) -> list[str]:
     """What to put into the script for this storage, most important first."""
     found = []
@@ -58,9 +66,9 @@ def lines(
         found += _romio_file(next(iter(hints.values())))
     if storage.kind == "lustre":
         found += _setstripes(patterns, settings)
-    if storage.kind == "node-local":
+    if storage.kind == "node-local" and not has_local:
         found.append("#BSUB -alloc_flags nvme")
-    return found
+    return [as_csh(one) for one in found] if is_csh else found
 
 
 def changes(
@@ -86,6 +94,8 @@ def changes(
         ]
     if storage.kind == "lustre":
         found += _stripe_changes(script, _setstripes(patterns, settings))
+    if script.is_csh:
+        found = [msgspec.structs.replace(one, new=as_csh(one.new)) for one in found]
     return [one for one in found if one.old != one.new]
 
 
@@ -116,10 +126,12 @@ def _hints_change(hints: Hints, storage: Storage, pairs: Sequence[tuple[Pattern,
         name = known if known is not None else _pattern_of(pattern)
         rules[name] = rules.get(name, {}) | _hints(storage, one)
     if hints.variable == "MPICH_MPIIO_HINTS":
-        text = _expanded(hints_line(rules))
-    else:
-        text = romio_line(rules["*"], hints.file or "romio.hints")
-    return _replacing(hints.line, text)
+        value = _expanded(hints_line(rules)).partition("=")[2]
+        return _substituted(hints.line, _HINTS_SET, lambda found: f"{found[1]}{found[2]}{value}")
+    text = romio_line(rules["*"], hints.file or "romio.hints")
+    if hints.line.end > hints.line.number:  # a here-document
+        return _replacing(hints.line, text)
+    return _substituted(hints.line, _PRINTS, lambda _: text)
 
 
 def _stripe_changes(script: InScript, wanted: list[str]) -> list[Change]:
@@ -127,7 +139,20 @@ def _stripe_changes(script: InScript, wanted: list[str]) -> list[Change]:
     if len(wanted) != 1 or not script.stripes:
         return [_new(text) for text in wanted]
     options = wanted[0].rpartition(" ")[0]
-    return [_replacing(one.line, f"{options} {one.directory}") for one in script.stripes]
+    return [
+        _substituted(one.line, _SETSTRIPE, lambda found, one=one: f"{options} {one.directory}{found[1]}")
+        for one in script.stripes
+    ]
+
+
+def _substituted(line: Line, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str]) -> Change:
+    """What else is on the line stays."""
+    return _replacing(line, pattern.sub(new, line.text, count=1))
+
+
+def as_csh(text: str) -> str:
+    """`setenv NAME VALUE` for `export NAME=VALUE`."""
+    return re.sub(r"^export (\w+)=", r"setenv \1 ", text)
 
 
 def _new(text: str) -> Change:

@@ -30,6 +30,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     storages: tuple[str, ...] = ()  # names; empty: all
     capacity_bytes: int = 0  # that the job needs in a burst buffer; 0: what it writes
     compute_s: float = 0.0  # of the job, besides I/O
+    has_local: bool = False  # the script asks for the storage of its nodes already
     stage_in_bytes: float | None = None  # None: what is read; 0: it is in a persistent allocation
     script: str | None = None
     in_script: InScript | None = None  # what the script sets by itself
@@ -199,7 +200,13 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
         lines=lines(
-            storage, question.patterns, best.settings, capacity, is_persistent=question.is_persistent
+            storage,
+            question.patterns,
+            best.settings,
+            capacity,
+            is_persistent=question.is_persistent,
+            has_local=question.has_local,
+            is_csh=question.in_script is not None and question.in_script.is_csh,
         ),
         changes=changes(question.in_script, storage, question.patterns, best.settings, capacity)
         if in_script and question.in_script and best is not in_script

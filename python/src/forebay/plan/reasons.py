@@ -19,13 +19,15 @@ _SERVERS = {
     "directory": "servers",
 }
 _BOUND = {
-    "streams": "single processes: more of them must write, with large requests",
+    "streams": "single processes: more of them must VERB, with large requests",
     "nodes": "the network of the compute nodes: more nodes would help, more servers would not",
     "servers": "the servers",
     "locks": "locks that move between clients: collective calls avoid it",
 }
 #: A part of the time below this share is not worth a sentence.
 SHARE_MIN = 0.15
+#: Times that differ by a smaller share are equal.
+SAME_BELOW = 0.005
 #: More servers are called slower from this factor on.
 SLOWER_FROM = 1.01
 
@@ -82,8 +84,10 @@ def _number_of_servers(searcher: Searcher, trials: Sequence[Trial], best: Trial)
 
 def _compared(searcher: Searcher, other: Trial, best: Trial) -> str:
     before, after = searcher.price_of(best).node_s, searcher.price_of(other).node_s
-    longer = other.io_s >= best.io_s
-    time = f"{duration(abs(other.io_s - best.io_s))} {'longer' if longer else 'shorter'}"
+    changed = abs(other.io_s - best.io_s)
+    time = f"{duration(changed)} {'longer' if other.io_s > best.io_s else 'shorter'}"
+    if changed < SAME_BELOW * best.io_s:
+        time = "as long"
     costs = f"{_hours(after)} instead of {_hours(before)}" if _hours(after) != _hours(before) else "as much"
     return f"{other.servers}, the I/O takes {time} and costs {costs}"
 
@@ -96,7 +100,8 @@ def _limit(searcher: Searcher, best: Trial) -> list[str]:
     longest = max(best.predictions, key=lambda one: one.seconds)
     if longest.storage_s < SHARE_MIN * longest.seconds:
         return []
-    bound = _BOUND[longest.bound_by]
+    pattern = searcher.patterns[best.predictions.index(longest)]
+    bound = _BOUND[longest.bound_by].replace("VERB", pattern.direction)
     if longest.bound_by == "servers":
         is_fixed = searcher.fixed.servers is not None and best.servers < searcher.storage.servers
         bound += ": more of them would help" if is_fixed else ""
@@ -124,7 +129,7 @@ def _aggregators(searcher: Searcher, best: Trial, default: Trial) -> list[str]:
             continue
         unbalanced = searcher.imbalance(pattern, one)
         if one.aggregators != plain.aggregators and not unbalanced:
-            is_datawarp = searcher.storage.kind == "datawarp"
+            is_datawarp = searcher.storage.kind == "datawarp" and one.servers > 1
             multiple = f"a multiple of {server_count('datawarp', one.servers)} and " if is_datawarp else ""
             found.append(
                 f"{pattern.name}: {counted(one.aggregators, 'aggregator')} instead of {plain.aggregators}, "

@@ -40,6 +40,9 @@ def command(as_json: bool, **options: Any) -> None:
     ranks and the capacity of the burst buffer. Nothing is run. Settings that are not fixed by an option are
     chosen: the number of servers that costs the fewest node-hours, with the best aggregators and stripe unit.
 
+    What JOB.sh sets by itself (`#DW jobdw`, MPICH_MPIIO_HINTS, ROMIO_HINTS, `lfs setstripe`) is predicted as
+    well, and the answer names the lines that change. Options count before the script.
+
     The band after each time holds nine of ten published figures. Outside of the published runs it is wider.
     The plan of a script is kept: `forebay report` shows it next to a later run.
     """

@@ -174,7 +174,7 @@ def question(options: dict[str, Any]) -> Question:
         )
     machine = read_machine(options["machine"])
     script = _scripted(options) if options["script"] else None
-    nodes = _first(options["nodes"], script and script.request.nodes)
+    nodes = _first(options["nodes"], script and script.nodes)
     ranks = _first(options["ranks"], script and script.ranks)
     if options["profile"] is not None:
         if options["access"]:
@@ -186,8 +186,20 @@ def question(options: dict[str, Any]) -> Question:
             f"{about} says what the job reads and writes",
             "give --profile, or describe it: --access collective --size 100GB --ranks 1024 --nodes 32",
         )
+    nodes, notes = _nodes(machine, nodes, ranks)
     patterns = (described(options, nodes, ranks),)
-    return _question(machine, script, patterns, options, ())
+    return _question(machine, script, patterns, options, notes)
+
+
+def _nodes(machine: Machine, nodes: int | None, ranks: int | None) -> tuple[int | None, tuple[str, ...]]:
+    """If nobody says the number of nodes, as many as hold a rank on each core."""
+    if nodes is not None or ranks is None or machine.cores_per_node is None:
+        return nodes, ()
+    found = max(1, -(-ranks // machine.cores_per_node))
+    if found == 1:
+        return found, ()
+    note = f"nothing says the number of nodes: the plan takes {found}, a rank for each core; --nodes says it"
+    return found, (note,)
 
 
 class Scripted(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,6 +207,7 @@ class Scripted(msgspec.Struct, frozen=True, kw_only=True):
 
     request: ScriptRequest
     settings: InScript | None  # None: nothing
+    nodes: int | None
     ranks: int | None
     notes: tuple[str, ...]
 
@@ -206,15 +219,36 @@ def _scripted(options: dict[str, Any]) -> Scripted:
     asked, allocation = request.allocation, None
     if asked and asked.line is not None and asked.capacity_bytes:
         allocation = asked.line, asked.capacity_bytes, asked.private and not asked.striped
-    found, notes, launched = read_settings(options["script"], allocation)
+    found, notes, launched, tasks_per_node = read_settings(options["script"], allocation)
     # Without lines of a scheduler, one task is a guess and no request.
     in_header = request.tasks if request.has_header else None
     ranks = max(filter(None, (launched, in_header)), default=None)
-    for name, value in (("nodes", request.nodes), ("ranks", ranks)):
+    nodes = request.nodes
+    if nodes is None and ranks and tasks_per_node:
+        nodes = -(-ranks // tasks_per_node)
+    for name, value in (("nodes", nodes), ("ranks", ranks)):
         if options[name] is not None and value is not None and options[name] != value:
             notes.append(f"--{name} {options[name]} is taken, and not the {value} of the script")
     settings = None if found == InScript() else found
-    return Scripted(request=request, settings=settings, ranks=ranks, notes=(*request.warnings, *notes))
+    notes = [*request.warnings, *notes, *_notes_of(request, found, options["profile"] is not None)]
+    return Scripted(request=request, settings=settings, nodes=nodes, ranks=ranks, notes=tuple(notes))
+
+
+def _notes_of(request: ScriptRequest, settings: InScript, has_profile: bool) -> list[str]:
+    """What a script leaves open."""
+    notes = []
+    if request.persistent and request.allocation is None:
+        notes.append(
+            "the script does not say how many storage nodes its persistent allocation has: "
+            "the plan takes the fewest; --servers says it"
+        )
+    rules = settings.hints.rules if settings.hints and not has_profile else ()
+    if len(rules) > 1:
+        notes.append(
+            f"the script has hints for {len(rules)} kinds of files, and the plan is for the first, "
+            f"{printable(rules[0][0])}: --profile tells the files apart"
+        )
+    return notes
 
 
 def described(options: dict[str, Any], nodes: int | None, ranks: int | None) -> Pattern:
@@ -302,6 +336,7 @@ def _question(
         storages=tuple(options["storages"]),
         capacity_bytes=int(options["capacity"] or _capacity_of_stage_in(script, options) or 0),
         compute_s=options["compute"] or 0.0,
+        has_local=script is not None and script.request.node_local,
         stage_in_bytes=_stage_in(script, options),
         script=str(options["script"]) if options["script"] else None,
         in_script=settings,

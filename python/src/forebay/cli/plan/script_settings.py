@@ -10,8 +10,8 @@ from forebay.plan.errors import PlanError
 from forebay.plan.in_script import Hints, InScript, Line, Stripes, count
 from forebay.plan.search import Fixed
 from forebay.quantities import printable
-from forebay.tune.job_script.launching import launch_of
-from forebay.tune.job_script.script import stripe_line
+from forebay.tune.job_script.launching import Launch, launch_of
+from forebay.tune.job_script.script import passes_through, stripe_line
 from forebay.tune.job_script.shell import Command, Statement, commands, statements
 from forebay.tune.script_forms.merging import parsed
 
@@ -21,6 +21,7 @@ _COUNTS = ("cb_nodes", "striping_unit", "striping_factor", "cb_buffer_size")
 _WORDS = ("romio_ds_write",)
 #: Hints that change nothing that the planner predicts.
 _WITHOUT_EFFECT = ("romio_cb_write", "romio_cb_read", "romio_ds_read", "romio_no_indep_rw")
+_TASKS_PER_NODE = re.compile(r"#SBATCH\s(?:.*\s)?--ntasks-per-node[=\s]\s*(\d+)")
 #: `cb_nodes 4` in what a script prints: pairs at the beginning of a line or of a word.
 _PAIR = re.compile(r"([a-z]\w+)[ \t]+(\S+)")
 
@@ -42,8 +43,8 @@ class Reader:
         for at, command in self._commands():
             self._keep_written(at, command)
             launch = launch_of(command, at.first + 1)
-            if launch and launch.ranks:
-                self.ranks = max(launch.ranks, self.ranks or 0)
+            if launch:
+                self._keep_launch(launch)
             values = command.assignments
             if _CRAY in values:
                 hints = self._replaced(hints, self._cray(at, values[_CRAY]))
@@ -67,15 +68,32 @@ class Reader:
             hints=hints,
             stripes=tuple(stripes),
             cb_align=align,
+            is_csh=re.match(r"#!.*\bt?csh\b", self.lines[0]) is not None,
         )
+
+    def tasks_per_node(self) -> int | None:
+        """`#SBATCH --ntasks-per-node=32`."""
+        found = (_TASKS_PER_NODE.match(line) for line in self.lines)
+        return next((count(match[1]) for match in found if match), None)
 
     def _commands(self) -> Iterator[tuple[Statement, Command]]:
         for statement in statements(self.lines):
             for command in commands(statement.text):
                 yield statement, command
 
+    def _keep_launch(self, launch: Launch) -> None:
+        if launch.ranks:
+            self.ranks = max(launch.ranks, self.ranks or 0)
+        for name in (_CRAY, _ROMIO, _ALIGN):
+            words = zip(("", *launch.options), launch.options, strict=False)
+            if any(passes_through(name, before, word) for before, word in words):
+                self.notes.append(
+                    f"line {launch.line} of the script gives {name} in an option of {launch.launcher}, which "
+                    "the plan does not take: export it on a line of its own"
+                )
+
     def _line(self, at: Statement) -> Line:
-        return Line(number=at.first + 1, end=at.end, text=self.lines[at.first].strip())
+        return Line(number=at.first + 1, end=at.end, text="\n".join(self.lines[at.first : at.end]))
 
     def _allocation_line(self, number: int) -> Line:
         """Of a directive that is continued: the line with its capacity."""
@@ -199,13 +217,13 @@ def overridden(script: InScript, fixed: Fixed) -> list[str]:
 
 def read_settings(
     path: Path, allocation: tuple[int, int, bool] | None
-) -> tuple[InScript, list[str], int | None]:
-    """What the script sets, notes on what cannot be read, and the ranks of its largest launch line.
+) -> tuple[InScript, list[str], int | None, int | None]:
+    """What the script sets, notes on what cannot be read, ranks of its largest launch, and tasks of a node.
 
-    Ranks are None if no launch line says a number.
+    The numbers are None if no line says them.
     """
     try:
         reader = Reader(path.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror}", "check the path") from error
-    return reader.read(allocation), reader.notes, reader.ranks
+    return reader.read(allocation), reader.notes, reader.ranks, reader.tasks_per_node()

@@ -265,13 +265,13 @@ def _check_reach(
                 raise _unreachable(path, own.line, f"sets {own.variable} and starts ranks", own.variable)
         for variable in OWN_VARIABLES:
             words = zip(("", *launch.options), launch.options, strict=False)
-            if any(_passes_through(variable, before, word) for before, word in words):
+            if any(passes_through(variable, before, word) for before, word in words):
                 raise _unreachable(
                     path, at.first + 1, f"gives {variable} to {launch.launcher} alone", variable
                 )
 
 
-def _passes_through(variable: str, before: str, word: str) -> bool:
+def passes_through(variable: str, before: str, word: str) -> bool:
     """`-x NAME=VALUE`, `-genv NAME VALUE`, `--export=ALL,NAME=VALUE`: whatever the environment has."""
     by_name = before in ("-genv", "-env") and word == variable
     return by_name or re.search(rf"(?:^|[,=;]){variable}=", word) is not None
