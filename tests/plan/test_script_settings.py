@@ -283,3 +283,28 @@ def test_hints_in_an_option_of_the_launcher_are_named(job):
     plan = told(job)
     assert storage(plan, "lustre")["script"] is None
     assert any("line 4 of the script gives MPICH_MPIIO_HINTS in an option of srun" in note for note in plan["notes"])
+
+
+def test_files_of_one_rule_that_need_different_hints_get_rules_of_their_own():
+    from forebay.plan import cases
+    from forebay.plan.in_script import Hints, InScript, Line
+    from forebay.plan.job_lines import changes
+    from forebay.plan.pattern import Pattern, Settings
+
+    rules = (("*", {"cb_nodes": "2", "romio_ds_write": "disable"}),)
+    text = "export MPICH_MPIIO_HINTS='*:cb_nodes=2:romio_ds_write=disable'"
+    hints = Hints(line=Line(number=2, end=2, text=text), variable="MPICH_MPIIO_HINTS", rules=rules)
+    files = [
+        Pattern(name=f"/run/{name}", access="collective", ranks=8, nodes=1, total_bytes=8, transfer_bytes=1)
+        for name in ("a.nc", "b.nc")
+    ]
+
+    def new(*aggregators):
+        settings = [Settings(servers=1, stripe_bytes=65536, aggregators=one) for one in aggregators]
+        storage = cases.machine("shaheen2").storage["datawarp"]
+        (change,) = changes(InScript(hints=hints), storage, files, settings, None)
+        return change.new.partition("=")[2]
+
+    kept = "romio_ds_write=disable:striping_unit=65536"
+    assert new(4, 4) == f"'*:cb_nodes=4:{kept}'"
+    assert new(4, 8) == f"'a.nc:cb_nodes=4:{kept},b.nc:cb_nodes=8:{kept},*:cb_nodes=2:romio_ds_write=disable'"

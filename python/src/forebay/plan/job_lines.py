@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -96,6 +97,7 @@ def changes(
         found += _stripe_changes(script, _setstripes(patterns, settings))
     if script.is_csh:
         found = [msgspec.structs.replace(one, new=as_csh(one.new)) for one in found]
+    found.sort(key=lambda one: math.inf if one.line is None else one.line)
     return [one for one in found if one.old != one.new]
 
 
@@ -119,19 +121,28 @@ def _allocation_change(
 
 
 def _hints_change(hints: Hints, storage: Storage, pairs: Sequence[tuple[Pattern, Settings]]) -> Change:
-    """Each rule keeps its other hints, and rules for other files stay."""
+    """Each rule keeps its other hints, and rules for other files stay.
+
+    Files of one rule that need different hints get rules of their own, where the MPI has some.
+    """
     rules = {last_part(known): dict(own) for known, own in reversed(hints.rules)}
-    for pattern, one in pairs:
-        known = next((last_part(known) for known, _ in hints.rules if is_for(known, pattern)), None)
-        name = known if known is not None else _pattern_of(pattern)
-        rules[name] = rules.get(name, {}) | _hints(storage, one)
+    wanted = [(_rule_of(hints, pattern), pattern, _hints(storage, one)) for pattern, one in pairs]
+    for known, pattern, ours in wanted:
+        is_shared = any(rule == known and other != ours for rule, _, other in wanted)
+        name = _pattern_of(pattern) if known is None or is_shared else known
+        rules[name] = rules.get(known or name, {}) | ours
     if hints.variable == "MPICH_MPIIO_HINTS":
         value = _expanded(hints_line(rules)).partition("=")[2]
         return _substituted(hints.line, _HINTS_SET, lambda found: f"{found[1]}{found[2]}{value}")
-    text = romio_line(rules["*"], hints.file or "romio.hints")
+    text = romio_line(rules["*"] | wanted[0][2], hints.file or "romio.hints")
     if hints.line.end > hints.line.number:  # a here-document
         return _replacing(hints.line, text)
     return _substituted(hints.line, _PRINTS, lambda _: text)
+
+
+def _rule_of(hints: Hints, pattern: Pattern) -> str | None:
+    """The script's rule for the file; None without one."""
+    return next((last_part(known) for known, _ in hints.rules if is_for(known, pattern)), None)
 
 
 def _stripe_changes(script: InScript, wanted: list[str]) -> list[Change]:

@@ -63,10 +63,11 @@ def _section(curve: Curve) -> Section:
     if curve.unsuitable:
         return Section(key=curve.storage, name=curve.storage, title=f"Not for this job: {curve.unsuitable}.")
     best = _recommended(curve).best
+    verb = "costs" if best.servers == 1 else "cost"
     return Section(
         key=curve.storage,
         name=curve.storage,
-        title=f"{server_count(curve.kind, best.servers)} {'is' if best.servers == 1 else 'are'} enough: "
+        title=f"{server_count(curve.kind, best.servers)} {verb} the fewest node-hours: "
         f"{duration(best.io_s)}, {percent(best.efficiency)} of the peak.",
         charts=_charts(curve),
         tables=[tables.curve(curve)],
