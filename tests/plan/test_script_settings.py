@@ -1,6 +1,7 @@
 """What a script sets by itself is predicted, and the answer says what would be better and which lines change."""
 
 import json
+import os
 import re
 
 import pytest
@@ -90,13 +91,14 @@ def test_stripes_of_lfs_setstripe_are_those_of_lustre_alone(job):
     assert storage(told(job), "lustre")["script"]["servers"] == 144
 
 
-def test_hints_of_each_file_are_those_of_its_rule(job, tmp_path):
+def test_hints_of_each_file_are_those_of_its_rule(job):
     from forebay.cli.plan.script_settings import read_settings
     from forebay.plan.pattern import Pattern
 
     rules = "$BB/wrfinput*:cb_nodes=40:striping_unit=131072,wrfout*:cb_nodes=20,*:cb_nodes=10"
     script(job, f'export MPICH_MPIIO_HINTS="{rules}"')
-    found, notes, ranks, _ = read_settings(job.directory / "job.sh", None)
+    path = job.directory / "job.sh"
+    found, notes, ranks, _ = read_settings(path, path.read_text(), None)
 
     def of(name):
         return found.of(Pattern(name=name, access="collective", ranks=8, nodes=1, total_bytes=8, transfer_bytes=1))
@@ -283,6 +285,12 @@ def test_hints_in_an_option_of_the_launcher_are_named(job):
     plan = told(job)
     assert storage(plan, "lustre")["script"] is None
     assert any("line 4 of the script gives MPICH_MPIIO_HINTS in an option of srun" in note for note in plan["notes"])
+
+
+def test_script_that_is_no_regular_file_is_refused_and_not_waited_for(job):
+    os.mkfifo(job.directory / "job.sh")
+    done = job.command("plan", "job.sh", "--machine", "shaheen2", *BTIO)
+    assert done.returncode == 1 and "job.sh: not a regular file\nhint: name a job script" in done.stderr
 
 
 def test_files_of_one_rule_that_need_different_hints_get_rules_of_their_own():

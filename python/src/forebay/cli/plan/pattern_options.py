@@ -213,13 +213,14 @@ class Scripted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _scripted(options: dict[str, Any]) -> Scripted:
-    from forebay.cli.plan.script_settings import read_settings
+    from forebay.cli.plan.script_settings import read_settings, text_of
 
+    text = text_of(options["script"])
     request = read_script(options["script"])
     asked, allocation = request.allocation, None
     if asked and asked.line is not None and asked.capacity_bytes:
         allocation = asked.line, asked.capacity_bytes, asked.private and not asked.striped
-    found, notes, launched, tasks_per_node = read_settings(options["script"], allocation)
+    found, notes, launched, tasks_per_node = read_settings(options["script"], text, allocation)
     # Without lines of a scheduler, one task is a guess and no request.
     in_header = request.tasks if request.has_header else None
     ranks = max(filter(None, (launched, in_header)), default=None)

@@ -9,6 +9,8 @@ from pathlib import Path
 from forebay.plan.errors import PlanError
 from forebay.plan.in_script import Hints, InScript, Line, Stripes, count
 from forebay.plan.search import Fixed
+from forebay.profiles import plain_file
+from forebay.profiles.errors import ProfileError
 from forebay.quantities import printable
 from forebay.tune.job_script.launching import Launch, launch_of
 from forebay.tune.job_script.script import passes_through, stripe_line
@@ -215,15 +217,24 @@ def overridden(script: InScript, fixed: Fixed) -> list[str]:
     return found
 
 
+def text_of(path: Path) -> str:
+    """The script. A pipe is refused, which could be read only once, or would never answer."""
+    try:
+        return plain_file.content(path).decode("utf-8", errors="replace")
+    except ProfileError as error:
+        raise PlanError(str(error), "name a job script; write what a pipe says into a file first") from error
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror}", "check the path") from error
+
+
 def read_settings(
-    path: Path, allocation: tuple[int, int, bool] | None
+    path: Path, text: str, allocation: tuple[int, int, bool] | None
 ) -> tuple[InScript, list[str], int | None, int | None]:
     """What the script sets, notes on what cannot be read, ranks of its largest launch, and tasks of a node.
 
     The numbers are None if no line says them.
     """
-    try:
-        reader = Reader(path.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        raise PlanError(f"{path}: {error.strerror}", "check the path") from error
+    reader = Reader(text)
+    if allocation and allocation[0] > len(reader.lines):
+        raise PlanError(f"{path}: the script changed while it was read", "plan it again")
     return reader.read(allocation), reader.notes, reader.ranks, reader.tasks_per_node()
