@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from forebay.atomic_file import write_whole
 from forebay.cli.plan.pattern_options import SIZE
 from forebay.plan.answer import MachineSummary
 from forebay.plan.errors import PlanError
@@ -20,7 +21,6 @@ from forebay.plan.measure import Request, measure
 from forebay.plan.measured_file import text
 from forebay.plan.units import rate_text
 from forebay.quantities import counted
-from forebay.report.atomic_file import write_whole
 from forebay.report.document import Cell, Column, Table
 
 
