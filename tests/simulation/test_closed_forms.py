@@ -79,9 +79,7 @@ def test_staging_shares_the_file_system_as_in_processor_sharing(sizes):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "policy, count", [(policy, 100_000 if EVERY_POINT else 4_000) for policy in POLICIES]
-)
+@pytest.mark.parametrize("policy, count", [(policy, 100_000 if EVERY_POINT else 4_000) for policy in POLICIES])
 def test_jobs_waiting_on_average_are_arrivals_times_wait(policy, count):
     """Little's law, of which each sum is exact in a finite play. The pool is often full."""
     random = np.random.default_rng(5)

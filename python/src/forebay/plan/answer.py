@@ -19,7 +19,9 @@ class Sized(msgspec.Struct, kw_only=True):
     aggregators: list[int | None]  # of each pattern; null where calls are not collective
     stripe_bytes: list[int]  # of each pattern
     io_s: float  # predicted time of all patterns
-    low_s: float  # lower end of the uncertainty band: never faster than the peak of the servers
+    low_s: (
+        float  # lower end of the uncertainty band: at most 10 % faster than the published peak of the servers
+    )
     high_s: float  # upper end of the uncertainty band
     bytes_per_s: float  # of all patterns
     efficiency: float  # share of the peak of these servers, from 0 to 1

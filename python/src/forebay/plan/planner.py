@@ -20,6 +20,9 @@ from forebay.plan.search import Fixed, Searcher, Trial, check_capacity
 from forebay.plan.staging import BURST_BUFFERS, permanent_storage, staging
 from forebay.plan.units import size_text
 
+#: Published runs were up to 8 % faster than the published peaks of their servers; no band promises much more.
+PEAK_EXCEEDED_MAX = 1.1
+
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A job and a machine."""
@@ -311,8 +314,7 @@ def _sized(searcher: Searcher, trial: Trial, of: Band) -> Sized:
         ],
         stripe_bytes=[one.stripe_bytes for one in trial.settings],
         io_s=trial.io_s,
-        # No band promises more than the peak of the hardware.
-        low_s=max(trial.io_s / of.factor, min(peak_s, trial.io_s)),
+        low_s=max(trial.io_s / of.factor, min(peak_s / PEAK_EXCEEDED_MAX, trial.io_s)),
         high_s=trial.io_s * of.factor,
         bytes_per_s=total / trial.io_s,
         efficiency=peak_s / trial.io_s,
