@@ -1,6 +1,9 @@
 """Small jobs with burst buffers of a site under a real Slurm, while a daemon is killed each second."""
 
+import contextlib
+import os
 import random
+import signal
 import threading
 import time
 
@@ -27,9 +30,10 @@ class Killer(threading.Thread):
         """Until `over` is set."""
         while not self.over.wait(KILL_EVERY_S):
             node = self.random.choice(NODES)
-            if self.cluster.daemons(node):
-                self.cluster.kill_noded(node)
-                self.kills += 1
+            for daemon in self.cluster.daemons(node):
+                with contextlib.suppress(ProcessLookupError):  # it was a process that has ended
+                    os.kill(daemon, signal.SIGKILL)
+                    self.kills += 1
 
 
 def content(task: int) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from support.site_cluster import DW, MIB, SLOW, SiteBatch, SiteCluster, chown
-from support.slurm_cluster import NOBODY, Cluster, started
+from support.slurm_cluster import NOBODY, Cluster, command_of, descendants, started
 from support.waiting import wait_until
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "integrations" / "slurm" / "burst_buffer.lua"
@@ -93,12 +93,12 @@ def test_wrong_directive_and_missing_source_are_named(users):
 
 def test_staging_that_the_limit_kills_does_not_start_the_job(lua_site, users):
     """The plugin takes whatever the function returns for the result."""
-    (users.directory / "big").write_bytes(bytes(96 * MIB))  # 24 s; StageInTimeout is 15 s
+    (users.directory / "big").write_bytes(os.urandom(96 * MIB))  # 24 s; StageInTimeout is 15 s
     chown(users.directory / "big", users.user)
     slow = SLOW.replace("16MiB", "112MiB")
     users.script(f"touch {users.directory}/ran", slow, IN.replace("/input", "/big"))
     job = users.submit()
-    lua_site.wait(lambda: "Slurm" not in (reason := users.reason(job)) and "burst buffer/lua" in reason, users.log)
+    users.waits_for(job, "slurm bb data in")
     assert users.shown(job)["JobState"] == "PENDING" and not (users.directory / "ran").exists()
 
 
@@ -154,7 +154,7 @@ def test_newer_slurm_asks_until_the_staging_has_ended(lua_site, users):
 @pytest.mark.parametrize("killed", ["dw_wlm_cli", "sh"])
 def test_killed_stage_is_a_failure(lua_site, users, killed):
     token = {"dw_wlm_cli": "900101", "sh": "900102"}[killed]
-    (users.directory / "big").write_bytes(bytes(96 * MIB))
+    (users.directory / "big").write_bytes(os.urandom(40 * MIB))
     chown(users.directory / "big", users.user)
     users.script("true", SLOW.replace("16MiB", "112MiB"), IN.replace("/input", "/big"))
     script = users.directory / "job.sh"
@@ -162,16 +162,15 @@ def test_killed_stage_is_a_failure(lua_site, users, killed):
     setup = (token, users.user, users.user, "slow", 112 * MIB, script)
     assert lua_site.called("setup", *setup, polls=False) == (0, "")
     process = lua_site.lua("data_in", token, script, polls=False)
-    program = {"dw_wlm_cli": f"{lua_site.build}/bin/dw_wlm_cli", "sh": "-c"}[killed]
-    wait_until(lambda: lua_site.processes(program, "--function") or killed == "sh", process=process)
+
+    def ours(name):
+        return [pid for pid in descendants(process.pid) if command_of(pid)[0].endswith(name)]
+
     wait_until(lambda: lua_site.processes("/proc/self/exe", "__site"), process=process)
-    found = lua_site.processes(program, "--function") if killed == "dw_wlm_cli" else lua_site.processes("sh", "-c")
-    for pid in found:
+    names = ("sh", "dw_wlm_cli") if killed == "sh" else ("dw_wlm_cli",)
+    for pid in [pid for name in names for pid in ours(name)]:
         os.kill(pid, signal.SIGKILL)
-    for pid in lua_site.processes(f"{lua_site.build}/bin/dw_wlm_cli", "--function", "data_in"):
-        os.kill(pid, signal.SIGKILL)  # it would keep the pipe open
     code, text = process.communicate()[0].split("\n", 1)
-    assert int(code) == -1 and text.strip() == (
-        "dw_wlm_cli was killed" if killed == "sh" else "dw_wlm_cli ended with code 137"
-    )
     assert lua_site.called("job_teardown", token, script, "true", polls=False) == (0, "")
+    # The shell says the first, if it still can.
+    assert int(code) == -1 and text.strip() == {"dw_wlm_cli": "Killed", "sh": "dw_wlm_cli was killed"}[killed]
