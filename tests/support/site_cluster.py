@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import time
 
 from support.slurm_batch import Batch
@@ -18,6 +19,7 @@ state = "{top}/state-of-site"
 munge_socket = "{top}/munge/socket"
 stage_out_retry = "2s"
 node_wait = "60s"
+stage_idle_max = "5s"
 
 [[pool]]
 name = "flash"
@@ -37,6 +39,14 @@ granularity = "16MiB"
 quantity = 8
 staging_nodes = ["n1"]
 stage_rate_max = "4MiB"
+
+[[pool]]
+name = "small"
+kind = "directory"
+path = "{top}/flash/small"
+granularity = "1MiB"
+quantity = 30
+staging_nodes = ["n1", "n2"]
 
 [[pool]]
 name = "members"
@@ -62,7 +72,7 @@ class SiteCluster(Cluster):
         super().make_files()
         self.pool = self.top / "flash" / "pool"
         self.pool.mkdir(parents=True)
-        for name in ("members", "slow"):
+        for name in ("members", "slow", "small"):
             (self.top / "flash" / name).mkdir()
         self.state = self.top / "state-of-site"
         self.state.mkdir(mode=0o700)
@@ -144,8 +154,16 @@ class SiteCluster(Cluster):
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
 
+    def start_call(self, *words, site=None):
+        """`dw_wlm_cli`, as Slurm calls it, perhaps with another configuration; it goes on."""
+        inside = ["nsenter", "--target", str(self.leader()), "--net", "--mount", "--uts", "--pid"]
+        become = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
+        environment = {"PATH": os.defpath, "FOREBAY_SITE": str(site or self.top / "site.toml")}
+        return subprocess.Popen([*inside, *become, self.build / "bin" / "dw_wlm_cli", *words], env=environment)
+
     def directories(self, pool="pool"):
-        return sorted(path.name for path in (self.top / "flash" / pool).iterdir())
+        paths = (self.top / "flash" / pool).iterdir()
+        return sorted(path.name for path in paths if path.name != ".forebay-pool")
 
 
 def has_words(command, words):

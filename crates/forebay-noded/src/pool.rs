@@ -11,6 +11,9 @@ use forebay_site::{Error, Pool, Site};
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
 
+/// A directory in that of each pool that has or had allocations. A mount point without its file system has none.
+pub(crate) const MARK: &str = ".forebay-pool";
+
 /// The open directory of a pool.
 pub(crate) struct PoolDirectory(Directory);
 
@@ -57,6 +60,10 @@ impl PoolDirectory {
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
     pub(crate) fn make(&self, place: &Place) -> Result<(), Error> {
+        match self.0.make_in(OsStr::new(MARK), MODE) {
+            Err(error) if error.already_exists() => {}
+            marked => marked?,
+        }
         let name = OsStr::new(&place.name);
         match self.0.make_in(name, MODE) {
             Err(error) if error.already_exists() => {}
@@ -72,6 +79,14 @@ impl PoolDirectory {
         }
         self.0.sync()?;
         Ok(())
+    }
+
+    /// Whether an allocation was ever made here.
+    pub(crate) fn is_marked(&self) -> Result<bool, Error> {
+        match self.0.status_of_name(OsStr::new(MARK)) {
+            Err(error) if error.is_not_found() => Ok(false),
+            found => Ok(found.map(|found| found.kind == Kind::Directory)?),
+        }
     }
 
     /// Whether the directory of an allocation exists and is its owner's.

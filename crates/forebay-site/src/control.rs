@@ -1,5 +1,6 @@
 //! The site's own commands: the status, draining a pool, delivering kept results, removing leftovers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use forebay_host::users;
@@ -22,6 +23,8 @@ pub struct Status {
     pub allocations: Vec<AllocationStatus>,
     /// Nodes that were asked, and whether they answered the last time.
     pub nodes: Vec<NodeStatus>,
+    /// Users and groups of the configuration that nobody knows here.
+    pub unknown_names: Vec<String>,
 }
 
 /// A pool.
@@ -124,6 +127,7 @@ pub fn status() -> Result<Status, Error> {
         pools: pools.collect::<Result<_, Error>>()?,
         allocations: context.database.sessions()?.iter().map(AllocationStatus::of).collect(),
         nodes: nodes.map(|(name, is_online)| NodeStatus { name, is_online }).collect(),
+        unknown_names: context.site.unknown_names(),
     })
 }
 
@@ -178,8 +182,7 @@ pub fn deliver_results(token: &str) -> Result<(), Error> {
             Error::new(format!("job {token} has not ended: its allocation is {}", session.phase));
         return Err(error.with_hint("its results are staged out when it has ended"));
     }
-    let delivered =
-        deliver(&mut context, &session, &Patience { retry: Duration::ZERO, until: None });
+    let delivered = deliver(&mut context, &session, &Patience::of(Duration::ZERO)).map(drop);
     let said = delivered.as_ref().err().map_or_else(|| "ok".to_owned(), ToString::to_string);
     context.log.line(&format!("control: deliver {token}: {said}"));
     delivered
@@ -194,6 +197,10 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
     let mut context = Context::open()?;
     let mut reaped = Reaped::default();
     for session in context.database.sessions()? {
+        if let Some(why) = out_of_reach(&context, &session) {
+            reaped.failed.push(why);
+            continue;
+        }
         let is_delivered = session.is_set_aside() && session.phase == Phase::StagedOut;
         if is_delivered || matches!(session.phase, Phase::Creating | Phase::Removing) {
             match complete_removal(&mut context, &session) {
@@ -215,6 +222,20 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
     Ok(reaped)
 }
 
+/// Why no node touches the allocation: its pool has another directory now, or is gone.
+fn out_of_reach(context: &Context, session: &Session) -> Option<String> {
+    let (token, directory, pool) = (&session.token, session.directory(), &session.pool);
+    let now = match context.site.pool(pool) {
+        Ok(found) if found.path == Path::new(&session.path) => return None,
+        Ok(found) => format!("the pool {pool} is {} now", found.path.display()),
+        Err(_) => format!("there is no pool {pool} any more"),
+    };
+    Some(format!(
+        "{token} is in {directory}, and {now}; name {} in the configuration until it is removed",
+        session.path
+    ))
+}
+
 /// False if a call for the token went on meanwhile.
 fn complete_removal(context: &mut Context, session: &Session) -> Result<bool, Error> {
     let lock = TokenLock::take(&context.site, &session.token)?;
@@ -225,6 +246,7 @@ fn complete_removal(context: &mut Context, session: &Session) -> Result<bool, Er
     context.database.begin_removal(&session, true)?;
     remove_directory(context, &session)?;
     context.database.forget(session.id)?;
+    crate::progress::forget(&context.site, session.id);
     lock.discard()?;
     Ok(true)
 }
@@ -265,6 +287,7 @@ fn look_into(
     let is_gone = |name: &String| !listed.iter().any(|(there, _)| there == name);
     for (name, session) in &before {
         let is_made = session.pool == pool.name
+            && session.path == path
             && session.has_directory()
             && session.phase != Phase::Creating;
         if is_made && is_gone(name) && after.iter().any(|(still, _)| still == name) {
@@ -295,7 +318,7 @@ fn discard_orphan(context: &mut Context, pool: &Pool, name: &str, owner: u32) ->
         match first_answer(context, &pool.staging_nodes[..1], &remove)? {
             Outcome::Done { .. } => return Ok(()),
             Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
-            Outcome::Running => forebay_host::clock::sleep(pause.next()),
+            Outcome::Running { .. } => forebay_host::clock::sleep(pause.next()),
             _ => return Err(Error::new("a node answered another question")),
         }
     }

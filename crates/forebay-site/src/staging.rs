@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 use forebay_directive::{Direction, Stage};
 use forebay_host::{clock, system};
 
+use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome, Staging};
+use crate::progress::Shown;
 use crate::{Error, NoAnswer, Phase, Session};
 
 /// The first wait between two questions; it doubles up to the second.
 const INTERVAL_MIN: Duration = Duration::from_millis(25);
 const INTERVAL_MAX: Duration = Duration::from_secs(2);
-/// The first wait before a failed stage-out is tried again; it doubles up to the second.
-const RETRY_MIN: Duration = Duration::from_secs(1);
+/// The longest wait before a failed stage-out is tried again. The first is 1 s, and each next one twice as long.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long a call waits that comes again.
+const POLL: Duration = Duration::from_secs(3);
 
 /// Files and bytes that a staging copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,26 +58,50 @@ pub(crate) struct Patience {
     pub(crate) retry: Duration,
     /// Gives up at this time.
     pub(crate) until: Option<Instant>,
+    /// Whether the caller comes again soon, so that what failed before counts, too.
+    pub(crate) polls: bool,
+}
+
+impl Patience {
+    /// Waits for the end.
+    pub(crate) fn of(retry: Duration) -> Self {
+        Self { retry, until: None, polls: false }
+    }
+
+    /// As the caller wants it.
+    pub(crate) fn of_call(call: &Call, retry: Duration) -> Self {
+        let until = call.polls.then(|| clock::now() + POLL);
+        Self { retry, until, polls: call.polls }
+    }
+}
+
+/// Whether a staging is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waited {
+    ToTheEnd,
+    /// It goes on: time is up.
+    NotToTheEnd,
 }
 
 impl Context {
     /// Stages in or out, and sets the phase after that. Stores the error.
     ///
     /// # Errors
-    /// If it failed for good, the allocation was removed meanwhile, the node does not answer, or time is up.
+    /// If it failed for good, the allocation was removed meanwhile, or the node does not answer.
     pub(crate) fn stage(
         &mut self,
         session: &Session,
         direction: Direction,
         patience: &Patience,
-    ) -> Result<(), Error> {
+    ) -> Result<Waited, Error> {
         let (stages, word, from, to) = match direction {
             Direction::In => (&session.plan.stage_in, "in", Phase::StagingIn, Phase::StagedIn),
             Direction::Out => (&session.plan.stage_out, "out", Phase::StagingOut, Phase::StagedOut),
         };
         if !stages.is_empty() {
             match self.stage_on_node(session, direction, stages, patience) {
-                Ok(Staged { files, bytes }) => {
+                Ok(None) => return Ok(Waited::NotToTheEnd),
+                Ok(Some(Staged { files, bytes })) => {
                     let token = &session.token;
                     self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
                 }
@@ -87,18 +114,19 @@ impl Context {
         self.database.set_problem(session.id, None)?;
         // Another call may have completed it.
         match self.database.advance(session.id, &[from, to], to)? {
-            true => Ok(()),
+            true => Ok(Waited::ToTheEnd),
             false => Err(removed_meanwhile(&session.token)),
         }
     }
 
+    /// None if time is up.
     fn stage_on_node(
         &mut self,
         session: &Session,
         direction: Direction,
         stages: &[Stage],
         patience: &Patience,
-    ) -> Result<Staged, Error> {
+    ) -> Result<Option<Staged>, Error> {
         let persistent = self.database.used_by(session.id)?;
         let staging = Staging {
             direction,
@@ -107,9 +135,12 @@ impl Context {
             capacity_bytes: session.capacity_bytes(),
         };
         let node = self.node_of(session)?;
-        let mut attempt = new_attempt()?;
-        let (mut pause, mut retry) = (Pause::usual(), Pause(RETRY_MIN, RETRY_MAX));
-        let (mut silent_since, mut failing_since) = (None, None);
+        let mut shown = Shown::of(&self.site, session, direction, patience.polls)?;
+        if patience.polls && shown.waits_for_next_try() {
+            shown.show(true);
+            return Ok(None);
+        }
+        let mut pause = Pause::usual();
         loop {
             if !self.is_kept(session)? {
                 return Err(removed_meanwhile(&session.token));
@@ -117,49 +148,59 @@ impl Context {
             let operation = Operation::Stage {
                 place: session.place(),
                 staging: staging.clone(),
-                attempt: attempt.clone(),
+                attempt: shown.staging.attempt.clone(),
             };
             let wait = match self.ask(&node, operation) {
-                Ok(Outcome::Done { files, bytes, .. }) => return Ok(Staged { files, bytes }),
-                Ok(Outcome::Running) => {
-                    silent_since = None;
+                Ok(Outcome::Done { files, bytes, .. }) => return Ok(Some(Staged { files, bytes })),
+                Ok(Outcome::Running { progress }) => {
+                    shown.staging.answered(Some(progress));
                     pause.next()
                 }
                 Ok(Outcome::Failed { reason, is_final }) => {
-                    silent_since = None;
-                    let since = *failing_since.get_or_insert_with(clock::now);
-                    let wait = retry.next();
-                    if is_final || since.elapsed() + wait > patience.retry {
-                        return Err(Error::new(reason));
-                    }
-                    self.log.line(&format!(
-                        "{}: {reason}; trying again in {} s",
-                        session.token,
-                        wait.as_secs()
-                    ));
-                    attempt = new_attempt()?;
+                    shown.staging.answered(None);
                     pause = Pause::usual();
-                    wait
+                    self.wait_after(&mut shown, session, (reason, is_final), patience)?
                 }
                 Ok(_) => {
                     return Err(Error::new(format!("{node} answered another question")));
                 }
                 Err(NoAnswer::Wrong(error)) => return Err(error),
                 Err(NoAnswer::Unreachable(error) | NoAnswer::Lost(error)) => {
-                    let since = *silent_since.get_or_insert_with(clock::now);
-                    if since.elapsed() > self.site.node_wait {
+                    if shown.staging.is_silent() > self.site.node_wait {
                         return Err(error);
                     }
                     pause.next()
                 }
             };
-            if patience.until.is_some_and(|until| clock::now() + wait > until) {
-                return Err(
-                    Error::new("the staging goes on").with_hint("it will be asked for again")
-                );
+            let is_over = patience.until.is_some_and(|until| clock::now() + wait > until);
+            shown.show(is_over);
+            if is_over {
+                return Ok(None);
             }
             clock::sleep(wait);
         }
+    }
+
+    /// How long to wait before a failed staging is tried again.
+    fn wait_after(
+        &mut self,
+        shown: &mut Shown,
+        session: &Session,
+        (reason, is_final): (String, bool),
+        patience: &Patience,
+    ) -> Result<Duration, Error> {
+        let wait = Duration::from_secs(1 << shown.staging.failures.min(6)).min(RETRY_MAX);
+        let failing = shown.staging.failed(wait)?;
+        if is_final || failing + wait > patience.retry {
+            return Err(Error::new(reason));
+        }
+        self.database.set_problem(session.id, Some(&reason))?;
+        self.log.line(&format!(
+            "{}: {reason}; trying again in {} s",
+            session.token,
+            wait.as_secs()
+        ));
+        Ok(wait)
     }
 
     /// Whether no other call removes the allocation, for example because the job was cancelled.

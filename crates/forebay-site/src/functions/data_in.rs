@@ -6,13 +6,13 @@ use forebay_directive::Direction;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::staging::Patience;
+use crate::staging::{Patience, Waited};
 use crate::{Error, Phase};
 
-pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
+pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Error> {
     let session = context.session(call.token()?)?;
     if session.phase == Phase::StagedIn {
-        return Ok(());
+        return Ok(Waited::ToTheEnd);
     }
     let from = [Phase::Ready, Phase::StagingIn];
     if !context.database.advance(session.id, &from, Phase::StagingIn)? {
@@ -22,5 +22,5 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
             "the allocation of {token} is {phase}: it is too late for input"
         )));
     }
-    context.stage(&session, Direction::In, &Patience { retry: Duration::ZERO, until: None })
+    context.stage(&session, Direction::In, &Patience::of_call(call, Duration::ZERO))
 }

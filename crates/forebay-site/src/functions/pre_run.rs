@@ -1,16 +1,18 @@
 //! `pre_run`: whether each node of the job sees its allocations.
 
 use std::path::Path;
+use std::time::Duration;
 
-use forebay_host::{files, threads};
+use forebay_host::{clock, files, threads};
 use parking_lot::Mutex;
 
+use super::place::RESTART;
 use crate::call::Call;
 use crate::client::Client;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome, Place};
-use crate::staging::removed_meanwhile;
-use crate::{Error, NodeAddress, Phase};
+use crate::staging::{Pause, removed_meanwhile};
+use crate::{Error, NoAnswer, NodeAddress, Phase};
 
 /// Nodes asked at the same time.
 const ASKED_MAX: usize = 32;
@@ -33,7 +35,8 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
         let places: Vec<_> =
             own.into_iter().chain(used.iter().map(crate::Session::place)).collect();
         if !places.is_empty() {
-            let seen = check(context.client()?, &nodes, &places);
+            let wait = context.site.node_wait.min(RESTART);
+            let seen = check(context.client()?, &nodes, &places, wait);
             let problem = seen.as_ref().err().map(ToString::to_string);
             context.database.set_problem(session.id, problem.as_deref())?;
             seen?;
@@ -60,12 +63,19 @@ fn nodes(context: &Context, call: &Call) -> Result<Vec<NodeAddress>, Error> {
 }
 
 /// Whether all nodes see the allocations.
-fn check(client: &Client, nodes: &[NodeAddress], places: &[Place]) -> Result<(), Error> {
+fn check(
+    client: &Client,
+    nodes: &[NodeAddress],
+    places: &[Place],
+    wait: Duration,
+) -> Result<(), Error> {
     let (next, failed) = (Mutex::new(nodes.iter()), Mutex::new(Vec::new()));
     let work = || {
         loop {
             let Some(node) = next.lock().next() else { return };
-            if let Some(error) = places.iter().find_map(|place| seen(client, node, place).err()) {
+            if let Some(error) =
+                places.iter().find_map(|place| seen(client, node, place, wait).err())
+            {
                 failed.lock().push((node.name.clone(), error));
             }
         }
@@ -97,12 +107,21 @@ fn of_nodes(failed: &[(String, Error)]) -> Option<Error> {
     Some(Error { message: format!("{nodes}: {}", first.message), ..first.clone() })
 }
 
-fn seen(client: &Client, node: &NodeAddress, place: &Place) -> Result<(), Error> {
-    let operation = Operation::Check { place: place.clone() };
-    match client.ask(node, operation).map_err(crate::NoAnswer::error)? {
-        Outcome::Done { .. } => Ok(()),
-        Outcome::Failed { reason, .. } => Err(Error::new(format!("{}: {reason}", node.name))),
-        _ => Err(Error::new(format!("{node} answered another question"))),
+/// A daemon that does not answer may be started again just now.
+fn seen(client: &Client, node: &NodeAddress, place: &Place, wait: Duration) -> Result<(), Error> {
+    let (mut pause, began) = (Pause::usual(), clock::now());
+    loop {
+        match client.ask(node, Operation::Check { place: place.clone() }) {
+            Ok(Outcome::Done { .. }) => return Ok(()),
+            Ok(Outcome::Failed { reason, .. }) => {
+                return Err(Error::new(format!("{}: {reason}", node.name)));
+            }
+            Ok(_) => return Err(Error::new(format!("{node} answered another question"))),
+            Err(NoAnswer::Unreachable(_) | NoAnswer::Lost(_)) if began.elapsed() < wait => {
+                clock::sleep(pause.next());
+            }
+            Err(silent) => return Err(silent.error()),
+        }
     }
 }
 

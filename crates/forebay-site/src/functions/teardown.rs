@@ -9,7 +9,7 @@ use super::data_out::deliver;
 use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
-use crate::staging::{Patience, Pause, new_attempt};
+use crate::staging::{Patience, Pause, Waited, new_attempt};
 use crate::token_lock::TokenLock;
 use crate::{Error, NoAnswer, Phase, Session};
 
@@ -23,8 +23,11 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
         return Ok(());
     };
     if !call.hurry && session.has_undelivered_results() {
-        let patience = Patience { retry: Duration::ZERO, until: Some(clock::now() + WAIT) };
-        deliver(context, &session, &patience)?;
+        let until = Some(clock::now() + WAIT);
+        let patience = Patience { until, ..Patience::of(Duration::ZERO) };
+        if deliver(context, &session, &patience)? == Waited::NotToTheEnd {
+            return Err(Error::new("the staging goes on").with_hint("it will be asked for again"));
+        }
     }
     let lock = TokenLock::take(&context.site, token)?;
     let Some(session) = context.database.session(token)?.filter(|now| now.id == session.id) else {
@@ -38,6 +41,7 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
         return Err(error);
     }
     context.database.forget(session.id)?;
+    crate::progress::forget(&context.site, session.id);
     lock.discard()
 }
 
@@ -61,8 +65,8 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
                 return Ok(());
             }
             Ok(Outcome::Failed { reason, .. }) => return Err(Error::new(reason)),
-            Ok(Outcome::Running) if began.elapsed() < WAIT => pause.next(),
-            Ok(Outcome::Running) => {
+            Ok(Outcome::Running { .. }) if began.elapsed() < WAIT => pause.next(),
+            Ok(Outcome::Running { .. }) => {
                 let message = format!("{node} still removes {}", session.directory());
                 return Err(Error::new(message).with_hint("it will be asked for again"));
             }

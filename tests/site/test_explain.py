@@ -1,0 +1,63 @@
+"""What `forebay why` says in states that last too short for a test with Slurm."""
+
+import pytest
+
+from forebay.site.explain import explain
+from forebay.site.facts import Allocation, Facts, Job, Pool, Progress, Site, Staging
+
+NOW_S = 1000
+
+
+def facts(state, phase=None, reason="None", problem=None, online=None, pool=None, wanted_bytes=0, **staging):
+    job = Job(id="7", token="7", state=state, user="ada", start="N/A", reason=reason, stage="x", directives="#DW")
+    running = None
+    if staging:
+        known = {"direction": "Out", "since_unix_s": 900, "seen_unix_s": 999, "progress": None, "failures": 0}
+        none = {"next_try_unix_s": None, "silent_since_unix_s": None}
+        running = Staging(**(known | none | staging))
+    allocation = phase and Allocation(
+        user="ada", pool="flash", capacity_bytes=1 << 30, phase=phase, node="n1", node_is_online=online,
+        has_problem=problem is not None, has_stage_out=True, staging=running,
+    )  # fmt: skip
+    site = Site(allocation=allocation, pools=[pool] if pool else [])
+    return Facts(job=job, site=site, pool=pool, wanted_bytes=wanted_bytes, ends={}, problem=problem)
+
+
+WAITING = Progress(is_waiting=True, files=0, bytes=0, bytes_done=0)
+HALF = Progress(is_waiting=False, files=2, bytes=2048, bytes_done=1024)
+SMALL = Pool(name="flash", granularity_bytes=1 << 30, quantity=2, free=2, is_drained=False, allocations=[])
+
+
+@pytest.mark.parametrize(
+    "known, state, text, step",
+    [
+        (facts("STAGE_OUT", "staging-out", failures=2), "staging out", "That failed 2 times; Forebay tries", "look at"),
+        (facts("STAGE_OUT", "staging-out", progress=WAITING), "staging out", "waits for its turn to be", None),
+        (facts("STAGE_OUT", "staging-out", progress=HALF), "staging out", "1 KiB of 2 KiB in 2 files are copied (50 %)", None),
+        (facts("STAGE_OUT", "staging-out", progress=HALF, seen_unix_s=500), "staging out", "That was 8 min 20 s ago", None),
+        (facts("STAGE_OUT", "removing"), "being freed", "its results are delivered", None),
+        (facts("PENDING", "creating", online=False), "waits for node", "n1, which does not answer", "tell the site"),
+        (facts("PENDING", "staged-in", "Priority"), "waits for Slurm", "waits for Slurm: Priority.", None),
+        (facts("PENDING", "staged-in", "BeginTime", problem="n2: down"), "waits for node", "n2: down", "scontrol show job 7"),
+        (
+            facts("PENDING", None, "burst_buffer/lua: slurm_bb_setup: no room; ask for less"),
+            "held", "is held: no room.", "ask for less; then scancel 7",
+        ),
+        (
+            facts("PENDING", None, "BurstBufferResources", pool=SMALL, wanted_bytes=5 << 30),
+            "waits for space", "needs 5 GiB", "ask for at most capacity=2GiB",
+        ),
+        (facts("COMPLETED", "removing", problem="files of others"), "being freed", "files of others", "ask the site"),
+        (facts("CANCELLED"), "ended", "(CANCELLED), and its burst buffer is freed", None),
+    ],
+)  # fmt: skip
+def test_each_state_has_its_paragraph_and_step(known, state, text, step):
+    told = explain(known, NOW_S)
+    assert told.state == state and text in told.paragraph, told
+    assert (told.next_step or "").startswith(step) if step else told.next_step is None, told
+
+
+def test_site_that_does_not_answer_is_named():
+    known = facts("PENDING", None, "BurstBufferResources")
+    told = explain(Facts(job=known.job, site=None, pool=None, wanted_bytes=0, ends={}, problem=None), NOW_S)
+    assert told.state == "waits for Slurm" and "BurstBufferResources" in told.paragraph and told.next_step
