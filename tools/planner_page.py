@@ -14,12 +14,11 @@ import sys
 import msgspec
 
 from forebay.plan.band import band
-from forebay.plan.calibration import Judged, cross_validate
+from forebay.plan.calibration import Judged, published_judged
 from forebay.plan.cases import machine
 from forebay.plan.model import predict
 from forebay.plan.parameters import DESCRIPTIONS, fitted
 from forebay.plan.pattern import Pattern, Settings
-from forebay.plan.published import rows
 from forebay.plan.unpredicted import UNPREDICTED
 from forebay.report.planning import tables
 from forebay.report.planning.page import calibration_charts
@@ -138,7 +137,7 @@ def filled(page: str, judged: list[Judged]) -> str:
 
 def main(is_check: bool) -> int:
     """Returns the exit code."""
-    judged = cross_validate(rows(), fitted().parameters)
+    judged = published_judged()
     old = PAGE.read_text()
     new = filled(old, judged)
     if is_check:

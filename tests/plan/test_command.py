@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from support.in_process import JobInProcess
 from support.job import DW
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
@@ -14,11 +13,6 @@ LOGS = PROJECT / "tests" / "profiles" / "logs"
 BTIO = "--access", "collective", "--size", "100GB", "--calls", "10", "--segment", "1280B", "--ranks", "1024"
 ON_32 = *BTIO, "--nodes", "32"
 OWN_FILES = "--access", "file-per-process", "--size", "1TB", "--ranks", "256", "--nodes", "64"
-
-
-@pytest.fixture
-def job_class():
-    return JobInProcess
 
 
 def told(job, *words):
@@ -471,6 +465,7 @@ def test_checkpoints_go_where_fewest_node_hours_are_lost_or_held(job):
     assert of_nodes["failure_s"] == 86400 and of_nodes["levels"] == plan["levels"]
 
 
+@pytest.mark.xdist_group("calibration")
 def test_calibration_shows_each_figure_and_what_is_not_predicted(job):
     found = told(job, "calibration")
     assert len(found["rows"]) > 60 and all(row["predicted"] > 0 for row in found["rows"])

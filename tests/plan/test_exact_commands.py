@@ -6,6 +6,14 @@ import pytest
 
 from forebay.plan.units import exact_bytes
 
+from support.job import Job
+
+
+@pytest.fixture
+def job_class():
+    """The program itself."""
+    return Job
+
 
 def told(job, *words):
     done = job.command("plan", *words, "--json")

@@ -2,10 +2,18 @@
 
 import json
 
-from support.job import DW
+import pytest
+
+from support.job import DW, Job
 
 WORDS = "job.sh", "--machine", "laptop", "--access", "serial", "--size", "32MB", "--ranks", "1"
 WRITES = "dd if=/dev/zero of=${DW_JOB_STRIPED}big bs=1M count=32 status=none"
+
+
+@pytest.fixture
+def job_class():
+    """The program itself."""
+    return Job
 
 
 def reported(job):

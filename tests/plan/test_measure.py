@@ -9,9 +9,16 @@ import pytest
 from forebay.plan.errors import PlanError
 from forebay.plan.machine import read_machine
 from forebay.plan.measure import Request, measure as run_measure
+from support.job import Job
 from support.waiting import wait_until
 
 SMALL = "--size", "8MiB", "--processes", "2"
+
+
+@pytest.fixture
+def job_class():
+    """The program itself."""
+    return Job
 
 
 def measure(job, *words):

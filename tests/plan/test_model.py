@@ -8,7 +8,7 @@ import pytest
 
 from forebay.plan import cases
 from forebay.plan.band import band
-from forebay.plan.calibration import calibrate, cross_validate
+from forebay.plan.calibration import calibrate, left_out, published_judged
 from forebay.plan.errors import PlanError
 from forebay.plan.model import predict
 from forebay.plan.parameters import DESCRIPTIONS, PRIORS, Parameters, fitted
@@ -21,10 +21,14 @@ MIB = 1 << 20
 FITTED = fitted()
 
 
+#: One worker judges the published figures for all.
+of_calibration = pytest.mark.xdist_group("calibration")
+
+
 @pytest.fixture(scope="module")
 def judged():
     """Each row by a model that was fitted without its experiment."""
-    return cross_validate(rows(), FITTED.parameters)
+    return published_judged()
 
 
 def collective(**changes):
@@ -42,6 +46,7 @@ def test_every_published_row_is_predicted_or_has_a_reason():
     assert not predicted & set(UNPREDICTED)
 
 
+@of_calibration
 def test_median_error_of_cross_validation_and_share_within_a_factor(judged):
     errors = [abs(math.log(one.ratio)) for one in judged if one.row.kind == "value"]
     assert len(errors) > 60
@@ -49,12 +54,14 @@ def test_median_error_of_cross_validation_and_share_within_a_factor(judged):
     assert sum(error < math.log(1.5) for error in errors) / len(errors) > 0.85
 
 
+@of_calibration
 def test_fit_is_closer_than_the_cross_validation(judged):
     errors = [abs(math.log(one.fitted / one.row.published)) for one in judged if one.row.kind == "value"]
     assert statistics.median(errors) < math.log(1.10)
     assert sum(error < math.log(1.5) for error in errors) / len(errors) > 0.93
 
 
+@of_calibration
 def test_published_orderings_and_bounds_hold_without_their_experiment(judged):
     assert {one.row.id for one in judged if one.holds is False} == set()
 
@@ -69,16 +76,15 @@ def test_stored_parameters_are_those_that_the_fit_gives():
     assert all(ratios[one.id] == pytest.approx(one.ratio, rel=0.05) for one in FITTED.residuals)
 
 
+@of_calibration
 def test_left_out_rows_do_not_change_what_predicts_them(judged):
     """A figure is not reproduced by its own parameter: with another published value, the prediction is the same."""
     changed = [
         msgspec.structs.replace(row, published=3 * row.published) if row.group == "Replib on DataWarp" else row
         for row in rows()
     ]
-    again = {one.row.id: one.left_out for one in cross_validate(changed, FITTED.parameters)}
-    assert [again[one.row.id] for one in judged if one.row.group == "Replib on DataWarp"] == [
-        one.left_out for one in judged if one.row.group == "Replib on DataWarp"
-    ]
+    again = left_out(changed, "Replib on DataWarp", FITTED.parameters)
+    assert [one.left_out for one in again] == [one.left_out for one in judged if one.row.group == "Replib on DataWarp"]
 
 
 def test_each_parameter_changes_a_prediction():

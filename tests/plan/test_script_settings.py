@@ -86,7 +86,9 @@ def test_stripes_of_lfs_setstripe_are_those_of_lustre_alone(job):
     lustre, datawarp = storage(plan, "lustre"), storage(plan, "datawarp")
     assert (lustre["script"]["servers"], lustre["script"]["stripe_bytes"]) == (16, [4 << 20])
     assert datawarp["script"]["stripe_bytes"] == [8 << 20]
-    assert [one["new"] for one in lustre["changes"] if one["line"] == 5] == ["lfs setstripe -c 32 -S 4194304 out"]
+    best = lustre["recommended"]
+    line = f"lfs setstripe -c {best['servers']} -S {best['stripe_bytes'][0]} out"
+    assert [one["new"] for one in lustre["changes"] if one["line"] == 5] == [line]
     script(job, "lfs setstripe -c -1 out", "srun ./btio")
     assert storage(told(job), "lustre")["script"]["servers"] == 144
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -100,15 +101,25 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 def cross_validate(everything: Sequence[Row], parameters: Parameters) -> list[Judged]:
     """Each row predicted by a model that was fitted without its group."""
-    judged = {}
-    for group in dict.fromkeys(row.group for row in everything):
-        without = fit([row for row in everything if row.group != group])
-        for row in everything:
-            if row.group == group:
-                judged[row.id] = Judged(
-                    row=row, left_out=row.predicted(without), fitted=row.predicted(parameters)
-                )
+    groups = dict.fromkeys(row.group for row in everything)
+    judged = {one.row.id: one for group in groups for one in left_out(everything, group, parameters)}
     return [judged[row.id] for row in everything]
+
+
+def left_out(everything: Sequence[Row], group: str, parameters: Parameters) -> list[Judged]:
+    """The rows of one group, predicted by a model that was fitted to the others."""
+    without = fit([row for row in everything if row.group != group])
+    return [
+        Judged(row=row, left_out=row.predicted(without), fitted=row.predicted(parameters))
+        for row in everything
+        if row.group == group
+    ]
+
+
+@cache
+def published_judged() -> list[Judged]:
+    """The published rows, each predicted without its experiment. Takes some seconds."""
+    return cross_validate(rows(), known.fitted().parameters)
 
 
 def residuals_of(judged: Sequence[Judged]) -> list[Residual]:

@@ -25,12 +25,10 @@ def command(html: Path | None, as_json: bool) -> None:
 
     A figure is predicted by a model that was fitted without its own experiment. It takes some seconds.
     """
-    from forebay.plan.calibration import cross_validate
-    from forebay.plan.parameters import fitted
-    from forebay.plan.published import rows
+    from forebay.plan.calibration import published_judged
     from forebay.plan.unpredicted import UNPREDICTED
 
-    judged = cross_validate(rows(), fitted().parameters)
+    judged = published_judged()
     if as_json:
         found = [
             CalibrationRow(
