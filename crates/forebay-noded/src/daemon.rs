@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_host::tcp::{Acceptor, Closer, Connection};
 use forebay_host::{clock, filesystem, threads, users};
-use forebay_site::{Error, Munge, Site};
+use forebay_site::{Error, Munge, PoolKind, Site};
 use parking_lot::Mutex;
 
 use crate::pool::PoolDirectory;
@@ -96,6 +96,9 @@ fn forget(silent: &Mutex<Silent>, number: u64) {
 fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
     for pool in &site.pools {
         let stages = pool.staging_nodes.iter().any(|node| is_same_node(&node.name, name));
+        if pool.kind == PoolKind::OnNode && !stages {
+            continue;
+        }
         match PoolDirectory::of(pool) {
             Ok(_) => {}
             Err(error) if stages => return Err(error),
@@ -105,7 +108,7 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             }
         }
         let has = filesystem::space(&pool.path)?.total_bytes;
-        let wanted = (pool.quantity + pool.reserve).saturating_mul(pool.granularity_bytes);
+        let wanted = pool.directory_bytes().saturating_add(pool.directory_reserve_bytes());
         if stages && wanted > has {
             let shown = |bytes| indicatif::HumanBytes(bytes).to_string();
             let (path, whole) = (pool.path.display(), shown(wanted));

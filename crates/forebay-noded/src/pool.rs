@@ -6,13 +6,13 @@ use std::path::Path;
 
 use forebay_host::files::{self, Directory, Kind};
 use forebay_site::messages::Place;
-use forebay_site::{Error, Pool, Site};
+use forebay_site::{Error, Pool, PoolKind, Site};
 
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
 
 /// The open directory of a pool.
-pub(crate) struct PoolDirectory(Directory);
+pub(crate) struct PoolDirectory(Directory, PoolKind);
 
 impl PoolDirectory {
     /// Opens the directory of a pool of this site.
@@ -52,7 +52,7 @@ impl PoolDirectory {
             );
         }
         check_parents(pool)?;
-        Ok(Self(directory))
+        Ok(Self(directory, pool.kind))
     }
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
@@ -82,8 +82,10 @@ impl PoolDirectory {
             None => {
                 let message =
                     format!("{} is not visible here", self.0.path().join(&place.name).display());
-                Err(Error::new(message)
-                    .with_hint("is this the same file system as on the staging nodes?"))
+                Err(Error::new(message).with_hint(match self.1 {
+                    PoolKind::Directory => "is this the same file system as on the staging nodes?",
+                    PoolKind::OnNode => "was this node started with empty storage? then it is lost",
+                }))
             }
         }
     }
@@ -170,6 +172,7 @@ mod tests {
     fn pool_at(path: &Path) -> Pool {
         Pool {
             name: "flash".to_owned(),
+            kind: PoolKind::Directory,
             path: path.to_owned(),
             granularity_bytes: 1,
             quantity: 1,
@@ -189,6 +192,7 @@ mod tests {
             name: name.into(),
             user: NOBODY,
             group: NOBODY,
+            access: forebay_directive::AccessMode::Striped,
         }
     }
 

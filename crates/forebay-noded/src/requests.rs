@@ -10,7 +10,7 @@ use forebay_site::{Error, Munge, Site};
 
 use crate::owner;
 use crate::pool::{PoolDirectory, is_name};
-use crate::tasks::{Tasks, path_of};
+use crate::tasks::{Tasks, namespace_of};
 use crate::work::Work;
 
 /// How long a peer may take to send its request, or to take the answer.
@@ -82,12 +82,12 @@ impl Service {
                     return Err(Error::new(format!("{} was removed", place.name)));
                 }
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.make(&place)?;
-                owner::run(&place, &Work::Prepare { directory: path_of(&place) })
+                owner::run(&place, &Work::Prepare { namespace: namespace_of(&place) })
             }
             Operation::Check { place } => {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
-                owner::run(&place, &Work::Check { directory: path_of(&place) })
+                owner::run(&place, &Work::Check { namespace: namespace_of(&place) })
             }
             Operation::Stage { place, staging, attempt } => {
                 check_place(&place)?;

@@ -255,7 +255,7 @@ impl Shared {
         let persistent = persistent.map(|(name, place)| Ok((name.clone(), self.directory(place)?)));
         let persistent = persistent.collect::<Result<_, Error>>()?;
         let bytes_per_s_max = self.site.pool(&place.pool)?.stage_bytes_per_s_max;
-        Ok(Work::Stage { directory, persistent, wanted, bytes_per_s_max })
+        Ok(Work::Stage { directory, access: place.access, persistent, wanted, bytes_per_s_max })
     }
 
     /// The path of an allocation that exists and is its owner's.
@@ -343,6 +343,11 @@ impl Shared {
     }
 }
 
+/// The path of its namespace.
+pub(crate) fn namespace_of(place: &Place) -> PathBuf {
+    path_of(place).join(place.access.directory())
+}
+
 /// The path of an allocation.
 pub(crate) fn path_of(place: &Place) -> PathBuf {
     PathBuf::from(&place.path).join(&place.name)
@@ -373,6 +378,7 @@ mod tests {
             checks_nodes: false,
             stage_out_retry: Duration::ZERO,
             node_wait: Duration::ZERO,
+            start_wait: Duration::ZERO,
             pools: Vec::new(),
         }
     }
@@ -380,8 +386,14 @@ mod tests {
     #[test]
     fn staging_is_refused_with_the_task_that_runs() {
         let text = |word: &str| word.to_owned();
-        let place =
-            Place { pool: text("flash"), path: text("/p"), name: text("1.1"), user: 7, group: 7 };
+        let place = Place {
+            pool: text("flash"),
+            path: text("/p"),
+            name: text("1.1"),
+            user: 7,
+            group: 7,
+            access: forebay_directive::AccessMode::Striped,
+        };
         for (kind, wanted) in
             [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
         {

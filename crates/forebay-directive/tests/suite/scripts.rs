@@ -1,6 +1,6 @@
 //! Scripts and their expected requests.
 
-use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse, parse_replaced};
+use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse, parse_for_site};
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 
@@ -50,7 +50,7 @@ fn symbols_that_slurm_replaced_are_not_replaced_again() {
     let script = format!(
         "{JOBDW}\n#DW stage_in type=file source=/g/5%j%%\\\\%a destination=$DW_JOB_STRIPED/%u\n"
     );
-    let request = parse_replaced(&script).expect("good");
+    let request = parse_for_site(&script, None).expect("good");
     assert_eq!(request.stage_in[0].pfs_path, "/g/5%j%%%a");
     assert_eq!(request.stage_in[0].inner_path, "%u");
 }

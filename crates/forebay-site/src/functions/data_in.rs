@@ -6,7 +6,7 @@ use forebay_directive::Direction;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::staging::Patience;
+use crate::nodes::Patience;
 use crate::{Error, Phase};
 
 pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
@@ -22,5 +22,12 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
             "the allocation of {token} is {phase}: it is too late for input"
         )));
     }
-    context.stage(&session, Direction::In, &Patience { retry: Duration::ZERO, until: None })
+    if session.is_on_nodes() {
+        // Which nodes the job gets is not known yet: they copy its input when it starts.
+        context.database.advance(session.id, &[Phase::StagingIn], Phase::StagedIn)?;
+        return Ok(());
+    }
+    let silence = context.site.node_wait;
+    let patience = Patience { retry: Duration::ZERO, silence, until: None };
+    context.stage(&session, Direction::In, &patience)
 }

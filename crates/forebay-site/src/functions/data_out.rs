@@ -4,7 +4,7 @@ use forebay_directive::Direction;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::staging::Patience;
+use crate::nodes::{Patience, names_of};
 use crate::{Error, Phase, Session};
 
 pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<(), Error> {
@@ -12,7 +12,8 @@ pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<(), Error> 
     if session.phase == Phase::StagedOut {
         return Ok(());
     }
-    let patience = Patience { retry: context.site.stage_out_retry, until: None };
+    let silence = context.site.node_wait;
+    let patience = Patience { retry: context.site.stage_out_retry, silence, until: None };
     deliver(context, &session, &patience)
 }
 
@@ -39,11 +40,24 @@ pub(crate) fn deliver(
         return Err(error);
     }
     let mut kept = format!(
-        "kept in {}: copy it from there, or ask the site for forebay control deliver {token}",
-        session.namespace()
+        "kept in {}{}: copy it from there, or ask the site for forebay control deliver {token}",
+        session.namespace(),
+        undelivered(context, session)?
     );
     if !session.is_set_aside() {
         kept.push_str(&format!("; scancel --hurry {token} throws it away"));
     }
     Err(Error::new(error.to_string()).with_hint(kept))
+}
+
+/// The nodes whose results are not at their destinations.
+fn undelivered(context: &Context, session: &Session) -> Result<String, Error> {
+    if !session.is_on_nodes() {
+        return Ok(String::new());
+    }
+    let shares = context.database.shares(Some(session.id))?.into_iter();
+    let nodes = shares.filter(|share| !share.is_delivered);
+    let nodes =
+        nodes.map(|share| context.node_named(&share.node)).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!(" on {}", names_of(nodes.iter())))
 }

@@ -4,7 +4,7 @@ use forebay_host::clock;
 
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
-use crate::staging::Pause;
+use crate::nodes::Pause;
 use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, Session};
 
 /// Has a node of the pool make the directory. The node is the one that stages, too.
@@ -49,7 +49,7 @@ fn made_on_a_node(
         pool.staging_nodes[turn..].iter().chain(&pool.staging_nodes[..turn]).cloned().collect();
     if !is_new {
         // An earlier call may have had it made there.
-        nodes = vec![context.node_of(session).map_err(|error| (error, false))?];
+        nodes = vec![context.node_named(&session.node).map_err(|error| (error, false))?];
     }
     let mut silent = None;
     for node in nodes {

@@ -1,21 +1,18 @@
-//! `pre_run`: whether each node of the job sees its allocations.
+//! `pre_run`: makes the directories of nodes, and checks that each node of the job sees its allocations.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use forebay_host::{files, threads};
-use parking_lot::Mutex;
+use forebay_directive::Direction;
+use forebay_host::{clock, files};
 
 use crate::call::Call;
-use crate::client::Client;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome, Place};
+use crate::nodes::{Patience, Pause, names_of, of_nodes};
 use crate::staging::removed_meanwhile;
-use crate::{Error, NodeAddress, Phase};
-
-/// Nodes asked at the same time.
-const ASKED_MAX: usize = 32;
-/// Nodes that an error names.
-const NAMED_MAX: usize = 5;
+use crate::state::Taken;
+use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, Session};
 
 pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     let session = context.session(call.token()?)?;
@@ -27,13 +24,19 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
             "the allocation of {token} is {phase}: the job cannot start"
         )));
     }
+    if session.is_on_nodes() && session.phase != Phase::Running {
+        let started = start_on_nodes(context, &session, &nodes);
+        let problem = started.as_ref().err().map(ToString::to_string);
+        context.database.set_problem(session.id, problem.as_deref())?;
+        started?;
+    }
     if context.site.checks_nodes {
         let used = context.database.used_by(session.id)?;
         let own = session.has_directory().then(|| session.place());
         let places: Vec<_> =
             own.into_iter().chain(used.iter().map(crate::Session::place)).collect();
         if !places.is_empty() {
-            let seen = check(context.client()?, &nodes, &places);
+            let seen = check(context, &nodes, &places);
             let problem = seen.as_ref().err().map(ToString::to_string);
             context.database.set_problem(session.id, problem.as_deref())?;
             seen?;
@@ -60,65 +63,95 @@ fn nodes(context: &Context, call: &Call) -> Result<Vec<NodeAddress>, Error> {
 }
 
 /// Whether all nodes see the allocations.
-fn check(client: &Client, nodes: &[NodeAddress], places: &[Place]) -> Result<(), Error> {
-    let (next, failed) = (Mutex::new(nodes.iter()), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let Some(node) = next.lock().next() else { return };
-            if let Some(error) = places.iter().find_map(|place| seen(client, node, place).err()) {
-                failed.lock().push((node.name.clone(), error));
+fn check(context: &mut Context, nodes: &[NodeAddress], places: &[Place]) -> Result<(), Error> {
+    let mut failed: Vec<(NodeAddress, Error)> = Vec::new();
+    for place in places {
+        let check = |node: &NodeAddress| (node.clone(), Operation::Check { place: place.clone() });
+        let answers = context.ask_all(nodes.iter().map(check).collect())?;
+        for (node, answer) in nodes.iter().zip(answers) {
+            if let Err(error) = done(node, answer) {
+                if failed.iter().all(|(other, _)| other != node) {
+                    failed.push((node.clone(), error));
+                }
             }
         }
-    };
-    std::thread::scope(|scope| {
-        // Where no further thread can be started, this one does the work.
-        for _ in 1..nodes.len().min(ASKED_MAX) {
-            if threads::spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    match of_nodes(&failed.into_inner()) {
-        Some(error) => Err(error),
-        None => Ok(()),
     }
+    of_nodes(&failed).map_or(Ok(()), Err)
 }
 
-/// The error of the first node, with the names of all that failed, or of the first few.
-fn of_nodes(failed: &[(String, Error)]) -> Option<Error> {
-    let (_, first) = failed.first()?;
-    if failed.len() == 1 {
-        return Some(first.clone());
-    }
-    let names: Vec<_> = failed.iter().take(NAMED_MAX).map(|(name, _)| name.as_str()).collect();
-    let more = if failed.len() > NAMED_MAX { ", ..." } else { "" };
-    let nodes = format!("{} nodes ({}{more})", failed.len(), names.join(", "));
-    Some(Error { message: format!("{nodes}: {}", first.message), ..first.clone() })
-}
-
-fn seen(client: &Client, node: &NodeAddress, place: &Place) -> Result<(), Error> {
-    let operation = Operation::Check { place: place.clone() };
-    match client.ask(node, operation).map_err(crate::NoAnswer::error)? {
+fn done(node: &NodeAddress, answer: Result<Outcome, NoAnswer>) -> Result<(), Error> {
+    match answer.map_err(NoAnswer::error)? {
         Outcome::Done { .. } => Ok(()),
         Outcome::Failed { reason, .. } => Err(Error::new(format!("{}: {reason}", node.name))),
         _ => Err(Error::new(format!("{node} answered another question"))),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Makes the directory of each node of the job, and has each node copy the input into its own.
+fn start_on_nodes(
+    context: &mut Context,
+    session: &Session,
+    nodes: &[NodeAddress],
+) -> Result<(), Error> {
+    let until = clock::now() + context.site.start_wait;
+    let pool = context.site.pool(&session.pool)?.clone();
+    let nodes = nodes_of_pool(&pool, nodes)?;
+    take_shares(context, session, &pool, &nodes, until)?;
+    let create = |node: &NodeAddress| (node.clone(), Operation::Create { place: session.place() });
+    let answers = context.ask_all(nodes.iter().map(create).collect())?;
+    let made = nodes.iter().zip(answers).map(|(node, answer)| (node, done(node, answer)));
+    let failed: Vec<_> =
+        made.filter_map(|(node, made)| Some((node.clone(), made.err()?))).collect();
+    if let Some(error) = of_nodes(&failed) {
+        return Err(error);
+    }
+    let silence = context.site.node_wait;
+    let patience = Patience { retry: Duration::ZERO, silence, until: Some(until) };
+    context.copy(session, Direction::In, &patience)
+}
 
-    #[test]
-    fn error_names_failed_nodes_and_dots_stand_only_for_more() {
-        let failed = |count: usize| {
-            let nodes = (1..=count).map(|node| (format!("n{node}"), Error::new("down")));
-            of_nodes(&nodes.collect::<Vec<_>>()).map(|error| error.to_string())
-        };
-        assert_eq!(failed(0), None);
-        assert_eq!(failed(1).expect("error"), "down");
-        assert_eq!(failed(2).expect("error"), "2 nodes (n1, n2): down");
-        assert_eq!(failed(6).expect("error"), "6 nodes (n1, n2, n3, n4, n5, ...): down");
+/// The nodes of the job, with the ports that the pool names.
+fn nodes_of_pool(pool: &Pool, nodes: &[NodeAddress]) -> Result<Vec<NodeAddress>, Error> {
+    if nodes.is_empty() {
+        return Err(Error::new("Slurm names no node of the job")
+            .with_hint("pre_run needs --nodehostnamefile"));
+    }
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        nodes.iter().map(|node| pool.node(&node.name).ok_or(node)).partition(Result::is_ok);
+    let unknown: Vec<_> = unknown.into_iter().filter_map(Result::err).collect();
+    if !unknown.is_empty() {
+        let (names, pool) = (names_of(unknown.into_iter()), &pool.name);
+        let error = Error::new(format!("the pool {pool} has no storage on {names}"));
+        return Err(error.with_hint("choose nodes that have it, with --constraint or --nodelist"));
+    }
+    Ok(known.into_iter().filter_map(Result::ok).cloned().collect())
+}
+
+/// Waits until each node has room for its part of the allocation.
+fn take_shares(
+    context: &mut Context,
+    session: &Session,
+    pool: &Pool,
+    nodes: &[NodeAddress],
+    until: Instant,
+) -> Result<(), Error> {
+    let bytes = session.capacity_bytes() / nodes.len() as u64;
+    let mut pause = Pause::usual();
+    loop {
+        match context.database.take_shares(session.id, pool, nodes, bytes)? {
+            Taken::All => return Ok(()),
+            Taken::Removed => return Err(removed_meanwhile(&session.token)),
+            Taken::Full(full) if clock::now() > until => {
+                let full: Vec<_> = full.iter().filter_map(|name| pool.node(name)).collect();
+                let names = names_of(full.into_iter());
+                let (share, name) = (indicatif::HumanBytes(bytes), &pool.name);
+                let error =
+                    Error::new(format!("the pool {name} has no room for {share} on {names}"));
+                return Err(error.with_hint(
+                    "results of earlier jobs are still there; the job starts later, or ask for less",
+                ));
+            }
+            Taken::Full(_) => clock::sleep(pause.next()),
+        }
     }
 }
