@@ -36,13 +36,13 @@ def frees(batch, *jobs):
 
 
 def test_each_node_has_its_own_directory_and_delivers_its_own_results(slurm_site, users):
-    prepare(users)
+    (users.directory / "input").write_text("input\n")
     body = """set -e
 test "$DW_JOB_PRIVATE" != "${DW_JOB_PRIVATE%/}"
 srun bash -c 'cd $DW_JOB_PRIVATE; grep -q input input; mkdir out; hostname > out/name; stat -c "%u %a" . ..'
 touch running; until [ -e end ]; do sleep 0.1; done
 """
-    single = "#DW stage_out type=file source=$DW_JOB_PRIVATE/out/name destination=%d/results/single"
+    single = "#DW stage_out type=file source=$DW_JOB_PRIVATE/out/name destination=%d/single"
     users.script(body, PRIVATE, IN, OUT, single)
     job = users.submit("-N4", "--ntasks-per-node=1")
     users.appears("running")
@@ -55,7 +55,7 @@ touch running; until [ -e end ]; do sleep 0.1; done
     assert sorted(users.said().split("\n")) == sorted(["", *[f"{users.user} 755", f"{users.user} 700"] * 4])
     frees(users, job)
     assert names(users) == {node: node for node in ("n1", "n2", "n3", "n4")}
-    singles = [path.read_text().strip() for path in sorted((users.results / "single").iterdir())]
+    singles = [path.read_text().strip() for path in sorted((users.directory / "single").iterdir())]
     assert singles == ["n1", "n2", "n3", "n4"]
 
 
@@ -269,7 +269,9 @@ def test_links_and_fifos_at_the_directory_of_a_job_lead_nowhere_and_hold_up_nobo
     secret.chmod(0o700)
     chown(secret, DAEMON)
     prepare(users)
-    users.script(trick.format(secret=secret), PRIVATE, OUT, OUT.replace("/out", "/file").replace("results", "results/f"))
+    users.script(
+        trick.format(secret=secret), PRIVATE, OUT, OUT.replace("/out", "/file").replace("results", "results/f")
+    )
     job = users.submit("--nodelist=n2")
     users.cluster.wait(
         lambda: users.shown(job)["JobState"] in ("COMPLETED", "FAILED") or "dws data out" in users.reason(job),
@@ -277,7 +279,9 @@ def test_links_and_fifos_at_the_directory_of_a_job_lead_nowhere_and_hold_up_nobo
     )
     users.run("scancel", "--hurry", job)
     frees(users, job)
-    assert not any("secret" in path.read_text() for path in users.results.rglob("*") if path.is_file() and not path.is_symlink())
+    assert not any(
+        "secret" in path.read_text() for path in users.results.rglob("*") if path.is_file() and not path.is_symlink()
+    )
     assert (secret / "file").read_text() == "secret"
 
 
@@ -307,7 +311,7 @@ def test_tables_of_dwstat_show_the_nodes(slurm_site, users):
     job = users.submit("--nodelist=n1,n2")
     users.appears("running")
     fragments = slurm_site.run(["scontrol", "show", "bbstat", "fragments"]).stdout.splitlines()[1:]
-    assert [line.split()[3] + " " + line.split()[-1] for line in fragments] == ["32.00MiB n1", "32.00MiB n2"], fragments
+    assert [line.split()[3] + " " + line.split()[-1] for line in fragments] == ["32MiB n1", "32MiB n2"], fragments
     assert "private" in slurm_site.run(["scontrol", "show", "bbstat", "configurations"]).stdout
     users.run("scancel", job)
 

@@ -100,6 +100,7 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             continue;
         }
         match PoolDirectory::of(pool) {
+            Ok(directory) if stages => directory.check_quota(&pool.name)?,
             Ok(_) => {}
             Err(error) if stages => return Err(error),
             Err(error) => {
@@ -120,10 +121,11 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             return Err(Error::new(message)
                 .with_hint(format!("lower its quantity in {}", site.file.display())));
         }
-        log(&format!(
-            "pool {}: the size of an allocation is accounted, not enforced by the file system",
-            pool.name
-        ));
+        let how = match pool.has_quota {
+            true => "a project quota limits the size of an allocation",
+            false => "the size of an allocation is accounted, not enforced by the file system",
+        };
+        log(&format!("pool {}: {how}", pool.name));
     }
     Ok(())
 }

@@ -76,12 +76,13 @@ impl Service {
 
     fn carry_out(&self, operation: Operation) -> Result<Outcome, Error> {
         match operation {
-            Operation::Create { place } => {
+            Operation::Create { place, capacity_bytes } => {
                 check_place(&place)?;
                 if self.tasks.was_removed(&place.name) {
                     return Err(Error::new(format!("{} was removed", place.name)));
                 }
-                PoolDirectory::open(&self.site, &place.pool, &place.path)?.make(&place)?;
+                let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
+                pool.make(&place, capacity_bytes)?;
                 owner::run(&place, &Work::Prepare { namespace: namespace_of(&place) })
             }
             Operation::Check { place } => {

@@ -251,6 +251,10 @@ impl Shared {
 
     fn staging_work(&self, place: &Place, wanted: Staging) -> Result<Work, Error> {
         let directory = self.directory(place)?;
+        if wanted.direction == Direction::Out {
+            let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
+            pool.limit(place, wanted.capacity_bytes, true)?;
+        }
         let persistent = wanted.persistent.iter();
         let persistent = persistent.map(|(name, place)| Ok((name.clone(), self.directory(place)?)));
         let persistent = persistent.collect::<Result<_, Error>>()?;

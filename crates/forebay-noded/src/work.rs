@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::owner::REPORTED;
 
-/// Permissions of the namespace. Its parent is closed to others.
+/// Permissions of the namespace, whose parent is closed to others, and of the directory with the results of all nodes.
 const NAMESPACE_MODE: u32 = 0o755;
 /// The journals of stage-in and stage-out, next to the namespace.
 const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
@@ -228,12 +228,17 @@ fn stages_out(wanted: &Wanted) -> Result<Vec<Stage>, Failed> {
             let error = Error::new(format!("{}: {reason}", stage.position.on_line()));
             Failed { error, is_final: true }
         })?;
-        stages.extend(expanded.into_iter().map(|stage| {
+        for stage in expanded {
             let path = stage.pfs_path.trim_end_matches('/');
+            // What the script names becomes the directory of all nodes.
+            match files::make_directory(Path::new(path), NAMESPACE_MODE) {
+                Err(error) if error.already_exists() => {}
+                made => made?,
+            }
             // A slash at the end means "into this directory".
             let end = if path == stage.pfs_path { "" } else { "/" };
-            Stage { pfs_path: format!("{path}/{below}{end}"), ..stage }
-        }));
+            stages.push(Stage { pfs_path: format!("{path}/{below}{end}"), ..stage });
+        }
     }
     Ok(stages)
 }

@@ -71,6 +71,8 @@ pub struct Pool {
     pub users: Vec<String>,
     /// Names of groups whose members may use it.
     pub groups: Vec<String>,
+    /// Whether the file system limits each allocation, by a project quota.
+    pub has_quota: bool,
     /// The most that one user has at a time.
     pub user_bytes_max: Option<u64>,
     /// The nodes that stage and remove data; of kind [`PoolKind::OnNode`], all that have the storage.

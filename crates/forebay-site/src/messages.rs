@@ -61,6 +61,8 @@ pub enum Operation {
     Create {
         /// The directory.
         place: Place,
+        /// Its size, which the file system enforces where the pool has a quota.
+        capacity_bytes: u64,
     },
     /// Whether the owner sees the namespace on this node.
     Check {

@@ -22,6 +22,8 @@ const STAGE_OUT_RETRY: Duration = Duration::from_secs(300);
 const NODE_WAIT: Duration = Duration::from_secs(300);
 /// Slurm ends the call after 300 s, unless `OtherTimeout` is larger.
 const START_WAIT: Duration = Duration::from_secs(240);
+/// The only kind of quota.
+const QUOTA: &str = "project";
 /// Nodes that one word can name.
 const NODES_MAX: usize = 100_000;
 /// Slurm's counters of bytes are signed numbers of 64 bits.
@@ -59,6 +61,7 @@ struct WrittenPool {
     user_max: Option<Spanned<String>>,
     staging_nodes: Option<Spanned<Vec<Spanned<String>>>>,
     nodes: Option<Spanned<Vec<Spanned<String>>>>,
+    quota: Option<Spanned<String>>,
     stage_rate_max: Option<Spanned<String>>,
 }
 
@@ -256,6 +259,7 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
         reserve: reserve.saturating_mul(directories),
         users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
         groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
+        has_quota: has_quota(written.quota.as_ref(), faults),
         user_bytes_max: faults.size("user_max", written.user_max.as_ref()),
         staging_nodes,
         stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
@@ -272,6 +276,15 @@ fn kind_of(kind: &Spanned<String>, faults: &mut Faults) -> Option<PoolKind> {
     let hint = "write kind = \"directory\" or kind = \"onnode\"";
     faults.add(kind.span().start, &format!("{message}; {hint}"));
     None
+}
+
+fn has_quota(quota: Option<&Spanned<String>>, faults: &mut Faults) -> bool {
+    let Some(quota) = quota else { return false };
+    if quota.get_ref() != QUOTA {
+        let message = format!("quota: there is no quota {:?}; write \"{QUOTA}\"", quota.get_ref());
+        faults.add(quota.span().start, &message);
+    }
+    true
 }
 
 /// The grains of a pool, those of the reserve included.
@@ -490,6 +503,11 @@ staging_nodes = ["n1", "n2:99"]
                 "site.toml:5: path: \"/flash/../etc\" is no absolute path",
             ),
             ("\"/flash/pool\"", "\"/my flash\"", "site.toml:5: path: \"/my flash\" has blanks"),
+            (
+                "quantity = 10",
+                "quantity = 10\nquota = \"user\"",
+                "site.toml:8: quota: there is no quota \"user\"; write \"project\"",
+            ),
             ("\"n1\"", "\"n2\"", "site.toml:9: staging_nodes: n2 is named twice"),
             ("\"n1\"", "\"n1:0\"", "site.toml:9: staging_nodes: \"n1:0\" is no node"),
             ("\"n1\"", "\"-x\"", "site.toml:9: staging_nodes: \"-x\" is no node"),

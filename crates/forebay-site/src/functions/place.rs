@@ -57,7 +57,8 @@ fn made_on_a_node(
             .database
             .set_node(session.id, &node.to_string())
             .map_err(|error| (error, is_new))?;
-        match context.ask(&node, Operation::Create { place: session.place() }) {
+        let (place, capacity_bytes) = (session.place(), session.capacity_bytes());
+        match context.ask(&node, Operation::Create { place, capacity_bytes }) {
             Ok(Outcome::Done { .. }) => return Ok(()),
             Ok(Outcome::Failed { reason, .. }) => return Err((Error::new(reason), false)),
             Ok(_) => return Err((Error::new(format!("{node} answered another question")), false)),

@@ -96,8 +96,12 @@ fn start_on_nodes(
     let until = clock::now() + context.site.start_wait;
     let pool = context.site.pool(&session.pool)?.clone();
     let nodes = nodes_of_pool(&pool, nodes)?;
-    take_shares(context, session, &pool, &nodes, until)?;
-    let create = |node: &NodeAddress| (node.clone(), Operation::Create { place: session.place() });
+    let capacity_bytes = session.capacity_bytes() / nodes.len() as u64;
+    take_shares(context, session, &pool, (&nodes, capacity_bytes), until)?;
+    let create = |node: &NodeAddress| {
+        let operation = Operation::Create { place: session.place(), capacity_bytes };
+        (node.clone(), operation)
+    };
     let answers = context.ask_all(nodes.iter().map(create).collect())?;
     let made = nodes.iter().zip(answers).map(|(node, answer)| (node, done(node, answer)));
     let failed: Vec<_> =
@@ -132,10 +136,9 @@ fn take_shares(
     context: &mut Context,
     session: &Session,
     pool: &Pool,
-    nodes: &[NodeAddress],
+    (nodes, bytes): (&[NodeAddress], u64),
     until: Instant,
 ) -> Result<(), Error> {
-    let bytes = session.capacity_bytes() / nodes.len() as u64;
     let mut pause = Pause::usual();
     loop {
         match context.database.take_shares(session.id, pool, nodes, bytes)? {

@@ -39,8 +39,9 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
             make_directory(context, session, &pool)?;
             let size = grains * pool.granularity_bytes;
             let name = &pool.name;
+            let limits = if pool.has_quota { "limits" } else { "does not limit" };
             context.log.line(&format!(
-                "{token}: {size} bytes of the pool {name} are accounted; its file system does not limit them"
+                "{token}: {size} bytes of the pool {name} are accounted; its file system {limits} them"
             ));
             Ok(())
         }
