@@ -43,7 +43,7 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
     let site = Site::load()?;
     check_pools(&site, name, log)?;
     let munge = Munge::load(site.munge_socket.as_deref())?;
-    let tasks = Tasks::of(site.clone());
+    let tasks = Tasks::of(site.clone(), name.to_owned());
     let acceptor = Acceptor::bind(address)?;
     log(&format!("{name} listens at {}", acceptor.address()?));
     let service = Arc::new(Service { site, munge, tasks, name: name.to_owned() });

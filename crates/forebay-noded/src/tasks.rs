@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay_directive::Direction;
+use forebay_directive::{AccessMode, Direction};
 use forebay_host::process::Killer;
 use forebay_host::{clock, threads};
 use forebay_site::messages::{Outcome, Place, Staging};
@@ -92,14 +92,23 @@ pub(crate) struct Tasks {
 
 struct Shared {
     site: Site,
+    node: String,
     table: Mutex<Table>,
     /// A task has ended.
     changed: Condvar,
 }
 
 impl Tasks {
-    pub(crate) fn of(site: Site) -> Self {
-        Self { shared: Arc::new(Shared { site, table: Mutex::default(), changed: Condvar::new() }) }
+    /// `node` is the name of this node.
+    pub(crate) fn of(site: Site, node: String) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                site,
+                node,
+                table: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+        }
     }
 
     /// Whether the allocation was removed since the daemon started.
@@ -259,7 +268,16 @@ impl Shared {
         let persistent = persistent.map(|(name, place)| Ok((name.clone(), self.directory(place)?)));
         let persistent = persistent.collect::<Result<_, Error>>()?;
         let bytes_per_s_max = self.site.pool(&place.pool)?.stage_bytes_per_s_max;
-        Ok(Work::Stage { directory, access: place.access, persistent, wanted, bytes_per_s_max })
+        let (access, tag) = (place.access, self.tag_of(place));
+        Ok(Work::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max })
+    }
+
+    /// Nodes that stage out of one allocation may do so into the same directory.
+    fn tag_of(&self, place: &Place) -> String {
+        match place.access {
+            AccessMode::Striped => place.name.clone(),
+            AccessMode::Private => format!("{}.{}", place.name, self.node),
+        }
     }
 
     /// The path of an allocation that exists and is its owner's.
@@ -325,7 +343,10 @@ impl Shared {
             Some(owner) if owner != place.user => {
                 return Err(belongs_to_another(&path_of(place), owner));
             }
-            Some(_) => self.repeat(place, &Work::Empty { directory: path_of(place) })?,
+            Some(_) => {
+                let (directory, tag) = (path_of(place), self.tag_of(place));
+                self.repeat(place, &Work::Empty { directory, tag })?
+            }
         };
         if matches!(outcome, Outcome::Done { .. }) {
             pool.remove(&place.name)?;
@@ -396,12 +417,12 @@ mod tests {
             name: text("1.1"),
             user: 7,
             group: 7,
-            access: forebay_directive::AccessMode::Striped,
+            access: AccessMode::Striped,
         };
         for (kind, wanted) in
             [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
         {
-            let tasks = Tasks::of(site());
+            let tasks = Tasks::of(site(), String::new());
             let attempts = VecDeque::new();
             let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
             tasks.shared.table.lock().tasks.insert(place.name.clone(), task);

@@ -44,13 +44,15 @@ pub(crate) enum Work {
     Stage {
         directory: PathBuf,
         access: AccessMode,
+        /// Part of the names of partial files: the same for each try, another one for each allocation and node.
+        tag: String,
         /// Names and directories of persistent allocations.
         persistent: Vec<(String, PathBuf)>,
         wanted: Wanted,
         bytes_per_s_max: Option<u64>,
     },
     /// Remove everything in the directory.
-    Empty { directory: PathBuf },
+    Empty { directory: PathBuf, tag: String },
 }
 
 /// Does what standard input says, prints the result, and returns the exit code.
@@ -77,10 +79,10 @@ impl Work {
         let result = match self {
             Self::Prepare { namespace } => prepare(namespace),
             Self::Check { namespace } => check(namespace),
-            Self::Stage { directory, access, persistent, wanted, bytes_per_s_max } => {
-                stage((directory, *access), persistent, wanted, *bytes_per_s_max)
+            Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
+                stage((directory, *access, tag), persistent, wanted, *bytes_per_s_max)
             }
-            Self::Empty { directory } => empty(directory),
+            Self::Empty { directory, tag } => empty(directory, tag),
         };
         result.unwrap_or_else(|failed| Outcome::Failed {
             reason: failed.error.to_string(),
@@ -133,9 +135,9 @@ fn check(namespace: &Path) -> Result<Outcome, Failed> {
 }
 
 /// Says how many bytes there were.
-fn empty(directory: &Path) -> Result<Outcome, Failed> {
+fn empty(directory: &Path, tag: &str) -> Result<Outcome, Failed> {
     let bytes = files::tree_bytes(directory);
-    let note = remove_parts(directory);
+    let note = remove_parts(directory, tag);
     match files::empty_directory(directory) {
         Ok(()) => Ok(Outcome::Done { files: 0, bytes, note }),
         Err(error) => {
@@ -154,15 +156,14 @@ fn empty(directory: &Path) -> Result<Outcome, Failed> {
 
 /// Removes partial files of stagings that were cancelled, which are in directories of the user. Returns which could
 /// not be removed; nothing waits for them.
-fn remove_parts(directory: &Path) -> Option<String> {
+fn remove_parts(directory: &Path, tag: &str) -> Option<String> {
     let mut failed = None;
     for path in JOURNALS.iter().map(|name| directory.join(name)) {
         if files::status_of_name(&path).is_err() {
             continue; // there was no such staging
         }
         let journal = Journal::open_existing(&path);
-        let removed =
-            journal.and_then(|journal| remove_partial_files(&journal, &tag_of(directory)));
+        let removed = journal.and_then(|journal| remove_partial_files(&journal, tag));
         let text = |error| format!("partial files of a cancelled staging remain: {error}");
         failed = removed.err().map(text).or(failed);
     }
@@ -171,7 +172,7 @@ fn remove_parts(directory: &Path) -> Option<String> {
 
 /// Carries out a staging. A killed one continues from its journal.
 fn stage(
-    (directory, access): (&Path, AccessMode),
+    (directory, access, tag): (&Path, AccessMode, &str),
     persistent: &[(String, PathBuf)],
     wanted: &Wanted,
     bytes_per_s_max: Option<u64>,
@@ -203,7 +204,7 @@ fn stage(
     };
     let staging = Staging {
         direction: wanted.direction,
-        tag: &tag_of(directory),
+        tag,
         stops: StopRequests::default(),
         reporter: &Silent,
         // A staging that is interrupted continues, also after a crash of the node: it must be on disk, and whole.
@@ -330,11 +331,6 @@ fn with_variables(
 
 fn text_of(failures: &[Failure]) -> String {
     failure_lines(failures, printable).join("; ")
-}
-
-/// Part of the names of partial files: the same for each try, another one for each allocation.
-fn tag_of(directory: &Path) -> String {
-    directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Nobody listens.

@@ -265,7 +265,7 @@ fn look_into(
     let before = names(context)?;
     let listed = list(context, pool, reaped)?;
     let after = names(context)?;
-    for (node, names) in &listed {
+    for Listed { node, names } in &listed {
         for (name, owner) in names {
             if before.iter().chain(&after).any(|(known, _)| known == name) {
                 continue;
@@ -286,20 +286,21 @@ fn look_into(
             reaped.orphans.push(orphan);
         }
     }
+    let is_still = |name: &String| after.iter().any(|(still, _)| still == name);
+    let known =
+        before.into_iter().filter(|(name, session)| session.pool == pool.name && is_still(name));
     let shares = context.database.shares(None)?;
-    for (name, session) in before.iter().filter(|(_, session)| session.pool == pool.name) {
-        if !after.iter().any(|(still, _)| still == name) {
-            continue;
-        }
-        for (node, names) in &listed {
-            let is_gone = !names.iter().any(|(there, _)| there == name);
+    for (name, session) in known {
+        for Listed { node, names } in &listed {
             let address = node.to_string();
             let has_share = |share: &Share| share.session == session.id && share.node == address;
+            if names.iter().any(|(there, _)| *there == name) {
+                continue;
+            }
             // The directory of a node is made when its share is taken already.
-            let is_on_node = session.phase >= Phase::Running && shares.iter().any(has_share);
-            if is_gone && is_on_node {
+            if session.phase >= Phase::Running && shares.iter().any(has_share) {
                 reaped.missing.push(format!("{} on {}", session.token, node.name));
-            } else if is_gone && session.has_directory() && session.phase != Phase::Creating {
+            } else if session.has_directory() && session.phase != Phase::Creating {
                 reaped.missing.push(session.token.clone());
             }
         }
@@ -307,12 +308,14 @@ fn look_into(
     Ok(())
 }
 
+/// A node of a pool, with the names and owners of its directories.
+struct Listed {
+    node: NodeAddress,
+    names: Vec<(String, u32)>,
+}
+
 /// The directories in a pool: those of a node of it that answers, or those of each node.
-fn list(
-    context: &mut Context,
-    pool: &Pool,
-    reaped: &mut Reaped,
-) -> Result<Vec<(NodeAddress, Vec<(String, u32)>)>, Error> {
+fn list(context: &mut Context, pool: &Pool, reaped: &mut Reaped) -> Result<Vec<Listed>, Error> {
     let list = Operation::List { pool: pool.name.clone(), path: pool.path.display().to_string() };
     let names_in = |outcome| match outcome {
         Outcome::Names { names } => Ok(names),
@@ -322,14 +325,14 @@ fn list(
     if pool.kind == PoolKind::Directory {
         let listed = names_in(first_answer(context, &pool.staging_nodes, &list)?)?;
         let node = pool.staging_nodes.first().cloned();
-        return Ok(node.into_iter().map(|node| (node, listed.clone())).collect());
+        return Ok(node.into_iter().map(|node| Listed { node, names: listed.clone() }).collect());
     }
     let requests = pool.staging_nodes.iter().map(|node| (node.clone(), list.clone()));
     let answers = context.ask_all(requests.collect())?;
     let mut found = Vec::new();
     for (node, answer) in pool.staging_nodes.iter().zip(answers) {
         match answer.map_err(NoAnswer::error).and_then(names_in) {
-            Ok(names) => found.push((node.clone(), names)),
+            Ok(names) => found.push(Listed { node: node.clone(), names }),
             Err(error) => {
                 reaped.failed.push(format!("pool {} on {}: {error}", pool.name, node.name))
             }

@@ -98,15 +98,14 @@ fn check(request: &Request, text: &str) -> Result<(), Error> {
         }
     }
     let plan = plan_of(request);
-    let stages = plan.stage_in.iter().chain(&plan.stage_out);
-    if plan.access == AccessMode::Private {
-        if let Some(stage) = stages.into_iter().find(|stage| stage.persistent.is_some()) {
-            let message = format!(
-                "{}: a job with access_mode=private stages no persistent allocation",
-                stage.position.on_line()
-            );
-            return Err(Error::new(message).with_hint("stage it in a job with access_mode=striped"));
-        }
+    let mut stages = plan.stage_in.iter().chain(&plan.stage_out);
+    let of_another = stages.find(|stage| stage.persistent.is_some());
+    if let (AccessMode::Private, Some(stage)) = (plan.access, of_another) {
+        let message = format!(
+            "{}: a job with access_mode=private stages no persistent allocation",
+            stage.position.on_line()
+        );
+        return Err(Error::new(message).with_hint("stage it in a job with access_mode=striped"));
     }
     let given: Vec<_> = plan
         .variables

@@ -56,6 +56,19 @@ fn symbols_that_slurm_replaced_are_not_replaced_again() {
 }
 
 #[test]
+fn private_namespace_is_staged_for_a_site_only() {
+    let script = "#DW jobdw type=scratch access_mode=private capacity=1G\n\
+                  #DW stage_out type=file source=$DW_JOB_PRIVATE/a destination=/g/a\n";
+    let request = parse_for_site(script, None).expect("good");
+    assert_eq!(request.stage_out[0].inner_path, "a");
+    assert!(bad(script).contains("$DW_JOB_PRIVATE/a is private to each node and cannot be staged"));
+    let striped = parse_for_site(&script.replace("_PRIVATE", "_STRIPED"), None).expect_err("no");
+    assert!(striped[0].message.contains("is not in the burst buffer"), "{striped:?}");
+    assert!(striped[0].hint.starts_with("did you mean $DW_JOB_PRIVATE?"), "{striped:?}");
+    parse_for_site(&script.replace("private", "striped,private"), None).expect_err("both");
+}
+
+#[test]
 fn symbols_are_replaced_and_keep_their_blanks() {
     let script = format!(
         "{JOBDW}\n#DW stage_out type=file source=$DW_JOB_STRIPED/%x destination=%d/%u-%j-%%-%q\n\

@@ -451,6 +451,22 @@ staging_nodes = ["n1", "n2:99"]
     }
 
     #[test]
+    fn wrong_lists_of_nodes_are_named() {
+        for (word, wanted) in [
+            ("n[3-1]", "\"n[3-1]\" is no list of nodes: write for example n[1-16,20]"),
+            ("n[1-3", "\"n[1-3\" is no list of nodes"),
+            ("n[0-x]", "\"n[0-x]\" is no list of nodes"),
+            ("n[0-3]", "n2 is named twice"),
+        ] {
+            let error = read(&WHOLE.replacen("n1", word, 1)).expect_err(word);
+            assert!(error.contains(&format!("site.toml:9: staging_nodes: {wanted}")), "{error}");
+        }
+        let error = read(&WHOLE.replace("directory", "onnode")).expect_err("the wrong key");
+        assert!(error.contains("site.toml:9: staging_nodes: a pool of this kind has nodes"));
+        assert!(error.contains("site.toml:2: pool flash has no nodes; name nodes that have"));
+    }
+
+    #[test]
     fn each_fault_is_named_with_its_line() {
         for (from, to, wanted) in [
             (
@@ -486,15 +502,6 @@ staging_nodes = ["n1", "n2:99"]
                 "\"servers\"",
                 "site.toml:4: kind: pools of kind servers are not supported yet",
             ),
-            (
-                "\"directory\"",
-                "\"onnode\"",
-                "site.toml:9: staging_nodes: a pool of this kind has nodes",
-            ),
-            ("\"n1\"", "\"n[3-1]\"", "site.toml:9: staging_nodes: \"n[3-1]\" is no list of nodes"),
-            ("\"n1\"", "\"n[1-3\"", "site.toml:9: staging_nodes: \"n[1-3\" is no list of nodes"),
-            ("\"n1\"", "\"n[0-x]\"", "site.toml:9: staging_nodes: \"n[0-x]\" is no list of nodes"),
-            ("\"n1\"", "\"n[0-3]\"", "site.toml:9: staging_nodes: n2 is named twice"),
             ("\"directory\"", "\"tape\"", "site.toml:4: kind: there is no kind \"tape\""),
             ("\"/flash/pool\"", "\"flash\"", "site.toml:5: path: \"flash\" is no absolute path"),
             (

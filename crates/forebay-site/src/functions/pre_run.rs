@@ -69,10 +69,9 @@ fn check(context: &mut Context, nodes: &[NodeAddress], places: &[Place]) -> Resu
         let check = |node: &NodeAddress| (node.clone(), Operation::Check { place: place.clone() });
         let answers = context.ask_all(nodes.iter().map(check).collect())?;
         for (node, answer) in nodes.iter().zip(answers) {
-            if let Err(error) = done(node, answer) {
-                if failed.iter().all(|(other, _)| other != node) {
-                    failed.push((node.clone(), error));
-                }
+            let is_new = failed.iter().all(|(other, _)| other != node);
+            if let (Err(error), true) = (done(node, answer), is_new) {
+                failed.push((node.clone(), error));
             }
         }
     }
