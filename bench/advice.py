@@ -13,7 +13,7 @@ import tempfile
 import venv
 from collections import Counter
 
-from forebay.advice import findings
+from forebay.advice.advise import findings
 from forebay.profiles import sources
 from support.labelled.cases import CASES
 from support.labelled.judge import Score

@@ -21,6 +21,7 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 # Fixtures that are expensive to make: one worker runs all tests of a module that has them.
 OF_A_MODULE = {
+    "lua_site",
     "browser", "btio", "ceph_bundle", "ceph_cluster", "duration_s", "environment", "ran", "recorded_runs", "site",
     "statistics",
 }  # fmt: skip
@@ -55,11 +56,17 @@ def build() -> pathlib.Path:
 
 
 @pytest.fixture
-def job(build):
+def job_class():
+    """A module may have another kind of job."""
+    return Job
+
+
+@pytest.fixture
+def job(build, job_class):
     # pytest's own folders are closed to other users, and some jobs are another user's.
     with tempfile.TemporaryDirectory(prefix="forebay-test-") as scratch:
         os.chmod(scratch, 0o711)
-        job = Job(build / "bin" / "forebay", pathlib.Path(scratch))
+        job = job_class(build / "bin" / "forebay", pathlib.Path(scratch))
         yield job
         job.command("clean", "--discard", "--kill")
         assert job.keepers() == []

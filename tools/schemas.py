@@ -24,6 +24,7 @@ from forebay.plan.machine_file import MachineFile
 from forebay.report.objects import Report
 from forebay.report.tuning.objects import TuningReport
 from forebay.simulate.simulation import Simulation
+from forebay.site.explain import SiteExplanation
 from forebay.tune.study import Head, StudyLine
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[1] / "docs" / "reference" / "schemas"
@@ -46,7 +47,7 @@ OUTPUTS = (
     ("simulation", 1, "forebay plan simulate --json", (Simulation,)),
     ("study", 1, "each line of study.jsonl", (Head, StudyLine)),
     ("tuning-report", 1, "forebay tune --json, and forebay report --json of a study", (TuningReport,)),
-    ("why", 1, "forebay why --json", (Explanation,)),
+    ("why", 1, "forebay why --json", (Explanation, SiteExplanation)),
 )
 #: A member of a type with a comment in its line.
 COMMENTED = re.compile(r"^    (\w+): [^#\n]*#:? (.+)$", re.MULTILINE)

@@ -1,7 +1,7 @@
 """`make soak`: long loops with a seed for each round, for as many minutes as SOAK_MINUTES says.
 
 SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=NAME leaves out the others: grammar, points, conformance,
-kills.
+kills, site.
 """
 
 import collections
@@ -15,6 +15,7 @@ import tempfile
 import time
 
 from case import Case
+import site_jobs
 from kills import Undisturbed, Wrong, play
 
 CASES = 200_000
@@ -77,9 +78,20 @@ def conformance(_: float) -> int:
         return subprocess.run(words).returncode
 
 
+def site(minutes: float) -> int:
+    """Jobs with burst buffers of a site while its daemons are killed; ROUNDS jobs, 2,000 by default."""
+    build = pathlib.Path(os.environ["FOREBAY_BUILD"])
+    seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(10**6))
+    jobs = int(os.environ.get("ROUNDS") or 2000)
+    print(f"site: {jobs} jobs, {minutes:g} minutes at most, seed {seed}", flush=True)
+    found = site_jobs.play(build, jobs, minutes, seed)
+    print("site: " + ", ".join(f"{word}: {count}" for word, count in found.items()))
+    return int(any(found[word] for word in ("lost or wrong", "stranded", "leftovers")))
+
+
 def main() -> int:
     only = os.environ.get("ONLY")
-    loops = {"grammar": grammar, "points": points, "conformance": conformance, "kills": kills}
+    loops = {"grammar": grammar, "points": points, "conformance": conformance, "kills": kills, "site": site}
     if only and only not in loops:
         print(f"error: ONLY={only}: there are {', '.join(loops)}", file=sys.stderr)
         return 2

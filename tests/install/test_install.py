@@ -64,6 +64,7 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
     assert {file.name: file.read_bytes() for file in installed.iterdir()} == {
         name: (example / name).read_bytes() for name in ("job.sh", "simulate.py", "start.txt")
     }
+    assert f'"{prefix}/bin/"' in (prefix / "share" / "forebay" / "burst_buffer.lua").read_text()
     compile_against(prefix, tmp_path)
     check_helpers(prefix)
     pages = prefix / "share" / "man" / "man1"

@@ -32,7 +32,15 @@ def test_waste_is_a_share_and_grows_with_failures():
 
 
 def plan(**changes):
-    values = {"total_bytes": 1e12, "write_s": 5.0, "restart_s": 5.0, "failure_s": 86400.0}
+    values = {
+        "total_bytes": 1e12,
+        "write_s": 5.0,
+        "restart_s": 5.0,
+        "failure_s": 86400.0,
+        "kind": "datawarp",
+        "nodes": 100,
+        "servers": 8,
+    }
     return plan_interval("bb", **values | changes)
 
 
@@ -41,6 +49,15 @@ def test_slow_drain_sets_the_interval():
     assert found.is_drain_limiting and found.interval_s == pytest.approx(3595.0)
     assert found.drain_bytes_per_s_min == pytest.approx(1e12 / 3600)
     assert not plan(drain_s=60.0).is_drain_limiting
+
+
+def test_held_capacity_costs_node_hours_all_day_and_servers_while_they_write():
+    without, held = plan(), plan(held_nodes=2.0, working_nodes=8)
+    assert without.storage_node_hours_per_day == 0
+    share = held.write_s / (held.interval_s + held.write_s)
+    assert held.storage_node_hours_per_day == pytest.approx(24 * (2 * (1 - share) + 8 * share))
+    assert held.lost_node_hours_per_day == pytest.approx(24 * 100 * held.waste) == without.lost_node_hours_per_day
+    assert held.node_hours_per_day == held.lost_node_hours_per_day + held.storage_node_hours_per_day
 
 
 def test_storage_that_dies_with_its_node_loses_more():

@@ -6,7 +6,9 @@ import tomllib
 
 import pytest
 
+from forebay.plan.errors import PlanError
 from forebay.plan.machine import read_machine
+from forebay.plan.measure import Request, measure as run_measure
 from support.waiting import wait_until
 
 SMALL = "--size", "8MiB", "--processes", "2"
@@ -54,6 +56,27 @@ def test_several_nodes_measure_at_once(job, place):
     tables = tomllib.loads(measure(job, "storage", *SMALL, *words).stdout)
     assert sorted((job.directory / "nodes").read_text().split()) == ["n1", "n1", "n2", "n2"]
     assert tables["compute"]["nodes"]["value"] == 2 and "node_bandwidth" in tables["compute"]
+    assert list(place.iterdir()) == []
+
+
+def test_node_that_is_named_twice_is_refused(job, place):
+    done = measure(job, "storage", *SMALL, "--nodes", "n1,n2,n1", "--launcher", launcher(job))
+    assert done.returncode == 1 and "n1 is in --nodes more than once" in done.stderr
+    assert not (job.directory / "nodes").exists() and list(place.iterdir()) == []
+
+
+def test_nodes_without_a_name_are_refused(job, place):
+    done = measure(job, "storage", *SMALL, "--nodes", ",")
+    assert done.returncode != 0 and "--nodes names no node" in done.stderr and list(place.iterdir()) == []
+
+
+def test_process_that_does_not_begin_ends_the_measurement(place, monkeypatch):
+    monkeypatch.setattr("forebay.plan.measure.START_S_MAX", 0.2)
+    asked = Request(
+        directory=place, processes=1, bytes_per_process=8 << 20, nodes=("n1",), launcher="sh -c 'exec sleep 1000'"
+    )
+    with pytest.raises(PlanError, match="n1: the measuring process has not begun"):
+        run_measure(asked)
     assert list(place.iterdir()) == []
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from support import record_data
 from support.advice_data import GOOD, GOOD_SYSTEM, codes, local, only, profile_of, shared
-from forebay.advice import findings, paragraph
+from forebay.advice.advise import findings, paragraph
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.quantities import size
 from forebay.profiles import record_reader

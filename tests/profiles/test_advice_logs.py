@@ -7,7 +7,7 @@ import pytest
 from support import record_data
 from support import wrf_chem
 from support.advice_data import codes, only
-from forebay.advice import findings, paragraph
+from forebay.advice.advise import findings, paragraph
 from forebay.profiles import sources
 from support.mpi import Mpi
 

@@ -52,7 +52,8 @@ def test_table_of_sacct_is_read_without_steps_and_jobs_that_did_not_run(read):
     assert of.limit_s.tolist() == [86400, 30, 3600]
     assert of.capacity_bytes.tolist() == [400 * GIB, 0, (2 << 40) + (20000 << 20)]
     assert of.stage_in_bytes[0] == 200 * GIB and of.stage_out_bytes[0] == 100 * GIB
-    assert found.left_out == 2 and "line 5" in found.first_reason and not found.stages
+    assert found.left_out == 2 and not found.stages
+    assert found.reasons[0].startswith("line 5: ") and found.reasons[1].startswith("line 6: column 2 (submit): ")
 
 
 def test_json_of_sacct_is_read(read):
@@ -72,7 +73,7 @@ def test_json_of_sacct_is_read(read):
     found = read(json.dumps({"meta": {}, "jobs": jobs}))
     assert found.jobs.nodes.tolist() == [1, 2] and found.jobs.limit_s.tolist() == [10, 300]
     assert found.jobs.capacity_bytes.tolist() == [0, 2 * GIB]
-    assert found.left_out == 4 and found.first_reason.startswith("job 3: ")
+    assert found.left_out == 4 and found.reasons[0].startswith("job 3: ") and len(found.reasons) == 3
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,16 @@ def test_json_of_sacct_is_read(read):
 def test_row_that_cannot_be_played_is_left_out_and_named(read, row):
     found = read(f"submit_s,nodes,run_s\n{row}\n7,1,5\n")
     assert found.jobs.run_s.tolist() == [5] and found.left_out == 1
-    assert found.first_reason.startswith("line 2: ") and found.first_reason.isprintable()
+    (reason,) = found.reasons
+    assert reason.startswith("line 2: ") and reason.isprintable()
+
+
+def test_first_faults_are_named_with_line_and_column(read):
+    found = read('comment,submit_s,nodes,run_s\n"two\nlines",1,2,3\n,x,1,1\n,1,2,\n,1,1,1e400\n,y,1,1\n')
+    assert found.left_out == 4 and len(found.jobs) == 1
+    assert [reason.partition(": ")[:1][0] for reason in found.reasons] == ["line 4", "line 5", "line 6"]
+    assert "column 2 (submit_s): could not convert string to float: 'x'" in found.reasons[0]
+    assert found.reasons[1].endswith("column 4 (run_s): it is empty")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_row_that_cannot_be_played_is_left_out_and_named(read, row):
         ("a,b,c\n1,2,3\n", "no column gives submit_s"),
         ("submit_s,nodes\n1,1\n", "no column gives run_s"),
         ("submit_s,nodes,run_s\n", "no job can be played"),
-        ("submit_s,nodes,run_s\nx,1,1\n", "no job can be played .line 2: submit_s: could not convert"),
+        ("submit_s,nodes,run_s\nx,1,1\n", "jobs: no job can be played .line 2: column 1 .submit_s.: could not convert"),
         ("{", "not what `sacct --json` prints"),
         ('{"jobs": 3}', "not what `sacct --json` prints"),
         ('{"jobs": []}', "no job can be played"),

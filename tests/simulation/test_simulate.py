@@ -7,8 +7,12 @@ import re
 import signal
 import subprocess
 
+import msgspec
 import pytest
 
+from forebay.report.simulation import html
+from forebay.simulate.simulation import Simulation
+from support import browser
 from support.schemas import complaints
 from support.waiting import wait_until
 
@@ -109,7 +113,7 @@ def test_past_jobs_are_played_and_what_is_missing_is_said(simulate, tmp_path):
     outcome = found["rows"][0]["outcome"]
     assert (found["jobs"], found["jobs_left_out"], outcome["jobs"], outcome["too_large_for_pool"]) == (3, 1, 2, 1)
     assert outcome["wait_max_s"] == 98
-    assert "1 rows of past.csv are left out; the first is line 5" in found["notes"][0]
+    assert "1 row of past.csv is left out: line 5: column 1 (submit_s): could not" in found["notes"][0]
     assert "nothing is staged" in found["notes"][1]
     refused = simulate("--past", "past.csv", "--jobs", 5)
     assert refused.returncode == 1 and "--jobs and --repetitions are of drawn ones" in refused.stderr
@@ -202,3 +206,22 @@ def test_interrupted_simulation_writes_no_page(build, tmp_path):
             raise
     assert process.returncode == 128 + signal.SIGTERM and "interrupted" in err
     assert os.listdir(tmp_path) == ["site.toml"]
+
+
+def test_table_of_the_page_fits_a_desktop_and_scrolls_in_its_own_box_on_a_phone(simulate, tmp_path):
+    found = msgspec.convert(result_of(simulate("--seed", 1, "--json", "--jobs", 20)), Simulation)
+    for row in found.rows:
+        row.pool_bytes, row.granularity_bytes = 799 << 40, 203 << 30
+        row.outcome.wait_mean_s, row.outcome.wait_p95_s = 359.2 * 3600, 666.2 * 3600
+        row.outcome.doubled, row.outcome.staging_node_hours = 100_000, 123_456.0
+    page = tmp_path / "page.html"
+    page.write_text(html(found))
+    inner = "[...document.querySelectorAll('.scroll')].map(box => box.scrollWidth - box.clientWidth)"
+    outer = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    with browser.started() as chromium:
+        for width, fits in ((1280, True), (400, False)):
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+            chromium.ask("Emulation.setDeviceMetricsOverride", **size)
+            chromium.open(page)
+            (hidden_px,) = chromium.evaluate(inner)
+            assert (hidden_px == 0) == fits and chromium.evaluate(outer) == 0, width

@@ -1,6 +1,8 @@
 """What a user learns when something fails, and that nothing is lost or left behind."""
 
+import contextlib
 import pathlib
+import sqlite3
 import time
 
 from support.site_cluster import DAEMON, DW, MIB, chown
@@ -193,3 +195,50 @@ def test_two_users_share_a_pool_and_see_nothing_of_each_other(slurm_site, users,
         assert (batch.results / "a").stat().st_uid == batch.user
         assert "Permission denied" in batch.said()
         batch.wait_until_freed(job)
+
+
+def test_heterogeneous_jobs_are_refused(users):
+    """Slurm gives each component other directives, and variables to one of them only."""
+    said = refused(users, DW, "#SBATCH hetjob", "#SBATCH -N2")
+    assert (
+        "line 3: the job is heterogeneous: its components cannot share a burst buffer; submit one ordinary job" in said
+    )
+    # The script says nothing where the components come from the command line, or where another one has the directives.
+    for options, directives in (("-N1 : -N2".split(), [DW]), ([], ["#SBATCH -N1", "#SBATCH hetjob", DW])):
+        users.script("true", *directives)
+        job = users.submit(*options)
+        with_buffer = job if options else str(int(job) + 1)
+        assert f"job {job} is heterogeneous" in users.waits_for(with_buffer, "is heterogeneous")
+        users.run("scancel", job)
+
+
+def test_removal_where_the_pool_is_not_mounted_is_no_success(slurm_site, users):
+    users.script("true", DW)
+    script = users.directory / "job.sh"
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    slurm_site.call("--function", "setup", "--token", "900006", *of_user, "--job", script, check=True)
+    node = slurm_site.allocation("900006")["node"].partition(":")[0]
+    teardown = ("--function", "teardown", "--token", "900006", "--job", script, "--hurry")
+    slurm_site.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", slurm_site.pool], node=node)
+    try:
+        failed = slurm_site.call(*teardown)
+    finally:
+        slurm_site.run(["umount", slurm_site.pool], node=node)
+    assert (
+        failed.returncode == 1 and "is not the directory of the pool; is the file system of the pool" in failed.stderr
+    )
+    assert len(slurm_site.directories()) == 1 and slurm_site.allocation("900006")
+    slurm_site.call(*teardown, check=True)
+    assert slurm_site.directories() == []
+
+
+def test_allocation_of_a_user_who_left_the_group_of_the_job_is_removed(slurm_site, users):
+    users.script("true", DW)
+    script = users.directory / "job.sh"
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    slurm_site.call("--function", "setup", "--token", "900007", *of_user, "--job", script, check=True)
+    with contextlib.closing(sqlite3.connect(slurm_site.state / "state.sqlite")) as state, state:
+        state.execute("UPDATE session SET group_id = 2 WHERE token = '900007'")
+    teardown = ("--function", "teardown", "--token", "900007", "--job", script, "--hurry")
+    slurm_site.call(*teardown, check=True)
+    assert slurm_site.directories() == []

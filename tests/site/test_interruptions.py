@@ -169,6 +169,23 @@ def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_sit
     assert users.said() == "n4\n"
 
 
+def test_job_starts_although_daemons_are_started_again_meanwhile(slurm_site, users):
+    """Slurm does not repeat a set-up that failed, and holds jobs whose nodes failed some times."""
+    users.script("hostname", DW)
+    for function, nodes in (("setup", ("n1", "n2")), ("pre_run", ("n4",))):
+        for node in nodes:
+            slurm_site.kill_noded(node, hold=True)
+        try:
+            job = users.submit("--nodelist=n4")
+            slurm_site.wait(lambda function=function: slurm_site.processes("--function", function), lambda: users.log())
+            seen = slurm_site.processes("--function", function)
+        finally:
+            for node in nodes:
+                slurm_site.release(node)
+        assert seen and users.wait(job) == "COMPLETED", users.log()
+        assert f"{function} {job}: error" not in users.log() and f"{function} {job}: ok" in users.log()
+
+
 def test_daemon_that_ends_by_itself_is_seen_by_the_check_after_each_test(slurm_site):
     before = slurm_site.unexpected_ends()
     (daemon,) = slurm_site.daemons("n3")

@@ -56,3 +56,20 @@ def test_mpi_program_on_four_nodes_shares_the_directory(slurm_site, users, build
     assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), users.said()
     users.wait_until_freed(job)
     assert users.arrived() == ["shared.collective", "shared.posix"]
+
+
+def test_script_of_rabbit_is_carried_out(slurm_site, users):
+    make_input(users)
+    nnf = "#DW jobdw type=lustre capacity=16MiB name=my-data"
+    copies = [
+        "#DW copy_in source=%d/input destination=$DW_JOB_my_data/",
+        "#DW copy_out source=$DW_JOB_my_data/input/deep destination=%d/results",
+    ]
+    users.script("srun -N2 -n2 test -e $DW_JOB_my_data/input/deep/file1", nnf, *copies)
+    job = users.submit("-N2")
+    assert users.wait(job) == "COMPLETED", users.complained() + users.log()
+    users.wait_until_freed(job)
+    assert sorted(path.name for path in (users.results / "deep").glob("file*"))[:2] == ["file0", "file1"]
+    for line in ("create_persistent type=lustre name=abc capacity=1GiB", "destroy_persistent name=abc"):
+        users.script("true", f"#DW {line}")
+        assert users.run("sbatch", "job.sh", check=False).returncode != 0, line

@@ -2,21 +2,23 @@
 
 from support.site_cluster import DW, chown
 
+SMALL = DW.replace("16MiB", "1MiB") + " pool=small"
+
 OUT = "#DW stage_out type=file source=$DW_JOB_STRIPED/result destination=%d/results/%A-%a"
 IN = "#DW stage_in type=file source=%d/input.%a destination=$DW_JOB_STRIPED/input"
 
 
-def test_array_of_twenty_jobs_loses_nothing_and_leaves_nothing(slurm_site, users):
-    tasks = range(1, 21)
+def test_array_of_fifty_jobs_loses_nothing_and_leaves_nothing(slurm_site, users):
+    tasks = range(1, 51)
     for task in tasks:
         (users.directory / f"input.{task}").write_text(f"{task}\n")
     users.results.mkdir()
     chown(users.results, users.user)
-    users.script("cat $DW_JOB_STRIPED/input $DW_JOB_STRIPED/input > $DW_JOB_STRIPED/result", DW, IN, OUT)
-    array = users.submit("--array=1-20", "-o", "said-%a")
+    users.script("cat $DW_JOB_STRIPED/input $DW_JOB_STRIPED/input > $DW_JOB_STRIPED/result", SMALL, IN, OUT)
+    array = users.submit("--array=1-50", "-o", "said-%a")
     slurm_site.wait(lambda: len(users.arrived()) == len(tasks), lambda: (users.arrived(), users.log()))
     for task in tasks:
         assert (users.results / f"{array}-{task}").read_text() == f"{task}\n{task}\n"
     slurm_site.wait(lambda: not slurm_site.status()["allocations"], users.log)
-    assert slurm_site.directories() == []
+    assert slurm_site.directories("small") == []
     users.jobs.clear()

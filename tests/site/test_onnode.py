@@ -8,6 +8,7 @@ import pytest
 from support.schemas import complaints
 from support.site_cluster import DAEMON, DW, MIB, PRIVATE, chown
 from support.waiting import wait_until
+from support.why import need_python, why
 
 IN = "#DW stage_in type=file source=%d/input destination=$DW_JOB_PRIVATE/input"
 OUT = "#DW stage_out type=directory source=$DW_JOB_PRIVATE/out destination=%d/results"
@@ -66,7 +67,27 @@ touch running; until [ -e end ]; do sleep 0.1; done
     assert singles == ["n1", "n2", "n3", "n4"]
 
 
+def test_removal_where_the_storage_of_the_node_is_not_mounted_is_no_success(slurm_site, users):
+    users.script("touch running; sleep 60", PRIVATE)
+    job = users.submit("--nodelist=n2")
+    users.appears("running")
+    pool = slurm_site.top / "hosts/n2/nvme/pool"
+    away = pool.with_name("pool.away")
+    pool.rename(away)
+    pool.mkdir()
+    try:
+        users.run("scancel", job)
+        problem = "n2: /mnt/nvme/pool has no .forebay-pool: it is not the directory of the pool"
+        slurm_site.wait(lambda: problem in (slurm_site.allocation(job)["problem"] or ""), users.log)
+        assert shares(users, job) == ["n2"]
+    finally:
+        pool.rmdir()
+        away.rename(pool)
+    frees(users, job)
+
+
 def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, users):
+    need_python()
     prepare(users)
     users.script(f"{WRITES}; touch written; until [ -e end ]; do sleep 0.1; done", PRIVATE, OUT)
     job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1")
@@ -74,7 +95,18 @@ def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, 
     slurm_site.kill_noded("n2", hold=True)
     try:
         (users.directory / "end").touch()
+        told = why(users, job, "waits for node")
+        assert "waits for the node n2, which does not answer: the data are staged out there" in told["paragraph"]
         reason = users.waits_for(job, "forebay-noded does not answer on n2")
+        kept = why(users, job, "kept")
+        assert "forebay-noded does not answer on n2" in kept["paragraph"] and "on n2" in kept["next_step"]
+        samples = slurm_site.control("metrics").stdout.splitlines()
+        for node, is_up, undelivered in (("n1", 1, 0), ("n2", 0, 1)):
+            assert f'forebay_node_up{{node="{node}"}} {is_up}' in samples
+            labels = f'{{node="{node}",pool="local"}}'
+            assert f"forebay_node_undelivered{labels} {undelivered}" in samples
+            assert f"forebay_node_allocated_bytes{labels} {32 * MIB}" in samples
+            assert f"forebay_node_capacity_bytes{labels} {64 * MIB}" in samples
         assert "/private/ on n2: copy it from there, or ask the site for forebay control deliver" in reason
         assert names(users) == {"n1": "n1"}
         assert "does not answer on n2" in slurm_site.control("deliver", job, check=False).stderr
@@ -106,6 +138,7 @@ def test_node_that_is_down_at_teardown_is_named_and_freed_later(slurm_site, user
 
 def test_job_waits_until_its_node_has_room(slurm_site, users):
     """The pool has room for both jobs, but the node has not."""
+    need_python()
     body = "touch %s; until [ -e end ]; do sleep 0.1; done"
     users.script(body % "first", PRIVATE)
     first = users.submit("--nodelist=n1", "-n1")
@@ -113,6 +146,10 @@ def test_job_waits_until_its_node_has_room(slurm_site, users):
     users.script("touch second", PRIVATE)
     second = users.submit("--nodelist=n1", "-n1")
     users.wait(second, "CONFIGURING", "RUNNING")
+    told = why(users, second, "waits for space")["paragraph"]
+    assert (
+        f"starts when the node has room for its burst buffer: n1. The largest allocations there are {first} of" in told
+    )
     assert shares(users, second) == [] and not (users.directory / "second").exists()
     (users.directory / "end").touch()
     for job in (first, second):
@@ -240,7 +277,8 @@ def test_calls_killed_at_any_point_are_completed_by_the_next(slurm_site, users):
 
 
 def test_late_start_makes_no_directory_of_a_job_that_was_removed(slurm_site, users):
-    """Slurm tears down with --hurry what fails to start, while the start may still run."""
+    """Slurm tears down with --hurry what fails to start, while the start may still run. The node never had a job."""
+    (slurm_site.top / "hosts/n1/nvme/pool/.forebay-pool").rmdir()
     users.script("true", PRIVATE)
     script, nodes = users.directory / "job.sh", users.directory / "nodes"
     nodes.write_text("n1\n")

@@ -1,5 +1,6 @@
 """`dw_wlm_cli` and `dwstat` without Slurm and without a daemon: what goes wrong is one line that says what to do."""
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
@@ -400,3 +401,30 @@ def test_site_commands_show_pools_and_name_what_is_missing(site_host):
     assert none.returncode == 1 and "12 has no allocation here" in none.stderr
     reaped = site_host.run("control", "reap", name="forebay", user=0)
     assert reaped.returncode == 1 and "pool flash: cannot make a credential" in reaped.stderr
+    site_host.write_allocation("running")  # in /p
+    reaped = site_host.run("control", "reap", name="forebay", user=0)
+    moved = f"1 is in /p/1.5, and the pool flash is {site_host.top}/pool now; name /p in the configuration until it"
+    assert moved in reaped.stderr and "is gone" not in reaped.stdout
+
+
+def test_unknown_users_and_groups_of_a_pool_are_named_and_stop_nobody(site_host):
+    text = site_host.file.read_text()
+    site_host.file.write_text(text + 'users = ["no-such-user"]\ngroups = ["no-such-group"]\n')
+    assert site_host.call("pools").returncode == 0
+    shown = site_host.run("control", "status", name="forebay", user=0)
+    assert shown.returncode == 0
+    for unknown in ("user no-such-user", "group no-such-group"):
+        assert f"warning: pool flash: there is no {unknown}" in shown.stderr
+    assert "nobody may not use the pool flash" in error_of(site_host.call("setup", WHOLE["setup"]))
+
+
+def test_full_log_is_renamed_once_by_calls_at_the_same_time(site_host):
+    log = site_host.state / "dw_wlm_cli.log"
+    for _ in range(3):
+        with log.open("wb") as full:
+            full.truncate((16 << 20) + 1)
+        os.chown(log, NOBODY, NOBODY)
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            done = list(threads.map(lambda _: site_host.call("pools"), range(24)))
+        assert all(one.returncode == 0 for one in done)
+        assert log.with_name("dw_wlm_cli.log.1").stat().st_size > 16 << 20

@@ -1,6 +1,6 @@
 """Profiles made up to be advised on, and what is asked of the advice."""
 
-from forebay.advice import findings
+from forebay.advice.advise import findings
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
 
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import time
 
 from support.slurm_batch import Batch
@@ -18,6 +19,7 @@ state = "{top}/state-of-site"
 munge_socket = "{top}/munge/socket"
 stage_out_retry = "2s"
 node_wait = "30s"
+stage_idle_max = "5s"
 start_wait = "60s"
 
 [[pool]]
@@ -38,6 +40,14 @@ granularity = "16MiB"
 quantity = 8
 staging_nodes = ["n1"]
 stage_rate_max = "4MiB"
+
+[[pool]]
+name = "small"
+kind = "directory"
+path = "{top}/flash/small"
+granularity = "1MiB"
+quantity = 30
+staging_nodes = ["n1", "n2"]
 
 [[pool]]
 name = "members"
@@ -82,7 +92,7 @@ class SiteCluster(Cluster):
         super().make_files()
         self.pool = self.top / "flash" / "pool"
         self.pool.mkdir(parents=True)
-        for name in ("members", "slow"):
+        for name in ("members", "slow", "small"):
             (self.top / "flash" / name).mkdir()
         for node in NODES:
             for name in ("pool", "slow"):
@@ -167,13 +177,23 @@ class SiteCluster(Cluster):
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
 
+    def start_call(self, *words, site=None):
+        """`dw_wlm_cli`, as Slurm calls it, perhaps with another configuration; it goes on."""
+        inside = ["nsenter", "--target", str(self.leader()), "--net", "--mount", "--uts", "--pid"]
+        become = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
+        environment = {"PATH": os.defpath, "FOREBAY_SITE": str(site or self.top / "site.toml")}
+        return subprocess.Popen([*inside, *become, self.build / "bin" / "dw_wlm_cli", *words], env=environment)
+
     def directories(self, pool="pool"):
-        return sorted(path.name for path in (self.top / "flash" / pool).iterdir())
+        paths = (self.top / "flash" / pool).iterdir()
+        return sorted(path.name for path in paths if path.name != ".forebay-pool")
 
     def on_nodes(self, pool="pool"):
         """Directories in the nodes' own storage, as `NODE/NAME`."""
         stores = [(node, self.top / "hosts" / node / "nvme" / pool) for node in NODES]
-        return sorted(f"{node}/{path.name}" for node, store in stores for path in store.iterdir())
+        return sorted(
+            f"{node}/{path.name}" for node, store in stores for path in store.iterdir() if path.name != ".forebay-pool"
+        )
 
 
 def has_words(command, words):

@@ -196,11 +196,16 @@ class Cluster:
 def children(pid):
     """The children of a process, whichever of its threads started them."""
     found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found  # the process has ended
+    for task in tasks:
         try:
-            found += [int(word) for word in (task / "children").read_text().split()]
+            text = pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text()
         except OSError:
             continue  # the thread has ended
+        found += [int(word) for word in text.split()]
     return found
 
 

@@ -35,6 +35,9 @@ pub enum ControlVerb {
         #[arg(long)]
         undo: bool,
     },
+    /// Print the numbers of pools, allocations, stagings and nodes in the format OpenMetrics
+    #[command(after_help = "Example:\n  forebay control metrics > /run/forebay/metrics.new")]
+    Metrics,
     /// Complete interrupted removals, and name directories that belong to no allocation
     #[command(after_help = "Example:\n  forebay control reap\n  forebay control reap --discard")]
     Reap {
@@ -57,6 +60,10 @@ pub enum ControlVerb {
 pub fn control(verb: &ControlVerb) -> i32 {
     match verb {
         ControlVerb::Status { json } => status(*json),
+        ControlVerb::Metrics => match forebay_site::metrics() {
+            Ok(text) => print_stdout(text.trim_end(), 0),
+            Err(error) => failed(error).print(),
+        },
         ControlVerb::Drain { pool, undo } => drain(pool, *undo),
         ControlVerb::Reap { discard, json } => reap(*discard, *json),
         ControlVerb::Deliver { job } => match control::deliver_results(job) {
@@ -81,7 +88,10 @@ fn failed(error: Error) -> CliError {
 fn status(json: bool) -> i32 {
     match control::status() {
         Ok(status) if json => print_json(&status, 0),
-        Ok(status) => print_stdout(&text_of(&status), 0),
+        Ok(status) => {
+            status.unknown_names.iter().for_each(|unknown| print_warning(unknown));
+            print_stdout(&text_of(&status), 0)
+        }
         Err(error) => failed(error).print_with_json(json, None),
     }
 }

@@ -27,8 +27,8 @@ pub fn program(name: &str) -> Option<Main> {
 pub const WORK: &str = "__site";
 
 /// Does it.
-pub fn work() -> i32 {
-    let (text, code) = forebay_noded::work();
+pub fn work(words: &[OsString]) -> i32 {
+    let (text, code) = forebay_noded::work(words);
     print_stdout(&text, code)
 }
 

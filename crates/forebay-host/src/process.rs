@@ -4,6 +4,7 @@
 
 mod as_user;
 mod capture;
+mod counters;
 mod ended;
 mod group;
 mod launch;
@@ -19,8 +20,12 @@ mod stop_requests;
 mod transferred;
 mod wait;
 
-pub use as_user::{Credentials, Killer, UserProcess, UserResult, become_user, start_as_user};
+pub use as_user::{
+    Credentials, Killer, TimeLimit, UserProcess, UserResult, become_user, close_to_debuggers,
+    start_as_user,
+};
 pub use capture::{Captured, run_captured};
+pub use counters::{COUNTERS, CounterWriter, Counters};
 pub use ended::Ended;
 pub use group::{Group, GroupNumber};
 pub use launch::{

@@ -42,6 +42,7 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
     }
     let site = Site::load()?;
     check_pools(&site, name, log)?;
+    site.unknown_names().iter().for_each(|unknown| log(&format!("warning: {unknown}")));
     let munge = Munge::load(site.munge_socket.as_deref())?;
     let tasks = Tasks::of(site.clone(), name.to_owned());
     let acceptor = Acceptor::bind(address)?;

@@ -1,8 +1,11 @@
 //! Starts the processes of an allocation's owner.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_host::process::{Credentials, Killer, UserProcess, command, start_as_user};
+use forebay_host::process::{
+    Counters, Credentials, Killer, TimeLimit, UserProcess, command, start_as_user,
+};
 use forebay_host::users;
 use forebay_site::Error;
 use forebay_site::messages::{Outcome, Place};
@@ -20,7 +23,10 @@ const SHORT_WORK: Duration = Duration::from_secs(30);
 pub(crate) const REPORTED: i32 = 0;
 
 /// A process of the owner.
-pub(crate) struct OwnersProcess(UserProcess);
+pub(crate) struct OwnersProcess {
+    process: UserProcess,
+    counters: Arc<Counters>,
+}
 
 /// How the process ended.
 pub(crate) enum Ended {
@@ -28,6 +34,8 @@ pub(crate) enum Ended {
     Reported(Outcome),
     /// It was killed, or reported nothing that can be read.
     Interrupted(String),
+    /// It was killed because of its time limit.
+    Late(String),
 }
 
 /// Starts a process of the owner that does the work.
@@ -38,7 +46,13 @@ pub(crate) fn start(place: &Place, work: &Work) -> Result<OwnersProcess, Error> 
     if place.user == 0 {
         return Err(Error::new("root cannot have an allocation"));
     }
+    let mut group = place.group;
     let groups = match users::account_of(place.user)? {
+        // Who left the group of the job still owns the directory.
+        Some(account) if matches!(work, Work::Empty { .. }) => {
+            group = account.group;
+            account.groups
+        }
         Some(account) if !account.groups.contains(&place.group) => {
             let (user, group) = (account.name, users::group_named(place.group));
             return Err(Error::new(format!("{user} is not in the group {group} on this node"))
@@ -51,26 +65,38 @@ pub(crate) fn start(place: &Place, work: &Work) -> Result<OwnersProcess, Error> 
         }
         None => vec![place.group],
     };
-    let who = Credentials { user: place.user, group: place.group, groups };
+    let who = Credentials { user: place.user, group, groups };
     let input = serde_json::to_vec(work).map_err(|error| Error::new(error.to_string()))?;
     let mut command = command(THIS_PROGRAM);
-    command.arg("__site").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
-    Ok(OwnersProcess(start_as_user(command, who, &input)?))
+    let counters = Arc::new(Counters::new()?);
+    command.arg("__site").arg(counters.descriptor().to_string());
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    let process = start_as_user(command, who, &input, Some(&counters))?;
+    Ok(OwnersProcess { process, counters })
 }
 
 impl OwnersProcess {
     pub(crate) fn killer(&self) -> Killer {
-        self.0.killer()
+        self.process.killer()
     }
 
-    /// Waits for its end, and kills it after `time_max`.
-    pub(crate) fn finish(self, time_max: Option<Duration>) -> Result<Ended, Error> {
-        let ended = self.0.finish(RESULT_BYTES_MAX, time_max)?;
-        if let (true, Some(time_max)) = (ended.is_late, time_max) {
-            let seconds = time_max.as_secs();
-            return Ok(Ended::Interrupted(format!(
-                "its process had not ended after {seconds} s; who stops processes of the user there?"
-            )));
+    /// How far it says that it is.
+    pub(crate) fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
+    }
+
+    /// Waits for its end, and kills it at the limit.
+    pub(crate) fn finish(self, limit: TimeLimit) -> Result<Ended, Error> {
+        let ended = self.process.finish(RESULT_BYTES_MAX, limit)?;
+        if ended.is_late {
+            return Ok(Ended::Late(match limit {
+                TimeLimit::Whole(time_max) => {
+                    format!("its process had not ended after {} s", time_max.as_secs())
+                }
+                TimeLimit::Idle(time_max) => {
+                    format!("its process did nothing for {} s", time_max.as_secs())
+                }
+            }));
         }
         let reported =
             serde_json::from_slice(&ended.output).ok().filter(|_| ended.code == Some(REPORTED));
@@ -94,8 +120,14 @@ impl OwnersProcess {
 /// # Errors
 /// As [`start`].
 pub(crate) fn run(place: &Place, work: &Work) -> Result<Outcome, Error> {
-    Ok(match start(place, work)?.finish(Some(SHORT_WORK))? {
+    Ok(match start(place, work)?.finish(TimeLimit::Whole(SHORT_WORK))? {
         Ended::Reported(outcome) => outcome,
         Ended::Interrupted(reason) => Outcome::Failed { reason, is_final: false },
+        Ended::Late(reason) => Outcome::Failed { reason: stopped(&reason), is_final: false },
     })
+}
+
+/// The reason with whom to ask.
+pub(crate) fn stopped(reason: &str) -> String {
+    format!("{reason}; who stops processes of the user there, or which file system hangs?")
 }

@@ -11,6 +11,9 @@ use forebay_site::{Error, Pool, PoolKind, Site};
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
 
+/// A directory in that of each pool that has or had allocations. A mount point without its file system has none.
+const MARK: &str = ".forebay-pool";
+
 /// The open directory of a pool.
 pub(crate) struct PoolDirectory {
     directory: Directory,
@@ -101,6 +104,10 @@ impl PoolDirectory {
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
     pub(crate) fn make(&self, place: &Place, capacity_bytes: u64) -> Result<(), Error> {
+        match self.directory.make_in(OsStr::new(MARK), MODE) {
+            Err(error) if error.already_exists() => {}
+            marked => marked?,
+        }
         let name = OsStr::new(&place.name);
         match self.directory.make_in(name, MODE) {
             Err(error) if error.already_exists() => {}
@@ -120,6 +127,29 @@ impl PoolDirectory {
         }
         self.directory.sync()?;
         Ok(())
+    }
+
+    /// Whether an allocation was ever made here.
+    pub(crate) fn is_marked(&self) -> Result<bool, Error> {
+        match self.directory.status_of_name(OsStr::new(MARK)) {
+            Err(error) if error.is_not_found() => Ok(false),
+            found => Ok(found.map(|found| found.kind == Kind::Directory)?),
+        }
+    }
+
+    /// Why nothing can be said of a directory that is missing here.
+    pub(crate) fn has_no_mark(&self) -> Error {
+        let path = self.directory.path().display();
+        let hint = match self.kind {
+            PoolKind::Directory => {
+                "is the file system of the pool mounted on this node?".to_owned()
+            }
+            PoolKind::OnNode => {
+                format!("is its file system mounted? if it is new and empty: mkdir {path}/{MARK}")
+            }
+        };
+        Error::new(format!("{path} has no {MARK}: it is not the directory of the pool"))
+            .with_hint(hint)
     }
 
     /// Whether the directory of an allocation exists and is its owner's.

@@ -6,7 +6,7 @@ use forebay_host::tcp::Connection;
 use forebay_site::messages::{
     self, Answer, LINE_BYTES_MAX, Operation, Outcome, Place, Request, VERSION,
 };
-use forebay_site::{Error, Munge, Site};
+use forebay_site::{Error, Message, Munge, Site, clock_error};
 
 use crate::owner;
 use crate::pool::{PoolDirectory, is_name};
@@ -38,13 +38,14 @@ impl Service {
         let line = connection.receive(LINE_BYTES_MAX, PEER);
         on_received();
         let message = self.munge.decode(&line?)?;
-        let answer = self.answer_of(message.user, &message.content);
+        let answer = self.answer_of(&message);
         let content = messages::written(&answer)?;
         let credential = self.munge.encode(&content, message.user)?;
         Ok(connection.send(credential.as_bytes(), PEER)?)
     }
 
-    fn answer_of(&self, user: u32, content: &[u8]) -> Answer {
+    fn answer_of(&self, message: &Message) -> Answer {
+        let (user, content) = (message.user, message.content.as_slice());
         let refused = |nonce: String, error: Error| Answer {
             version: VERSION,
             nonce,
@@ -57,6 +58,10 @@ impl Service {
                 nonce_of(content),
                 error.with_hint("is slurm_user the same on all hosts?"),
             );
+        }
+        // The answer is out of date for the control host, too, which then names the clocks itself.
+        if let Some(error) = &message.clock_error {
+            return refused(nonce_of(content), clock_error(error));
         }
         let request: Request = match messages::read(content, "the control host") {
             Ok(request) => request,
@@ -78,9 +83,7 @@ impl Service {
         match operation {
             Operation::Create { place, capacity_bytes } => {
                 check_place(&place)?;
-                if self.tasks.was_removed(&place.name) {
-                    return Err(Error::new(format!("{} was removed", place.name)));
-                }
+                let _creating = self.tasks.begin_to_create(&place.name)?;
                 let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
                 pool.make(&place, capacity_bytes)?;
                 owner::run(&place, &Work::Prepare { namespace: namespace_of(&place) })
@@ -97,10 +100,11 @@ impl Service {
                 }
                 self.tasks.stage(&place, staging, attempt)
             }
-            Operation::Remove { place, attempt } => {
+            Operation::Remove { place, attempt, is_made } => {
                 check_place(&place)?;
-                self.tasks.remove(&place, attempt)
+                self.tasks.remove(&place, is_made, attempt)
             }
+            Operation::Count => Ok(Outcome::Counts { counts: self.tasks.counts() }),
             Operation::List { pool, path } => {
                 let names = PoolDirectory::open(&self.site, &pool, &path)?.list()?;
                 Ok(Outcome::Names { names })

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_directive::{AccessMode, Direction};
-use forebay_host::process::Killer;
+use forebay_host::process::{Counters, Killer, TimeLimit};
 use forebay_host::{clock, threads};
-use forebay_site::messages::{Outcome, Place, Staging};
+use forebay_site::messages::{Counts, Outcome, Place, Progress, Staging};
 use forebay_site::{Error, Site};
 use parking_lot::{Condvar, Mutex};
 
 use crate::owner::{self, Ended};
 use crate::pool::{PoolDirectory, belongs_to_another};
-use crate::work::Work;
+use crate::work::{Work, progress_of};
 
 /// Tasks that run at a time; others wait.
 const RUNNING_MAX: usize = 32;
@@ -47,8 +47,17 @@ enum Kind {
 #[derive(Debug)]
 enum State {
     Waiting,
-    Running(Killer),
+    Running(Killer, Arc<Counters>),
     Ended(Outcome, Instant),
+}
+
+impl State {
+    fn progress(&self) -> Progress {
+        let Self::Running(_, counters) = self else {
+            return Progress { is_waiting: true, ..Progress::default() };
+        };
+        progress_of(counters)
+    }
 }
 
 #[derive(Debug)]
@@ -66,6 +75,9 @@ struct Table {
     tasks: HashMap<String, Task>,
     /// Running tasks of each user.
     running: HashMap<u32, usize>,
+    /// Allocations that are being made.
+    creating: HashSet<String>,
+    counts: Counts,
     removed: HashSet<String>,
     removed_in_order: VecDeque<String>,
 }
@@ -90,6 +102,18 @@ pub(crate) struct Tasks {
     shared: Arc<Shared>,
 }
 
+/// An allocation that is being made.
+pub(crate) struct Creating {
+    shared: Arc<Shared>,
+    name: String,
+}
+
+impl Drop for Creating {
+    fn drop(&mut self) {
+        self.shared.table.lock().creating.remove(&self.name);
+    }
+}
+
 struct Shared {
     site: Site,
     node: String,
@@ -111,9 +135,31 @@ impl Tasks {
         }
     }
 
-    /// Whether the allocation was removed since the daemon started.
-    pub(crate) fn was_removed(&self, name: &str) -> bool {
-        self.shared.table.lock().removed.contains(name)
+    /// Keeps removals of this allocation away until the result is dropped: a late request must not make again what
+    /// another one removes.
+    ///
+    /// # Errors
+    /// If the allocation is being removed, or was removed since the daemon started.
+    pub(crate) fn begin_to_create(&self, name: &str) -> Result<Creating, Error> {
+        let mut table = self.shared.table.lock();
+        let is_removal =
+            |task: &Task| task.kind == Kind::Remove && !matches!(task.state, State::Ended(..));
+        if table.removed.contains(name) || table.tasks.get(name).is_some_and(is_removal) {
+            return Err(Error::new(format!("{name} was removed")));
+        }
+        table.creating.insert(name.to_owned());
+        Ok(Creating { shared: Arc::clone(&self.shared), name: name.to_owned() })
+    }
+
+    /// What was done since the daemon started.
+    pub(crate) fn counts(&self) -> Counts {
+        let table = self.shared.table.lock();
+        let waiting = table.tasks.values().filter(|task| matches!(task.state, State::Waiting));
+        Counts {
+            running: table.running.values().sum::<usize>() as u64,
+            waiting: waiting.count() as u64,
+            ..table.counts.clone()
+        }
     }
 
     /// Starts a staging, or says how far it is.
@@ -141,11 +187,16 @@ impl Tasks {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn remove(&self, place: &Place, attempt: String) -> Result<Outcome, Error> {
+    pub(crate) fn remove(
+        &self,
+        place: &Place,
+        is_made: bool,
+        attempt: String,
+    ) -> Result<Outcome, Error> {
         if let Some(known) = self.known(place, Kind::Remove, &attempt) {
             return Ok(known);
         }
-        self.start(place, Kind::Remove, attempt, Shared::remove)
+        self.start(place, Kind::Remove, attempt, move |shared, place| shared.remove(place, is_made))
     }
 
     /// The state of a task for this attempt; none if it is to be started.
@@ -168,15 +219,15 @@ impl Tasks {
                 if task.attempts.len() > ATTEMPTS_MAX {
                     task.attempts.pop_front();
                 }
-                Some(Outcome::Running)
+                Some(Outcome::Running { progress: task.state.progress() })
             }
             (_, false) if kind == Kind::Remove => {
                 task.is_cancelled = true;
-                if let State::Running(killer) = &task.state {
+                if let State::Running(killer, _) = &task.state {
                     killer.kill();
                 }
                 self.shared.changed.notify_all();
-                Some(Outcome::Running) // the next request finds it ended
+                Some(running()) // the next request finds it ended
             }
             (_, false) => {
                 let what = if task.kind == Kind::Remove { "removed" } else { "staged" };
@@ -200,10 +251,13 @@ impl Tasks {
         table.tasks.retain(|_, task| !is_old(task));
         let is_active = |task: &Task| !matches!(task.state, State::Ended(..));
         if table.tasks.get(&place.name).is_some_and(is_active) {
-            return Ok(Outcome::Running); // another request was faster
+            return Ok(running()); // another request was faster
+        }
+        if table.creating.contains(&place.name) {
+            return Ok(running()); // the request comes again
         }
         if table.tasks.len() >= KNOWN_MAX {
-            return Ok(Outcome::Running); // full: the request comes again
+            return Ok(running()); // full: the request comes again
         }
         let attempts = VecDeque::from([attempt]);
         let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
@@ -219,7 +273,7 @@ impl Tasks {
             self.shared.table.lock().tasks.remove(&name);
             return Err(error.into());
         }
-        Ok(Outcome::Running)
+        Ok(running())
     }
 }
 
@@ -252,6 +306,10 @@ impl Shared {
 
     fn end(&self, name: &str, outcome: Outcome) {
         let mut table = self.table.lock();
+        let kind = table.tasks.get(name).map(|task| task.kind);
+        if let Some(kind) = kind {
+            count(&mut table.counts, kind, &outcome);
+        }
         if let Some(task) = table.tasks.get_mut(name) {
             task.state = State::Ended(outcome, clock::now());
         }
@@ -293,16 +351,25 @@ impl Shared {
         let mut interruptions = 0;
         loop {
             let process = owner::start(place, work)?;
-            if !self.set_running(&place.name, process.killer()) {
+            let limit = TimeLimit::Idle(self.site.stage_idle_max);
+            if !self.set_running(&place.name, process.killer(), process.counters()) {
                 process.killer().kill();
-                process.finish(None)?;
+                process.finish(limit)?;
                 return Ok(cancelled());
             }
-            let reason = match process.finish(None)? {
+            let reason = match process.finish(limit)? {
                 Ended::Reported(outcome) => return Ok(outcome),
                 Ended::Interrupted(reason) => reason,
+                Ended::Late(reason) => {
+                    self.table.lock().counts.idle += 1;
+                    return Ok(Outcome::Failed {
+                        reason: owner::stopped(&reason),
+                        is_final: false,
+                    });
+                }
             };
             interruptions += 1;
+            self.table.lock().counts.interruptions += 1;
             if interruptions == INTERRUPTIONS_MAX {
                 let reason = format!(
                     "{reason}, {interruptions} times; who ends processes of the user there?"
@@ -322,11 +389,11 @@ impl Shared {
     }
 
     /// False if the task was cancelled.
-    fn set_running(&self, name: &str, killer: Killer) -> bool {
+    fn set_running(&self, name: &str, killer: Killer, counters: Arc<Counters>) -> bool {
         let mut table = self.table.lock();
         match table.tasks.get_mut(name) {
             Some(task) if !task.is_cancelled => {
-                task.state = State::Running(killer);
+                task.state = State::Running(killer, counters);
                 true
             }
             _ => false,
@@ -334,9 +401,11 @@ impl Shared {
     }
 
     /// Removes the content as the owner, then the empty directory as root.
-    fn remove(&self, place: &Place) -> Result<Outcome, Error> {
+    fn remove(&self, place: &Place, is_made: bool) -> Result<Outcome, Error> {
         let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
         let outcome = match pool.owner_of(&place.name)? {
+            // Without the file system of the pool, the directory would seem to be gone.
+            None if is_made && !pool.is_marked()? => return Err(pool.has_no_mark()),
             None => Outcome::Done { files: 0, bytes: 0, note: None },
             // Root had no time to give it away, so it is empty.
             Some(0) => Outcome::Done { files: 0, bytes: 0, note: None },
@@ -378,6 +447,26 @@ pub(crate) fn path_of(place: &Place) -> PathBuf {
     PathBuf::from(&place.path).join(&place.name)
 }
 
+fn count(counts: &mut Counts, kind: Kind, outcome: &Outcome) {
+    let counted = match kind {
+        Kind::StageIn => &mut counts.stage_in,
+        Kind::StageOut => &mut counts.stage_out,
+        Kind::Remove => &mut counts.removal,
+    };
+    match outcome {
+        Outcome::Done { files, bytes, .. } => {
+            counted.done += 1;
+            counted.files += files;
+            counted.bytes += bytes;
+        }
+        _ => counted.failed += 1,
+    }
+}
+
+fn running() -> Outcome {
+    Outcome::Running { progress: Progress::default() }
+}
+
 fn is_cancelled(table: &Table, name: &str) -> bool {
     table.tasks.get(name).is_some_and(|task| task.is_cancelled)
 }
@@ -404,6 +493,7 @@ mod tests {
             stage_out_retry: Duration::ZERO,
             node_wait: Duration::ZERO,
             start_wait: Duration::ZERO,
+            stage_idle_max: Duration::ZERO,
             pools: Vec::new(),
         }
     }
@@ -429,6 +519,28 @@ mod tests {
             let refused = Outcome::Failed { reason: text(wanted), is_final: true };
             assert_eq!(tasks.known(&place, Kind::StageOut, &text("x")), Some(refused));
         }
+    }
+
+    #[test]
+    fn allocation_is_not_made_and_removed_at_the_same_time() {
+        let text = |word: &str| word.to_owned();
+        let place = Place {
+            pool: text("flash"),
+            path: text("/p"),
+            name: text("1.1"),
+            user: 7,
+            group: 7,
+            access: AccessMode::Striped,
+        };
+        let tasks = Tasks::of(site(), text("n1"));
+        let creating = tasks.begin_to_create("1.1").expect("new");
+        assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
+        assert!(tasks.shared.table.lock().tasks.is_empty(), "it waits");
+        drop(creating);
+        assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
+        assert_eq!(tasks.shared.table.lock().tasks.len(), 1);
+        tasks.shared.note_removed("1.1");
+        assert!(tasks.begin_to_create("1.1").is_err() && tasks.begin_to_create("1.2").is_ok());
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! The work in a process of the owner: `forebay __site`. It has the owner's rights only, so a link or a directory that
 //! the owner or anybody else exchanged leads nowhere where the owner could not go anyway.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_directive::{AccessMode, Direction, Stage};
 use forebay_host::files::{self, printable};
 use forebay_host::messages::Messages;
-use forebay_host::process::StopRequests;
+use forebay_host::process::{CounterWriter, Counters, StopRequests};
 use forebay_mover::{
     Error as MoverError, Failure, Findings, Journal, RemoteCopiers, failure_lines,
     remove_partial_files,
 };
 use forebay_record::StagingOptions;
 use forebay_site::Error;
-use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Staging as Wanted};
+use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Progress, Staging as Wanted};
 use forebay_staging::{
     Roots, StageOut, Staging, StagingProgress, StagingSummary, expanded_out, plan_in,
 };
@@ -55,8 +57,15 @@ pub(crate) enum Work {
     Empty { directory: PathBuf, tag: String },
 }
 
-/// Does what standard input says, prints the result, and returns the exit code.
-pub fn work() -> (String, i32) {
+/// Does what standard input says, prints the result, and returns the exit code. The progress goes to the counters behind
+/// the descriptor that the first word names.
+pub fn work(words: &[OsString]) -> (String, i32) {
+    forebay_host::process::close_to_debuggers();
+    let number = words.first().and_then(|word| word.to_str()).and_then(|word| word.parse().ok());
+    let reporter = Reporter {
+        writer: number.and_then(CounterWriter::inherited),
+        bytes_done: AtomicU64::new(0),
+    };
     let mut input = Vec::new();
     let read = std::io::stdin().take(2 * MESSAGE_BYTES_MAX as u64).read_to_end(&mut input);
     let work = match read {
@@ -68,19 +77,20 @@ pub fn work() -> (String, i32) {
             reason: format!("the work cannot be read: {error}"),
             is_final: true,
         },
-        |work| work.outcome(),
+        |work| work.outcome(&reporter),
     );
     let text = serde_json::to_string(&outcome);
     text.map_or_else(|error| (error.to_string(), 1), |text| (text, REPORTED))
 }
 
 impl Work {
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self, reporter: &Reporter) -> Outcome {
         let result = match self {
             Self::Prepare { namespace } => prepare(namespace),
             Self::Check { namespace } => check(namespace),
             Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
-                stage((directory, *access, tag), persistent, wanted, *bytes_per_s_max)
+                let directory = (directory.as_path(), *access, tag.as_str());
+                stage(directory, persistent, wanted, *bytes_per_s_max, reporter)
             }
             Self::Empty { directory, tag } => empty(directory, tag),
         };
@@ -176,6 +186,7 @@ fn stage(
     persistent: &[(String, PathBuf)],
     wanted: &Wanted,
     bytes_per_s_max: Option<u64>,
+    reporter: &Reporter,
 ) -> Result<Outcome, Failed> {
     let own = directory.join(access.directory());
     let others = persistent.iter().map(|(name, path)| (name.clone(), namespace_of(path)));
@@ -206,7 +217,7 @@ fn stage(
         direction: wanted.direction,
         tag,
         stops: StopRequests::default(),
-        reporter: &Silent,
+        reporter,
         // A staging that is interrupted continues, also after a crash of the node: it must be on disk, and whole.
         into_new_allocation: false,
         how: StagingOptions { bytes_per_s_max, ..StagingOptions::default() },
@@ -333,17 +344,50 @@ fn text_of(failures: &[Failure]) -> String {
     failure_lines(failures, printable).join("; ")
 }
 
-/// Nobody listens.
-struct Silent;
+/// Tells the daemon how far a staging is.
+struct Reporter {
+    writer: Option<CounterWriter>,
+    bytes_done: AtomicU64,
+}
 
-impl Messages for Silent {
+/// Which counter has what.
+const FILES: usize = 0;
+const BYTES: usize = 1;
+const BYTES_DONE: usize = 2;
+
+/// What the counters say.
+pub(crate) fn progress_of(counters: &Counters) -> Progress {
+    let numbers = counters.read();
+    Progress {
+        is_waiting: false,
+        files: numbers[FILES],
+        bytes: numbers[BYTES],
+        bytes_done: numbers[BYTES_DONE],
+    }
+}
+
+impl Reporter {
+    fn set(&self, which: usize, number: u64) {
+        self.writer.iter().for_each(|writer| writer.set(which, number));
+    }
+}
+
+impl Messages for Reporter {
     fn note(&self, _: &str) {}
     fn warning(&self, _: &str) {}
     fn explain(&self, _: &str) {}
 }
 
-impl StagingProgress for Silent {
-    fn staging(&self, _: Direction, _: u64, _: u64) {}
-    fn moved(&self, _: u64) {}
+impl StagingProgress for Reporter {
+    fn staging(&self, _: Direction, files: u64, bytes: u64) {
+        self.set(FILES, files);
+        self.set(BYTES, bytes);
+    }
+
+    fn moved(&self, bytes: u64) {
+        let before = self.bytes_done.fetch_add(bytes, Ordering::Relaxed);
+        self.set(BYTES_DONE, before + bytes);
+    }
+
     fn staged(&self, _: Direction, _: &StagingSummary) {}
 }

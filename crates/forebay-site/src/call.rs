@@ -27,6 +27,7 @@ const OPTIONS: [Named; 11] = [
 ];
 const FUNCTION: Named = Named { long: "--function", short: "-f" };
 const HURRY: &str = "--hurry";
+const POLL: &str = "--poll";
 
 /// A function of the protocol and the options that it must get.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub struct Call {
     values: Vec<(&'static str, String)>,
     /// Whether data need not be saved.
     pub hurry: bool,
+    /// Whether a staging is asked for from time to time, and not waited for.
+    pub polls: bool,
     /// Words that were passed over.
     pub ignored: Vec<String>,
 }
@@ -106,8 +109,13 @@ impl Call {
                 ),
             }
         })?;
-        let call =
-            Self { function, values: found.values, hurry: found.hurry, ignored: found.ignored };
+        let call = Self {
+            function,
+            values: found.values,
+            hurry: found.hurry,
+            polls: found.polls,
+            ignored: found.ignored,
+        };
         let missing = function.required.iter().find(|option| call.optional(option).is_none());
         match missing {
             Some(option) => Err(Error::new(format!("{name}: {option} is missing"))),
@@ -166,6 +174,7 @@ struct Found {
     function: Option<String>,
     values: Vec<(&'static str, String)>,
     hurry: bool,
+    polls: bool,
     ignored: Vec<String>,
 }
 
@@ -181,6 +190,8 @@ impl Found {
                 if std::mem::replace(&mut self.hurry, true) {
                     return Err(twice(HURRY));
                 }
+            } else if word == POLL {
+                self.polls = true;
             } else if is(&FUNCTION) {
                 let name = value_of(FUNCTION.long, rest.next())?;
                 if self.function.replace(name).is_some() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_host::{system, tcp};
+use forebay_host::{system, tcp, threads};
 
 use crate::messages::{self, Answer, LINE_BYTES_MAX, Operation, Outcome, Request, VERSION};
 use crate::munge::Munge;
@@ -10,6 +10,8 @@ use crate::{Error, NodeAddress, Site};
 
 /// How long a node may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long the look-up of its address may take, and the connection after that.
+const FIND: Duration = Duration::from_secs(15);
 /// How long it may take to answer. It makes and checks directories meanwhile; longer work it only starts.
 const ANSWER: Duration = Duration::from_secs(60);
 
@@ -57,8 +59,7 @@ impl Client {
             Request { version: VERSION, node: node.name.clone(), nonce: nonce.clone(), operation };
         let content = messages::written(&request).map_err(NoAnswer::Wrong)?;
         let credential = self.munge.encode(&content, 0).map_err(NoAnswer::Wrong)?;
-        let mut connection = tcp::connect(&node.to_string(), CONNECT)
-            .map_err(|error| NoAnswer::Unreachable(silent(node, &error)))?;
+        let mut connection = connect(node).map_err(NoAnswer::Unreachable)?;
         let answered = connection
             .send(credential.as_bytes(), ANSWER)
             .and_then(|()| connection.receive(LINE_BYTES_MAX, ANSWER));
@@ -72,7 +73,7 @@ impl Client {
         credential: &[u8],
         nonce: &str,
     ) -> Result<Outcome, Error> {
-        let message = self.munge.decode(credential)?;
+        let message = self.munge.decode_of_now(credential)?;
         if message.user != 0 {
             let text =
                 format!("the answer of {node} is from the user {}, not from root", message.user);
@@ -86,6 +87,23 @@ impl Client {
         match answer.outcome {
             Outcome::Refused { reason } => Err(Error::new(format!("{node}: {reason}"))),
             outcome => Ok(outcome),
+        }
+    }
+}
+
+/// The name services may wait for a server of theirs for minutes, so another thread looks the name up.
+fn connect(node: &NodeAddress) -> Result<tcp::Connection, Error> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+    let address = node.to_string();
+    threads::spawn(move || {
+        sender.send(tcp::connect(&address, CONNECT)).ok(); // nobody may wait any more
+    })?;
+    match receiver.recv_timeout(FIND) {
+        Ok(connected) => connected.map_err(|error| silent(node, &error)),
+        Err(_) => {
+            let (name, seconds) = (&node.name, FIND.as_secs());
+            let message = format!("the address of {name} was not found within {seconds} s");
+            Err(Error::new(message).with_hint(format!("look at: getent hosts {name}")))
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Site {
     pub node_wait: Duration,
     /// How long the start of a job waits for space and input on its nodes.
     pub start_wait: Duration,
+    /// How long a process of a staging or removal may do nothing.
+    pub stage_idle_max: Duration,
     /// The pools, at least one.
     pub pools: Vec<Pool>,
 }
@@ -153,6 +155,26 @@ impl Site {
             let hint = format!("the pools are: {}", names.join(", "));
             Error::new(format!("there is no pool {name}")).with_hint(hint)
         })
+    }
+}
+
+impl Site {
+    /// Users and groups of pools that the name services do not know. They are no fault: one that was deleted must not
+    /// stop the jobs of all others.
+    pub fn unknown_names(&self) -> Vec<String> {
+        use forebay_host::users::{account_named, group_id};
+        let of_pool = |pool: &Pool| {
+            let is_unknown =
+                |user: &&String| account_named(user).is_ok_and(|found| found.is_none());
+            let users = pool.users.iter().filter(is_unknown);
+            let users = users.map(|user| format!("pool {}: there is no user {user}", pool.name));
+            let is_unknown = |group: &&String| group_id(group).is_ok_and(|found| found.is_none());
+            let groups = pool.groups.iter().filter(is_unknown);
+            let groups =
+                groups.map(|group| format!("pool {}: there is no group {group}", pool.name));
+            users.chain(groups).collect::<Vec<_>>()
+        };
+        self.pools.iter().flat_map(of_pool).collect()
     }
 }
 

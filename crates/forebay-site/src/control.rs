@@ -1,5 +1,6 @@
 //! The site's own commands: the status, draining a pool, delivering kept results, removing leftovers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use forebay_host::users;
@@ -22,6 +23,8 @@ pub struct Status {
     pub allocations: Vec<AllocationStatus>,
     /// Nodes that were asked, and whether they answered the last time.
     pub nodes: Vec<NodeStatus>,
+    /// Users and groups of the configuration that nobody knows here.
+    pub unknown_names: Vec<String>,
 }
 
 /// A pool.
@@ -141,6 +144,7 @@ pub fn status() -> Result<Status, Error> {
         pools: pools.collect::<Result<_, Error>>()?,
         allocations: sessions.iter().map(|one| AllocationStatus::of(one, &shares)).collect(),
         nodes: nodes.map(|(name, is_online)| NodeStatus { name, is_online }).collect(),
+        unknown_names: context.site.unknown_names(),
     })
 }
 
@@ -204,9 +208,8 @@ pub fn deliver_results(token: &str) -> Result<(), Error> {
             Error::new(format!("job {token} has not ended: its allocation is {}", session.phase));
         return Err(error.with_hint("its results are staged out when it has ended"));
     }
-    let silence = context.site.node_wait;
-    let patience = Patience { retry: Duration::ZERO, silence, until: None };
-    let delivered = deliver(&mut context, &session, &patience);
+    let patience = Patience::of(&context.site, Duration::ZERO);
+    let delivered = deliver(&mut context, &session, &patience).map(drop);
     let said = delivered.as_ref().err().map_or_else(|| "ok".to_owned(), ToString::to_string);
     context.log.line(&format!("control: deliver {token}: {said}"));
     delivered
@@ -221,6 +224,10 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
     let mut context = Context::open()?;
     let mut reaped = Reaped::default();
     for session in context.database.sessions()? {
+        if let Some(why) = out_of_reach(&context, &session) {
+            reaped.failed.push(why);
+            continue;
+        }
         let is_delivered = session.is_set_aside() && session.phase == Phase::StagedOut;
         if is_delivered || matches!(session.phase, Phase::Creating | Phase::Removing) {
             match complete_removal(&mut context, &session) {
@@ -242,6 +249,24 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
     Ok(reaped)
 }
 
+fn is_in(session: &Session, pool: &Pool) -> bool {
+    session.pool == pool.name && Path::new(&session.path) == pool.path
+}
+
+/// Why no node touches the allocation: its pool has another directory now, or is gone.
+fn out_of_reach(context: &Context, session: &Session) -> Option<String> {
+    let (token, directory, pool) = (&session.token, session.directory(), &session.pool);
+    let now = match context.site.pool(pool) {
+        Ok(found) if found.path == Path::new(&session.path) => return None,
+        Ok(found) => format!("the pool {pool} is {} now", found.path.display()),
+        Err(_) => format!("there is no pool {pool} any more"),
+    };
+    Some(format!(
+        "{token} is in {directory}, and {now}; name {} in the configuration until it is removed",
+        session.path
+    ))
+}
+
 /// False if a call for the token went on meanwhile.
 fn complete_removal(context: &mut Context, session: &Session) -> Result<bool, Error> {
     let lock = TokenLock::take(&context.site, &session.token)?;
@@ -252,6 +277,7 @@ fn complete_removal(context: &mut Context, session: &Session) -> Result<bool, Er
     context.database.begin_removal(&session, true)?;
     remove_directory(context, &session)?;
     context.database.forget(session.id)?;
+    crate::progress::forget(&context.site, session.id);
     lock.discard()?;
     Ok(true)
 }
@@ -287,8 +313,7 @@ fn look_into(
         }
     }
     let is_still = |name: &String| after.iter().any(|(still, _)| still == name);
-    let known =
-        before.into_iter().filter(|(name, session)| session.pool == pool.name && is_still(name));
+    let known = before.into_iter().filter(|(name, session)| is_in(session, pool) && is_still(name));
     let shares = context.database.shares(None)?;
     for (name, session) in known {
         for Listed { node, names } in &listed {
@@ -364,11 +389,12 @@ fn discard_orphan(
     };
     let (attempt, mut pause) = (new_attempt()?, Pause::usual());
     loop {
-        let remove = Operation::Remove { place: place.clone(), attempt: attempt.clone() };
+        let (place, attempt) = (place.clone(), attempt.clone());
+        let remove = Operation::Remove { place, attempt, is_made: true };
         match first_answer(context, std::slice::from_ref(node), &remove)? {
             Outcome::Done { .. } => return Ok(()),
             Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
-            Outcome::Running => forebay_host::clock::sleep(pause.next()),
+            Outcome::Running { .. } => forebay_host::clock::sleep(pause.next()),
             _ => return Err(Error::new("a node answered another question")),
         }
     }

@@ -8,6 +8,7 @@ use forebay_directive::{
 };
 use forebay_host::files;
 
+use crate::functions::heterogeneous;
 use crate::{Error, Plan, Pool, PoolKind};
 
 /// Bytes of a script that are read. Slurm takes 4 MiB by default.
@@ -39,6 +40,7 @@ pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, 
     read.map_err(|error| Error::new(format!("the job script cannot be read: {error}")))?;
     let text = String::from_utf8_lossy(&bytes);
     check_size(&text)?;
+    check_components(&text)?;
     let parsed = match symbols {
         SymbolsAre::Written => parse_for_site(&text, Some(&stand_ins())),
         SymbolsAre::Replaced => parse_for_site(&text, None),
@@ -58,6 +60,20 @@ fn check_size(text: &str) -> Result<(), Error> {
         "the #DW and #BB lines have {bytes} bytes; at most {DIRECTIVES_BYTES_MAX} are possible"
     );
     Err(Error::new(message).with_hint("stage directories or a list instead of many single files"))
+}
+
+/// The lines by which Slurm divides a script, and those that it makes of the directives of other components.
+fn check_components(text: &str) -> Result<(), Error> {
+    let divides = |line: &str| {
+        let mut words = line.strip_prefix("#SBATCH").unwrap_or_default().split_whitespace();
+        words.next().is_some_and(|word| matches!(word, "hetjob" | "packjob"))
+    };
+    let header = text.lines().take_while(|line| line.is_empty() || line.starts_with('#'));
+    let found = header.zip(1..).find(|(line, _)| line.starts_with("#EXCLUDED") || divides(line));
+    match found {
+        Some((_, line)) => Err(heterogeneous(&format!("line {line}: the job"))),
+        None => Ok(()),
+    }
 }
 
 /// Values that have the form of the real ones, which only Slurm knows.

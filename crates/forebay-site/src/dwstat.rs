@@ -1,6 +1,7 @@
 //! `dwstat`: tables of what the site has, in the layout of DataWarp, from the state alone. Slurm ends it after 2 s.
 
 mod table;
+mod why;
 
 use std::ffi::OsString;
 use std::time::{Duration, UNIX_EPOCH};
@@ -28,6 +29,9 @@ const NAMES: [&str; 9] = [
 const MOST: [&str; 6] =
     ["pools", "sessions", "instances", "configurations", "registrations", "activations"];
 
+/// What `forebay why` asks for.
+const WHY: &str = "why";
+
 /// What the words ask for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
@@ -38,6 +42,12 @@ struct Asked {
 
 /// Prints the tables that the words after the program's name ask for.
 pub fn dwstat(words: &[OsString]) -> Reply {
+    if let [word, token] = words
+        && word == WHY
+    {
+        let token = forebay_host::files::lossy(token);
+        return Context::open().and_then(|context| why::why(&context, &token)).into();
+    }
     asked(words).and_then(|asked| shown(&Context::open()?, &asked)).into()
 }
 

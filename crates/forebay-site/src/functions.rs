@@ -22,10 +22,12 @@ use forebay_host::clock;
 use crate::call::Call;
 use crate::context::Context;
 use crate::log::Log;
+use crate::staging::Waited;
 use crate::{Error, Reply, Site};
 
 pub(crate) use data_out::deliver;
 pub(crate) use place::first_answer;
+pub(crate) use setup::heterogeneous;
 pub(crate) use teardown::remove_directory;
 
 /// Runs one function of the protocol, with the words after the program's name.
@@ -67,6 +69,14 @@ fn refused(words: &[OsString], error: Error) -> Reply {
     Err(error).into()
 }
 
+/// What a caller reads who asks from time to time.
+fn answer(waited: Waited) -> String {
+    match waited {
+        Waited::ToTheEnd => String::new(),
+        Waited::NotToTheEnd(_) => "BUSY".to_owned(),
+    }
+}
+
 fn run(context: &mut Context, call: &Call) -> Result<String, Error> {
     let done = |result: Result<(), Error>| result.map(|()| String::new());
     match call.function.name {
@@ -75,12 +85,12 @@ fn run(context: &mut Context, call: &Call) -> Result<String, Error> {
         "show_instances" => show::instances(context),
         "show_configurations" => show::configurations(context),
         "setup" => done(setup::setup(context, call)),
-        "data_in" => done(data_in::data_in(context, call)),
+        "data_in" => data_in::data_in(context, call).map(answer),
         "real_size" => real_size::real_size(context, call),
         "paths" => done(paths::paths(context, call)),
         "pre_run" => done(pre_run::pre_run(context, call)),
         "post_run" => done(post_run::post_run(context, call)),
-        "data_out" => done(data_out::data_out(context, call)),
+        "data_out" => data_out::data_out(context, call).map(answer),
         "teardown" => done(teardown::teardown(context, call)),
         "create_persistent" => create_persistent::create_persistent(context, call),
         other => Err(Error::new(format!("the function {other} is not known"))),

@@ -31,11 +31,25 @@ impl Log {
         );
         let text = printable_text(text).replace('\n', "\\n");
         let line = format!("{now} {}: {text}\n", system::process_id());
-        if files::status_of_name(&self.path).is_ok_and(|found| found.size_bytes > BYTES_MAX) {
-            files::rename(&self.path, &self.path.with_extension("log.1")).ok(); // another process may have
+        if self.is_full() {
+            self.rotate();
         }
         if let Ok(mut file) = files::open_to_append(&self.path) {
             file.write_all(line.as_bytes()).ok(); // the disk may be full
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        files::status_of_name(&self.path).is_ok_and(|found| found.size_bytes > BYTES_MAX)
+    }
+
+    /// Of the processes that see the full file one renames it, once: a second rename would replace it by a new one.
+    fn rotate(&self) {
+        let lock = files::lock_or_create(&self.path.with_extension("log.lock"));
+        if let Ok(Some(_lock)) = lock
+            && self.is_full()
+        {
+            files::rename(&self.path, &self.path.with_extension("log.1")).ok(); // the log stops no job
         }
     }
 }

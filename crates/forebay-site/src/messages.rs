@@ -84,7 +84,11 @@ pub enum Operation {
         place: Place,
         /// As of `Stage`.
         attempt: String,
+        /// Whether it was made for certain. If it is missing then, the pool must have its mark.
+        is_made: bool,
     },
+    /// What the daemon has done since it started.
+    Count,
     /// The directories of a pool.
     List {
         /// The pool.
@@ -110,6 +114,19 @@ pub struct Staging {
     pub below: Option<String>,
 }
 
+/// How far a staging is, as the process of the owner says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Whether it waits until other tasks of the node have ended.
+    pub is_waiting: bool,
+    /// Files to copy; 0 before they are counted.
+    pub files: u64,
+    /// Bytes to copy.
+    pub bytes: u64,
+    /// Of them the bytes that are copied.
+    pub bytes_done: u64,
+}
+
 /// The result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "result", rename_all = "kebab-case")]
@@ -125,7 +142,11 @@ pub enum Outcome {
         note: Option<String>,
     },
     /// It goes on.
-    Running,
+    Running {
+        /// How far it is.
+        #[serde(default)]
+        progress: Progress,
+    },
     /// It failed.
     Failed {
         /// Why, in one line.
@@ -138,11 +159,48 @@ pub enum Outcome {
         /// Why, in one line.
         reason: String,
     },
+    /// What the daemon has done since it started.
+    Counts {
+        /// The numbers.
+        counts: Counts,
+    },
     /// The directories of a pool, with the IDs of their owners.
     Names {
         /// Name and owner of each.
         names: Vec<(String, u32)>,
     },
+}
+
+/// What a daemon has done since it started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Tasks that run.
+    pub running: u64,
+    /// Tasks that wait for their turn.
+    pub waiting: u64,
+    /// Stagings into allocations.
+    pub stage_in: Ended,
+    /// Stagings out of allocations.
+    pub stage_out: Ended,
+    /// Removals of allocations.
+    pub removal: Ended,
+    /// Processes of owners that somebody ended.
+    pub interruptions: u64,
+    /// Processes of owners that were killed because they did nothing.
+    pub idle: u64,
+}
+
+/// Tasks of one kind that have ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// Tasks that are done.
+    pub done: u64,
+    /// Tasks that failed.
+    pub failed: u64,
+    /// Files of the tasks that are done.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// The content of a message.

@@ -11,6 +11,8 @@ use crate::Error;
 const LIBRARY: &str = "libmunge.so.2";
 /// Of `munge_err_t`.
 const SUCCESS: c_int = 0;
+const EXPIRED: c_int = 15;
+const REWOUND: c_int = 16;
 /// Of `munge_opt_t`.
 const OPTION_SOCKET: c_int = 8;
 const OPTION_UID_RESTRICTION: c_int = 9;
@@ -51,6 +53,8 @@ pub struct Message {
     pub content: Vec<u8>,
     /// The user's ID.
     pub user: u32,
+    /// Why it does not count, although it is true: it is too old or from the future.
+    pub clock_error: Option<String>,
 }
 
 impl Munge {
@@ -97,7 +101,7 @@ impl Munge {
     /// The content of a credential and its sender.
     ///
     /// # Errors
-    /// If munged does not answer, or the credential is false, expired, decoded before, or for somebody else.
+    /// If munged does not answer, or the credential is false, decoded before, or for somebody else.
     pub fn decode(&self, credential: &[u8]) -> Result<Message, Error> {
         let text =
             CString::new(credential).map_err(|_| Error::new("the message has a zero byte"))?;
@@ -124,10 +128,27 @@ impl Munge {
         };
         // SAFETY: null, or allocated by the library with malloc(3). Some errors return a content, too.
         unsafe { libc::free(content) };
-        if done == SUCCESS {
-            return Ok(Message { content: copied, user });
+        let clock_error = match done {
+            SUCCESS => None,
+            EXPIRED | REWOUND => {
+                let age = if done == EXPIRED { "too old" } else { "from the future" };
+                Some(format!("the credential is {age}: the clocks of two hosts differ"))
+            }
+            _ => return Err(self.error("check a credential with", &context, done)),
+        };
+        Ok(Message { content: copied, user, clock_error })
+    }
+
+    /// The same of a credential that must be of now.
+    ///
+    /// # Errors
+    /// As [`Munge::decode`], or if it is too old or from the future.
+    pub fn decode_of_now(&self, credential: &[u8]) -> Result<Message, Error> {
+        let message = self.decode(credential)?;
+        match &message.clock_error {
+            Some(error) => Err(clock_error(error)),
+            None => Ok(message),
         }
-        Err(self.error("check a credential with", &context, done))
     }
 
     fn context(&self, reader: Option<u32>) -> Result<Owned<'_>, Error> {
@@ -173,6 +194,11 @@ impl Munge {
         Error::new(format!("cannot {what} munged at {shown}: {reason}"))
             .with_hint("munged runs on each node, with one key and one clock: munge -n | unmunge")
     }
+}
+
+/// What to do about clocks.
+pub fn clock_error(what: &str) -> Error {
+    Error::new(what).with_hint("compare date on the control host and the node, and start chronyd")
 }
 
 /// A context that is destroyed at the end.

@@ -4,7 +4,8 @@ use forebay_directive::{Direction, Stage};
 
 use crate::context::Context;
 use crate::messages::{Operation, Outcome, Staging};
-use crate::nodes::{Patience, Work, of_nodes};
+use crate::nodes::{Patience, Rest, Work};
+use crate::progress::Shown;
 use crate::{Error, NodeAddress, Phase, Session};
 
 /// Files and bytes that a staging copied.
@@ -19,29 +20,41 @@ pub(crate) fn removed_meanwhile(token: &str) -> Error {
     Error::new(format!("the allocation of {token} was removed meanwhile"))
 }
 
+/// Whether a staging is complete.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    ToTheEnd,
+    /// It goes on, on these nodes: time is up.
+    NotToTheEnd(Vec<NodeAddress>),
+}
+
 impl Context {
     /// Stages in or out, and sets the phase after that. Stores the error.
     ///
     /// # Errors
-    /// If it failed for good, the allocation was removed meanwhile, the node does not answer, or time is up.
+    /// If it failed for good, the allocation was removed meanwhile, or the node does not answer.
     pub(crate) fn stage(
         &mut self,
         session: &Session,
         direction: Direction,
         patience: &Patience,
-    ) -> Result<(), Error> {
+    ) -> Result<Waited, Error> {
         let (from, to) = match direction {
             Direction::In => (Phase::StagingIn, Phase::StagedIn),
             Direction::Out => (Phase::StagingOut, Phase::StagedOut),
         };
-        if let Err(error) = self.copy(session, direction, patience) {
-            self.database.set_problem(session.id, Some(&error.to_string()))?;
-            return Err(error);
+        match self.copy(session, direction, patience) {
+            Ok(Waited::ToTheEnd) => {}
+            Ok(not) => return Ok(not),
+            Err(error) => {
+                self.database.set_problem(session.id, Some(&error.to_string()))?;
+                return Err(error);
+            }
         }
         self.database.set_problem(session.id, None)?;
         // Another call may have completed it.
         match self.database.advance(session.id, &[from, to], to)? {
-            true => Ok(()),
+            true => Ok(Waited::ToTheEnd),
             false => Err(removed_meanwhile(&session.token)),
         }
     }
@@ -55,18 +68,24 @@ impl Context {
         session: &Session,
         direction: Direction,
         patience: &Patience,
-    ) -> Result<(), Error> {
+    ) -> Result<Waited, Error> {
         let (stages, word) = match direction {
             Direction::In => (&session.plan.stage_in, "in"),
             Direction::Out => (&session.plan.stage_out, "out"),
         };
         if stages.is_empty() {
-            return Ok(());
+            return Ok(Waited::ToTheEnd);
         }
-        let Staged { files, bytes } = self.stage_on_nodes(session, direction, stages, patience)?;
+        let (Staged { files, bytes }, rest) =
+            self.stage_on_nodes(session, direction, stages, patience)?;
+        let goes_on = !rest.pending.is_empty() && (patience.polls || rest.failed.is_empty());
+        if goes_on {
+            return Ok(Waited::NotToTheEnd(rest.pending));
+        }
+        rest.none()?;
         let token = &session.token;
         self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
-        Ok(())
+        Ok(Waited::ToTheEnd)
     }
 
     fn stage_on_nodes(
@@ -75,7 +94,7 @@ impl Context {
         direction: Direction,
         stages: &[Stage],
         patience: &Patience,
-    ) -> Result<Staged, Error> {
+    ) -> Result<(Staged, Rest), Error> {
         let persistent = self.database.used_by(session.id)?;
         let shares = self.database.shares(Some(session.id))?;
         let nodes = if session.is_on_nodes() {
@@ -109,20 +128,24 @@ impl Context {
                 false => Ok(()),
             }
         };
-        let check = |context: &Self| match context.is_kept(session)? {
+        let mut shown = Shown::of(&self.site, session, direction, patience.polls);
+        let mut work = Work {
+            session,
+            operation: &operation,
+            check: &|context| context.check_kept(session),
+            on_done: &mut on_done,
+            shown: Some(&mut shown),
+            names_node: session.is_on_nodes(),
+        };
+        let rest = self.carry_out(nodes, patience, &mut work)?;
+        Ok((staged, rest))
+    }
+
+    /// An error if another call removes the allocation.
+    pub(crate) fn check_kept(&self, session: &Session) -> Result<(), Error> {
+        match self.is_kept(session)? {
             true => Ok(()),
             false => Err(removed_meanwhile(&session.token)),
-        };
-        let mut work = Work {
-            token: &session.token,
-            operation: &operation,
-            check: &check,
-            on_done: &mut on_done,
-        };
-        let failed = self.carry_out(nodes, patience, &mut work)?;
-        match of_nodes(&failed) {
-            Some(error) => Err(error),
-            None => Ok(staged),
         }
     }
 

@@ -1,10 +1,6 @@
 """The program `forebay-py`: starts the verbs written in Python, or names the extra that they need."""
 
-import json
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 #: The extra of a verb, if not `report`.
 _EXTRAS = {"plan": "plan", "tune": "tune"}
@@ -31,6 +27,12 @@ def main() -> None:
 
 def _source() -> str:
     """What pip can install Forebay from: the wheel or the sources of this installation (PEP 610)."""
+    # Late: they take longer to load than the rest of the program.
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
     try:
         url = urlsplit(json.loads(distribution("forebay").read_text("direct_url.json") or "{}")["url"])
         path = Path(unquote(url.path))

@@ -6,7 +6,7 @@ import sys
 import pandas
 import pytest
 
-from forebay.advice import findings
+from forebay.advice.advise import findings
 from forebay.advice.advise import paragraph
 from forebay.profiles import darshan_log, sources, time_parts
 from forebay.report.verdict import verdict

@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn tree_deeper_than_any_stack_is_removed() {
         const LEVELS: usize = 30_000;
-        let scratch = tempfile::tempdir().expect("tempdir");
+        let scratch = tempfile::tempdir_in("/dev/shm").expect("tempdir");
         let tree = scratch.path().join("tree");
         files::make_directories(&tree.join(".forebay-deep-0"), 0o700).expect("made");
         let mut directory = Directory::open(&tree).expect("opened");

@@ -122,7 +122,7 @@ mod tests {
     /// A library may remove its own files while the job's allocation is removed.
     #[test]
     fn what_others_remove_meanwhile_is_no_error() {
-        let scratch = tempfile::tempdir().expect("tempdir");
+        let scratch = tempfile::tempdir_in("/dev/shm").expect("tempdir");
         let path = |number: u32| scratch.path().join(number.to_string());
         for _ in 0..20 {
             for number in 0..200 {

@@ -15,7 +15,8 @@ use rustix::fs::{Mode, SealFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::{Result, clock, on};
+use super::counters::Counters;
+use crate::{Result, clock, files, on};
 
 /// Bytes read at a time.
 const PORTION_BYTES: usize = 8192;
@@ -52,8 +53,17 @@ pub struct UserResult {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it was killed because it had not ended in time.
+    /// Whether it was killed because of its time limit.
     pub is_late: bool,
+}
+
+/// When a program of another user is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeLimit {
+    /// After this time.
+    Whole(Duration),
+    /// After it used no processor for this time: its user may have stopped it, or a file system hangs.
+    Idle(Duration),
 }
 
 /// Makes this process one of the user, for good. Call it before a thread is started.
@@ -63,6 +73,12 @@ pub struct UserResult {
 pub fn become_user(who: &Credentials) -> Result<()> {
     let shown = who.user.to_string();
     on(drop_rights(who), "become the user", Path::new(&shown))
+}
+
+/// Keeps other processes of the same user from tracing this one or reading its memory.
+pub fn close_to_debuggers() {
+    // It is a further hurdle for a user's own processes; the work does not rest on it.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).ok();
 }
 
 /// Raw system calls, which allocate nothing and leave other threads alone.
@@ -79,15 +95,26 @@ fn drop_rights(who: &Credentials) -> io::Result<()> {
 }
 
 /// Starts the command as another user: in a session of its own, in the root directory, with the variables that the
-/// command sets and no others, and without a way to new rights. It reads `input` and ends with this thread.
-pub fn start_as_user(mut command: Command, who: Credentials, input: &[u8]) -> Result<UserProcess> {
+/// command sets and no others, and without a way to new rights. It reads `input`, inherits the descriptor of `counters`,
+/// and ends with this thread.
+pub fn start_as_user(
+    mut command: Command,
+    who: Credentials,
+    input: &[u8],
+    counters: Option<&Counters>,
+) -> Result<UserProcess> {
     let program = Path::new(command.get_program()).to_owned();
     let input = on(sealed(input), "hand its input to", &program)?;
     command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
     let parent = rustix::process::getpid();
+    let inherited = counters.map(Counters::descriptor);
     let prepare = move || {
         rustix::process::setsid()?;
         close_at_exec();
+        if let Some(inherited) = inherited {
+            // SAFETY: changes the flags of a descriptor only.
+            unsafe { libc::fcntl(inherited, libc::F_SETFD, 0) };
+        }
         rustix::process::umask(Mode::from_raw_mode(0o077));
         drop_rights(&who)?;
         rustix::thread::set_no_new_privs(true)?;
@@ -118,43 +145,33 @@ impl UserProcess {
         Killer(Arc::clone(&self.handle))
     }
 
-    /// Waits for its end, and kills it after `time_max`: its user may have stopped it. Reads at most
-    /// `output_bytes_max` of its standard output.
-    pub fn finish(
-        mut self,
-        output_bytes_max: usize,
-        time_max: Option<Duration>,
-    ) -> Result<UserResult> {
-        let deadline = time_max.map(|time_max| clock::now() + time_max);
-        let output = self.output(output_bytes_max, deadline);
+    /// Waits for its end, and kills it at the limit. Reads at most `output_bytes_max` of its standard output.
+    pub fn finish(mut self, output_bytes_max: usize, limit: TimeLimit) -> Result<UserResult> {
+        let output = self.output(output_bytes_max, limit);
         let (output, is_late) = on(output, "read the output of", &self.program)?;
         let status = on(self.child.wait(), "wait for", &self.program)?;
         Ok(UserResult { output, code: status.code(), signal: status.signal(), is_late })
     }
 
-    /// The output, and whether the process was killed at the deadline. Another process of the user may hold the pipe
+    /// The output, and whether the process was killed at the limit. Another process of the user may hold the pipe
     /// open, so its end is not waited for.
-    fn output(
-        &mut self,
-        bytes_max: usize,
-        mut deadline: Option<Instant>,
-    ) -> io::Result<(Vec<u8>, bool)> {
-        let (mut output, mut is_late) = (Vec::new(), false);
+    fn output(&mut self, bytes_max: usize, limit: TimeLimit) -> io::Result<(Vec<u8>, bool)> {
+        let mut output = Vec::new();
         let mut portion = [0; PORTION_BYTES];
+        let mut watch = Watch::of(self.child.id(), limit);
         let Some(mut pipe) = self.child.stdout.take() else {
-            return Ok((output, is_late));
+            return Ok((output, false));
         };
         let mut is_open = true;
         loop {
-            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
-                (is_late, deadline) = (true, None);
+            if watch.is_over() {
                 self.killer().kill();
             }
             let (readable, ended) = {
                 let mut waited =
                     [PollFd::new(&*self.handle, PollFlags::IN), PollFd::new(&pipe, PollFlags::IN)];
                 let count = if is_open { 2 } else { 1 };
-                let left = deadline.map(time_left).transpose()?;
+                let left = watch.next().map(time_left).transpose()?;
                 rustix::io::retry_on_intr(|| poll(&mut waited[..count], left.as_ref()))?;
                 (is_open && !waited[1].revents().is_empty(), !waited[0].revents().is_empty())
             };
@@ -164,13 +181,67 @@ impl UserProcess {
                 output.extend_from_slice(&portion[..taken]);
                 is_open = read > 0 && output.len() < bytes_max;
             } else if ended {
-                return Ok((output, is_late));
+                return Ok((output, watch.is_late));
             }
             if ended && !is_open {
-                return Ok((output, is_late));
+                return Ok((output, watch.is_late));
             }
         }
     }
+}
+
+/// Looks whether a program has reached its limit.
+struct Watch {
+    process: u32,
+    limit: TimeLimit,
+    used: Option<u64>,
+    deadline: Instant,
+    is_late: bool,
+}
+
+impl Watch {
+    fn of(process: u32, limit: TimeLimit) -> Self {
+        let (TimeLimit::Whole(time_max) | TimeLimit::Idle(time_max)) = limit;
+        let used = processor_time(process);
+        Self { process, limit, used, deadline: clock::now() + time_max, is_late: false }
+    }
+
+    /// Whether the program is to be killed. True once.
+    fn is_over(&mut self) -> bool {
+        if self.is_late {
+            return false;
+        }
+        if let TimeLimit::Idle(time_max) = self.limit {
+            let used = processor_time(self.process);
+            // Where the kernel does not say it, no program is idle.
+            if used.is_none() || used != self.used {
+                (self.used, self.deadline) = (used, clock::now() + time_max);
+            }
+        }
+        self.is_late = clock::now() >= self.deadline;
+        self.is_late
+    }
+
+    /// When to look again.
+    fn next(&self) -> Option<Instant> {
+        let soon = match self.limit {
+            TimeLimit::Whole(_) => self.deadline,
+            TimeLimit::Idle(time_max) => self.deadline.min(clock::now() + time_max / 4),
+        };
+        (!self.is_late).then_some(soon)
+    }
+}
+
+/// The processor time of all threads of a process, in a unit of the kernel; none if it cannot be read.
+fn processor_time(process: u32) -> Option<u64> {
+    let threads = files::names_in(Path::new(&format!("/proc/{process}/task"))).ok()?;
+    let of_thread = |name: &std::ffi::OsString| {
+        let path = Path::new("/proc").join(process.to_string()).join("task").join(name);
+        // The first number of sched-stats: nanoseconds on a processor.
+        let text = files::read_to_string(&path.join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    threads.iter().map(of_thread).sum()
 }
 
 fn time_left(deadline: Instant) -> io::Result<Timespec> {
@@ -211,6 +282,7 @@ mod tests {
     use crate::{threads, users};
 
     const NOBODY: u32 = 65534;
+    const LONG: TimeLimit = TimeLimit::Whole(Duration::from_secs(600));
 
     fn nobody() -> Credentials {
         Credentials { user: NOBODY, group: NOBODY, groups: vec![NOBODY, 7] }
@@ -229,8 +301,8 @@ mod tests {
         }
         let script = "cat; id -u; id -g; id -G; pwd; umask; env | grep -c HOME; \
                       grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l";
-        let started = start_as_user(shell(script), nobody(), b"in\n").expect("start");
-        let ended = started.finish(1000, None).expect("end");
+        let started = start_as_user(shell(script), nobody(), b"in\n", None).expect("start");
+        let ended = started.finish(1000, LONG).expect("end");
         let output = String::from_utf8(ended.output).expect("text");
         let wanted = "in\n65534\n65534\n65534 7\n/\n0077\n0\nNoNewPrivs:\t1\n4\n";
         assert_eq!((output.as_str(), ended.code), (wanted, Some(0)));
@@ -241,15 +313,15 @@ mod tests {
         if !users::is_root() {
             return; // only root can become another user
         }
-        let talks = start_as_user(shell("yes"), nobody(), b"").expect("start");
+        let talks = start_as_user(shell("yes"), nobody(), b"", None).expect("start");
         let killer = talks.killer();
-        let waiting = threads::spawn(move || talks.finish(10, None)).expect("thread");
+        let waiting = threads::spawn(move || talks.finish(10, LONG)).expect("thread");
         killer.kill();
         let ended = waiting.join().expect("thread").expect("end");
         assert!(ended.output.len() <= 10 && ended.signal == Some(libc::SIGKILL));
         killer.kill(); // after its end
-        let left = start_as_user(shell("sleep 60 & echo $!"), nobody(), b"").expect("start");
-        let ended = left.finish(1000, None).expect("end");
+        let left = start_as_user(shell("sleep 60 & echo $!"), nobody(), b"", None).expect("start");
+        let ended = left.finish(1000, LONG).expect("end");
         assert_eq!(ended.code, Some(0));
         let pid = String::from_utf8(ended.output).expect("text").trim().parse().expect("number");
         let pid = Pid::from_raw(pid).expect("a process");
@@ -262,12 +334,20 @@ mod tests {
             return; // only root can become another user
         }
         for script in ["echo first; kill -STOP $$", "kill -STOP $$", "exec >&-; kill -STOP $$"] {
-            let started = start_as_user(shell(script), nobody(), b"").expect("start");
-            let ended = started.finish(1000, Some(Duration::from_millis(100))).expect("end");
-            assert_eq!((ended.signal, ended.is_late), (Some(libc::SIGKILL), true), "{script}");
+            let soon = Duration::from_millis(100);
+            for limit in [TimeLimit::Whole(soon), TimeLimit::Idle(soon)] {
+                let started = start_as_user(shell(script), nobody(), b"", None).expect("start");
+                let ended = started.finish(1000, limit).expect("end");
+                assert_eq!((ended.signal, ended.is_late), (Some(libc::SIGKILL), true), "{script}");
+            }
         }
-        let started = start_as_user(shell("exit 3"), nobody(), b"").expect("start");
-        let ended = started.finish(1000, Some(Duration::from_secs(600))).expect("end");
+        // It works for longer than the limit.
+        let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 4";
+        let started = start_as_user(shell(busy), nobody(), b"", None).expect("start");
+        let ended = started.finish(1000, TimeLimit::Idle(Duration::from_millis(100)));
+        assert_eq!(ended.expect("end").code, Some(4));
+        let started = start_as_user(shell("exit 3"), nobody(), b"", None).expect("start");
+        let ended = started.finish(1000, LONG).expect("end");
         assert_eq!((ended.code, ended.is_late), (Some(3), false));
     }
 }

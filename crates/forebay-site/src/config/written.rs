@@ -26,6 +26,8 @@ const START_WAIT: Duration = Duration::from_secs(240);
 const QUOTA: &str = "project";
 /// Nodes that one word can name.
 const NODES_MAX: usize = 100_000;
+/// A file server that fails over takes minutes.
+const STAGE_IDLE_MAX: Duration = Duration::from_secs(900);
 /// Slurm's counters of bytes are signed numbers of 64 bits.
 const POOL_BYTES_MAX: u64 = i64::MAX as u64;
 
@@ -40,6 +42,7 @@ struct Written {
     stage_out_retry: Option<Spanned<String>>,
     node_wait: Option<Spanned<String>>,
     start_wait: Option<Spanned<String>>,
+    stage_idle_max: Option<Spanned<String>>,
     #[serde(default)]
     pool: Vec<Spanned<WrittenPool>>,
 }
@@ -212,8 +215,19 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
         ),
         node_wait: faults.duration("node_wait", written.node_wait.as_ref(), NODE_WAIT),
         start_wait: faults.duration("start_wait", written.start_wait.as_ref(), START_WAIT),
+        stage_idle_max: idle_max(written, faults),
         pools,
     })
+}
+
+/// A stopped process must lose its place, and one that works must keep it.
+fn idle_max(written: &Written, faults: &mut Faults) -> Duration {
+    let key = written.stage_idle_max.as_ref();
+    let idle_max = faults.duration("stage_idle_max", key, STAGE_IDLE_MAX);
+    if let Some(key) = key.filter(|_| idle_max < Duration::from_secs(1)) {
+        faults.add(key.span().start, "stage_idle_max: at least \"1s\" is needed");
+    }
+    idle_max
 }
 
 fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Option<Pool> {
@@ -235,14 +249,6 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
     if reserve >= grains && grains > 0 {
         let place = written.reserve.as_ref().map_or(start, |reserve| reserve.span().start);
         faults.add(place, &format!("reserve: {reserve} of {grains} grains leave none for jobs"));
-    }
-    for group in &written.groups {
-        match users::group_id(group.get_ref()) {
-            Ok(Some(_)) => {}
-            Ok(None) => faults
-                .add(group.span().start, &format!("groups: there is no group {}", group.get_ref())),
-            Err(error) => faults.add(group.span().start, &format!("groups: {error}")),
-        }
     }
     let staging_nodes = nodes_of(kind, written, start, port, faults);
     // The file has the size of each directory.

@@ -7,12 +7,13 @@ use forebay_directive::Direction;
 use crate::call::Call;
 use crate::context::Context;
 use crate::nodes::Patience;
+use crate::staging::Waited;
 use crate::{Error, Phase};
 
-pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
+pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Error> {
     let session = context.session(call.token()?)?;
     if session.phase == Phase::StagedIn {
-        return Ok(());
+        return Ok(Waited::ToTheEnd);
     }
     let from = [Phase::Ready, Phase::StagingIn];
     if !context.database.advance(session.id, &from, Phase::StagingIn)? {
@@ -25,9 +26,8 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<(), Error> {
     if session.is_on_nodes() {
         // Which nodes the job gets is not known yet: they copy its input when it starts.
         context.database.advance(session.id, &[Phase::StagingIn], Phase::StagedIn)?;
-        return Ok(());
+        return Ok(Waited::ToTheEnd);
     }
-    let silence = context.site.node_wait;
-    let patience = Patience { retry: Duration::ZERO, silence, until: None };
+    let patience = Patience::of_call(call, &context.site, Duration::ZERO);
     context.stage(&session, Direction::In, &patience)
 }

@@ -5,15 +5,15 @@ use forebay_directive::Direction;
 use crate::call::Call;
 use crate::context::Context;
 use crate::nodes::{Patience, names_of};
+use crate::staging::Waited;
 use crate::{Error, Phase, Session};
 
-pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<(), Error> {
+pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<Waited, Error> {
     let session = context.session(call.token()?)?;
     if session.phase == Phase::StagedOut {
-        return Ok(());
+        return Ok(Waited::ToTheEnd);
     }
-    let silence = context.site.node_wait;
-    let patience = Patience { retry: context.site.stage_out_retry, silence, until: None };
+    let patience = Patience::of_call(call, &context.site, context.site.stage_out_retry);
     deliver(context, &session, &patience)
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn deliver(
     context: &mut Context,
     session: &Session,
     patience: &Patience,
-) -> Result<(), Error> {
+) -> Result<Waited, Error> {
     let token = &session.token;
     let from = [Phase::Ready, Phase::StagedIn, Phase::Running, Phase::Ended, Phase::StagingOut];
     if !context.database.advance(session.id, &from, Phase::StagingOut)? {
@@ -35,7 +35,10 @@ pub(crate) fn deliver(
         )));
     }
     let staged = context.stage(session, Direction::Out, patience);
-    let Err(error) = staged else { return Ok(()) };
+    let error = match staged {
+        Ok(waited) => return Ok(waited),
+        Err(error) => error,
+    };
     if !context.is_kept(session)? {
         return Err(error);
     }

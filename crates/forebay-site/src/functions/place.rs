@@ -1,11 +1,16 @@
 //! The directory of an allocation: which node makes it.
 
+use std::time::Duration;
+
 use forebay_host::clock;
 
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
 use crate::nodes::Pause;
 use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, Session};
+
+/// How long a daemon may take to be started again. Slurm does not repeat a call that failed because of that.
+pub(super) const RESTART: Duration = Duration::from_secs(15);
 
 /// Has a node of the pool make the directory. The node is the one that stages, too.
 ///
@@ -51,27 +56,36 @@ fn made_on_a_node(
         // An earlier call may have had it made there.
         nodes = vec![context.node_named(&session.node).map_err(|error| (error, false))?];
     }
-    let mut silent = None;
-    for node in nodes {
-        context
-            .database
-            .set_node(session.id, &node.to_string())
-            .map_err(|error| (error, is_new))?;
-        let (place, capacity_bytes) = (session.place(), session.capacity_bytes());
-        match context.ask(&node, Operation::Create { place, capacity_bytes }) {
-            Ok(Outcome::Done { .. }) => return Ok(()),
-            Ok(Outcome::Failed { reason, .. }) => return Err((Error::new(reason), false)),
-            Ok(_) => return Err((Error::new(format!("{node} answered another question")), false)),
-            Err(NoAnswer::Unreachable(error)) => {
-                silent = Some(error);
+    let (mut pause, began) = (Pause::usual(), clock::now());
+    let mut is_certain = is_new;
+    loop {
+        let mut silent = Error::new(format!("the pool {} has no staging node", pool.name));
+        for node in nodes.clone() {
+            context
+                .database
+                .set_node(session.id, &node.to_string())
+                .map_err(|error| (error, is_certain))?;
+            let (place, capacity_bytes) = (session.place(), session.capacity_bytes());
+            match context.ask(&node, Operation::Create { place, capacity_bytes }) {
+                Ok(Outcome::Done { .. }) => return Ok(()),
+                Ok(Outcome::Failed { reason, .. }) => return Err((Error::new(reason), false)),
+                Ok(_) => {
+                    return Err((Error::new(format!("{node} answered another question")), false));
+                }
+                Err(NoAnswer::Unreachable(error)) => silent = error,
+                Err(NoAnswer::Wrong(error)) => return Err((error, is_certain)),
+                Err(NoAnswer::Lost(error)) => {
+                    // It may have been made there, so no other node is asked.
+                    (silent, is_certain, nodes) = (error, false, vec![node]);
+                    break;
+                }
             }
-            Err(NoAnswer::Wrong(error)) => return Err((error, is_new)),
-            Err(NoAnswer::Lost(error)) => return Err((error, false)),
         }
+        if began.elapsed() > context.site.node_wait.min(RESTART) {
+            return Err((silent, is_certain));
+        }
+        clock::sleep(pause.next());
     }
-    let error =
-        silent.unwrap_or_else(|| Error::new(format!("the pool {} has no staging node", pool.name)));
-    Err((error, is_new))
 }
 
 /// Asks the nodes of a pool one after the other until one answers.

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use forebay_directive::Direction;
 use forebay_host::{clock, files};
 
+use super::place::RESTART;
 use crate::call::Call;
 use crate::context::Context;
-use crate::messages::{Operation, Outcome, Place};
-use crate::nodes::{Patience, Pause, names_of, of_nodes};
-use crate::staging::removed_meanwhile;
+use crate::messages::{Operation, Place};
+use crate::nodes::{Patience, Pause, RequestTo, Rest, Work, names_of, unfinished};
+use crate::progress::Shown;
+use crate::staging::{Waited, removed_meanwhile};
 use crate::state::Taken;
-use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, Session};
+use crate::{Error, NodeAddress, Phase, Pool, Session};
 
 pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     let session = context.session(call.token()?)?;
@@ -36,7 +38,7 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
         let places: Vec<_> =
             own.into_iter().chain(used.iter().map(crate::Session::place)).collect();
         if !places.is_empty() {
-            let seen = check(context, &nodes, &places);
+            let seen = check(context, &session, nodes.clone(), &places);
             let problem = seen.as_ref().err().map(ToString::to_string);
             context.database.set_problem(session.id, problem.as_deref())?;
             seen?;
@@ -63,27 +65,40 @@ fn nodes(context: &Context, call: &Call) -> Result<Vec<NodeAddress>, Error> {
 }
 
 /// Whether all nodes see the allocations.
-fn check(context: &mut Context, nodes: &[NodeAddress], places: &[Place]) -> Result<(), Error> {
-    let mut failed: Vec<(NodeAddress, Error)> = Vec::new();
+fn check(
+    context: &mut Context,
+    session: &Session,
+    mut nodes: Vec<NodeAddress>,
+    places: &[Place],
+) -> Result<(), Error> {
+    let mut rest = Rest::default();
     for place in places {
-        let check = |node: &NodeAddress| (node.clone(), Operation::Check { place: place.clone() });
-        let answers = context.ask_all(nodes.iter().map(check).collect())?;
-        for (node, answer) in nodes.iter().zip(answers) {
-            let is_new = failed.iter().all(|(other, _)| other != node);
-            if let (Err(error), true) = (done(node, answer), is_new) {
-                failed.push((node.clone(), error));
-            }
-        }
+        let operation = |_: &NodeAddress, _: &str| Operation::Check { place: place.clone() };
+        let failed = carry_out(context, session, (nodes.clone(), &operation), None)?.failed;
+        nodes.retain(|node| failed.iter().all(|(other, _)| other != node));
+        rest.failed.extend(failed);
     }
-    of_nodes(&failed).map_or(Ok(()), Err)
+    rest.none()
 }
 
-fn done(node: &NodeAddress, answer: Result<Outcome, NoAnswer>) -> Result<(), Error> {
-    match answer.map_err(NoAnswer::error)? {
-        Outcome::Done { .. } => Ok(()),
-        Outcome::Failed { reason, .. } => Err(Error::new(format!("{}: {reason}", node.name))),
-        _ => Err(Error::new(format!("{node} answered another question"))),
-    }
+/// Has nodes do what takes no long time. A daemon that does not answer may be started again just now.
+fn carry_out(
+    context: &mut Context,
+    session: &Session,
+    (nodes, operation): (Vec<NodeAddress>, &RequestTo),
+    shown: Option<&mut Shown>,
+) -> Result<Rest, Error> {
+    let usual = Patience::of(&context.site, Duration::ZERO);
+    let patience = Patience { silence: usual.silence.min(RESTART), ..usual };
+    let mut work = Work {
+        session,
+        operation,
+        check: &|context| context.check_kept(session),
+        on_done: &mut |_, _, _| Ok(()),
+        shown,
+        names_node: true,
+    };
+    context.carry_out(nodes, &patience, &mut work)
 }
 
 /// Makes the directory of each node of the job, and has each node copy the input into its own.
@@ -96,21 +111,17 @@ fn start_on_nodes(
     let pool = context.site.pool(&session.pool)?.clone();
     let nodes = nodes_of_pool(&pool, nodes)?;
     let capacity_bytes = session.capacity_bytes() / nodes.len() as u64;
-    take_shares(context, session, &pool, (&nodes, capacity_bytes), until)?;
-    let create = |node: &NodeAddress| {
-        let operation = Operation::Create { place: session.place(), capacity_bytes };
-        (node.clone(), operation)
-    };
-    let answers = context.ask_all(nodes.iter().map(create).collect())?;
-    let made = nodes.iter().zip(answers).map(|(node, answer)| (node, done(node, answer)));
-    let failed: Vec<_> =
-        made.filter_map(|(node, made)| Some((node.clone(), made.err()?))).collect();
-    if let Some(error) = of_nodes(&failed) {
-        return Err(error);
+    let mut shown = Shown::of(&context.site, session, Direction::In, false);
+    take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
+    let create =
+        |_: &NodeAddress, _: &str| Operation::Create { place: session.place(), capacity_bytes };
+    carry_out(context, session, (nodes, &create), Some(&mut shown))?.none()?;
+    drop(shown);
+    let patience = Patience { until: Some(until), ..Patience::of(&context.site, Duration::ZERO) };
+    match context.copy(session, Direction::In, &patience)? {
+        Waited::ToTheEnd => Ok(()),
+        Waited::NotToTheEnd(nodes) => Err(unfinished(&nodes)),
     }
-    let silence = context.site.node_wait;
-    let patience = Patience { retry: Duration::ZERO, silence, until: Some(until) };
-    context.copy(session, Direction::In, &patience)
 }
 
 /// The nodes of the job, with the ports that the pool names.
@@ -137,11 +148,15 @@ fn take_shares(
     pool: &Pool,
     (nodes, bytes): (&[NodeAddress], u64),
     until: Instant,
+    shown: &mut Shown,
 ) -> Result<(), Error> {
     let mut pause = Pause::usual();
     loop {
         match context.database.take_shares(session.id, pool, nodes, bytes)? {
-            Taken::All => return Ok(()),
+            Taken::All => {
+                shown.staging.full_nodes.clear();
+                return Ok(());
+            }
             Taken::Removed => return Err(removed_meanwhile(&session.token)),
             Taken::Full(full) if clock::now() > until => {
                 let full: Vec<_> = full.iter().filter_map(|name| pool.node(name)).collect();
@@ -153,7 +168,11 @@ fn take_shares(
                     "results of earlier jobs are still there; the job starts later, or ask for less",
                 ));
             }
-            Taken::Full(_) => clock::sleep(pause.next()),
+            Taken::Full(full) => {
+                shown.staging.full_nodes = full;
+                shown.show(std::iter::empty(), false);
+                clock::sleep(pause.next());
+            }
         }
     }
 }

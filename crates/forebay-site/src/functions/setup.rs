@@ -1,9 +1,11 @@
 //! `setup`: space and a directory for a job that is pending.
 
 use std::path::Path;
+use std::time::Duration;
 
 use forebay_directive::{SizeError, parse_size};
 use forebay_host::clock;
+use forebay_host::process::{command, run_captured};
 use forebay_host::users::{self, Account};
 
 use super::place::make_directory;
@@ -14,11 +16,15 @@ use crate::state::{NewSession, Reserved};
 use crate::token_lock::TokenLock;
 use crate::{Error, Pool, Site};
 
+/// How long Slurm may take to say what kind of job it is.
+const ASK_SLURM: Duration = Duration::from_secs(20);
+
 pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let (token, asked_unix_s) = (call.token()?, clock::unix_s());
     let _lock = TokenLock::take(&context.site, token)?;
     // First of all: scancel of a job whose set-up failed tears down with --hurry what has this token.
     context.database.set_aside_earlier(token, asked_unix_s)?;
+    refuse_heterogeneous(token)?;
     let (user, group) = (call.number("--user")?, call.number("--groupid")?);
     if user == 0 {
         return Err(Error::new("root cannot have an allocation")
@@ -48,6 +54,25 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     }
 }
 
+/// Slurm hands each component of a heterogeneous job a script with other directives, and the variables to one component
+/// only. The script of a component does not say so when the components come from the command line.
+fn refuse_heterogeneous(token: &str) -> Result<(), Error> {
+    let mut ask = command("scontrol");
+    ask.args(["-o", "show", "job", token]);
+    // Where Slurm does not answer, nothing is known, and the other jobs must go on.
+    let Ok(Some(shown)) = run_captured(ask, ASK_SLURM, &|| true) else { return Ok(()) };
+    match shown.output.split_whitespace().find_map(|word| word.strip_prefix("HetJobId=")) {
+        Some(whole) if shown.success => Err(heterogeneous(&format!("job {whole}"))),
+        _ => Ok(()),
+    }
+}
+
+/// The error for a heterogeneous job.
+pub(crate) fn heterogeneous(what: &str) -> Error {
+    Error::new(format!("{what} is heterogeneous: its components cannot share a burst buffer"))
+        .with_hint("submit one ordinary job, or make a persistent buffer and one job for each part")
+}
+
 /// Reads `POOL:SIZE`. A job that only uses persistent allocations has the size 0.
 pub(super) fn capacity<'a>(site: &'a Site, call: &Call) -> Result<(&'a Pool, u64), Error> {
     let text = call.value("--capacity");
@@ -56,6 +81,10 @@ pub(super) fn capacity<'a>(site: &'a Site, call: &Call) -> Result<(&'a Pool, u64
         Error::new(format!("{function}: --capacity {text:?} {what}"))
             .with_hint("it has the form POOL:SIZE")
     };
+    // Without a pool, nothing can be asked for; Slurm's plugin burst_buffer/lua names none then.
+    if let ("0", Some(any)) = (text, site.pools.first()) {
+        return Ok((any, 0));
+    }
     let (pool, size) = text.split_once(':').ok_or_else(|| wrong("names no pool"))?;
     let bytes = match parse_size(size) {
         Err(SizeError::Zero) => 0,

@@ -9,7 +9,8 @@ use super::data_out::deliver;
 use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
-use crate::nodes::{Patience, Work, of_nodes};
+use crate::nodes::{Patience, Work, unfinished};
+use crate::staging::Waited;
 use crate::token_lock::TokenLock;
 use crate::{Error, NodeAddress, Phase, Session};
 
@@ -23,10 +24,11 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
         return Ok(());
     };
     if !call.hurry && session.has_undelivered_results() {
-        let silence = context.site.node_wait;
         let until = Some(clock::now() + WAIT);
-        let patience = Patience { retry: Duration::ZERO, silence, until };
-        deliver(context, &session, &patience)?;
+        let patience = Patience { until, ..Patience::of(&context.site, Duration::ZERO) };
+        if let Waited::NotToTheEnd(nodes) = deliver(context, &session, &patience)? {
+            return Err(unfinished(&nodes));
+        }
     }
     let lock = TokenLock::take(&context.site, token)?;
     let Some(session) = context.database.session(token)?.filter(|now| now.id == session.id) else {
@@ -40,6 +42,7 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
         return Err(error);
     }
     context.database.forget(session.id)?;
+    crate::progress::forget(&context.site, session.id);
     lock.discard()
 }
 
@@ -60,6 +63,8 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
     let operation = |_: &NodeAddress, attempt: &str| Operation::Remove {
         place: session.place(),
         attempt: attempt.to_owned(),
+        // The start of the job may have failed before all nodes made it.
+        is_made: !session.is_on_nodes() || session.hosts > 0,
     };
     let mut on_done = |context: &mut Context, node: &NodeAddress, outcome: Outcome| {
         if let Outcome::Done { bytes, note, .. } = outcome {
@@ -70,19 +75,17 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
             false => Ok(()),
         }
     };
-    let patience = Patience {
-        retry: Duration::ZERO,
-        silence: WAIT.min(context.site.node_wait),
-        until: Some(clock::now() + WAIT),
+    let usual = Patience::of(&context.site, Duration::ZERO);
+    let (silence, until) = (WAIT.min(usual.silence), Some(clock::now() + WAIT));
+    let mut work = Work {
+        session,
+        operation: &operation,
+        check: &|_| Ok(()),
+        on_done: &mut on_done,
+        shown: None,
+        names_node: session.is_on_nodes(),
     };
-    let check = |_: &Context| Ok(());
-    let mut work =
-        Work { token: &session.token, operation: &operation, check: &check, on_done: &mut on_done };
-    let failed = context.carry_out(nodes, &patience, &mut work)?;
-    match of_nodes(&failed) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    context.carry_out(nodes, &Patience { silence, until, ..usual }, &mut work)?.none()
 }
 
 /// The nodes that have a directory of an allocation. One that the pool has not any more is gone, and its share with it.

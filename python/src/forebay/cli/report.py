@@ -206,7 +206,7 @@ def _write(
 
 
 def _written(path: Path, content: str | bytes) -> None:
-    from forebay.report.atomic_file import write_whole
+    from forebay.atomic_file import write_whole
 
     try:
         write_whole(path, content.encode() if isinstance(content, str) else content)

@@ -19,7 +19,9 @@ class Sized(msgspec.Struct, kw_only=True):
     aggregators: list[int | None]  # of each pattern; null where calls are not collective
     stripe_bytes: list[int]  # of each pattern
     io_s: float  # predicted time of all patterns
-    low_s: float  # lower end of the uncertainty band: never faster than the peak of the servers
+    low_s: (
+        float  # lower end of the uncertainty band: at most 10 % faster than the published peak of the servers
+    )
     high_s: float  # upper end of the uncertainty band
     bytes_per_s: float  # of all patterns
     efficiency: float  # share of the peak of these servers, from 0 to 1
@@ -29,6 +31,9 @@ class Sized(msgspec.Struct, kw_only=True):
     storage_s: float  # of io_s, system calls
     bound_by: str  # what limits storage_s of the longest pattern: streams, nodes, servers or locks
     node_hours: float  # compute nodes that wait for the I/O
+    storage_node_hours: (
+        float  # OSTs or DataWarp nodes while the I/O runs; capacity held while the job computes
+    )
 
 
 class Granted(msgspec.Struct, kw_only=True):
@@ -41,6 +46,15 @@ class Granted(msgspec.Struct, kw_only=True):
     lost_bytes: int  # granted and not needed
 
 
+class Change(msgspec.Struct, kw_only=True):
+    """A line of the script that would be another, or a new one."""
+
+    line: int | None  # from 1; null: a new line
+    last_line: int | None  # of a statement of several lines, all of which are replaced
+    old: str | None  # null: a new line
+    new: str
+
+
 class StoragePlan(msgspec.Struct, kw_only=True):
     """One storage of the machine."""
 
@@ -49,13 +63,16 @@ class StoragePlan(msgspec.Struct, kw_only=True):
     unsuitable: str | None  # why it cannot hold the files; null: it can
     default: Sized | None  # without hints
     given: Sized | None  # with the settings of the command line; null without any
-    recommended: Sized | None  # the fewest servers within 10 % of the fastest
+    script: Sized | None  # with the settings of the script; null: it sets nothing for this storage
+    recommended: Sized | None  # the number of servers with the fewest node-hours, storage included
+    faster: Sized | None  # the fastest number of servers, if it is at least 10 % faster; null: none is
     speed_up: float | None  # default over recommended
     band_factor: float | None  # low_s and high_s are io_s divided and multiplied by it
     outside: list[str]  # what is outside of the calibrated range
     allocation: Granted | None  # DataWarp only
     staging: Staging | None  # burst buffers only
     lines: list[str]  # for the job script, ready to paste
+    changes: list[Change]  # what makes the script's lines these; empty without a script that sets some
     reasons: list[str]  # why these settings
 
 
@@ -102,7 +119,7 @@ class Curve(msgspec.Struct, kw_only=True):
     kind: str  # of the storage
     unsuitable: str | None  # why there are no points; null: there are
     points: list[Point]  # by number of servers
-    recommended_servers: int | None  # the fewest within 10 % of the fastest
+    recommended_servers: int | None  # with the fewest node-hours, storage included
     outside: list[str]  # what is outside of the calibrated range, of any point
 
 
@@ -151,17 +168,18 @@ class MachineSummary(msgspec.Struct, kw_only=True):
 
 
 class CheckpointPlan(msgspec.Struct, kw_only=True):
-    """What `forebay plan checkpoint` says: levels, the least waste first."""
+    """What `forebay plan checkpoint` says: levels, the fewest node-hours first."""
 
     machine: str  # name in the machine file
     failure_s: float  # mean time between failures of the job
+    nodes: int  # compute nodes of the job
     levels: list[Interval]  # one of each storage
 
 
 class KnownPoint(msgspec.Struct, kw_only=True):
     """Settings that the user named."""
 
-    servers: int  # on which they are fastest
+    servers: int  # on which they cost the fewest node-seconds
     aggregators: int  # cb_nodes
     stripe_bytes: int  # striping_unit
     io_s: float  # predicted
@@ -187,7 +205,7 @@ class Study(msgspec.Struct, kw_only=True):
     storage: str  # name in the machine file
     strategy: str  # of the tuner
     points: list[StudyPoint]  # by number of servers
-    best: StudyPoint  # the fewest servers within 10 % of the fastest
+    best: StudyPoint  # the fewest node-seconds, storage included
     known: list[KnownPoint]  # settings that the user named
 
 

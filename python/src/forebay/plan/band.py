@@ -34,6 +34,7 @@ _NAMES = {
     "writers_per_server": "writing processes for each server",
     "request_bytes": "size of a request",
     "total_bytes": "data in total",
+    "files": "files",
 }
 
 
@@ -77,7 +78,7 @@ def features(pattern: Pattern, settings: Settings) -> dict[str, float]:
         settings.stripe_bytes if pattern.access == "collective" else pattern.transfer_bytes,
         pattern.total_bytes,
     )
-    return {
+    found = {
         "ranks": pattern.ranks,
         "nodes": pattern.nodes,
         "servers": settings.servers,
@@ -85,6 +86,7 @@ def features(pattern: Pattern, settings: Settings) -> dict[str, float]:
         "request_bytes": request,
         "total_bytes": pattern.total_bytes,
     }
+    return found | ({"files": pattern.files} if pattern.access == "file-per-process" else {})
 
 
 def band(kind: str, pattern: Pattern, settings: Settings, fitted: Fitted) -> Band:
@@ -103,8 +105,9 @@ def band(kind: str, pattern: Pattern, settings: Settings, fitted: Fitted) -> Ban
         if name in ranges and _doublings(value, ranges[name]) > 0
     ]
     logarithm += LOG_PER_DOUBLING * math.hypot(*(_doublings(one.low, one.known) for one in beyond))
-    unknown += _settings_without_runs(settings)
-    logarithm += LOG_UNKNOWN * len(_settings_without_runs(settings))
+    without_runs = _without_runs(pattern, settings)
+    unknown += without_runs
+    logarithm += LOG_UNKNOWN * len(without_runs)
     return Band(factor=min(FACTOR_MAX, math.exp(logarithm)), beyond=beyond, unknown=unknown)
 
 
@@ -145,8 +148,10 @@ def _shown(name: str, value: float) -> str:
     )
 
 
-def _settings_without_runs(settings: Settings) -> list[str]:
+def _without_runs(pattern: Pattern, settings: Settings) -> list[str]:
     found = []
+    if pattern.is_interleaved and pattern.access == "independent":
+        found.append("records of different ranks next to each other: no published run is in the calibration")
     if settings.cb_align != 2:
         found.append(f"CB_ALIGN {settings.cb_align}: no published run is in the calibration")
     if settings.data_sieving:

@@ -13,11 +13,14 @@ import msgspec
 
 from forebay.plan.errors import PlanError
 
+_DAY_H = 24.0
+
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
     """When to write checkpoints to one storage, and what they cost."""
 
     storage: str
+    kind: str  # of the storage
     write_s: float  # of one checkpoint
     restart_s: float  # reading it back
     young_s: float  # computing between two checkpoints, first order
@@ -26,6 +29,14 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float  # of one checkpoint to the parallel file system; 0 if it is written there
     drain_bytes_per_s_min: float  # the drain must be as fast as this to end before the next checkpoint
     is_drain_limiting: bool  # the drain makes the interval longer than Daly's
+    servers: int  # OSTs, DataWarp nodes, or nodes with local storage, that a checkpoint is on
+    lost_node_hours_per_day: float  # of compute nodes: checkpoints, repeated work and restarts
+    storage_node_hours_per_day: float  # of capacity held between checkpoints, and of servers during a write
+
+    @property
+    def node_hours_per_day(self) -> float:
+        """What the storage costs a job that runs for a day."""
+        return self.lost_node_hours_per_day + self.storage_node_hours_per_day
 
 
 def young(write_s: float, failure_s: float) -> float:
@@ -59,31 +70,43 @@ def waste(
 def plan_interval(
     storage: str,
     *,
+    kind: str,
     total_bytes: float,
     write_s: float,
     restart_s: float,
     failure_s: float,
+    nodes: int,
+    servers: int,
+    held_nodes: float = 0.0,
+    working_nodes: float = 0.0,
     drain_s: float = 0.0,
     survives_node_loss: bool = True,
 ) -> Interval:
     """The interval for one storage. A drain must end before the next checkpoint begins to replace it.
 
     A checkpoint that a lost node takes along counts only once it is drained: until then, a failure costs the
-    time of the drain as well.
+    time of the drain as well. The capacity of `held_nodes` storage nodes is held between checkpoints;
+    `working_nodes` of them count while one is written.
     """
     best = daly(write_s, failure_s)
     interval = max(best, drain_s - write_s)
     lost = 0.0 if survives_node_loss else drain_s
+    wasted = waste(interval, write_s, restart_s, failure_s, lost)
+    of_storage = (held_nodes * interval + working_nodes * write_s) / (interval + write_s)
     return Interval(
         storage=storage,
+        kind=kind,
         write_s=write_s,
         restart_s=restart_s,
         young_s=young(write_s, failure_s),
         interval_s=interval,
-        waste=waste(interval, write_s, restart_s, failure_s, lost),
+        waste=wasted,
         drain_s=drain_s,
         drain_bytes_per_s_min=total_bytes / (interval + write_s) if drain_s else 0.0,
         is_drain_limiting=interval > best,
+        servers=servers,
+        lost_node_hours_per_day=_DAY_H * nodes * wasted,
+        storage_node_hours_per_day=_DAY_H * of_storage,
     )
 
 

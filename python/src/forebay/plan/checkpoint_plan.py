@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -14,7 +15,7 @@ from forebay.plan.machine import Machine, Storage, read_machine
 from forebay.plan.parameters import fitted
 from forebay.plan.pattern import Access, Pattern
 from forebay.plan.planner import Question, checkpoint_storages, unsuitable
-from forebay.plan.search import Fixed, Searcher
+from forebay.plan.search import Fixed, Searcher, Trial
 from forebay.plan.staging import staging
 
 
@@ -29,7 +30,7 @@ def levels(
     access: Access,
     storages: Sequence[str],
 ) -> CheckpointPlan:
-    """The interval for each storage, the least waste first. Raises PlanError for what does not fit."""
+    """The interval for each storage, the fewest node-hours first. Raises PlanError for what does not fit."""
     if (mtbf is None) == (node_mtbf is None):
         raise PlanError("the time between failures is not clear", "give one of --mtbf and --node-mtbf")
     found = read_machine(machine)
@@ -55,34 +56,43 @@ def levels(
         )
     intervals = [_interval(found, one, to, pattern, failure_s) for one, to in usable]
     return CheckpointPlan(
-        machine=found.name, failure_s=failure_s, levels=sorted(intervals, key=lambda one: one.waste)
+        machine=found.name,
+        failure_s=failure_s,
+        nodes=nodes,
+        levels=sorted(intervals, key=lambda one: one.node_hours_per_day),
     )
 
 
 def _interval(
     machine: Machine, storage: Storage, permanent: Storage | None, pattern: Pattern, failure_s: float
 ) -> Interval:
-    def seconds(of: Pattern) -> tuple[float, int]:
-        searcher = Searcher(
-            machine=machine,
-            storage=storage,
-            patterns=[of],
-            fixed=Fixed(),
-            parameters=fitted().parameters,
-            capacity_bytes=int(of.total_bytes) if storage.kind == "datawarp" else 0,
-        )
-        best = searcher.recommend(searcher.trials())
-        return best.io_s, best.servers
-
-    write_s, servers = seconds(pattern)
-    restart_s, _ = seconds(msgspec.structs.replace(pattern, direction="read"))
-    drained = staging(machine, storage, servers, 0.0, pattern.total_bytes, 0.0) if permanent else None
-    return plan_interval(
-        storage.name,
-        total_bytes=pattern.total_bytes,
-        write_s=write_s,
-        restart_s=restart_s,
-        failure_s=failure_s,
-        drain_s=drained.stage_out_s if drained else 0.0,
-        survives_node_loss=storage.kind != "node-local",
+    """On the number of servers that costs the fewest node-hours a day."""
+    writes = Searcher(
+        machine=machine,
+        storage=storage,
+        patterns=[pattern],
+        fixed=Fixed(),
+        parameters=fitted().parameters,
+        capacity_bytes=math.ceil(pattern.total_bytes) if storage.kind == "datawarp" else 0,
     )
+    reads = msgspec.structs.replace(writes, patterns=[msgspec.structs.replace(pattern, direction="read")])
+
+    def on(trial: Trial) -> Interval:
+        servers = trial.servers
+        drained = staging(machine, storage, servers, 0.0, pattern.total_bytes, 0.0) if permanent else None
+        return plan_interval(
+            storage.name,
+            kind=storage.kind,
+            total_bytes=pattern.total_bytes,
+            write_s=trial.io_s,
+            restart_s=reads.best_on(servers).io_s,
+            failure_s=failure_s,
+            nodes=pattern.nodes,
+            servers=servers,
+            held_nodes=writes.held_nodes(servers),
+            working_nodes=writes.working_nodes(servers),
+            drain_s=drained.stage_out_s if drained else 0.0,
+            survives_node_loss=storage.kind != "node-local",
+        )
+
+    return min(map(on, writes.trials()), key=lambda one: (one.node_hours_per_day, one.servers))

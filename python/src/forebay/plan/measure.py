@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
 import shlex
 import shutil
 import statistics
@@ -78,6 +79,11 @@ def measure(request: Request) -> Measured:
         )
     if not shlex.split(request.launcher):
         raise PlanError("--launcher is empty", "give the words before the name of a node, such as ssh")
+    twice = next((node for node in request.nodes if request.nodes.count(node) > 1), None)
+    if twice:
+        raise PlanError(
+            f"{twice} is in --nodes more than once", "name each node once; --processes has more on each"
+        )
     kind, file_system = _file_system(request)
     servers = request.servers or _servers(kind, request.directory)
     _check_space(request)
@@ -184,8 +190,19 @@ class _Process:
         except ValueError:
             raise self._died() from None
         if "error" in found:
-            raise PlanError(f"{self.name}: {found['error']}", "check the directory and its free space")
+            hint = "check the directory, which all nodes must see, and its free space"
+            raise PlanError(f"{self.name}: {found['error']}", hint)
         return found
+
+    def wait_until_ready(self, seconds: float) -> None:
+        """Raises PlanError if it has not begun by then."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                self.process.kill()
+                hint = "check --nodes, and that --launcher starts all processes of a node at the same time"
+                raise PlanError(f"{self.name}: the measuring process has not begun in {START_S_MAX} s", hint)
+        self.answer()
 
     def _died(self) -> PlanError:
         self.process.kill()
@@ -214,8 +231,9 @@ def _crew(request: Request, folder: Path) -> Iterator[list[_Process]]:
             for number in range(request.processes):
                 name = f"{node or 'here'}-{number}"
                 crew.append(_Process(_words(request, node, folder, name), node or "this node"))
+        latest = time.monotonic() + START_S_MAX
         for one in crew:
-            one.answer()
+            one.wait_until_ready(max(0.0, latest - time.monotonic()))
         yield crew
     finally:
         for one in crew:
@@ -229,6 +247,9 @@ def _words(request: Request, node: str | None, folder: Path, name: str) -> list[
     path = os.environ.get("PYTHONPATH")
     remote = ["env", f"PYTHONPATH={path}", *words] if path else words
     launcher = shlex.split(request.launcher)
+    # A step of Slurm has its processors to itself, so the next step on a node would wait for ever.
+    if Path(launcher[0]).name == "srun" and "--overlap" not in launcher:
+        launcher.insert(1, "--overlap")
     # The shell on the other side of ssh splits its words again; others pass them as they are.
     is_ssh = Path(launcher[0]).name == "ssh"
     return [*launcher, node, *([shlex.join(remote)] if is_ssh else remote)]

@@ -19,6 +19,8 @@ from forebay.plan.spread import Spread, even, spread
 RPC_BYTES = 1 << 20
 #: Resources that limit together slow each other. In this norm, 1 adds times and infinity takes the largest.
 NORM = 4.0
+#: Kinds of storage whose clients gather small requests.
+_GATHERED = ("lustre", "spectrum-scale")
 #: A process on local storage has no network before it.
 LOCAL_KINDS = ("node-local", "directory")
 #: Metadata operations on local storage: one system call.
@@ -68,10 +70,22 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 
         DataWarp's clients cache nothing (NERSC16), and the emulation charges each call.
         """
-        is_cached = self.storage.kind in ("lustre", "spectrum-scale") and not self.storage.is_emulated
-        if not is_cached or pattern.is_random or pattern.is_interleaved:
+        is_cached = self.storage.kind in _GATHERED and not self.storage.is_emulated
+        if not is_cached or pattern.is_random or self.is_mixed(pattern):
             return pattern.transfer_bytes
-        return max(pattern.transfer_bytes, min(RPC_BYTES, pattern.total_bytes / pattern.ranks))
+        return max(pattern.transfer_bytes, min(self.gathered_bytes(), pattern.total_bytes / pattern.ranks))
+
+    def is_mixed(self, pattern: Pattern) -> bool:
+        """Whether neighbouring records in the file are of different clients.
+
+        Clients of Lustre and Spectrum Scale are nodes. DataWarp's processes cache nothing: each is a client.
+        """
+        clients = pattern.ranks if self.storage.kind == "datawarp" else pattern.nodes
+        return pattern.is_interleaved and pattern.access == "independent" and clients > 1
+
+    def gathered_bytes(self) -> float:
+        """What a client sends at a time: Lustre's largest request, or a block of Spectrum Scale."""
+        return RPC_BYTES if self.storage.kind == "lustre" else self.storage.stripe_bytes
 
     def node_bytes_per_s(self) -> float:
         """Of one node to storage."""
@@ -82,6 +96,16 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     def exchange_bytes_per_s(self) -> float:
         """Of one node to others: never less than to storage, which takes the same network."""
         return max(self.parameters.exchange_bytes_per_s, self.machine.node_bytes_per_s or 0.0)
+
+    def streams(self, pattern: Pattern, processes: float, nodes: float) -> float:
+        """How many processes move data at the same time.
+
+        A Lustre client writes a file under one lock of its inode: processes of one node take turns.
+        """
+        is_one_file = self.storage.kind == "lustre" and pattern.access != "file-per-process"
+        if is_one_file and pattern.direction == "write" and not self.storage.is_emulated:
+            return min(processes, nodes)
+        return processes
 
     def server_bytes_per_s(
         self, direction: str, request_bytes: float, is_shared: bool, is_random: bool
@@ -103,8 +127,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return 1 / (peak * parameters.shared_read_fraction)
         if self.storage.kind == "datawarp":
             return 1 / (peak * parameters.flash_shared_fraction) + parameters.flash_lock_s / request_bytes
-        lock_bytes = RPC_BYTES if self.storage.kind == "lustre" else self.storage.stripe_bytes
-        return 1 / peak + parameters.lustre_lock_s / min(request_bytes, lock_bytes)
+        return 1 / peak + parameters.lustre_lock_s / min(request_bytes, self.gathered_bytes())
 
     def switch_s(self) -> float:
         """Of one lock between clients. DataWarp's clients cache nothing: no lock moves (NERSC16)."""
@@ -112,16 +135,24 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return self.storage.switch_s
         return self.parameters.switch_s if self.storage.kind in ("lustre", "spectrum-scale") else 0.0
 
-    def open_s(self, opens: int, stripes: int) -> float:
-        """Of `opens` openings, by one metadata server; Spectrum Scale's servers all do it (OLCF18)."""
+    def open_s(self, opens: int, processes: int, objects: int) -> float:
+        """Of `opens` openings by so many processes, each of which waits for its own.
+
+        One metadata server does all of them; Spectrum Scale's servers all do it (OLCF18). `objects` are the
+        stripes that it looks up on Lustre, over all openings.
+        """
         storage = self.storage
+        of_process = opens / processes
         if storage.kind in LOCAL_KINDS:
-            return opens * LOCAL_OPEN_S / max(1, stripes)
-        operation = self.parameters.open_s if storage.operation_s is None else 2 * storage.operation_s
-        stripe = self.parameters.open_stripe_s if storage.stripe_s is None else storage.stripe_s
+            return of_process * LOCAL_OPEN_S
+        busy_s = opens * (self.parameters.open_s if storage.operation_s is None else 2 * storage.operation_s)
         if storage.kind == "spectrum-scale":
-            return opens * operation / storage.servers
-        return opens * (operation + (stripes * stripe if storage.kind == "lustre" else 0.0))
+            busy_s /= storage.servers
+        elif storage.kind == "lustre":
+            busy_s += objects * (
+                self.parameters.open_stripe_s if storage.stripe_s is None else storage.stripe_s
+            )
+        return max(busy_s, 0.0 if storage.is_emulated else of_process * self.parameters.stream_request_s)
 
 
 def predict(
@@ -140,12 +171,14 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     writers = pattern.writers
     nodes = min(pattern.nodes, writers)
     request = rates.gathered_request(pattern)
-    moved, locks_s = pattern.total_bytes, 0.0
+    moved, changes = pattern.total_bytes, 0.0
     # Clients of Lustre and Spectrum Scale are nodes: processes of one node share its locks.
     is_shared = writers > 1 and not is_own_file and (nodes > 1 or rates.storage.kind == "datawarp")
-    if is_shared and pattern.is_interleaved and pattern.direction == "write":
-        request, moved, locks_s = _interleaved(pattern, settings, rates)
-    used = _servers_in_use(pattern, settings, request, writers)
+    is_mixed = rates.is_mixed(pattern)
+    if is_mixed and pattern.direction == "write":
+        request, moved, changes = _interleaved(pattern, settings)
+    used = _window(pattern, settings) if is_mixed else _servers_in_use(pattern, settings, request, writers)
+    locks_s = changes * rates.switch_s() / used
     server = rates.server_bytes_per_s(
         pattern.direction,
         min(request, settings.stripe_bytes),
@@ -153,7 +186,7 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
         pattern.is_random,
     )
     resources = {
-        "streams": moved / (writers * rates.stream_bytes_per_s(request)),
+        "streams": moved / (rates.streams(pattern, writers, nodes) * rates.stream_bytes_per_s(request)),
         "nodes": moved / (nodes * rates.node_bytes_per_s()),
         "servers": moved / (used * server),
         "locks": locks_s,
@@ -162,7 +195,10 @@ def _direct(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
     gathered = _gather_s(pattern, rates) if pattern.access == "serial" else 0.0
     opens = pattern.files if is_own_file else writers
     stripes = settings.stripe_count or (1 if is_own_file else settings.servers)
-    return _prediction(pattern, rates.open_s(opens, stripes), 0.0, gathered, resources, storage_s)
+    # A client keeps the layout of a file for all processes of its node. The emulation charges each opening.
+    lookups = opens if is_own_file or rates.storage.is_emulated else nodes
+    opened = rates.open_s(opens, writers, lookups * stripes)
+    return _prediction(pattern, opened, 0.0, gathered, resources, storage_s)
 
 
 def _servers_in_use(pattern: Pattern, settings: Settings, request_bytes: float, writers: int) -> float:
@@ -179,26 +215,30 @@ def _servers_in_use(pattern: Pattern, settings: Settings, request_bytes: float, 
     return min(objects / math.ceil(objects / settings.servers), at_once)
 
 
+def _window(pattern: Pattern, settings: Settings) -> float:
+    """Servers that work at the same time, where all ranks are in one window of the file: a record of each."""
+    window = min(pattern.total_bytes, pattern.transfer_bytes * pattern.ranks)
+    return spread(window, settings.stripe_bytes, settings.stripe_count or settings.servers).active
+
+
 def _gather_s(pattern: Pattern, rates: Rates) -> float:
     """Of all data to the one rank that writes: nothing if it has them."""
     return pattern.total_bytes / rates.exchange_bytes_per_s() if pattern.ranks > 1 else 0.0
 
 
-def _interleaved(pattern: Pattern, settings: Settings, rates: Rates) -> tuple[float, float, float]:
-    """(request, bytes moved, time in locks) of writes whose neighbours in the file are other ranks'.
+def _interleaved(pattern: Pattern, settings: Settings) -> tuple[float, float, float]:
+    """(request, bytes moved, changes of lock owner) of writes whose neighbours in the file are other ranks'.
 
     Each request takes a lock that another client holds. Data sieving reads, changes and writes the whole
     extent around its pieces (CRAY12): it moves the data of the other ranks twice, and holds the lock.
     """
-    unit = settings.stripe_bytes
     if settings.data_sieving and pattern.transfer_bytes < SIEVE_BYTES:
         pieces = max(1.0, SIEVE_BYTES / (pattern.transfer_bytes * pattern.ranks))
         moved = 2 * pattern.total_bytes * SIEVE_BYTES / (pieces * pattern.transfer_bytes)
-        requests = moved / 2 / SIEVE_BYTES
-        return SIEVE_BYTES, moved, requests * rates.switch_s() / settings.servers
+        return SIEVE_BYTES, moved, moved / 2 / SIEVE_BYTES
     requests = pattern.total_bytes / pattern.transfer_bytes
-    switches = requests if pattern.transfer_bytes < unit else 0.0
-    return pattern.transfer_bytes, pattern.total_bytes, switches * rates.switch_s() / settings.servers
+    changes = requests if pattern.transfer_bytes < settings.stripe_bytes else 0.0
+    return pattern.transfer_bytes, pattern.total_bytes, changes
 
 
 def _collective(pattern: Pattern, settings: Settings, rates: Rates) -> Prediction:
@@ -218,7 +258,7 @@ def _collective(pattern: Pattern, settings: Settings, rates: Rates) -> Predictio
         storage_s += calls.count * _shared(of_call, settings, rates)
         for name, seconds in of_call.items():
             resources[name] += calls.count * seconds
-    opened = rates.open_s(pattern.ranks, settings.servers)
+    opened = rates.open_s(pattern.ranks, pattern.ranks, pattern.ranks * settings.servers)
     return _prediction(pattern, opened, synchronisation, exchange, resources, storage_s)
 
 
@@ -254,12 +294,14 @@ def _write_phase(
     request = over.request_bytes
     server = rates.server_bytes_per_s(pattern.direction, request, is_shared, pattern.is_random)
     active_per_node = math.ceil(over.active / pattern.nodes)
+    of_node = min(1.0, over.share * active_per_node)
+    in_turn = over.share * over.active / rates.streams(pattern, over.active, pattern.nodes)
     locks = 0.0
     if pattern.direction == "write":
         locks = _lock_changes(call_bytes, over, settings, rates) * rates.switch_s() / settings.servers
     return {
-        "streams": over.share * call_bytes / rates.stream_bytes_per_s(request),
-        "nodes": min(1.0, over.share * active_per_node) * call_bytes / rates.node_bytes_per_s(),
+        "streams": min(1.0, in_turn) * call_bytes / rates.stream_bytes_per_s(request),
+        "nodes": of_node * call_bytes / rates.node_bytes_per_s(),
         "servers": on_servers.share * call_bytes / server,
         "locks": locks,
     }

@@ -101,7 +101,7 @@ DESCRIPTIONS: dict[str, Parameter] = {
     ),
     "open_stripe_s": Parameter(
         unit="s",
-        meaning="added to open_s for each stripe of the file",
+        meaning="added to open_s for each stripe, where all ranks open a file for collective calls",
         prior=10e-6,
         factor=3.0,
         source="assumption: as in lustre-small.toml",

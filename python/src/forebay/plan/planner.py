@@ -7,11 +7,11 @@ import math
 import msgspec
 
 from forebay.plan import reasons
-from forebay.plan.allocation import pool_of
 from forebay.plan.answer import VERSION, Curve, Described, Granted, Plan, Point, Sized, StoragePlan, Sweep
 from forebay.plan.band import Band, band, notes_of, widest
 from forebay.plan.errors import PlanError
-from forebay.plan.job_lines import lines
+from forebay.plan.in_script import InScript
+from forebay.plan.job_lines import changes, lines
 from forebay.plan.limits import check_job, why_too_small, why_unsuitable
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.parameters import Fitted, fitted
@@ -19,6 +19,9 @@ from forebay.plan.pattern import Pattern
 from forebay.plan.search import Fixed, Searcher, Trial, check_capacity
 from forebay.plan.staging import BURST_BUFFERS, permanent_storage, staging
 from forebay.plan.units import size_text
+
+#: Published runs were up to 8 % faster than the published peaks of their servers; no band promises much more.
+PEAK_EXCEEDED_MAX = 1.1
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +33,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     storages: tuple[str, ...] = ()  # names; empty: all
     capacity_bytes: int = 0  # that the job needs in a burst buffer; 0: what it writes
     compute_s: float = 0.0  # of the job, besides I/O
+    has_local: bool = False  # the script asks for the storage of its nodes already
     stage_in_bytes: float | None = None  # None: what is read; 0: it is in a persistent allocation
     script: str | None = None
+    in_script: InScript | None = None  # what the script sets by itself
     profile: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -146,6 +151,8 @@ def _searcher(question: Question, storage: Storage, known: Fitted) -> Searcher:
         fixed=question.fixed,
         parameters=known.parameters,
         capacity_bytes=question.needed_bytes if storage.kind == "datawarp" else 0,
+        compute_s=question.compute_s,
+        script=question.in_script,
     )
 
 
@@ -161,25 +168,33 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
     why = unsuitable(question, storage)
     if why:
         return StoragePlan(
-            storage=storage.name, kind=storage.kind, unsuitable=why, default=None, given=None,
-            recommended=None,
-            speed_up=None, band_factor=None, outside=[], allocation=None, staging=None, lines=[], reasons=[],
+            storage=storage.name, kind=storage.kind, unsuitable=why, default=None, given=None, script=None,
+            recommended=None, faster=None, speed_up=None, band_factor=None, outside=[], allocation=None,
+            staging=None, lines=[], changes=[], reasons=[],
         )  # fmt: skip
     searcher = _searcher(question, storage, known)
-    trials = searcher.trials()
+    in_script, cannot = _in_script(searcher)
+    trials = _with_script(searcher, in_script)
     best, default = searcher.recommend(trials), searcher.default()
     of_best = _band(question, storage, best, known)
     given = searcher.given() if question.fixed != Fixed() else None
-    granted = _granted(question, storage, best.servers)
+    faster = searcher.faster(trials, best)
+    granted = _granted(searcher, best.servers)
+
+    def sized(trial: Trial) -> Sized:
+        return _sized(searcher, trial, _band(question, storage, trial, known))
+
     capacity = granted.capacity_bytes if granted else None
     written = question.written_bytes
     return StoragePlan(
         storage=storage.name,
         kind=storage.kind,
         unsuitable=None,
-        default=_sized(question, storage, default, _band(question, storage, default, known)),
-        given=_sized(question, storage, given, _band(question, storage, given, known)) if given else None,
-        recommended=_sized(question, storage, best, of_best),
+        default=sized(default),
+        given=sized(given) if given else None,
+        script=sized(in_script) if in_script else None,
+        recommended=sized(best),
+        faster=sized(faster) if faster else None,
         speed_up=default.io_s / best.io_s,
         band_factor=of_best.factor,
         outside=of_best.notes,
@@ -188,10 +203,54 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
             question.machine, storage, best.servers, question.input_bytes, written, question.compute_s
         ),
         lines=lines(
-            storage, question.patterns, best.settings, capacity, is_persistent=question.is_persistent
+            storage,
+            question.patterns,
+            best.settings,
+            capacity,
+            is_persistent=question.is_persistent,
+            has_local=question.has_local,
+            is_csh=question.in_script is not None and question.in_script.is_csh,
         ),
-        reasons=reasons.of(searcher, trials, best, default),
+        changes=changes(question.in_script, storage, question.patterns, best.settings, capacity)
+        if in_script and question.in_script and best is not in_script
+        else [],
+        reasons=[*cannot, *_smaller(question, granted), *reasons.of(searcher, trials, best, default)],
     )
+
+
+def _smaller(question: Question, granted: Granted | None) -> list[str]:
+    """Whether the plan asks for less than the script, which may know of more data."""
+    asked = question.in_script.capacity_bytes if question.in_script else 0
+    if granted is None or granted.capacity_bytes >= asked:
+        return []
+    return [
+        f"The script asks for {size_text(asked)}, and the plan knows of {size_text(question.needed_bytes)}: "
+        "keep the capacity if the job stores more; --capacity sets the least."
+    ]
+
+
+def _in_script(searcher: Searcher) -> tuple[Trial | None, list[str]]:
+    """What the script has, or why it cannot be predicted."""
+    try:
+        return searcher.in_script(), []
+    except PlanError as error:
+        return None, [f"The settings of the script cannot be predicted here: {error}."]
+
+
+def _with_script(searcher: Searcher, in_script: Trial | None) -> list[Trial]:
+    """What is tried: the script's own settings, if they cost no more than the best that the search knows."""
+    trials = searcher.trials()
+    if in_script is None or searcher.fixed.servers is not None:
+        return trials
+    pool = searcher.pool()
+    if pool and searcher.script and searcher.script.capacity_bytes < searcher.capacity_bytes:
+        return trials
+    cheaper = searcher.recommend(trials)
+    return [in_script, *trials] if _costs(searcher, in_script) <= _costs(searcher, cheaper) else trials
+
+
+def _costs(searcher: Searcher, trial: Trial) -> float:
+    return searcher.price_of(trial).node_s
 
 
 def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
@@ -210,15 +269,15 @@ def _curve(question: Question, storage: Storage, known: Fitted) -> Curve:
     points, bands = [], []
     for trial in trials:
         plain = searcher.default_on(trial.servers)
-        granted = _granted(question, storage, trial.servers)
+        granted = _granted(searcher, trial.servers)
         of_trial = _band(question, storage, trial, known)
         bands.append(of_trial)
         points.append(
             Point(
                 servers=trial.servers,
                 capacity_bytes=granted.capacity_bytes if granted else None,
-                default=_sized(question, storage, plain, _band(question, storage, plain, known)),
-                best=_sized(question, storage, trial, of_trial),
+                default=_sized(searcher, plain, _band(question, storage, plain, known)),
+                best=_sized(searcher, trial, of_trial),
             )
         )
     return Curve(
@@ -237,14 +296,15 @@ def _band(question: Question, storage: Storage, trial: Trial, known: Fitted) -> 
     return widest(band(storage.kind, pattern, settings, known) for pattern, settings in pairs)
 
 
-def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Sized:
+def _sized(searcher: Searcher, trial: Trial, of: Band) -> Sized:
+    patterns, storage, price = searcher.patterns, searcher.storage, searcher.price_of(trial)
     total = sum(one.total_bytes for one in trial.predictions)
     peak_s = sum(
         pattern.total_bytes / (one.servers * storage.server_bytes_per_s(pattern.direction))
-        for pattern, one in zip(question.patterns, trial.settings, strict=True)
+        for pattern, one in zip(patterns, trial.settings, strict=True)
     )
     longest = max(trial.predictions, key=lambda one: one.seconds)
-    collective = [pattern.access == "collective" for pattern in question.patterns]
+    collective = [pattern.access == "collective" for pattern in patterns]
     return Sized(
         servers=trial.servers,
         stripe_counts=[one.stripe_count for one in trial.settings],
@@ -254,8 +314,7 @@ def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Size
         ],
         stripe_bytes=[one.stripe_bytes for one in trial.settings],
         io_s=trial.io_s,
-        # No band promises more than the peak of the hardware.
-        low_s=max(trial.io_s / of.factor, min(peak_s, trial.io_s)),
+        low_s=max(trial.io_s / of.factor, min(peak_s / PEAK_EXCEEDED_MAX, trial.io_s)),
         high_s=trial.io_s * of.factor,
         bytes_per_s=total / trial.io_s,
         efficiency=peak_s / trial.io_s,
@@ -264,23 +323,23 @@ def _sized(question: Question, storage: Storage, trial: Trial, of: Band) -> Size
         exchange_s=sum(one.exchange_s for one in trial.predictions),
         storage_s=sum(one.storage_s for one in trial.predictions),
         bound_by=longest.bound_by,
-        node_hours=question.nodes * trial.io_s / 3600,
+        node_hours=price.compute_node_s / 3600,
+        storage_node_hours=price.storage_node_s / 3600,
     )
 
 
-def _granted(question: Question, storage: Storage, servers: int) -> Granted | None:
+def _granted(searcher: Searcher, servers: int) -> Granted | None:
     """The allocation for so many nodes, or a larger one that the data need."""
-    pool = pool_of(storage)
-    if pool is None:
+    got, pool = searcher.allocation(servers), searcher.pool()
+    if got is None or pool is None:
         return None
-    capacity = max(pool.capacity_for(servers), question.needed_bytes)
-    got = pool.allocate(capacity)
+    is_larger = got.requested_bytes > pool.capacity_for(servers)
     return Granted(
-        capacity_bytes=capacity if capacity > pool.capacity_for(servers) else got.granted_bytes,
+        capacity_bytes=got.requested_bytes if is_larger else got.granted_bytes,
         granted_bytes=got.granted_bytes,
         nodes=got.nodes,
         is_doubled=got.is_doubled,
-        lost_bytes=got.granted_bytes - question.needed_bytes,
+        lost_bytes=got.granted_bytes - searcher.capacity_bytes,
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import time
 from pathlib import Path
 
 import msgspec
 
+from forebay.atomic_file import write_whole
 from forebay.plan.answer import Plan
 from forebay.plan.errors import PlanError
 from forebay.profiles import plain_file
@@ -30,14 +30,7 @@ def save(plan: Plan, script: Path, state: Path) -> None:
     saved = Saved(script=str(script.absolute()), made_unix_s=time.time(), plan=plan)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, fresh = tempfile.mkstemp(prefix=".plan.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.encode(saved))
-            os.replace(fresh, path)
-        except BaseException:
-            Path(fresh).unlink(missing_ok=True)
-            raise
+        write_whole(path, msgspec.json.encode(saved), mode=0o600)
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror}", "FOREBAY_STATE names the state directory") from error
 

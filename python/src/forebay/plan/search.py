@@ -7,16 +7,19 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from forebay.plan import striping
-from forebay.plan.allocation import Pool, pool_of
+from forebay.plan.allocation import Allocation, Pool, pool_of
 from forebay.plan.errors import PlanError
+from forebay.plan.in_script import InScript, OfFile
 from forebay.plan.limits import check_settings
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.model import Prediction, predict
 from forebay.plan.parameters import Parameters
 from forebay.plan.pattern import BUFFER_BYTES, Pattern, Settings
 
-#: Fewer servers are recommended if they take at most so many times the best time.
-SERVERS_WITHIN = 1.10
+#: A number of servers that is so many times faster than the cheapest one is shown next to it.
+FASTER_FROM = 1.10
+#: Kinds of storage where a job chooses the number of servers.
+CHOSEN = ("datawarp", "lustre")
 #: Settings of one server count that differ by less are equal: fewer aggregators, then the default stripe.
 EQUAL_WITHIN = 1.02
 #: Stripe units to try, as multiples of the default: DataWarp's from an eighth, as ExpBB does (KAUST18).
@@ -49,6 +52,18 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return sum(one.seconds for one in self.predictions)
 
 
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job's I/O costs, in node-seconds."""
+
+    compute_node_s: float  # of compute nodes that wait for the I/O
+    storage_node_s: float  # of servers while they do the I/O, and of capacity that is held
+
+    @property
+    def node_s(self) -> float:
+        """Of all nodes."""
+        return self.compute_node_s + self.storage_node_s
+
+
 class Searcher(msgspec.Struct, frozen=True, kw_only=True):
     """One storage of a machine, patterns that share it, and what is given."""
 
@@ -58,18 +73,24 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
     fixed: Fixed
     parameters: Parameters
     capacity_bytes: int = 0  # that the job needs at least
+    compute_s: float = 0.0  # of the job, besides I/O
+    script: InScript | None = None  # None: there is none, or it sets nothing
 
     def pool(self) -> Pool | None:
         """The pool of a storage that gives grains."""
         return pool_of(self.storage)
 
+    @property
+    def nodes(self) -> int:
+        """Compute nodes of the job."""
+        return max(pattern.nodes for pattern in self.patterns)
+
     def server_counts(self) -> list[int]:
         """Numbers of servers to try: the least, then powers of two, which divide most numbers of ranks."""
-        nodes = max(pattern.nodes for pattern in self.patterns)
         if self.fixed.servers is not None:
             return [self._of_all(self.fixed.servers) if self._all_spread() else self.fixed.servers]
         if self.storage.kind == "node-local":
-            return [nodes]
+            return [self.nodes]
         if self.storage.kind in ("spectrum-scale", "directory"):
             return [self.storage.servers]
         if self._all_spread():
@@ -113,11 +134,16 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         pool = self.pool()
         return pool.allocate(self.capacity_bytes).nodes if pool and self.capacity_bytes else 1
 
+    def _servers_asked(self) -> int:
+        """DataWarp nodes of the script's capacity, or of what the data need."""
+        pool, asked = self.pool(), self.script.capacity_bytes if self.script else 0
+        return pool.allocate(asked).nodes if pool and asked else self._servers_min()
+
     def default(self) -> Trial:
         """Without hints: the storage's default layout, and the MPI's default aggregators."""
-        servers = self._servers_min() if self.storage.kind == "datawarp" else self.storage.stripe_count
+        servers = self._servers_asked() if self.storage.kind == "datawarp" else self.storage.stripe_count
         if self.storage.kind == "node-local":
-            servers = max(pattern.nodes for pattern in self.patterns)
+            servers = self.nodes
         if self._all_spread():
             servers = self._of_all(servers)
         stripe_count = self.storage.stripe_count
@@ -130,7 +156,48 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
     def given(self) -> Trial:
         """As the user gives it; what is not given is the default."""
         plain = self.default() if self.fixed.servers is None else self.default_on(self.server_counts()[0])
-        return self._trial(plain.servers, [self._with_fixed(one) for one in plain.settings])
+        return self._trial(plain.servers, [_with_fixed(one, self.fixed) for one in plain.settings])
+
+    def in_script(self) -> Trial | None:
+        """As the script has it, but for settings that are fixed; None if it sets nothing for this storage.
+
+        Raises PlanError for settings that the storage does not have.
+        """
+        if self.script is None:
+            return None
+        found = [self.script.of(pattern) for pattern in self.patterns]
+        is_allocated = self.storage.kind == "datawarp" and self.script.capacity_bytes > 0
+        if not is_allocated and not any(self._acts(one) for one in found):
+            return None
+        parts = [self._in_script_of(*pair) for pair in zip(self.patterns, found, strict=True)]
+        return self._trial(max(one.servers for one in parts), parts)
+
+    def _acts(self, one: OfFile) -> bool:
+        return self._with(one, None) != self._with(OfFile(), None)
+
+    def _with(self, one: OfFile, servers: int | None) -> Fixed:
+        """The script's settings for a file; those that are fixed by the user count before them."""
+        fixed, is_lustre = self.fixed, self.storage.kind == "lustre"
+        counts = one.stripe_count or one.directory_stripe_count if is_lustre else None
+        if counts is not None and counts < 0:
+            counts = min(self.storage.servers, self.storage.stripe_count_max)
+        units = one.stripe_bytes or (one.directory_stripe_bytes if is_lustre else None)
+        return msgspec.structs.replace(
+            fixed,
+            servers=fixed.servers or counts or servers,
+            aggregators=fixed.aggregators or one.aggregators,
+            stripe_bytes=fixed.stripe_bytes or (units if self.storage.kind in _STRIPES else None),
+            buffer_bytes=fixed.buffer_bytes or one.buffer_bytes,
+            cb_align=one.cb_align if fixed.cb_align is None else fixed.cb_align,
+            data_sieving=fixed.data_sieving or bool(one.data_sieving),
+        )
+
+    def _in_script_of(self, pattern: Pattern, one: OfFile) -> Settings:
+        kind = self.storage.kind
+        plain = {"datawarp": self._servers_asked(), "lustre": self.storage.stripe_count}
+        fixed = self._with(one, plain.get(kind, self.nodes if kind == "node-local" else self.storage.servers))
+        as_set = msgspec.structs.replace(self, fixed=fixed)
+        return _with_fixed(as_set._default_on(pattern, fixed.servers or 1), fixed)
 
     def trials(self) -> list[Trial]:
         """The best settings for each number of servers."""
@@ -146,13 +213,55 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         given = self._given_on(self.patterns[0], servers)
         return self._aggregators(self.patterns[0], given), self._stripes(given)
 
-    def recommend(self, trials: Iterable[Trial]) -> Trial:
-        """The fewest servers that are nearly as fast as the fastest."""
-        found = list(trials)
-        fastest = min(trial.io_s for trial in found)
-        return min(
-            (trial for trial in found if trial.io_s <= SERVERS_WITHIN * fastest), key=lambda one: one.servers
+    def allocation(self, servers: int) -> Allocation | None:
+        """A grain of each of so many nodes, or more if the data need it; None without grains."""
+        pool = self.pool()
+        return pool.allocate(max(pool.capacity_for(servers), self.capacity_bytes)) if pool else None
+
+    def held_nodes(self, servers: int) -> float:
+        """Storage nodes whose capacity the job holds while it computes: grains over the grains of a node.
+
+        Nodes of a pool whose capacity is not known count as a whole. Other storages hold nothing for a job.
+        """
+        granted = self.allocation(servers)
+        if granted is None:
+            return 0.0
+        pool = self.pool()
+        per_node = pool.grains_per_node if pool else None
+        return granted.grains / per_node if per_node else float(granted.nodes)
+
+    def working_nodes(self, servers: int) -> int:
+        """Servers that count while the I/O runs: those whose number a job chooses.
+
+        More files than OSTs are on all OSTs, whatever a job asks for.
+        """
+        is_on_all = self._all_spread() and all(one.files >= self.storage.servers for one in self.patterns)
+        return 0 if self.storage.kind not in CHOSEN or is_on_all else servers
+
+    def price(self, servers: int, io_s: float) -> Price:
+        """Compute nodes and servers while the I/O runs, and held capacity while the job computes."""
+        held = self.held_nodes(servers) * self.compute_s
+        return Price(
+            compute_node_s=self.nodes * io_s, storage_node_s=self.working_nodes(servers) * io_s + held
         )
+
+    def price_of(self, trial: Trial) -> Price:
+        """The same of a trial."""
+        return self.price(trial.servers, trial.io_s)
+
+    def recommend(self, trials: Iterable[Trial]) -> Trial:
+        """The fewest node-seconds; of equal prices, the fewest servers."""
+        return min(trials, key=lambda one: (self.price_of(one).node_s, one.servers))
+
+    def faster(self, trials: Iterable[Trial], best: Trial) -> Trial | None:
+        """The fastest, if it is clearly faster than `best`, which costs fewer node-seconds.
+
+        Of numbers that are equally fast it is the fewest.
+        """
+        found = list(trials)
+        limit = EQUAL_WITHIN * min(one.io_s for one in found)
+        fastest = min((one for one in found if one.io_s <= limit), key=lambda one: one.servers)
+        return fastest if best.io_s >= FASTER_FROM * fastest.io_s else None
 
     def _trial(self, servers: int, settings: list[Settings]) -> Trial:
         predictions = [self._predict(*pair) for pair in zip(self.patterns, settings, strict=True)]
@@ -183,17 +292,14 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _given_on(self, pattern: Pattern, servers: int) -> Settings:
-        return self._with_fixed(self._default_on(pattern, servers))
-
-    def _with_fixed(self, default: Settings) -> Settings:
-        fixed = self.fixed
-        return msgspec.structs.replace(
-            default,
-            aggregators=fixed.aggregators or default.aggregators,
-            stripe_bytes=fixed.stripe_bytes or default.stripe_bytes,
-            buffer_bytes=fixed.buffer_bytes or BUFFER_BYTES,
-            cb_align=default.cb_align if fixed.cb_align is None else fixed.cb_align,
-        )
+        """As the user fixes it. What nobody searches, such as the buffer size, is as the script has it."""
+        default, fixed = self._default_on(pattern, servers), self.fixed
+        if self.script is not None:
+            kept = self._with(self.script.of(pattern), None)
+            fixed = msgspec.structs.replace(
+                fixed, buffer_bytes=kept.buffer_bytes, cb_align=kept.cb_align, data_sieving=kept.data_sieving
+            )
+        return _with_fixed(default, fixed)
 
     def _best_of(self, pattern: Pattern, servers: int) -> Settings:
         given = self._given_on(pattern, servers)
@@ -236,6 +342,17 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
             return [given.stripe_bytes]
         sizes = (int(self.storage.stripe_bytes * factor) for factor in _STRIPES[self.storage.kind])
         return sorted({max(_STRIPE_BYTES_MIN, size) for size in sizes})
+
+
+def _with_fixed(default: Settings, fixed: Fixed) -> Settings:
+    return msgspec.structs.replace(
+        default,
+        aggregators=fixed.aggregators or default.aggregators,
+        stripe_bytes=fixed.stripe_bytes or default.stripe_bytes,
+        buffer_bytes=fixed.buffer_bytes or BUFFER_BYTES,
+        cb_align=default.cb_align if fixed.cb_align is None else fixed.cb_align,
+        data_sieving=fixed.data_sieving,
+    )
 
 
 def _thinned(counts: list[int]) -> list[int]:

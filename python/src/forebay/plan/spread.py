@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import msgspec
-import numpy as np
 
 #: A call may begin anywhere in a stripe; so many positions are averaged.
 OFFSETS = 16
@@ -42,19 +41,16 @@ def _at(call_bytes: float, stripe_bytes: float, bins: int, offset: float) -> Spr
     first = min(stripe_bytes - offset, call_bytes)
     whole, last = divmod(call_bytes - first, stripe_bytes)
     pieces = 1 + int(whole) + (last > 0)
-    # Whole turns are the same for all bins; what matters is the rest.
-    turns = max(0, (pieces - 2) // bins - 1)
-    sizes = np.full(pieces - turns * bins, stripe_bytes)
-    sizes[0] = first
-    if last > 0:
-        sizes[-1] = last
-    filled = np.zeros(min(bins, len(sizes)))
-    np.add.at(filled, np.arange(len(sizes)) % bins, sizes)
-    return Spread(
-        share=float(filled.max() + turns * stripe_bytes) / call_bytes,
-        active=min(bins, pieces),
-        request_bytes=call_bytes / pieces,
-    )
+
+    def of_bin(number: int) -> float:
+        """The bytes of a bin: whole stripes, but for the first and the last piece."""
+        count = -(-(pieces - number) // bins)
+        is_first, is_last = number == 0, last > 0 and number == (pieces - 1) % bins
+        return (count - is_first - is_last) * stripe_bytes + is_first * first + is_last * last
+
+    # Bins are dealt in turn, so none after the second has more than it.
+    fullest = max(of_bin(number) for number in range(min(2, bins, pieces)))
+    return Spread(share=fullest / call_bytes, active=min(bins, pieces), request_bytes=call_bytes / pieces)
 
 
 def even(call_bytes: float, bins: int, piece_bytes: float) -> Spread:

@@ -112,3 +112,8 @@ def _decimal(value: float) -> str:
         if value >= factor:
             return f"{value / factor:.3g} {prefix}B"
     return f"{value:.3g} B"
+
+
+def node_hours_text(hours: float) -> str:
+    """`0.0575`, `12,300`."""
+    return f"{hours:,.0f}" if hours >= 1000 else f"{hours:.3g}"

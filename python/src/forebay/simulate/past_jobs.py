@@ -26,6 +26,8 @@ _MIB = 2**20
 #: Suffixes of Slurm's counts of burst buffer; without one it counts MiB.
 _SUFFIXES = {"": _MIB, "K": 2**10, "M": _MIB, "G": 2**30, "T": 2**40, "P": 2**50}
 _MINUTE_S = 60.0
+#: Faults that are named; a list may have one in each row.
+REASONS_MAX = 3
 
 
 class PastJobs(msgspec.Struct):
@@ -33,7 +35,7 @@ class PastJobs(msgspec.Struct):
 
     jobs: Jobs
     left_out: int
-    first_reason: str | None  # of the first row that was left out
+    reasons: list[str]  # line, column and fault of the first rows that were left out
     stages: bool  # whether the list says what jobs stage
 
 
@@ -116,22 +118,22 @@ def read_past_jobs(path: Path, past: Past) -> PastJobs:
         raise SimulationError(f"{path}: cannot be read: {error.strerror}", "give a list of jobs") from error
     found = _of_json(path, text) if text.lstrip().startswith("{") else _of_table(path, text)
     rows: list[_Row] = []
-    left_out, first_reason = 0, None
+    left_out, reasons = 0, []
     for where, row in found:
         if isinstance(row, _Row) and row.nodes >= 1 and row.run_s > 0:
             rows.append(row)
             continue
         left_out += 1
         why = row if isinstance(row, str) else "the job has no nodes, or did not run"
-        first_reason = first_reason or f"{where}: {quantities.printable(why)}"
+        if len(reasons) < REASONS_MAX:
+            reasons.append(f"{where}: {quantities.printable(why)}")
     if not rows:
-        raise SimulationError(
-            f"{path}: no job can be played{f' ({first_reason})' if first_reason else ''}", _HINT
-        )
+        named = f" ({'; '.join(reasons)})" if reasons else ""
+        raise SimulationError(f"{path}: no job can be played{named}", _HINT)
     if len(rows) > JOBS_MAX:
         raise SimulationError(f"{path}: {len(rows)} jobs are more than {JOBS_MAX}", "give a part of the list")
     stages = any(row.stage_in is not None or row.stage_out is not None for row in rows)
-    return PastJobs(_jobs(rows, past), left_out, first_reason, stages)
+    return PastJobs(_jobs(rows, past), left_out, reasons, stages)
 
 
 def _jobs(rows: list[_Row], past: Past) -> Jobs:
@@ -169,10 +171,11 @@ def _of_table(path: Path, text: str) -> Iterator[tuple[str, _Row | str]]:
     if missing:
         raise SimulationError(f"{path}: line 1: no column gives {' or '.join(missing)}", _HINT)
     identity = names.index("jobid") if "jobid" in names else None
-    for number, cells in enumerate(csv.reader(lines[1:], delimiter=delimiter), start=2):
+    reader = csv.reader(lines[1:], delimiter=delimiter)
+    for cells in reader:
         if not cells or (identity is not None and len(cells) > identity and "." in cells[identity]):
             continue  # a blank line, or a step of a job
-        yield f"line {number}", _row_of_cells(cells, places)
+        yield f"line {1 + reader.line_num}", _row_of_cells(cells, places, names)
 
 
 def _places(names: list[str]) -> dict[str, tuple[int, Callable[[str], float | None]]]:
@@ -184,7 +187,7 @@ def _places(names: list[str]) -> dict[str, tuple[int, Callable[[str], float | No
 
 
 def _row_of_cells(
-    cells: list[str], places: dict[str, tuple[int, Callable[[str], float | None]]]
+    cells: list[str], places: dict[str, tuple[int, Callable[[str], float | None]]], names: list[str]
 ) -> _Row | str:
     values: dict[str, float | None] = {}
     for field, (at, read) in places.items():
@@ -193,8 +196,12 @@ def _row_of_cells(
             if text or field in _REQUIRED:
                 values[field] = read(text)
         except (ValueError, OverflowError) as error:
-            return f"{field}: {error}"
+            return f"column {at + 1} ({names[at]}): {_fault(text, error)}"
     return _Row(**values)  # type: ignore[arg-type]
+
+
+def _fault(text: str, error: Exception) -> str:
+    return str(error) if text else "it is empty"
 
 
 def _of_json(path: Path, text: str) -> Iterator[tuple[str, _Row | str]]:

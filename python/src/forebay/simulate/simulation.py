@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from forebay.quantities import counted
 from forebay.simulate.errors import SimulationError
 from forebay.simulate.outcome import Course
 from forebay.simulate.policies import Policy
@@ -121,7 +122,9 @@ def _past(path: Path, request: Request) -> _Source:
     found = read_past_jobs(path, shares)
     notes = []
     if found.left_out:
-        notes.append(f"{found.left_out} rows of {path} are left out; the first is {found.first_reason}.")
+        more = "; and so on" if found.left_out > len(found.reasons) else ""
+        rows = f"{counted(found.left_out, 'row')} of {path} {'is' if found.left_out == 1 else 'are'}"
+        notes.append(f"{rows} left out: {'; '.join(found.reasons)}{more}.")
     if not found.stages and not (shares.stage_in_share or shares.stage_out_share):
         notes.append(f"{path} does not say what jobs stage, and neither does [past]: nothing is staged.")
     return _Source(lambda _: found.jobs, len(found.jobs), str(path), found.left_out, notes)

@@ -6,10 +6,10 @@ import fnmatch
 import hashlib
 import os
 import statistics
-import tempfile
 import time
 from pathlib import Path, PurePosixPath
 
+from forebay.atomic_file import write_whole
 from forebay.profiles import sources
 from forebay.profiles.metrics import slowest_rank_s, top_layer
 from forebay.profiles.model import Profile
@@ -141,14 +141,6 @@ def _matches(path: str, pattern: str) -> bool:
 def _replace(path: Path, text: str, original: Path) -> None:
     """With the mode of the original."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
-                os.fchmod(file.fileno(), original.stat().st_mode & 0o7777)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_whole(path, text.encode(), mode=original.stat().st_mode & 0o7777)
     except OSError as error:
         raise TuneError(f"{path}: {error.strerror}", "--output FILE writes it elsewhere") from error

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from forebay.cli.plan.pattern_options import SIZE, TIME
+from forebay.cli.plan.sweep import write_page
 from forebay.plan.answer import CheckpointPlan
 
 
@@ -30,20 +32,30 @@ Example:
     help="How ranks write a checkpoint. [file-per-process]",
 )
 @click.option("--storage", "storages", multiple=True, metavar="NAME", help="Only this storage.")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write the answer as one HTML page."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(as_json: bool, **options: Any) -> None:
+def command(as_json: bool, html: Path | None, **options: Any) -> None:
     """Show how often to write a checkpoint, to which storage, and how fast its drain must be.
 
     The interval is that of Young and Daly, with the time that the model predicts for one checkpoint. A
     checkpoint in a burst buffer is drained to the parallel file system while the job computes. One on a
     node's own storage counts only once it is drained, since a lost node takes it along.
+
+    A burst buffer is held between checkpoints, so its capacity has a price. The storages are sorted by the
+    node-hours of a day that are no progress: lost ones of compute nodes, and those of storage.
     """
     from forebay.plan.checkpoint_plan import levels
 
     told: CheckpointPlan = levels(**options)
     if as_json:
         click.echo(msgspec.json.encode(told).decode())
-        return
-    from forebay.report.planning.terminal import console, print_checkpoints
+    else:
+        from forebay.report.planning.terminal import console, print_checkpoints
 
-    print_checkpoints(console(), told.machine, told.levels)
+        print_checkpoints(console(), told)
+    if html:
+        from forebay.report.planning.page import checkpoint_page
+
+        write_page(html, checkpoint_page(told))

@@ -38,7 +38,10 @@ def command(as_json: bool, **options: Any) -> None:
 
     What the job does comes from --profile, or from --access and the options after it. JOB.sh gives nodes,
     ranks and the capacity of the burst buffer. Nothing is run. Settings that are not fixed by an option are
-    chosen: the fewest servers within 10 % of the fastest, with the best aggregators and stripe unit.
+    chosen: the number of servers that costs the fewest node-hours, with the best aggregators and stripe unit.
+
+    What JOB.sh sets by itself (`#DW jobdw`, MPICH_MPIIO_HINTS, ROMIO_HINTS, `lfs setstripe`) is predicted as
+    well, and the answer names the lines that change. Options count before the script.
 
     The band after each time holds nine of ten published figures. Outside of the published runs it is wider.
     The plan of a script is kept: `forebay report` shows it next to a later run.

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from forebay.atomic_file import write_whole
 from forebay.cli.plan.pattern_options import SIZE
 from forebay.plan.answer import MachineSummary
 from forebay.plan.errors import PlanError
@@ -20,7 +21,6 @@ from forebay.plan.measure import Request, measure
 from forebay.plan.measured_file import text
 from forebay.plan.units import rate_text
 from forebay.quantities import counted
-from forebay.report.atomic_file import write_whole
 from forebay.report.document import Cell, Column, Table
 
 
@@ -104,7 +104,7 @@ Examples:
 @click.option("--name", help="What the file calls the machine. [the name of this host]")
 @click.option("--processes", type=click.INT, default=2, metavar="N", help="Processes on each node. [2]")
 @click.option("--size", type=SIZE, default=256 << 20, help="Bytes of each process. [256MiB]")
-@click.option("--nodes", default="", metavar="NODES", help="Measure on these nodes at once, such as n1,n2.")
+@click.option("--nodes", metavar="NODES", help="Measure on these nodes at once, such as n1,n2.")
 @click.option(
     "--launcher", default="ssh", metavar="WORDS", help="Starts a command on a node, whose name follows. [ssh]"
 )
@@ -120,7 +120,7 @@ def measure_machine(
     name: str | None,
     processes: int,
     size: float,
-    nodes: str,
+    nodes: str | None,
     launcher: str,
     kind: StorageKind | None,
     servers: int | None,
@@ -133,11 +133,14 @@ def measure_machine(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if output is not None and output.exists():
         raise PlanError(f"{output}: it exists", "name another file, or remove it")
+    named = tuple(node for node in (nodes or "").split(",") if node)
+    if nodes is not None and not named:
+        raise PlanError("--nodes names no node", "separate names with commas, such as n1,n2")
     request = Request(
         directory=directory,
         processes=processes,
         bytes_per_process=int(size),
-        nodes=tuple(node for node in nodes.split(",") if node),
+        nodes=named,
         launcher=launcher,
         kind=kind,
         servers=servers,

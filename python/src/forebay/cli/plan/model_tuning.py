@@ -11,7 +11,7 @@ from forebay.plan.errors import PlanError
 from forebay.plan.model import predict
 from forebay.plan.parameters import fitted
 from forebay.plan.planner import Question
-from forebay.plan.search import SERVERS_WITHIN, Fixed, Searcher
+from forebay.plan.search import Fixed, Searcher
 from forebay.tune.decide.search import next_step
 from forebay.tune.model import Configuration, Guess, Parameter, Plan, Run, Step
 from forebay.tune.model import Machine as Ranks
@@ -62,12 +62,10 @@ def study(
         fixed=Fixed(servers=question.fixed.servers, jobs=question.fixed.jobs),
         parameters=fitted().parameters,
         capacity_bytes=question.needed_bytes if chosen.kind == "datawarp" else 0,
+        compute_s=question.compute_s,
     )
     points = [_point(searcher, servers, runs_max, strategy, seed) for servers in searcher.server_counts()]
-    fastest = min(point.best_s for point in points)
-    best = min(
-        (point for point in points if point.best_s <= SERVERS_WITHIN * fastest), key=lambda one: one.servers
-    )
+    best = min(points, key=lambda one: (searcher.price(one.servers, one.best_s).node_s, one.servers))
     return Study(
         machine=question.machine.name,
         storage=storage,
@@ -79,7 +77,7 @@ def study(
 
 
 def _known(searcher: Searcher, aggregators: int, stripe_bytes: int) -> KnownPoint:
-    """These settings on the number of servers where they are fastest."""
+    """These settings on the number of servers where they cost the fewest node-seconds."""
     fixed = msgspec.structs.replace(searcher.fixed, aggregators=aggregators, stripe_bytes=stripe_bytes)
     given = msgspec.structs.replace(searcher, fixed=fixed)
     found = given.recommend(given.best_on(servers) for servers in searcher.server_counts())

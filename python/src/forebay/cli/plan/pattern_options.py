@@ -16,6 +16,7 @@ import msgspec
 
 from forebay.plan import from_profile, units
 from forebay.plan.errors import PlanError
+from forebay.plan.in_script import InScript
 from forebay.plan.machine import Machine, read_machine
 from forebay.plan.pattern import Calls, Pattern
 from forebay.plan.planner import Question
@@ -172,10 +173,9 @@ def question(options: dict[str, Any]) -> Question:
             "no machine is named", "give --machine; forebay plan machine list shows the installed ones"
         )
     machine = read_machine(options["machine"])
-    script = read_script(options["script"]) if options["script"] else None
+    script = _scripted(options) if options["script"] else None
     nodes = _first(options["nodes"], script and script.nodes)
-    # Without lines of a scheduler, one task is a guess and no request.
-    ranks = _first(options["ranks"], script.tasks if script and script.has_header else None)
+    ranks = _first(options["ranks"], script and script.ranks)
     if options["profile"] is not None:
         if options["access"]:
             raise PlanError("--profile and --access both say what the job does", "give one of them")
@@ -186,8 +186,70 @@ def question(options: dict[str, Any]) -> Question:
             f"{about} says what the job reads and writes",
             "give --profile, or describe it: --access collective --size 100GB --ranks 1024 --nodes 32",
         )
+    nodes, notes = _nodes(machine, nodes, ranks)
     patterns = (described(options, nodes, ranks),)
-    return _question(machine, script, patterns, options, ())
+    return _question(machine, script, patterns, options, notes)
+
+
+def _nodes(machine: Machine, nodes: int | None, ranks: int | None) -> tuple[int | None, tuple[str, ...]]:
+    """If nobody says the number of nodes, as many as hold a rank on each core."""
+    if nodes is not None or ranks is None or machine.cores_per_node is None:
+        return nodes, ()
+    found = max(1, -(-ranks // machine.cores_per_node))
+    if found == 1:
+        return found, ()
+    note = f"nothing says the number of nodes: the plan takes {found}, a rank for each core; --nodes says it"
+    return found, (note,)
+
+
+class Scripted(msgspec.Struct, frozen=True, kw_only=True):
+    """A job script: what it asks for, and what it sets by itself."""
+
+    request: ScriptRequest
+    settings: InScript | None  # None: nothing
+    nodes: int | None
+    ranks: int | None
+    notes: tuple[str, ...]
+
+
+def _scripted(options: dict[str, Any]) -> Scripted:
+    from forebay.cli.plan.script_settings import read_settings, text_of
+
+    text = text_of(options["script"])
+    request = read_script(options["script"])
+    asked, allocation = request.allocation, None
+    if asked and asked.line is not None and asked.capacity_bytes:
+        allocation = asked.line, asked.capacity_bytes, asked.private and not asked.striped
+    found, notes, launched, tasks_per_node = read_settings(options["script"], text, allocation)
+    # Without lines of a scheduler, one task is a guess and no request.
+    in_header = request.tasks if request.has_header else None
+    ranks = max(filter(None, (launched, in_header)), default=None)
+    nodes = request.nodes
+    if nodes is None and ranks and tasks_per_node:
+        nodes = -(-ranks // tasks_per_node)
+    for name, value in (("nodes", nodes), ("ranks", ranks)):
+        if options[name] is not None and value is not None and options[name] != value:
+            notes.append(f"--{name} {options[name]} is taken, and not the {value} of the script")
+    settings = None if found == InScript() else found
+    notes = [*request.warnings, *notes, *_notes_of(request, found, options["profile"] is not None)]
+    return Scripted(request=request, settings=settings, nodes=nodes, ranks=ranks, notes=tuple(notes))
+
+
+def _notes_of(request: ScriptRequest, settings: InScript, has_profile: bool) -> list[str]:
+    """What a script leaves open."""
+    notes = []
+    if request.persistent and request.allocation is None:
+        notes.append(
+            "the script does not say how many storage nodes its persistent allocation has: "
+            "the plan takes the fewest; --servers says it"
+        )
+    rules = settings.hints.rules if settings.hints and not has_profile else ()
+    if len(rules) > 1:
+        notes.append(
+            f"the script has hints for {len(rules)} kinds of files, and the plan is for the first, "
+            f"{printable(rules[0][0])}: --profile tells the files apart"
+        )
+    return notes
 
 
 def described(options: dict[str, Any], nodes: int | None, ranks: int | None) -> Pattern:
@@ -223,7 +285,7 @@ def described(options: dict[str, Any], nodes: int | None, ranks: int | None) -> 
 
 def _of_profile(
     machine: Machine,
-    script: ScriptRequest | None,
+    script: Scripted | None,
     nodes: int | None,
     ranks: int | None,
     options: dict[str, Any],
@@ -260,44 +322,89 @@ def _with_segments(
 
 def _question(
     machine: Machine,
-    script: ScriptRequest | None,
+    script: Scripted | None,
     patterns: tuple[Pattern, ...],
     options: dict[str, Any],
     notes: tuple[str, ...],
     profile: str | None = None,
 ) -> Question:
-    asked = script.allocation.capacity_bytes if script and script.allocation else None
+    fixed = _fixed(options)
+    settings = script.settings if script else None
     return Question(
         machine=machine,
         patterns=patterns,
-        fixed=_fixed(options),
+        fixed=fixed,
         storages=tuple(options["storages"]),
-        capacity_bytes=int(options["capacity"] or asked or 0),
+        capacity_bytes=int(options["capacity"] or _capacity_of_stage_in(script, options) or 0),
         compute_s=options["compute"] or 0.0,
+        has_local=script is not None and script.request.node_local,
         stage_in_bytes=_stage_in(script, options),
         script=str(options["script"]) if options["script"] else None,
+        in_script=settings,
         profile=profile,
-        notes=(*notes, *(script.warnings if script else ()), *_staging_notes(script, options)),
+        notes=(
+            *notes,
+            *(script.notes if script else ()),
+            *(_overridden(settings, fixed) if settings else ()),
+            *_staging_notes(script, options),
+            *_pool_notes(machine, script),
+        ),
     )
 
 
-def _stage_in(script: ScriptRequest | None, options: dict[str, Any]) -> float | None:
+def _overridden(settings: InScript, fixed: Fixed) -> list[str]:
+    from forebay.cli.plan.script_settings import overridden
+
+    return overridden(settings, fixed)
+
+
+def _capacity_of_stage_in(script: Scripted | None, options: dict[str, Any]) -> int | None:
+    """The script's capacity where nobody knows how much it stages in; else the data say what is needed."""
+    asked = script.request if script else None
+    if asked is None or asked.allocation is None or not asked.stage_in or options["stage_in"] is not None:
+        return None
+    return asked.allocation.capacity_bytes
+
+
+def _pool_notes(machine: Machine, script: Scripted | None) -> list[str]:
+    """What the plan takes otherwise than `#DW jobdw` has it."""
+    asked = script.request.allocation if script else None
+    if asked is None:
+        return []
+    pools = {one.pool for one in machine.storage.values() if one.pool}
+    notes = []
+    if asked.pool and pools and asked.pool not in pools:
+        known = ", ".join(sorted(pools))
+        notes.append(
+            f"the script asks for the pool {printable(asked.pool)}; the machine file has {known}: "
+            "grains and nodes of the plan are those of the machine file"
+        )
+    if asked.private and not asked.striped:
+        notes.append(
+            "the script has access_mode=private: each node sees a directory of its own, and a shared file "
+            "needs access_mode=striped"
+        )
+    return notes
+
+
+def _stage_in(script: Scripted | None, options: dict[str, Any]) -> float | None:
     """Bytes to stage in; None: what the job reads. Input in a persistent allocation is there already."""
-    if options["stage_in"] is None and script and script.persistent and not script.stage_in:
+    asked = script.request if script else None
+    if options["stage_in"] is None and asked and asked.persistent and not asked.stage_in:
         return 0.0
     return options["stage_in"]
 
 
-def _staging_notes(script: ScriptRequest | None, options: dict[str, Any]) -> tuple[str, ...]:
+def _staging_notes(script: Scripted | None, options: dict[str, Any]) -> tuple[str, ...]:
     if script is None or options["stage_in"] is not None:
         return ()
-    if script.stage_in:
+    if script.request.stage_in:
         return (
             "the script stages in files of unknown size: the plan takes what the job reads; "
             "--stage-in corrects it",
         )
-    if script.persistent:
-        named = ", ".join(printable(name) for name in script.persistent)
+    if script.request.persistent:
+        named = ", ".join(printable(name) for name in script.request.persistent)
         return (
             f"the script uses the persistent allocation {named}: the plan takes input to be there; "
             "--stage-in corrects it",

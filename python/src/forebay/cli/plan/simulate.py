@@ -144,8 +144,8 @@ def _sizes(option: str, text: str) -> list[int]:
 
 def _print(found: Simulation, html: Path | None, as_json: bool) -> None:
     if html is not None:
+        from forebay.atomic_file import write_whole
         from forebay.report import simulation
-        from forebay.report.atomic_file import write_whole
 
         try:
             write_whole(html, simulation.html(found).encode())

@@ -46,7 +46,7 @@ def command(as_json: bool, html: Path | None, **options: Any) -> None:
 
 def write_page(path: Path, text: str) -> None:
     """Writes a page whole, and says where it is."""
-    from forebay.report.atomic_file import write_whole
+    from forebay.atomic_file import write_whole
 
     try:
         write_whole(path, text.encode())

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.plan.answer import Curve, Sweep
+from forebay.plan.answer import CheckpointPlan, Curve, Sweep
 from forebay.plan.reasons import server_count, server_word
-from forebay.quantities import duration, percent
+from forebay.plan.units import node_hours_text
+from forebay.quantities import counted, duration, percent
 from forebay.report import page
 from forebay.report.charts.curves import Line, Scatter, curves, scatter
 from forebay.report.charts.svg_figure import Chart
@@ -62,10 +63,11 @@ def _section(curve: Curve) -> Section:
     if curve.unsuitable:
         return Section(key=curve.storage, name=curve.storage, title=f"Not for this job: {curve.unsuitable}.")
     best = _recommended(curve).best
+    verb = "costs" if best.servers == 1 else "cost"
     return Section(
         key=curve.storage,
         name=curve.storage,
-        title=f"{server_count(curve.kind, best.servers)} {'is' if best.servers == 1 else 'are'} enough: "
+        title=f"{server_count(curve.kind, best.servers)} {verb} the fewest node-hours: "
         f"{duration(best.io_s)}, {percent(best.efficiency)} of the peak.",
         charts=_charts(curve),
         tables=[tables.curve(curve)],
@@ -111,6 +113,40 @@ def _charts(curve: Curve) -> list[Chart]:
     return [time, efficiency]
 
 
+def checkpoint_page(told: CheckpointPlan) -> str:
+    """One HTML page with a row for each storage."""
+    best = told.levels[0]
+    report = JobReport(
+        label="",
+        name=f"{told.machine}: checkpoints of {counted(told.nodes, 'node')}",
+        verdicts=[f"{sentences.checkpoint_headline(told)}."],
+        paragraph=f"A failure every {duration(told.failure_s)} on average.",
+        tiles=[
+            Tile("Every", duration(best.interval_s), f"to {best.storage}"),
+            Tile(
+                "Lost",
+                percent(best.waste),
+                f"{node_hours_text(best.lost_node_hours_per_day)} node-hours a day",
+            ),
+            Tile("Storage", node_hours_text(best.storage_node_hours_per_day), "node-hours a day"),
+        ],
+        lead=[],
+        lead_narrow=[],
+        findings=[],
+        sections=[
+            Section(
+                key="storages",
+                name="Storages",
+                title="The first row costs the fewest node-hours, lost time and storage together.",
+                tables=[tables.checkpoints(told.levels)],
+                notes=[f"{text}." for text in sentences.checkpoint_details(told)],
+            )
+        ],
+        programs=[],
+    )
+    return page.html(report.name, [report], None, advice=False, kind=KIND)
+
+
 def calibration_page(judged: Sequence[Judged]) -> str:
     """One HTML page with a picture for each kind of storage and machine, and all rows."""
     title = "Published and predicted figures"
@@ -130,6 +166,10 @@ def calibration_page(judged: Sequence[Judged]) -> str:
                 title="A point on the line is predicted as it was published.",
                 charts=calibration_charts(judged),
                 tables=[tables.calibration(judged)],
+                notes=[
+                    "Each figure has its own unit, which the table shows.",
+                    "Dashed lines are a factor of 1.5 away.",
+                ],
             )
         ],
         programs=[],
@@ -152,5 +192,9 @@ def _of_machine(name: str, values: Sequence[Judged]) -> Chart:
     ]
     about = "; ".join(f"{one.row.id} {one.row.published:.3g} {one.left_out:.3g}" for one in values)
     return scatter(
-        series, x="published", y="predicted", title=f"{name}: predicted against published", about=about
+        series,
+        x="published, each figure in its own unit",
+        y="predicted, in the same unit",
+        title=f"{name}: predicted against published",
+        about=about,
     )

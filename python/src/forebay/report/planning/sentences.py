@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from forebay.plan.answer import Described, Plan, Sized, StoragePlan, Sweep
+from forebay.plan.answer import Change, CheckpointPlan, Described, Plan, Sized, StoragePlan, Sweep
 from forebay.plan.reasons import server_count
-from forebay.plan.units import rate_text, size_text, stripe_text
+from forebay.plan.units import node_hours_text, rate_text, size_text, stripe_text
 from forebay.quantities import counted, duration, percent
 
 #: Copies that rates predict to be shorter are not told apart.
@@ -59,23 +59,68 @@ def settings(kind: str, one: Sized) -> str:
     return ", ".join(words)
 
 
+def node_hours(one: Sized) -> str:
+    """The price of the I/O."""
+    total = node_hours_text(one.node_hours + one.storage_node_hours)
+    if not one.storage_node_hours:
+        return f"{total} node-hours wait for the I/O"
+    of_storage = node_hours_text(one.storage_node_hours)
+    return f"{total} node-hours, {of_storage} of them of storage"
+
+
 def details(one: StoragePlan) -> list[str]:
     """What is worth saying of a storage besides its row."""
     found = []
     best = one.recommended
     if best is None:
         return found
+    if one.script:
+        found.append(_script(one))
     found.append(
         f"{rate_text(best.bytes_per_s)}, {percent(best.efficiency)} of the peak of these servers; "
-        f"{best.node_hours:.3g} node-hours wait for I/O"
+        f"{node_hours(best)}"
     )
-    if one.given:
+    if one.faster:
+        found.append(
+            f"{_faster(best.io_s / one.faster.io_s)}, at a higher price: {settings(one.kind, one.faster)}: "
+            f"{with_band(one.faster)}; {node_hours(one.faster)}"
+        )
+    if one.given and not one.script:
         found.append(f"as given ({settings(one.kind, one.given)}): {with_band(one.given)}")
     if one.allocation:
         found.append(_allocation(one))
     if one.staging:
         found.append(_staging(one))
     return found
+
+
+def _script(one: StoragePlan) -> str:
+    """What the script has, and what would be better."""
+    has, best = one.script, one.recommended
+    assert has is not None and best is not None
+    text = f"the script has {_predicted(one.kind, has)}"
+    if has == best:
+        return f"{text}: nothing that was tried costs less"
+    word = "better" if best.io_s <= has.io_s else "cheaper"
+    return f"{text}; {word}: {_predicted(one.kind, best)}"
+
+
+def _predicted(kind: str, one: Sized) -> str:
+    hours = node_hours_text(one.node_hours + one.storage_node_hours)
+    return f"{settings(kind, one)} (predicted {duration(one.io_s)}, {hours} node-hours)"
+
+
+def change(one: Change) -> str:
+    """Which line is another."""
+    if one.line is None:
+        return "a new line"
+    if one.last_line in (None, one.line):
+        return f"line {one.line} of the script becomes"
+    return f"lines {one.line} to {one.last_line} of the script become"
+
+
+def _faster(factor: float) -> str:
+    return f"{100 * (factor - 1):.0f} % faster" if factor < 2 else f"{factor:.2g} times as fast"
 
 
 def _allocation(one: StoragePlan) -> str:
@@ -106,3 +151,31 @@ def _staging(one: StoragePlan) -> str:
 def _copy_time(seconds: float) -> str:
     """Rates alone say nothing of shorter copies."""
     return duration(seconds) if seconds >= COPY_S_MIN else f"less than {duration(COPY_S_MIN)}"
+
+
+def checkpoint_headline(told: CheckpointPlan) -> str:
+    """Where to write checkpoints, how often, and what that costs."""
+    best = told.levels[0]
+    return (
+        f"{told.machine}: write a checkpoint to {best.storage} every {duration(best.interval_s)}; "
+        f"{percent(best.waste)} of the time is lost to checkpoints and failures"
+    )
+
+
+def checkpoint_details(told: CheckpointPlan) -> list[str]:
+    """What is worth saying of each level besides its row."""
+    found = []
+    for one in told.levels:
+        total = node_hours_text(one.node_hours_per_day)
+        of_job = node_hours_text(24.0 * told.nodes)
+        on = server_count(one.kind, one.servers)
+        text = f"{one.storage}, {on}: {total} of the job's {of_job} node-hours a day"
+        if one.storage_node_hours_per_day:
+            text += f", {node_hours_text(one.storage_node_hours_per_day)} of them of storage"
+        found.append(text)
+        if one.drain_s:
+            rate = rate_text(one.drain_bytes_per_s_min)
+            found.append(f"{one.storage}: the drain needs {rate} to end before the next checkpoint")
+        if one.is_drain_limiting:
+            found.append(f"{one.storage}: the drain is slower than the best interval, and sets it")
+    return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from forebay.plan.answer import Curve, Plan, Sized, Study
 from forebay.plan.checkpoint import Interval
 from forebay.plan.reasons import server_word
-from forebay.plan.units import stripe_text
+from forebay.plan.units import node_hours_text, stripe_text
 from forebay.quantities import duration, percent, ratio
 from forebay.report.document import Cell, Column, Table
 from forebay.report.planning import sentences
@@ -37,7 +37,7 @@ def storages(told: Plan) -> Table:
             Cell(duration(one.default.io_s), one.default.io_s),
             Cell(ratio(one.speed_up), one.speed_up),
             Cell(percent(one.recommended.efficiency), one.recommended.efficiency),
-            Cell(f"{one.recommended.node_hours:.3g}", one.recommended.node_hours),
+            _price(one.recommended),
         ]
         for one in told.storages
         if one.recommended
@@ -64,8 +64,13 @@ def _best(best: Sized, plain: Sized) -> list[Cell]:
         Cell(sentences.counts(best.aggregators)),
         Cell(sentences.sizes(best.stripe_bytes), best.stripe_bytes[0]),
         Cell(duration(plain.io_s), plain.io_s),
-        Cell(f"{best.node_hours:.3g}", best.node_hours),
+        _price(best),
     ]
+
+
+def _price(one: Sized) -> Cell:
+    hours = one.node_hours + one.storage_node_hours
+    return Cell(node_hours_text(hours), hours)
 
 
 def study(told: Study) -> Table:
@@ -92,7 +97,7 @@ def checkpoints(intervals: Sequence[Interval]) -> Table:
     """One row for each level."""
     columns = [
         Column("storage", "text"), Column("write"), Column("Young"), Column("every"), Column("drain"),
-        Column("lost"),
+        Column("lost"), Column("lost node-hours a day"), Column("storage node-hours a day"),
     ]  # fmt: skip
     rows = [
         [
@@ -102,6 +107,8 @@ def checkpoints(intervals: Sequence[Interval]) -> Table:
             Cell(duration(one.interval_s), one.interval_s),
             Cell(duration(one.drain_s) if one.drain_s else "–", one.drain_s),
             Cell(percent(one.waste), one.waste),
+            Cell(node_hours_text(one.lost_node_hours_per_day), one.lost_node_hours_per_day),
+            Cell(node_hours_text(one.storage_node_hours_per_day), one.storage_node_hours_per_day),
         ]
         for one in intervals
     ]

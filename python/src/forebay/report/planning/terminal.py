@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from forebay.plan.answer import Curve, Plan, StoragePlan, Study, Sweep
-from forebay.plan.checkpoint import Interval
+from forebay.plan.answer import CheckpointPlan, Curve, Plan, StoragePlan, Study, Sweep
 from forebay.plan.reasons import server_word
-from forebay.plan.units import rate_text, stripe_text
+from forebay.plan.units import node_hours_text, stripe_text
 from forebay.quantities import counted, duration, percent
 from forebay.report.document import shown
 from forebay.report.planning import sentences, tables
@@ -57,8 +56,12 @@ def _print_storage(console: Console, one: StoragePlan) -> None:
         _line(console, f"  {text}")
     if one.outside:
         _line(console, f"  outside of the published runs, so the band is wider: {'; '.join(one.outside)}")
-    for text in one.lines:
-        _line(console, f"    {text}", "bold")
+    for change in one.changes:
+        _line(console, f"  {sentences.change(change)}:")
+        _line(console, f"    {change.new}", "bold")
+    if one.script is None:
+        for text in one.lines:
+            _line(console, f"    {text}", "bold")
 
 
 def print_sweep(console: Console, told: Sweep) -> None:
@@ -78,11 +81,13 @@ def print_sweep(console: Console, told: Sweep) -> None:
 def _print_curve(console: Console, curve: Curve, longest: float) -> None:
     _line(console, f"{curve.storage}: I/O time and efficiency against {server_word(curve.kind)}", "bold")
     for point in curve.points:
+        hours = node_hours_text(point.best.node_hours + point.best.storage_node_hours)
         bar = "#" * max(1, round(BAR_CELLS * _logarithmic(point.best.io_s, longest)))
         mark = " <- recommended" if point.servers == curve.recommended_servers else ""
         text = (
             f"{point.servers:6d}  {duration(point.best.io_s):>9s}  {percent(point.best.efficiency):>6s}  "
-            f"without hints {duration(point.default.io_s):>9s}  {bar}{mark}"
+            f"without hints {duration(point.default.io_s):>9s}  "
+            f"{hours:>7s} node-hours  {bar}{mark}"
         )
         _line(console, text)
     if curve.outside:
@@ -94,21 +99,12 @@ def _logarithmic(value: float, longest: float) -> float:
     return max(0.0, 1 + math.log10(value / longest) / 4)
 
 
-def print_checkpoints(console: Console, machine: str, intervals: Sequence[Interval]) -> None:
-    """A row for each level, the least waste first."""
-    best = intervals[0]
-    text = (
-        f"{machine}: write a checkpoint to {best.storage} every {duration(best.interval_s)}; "
-        f"{percent(best.waste)} of the time is lost to checkpoints and failures"
-    )
-    _line(console, text, "bold")
-    console.print(whole_grid(tables.checkpoints(intervals)))
-    for one in intervals:
-        if one.drain_s:
-            rate = rate_text(one.drain_bytes_per_s_min)
-            _line(console, f"{one.storage}: the drain needs {rate} to end before the next checkpoint")
-        if one.is_drain_limiting:
-            _line(console, f"{one.storage}: the drain is slower than the best interval, and sets it")
+def print_checkpoints(console: Console, told: CheckpointPlan) -> None:
+    """A row for each level, the fewest node-hours first."""
+    _line(console, sentences.checkpoint_headline(told), "bold")
+    console.print(whole_grid(tables.checkpoints(told.levels)))
+    for text in sentences.checkpoint_details(told):
+        _line(console, text)
 
 
 def print_study(console: Console, told: Study) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from forebay.advice.advise import findings
 from forebay.advice.diagnosis import reason
+from forebay.atomic_file import write_whole
 from forebay.profiles.model import Profile
 from forebay.report import page
 from forebay.report.assembly import Advised, job_reports
-from forebay.report.atomic_file import write_whole
 from forebay.report.comparison import compare
 from forebay.report.tuning.assembly import comparison_name, study_report
 from forebay.report.tuning.figures import figures

@@ -125,7 +125,7 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
         burst_buffer=preview["store"] is not None,
         variables=tuple(preview["variables"]),
         launches=tuple(launch for _, launch in launches),
-        stripe_lines=tuple(line for at, command in found if (line := _stripe_line(at, command))),
+        stripe_lines=tuple(line for at, command in found if (line := stripe_line(at, command))),
         assignments=tuple(assignments),
         inherited={name: os.environ[name] for name in OWN_VARIABLES if os.environ.get(name)},
         begin=_begin(lines),
@@ -212,7 +212,8 @@ def _begin(lines: list[str]) -> int:
     return begin
 
 
-def _stripe_line(at: Statement, command: Command) -> StripeLine | None:
+def stripe_line(at: Statement, command: Command) -> StripeLine | None:
+    """The statement as an `lfs setstripe`; None if it is none."""
     words = command.words
     if words[:2] != ["lfs", "setstripe"] or "-d" in words:
         return None
@@ -264,13 +265,13 @@ def _check_reach(
                 raise _unreachable(path, own.line, f"sets {own.variable} and starts ranks", own.variable)
         for variable in OWN_VARIABLES:
             words = zip(("", *launch.options), launch.options, strict=False)
-            if any(_passes_through(variable, before, word) for before, word in words):
+            if any(passes_through(variable, before, word) for before, word in words):
                 raise _unreachable(
                     path, at.first + 1, f"gives {variable} to {launch.launcher} alone", variable
                 )
 
 
-def _passes_through(variable: str, before: str, word: str) -> bool:
+def passes_through(variable: str, before: str, word: str) -> bool:
     """`-x NAME=VALUE`, `-genv NAME VALUE`, `--export=ALL,NAME=VALUE`: whatever the environment has."""
     by_name = before in ("-genv", "-env") and word == variable
     return by_name or re.search(rf"(?:^|[,=;]){variable}=", word) is not None

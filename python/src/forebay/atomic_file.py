@@ -7,16 +7,16 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     """Writes `content` to a temporary file and renames it to `path`: an interruption leaves no partial file.
 
-    Raises OSError.
+    Without `mode`, the file gets that of any new file. Raises OSError.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fchmod(file.fileno(), 0o666 & ~_umask() if mode is None else mode)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)

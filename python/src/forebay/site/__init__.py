@@ -1,0 +1,1 @@
+"""Jobs with burst buffers under Slurm, as their users may see them."""
