@@ -77,6 +77,9 @@ test | bench)
     # A FUSE file system with caches, which the conformance checks must find not coherent.
     need mergerfs command -v mergerfs
     need e2fsprogs has_daemon mkfs.ext2
+    # A kernel with project quotas, and file systems for it.
+    need user-mode-linux command -v linux.uml
+    need xfsprogs has_daemon mkfs.xfs
     need chromium command -v chromium
     # The pictures of the documentation, which Chromium shows.
     need graphviz command -v dot

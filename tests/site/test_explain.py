@@ -1,22 +1,29 @@
 """What `forebay why` says in states that last too short for a test with Slurm."""
 
+import msgspec
 import pytest
 
 from forebay.site.explain import explain
-from forebay.site.facts import Allocation, Facts, Job, Pool, Progress, Site, Staging
+from forebay.site.facts import Allocation, Facts, Holder, Job, Node, OnNode, Pool, Progress, Site, Staging
 
 NOW_S = 1000
+
+
+def on_node(name, **changed):
+    none = {"next_try_unix_s": None, "silent_since_unix_s": None}
+    return OnNode(**({"node": name, "progress": None, "failures": 0} | none | changed))
 
 
 def facts(state, phase=None, reason="None", problem=None, online=None, pool=None, wanted_bytes=0, **staging):
     job = Job(id="7", token="7", state=state, user="ada", start="N/A", reason=reason, stage="x", directives="#DW")
     running = None
     if staging:
-        known = {"direction": "Out", "since_unix_s": 900, "seen_unix_s": 999, "progress": None, "failures": 0}
-        none = {"next_try_unix_s": None, "silent_since_unix_s": None}
-        running = Staging(**(known | none | staging))
+        seen_unix_s = staging.pop("seen_unix_s", 999)
+        node = on_node("n1", **staging)
+        running = Staging(direction="Out", since_unix_s=900, seen_unix_s=seen_unix_s, full_nodes=[], nodes=[node])
+    nodes = [Node(name="n1", is_online=online, is_delivered=False)]
     allocation = phase and Allocation(
-        user="ada", pool="flash", capacity_bytes=1 << 30, phase=phase, node="n1", node_is_online=online,
+        user="ada", pool="flash", capacity_bytes=1 << 30, phase=phase, is_on_nodes=False, nodes=nodes, in_the_way=[],
         has_problem=problem is not None, has_stage_out=True, staging=running,
     )  # fmt: skip
     site = Site(allocation=allocation, pools=[pool] if pool else [])
@@ -55,6 +62,56 @@ def test_each_state_has_its_paragraph_and_step(known, state, text, step):
     told = explain(known, NOW_S)
     assert told.state == state and text in told.paragraph, told
     assert (told.next_step or "").startswith(step) if step else told.next_step is None, told
+
+
+def of_nodes(state, phase, direction, *nodes, full=(), in_the_way=(), problem=None, online=True):
+    """Of a job with its own part on each of three nodes; the nodes given have not completed the staging."""
+    known = facts(state, phase, problem=problem)
+    staging = Staging(direction=direction, since_unix_s=900, seen_unix_s=999, full_nodes=list(full), nodes=list(nodes))
+    allocation = msgspec.structs.replace(
+        known.site.allocation, is_on_nodes=True, in_the_way=list(in_the_way), staging=staging if direction else None,
+        nodes=[Node(name=f"n{number}", is_online=online, is_delivered=False) for number in (1, 2, 3)],
+    )  # fmt: skip
+    return msgspec.structs.replace(known, site=Site(allocation=allocation, pools=[]), ends={"5": "noon"})
+
+
+HOLDER = Holder(token="5", user="grace", capacity_bytes=1 << 30, phase="staging-out")
+
+
+@pytest.mark.parametrize(
+    "known, state, text",
+    [
+        (
+            of_nodes("CONFIGURING", "staged-in", "In", full=["n2"], in_the_way=[HOLDER]), "waits for space",
+            "starts when the node has room for its burst buffer: n2. "
+            "The largest allocations there are 5 of grace (1 GiB, ends by noon).",
+        ),
+        (
+            of_nodes("CONFIGURING", "staged-in", "In", on_node("n1", progress=HALF), on_node("n2", progress=HALF)),
+            "staging in", "is staged in on n1, n2: 2 KiB of 4 KiB in 4 files are copied (50 %). 1 of 3 nodes are done.",
+        ),
+        (
+            of_nodes("CONFIGURING", "ready", "In", on_node("n3", silent_since_unix_s=940)), "waits for node",
+            "waits for the node n3, which does not answer: the data are staged in there (silent for 60 s)",
+        ),
+        (of_nodes("CONFIGURING", "staged-in", None), "running", "has its burst buffer"),
+        (
+            of_nodes("STAGE_OUT", "staging-out", "Out", *(on_node(f"n{n}", silent_since_unix_s=990) for n in (1, 3))),
+            "waits for node", "waits for the nodes n1, n3, which do not answer",
+        ),
+        (
+            of_nodes("STAGE_OUT", "staging-out", "Out", on_node("n1", progress=HALF), on_node("n2", failures=2)),
+            "staging out", "That failed 2 times on n2; Forebay tries again.",
+        ),
+        (
+            of_nodes("COMPLETED", "removing", None, problem="n1: down", online=False), "waits for node",
+            "waits for the nodes n1, n2, n3, which do not answer: its allocation is removed there",
+        ),
+    ],
+)  # fmt: skip
+def test_job_in_a_pool_of_the_nodes_is_told_which_nodes(known, state, text):
+    told = explain(known, NOW_S)
+    assert told.state == state and text in told.paragraph, told
 
 
 def test_site_that_does_not_answer_is_named():

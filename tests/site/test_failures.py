@@ -23,7 +23,15 @@ def refused(batch, *directives, body="true"):
 def test_wrong_directives_are_refused_at_submission(users):
     for directives, wanted in [
         ([DW.replace("16MiB", "1TiB")], "line 2: capacity= is larger than the whole pool flash, which has 384.00 MiB"),
-        ([DW.replace("striped", "private")], "access_mode=private is not possible in a pool on a shared file system"),
+        (
+            [DW.replace("striped", "private") + " pool=flash"],
+            "line 2: access_mode=private is not possible in the pool flash",
+        ),
+        ([DW.replace("striped", "striped,private")], "no pool of this site has access_mode=striped,private together"),
+        (
+            [f"{DW} pool=local"],
+            "access_mode=striped is not possible in the pool local: each node has a directory of its own",
+        ),
         ([DW, "#DW stage_in type=file source=rel destination=$DW_JOB_STRIPED/a"], "line 3: "),
         ([DW, DW], "line 3: a second jobdw; the first is at line 2"),
     ]:

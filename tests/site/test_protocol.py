@@ -186,11 +186,11 @@ def test_state_that_is_damaged_newer_or_foreign_is_named_and_left_alone(site_hos
     site_host.call("pools")
     whole = site_host.database.read_bytes()
     newer = sqlite3.connect(site_host.database)
-    newer.execute("PRAGMA user_version = 2")
+    newer.execute("PRAGMA user_version = 3")
     newer.commit()
     newer.close()
     for content, wanted in [
-        (None, "is of version 2, this program knows version 1; install the version of Forebay that wrote it"),
+        (None, "is of version 3, this program knows version 2; install the version of Forebay that wrote it"),
         (b"", "is damaged: it is empty; restore a copy of it"),
         (b"garbage" * 1000, "is damaged: file is not a database; restore a copy of it"),
         (whole[:4096] + b"\xff" * (len(whole) - 4096), "is damaged: "),
@@ -205,6 +205,19 @@ def test_state_that_is_damaged_newer_or_foreign_is_named_and_left_alone(site_hos
         assert site_host.database.read_bytes() == before
     site_host.database.unlink()
     assert site_host.call("pools").returncode == 0
+
+
+def test_state_of_an_earlier_version_is_brought_to_this_one(site_host):
+    site_host.call("setup", WHOLE["setup"])
+    before = site_host.call("show_sessions").stdout
+    earlier = sqlite3.connect(site_host.database)
+    earlier.execute("DROP TABLE share")
+    earlier.execute("PRAGMA user_version = 1")
+    earlier.commit()
+    assert site_host.call("show_sessions").stdout == before
+    assert earlier.execute("PRAGMA user_version").fetchone() == (2,)
+    assert earlier.execute("SELECT count(*) FROM share").fetchone() == (0,)
+    earlier.close()
 
 
 def test_state_that_another_user_could_change_is_refused(site_host):

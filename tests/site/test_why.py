@@ -2,52 +2,22 @@
 
 import json
 import os
-import pathlib
-import shutil
 import signal
-import subprocess
-import sys
-import sysconfig
 
 import pytest
 
-from support.schemas import complaints
 from support.site_cluster import DW, MIB, SLOW, chown
 from support.waiting import wait_until
+from support.why import ask, need_python, why
 
 LARGE = DW.replace("16MiB", "320MiB")
 IN = "#DW stage_in type=file source=%d/big destination=$DW_JOB_STRIPED/big"
 OUT = "#DW stage_out type=file source=$DW_JOB_STRIPED/big destination=%d/results/big"
 
 
-#: Other users may not reach the Python of this build.
-PYTHON = shutil.which("python3", path=os.defpath)
-FOREBAY = pathlib.Path(__file__).parents[2] / "python" / "src"
-
-
 @pytest.fixture(autouse=True, scope="module")
 def python():
-    said = subprocess.run([PYTHON, "-V"], capture_output=True, text=True).stdout.split()[-1] if PYTHON else ""
-    if said.split(".")[:2] != [str(part) for part in sys.version_info[:2]]:
-        pytest.skip("the Python of the system is missing, or of another version")
-
-
-def ask(batch, *words):
-    path = f"{FOREBAY}:{sysconfig.get_paths()['purelib']}"
-    return batch.run(PYTHON, "-m", "forebay", "why", *words, PYTHONPATH=path).stdout
-
-
-def why(batch, job, state):
-    """What the user of the batch is told, once it is of this state."""
-    seen = []
-
-    def reached():
-        seen.append(json.loads(ask(batch, "--json", job)))
-        return seen[-1]["state"] == state
-
-    batch.cluster.wait(reached, lambda: (job, state, seen[-1], batch.reason(job), batch.log()))
-    assert complaints("why", seen[-1]) == []
-    return seen[-1]
+    need_python()
 
 
 def big(batch, size):

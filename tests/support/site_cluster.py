@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from support.slurm_batch import Batch
-from support.slurm_cluster import Cluster, command_of, descendants
+from support.slurm_cluster import NODES, Cluster, command_of, descendants
 
 DAEMON = 1  # another ordinary user whom every machine knows
 MIB = 1 << 20
@@ -18,8 +18,9 @@ SITE = """
 state = "{top}/state-of-site"
 munge_socket = "{top}/munge/socket"
 stage_out_retry = "2s"
-node_wait = "60s"
+node_wait = "30s"
 stage_idle_max = "5s"
+start_wait = "60s"
 
 [[pool]]
 name = "flash"
@@ -56,6 +57,24 @@ granularity = "16MiB"
 quantity = 4
 groups = ["daemon"]
 staging_nodes = ["n1"]
+
+[[pool]]
+name = "local"
+kind = "onnode"
+path = "/mnt/nvme/pool"
+granularity = "16MiB"
+quantity = 5
+reserve = "16MiB"
+nodes = ["n[1-4]"]
+
+[[pool]]
+name = "localslow"
+kind = "onnode"
+path = "/mnt/nvme/slow"
+granularity = "16MiB"
+quantity = 4
+nodes = ["n[1-3]"]
+stage_rate_max = "4MiB"
 """
 BURST_BUFFER = """
 GetSysState={build}/bin/dw_wlm_cli
@@ -65,6 +84,7 @@ DefaultPool=flash
 """
 DW = "#DW jobdw type=scratch access_mode=striped capacity=16MiB"
 SLOW = f"{DW} pool=slow"  # 4 MiB/s
+PRIVATE = "#DW jobdw type=scratch access_mode=private capacity=64MiB pool=local"
 
 
 class SiteCluster(Cluster):
@@ -74,6 +94,9 @@ class SiteCluster(Cluster):
         self.pool.mkdir(parents=True)
         for name in ("members", "slow", "small"):
             (self.top / "flash" / name).mkdir()
+        for node in NODES:
+            for name in ("pool", "slow"):
+                (self.top / "hosts" / node / "nvme" / name).mkdir()
         self.state = self.top / "state-of-site"
         self.state.mkdir(mode=0o700)
         shutil.chown(self.state, "slurm", "slurm")
@@ -164,6 +187,13 @@ class SiteCluster(Cluster):
     def directories(self, pool="pool"):
         paths = (self.top / "flash" / pool).iterdir()
         return sorted(path.name for path in paths if path.name != ".forebay-pool")
+
+    def on_nodes(self, pool="pool"):
+        """Directories in the nodes' own storage, as `NODE/NAME`."""
+        stores = [(node, self.top / "hosts" / node / "nvme" / pool) for node in NODES]
+        return sorted(
+            f"{node}/{path.name}" for node, store in stores for path in store.iterdir() if path.name != ".forebay-pool"
+        )
 
 
 def has_words(command, words):

@@ -5,7 +5,7 @@ use comfy_table::{Table, presets};
 use forebay_host::exit_codes::FAILED;
 use forebay_host::messages::counted;
 use forebay_site::Error;
-use forebay_site::control::{self, Reaped, Status};
+use forebay_site::control::{self, AllocationStatus, Reaped, Status};
 use forebay_terminal::{CliError, print_json, print_status, print_stdout, print_warning};
 use indicatif::HumanBytes;
 
@@ -130,7 +130,7 @@ fn text_of(status: &Status) -> String {
                 one.pool.clone(),
                 HumanBytes(one.capacity_bytes).to_string(),
                 one.phase.to_string(),
-                one.node.clone(),
+                nodes_of(one),
                 one.directory.clone(),
             ]);
         }
@@ -145,6 +145,15 @@ fn text_of(status: &Status) -> String {
         texts.push(format!("no answer from: {}", silent.join(", ")));
     }
     texts.join("\n\n")
+}
+
+/// The node that stages, or how many nodes have a directory.
+fn nodes_of(one: &AllocationStatus) -> String {
+    match &one.shares[..] {
+        [] => one.node.clone(),
+        [share] => share.node.clone(),
+        shares => format!("{} nodes", shares.len()),
+    }
 }
 
 fn drain(pool: &str, undo: bool) -> i32 {
@@ -184,7 +193,8 @@ fn reaped_text(reaped: &Reaped, discard: bool) -> String {
         reaped.removed.iter().map(|token| format!("removed the leftovers of {token}")).collect();
     for orphan in &reaped.orphans {
         let what = if orphan.is_removed { "removed" } else { "belongs to no allocation:" };
-        lines.push(format!("{what} {} of {}", orphan.path, orphan.owner));
+        let on = orphan.node.as_ref().map(|node| format!(" on {node}")).unwrap_or_default();
+        lines.push(format!("{what} {} of {}{on}", orphan.path, orphan.owner));
     }
     lines.extend(reaped.missing.iter().map(|token| format!("the directory of {token} is gone")));
     if !discard && !reaped.orphans.is_empty() {

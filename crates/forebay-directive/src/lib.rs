@@ -25,7 +25,7 @@ pub use lines::{ContinuationReader, Symbols};
 pub use persistent::{CreatePersistent, DestroyPersistent, PersistentDw};
 pub use problem::{Origin, Position, Problem};
 pub use request::{
-    Direction, JobDw, Request, Stage, StageKind, parse, parse_replaced, parse_with_option,
+    Direction, JobDw, Request, Stage, StageKind, parse, parse_for_site, parse_with_option,
 };
 pub use rules::{
     COMMANDS, Command, FOREIGN, Key, MODES, MODIFIERS, NNF_COMMANDS, Requirement, Support, Value,

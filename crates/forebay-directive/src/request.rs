@@ -119,10 +119,10 @@ impl Stage {
     /// The command of its directive.
     pub fn command(&self, direction: Direction) -> &'static str {
         match (&self.naming, direction) {
-            (VariableStyle::DataWarp, Direction::In) => "stage_in",
-            (VariableStyle::DataWarp, Direction::Out) => "stage_out",
             (VariableStyle::Nnf { .. }, Direction::In) => "copy_in",
             (VariableStyle::Nnf { .. }, Direction::Out) => "copy_out",
+            (_, Direction::In) => "stage_in",
+            (_, Direction::Out) => "stage_out",
         }
     }
 }
@@ -147,19 +147,39 @@ pub fn parse_with_option(
     symbols: &Symbols,
 ) -> Result<Request, Vec<Problem>> {
     let found = bb_option::read(option, symbols);
-    combine(found, lines::read(script, Origin::Script, Some(symbols)))
+    combine(found, lines::read(script, Origin::Script, Some(symbols)), &VariableStyle::DataWarp)
 }
 
-/// Parses the directives of a script in which Slurm has replaced the symbols.
+/// Parses the directives of a script for a pool of a site, which stages private namespaces, too: each node its own.
+/// Without `symbols`, Slurm has replaced them.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_replaced(script: &str) -> Result<Request, Vec<Problem>> {
-    combine(Found::default(), lines::read(script, Origin::Script, None))
+pub fn parse_for_site(script: &str, symbols: Option<&Symbols>) -> Result<Request, Vec<Problem>> {
+    let of_script = lines::read(script, Origin::Script, symbols);
+    let naming = match of_script.lines.iter().any(is_private_only) {
+        true => VariableStyle::Private,
+        false => VariableStyle::DataWarp,
+    };
+    combine(Found::default(), of_script, &naming)
 }
 
-/// Combines the lines of the option with those of the script.
-fn combine(mut found: Found, of_script: Found) -> Result<Request, Vec<Problem>> {
+/// Whether a line is a jobdw with `access_mode=private` and no other mode.
+fn is_private_only(line: &Line) -> bool {
+    let is_mode = |text: &str| {
+        let value = text.strip_prefix("access_mode=").or_else(|| text.strip_prefix("access="));
+        value.is_some_and(|value| value == AccessMode::Private.directory())
+    };
+    line.words.first().is_some_and(|word| word.text == "jobdw")
+        && line.words.iter().any(|word| is_mode(&word.text))
+}
+
+/// Combines the lines of the option with those of the script. `of_datawarp` is how lines of DataWarp name namespaces.
+fn combine(
+    mut found: Found,
+    of_script: Found,
+    of_datawarp: &VariableStyle,
+) -> Result<Request, Vec<Problem>> {
     found.lines.extend(of_script.lines);
     found.problems.extend(of_script.problems);
     found.warnings.extend(of_script.warnings);
@@ -185,7 +205,7 @@ fn combine(mut found: Found, of_script: Found) -> Result<Request, Vec<Problem>> 
             let alone = (!broken).then(|| unmatched(&directive, &found.lines));
             directive.findings.extend(alone.flatten());
             let naming = match dialect {
-                Dialect::DataWarp => &VariableStyle::DataWarp,
+                Dialect::DataWarp => of_datawarp,
                 Dialect::Nnf => &of_nnf,
             };
             add(&mut request, directive, naming)
@@ -230,7 +250,7 @@ fn validate(request: &Request) -> Option<Problem> {
             format!("add a line such as: {}", example_of_jobdw(&first.naming)),
         ));
     };
-    if job.access.contains(&AccessMode::Striped) {
+    if job.access.contains(&AccessMode::Striped) || job.naming == VariableStyle::Private {
         return None;
     }
     Some(Problem::new(
@@ -242,7 +262,7 @@ fn validate(request: &Request) -> Option<Problem> {
 
 fn example_of_jobdw(naming: &VariableStyle) -> &'static str {
     let dialect = match naming {
-        VariableStyle::DataWarp => Dialect::DataWarp,
+        VariableStyle::DataWarp | VariableStyle::Private => Dialect::DataWarp,
         VariableStyle::Nnf { .. } => Dialect::Nnf,
     };
     let command = dialect.command("jobdw");

@@ -10,9 +10,11 @@ const PERSISTENT_OF_NNF: &str = "DW_PERSISTENT_";
 const JOB_OF_NNF: &str = "DW_JOB_";
 
 /// How processes of the job access the allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AccessMode {
     /// One namespace, shared by all nodes of the job: `$DW_JOB_STRIPED`.
+    #[default]
     Striped,
     /// A separate namespace for each node: `$DW_JOB_PRIVATE`.
     Private,
@@ -42,6 +44,8 @@ pub enum VariableStyle {
     /// `$DW_JOB_STRIPED`, `$DW_PERSISTENT_STRIPED_NAME`.
     #[default]
     DataWarp,
+    /// The same, but the job's own namespace is that of each node: `$DW_JOB_PRIVATE`.
+    Private,
     /// `$DW_JOB_NAME`, `$DW_PERSISTENT_NAME`.
     Nnf {
         /// The name of the job's own allocation, if it has one.
@@ -50,10 +54,11 @@ pub enum VariableStyle {
 }
 
 impl VariableStyle {
-    /// The variable of the job's own striped namespace.
+    /// The variable of the job's own namespace that is staged.
     pub fn of_job(&self) -> String {
         match self {
             Self::Nnf { job: Some(name) } => format!("{JOB_OF_NNF}{}", shell_name(name)),
+            Self::Private => AccessMode::Private.variable().to_owned(),
             Self::Nnf { job: None } | Self::DataWarp => AccessMode::Striped.variable().to_owned(),
         }
     }
@@ -61,15 +66,16 @@ impl VariableStyle {
     /// The variable of a persistent allocation's namespace.
     pub fn of_persistent(&self, name: &str) -> String {
         match self {
-            Self::DataWarp => format!("{PERSISTENT}{name}"),
+            Self::DataWarp | Self::Private => format!("{PERSISTENT}{name}"),
             Self::Nnf { .. } => format!("{PERSISTENT_OF_NNF}{}", shell_name(name)),
         }
     }
 
-    /// Whether this is the variable of the job's own striped namespace.
+    /// Whether this is the variable of the job's own namespace that is staged.
     pub(crate) fn is_job(&self, variable: &str) -> bool {
         match self {
             Self::DataWarp => variable == AccessMode::Striped.variable(),
+            Self::Private => variable == AccessMode::Private.variable(),
             Self::Nnf { job } => {
                 let written = variable.strip_prefix(JOB_OF_NNF);
                 let named = job.as_deref().zip(written);
@@ -81,7 +87,7 @@ impl VariableStyle {
     /// The part of a variable after the prefix of persistent allocations.
     pub(crate) fn persistent<'a>(&self, variable: &'a str) -> Option<&'a str> {
         match self {
-            Self::DataWarp => variable.strip_prefix(PERSISTENT),
+            Self::DataWarp | Self::Private => variable.strip_prefix(PERSISTENT),
             // NNF names have no capitals. Such a variable is one of DataWarp.
             Self::Nnf { .. } => variable
                 .strip_prefix(PERSISTENT_OF_NNF)
@@ -96,7 +102,7 @@ impl VariableStyle {
             _ => format!("${}/", self.of_job()),
         };
         let persistent = match self {
-            Self::DataWarp => PERSISTENT,
+            Self::DataWarp | Self::Private => PERSISTENT,
             Self::Nnf { .. } => PERSISTENT_OF_NNF,
         };
         format!("begin it with {job}, or ${persistent}NAME/ of a persistent allocation")

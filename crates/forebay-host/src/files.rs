@@ -8,6 +8,7 @@ mod errors;
 mod json;
 mod lock;
 mod printable;
+mod project_quota;
 mod read;
 mod remove;
 mod rename;
@@ -30,6 +31,7 @@ pub use errors::{is_data_lost, is_full, is_loop, is_over_quota, with_path};
 pub use json::{read_json, to_json, write_json};
 pub use lock::{is_locked, lock, lock_or_create};
 pub use printable::{lossy, printable, printable_text};
+pub use project_quota::NoQuota;
 pub use read::{
     data_from, open_source, open_to_read, read_bytes, read_link, read_lossy, read_plain,
     read_record, read_to_string,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_host::tcp::{Acceptor, Closer, Connection};
 use forebay_host::{clock, filesystem, threads, users};
-use forebay_site::{Error, Munge, Site};
+use forebay_site::{Error, Munge, PoolKind, Site};
 use parking_lot::Mutex;
 
 use crate::pool::PoolDirectory;
@@ -44,7 +44,7 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
     check_pools(&site, name, log)?;
     site.unknown_names().iter().for_each(|unknown| log(&format!("warning: {unknown}")));
     let munge = Munge::load(site.munge_socket.as_deref())?;
-    let tasks = Tasks::of(site.clone());
+    let tasks = Tasks::of(site.clone(), name.to_owned());
     let acceptor = Acceptor::bind(address)?;
     log(&format!("{name} listens at {}", acceptor.address()?));
     let service = Arc::new(Service { site, munge, tasks, name: name.to_owned() });
@@ -97,7 +97,11 @@ fn forget(silent: &Mutex<Silent>, number: u64) {
 fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
     for pool in &site.pools {
         let stages = pool.staging_nodes.iter().any(|node| is_same_node(&node.name, name));
+        if pool.kind == PoolKind::OnNode && !stages {
+            continue;
+        }
         match PoolDirectory::of(pool) {
+            Ok(directory) if stages => directory.check_quota(&pool.name)?,
             Ok(_) => {}
             Err(error) if stages => return Err(error),
             Err(error) => {
@@ -106,7 +110,7 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             }
         }
         let has = filesystem::space(&pool.path)?.total_bytes;
-        let wanted = (pool.quantity + pool.reserve).saturating_mul(pool.granularity_bytes);
+        let wanted = pool.directory_bytes().saturating_add(pool.directory_reserve_bytes());
         if stages && wanted > has {
             let shown = |bytes| indicatif::HumanBytes(bytes).to_string();
             let (path, whole) = (pool.path.display(), shown(wanted));
@@ -118,10 +122,11 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             return Err(Error::new(message)
                 .with_hint(format!("lower its quantity in {}", site.file.display())));
         }
-        log(&format!(
-            "pool {}: the size of an allocation is accounted, not enforced by the file system",
-            pool.name
-        ));
+        let how = match pool.has_quota {
+            true => "a project quota limits the size of an allocation",
+            false => "the size of an allocation is accounted, not enforced by the file system",
+        };
+        log(&format!("pool {}: {how}", pool.name));
     }
     Ok(())
 }

@@ -4,18 +4,26 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use forebay_host::files::{self, Directory, Kind};
+use forebay_host::files::{self, Directory, Kind, NoQuota};
 use forebay_site::messages::Place;
-use forebay_site::{Error, Pool, Site};
+use forebay_site::{Error, Pool, PoolKind, Site};
 
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
 
 /// A directory in that of each pool that has or had allocations. A mount point without its file system has none.
-pub(crate) const MARK: &str = ".forebay-pool";
+const MARK: &str = ".forebay-pool";
 
 /// The open directory of a pool.
-pub(crate) struct PoolDirectory(Directory);
+pub(crate) struct PoolDirectory {
+    directory: Directory,
+    kind: PoolKind,
+    has_quota: bool,
+}
+
+/// What journals and directories take, for each copy in or out, besides a part of the capacity.
+const OVERHEAD_BYTES: u64 = 16 << 20;
+const OVERHEAD_PART: u64 = 64;
 
 impl PoolDirectory {
     /// Opens the directory of a pool of this site.
@@ -55,79 +63,142 @@ impl PoolDirectory {
             );
         }
         check_parents(pool)?;
-        Ok(Self(directory))
+        Ok(Self { directory, kind: pool.kind, has_quota: pool.has_quota })
+    }
+
+    /// Refuses a pool with quotas whose file system has none.
+    pub(crate) fn check_quota(&self, pool: &str) -> Result<(), Error> {
+        let none = if self.has_quota { self.directory.no_project_quota()? } else { None };
+        let Some(none) = none else { return Ok(()) };
+        let path = self.directory.path().display();
+        let (why, hint) = match none {
+            NoQuota::NotEnforced => (
+                "enforces no project quotas",
+                "mount XFS with -o prjquota, or ext4 with its features quota and project",
+            ),
+            NoQuota::NotAllowed => (
+                "lets this process set no quotas",
+                "add CAP_SYS_ADMIN to the unit: systemctl edit forebay-noded",
+            ),
+            NoQuota::OldKernel => ("needs Linux 5.14 for quotas", "use a newer kernel"),
+        };
+        let message = format!("the pool {pool} has quota = \"project\", but {path} {why}");
+        Err(Error::new(message).with_hint(format!("{hint}; or drop quota")))
+    }
+
+    /// Limits an allocation. Its stage-out has journals, too, when the job has ended.
+    pub(crate) fn limit(
+        &self,
+        place: &Place,
+        capacity_bytes: u64,
+        is_ended: bool,
+    ) -> Result<(), Error> {
+        if !self.has_quota {
+            return Ok(());
+        }
+        let overhead =
+            (OVERHEAD_BYTES + capacity_bytes / OVERHEAD_PART) * (1 + u64::from(is_ended));
+        let bytes = capacity_bytes.saturating_add(overhead);
+        Ok(self.directory.limit_project(project_of(&place.name)?, bytes)?)
     }
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
-    pub(crate) fn make(&self, place: &Place) -> Result<(), Error> {
-        match self.0.make_in(OsStr::new(MARK), MODE) {
+    pub(crate) fn make(&self, place: &Place, capacity_bytes: u64) -> Result<(), Error> {
+        match self.directory.make_in(OsStr::new(MARK), MODE) {
             Err(error) if error.already_exists() => {}
             marked => marked?,
         }
         let name = OsStr::new(&place.name);
-        match self.0.make_in(name, MODE) {
+        match self.directory.make_in(name, MODE) {
             Err(error) if error.already_exists() => {}
             made => made?,
         }
-        let made = self.0.open_in(name)?;
+        let made = self.directory.open_in(name)?;
         let owner = made.status()?.owner;
         // A former call was killed between the two steps; nobody but root could put anything into it.
         if owner == 0 {
+            self.limit(place, capacity_bytes, false)?;
+            if self.has_quota {
+                made.set_project(project_of(&place.name)?)?;
+            }
             made.give_to(place.user, place.group)?;
         } else if owner != place.user {
             return Err(belongs_to_another(made.path(), owner));
         }
-        self.0.sync()?;
+        self.directory.sync()?;
         Ok(())
     }
 
     /// Whether an allocation was ever made here.
     pub(crate) fn is_marked(&self) -> Result<bool, Error> {
-        match self.0.status_of_name(OsStr::new(MARK)) {
+        match self.directory.status_of_name(OsStr::new(MARK)) {
             Err(error) if error.is_not_found() => Ok(false),
             found => Ok(found.map(|found| found.kind == Kind::Directory)?),
         }
+    }
+
+    /// Why nothing can be said of a directory that is missing here.
+    pub(crate) fn has_no_mark(&self) -> Error {
+        let path = self.directory.path().display();
+        let hint = match self.kind {
+            PoolKind::Directory => {
+                "is the file system of the pool mounted on this node?".to_owned()
+            }
+            PoolKind::OnNode => {
+                format!("is its file system mounted? if it is new and empty: mkdir {path}/{MARK}")
+            }
+        };
+        Error::new(format!("{path} has no {MARK}: it is not the directory of the pool"))
+            .with_hint(hint)
     }
 
     /// Whether the directory of an allocation exists and is its owner's.
     pub(crate) fn check(&self, place: &Place) -> Result<(), Error> {
         match self.owner_of(&place.name)? {
             Some(owner) if owner == place.user => Ok(()),
-            Some(owner) => Err(belongs_to_another(&self.0.path().join(&place.name), owner)),
+            Some(owner) => Err(belongs_to_another(&self.directory.path().join(&place.name), owner)),
             None => {
-                let message =
-                    format!("{} is not visible here", self.0.path().join(&place.name).display());
-                Err(Error::new(message)
-                    .with_hint("is this the same file system as on the staging nodes?"))
+                let message = format!(
+                    "{} is not visible here",
+                    self.directory.path().join(&place.name).display()
+                );
+                Err(Error::new(message).with_hint(match self.kind {
+                    PoolKind::Directory => "is this the same file system as on the staging nodes?",
+                    PoolKind::OnNode => "was this node started with empty storage? then it is lost",
+                }))
             }
         }
     }
 
     /// The owner of a directory in the pool; none if there is none.
     pub(crate) fn owner_of(&self, name: &str) -> Result<Option<u32>, Error> {
-        match self.0.status_of_name(OsStr::new(name)) {
+        match self.directory.status_of_name(OsStr::new(name)) {
             Err(error) if error.is_not_found() => Ok(None),
-            Ok(found) if found.kind != Kind::Directory => {
-                Err(Error::new(format!("{} is no directory", self.0.path().join(name).display())))
-            }
+            Ok(found) if found.kind != Kind::Directory => Err(Error::new(format!(
+                "{} is no directory",
+                self.directory.path().join(name).display()
+            ))),
             found => Ok(Some(found?.owner)),
         }
     }
 
     /// Removes the directory of an allocation, which is empty.
     pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
-        match self.0.remove_empty_in(OsStr::new(name)) {
+        match self.directory.remove_empty_in(OsStr::new(name)) {
             Err(error) if error.is_not_found() => {}
             removed => removed?,
         }
-        self.0.sync()?;
+        if self.has_quota {
+            self.directory.limit_project(project_of(name)?, 0)?;
+        }
+        self.directory.sync()?;
         Ok(())
     }
 
     /// Names that could be those of allocations, with their owners.
     pub(crate) fn list(&self) -> Result<Vec<(String, u32)>, Error> {
         let mut listed = Vec::new();
-        for (name, kind) in self.0.kinds()? {
+        for (name, kind) in self.directory.kinds()? {
             let Some(name) = name.to_str().filter(|name| is_name(name) && kind == Kind::Directory)
             else {
                 continue;
@@ -159,6 +230,15 @@ fn check_parents(pool: &Pool) -> Result<(), Error> {
     Ok(())
 }
 
+/// The project of an allocation: its number, which no other has.
+fn project_of(name: &str) -> Result<u32, Error> {
+    let number = name.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
+    number.filter(|number| *number > 0).ok_or_else(|| {
+        Error::new(format!("the number of {name} cannot be that of a project"))
+            .with_hint("a project has from 1 to 4294967295")
+    })
+}
+
 /// The error where an allocation is to be whose name another user has.
 pub(crate) fn belongs_to_another(path: &Path, owner: u32) -> Error {
     let owner = forebay_host::users::user_named(owner);
@@ -185,12 +265,14 @@ mod tests {
     fn pool_at(path: &Path) -> Pool {
         Pool {
             name: "flash".to_owned(),
+            kind: PoolKind::Directory,
             path: path.to_owned(),
             granularity_bytes: 1,
             quantity: 1,
             reserve: 0,
             users: Vec::new(),
             groups: Vec::new(),
+            has_quota: false,
             user_bytes_max: None,
             staging_nodes: Vec::new(),
             stage_bytes_per_s_max: None,
@@ -204,6 +286,7 @@ mod tests {
             name: name.into(),
             user: NOBODY,
             group: NOBODY,
+            access: forebay_directive::AccessMode::Striped,
         }
     }
 
@@ -234,19 +317,19 @@ mod tests {
         files::set_mode(scratch.path(), 0o755).expect("mode");
         let opened = PoolDirectory::of(&pool).expect("open");
         for _ in 0..2 {
-            opened.make(&place("1.1")).expect("made");
+            opened.make(&place("1.1"), 1).expect("made");
         }
         let made = files::status_of_name(&scratch.path().join("1.1")).expect("made");
         assert_eq!((made.owner, made.group, made.mode), (NOBODY, NOBODY, 0o700));
         // A former call was killed before it gave the directory away.
         files::make_directory(&scratch.path().join("2.1"), 0o700).expect("made");
-        opened.make(&place("2.1")).expect("given");
+        opened.make(&place("2.1"), 1).expect("given");
         opened.check(&place("2.1")).expect("nobody's");
         files::set_owner_of_name(&scratch.path().join("2.1"), Some(1), None).expect("given");
-        assert!(error(opened.make(&place("2.1"))).contains("2.1 belongs to daemon"));
+        assert!(error(opened.make(&place("2.1"), 1)).contains("2.1 belongs to daemon"));
         assert!(error(opened.check(&place("2.1"))).contains("2.1 belongs to daemon"));
         files::make_link(Path::new("1.1"), &scratch.path().join("3.1")).expect("linked");
-        opened.make(&place("3.1")).expect_err("a link");
+        opened.make(&place("3.1"), 1).expect_err("a link");
         assert!(error(opened.check(&place("3.1"))).contains("is no directory"));
         assert!(error(opened.check(&place("4.1"))).contains("4.1 is not visible here"));
         assert_eq!(opened.list().expect("listed").len(), 2);

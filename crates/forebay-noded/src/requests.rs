@@ -10,7 +10,7 @@ use forebay_site::{Error, Message, Munge, Site, clock_error};
 
 use crate::owner;
 use crate::pool::{PoolDirectory, is_name};
-use crate::tasks::{Tasks, path_of};
+use crate::tasks::{Tasks, namespace_of};
 use crate::work::Work;
 
 /// How long a peer may take to send its request, or to take the answer.
@@ -81,16 +81,17 @@ impl Service {
 
     fn carry_out(&self, operation: Operation) -> Result<Outcome, Error> {
         match operation {
-            Operation::Create { place } => {
+            Operation::Create { place, capacity_bytes } => {
                 check_place(&place)?;
                 let _creating = self.tasks.begin_to_create(&place.name)?;
-                PoolDirectory::open(&self.site, &place.pool, &place.path)?.make(&place)?;
-                owner::run(&place, &Work::Prepare { directory: path_of(&place) })
+                let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
+                pool.make(&place, capacity_bytes)?;
+                owner::run(&place, &Work::Prepare { namespace: namespace_of(&place) })
             }
             Operation::Check { place } => {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
-                owner::run(&place, &Work::Check { directory: path_of(&place) })
+                owner::run(&place, &Work::Check { namespace: namespace_of(&place) })
             }
             Operation::Stage { place, staging, attempt } => {
                 check_place(&place)?;
@@ -99,9 +100,9 @@ impl Service {
                 }
                 self.tasks.stage(&place, staging, attempt)
             }
-            Operation::Remove { place, attempt } => {
+            Operation::Remove { place, attempt, is_made } => {
                 check_place(&place)?;
-                self.tasks.remove(&place, attempt)
+                self.tasks.remove(&place, is_made, attempt)
             }
             Operation::Count => Ok(Outcome::Counts { counts: self.tasks.counts() }),
             Operation::List { pool, path } => {

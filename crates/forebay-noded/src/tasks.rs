@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay_directive::Direction;
+use forebay_directive::{AccessMode, Direction};
 use forebay_host::process::{Counters, Killer, TimeLimit};
 use forebay_host::{clock, threads};
 use forebay_site::messages::{Counts, Outcome, Place, Progress, Staging};
@@ -13,7 +13,7 @@ use forebay_site::{Error, Site};
 use parking_lot::{Condvar, Mutex};
 
 use crate::owner::{self, Ended};
-use crate::pool::{MARK, PoolDirectory, belongs_to_another};
+use crate::pool::{PoolDirectory, belongs_to_another};
 use crate::work::{Work, progress_of};
 
 /// Tasks that run at a time; others wait.
@@ -116,14 +116,23 @@ impl Drop for Creating {
 
 struct Shared {
     site: Site,
+    node: String,
     table: Mutex<Table>,
     /// A task has ended.
     changed: Condvar,
 }
 
 impl Tasks {
-    pub(crate) fn of(site: Site) -> Self {
-        Self { shared: Arc::new(Shared { site, table: Mutex::default(), changed: Condvar::new() }) }
+    /// `node` is the name of this node.
+    pub(crate) fn of(site: Site, node: String) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                site,
+                node,
+                table: Mutex::default(),
+                changed: Condvar::new(),
+            }),
+        }
     }
 
     /// Keeps removals of this allocation away until the result is dropped: a late request must not make again what
@@ -178,11 +187,16 @@ impl Tasks {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn remove(&self, place: &Place, attempt: String) -> Result<Outcome, Error> {
+    pub(crate) fn remove(
+        &self,
+        place: &Place,
+        is_made: bool,
+        attempt: String,
+    ) -> Result<Outcome, Error> {
         if let Some(known) = self.known(place, Kind::Remove, &attempt) {
             return Ok(known);
         }
-        self.start(place, Kind::Remove, attempt, Shared::remove)
+        self.start(place, Kind::Remove, attempt, move |shared, place| shared.remove(place, is_made))
     }
 
     /// The state of a task for this attempt; none if it is to be started.
@@ -304,11 +318,24 @@ impl Shared {
 
     fn staging_work(&self, place: &Place, wanted: Staging) -> Result<Work, Error> {
         let directory = self.directory(place)?;
+        if wanted.direction == Direction::Out {
+            let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
+            pool.limit(place, wanted.capacity_bytes, true)?;
+        }
         let persistent = wanted.persistent.iter();
         let persistent = persistent.map(|(name, place)| Ok((name.clone(), self.directory(place)?)));
         let persistent = persistent.collect::<Result<_, Error>>()?;
         let bytes_per_s_max = self.site.pool(&place.pool)?.stage_bytes_per_s_max;
-        Ok(Work::Stage { directory, persistent, wanted, bytes_per_s_max })
+        let (access, tag) = (place.access, self.tag_of(place));
+        Ok(Work::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max })
+    }
+
+    /// Nodes that stage out of one allocation may do so into the same directory.
+    fn tag_of(&self, place: &Place) -> String {
+        match place.access {
+            AccessMode::Striped => place.name.clone(),
+            AccessMode::Private => format!("{}.{}", place.name, self.node),
+        }
     }
 
     /// The path of an allocation that exists and is its owner's.
@@ -374,23 +401,21 @@ impl Shared {
     }
 
     /// Removes the content as the owner, then the empty directory as root.
-    fn remove(&self, place: &Place) -> Result<Outcome, Error> {
+    fn remove(&self, place: &Place, is_made: bool) -> Result<Outcome, Error> {
         let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
         let outcome = match pool.owner_of(&place.name)? {
             // Without the file system of the pool, the directory would seem to be gone.
-            None if !pool.is_marked()? => {
-                let path = &place.path;
-                let text = format!("{path} has no {MARK}: it is not the directory of the pool");
-                return Err(Error::new(text)
-                    .with_hint("is the file system of the pool mounted on this node?"));
-            }
+            None if is_made && !pool.is_marked()? => return Err(pool.has_no_mark()),
             None => Outcome::Done { files: 0, bytes: 0, note: None },
             // Root had no time to give it away, so it is empty.
             Some(0) => Outcome::Done { files: 0, bytes: 0, note: None },
             Some(owner) if owner != place.user => {
                 return Err(belongs_to_another(&path_of(place), owner));
             }
-            Some(_) => self.repeat(place, &Work::Empty { directory: path_of(place) })?,
+            Some(_) => {
+                let (directory, tag) = (path_of(place), self.tag_of(place));
+                self.repeat(place, &Work::Empty { directory, tag })?
+            }
         };
         if matches!(outcome, Outcome::Done { .. }) {
             pool.remove(&place.name)?;
@@ -410,6 +435,11 @@ impl Shared {
             table.removed.remove(&oldest);
         }
     }
+}
+
+/// The path of its namespace.
+pub(crate) fn namespace_of(place: &Place) -> PathBuf {
+    path_of(place).join(place.access.directory())
 }
 
 /// The path of an allocation.
@@ -462,6 +492,7 @@ mod tests {
             checks_nodes: false,
             stage_out_retry: Duration::ZERO,
             node_wait: Duration::ZERO,
+            start_wait: Duration::ZERO,
             stage_idle_max: Duration::ZERO,
             pools: Vec::new(),
         }
@@ -470,12 +501,18 @@ mod tests {
     #[test]
     fn staging_is_refused_with_the_task_that_runs() {
         let text = |word: &str| word.to_owned();
-        let place =
-            Place { pool: text("flash"), path: text("/p"), name: text("1.1"), user: 7, group: 7 };
+        let place = Place {
+            pool: text("flash"),
+            path: text("/p"),
+            name: text("1.1"),
+            user: 7,
+            group: 7,
+            access: AccessMode::Striped,
+        };
         for (kind, wanted) in
             [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
         {
-            let tasks = Tasks::of(site());
+            let tasks = Tasks::of(site(), String::new());
             let attempts = VecDeque::new();
             let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
             tasks.shared.table.lock().tasks.insert(place.name.clone(), task);
@@ -487,14 +524,20 @@ mod tests {
     #[test]
     fn allocation_is_not_made_and_removed_at_the_same_time() {
         let text = |word: &str| word.to_owned();
-        let place =
-            Place { pool: text("flash"), path: text("/p"), name: text("1.1"), user: 7, group: 7 };
-        let tasks = Tasks::of(site());
+        let place = Place {
+            pool: text("flash"),
+            path: text("/p"),
+            name: text("1.1"),
+            user: 7,
+            group: 7,
+            access: AccessMode::Striped,
+        };
+        let tasks = Tasks::of(site(), text("n1"));
         let creating = tasks.begin_to_create("1.1").expect("new");
-        assert_eq!(tasks.remove(&place, text("x")), Ok(running()));
+        assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
         assert!(tasks.shared.table.lock().tasks.is_empty(), "it waits");
         drop(creating);
-        assert_eq!(tasks.remove(&place, text("x")), Ok(running()));
+        assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
         assert_eq!(tasks.shared.table.lock().tasks.len(), 1);
         tasks.shared.note_removed("1.1");
         assert!(tasks.begin_to_create("1.1").is_err() && tasks.begin_to_create("1.2").is_ok());

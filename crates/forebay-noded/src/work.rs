@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_directive::{Direction, Stage};
+use forebay_directive::{AccessMode, Direction, Stage};
 use forebay_host::files::{self, printable};
 use forebay_host::messages::Messages;
 use forebay_host::process::{CounterWriter, Counters, StopRequests};
@@ -15,15 +15,17 @@ use forebay_mover::{
     remove_partial_files,
 };
 use forebay_record::StagingOptions;
+use forebay_site::Error;
 use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Progress, Staging as Wanted};
-use forebay_site::{Error, NAMESPACE};
-use forebay_staging::{Roots, StageOut, Staging, StagingProgress, StagingSummary, plan_in};
+use forebay_staging::{
+    Roots, StageOut, Staging, StagingProgress, StagingSummary, expanded_out, plan_in,
+};
 use forebay_store::Allocation;
 use serde::{Deserialize, Serialize};
 
 use crate::owner::REPORTED;
 
-/// Permissions of the namespace. Its parent is closed to others.
+/// Permissions of the namespace, whose parent is closed to others, and of the directory with the results of all nodes.
 const NAMESPACE_MODE: u32 = 0o755;
 /// The journals of stage-in and stage-out, next to the namespace.
 const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
@@ -37,19 +39,22 @@ const FAILURES_MAX: usize = 1000;
 #[serde(tag = "work", rename_all = "kebab-case")]
 pub(crate) enum Work {
     /// Make the namespace.
-    Prepare { directory: PathBuf },
+    Prepare { namespace: PathBuf },
     /// Look into the namespace.
-    Check { directory: PathBuf },
+    Check { namespace: PathBuf },
     /// Stage in or out.
     Stage {
         directory: PathBuf,
+        access: AccessMode,
+        /// Part of the names of partial files: the same for each try, another one for each allocation and node.
+        tag: String,
         /// Names and directories of persistent allocations.
         persistent: Vec<(String, PathBuf)>,
         wanted: Wanted,
         bytes_per_s_max: Option<u64>,
     },
     /// Remove everything in the directory.
-    Empty { directory: PathBuf },
+    Empty { directory: PathBuf, tag: String },
 }
 
 /// Does what standard input says, prints the result, and returns the exit code. The progress goes to the counters behind
@@ -81,12 +86,13 @@ pub fn work(words: &[OsString]) -> (String, i32) {
 impl Work {
     fn outcome(&self, reporter: &Reporter) -> Outcome {
         let result = match self {
-            Self::Prepare { directory } => prepare(directory),
-            Self::Check { directory } => check(directory),
-            Self::Stage { directory, persistent, wanted, bytes_per_s_max } => {
+            Self::Prepare { namespace } => prepare(namespace),
+            Self::Check { namespace } => check(namespace),
+            Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
+                let directory = (directory.as_path(), *access, tag.as_str());
                 stage(directory, persistent, wanted, *bytes_per_s_max, reporter)
             }
-            Self::Empty { directory } => empty(directory),
+            Self::Empty { directory, tag } => empty(directory, tag),
         };
         result.unwrap_or_else(|failed| Outcome::Failed {
             reason: failed.error.to_string(),
@@ -125,23 +131,23 @@ impl From<forebay_staging::Error> for Failed {
 
 const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
 
-fn prepare(directory: &Path) -> Result<Outcome, Failed> {
-    match files::make_directory(&directory.join(NAMESPACE), NAMESPACE_MODE) {
+fn prepare(namespace: &Path) -> Result<Outcome, Failed> {
+    match files::make_directory(namespace, NAMESPACE_MODE) {
         Err(error) if error.already_exists() => {}
         made => made?,
     }
     Ok(DONE)
 }
 
-fn check(directory: &Path) -> Result<Outcome, Failed> {
-    files::Directory::open(&directory.join(NAMESPACE))?;
+fn check(namespace: &Path) -> Result<Outcome, Failed> {
+    files::Directory::open(namespace)?;
     Ok(DONE)
 }
 
 /// Says how many bytes there were.
-fn empty(directory: &Path) -> Result<Outcome, Failed> {
+fn empty(directory: &Path, tag: &str) -> Result<Outcome, Failed> {
     let bytes = files::tree_bytes(directory);
-    let note = remove_parts(directory);
+    let note = remove_parts(directory, tag);
     match files::empty_directory(directory) {
         Ok(()) => Ok(Outcome::Done { files: 0, bytes, note }),
         Err(error) => {
@@ -160,15 +166,14 @@ fn empty(directory: &Path) -> Result<Outcome, Failed> {
 
 /// Removes partial files of stagings that were cancelled, which are in directories of the user. Returns which could
 /// not be removed; nothing waits for them.
-fn remove_parts(directory: &Path) -> Option<String> {
+fn remove_parts(directory: &Path, tag: &str) -> Option<String> {
     let mut failed = None;
     for path in JOURNALS.iter().map(|name| directory.join(name)) {
         if files::status_of_name(&path).is_err() {
             continue; // there was no such staging
         }
         let journal = Journal::open_existing(&path);
-        let removed =
-            journal.and_then(|journal| remove_partial_files(&journal, &tag_of(directory)));
+        let removed = journal.and_then(|journal| remove_partial_files(&journal, tag));
         let text = |error| format!("partial files of a cancelled staging remain: {error}");
         failed = removed.err().map(text).or(failed);
     }
@@ -177,18 +182,17 @@ fn remove_parts(directory: &Path) -> Option<String> {
 
 /// Carries out a staging. A killed one continues from its journal.
 fn stage(
-    directory: &Path,
+    (directory, access, tag): (&Path, AccessMode, &str),
     persistent: &[(String, PathBuf)],
     wanted: &Wanted,
     bytes_per_s_max: Option<u64>,
     reporter: &Reporter,
 ) -> Result<Outcome, Failed> {
+    let own = directory.join(access.directory());
+    let others = persistent.iter().map(|(name, path)| (name.clone(), namespace_of(path)));
     let roots = Roots {
-        job: (wanted.capacity_bytes > 0).then(|| directory.join(NAMESPACE)),
-        persistent: persistent
-            .iter()
-            .map(|(name, path)| (name.clone(), path.join(NAMESPACE)))
-            .collect(),
+        job: (wanted.capacity_bytes > 0).then_some(own.clone()),
+        persistent: others.collect(),
     };
     let (name, word) = match wanted.direction {
         Direction::In => (JOURNALS[0], "stage_in"),
@@ -200,7 +204,7 @@ fn stage(
         Direction::Out => {
             let allocation = Allocation::found(directory.to_owned(), false);
             let planned = StageOut {
-                stages: &wanted.stages,
+                stages: &stages_out(wanted)?,
                 elsewhere: Vec::new(),
                 roots,
                 allocation: Some(&allocation),
@@ -211,7 +215,7 @@ fn stage(
     };
     let staging = Staging {
         direction: wanted.direction,
-        tag: &tag_of(directory),
+        tag,
         stops: StopRequests::default(),
         reporter,
         // A staging that is interrupted continues, also after a crash of the node: it must be on disk, and whole.
@@ -221,10 +225,39 @@ fn stage(
         remotes: RemoteCopiers::default(),
     };
     let staged = staging.carry_out(&journal, findings, 0);
-    match failure(&staged, directory, persistent, word) {
+    match failure(&staged, (&own, access), persistent, word) {
         None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes, note: None }),
         Some(failed) => Err(failed),
     }
+}
+
+/// The stages of this node: those of the script, with a directory of the node below each destination.
+fn stages_out(wanted: &Wanted) -> Result<Vec<Stage>, Failed> {
+    let Some(below) = &wanted.below else { return Ok(wanted.stages.clone()) };
+    let mut stages = Vec::new();
+    for stage in &wanted.stages {
+        let expanded = expanded_out(stage).map_err(|reason| {
+            let error = Error::new(format!("{}: {reason}", stage.position.on_line()));
+            Failed { error, is_final: true }
+        })?;
+        for stage in expanded {
+            let path = stage.pfs_path.trim_end_matches('/');
+            // What the script names becomes the directory of all nodes.
+            match files::make_directory(Path::new(path), NAMESPACE_MODE) {
+                Err(error) if error.already_exists() => {}
+                made => made?,
+            }
+            // A slash at the end means "into this directory".
+            let end = if path == stage.pfs_path { "" } else { "/" };
+            stages.push(Stage { pfs_path: format!("{path}/{below}{end}"), ..stage });
+        }
+    }
+    Ok(stages)
+}
+
+/// The namespace of a persistent allocation.
+fn namespace_of(persistent: &Path) -> PathBuf {
+    persistent.join(AccessMode::Striped.directory())
 }
 
 /// A damaged journal is made again: files that are complete at their destinations are not copied again.
@@ -278,7 +311,7 @@ fn plan_stage_in(
 /// None if everything is at its destination.
 fn failure(
     staged: &StagingSummary,
-    directory: &Path,
+    (own, access): (&Path, AccessMode),
     persistent: &[(String, PathBuf)],
     word: &str,
 ) -> Option<Failed> {
@@ -288,29 +321,27 @@ fn failure(
     let shortages = staged.shortages.iter().map(|shortage| format!("; {shortage}"));
     let text = format!("{word}: {}{}", text_of(&staged.failures), shortages.collect::<String>());
     // The job has ended, so what it did not write will not come.
-    let is_lost = |failure: &Failure| {
-        failure.errno == Some(libc::ENOENT) && failure.path.starts_with(directory)
-    };
-    let error = Error::new(with_variables(&text, directory, persistent));
+    let is_lost =
+        |failure: &Failure| failure.errno == Some(libc::ENOENT) && failure.path.starts_with(own);
+    let error = Error::new(with_variables(&text, (own, access), persistent));
     Some(Failed { error, is_final: staged.failures.iter().all(is_lost) })
 }
 
 /// Paths in namespaces as the script writes them.
-fn with_variables(text: &str, directory: &Path, persistent: &[(String, PathBuf)]) -> String {
-    let namespace = |directory: &Path| directory.join(NAMESPACE).to_string_lossy().into_owned();
-    let own = text.replace(&namespace(directory), "$DW_JOB_STRIPED");
+fn with_variables(
+    text: &str,
+    (own, access): (&Path, AccessMode),
+    persistent: &[(String, PathBuf)],
+) -> String {
+    let own = text.replace(&*own.to_string_lossy(), &format!("${}", access.variable()));
     persistent.iter().fold(own, |text, (name, path)| {
-        text.replace(&namespace(path), &format!("$DW_PERSISTENT_STRIPED_{name}"))
+        let namespace = namespace_of(path);
+        text.replace(&*namespace.to_string_lossy(), &format!("$DW_PERSISTENT_STRIPED_{name}"))
     })
 }
 
 fn text_of(failures: &[Failure]) -> String {
     failure_lines(failures, printable).join("; ")
-}
-
-/// Part of the names of partial files: the same for each try, another one for each allocation.
-fn tag_of(directory: &Path) -> String {
-    directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Tells the daemon how far a staging is.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_config::trusted_text;
+use forebay_directive::AccessMode;
 use forebay_host::users::Account;
 
 use crate::Error;
@@ -36,22 +37,35 @@ pub struct Site {
     pub stage_out_retry: Duration,
     /// How long a node that does not answer is waited for.
     pub node_wait: Duration,
+    /// How long the start of a job waits for space and input on its nodes.
+    pub start_wait: Duration,
     /// How long a process of a staging or removal may do nothing.
     pub stage_idle_max: Duration,
     /// The pools, at least one.
     pub pools: Vec<Pool>,
 }
 
-/// Space that jobs get parts of: a directory on a file system that all nodes see.
+/// Where the space of a pool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolKind {
+    /// A directory on a file system that all nodes see.
+    Directory,
+    /// A directory in each compute node, on storage of its own.
+    OnNode,
+}
+
+/// Space that jobs get parts of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
     /// The name, as `pool=` names it.
     pub name: String,
-    /// The directory, which root owns.
+    /// Where its space is.
+    pub kind: PoolKind,
+    /// The directory, which root owns. It has the same path on all nodes.
     pub path: PathBuf,
     /// The size of a grain.
     pub granularity_bytes: u64,
-    /// Grains that jobs can get, without the reserve.
+    /// Grains that jobs can get, without the reserve; of kind [`PoolKind::OnNode`], those of all nodes together.
     pub quantity: u64,
     /// Grains that no job gets.
     pub reserve: u64,
@@ -59,9 +73,11 @@ pub struct Pool {
     pub users: Vec<String>,
     /// Names of groups whose members may use it.
     pub groups: Vec<String>,
+    /// Whether the file system limits each allocation, by a project quota.
+    pub has_quota: bool,
     /// The most that one user has at a time.
     pub user_bytes_max: Option<u64>,
-    /// The nodes that stage and remove data.
+    /// The nodes that stage and remove data; of kind [`PoolKind::OnNode`], all that have the storage.
     pub staging_nodes: Vec<NodeAddress>,
     /// The highest rate of one staging.
     pub stage_bytes_per_s_max: Option<u64>,
@@ -163,6 +179,36 @@ impl Site {
 }
 
 impl Pool {
+    /// How the jobs of the pool access their allocations.
+    pub fn access(&self) -> AccessMode {
+        match self.kind {
+            PoolKind::Directory => AccessMode::Striped,
+            PoolKind::OnNode => AccessMode::Private,
+        }
+    }
+
+    /// The bytes in one directory of the pool, without the reserve.
+    pub fn directory_bytes(&self) -> u64 {
+        (self.quantity / self.directories()).saturating_mul(self.granularity_bytes)
+    }
+
+    /// The reserve in one directory of the pool.
+    pub fn directory_reserve_bytes(&self) -> u64 {
+        (self.reserve / self.directories()).saturating_mul(self.granularity_bytes)
+    }
+
+    fn directories(&self) -> u64 {
+        match self.kind {
+            PoolKind::Directory => 1,
+            PoolKind::OnNode => self.staging_nodes.len().max(1) as u64,
+        }
+    }
+
+    /// The address of one of its nodes.
+    pub fn node(&self, name: &str) -> Option<&NodeAddress> {
+        self.staging_nodes.iter().find(|node| node.name == name)
+    }
+
     /// The grains that hold so many bytes.
     pub fn grains_of(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.granularity_bytes)

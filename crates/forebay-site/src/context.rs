@@ -58,15 +58,20 @@ impl Context {
         operation: Operation,
     ) -> Result<Outcome, NoAnswer> {
         let answered = self.client().map_err(NoAnswer::Wrong)?.ask(node, operation);
-        let is_online = match &answered {
+        self.note_answer(node, &answered);
+        answered
+    }
+
+    /// Remembers whether a node answered.
+    pub(crate) fn note_answer(&mut self, node: &NodeAddress, answer: &Result<Outcome, NoAnswer>) {
+        let is_online = match answer {
             Ok(_) => true,
             Err(NoAnswer::Unreachable(_)) => false,
-            Err(NoAnswer::Lost(_) | NoAnswer::Wrong(_)) => return answered,
+            Err(NoAnswer::Lost(_) | NoAnswer::Wrong(_)) => return,
         };
         if let Err(error) = self.database.note_node(&node.name, is_online) {
             self.log.line(&format!("cannot remember {}: {error}", node.name));
         }
-        answered
     }
 
     /// The allocation of a job or a persistent one.
@@ -81,11 +86,11 @@ impl Context {
         })
     }
 
-    /// The node that stages the data of an allocation.
+    /// A node as the state names it.
     ///
     /// # Errors
     /// If its name cannot be read.
-    pub(crate) fn node_of(&self, session: &Session) -> Result<NodeAddress, Error> {
-        NodeAddress::parse(&session.node, self.site.node_port).map_err(Error::new)
+    pub(crate) fn node_named(&self, text: &str) -> Result<NodeAddress, Error> {
+        NodeAddress::parse(text, self.site.node_port).map_err(Error::new)
     }
 }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::functions::{deliver, first_answer, remove_directory};
 use crate::messages::{Operation, Outcome, Place};
-use crate::staging::{Patience, Pause, new_attempt};
+use crate::nodes::{Patience, Pause, new_attempt};
 use crate::token_lock::TokenLock;
-use crate::{Error, Phase, Pool, Session};
+use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, PoolKind, Session, Share};
 
 /// What a site has.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -59,14 +59,27 @@ pub struct AllocationStatus {
     pub capacity_bytes: u64,
     /// How far it is.
     pub phase: Phase,
-    /// The node that stages and removes its data.
+    /// The node that stages and removes its data; empty if each node of the job has a directory of its own.
     pub node: String,
+    /// The directories on nodes, in pools whose space is in the nodes.
+    pub shares: Vec<ShareStatus>,
     /// Its directory.
     pub directory: String,
     /// When it was made, in seconds since 1970.
     pub created_unix_s: u64,
     /// What last went wrong.
     pub problem: Option<String>,
+}
+
+/// The directory of an allocation on one node.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ShareStatus {
+    /// The node.
+    pub node: String,
+    /// Its size.
+    pub capacity_bytes: u64,
+    /// Whether its results are at their destinations.
+    pub is_delivered: bool,
 }
 
 /// A node.
@@ -96,6 +109,8 @@ pub struct Reaped {
 pub struct Orphan {
     /// The pool.
     pub pool: String,
+    /// The node that has it; none for a directory that all nodes see.
+    pub node: Option<String>,
     /// Its path.
     pub path: String,
     /// The owner.
@@ -123,16 +138,19 @@ pub fn status() -> Result<Status, Error> {
         })
     });
     let nodes = context.database.nodes()?.into_iter();
+    let shares = context.database.shares(None)?;
+    let sessions = context.database.sessions()?;
     Ok(Status {
         pools: pools.collect::<Result<_, Error>>()?,
-        allocations: context.database.sessions()?.iter().map(AllocationStatus::of).collect(),
+        allocations: sessions.iter().map(|one| AllocationStatus::of(one, &shares)).collect(),
         nodes: nodes.map(|(name, is_online)| NodeStatus { name, is_online }).collect(),
         unknown_names: context.site.unknown_names(),
     })
 }
 
 impl AllocationStatus {
-    fn of(session: &Session) -> Self {
+    fn of(session: &Session, shares: &[Share]) -> Self {
+        let shares = shares.iter().filter(|share| share.session == session.id);
         Self {
             token: session.token.clone(),
             user: users::user_named(session.user),
@@ -140,10 +158,18 @@ impl AllocationStatus {
             capacity_bytes: session.capacity_bytes(),
             phase: session.phase,
             node: session.node.clone(),
+            shares: shares.map(ShareStatus::of).collect(),
             directory: session.directory(),
             created_unix_s: session.created_unix_s,
             problem: session.problem.clone(),
         }
+    }
+}
+
+impl ShareStatus {
+    fn of(share: &Share) -> Self {
+        let Share { node, bytes, is_delivered, .. } = share;
+        Self { node: node.clone(), capacity_bytes: *bytes, is_delivered: *is_delivered }
     }
 }
 
@@ -182,7 +208,8 @@ pub fn deliver_results(token: &str) -> Result<(), Error> {
             Error::new(format!("job {token} has not ended: its allocation is {}", session.phase));
         return Err(error.with_hint("its results are staged out when it has ended"));
     }
-    let delivered = deliver(&mut context, &session, &Patience::of(Duration::ZERO)).map(drop);
+    let patience = Patience::of(&context.site, Duration::ZERO);
+    let delivered = deliver(&mut context, &session, &patience).map(drop);
     let said = delivered.as_ref().err().map_or_else(|| "ok".to_owned(), ToString::to_string);
     context.log.line(&format!("control: deliver {token}: {said}"));
     delivered
@@ -222,6 +249,10 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
     Ok(reaped)
 }
 
+fn is_in(session: &Session, pool: &Pool) -> bool {
+    session.pool == pool.name && Path::new(&session.path) == pool.path
+}
+
 /// Why no node touches the allocation: its pool has another directory now, or is gone.
 fn out_of_reach(context: &Context, session: &Session) -> Option<String> {
     let (token, directory, pool) = (&session.token, session.directory(), &session.pool);
@@ -258,43 +289,81 @@ fn look_into(
     reaped: &mut Reaped,
 ) -> Result<(), Error> {
     let before = names(context)?;
-    let path = pool.path.display().to_string();
-    let list = Operation::List { pool: pool.name.clone(), path: path.clone() };
-    let listed = match first_answer(context, &pool.staging_nodes, &list)? {
-        Outcome::Names { names } => names,
-        Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
-        _ => return Err(Error::new("a node answered another question")),
-    };
+    let listed = list(context, pool, reaped)?;
     let after = names(context)?;
-    for (name, owner) in &listed {
-        if before.iter().chain(&after).any(|(known, _)| known == name) {
-            continue;
-        }
-        let mut orphan = Orphan {
-            pool: pool.name.clone(),
-            path: format!("{path}/{name}"),
-            owner: users::user_named(*owner),
-            is_removed: false,
-        };
-        if discard {
-            match discard_orphan(context, pool, name, *owner) {
-                Ok(()) => orphan.is_removed = true,
-                Err(error) => reaped.failed.push(format!("{}: {error}", orphan.path)),
+    for Listed { node, names } in &listed {
+        for (name, owner) in names {
+            if before.iter().chain(&after).any(|(known, _)| known == name) {
+                continue;
             }
+            let mut orphan = Orphan {
+                pool: pool.name.clone(),
+                node: (pool.kind == PoolKind::OnNode).then(|| node.name.clone()),
+                path: format!("{}/{name}", pool.path.display()),
+                owner: users::user_named(*owner),
+                is_removed: false,
+            };
+            if discard {
+                match discard_orphan(context, pool, (node, name), *owner) {
+                    Ok(()) => orphan.is_removed = true,
+                    Err(error) => reaped.failed.push(format!("{}: {error}", orphan.path)),
+                }
+            }
+            reaped.orphans.push(orphan);
         }
-        reaped.orphans.push(orphan);
     }
-    let is_gone = |name: &String| !listed.iter().any(|(there, _)| there == name);
-    for (name, session) in &before {
-        let is_made = session.pool == pool.name
-            && session.path == path
-            && session.has_directory()
-            && session.phase != Phase::Creating;
-        if is_made && is_gone(name) && after.iter().any(|(still, _)| still == name) {
-            reaped.missing.push(session.token.clone());
+    let is_still = |name: &String| after.iter().any(|(still, _)| still == name);
+    let known = before.into_iter().filter(|(name, session)| is_in(session, pool) && is_still(name));
+    let shares = context.database.shares(None)?;
+    for (name, session) in known {
+        for Listed { node, names } in &listed {
+            let address = node.to_string();
+            let has_share = |share: &Share| share.session == session.id && share.node == address;
+            if names.iter().any(|(there, _)| *there == name) {
+                continue;
+            }
+            // The directory of a node is made when its share is taken already.
+            if session.phase >= Phase::Running && shares.iter().any(has_share) {
+                reaped.missing.push(format!("{} on {}", session.token, node.name));
+            } else if session.has_directory() && session.phase != Phase::Creating {
+                reaped.missing.push(session.token.clone());
+            }
         }
     }
     Ok(())
+}
+
+/// A node of a pool, with the names and owners of its directories.
+struct Listed {
+    node: NodeAddress,
+    names: Vec<(String, u32)>,
+}
+
+/// The directories in a pool: those of a node of it that answers, or those of each node.
+fn list(context: &mut Context, pool: &Pool, reaped: &mut Reaped) -> Result<Vec<Listed>, Error> {
+    let list = Operation::List { pool: pool.name.clone(), path: pool.path.display().to_string() };
+    let names_in = |outcome| match outcome {
+        Outcome::Names { names } => Ok(names),
+        Outcome::Failed { reason, .. } => Err(Error::new(reason)),
+        _ => Err(Error::new("a node answered another question")),
+    };
+    if pool.kind == PoolKind::Directory {
+        let listed = names_in(first_answer(context, &pool.staging_nodes, &list)?)?;
+        let node = pool.staging_nodes.first().cloned();
+        return Ok(node.into_iter().map(|node| Listed { node, names: listed.clone() }).collect());
+    }
+    let requests = pool.staging_nodes.iter().map(|node| (node.clone(), list.clone()));
+    let answers = context.ask_all(requests.collect())?;
+    let mut found = Vec::new();
+    for (node, answer) in pool.staging_nodes.iter().zip(answers) {
+        match answer.map_err(NoAnswer::error).and_then(names_in) {
+            Ok(names) => found.push(Listed { node: node.clone(), names }),
+            Err(error) => {
+                reaped.failed.push(format!("pool {} on {}: {error}", pool.name, node.name))
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn names(context: &Context) -> Result<Vec<(String, Session)>, Error> {
@@ -302,7 +371,12 @@ fn names(context: &Context) -> Result<Vec<(String, Session)>, Error> {
     Ok(sessions.map(|session| (session.place().name, session)).collect())
 }
 
-fn discard_orphan(context: &mut Context, pool: &Pool, name: &str, owner: u32) -> Result<(), Error> {
+fn discard_orphan(
+    context: &mut Context,
+    pool: &Pool,
+    (node, name): (&NodeAddress, &str),
+    owner: u32,
+) -> Result<(), Error> {
     // A directory that root did not give away is empty, and whom it is for does not matter.
     let user = if owner == 0 { context.site.slurm_user.user } else { owner };
     let place = Place {
@@ -311,11 +385,13 @@ fn discard_orphan(context: &mut Context, pool: &Pool, name: &str, owner: u32) ->
         name: name.to_owned(),
         user,
         group: users::account_of(user)?.map_or(user, |account| account.group),
+        access: pool.access(),
     };
     let (attempt, mut pause) = (new_attempt()?, Pause::usual());
     loop {
-        let remove = Operation::Remove { place: place.clone(), attempt: attempt.clone() };
-        match first_answer(context, &pool.staging_nodes[..1], &remove)? {
+        let (place, attempt) = (place.clone(), attempt.clone());
+        let remove = Operation::Remove { place, attempt, is_made: true };
+        match first_answer(context, std::slice::from_ref(node), &remove)? {
             Outcome::Done { .. } => return Ok(()),
             Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
             Outcome::Running { .. } => forebay_host::clock::sleep(pause.next()),

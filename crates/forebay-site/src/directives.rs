@@ -4,12 +4,12 @@ use std::io::Read;
 use std::path::Path;
 
 use forebay_directive::{
-    AccessMode, PersistentDw, Problem, Request, Symbols, expanded_variables, parse, parse_replaced,
+    AccessMode, PersistentDw, Problem, Request, Symbols, expanded_variables, parse_for_site,
 };
 use forebay_host::files;
 
 use crate::functions::heterogeneous;
-use crate::{Error, Plan};
+use crate::{Error, Plan, Pool, PoolKind};
 
 /// Bytes of a script that are read. Slurm takes 4 MiB by default.
 const SCRIPT_BYTES_MAX: u64 = 64 << 20;
@@ -42,8 +42,8 @@ pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, 
     check_size(&text)?;
     check_components(&text)?;
     let parsed = match symbols {
-        SymbolsAre::Written => parse(&text, &stand_ins()),
-        SymbolsAre::Replaced => parse_replaced(&text),
+        SymbolsAre::Written => parse_for_site(&text, Some(&stand_ins())),
+        SymbolsAre::Replaced => parse_for_site(&text, None),
     };
     let request = parsed.map_err(|problems| joined(&problems))?;
     check(&request, &text)?;
@@ -99,24 +99,30 @@ fn joined(problems: &[Problem]) -> Error {
 fn check(request: &Request, text: &str) -> Result<(), Error> {
     if let Some(job) = &request.job {
         let line = job.position.on_line();
-        if job.access.contains(&AccessMode::Private) {
-            let message = format!(
-                "{line}: access_mode=private is not possible in a pool on a shared file system"
-            );
-            return Err(Error::new(message)
-                .with_hint("write access_mode=striped, and use mktemp -d for files of one node"));
+        if job.access.len() > 1 {
+            let message =
+                format!("{line}: no pool of this site has access_mode=striped,private together");
+            return Err(Error::new(message).with_hint("name one of the two modes"));
         }
         for (key, is_given) in
             [("profile", job.profile.is_some()), ("redundancy", job.redundancy.is_some())]
         {
             if is_given {
-                let message =
-                    format!("{line}: {key}= is not possible in a pool on a shared file system");
+                let message = format!("{line}: {key}= is not possible in the pools of a site");
                 return Err(Error::new(message).with_hint(format!("drop {key}=")));
             }
         }
     }
     let plan = plan_of(request);
+    let mut stages = plan.stage_in.iter().chain(&plan.stage_out);
+    let of_another = stages.find(|stage| stage.persistent.is_some());
+    if let (AccessMode::Private, Some(stage)) = (plan.access, of_another) {
+        let message = format!(
+            "{}: a job with access_mode=private stages no persistent allocation",
+            stage.position.on_line()
+        );
+        return Err(Error::new(message).with_hint("stage it in a job with access_mode=striped"));
+    }
     let given: Vec<_> = plan
         .variables
         .iter()
@@ -138,14 +144,35 @@ fn check(request: &Request, text: &str) -> Result<(), Error> {
     }
 }
 
+/// Whether a pool has the namespaces that a job asks for.
+///
+/// # Errors
+/// Says why not, and what it has.
+pub(crate) fn check_access(pool: &Pool, access: AccessMode) -> Result<(), Error> {
+    let has = pool.access();
+    if has == access {
+        return Ok(());
+    }
+    let (name, wanted) = (&pool.name, access.directory());
+    let why = match pool.kind {
+        PoolKind::Directory => "it is one directory for all nodes",
+        PoolKind::OnNode => "each node has a directory of its own",
+    };
+    let message = format!("access_mode={wanted} is not possible in the pool {name}: {why}");
+    let hint = format!("name another pool with pool=, or write access_mode={}", has.directory());
+    Err(Error::new(message).with_hint(hint))
+}
+
 /// What a request asks for, besides space.
 pub(crate) fn plan_of(request: &Request) -> Plan {
+    let access = request.job.as_ref().and_then(|job| job.access.first().copied());
     let job = request.job.iter();
     let named = |one: &PersistentDw| (one.name.clone(), one.variables());
     Plan {
+        access: access.unwrap_or_default(),
         stage_in: request.stage_in.clone(),
         stage_out: request.stage_out.clone(),
-        variables: job.map(|job| job.variable(AccessMode::Striped)).collect(),
+        variables: job.flat_map(|job| job.access.iter().map(|mode| job.variable(*mode))).collect(),
         persistent: request.persistent.iter().map(named).collect(),
     }
 }

@@ -11,7 +11,7 @@ use forebay_host::users;
 
 use crate::context::Context;
 use crate::dwstat::table::{Table, size};
-use crate::{Error, Phase, Reply, Session};
+use crate::{Error, Phase, Reply, Session, Share};
 
 /// The names of the tables.
 const NAMES: [&str; 9] = [
@@ -85,17 +85,18 @@ fn asked(words: &[OsString]) -> Result<Asked, Error> {
 
 fn shown(context: &Context, asked: &Asked) -> Result<String, Error> {
     let sessions = context.database.sessions()?;
+    let shares = context.database.shares(None)?;
     let (mut texts, mut empty) = (Vec::new(), Vec::new());
     for name in &asked.tables {
         let table = match *name {
             "pools" => pools(context, asked)?,
-            "nodes" => nodes(context, asked, &sessions)?,
+            "nodes" => nodes(context, asked, &sessions, &shares)?,
             "sessions" => of_sessions(&sessions),
-            "instances" => instances(&sessions, asked),
+            "instances" => instances(&sessions, &shares, asked),
             "configurations" => configurations(&sessions, asked),
             "registrations" => registrations(context, &sessions)?,
             "activations" => activations(&sessions),
-            "fragments" => fragments(&sessions, asked),
+            "fragments" => fragments(&sessions, &shares, asked),
             _ => namespaces(&sessions),
         };
         if table.is_empty() {
@@ -127,7 +128,12 @@ fn pools(context: &Context, asked: &Asked) -> Result<Table, Error> {
     Ok(table)
 }
 
-fn nodes(context: &Context, asked: &Asked, sessions: &[Session]) -> Result<Table, Error> {
+fn nodes(
+    context: &Context,
+    asked: &Asked,
+    sessions: &[Session],
+    shares: &[Share],
+) -> Result<Table, Error> {
     let mut table =
         Table::new(&["node", "pool", "online", "drain", "gran", "capacity", "insts", "activs"]);
     let (known, drained) = (context.database.nodes()?, context.database.drained()?);
@@ -135,8 +141,11 @@ fn nodes(context: &Context, asked: &Asked, sessions: &[Session]) -> Result<Table
         for node in &pool.staging_nodes {
             let is_online = known.iter().any(|(name, is_online)| *name == node.name && *is_online);
             let (name, at) = (node.name.clone(), node.to_string());
+            let is_there = |session: &Session| {
+                session.node == at || of(shares, session).any(|share| share.node == at)
+            };
             let own =
-                sessions.iter().filter(|session| session.pool == pool.name && session.node == at);
+                sessions.iter().filter(|session| session.pool == pool.name && is_there(session));
             let (instances, active): (Vec<_>, Vec<_>) =
                 (own.clone().collect(), own.filter(|one| is_active(one)).collect());
             let shown =
@@ -147,7 +156,7 @@ fn nodes(context: &Context, asked: &Asked, sessions: &[Session]) -> Result<Table
                 online(is_online),
                 drain(drained.contains(&pool.name)),
                 shown(1),
-                shown(pool.quantity),
+                size(pool.directory_bytes(), asked.is_decimal),
                 instances.len().to_string(),
                 active.len().to_string(),
             ]);
@@ -183,7 +192,7 @@ fn of_sessions(sessions: &[Session]) -> Table {
     table
 }
 
-fn instances(sessions: &[Session], asked: &Asked) -> Table {
+fn instances(sessions: &[Session], shares: &[Share], asked: &Asked) -> Table {
     let mut table = Table::new(&[
         "inst",
         "state",
@@ -204,7 +213,7 @@ fn instances(sessions: &[Session], asked: &Asked) -> Table {
             state(session, 5),
             id,
             size(session.capacity_bytes(), asked.is_decimal),
-            "1".to_owned(),
+            of(shares, session).count().max(1).to_string(),
             time(session.created_unix_s),
             "never".to_owned(),
             "true".to_owned(),
@@ -229,7 +238,7 @@ fn configurations(sessions: &[Session], asked: &Asked) -> Table {
             state(session, 5),
             id,
             "scratch".to_owned(),
-            "stripe".to_owned(),
+            if session.is_on_nodes() { "private" } else { "stripe" }.to_owned(),
             active,
         ];
         cells.extend(asked.has_details.then(|| "-".to_owned()));
@@ -270,19 +279,29 @@ fn activations(sessions: &[Session]) -> Table {
     table
 }
 
-fn fragments(sessions: &[Session], asked: &Asked) -> Table {
+/// The shares of an allocation.
+fn of<'a>(shares: &'a [Share], session: &Session) -> impl Iterator<Item = &'a Share> {
+    let id = session.id;
+    shares.iter().filter(move |share| share.session == id)
+}
+
+fn fragments(sessions: &[Session], shares: &[Share], asked: &Asked) -> Table {
     let mut table = Table::new(&["frag", "state", "inst", "capacity", "gran", "node"]);
     for session in with_space(sessions) {
         let id = session.id.to_string();
         let shown = |bytes| size(bytes, asked.is_decimal);
-        table.add([
-            id.clone(),
-            state(session, 4),
-            id,
-            shown(session.capacity_bytes()),
-            shown(session.granularity_bytes),
-            session.node.split(':').next().unwrap_or_default().to_owned(),
-        ]);
+        let own = of(shares, session).map(|share| (&share.node, share.bytes));
+        let whole = (!session.is_on_nodes()).then_some((&session.node, session.capacity_bytes()));
+        for (node, bytes) in own.chain(whole) {
+            table.add([
+                id.clone(),
+                state(session, 4),
+                id.clone(),
+                shown(bytes),
+                shown(session.granularity_bytes),
+                node.split(':').next().unwrap_or_default().to_owned(),
+            ]);
+        }
     }
     table
 }

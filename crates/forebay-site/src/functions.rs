@@ -73,7 +73,7 @@ fn refused(words: &[OsString], error: Error) -> Reply {
 fn answer(waited: Waited) -> String {
     match waited {
         Waited::ToTheEnd => String::new(),
-        Waited::NotToTheEnd => "BUSY".to_owned(),
+        Waited::NotToTheEnd(_) => "BUSY".to_owned(),
     }
 }
 

@@ -1,19 +1,16 @@
 //! What the control host asks a node, and what the node answers: one JSON line each, as the content of a credential.
 
-use forebay_directive::{Direction, Stage};
+use forebay_directive::{AccessMode, Direction, Stage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::Error;
 
 /// The version of these messages. Both sides refuse any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a credential at most. MUNGE takes 1 MiB.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message at most. A credential is a third longer.
 pub const MESSAGE_BYTES_MAX: usize = 700 << 10;
-
-/// The directory of the striped namespace in that of an allocation.
-pub const NAMESPACE: &str = "striped";
 
 /// A request to a node.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,6 +49,8 @@ pub struct Place {
     pub user: u32,
     /// The owner's group.
     pub group: u32,
+    /// Whether it is one directory for all nodes, or that of one node.
+    pub access: AccessMode,
 }
 
 /// What to do.
@@ -62,6 +61,8 @@ pub enum Operation {
     Create {
         /// The directory.
         place: Place,
+        /// Its size, which the file system enforces where the pool has a quota.
+        capacity_bytes: u64,
     },
     /// Whether the owner sees the namespace on this node.
     Check {
@@ -83,6 +84,8 @@ pub enum Operation {
         place: Place,
         /// As of `Stage`.
         attempt: String,
+        /// Whether it was made for certain. If it is missing then, the pool must have its mark.
+        is_made: bool,
     },
     /// What the daemon has done since it started.
     Count,
@@ -104,8 +107,11 @@ pub struct Staging {
     pub stages: Vec<Stage>,
     /// Names of persistent allocations, and of their directories in the pool.
     pub persistent: Vec<(String, Place)>,
-    /// The size of the job's own allocation.
+    /// The size of the job's own allocation; of an allocation on nodes, that of this node.
     pub capacity_bytes: u64,
+    /// The directory below each destination that gets what is staged out, named like the node; none for the
+    /// destination itself.
+    pub below: Option<String>,
 }
 
 /// How far a staging is, as the process of the owner says.
@@ -243,10 +249,10 @@ mod tests {
 
     #[test]
     fn message_of_another_version_is_refused_even_with_other_fields() {
-        let error = read::<Request>(br#"{"version":2,"else":1}"#, "n1").expect_err("version");
+        let error = read::<Request>(br#"{"version":1,"else":1}"#, "n1").expect_err("version");
         assert!(
             error.to_string().starts_with(
-                "n1 speaks version 2 of the messages, this program version 1; install"
+                "n1 speaks version 1 of the messages, this program version 2; install"
             )
         );
         let error = read::<Request>(b"[]", "n1").expect_err("none").to_string();

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 
 use forebay_directive::Direction;
-use forebay_host::{threads, users};
-use parking_lot::Mutex;
+use forebay_host::users;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -15,10 +14,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::context::Context;
 use crate::messages::{Counts, Operation, Outcome};
-use crate::{Error, NodeAddress, Phase, Session, progress};
-
-/// Nodes asked at the same time.
-const ASKED_MAX: usize = 16;
+use crate::nodes::asked;
+use crate::{Error, NodeAddress, Phase, PoolKind, Session, Share, progress};
 
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge<u64, AtomicU64>>;
@@ -29,12 +26,13 @@ type Counters = Family<Labels, Counter>;
 /// # Errors
 /// If the configuration or the state cannot be used.
 pub fn metrics() -> Result<String, Error> {
-    let mut context = Context::open()?;
+    let context = Context::open()?;
     let mut registry = Registry::with_prefix("forebay");
     let sessions = context.database.sessions()?;
     pools(&context, &mut registry)?;
     allocations(&context, &mut registry, &sessions);
-    let counted = counts_of_nodes(&mut context);
+    shares(&context, &mut registry, &sessions)?;
+    let counted = counts_of_nodes(&context);
     nodes(&mut registry, &counted);
     let mut text = String::new();
     encode(&mut text, &registry).map_err(|error| Error::new(error.to_string()))?;
@@ -108,7 +106,12 @@ fn allocations(context: &Context, registry: &mut Registry, sessions: &[Session])
         if session.has_undelivered_results() && session.phase != Phase::Running {
             kept.get_or_create(&labels).inc();
         }
-        let is_staging = matches!(session.phase, Phase::StagingIn | Phase::StagingOut);
+        // Nodes of a job get their input at its start.
+        let is_staging = match session.phase {
+            Phase::StagingIn | Phase::StagingOut => true,
+            Phase::Ready | Phase::StagedIn => session.is_on_nodes(),
+            _ => false,
+        };
         if let Some(staging) = progress::of(&context.site, session.id).filter(|_| is_staging) {
             let word = match staging.direction {
                 Direction::In => "in",
@@ -116,10 +119,45 @@ fn allocations(context: &Context, registry: &mut Registry, sessions: &[Session])
             };
             let labels = with(&labels, "direction", word);
             waiting.get_or_create(&labels).inc();
-            let left = staging.progress.map_or(0, |now| now.bytes.saturating_sub(now.bytes_done));
+            let progress = staging.nodes.iter().filter_map(|node| node.progress);
+            let left = progress.map(|now| now.bytes.saturating_sub(now.bytes_done)).sum();
             backlog.get_or_create(&labels).inc_by(left);
         }
     }
+}
+
+/// What allocations have on each node, in pools whose space is in the nodes.
+fn shares(context: &Context, registry: &mut Registry, sessions: &[Session]) -> Result<(), Error> {
+    let bytes = || Some(Unit::Bytes);
+    let capacity = gauge(registry, "node_capacity", "Bytes of a pool on a node for jobs", bytes());
+    let allocated = gauge(registry, "node_allocated", "Bytes that allocations have there", bytes());
+    let help = "Ended jobs with results to deliver on a node";
+    let kept = gauge(registry, "node_undelivered", help, None);
+    let shares = context.database.shares(None)?;
+    for pool in context.site.pools.iter().filter(|pool| pool.kind == PoolKind::OnNode) {
+        for node in &pool.staging_nodes {
+            let address = node.to_string();
+            let labels = vec![("node", node.name.clone()), ("pool", pool.name.clone())];
+            let of_node = shares.iter().filter(|share| share.node == address);
+            let of_pool: Vec<_> = of_node
+                .filter_map(|share| {
+                    let is_its = |session: &&Session| session.id == share.session;
+                    let session = sessions.iter().find(is_its)?;
+                    (session.pool == pool.name).then_some((share, session))
+                })
+                .collect();
+            capacity.get_or_create(&labels).set(pool.directory_bytes());
+            let sum = of_pool.iter().map(|(share, _)| share.bytes).sum();
+            allocated.get_or_create(&labels).set(sum);
+            let is_kept = |(share, session): &&(&Share, &Session)| {
+                !share.is_delivered
+                    && session.has_undelivered_results()
+                    && session.phase > Phase::Running
+            };
+            kept.get_or_create(&labels).set(of_pool.iter().filter(is_kept).count() as u64);
+        }
+    }
+    Ok(())
 }
 
 fn with(labels: &Labels, key: &'static str, value: &str) -> Labels {
@@ -127,36 +165,23 @@ fn with(labels: &Labels, key: &'static str, value: &str) -> Labels {
 }
 
 /// What each staging node says; none if it does not answer.
-fn counts_of_nodes(context: &mut Context) -> BTreeMap<String, Option<Counts>> {
+fn counts_of_nodes(context: &Context) -> BTreeMap<String, Option<Counts>> {
     let mut nodes: Vec<NodeAddress> = Vec::new();
     for node in context.site.pools.iter().flat_map(|pool| &pool.staging_nodes) {
         if !nodes.contains(node) {
             nodes.push(node.clone());
         }
     }
-    let found = Mutex::new(BTreeMap::new());
-    let next = Mutex::new(nodes.iter());
-    let client = context.client().ok();
-    let work = || {
-        loop {
-            let Some(node) = next.lock().next() else { return };
-            let counts = client.and_then(|client| match client.ask(node, Operation::Count) {
-                Ok(Outcome::Counts { counts }) => Some(counts),
-                _ => None,
-            });
-            found.lock().insert(node.name.clone(), counts);
-        }
+    let names = nodes.iter().map(|node| node.name.clone());
+    let requests: Vec<_> = nodes.iter().map(|node| (node.clone(), Operation::Count)).collect();
+    let Ok(client) = context.client() else {
+        return names.map(|name| (name, None)).collect();
     };
-    std::thread::scope(|scope| {
-        // Where no further thread can be started, this one does the work.
-        for _ in 1..nodes.len().min(ASKED_MAX) {
-            if threads::spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
+    let counts = asked(client, &requests).into_iter().map(|answer| match answer {
+        Ok(Outcome::Counts { counts }) => Some(counts),
+        _ => None,
     });
-    found.into_inner()
+    names.zip(counts).collect()
 }
 
 fn nodes(registry: &mut Registry, counted: &BTreeMap<String, Option<Counts>>) {

@@ -9,7 +9,7 @@ use forebay_host::{clock, files};
 use serde::{Deserialize, Serialize};
 
 use crate::messages::Progress;
-use crate::staging::new_attempt;
+use crate::nodes::new_attempt;
 use crate::{Error, Session, Site};
 
 const DIRECTORY: &str = "progress";
@@ -25,6 +25,17 @@ pub(crate) struct Staging {
     pub(crate) since_unix_s: u64,
     /// When this was written.
     pub(crate) seen_unix_s: u64,
+    /// Nodes of the job that have no room for their part of the allocation yet.
+    pub(crate) full_nodes: Vec<String>,
+    /// The nodes that have not completed it.
+    pub(crate) nodes: Vec<OnNode>,
+}
+
+/// How far a node is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct OnNode {
+    /// The name of the node.
+    pub(crate) node: String,
     /// What the node said last.
     pub(crate) progress: Option<Progress>,
     /// The attempt that is asked for.
@@ -32,20 +43,17 @@ pub(crate) struct Staging {
     /// How often it has failed.
     pub(crate) failures: u64,
     /// Since when it fails.
-    pub(crate) failing_since_unix_s: Option<u64>,
+    failing_since_unix_s: Option<u64>,
     /// When it is tried again after a failure.
-    pub(crate) next_try_unix_s: Option<u64>,
+    next_try_unix_s: Option<u64>,
     /// Since when the node does not answer.
-    pub(crate) silent_since_unix_s: Option<u64>,
+    silent_since_unix_s: Option<u64>,
 }
 
-impl Staging {
-    fn of(direction: Direction) -> Result<Self, Error> {
-        let now = clock::unix_s();
+impl OnNode {
+    pub(crate) fn new(node: &str) -> Result<Self, Error> {
         Ok(Self {
-            direction,
-            since_unix_s: now,
-            seen_unix_s: now,
+            node: node.to_owned(),
             progress: None,
             attempt: new_attempt()?,
             failures: 0,
@@ -61,12 +69,17 @@ impl Staging {
         (self.silent_since_unix_s, self.next_try_unix_s) = (None, None);
     }
 
-    /// It has failed, and is tried again after this time. Returns for how long it fails.
-    pub(crate) fn failed(&mut self, wait: Duration) -> Result<Duration, Error> {
+    /// It has failed. Returns for how long it fails.
+    pub(crate) fn failed(&mut self) -> Duration {
+        since(*self.failing_since_unix_s.get_or_insert_with(clock::unix_s))
+    }
+
+    /// It is tried again after this time.
+    pub(crate) fn try_again_after(&mut self, wait: Duration) -> Result<(), Error> {
         self.failures += 1;
         self.attempt = new_attempt()?;
         self.next_try_unix_s = Some(clock::unix_s() + wait.as_secs());
-        Ok(since(*self.failing_since_unix_s.get_or_insert_with(clock::unix_s)))
+        Ok(())
     }
 
     /// The node does not answer. Returns for how long.
@@ -74,8 +87,9 @@ impl Staging {
         since(*self.silent_since_unix_s.get_or_insert_with(clock::unix_s))
     }
 
-    fn waits_for_next_try(&self) -> bool {
-        self.next_try_unix_s.is_some_and(|next| clock::unix_s() < next)
+    /// How long it is too early to try again.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_secs(self.next_try_unix_s.unwrap_or(0).saturating_sub(clock::unix_s()))
     }
 }
 
@@ -93,33 +107,32 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// With `goes_on`, what the call before has left.
-    pub(crate) fn of(
-        site: &Site,
-        session: &Session,
-        direction: Direction,
-        goes_on: bool,
-    ) -> Result<Self, Error> {
+    pub(crate) fn of(site: &Site, session: &Session, direction: Direction, goes_on: bool) -> Self {
         let path = path_of(site, session.id);
         let left = of(site, session.id).filter(|left| goes_on && left.direction == direction);
-        let staging = left.map_or_else(|| Staging::of(direction), Ok)?;
-        Ok(Self { path, staging, written: None, is_kept: false })
+        let now = clock::unix_s();
+        let (full_nodes, nodes) = (Vec::new(), Vec::new());
+        let new = Staging { direction, since_unix_s: now, seen_unix_s: now, full_nodes, nodes };
+        Self { path, staging: left.unwrap_or(new), written: None, is_kept: false }
     }
 
-    /// Writes what has changed, unless it was written just now. With `is_kept`, for the next call, too.
-    pub(crate) fn show(&mut self, is_kept: bool) {
+    /// Writes how far the nodes are, unless it was written just now. With `is_kept`, for the next call, too.
+    pub(crate) fn show(&mut self, nodes: impl Iterator<Item = OnNode>, is_kept: bool) {
         self.is_kept = is_kept;
         if !is_kept && self.written.is_some_and(|written| written.elapsed() < INTERVAL) {
             return;
         }
+        self.staging.nodes = nodes.collect();
         self.staging.seen_unix_s = clock::unix_s();
         self.written = Some(clock::now());
         // The work does not depend on it, and the disk may be full.
         self.write().ok();
     }
 
-    /// Whether it is too early to try again.
-    pub(crate) fn waits_for_next_try(&self) -> bool {
-        self.staging.waits_for_next_try()
+    /// How far the call before left a node.
+    pub(crate) fn on_node(&self, node: &str) -> Result<OnNode, Error> {
+        let left = self.staging.nodes.iter().find(|one| one.node == node).cloned();
+        left.map_or_else(|| OnNode::new(node), Ok)
     }
 
     fn write(&self) -> Result<(), Error> {

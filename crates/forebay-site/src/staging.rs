@@ -1,35 +1,18 @@
-//! Has a node stage the data of an allocation, and waits for it. Killing this process does not stop the work; the next
-//! call finds it.
-
-use std::time::{Duration, Instant};
+//! Has nodes stage the data of an allocation, and waits for them.
 
 use forebay_directive::{Direction, Stage};
-use forebay_host::{clock, system};
 
-use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome, Staging};
+use crate::nodes::{Patience, Rest, Work};
 use crate::progress::Shown;
-use crate::{Error, NoAnswer, Phase, Session};
-
-/// The first wait between two questions; it doubles up to the second.
-const INTERVAL_MIN: Duration = Duration::from_millis(25);
-const INTERVAL_MAX: Duration = Duration::from_secs(2);
-/// The longest wait before a failed stage-out is tried again. The first is 1 s, and each next one twice as long.
-const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long a call waits that comes again.
-const POLL: Duration = Duration::from_secs(3);
+use crate::{Error, NodeAddress, Phase, Session};
 
 /// Files and bytes that a staging copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Staged {
     files: u64,
     bytes: u64,
-}
-
-/// A text that no other attempt has.
-pub(crate) fn new_attempt() -> Result<String, Error> {
-    Ok(system::random_text::<8>()?)
 }
 
 /// Why a call ends whose allocation another call removed.
@@ -37,50 +20,12 @@ pub(crate) fn removed_meanwhile(token: &str) -> Error {
     Error::new(format!("the allocation of {token} was removed meanwhile"))
 }
 
-/// Waits that grow.
-pub(crate) struct Pause(Duration, Duration);
-
-impl Pause {
-    pub(crate) fn usual() -> Self {
-        Self(INTERVAL_MIN, INTERVAL_MAX)
-    }
-
-    pub(crate) fn next(&mut self) -> Duration {
-        let now = self.0;
-        self.0 = (self.0 * 2).min(self.1);
-        now
-    }
-}
-
-/// How long a staging is waited for and tried again.
-pub(crate) struct Patience {
-    /// Tries again for so long after the first failure.
-    pub(crate) retry: Duration,
-    /// Gives up at this time.
-    pub(crate) until: Option<Instant>,
-    /// Whether the caller comes again soon, so that what failed before counts, too.
-    pub(crate) polls: bool,
-}
-
-impl Patience {
-    /// Waits for the end.
-    pub(crate) fn of(retry: Duration) -> Self {
-        Self { retry, until: None, polls: false }
-    }
-
-    /// As the caller wants it.
-    pub(crate) fn of_call(call: &Call, retry: Duration) -> Self {
-        let until = call.polls.then(|| clock::now() + POLL);
-        Self { retry, until, polls: call.polls }
-    }
-}
-
 /// Whether a staging is complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     ToTheEnd,
-    /// It goes on: time is up.
-    NotToTheEnd,
+    /// It goes on, on these nodes: time is up.
+    NotToTheEnd(Vec<NodeAddress>),
 }
 
 impl Context {
@@ -94,21 +39,16 @@ impl Context {
         direction: Direction,
         patience: &Patience,
     ) -> Result<Waited, Error> {
-        let (stages, word, from, to) = match direction {
-            Direction::In => (&session.plan.stage_in, "in", Phase::StagingIn, Phase::StagedIn),
-            Direction::Out => (&session.plan.stage_out, "out", Phase::StagingOut, Phase::StagedOut),
+        let (from, to) = match direction {
+            Direction::In => (Phase::StagingIn, Phase::StagedIn),
+            Direction::Out => (Phase::StagingOut, Phase::StagedOut),
         };
-        if !stages.is_empty() {
-            match self.stage_on_node(session, direction, stages, patience) {
-                Ok(None) => return Ok(Waited::NotToTheEnd),
-                Ok(Some(Staged { files, bytes })) => {
-                    let token = &session.token;
-                    self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
-                }
-                Err(error) => {
-                    self.database.set_problem(session.id, Some(&error.to_string()))?;
-                    return Err(error);
-                }
+        match self.copy(session, direction, patience) {
+            Ok(Waited::ToTheEnd) => {}
+            Ok(not) => return Ok(not),
+            Err(error) => {
+                self.database.set_problem(session.id, Some(&error.to_string()))?;
+                return Err(error);
             }
         }
         self.database.set_problem(session.id, None)?;
@@ -119,88 +59,94 @@ impl Context {
         }
     }
 
-    /// None if time is up.
-    fn stage_on_node(
+    /// Stages in or out, and leaves the phase as it is.
+    ///
+    /// # Errors
+    /// As [`Context::stage`].
+    pub(crate) fn copy(
+        &mut self,
+        session: &Session,
+        direction: Direction,
+        patience: &Patience,
+    ) -> Result<Waited, Error> {
+        let (stages, word) = match direction {
+            Direction::In => (&session.plan.stage_in, "in"),
+            Direction::Out => (&session.plan.stage_out, "out"),
+        };
+        if stages.is_empty() {
+            return Ok(Waited::ToTheEnd);
+        }
+        let (Staged { files, bytes }, rest) =
+            self.stage_on_nodes(session, direction, stages, patience)?;
+        let goes_on = !rest.pending.is_empty() && (patience.polls || rest.failed.is_empty());
+        if goes_on {
+            return Ok(Waited::NotToTheEnd(rest.pending));
+        }
+        rest.none()?;
+        let token = &session.token;
+        self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
+        Ok(Waited::ToTheEnd)
+    }
+
+    fn stage_on_nodes(
         &mut self,
         session: &Session,
         direction: Direction,
         stages: &[Stage],
         patience: &Patience,
-    ) -> Result<Option<Staged>, Error> {
+    ) -> Result<(Staged, Rest), Error> {
         let persistent = self.database.used_by(session.id)?;
-        let staging = Staging {
-            direction,
-            stages: stages.to_vec(),
-            persistent: persistent.iter().map(|one| (one.token.clone(), one.place())).collect(),
-            capacity_bytes: session.capacity_bytes(),
+        let shares = self.database.shares(Some(session.id))?;
+        let nodes = if session.is_on_nodes() {
+            let wanted =
+                shares.iter().filter(|share| direction == Direction::In || !share.is_delivered);
+            wanted.map(|share| self.node_named(&share.node)).collect::<Result<_, _>>()?
+        } else {
+            vec![self.node_named(&session.node)?]
         };
-        let node = self.node_of(session)?;
-        let mut shown = Shown::of(&self.site, session, direction, patience.polls)?;
-        if patience.polls && shown.waits_for_next_try() {
-            shown.show(true);
-            return Ok(None);
-        }
-        let mut pause = Pause::usual();
-        loop {
-            if !self.is_kept(session)? {
-                return Err(removed_meanwhile(&session.token));
+        let own = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
+        let is_by_node = session.is_on_nodes() && direction == Direction::Out;
+        let operation = |node: &NodeAddress, attempt: &str| Operation::Stage {
+            place: session.place(),
+            staging: Staging {
+                direction,
+                stages: stages.to_vec(),
+                persistent: persistent.iter().map(|one| (one.token.clone(), one.place())).collect(),
+                capacity_bytes: own,
+                below: is_by_node.then(|| node.name.clone()),
+            },
+            attempt: attempt.to_owned(),
+        };
+        let mut staged = Staged::default();
+        let mut on_done = |context: &mut Self, node: &NodeAddress, outcome: Outcome| {
+            if let Outcome::Done { files, bytes, .. } = outcome {
+                staged.files += files;
+                staged.bytes += bytes;
             }
-            let operation = Operation::Stage {
-                place: session.place(),
-                staging: staging.clone(),
-                attempt: shown.staging.attempt.clone(),
-            };
-            let wait = match self.ask(&node, operation) {
-                Ok(Outcome::Done { files, bytes, .. }) => return Ok(Some(Staged { files, bytes })),
-                Ok(Outcome::Running { progress }) => {
-                    shown.staging.answered(Some(progress));
-                    pause.next()
-                }
-                Ok(Outcome::Failed { reason, is_final }) => {
-                    shown.staging.answered(None);
-                    pause = Pause::usual();
-                    self.wait_after(&mut shown, session, (reason, is_final), patience)?
-                }
-                Ok(_) => {
-                    return Err(Error::new(format!("{node} answered another question")));
-                }
-                Err(NoAnswer::Wrong(error)) => return Err(error),
-                Err(NoAnswer::Unreachable(error) | NoAnswer::Lost(error)) => {
-                    if shown.staging.is_silent() > self.site.node_wait {
-                        return Err(error);
-                    }
-                    pause.next()
-                }
-            };
-            let is_over = patience.until.is_some_and(|until| clock::now() + wait > until);
-            shown.show(is_over);
-            if is_over {
-                return Ok(None);
+            match is_by_node {
+                true => context.database.set_delivered(session.id, &node.to_string()),
+                false => Ok(()),
             }
-            clock::sleep(wait);
-        }
+        };
+        let mut shown = Shown::of(&self.site, session, direction, patience.polls);
+        let mut work = Work {
+            session,
+            operation: &operation,
+            check: &|context| context.check_kept(session),
+            on_done: &mut on_done,
+            shown: Some(&mut shown),
+            names_node: session.is_on_nodes(),
+        };
+        let rest = self.carry_out(nodes, patience, &mut work)?;
+        Ok((staged, rest))
     }
 
-    /// How long to wait before a failed staging is tried again.
-    fn wait_after(
-        &mut self,
-        shown: &mut Shown,
-        session: &Session,
-        (reason, is_final): (String, bool),
-        patience: &Patience,
-    ) -> Result<Duration, Error> {
-        let wait = Duration::from_secs(1 << shown.staging.failures.min(6)).min(RETRY_MAX);
-        let failing = shown.staging.failed(wait)?;
-        if is_final || failing + wait > patience.retry {
-            return Err(Error::new(reason));
+    /// An error if another call removes the allocation.
+    pub(crate) fn check_kept(&self, session: &Session) -> Result<(), Error> {
+        match self.is_kept(session)? {
+            true => Ok(()),
+            false => Err(removed_meanwhile(&session.token)),
         }
-        self.database.set_problem(session.id, Some(&reason))?;
-        self.log.line(&format!(
-            "{}: {reason}; trying again in {} s",
-            session.token,
-            wait.as_secs()
-        ));
-        Ok(wait)
     }
 
     /// Whether no other call removes the allocation, for example because the job was cancelled.

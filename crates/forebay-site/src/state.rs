@@ -3,6 +3,8 @@
 
 mod database;
 mod sessions;
+mod shares;
 
 pub use database::Database;
 pub use sessions::{NewSession, Phase, Plan, Reserved, Session, is_job, is_set_aside};
+pub use shares::{Share, Taken};

@@ -1,6 +1,6 @@
 //! Scripts and their expected requests.
 
-use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse, parse_replaced};
+use forebay_directive::{AccessMode, Request, StageKind, Symbols, parse, parse_for_site};
 
 use crate::{JOBDW, all_bad, assert_begins, bad, good, symbols, warned};
 
@@ -50,9 +50,22 @@ fn symbols_that_slurm_replaced_are_not_replaced_again() {
     let script = format!(
         "{JOBDW}\n#DW stage_in type=file source=/g/5%j%%\\\\%a destination=$DW_JOB_STRIPED/%u\n"
     );
-    let request = parse_replaced(&script).expect("good");
+    let request = parse_for_site(&script, None).expect("good");
     assert_eq!(request.stage_in[0].pfs_path, "/g/5%j%%%a");
     assert_eq!(request.stage_in[0].inner_path, "%u");
+}
+
+#[test]
+fn private_namespace_is_staged_for_a_site_only() {
+    let script = "#DW jobdw type=scratch access_mode=private capacity=1G\n\
+                  #DW stage_out type=file source=$DW_JOB_PRIVATE/a destination=/g/a\n";
+    let request = parse_for_site(script, None).expect("good");
+    assert_eq!(request.stage_out[0].inner_path, "a");
+    assert!(bad(script).contains("$DW_JOB_PRIVATE/a is private to each node and cannot be staged"));
+    let striped = parse_for_site(&script.replace("_PRIVATE", "_STRIPED"), None).expect_err("no");
+    assert!(striped[0].message.contains("is not in the burst buffer"), "{striped:?}");
+    assert!(striped[0].hint.starts_with("did you mean $DW_JOB_PRIVATE?"), "{striped:?}");
+    parse_for_site(&script.replace("private", "striped,private"), None).expect_err("both");
 }
 
 #[test]

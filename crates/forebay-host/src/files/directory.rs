@@ -15,7 +15,7 @@ use crate::{Result, on};
 /// An open directory.
 #[derive(Debug)]
 pub struct Directory {
-    opened: OwnedFd,
+    pub(super) opened: OwnedFd,
     path: PathBuf,
 }
 

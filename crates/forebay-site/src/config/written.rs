@@ -1,5 +1,6 @@
 //! The configuration as the file has it, and its checks. Each fault names its line.
 
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use forebay_host::users;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{NODE_PORT, NodeAddress, Pool, Site};
+use super::{NODE_PORT, NodeAddress, Pool, PoolKind, Site};
 
 /// The user of slurmctld, unless the file names another one.
 const SLURM_USER: &str = "slurm";
@@ -19,6 +20,12 @@ const GRANULARITY_BYTES: u64 = 1 << 30;
 /// File servers that fail over take minutes; a user who waits for a reason does not want to wait for more.
 const STAGE_OUT_RETRY: Duration = Duration::from_secs(300);
 const NODE_WAIT: Duration = Duration::from_secs(300);
+/// Slurm ends the call after 300 s, unless `OtherTimeout` is larger.
+const START_WAIT: Duration = Duration::from_secs(240);
+/// The only kind of quota.
+const QUOTA: &str = "project";
+/// Nodes that one word can name.
+const NODES_MAX: usize = 100_000;
 /// A file server that fails over takes minutes.
 const STAGE_IDLE_MAX: Duration = Duration::from_secs(900);
 /// Slurm's counters of bytes are signed numbers of 64 bits.
@@ -34,6 +41,7 @@ struct Written {
     check_nodes: Option<bool>,
     stage_out_retry: Option<Spanned<String>>,
     node_wait: Option<Spanned<String>>,
+    start_wait: Option<Spanned<String>>,
     stage_idle_max: Option<Spanned<String>>,
     #[serde(default)]
     pool: Vec<Spanned<WrittenPool>>,
@@ -55,6 +63,8 @@ struct WrittenPool {
     groups: Vec<Spanned<String>>,
     user_max: Option<Spanned<String>>,
     staging_nodes: Option<Spanned<Vec<Spanned<String>>>>,
+    nodes: Option<Spanned<Vec<Spanned<String>>>>,
+    quota: Option<Spanned<String>>,
     stage_rate_max: Option<Spanned<String>>,
 }
 
@@ -186,7 +196,7 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
         );
     }
     if written.pool.is_empty() {
-        faults.add(0, "there is no pool; add a table [[pool]] with name, kind, path, quantity and staging_nodes");
+        faults.add(0, "there is no pool; add a table [[pool]] with name, kind, path, quantity and staging_nodes or nodes");
     }
     let pools: Vec<_> =
         written.pool.iter().filter_map(|pool| pool_of(pool, port, faults)).collect();
@@ -204,6 +214,7 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
             STAGE_OUT_RETRY,
         ),
         node_wait: faults.duration("node_wait", written.node_wait.as_ref(), NODE_WAIT),
+        start_wait: faults.duration("start_wait", written.start_wait.as_ref(), START_WAIT),
         stage_idle_max: idle_max(written, faults),
         pools,
     })
@@ -225,9 +236,7 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
     if let Some(what) = forebay_directive::name_error(name) {
         faults.add(written.name.span().start, &format!("name: {name:?} {what}"));
     }
-    if !is_supported(&written.kind, faults) {
-        return None;
-    }
+    let kind = kind_of(&written.kind, faults)?;
     match &written.path {
         Some(path) => faults.path("path", path),
         None => faults.add(start, &format!("pool {name} has no path; name its directory")),
@@ -241,33 +250,47 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
         let place = written.reserve.as_ref().map_or(start, |reserve| reserve.span().start);
         faults.add(place, &format!("reserve: {reserve} of {grains} grains leave none for jobs"));
     }
-    let staging_nodes = staging_nodes(written, start, port, faults);
+    let staging_nodes = nodes_of(kind, written, start, port, faults);
+    // The file has the size of each directory.
+    let directories = match kind {
+        PoolKind::Directory => 1,
+        PoolKind::OnNode => staging_nodes.len() as u64,
+    };
     Some(Pool {
         name: name.clone(),
+        kind,
         path: written.path.as_ref()?.get_ref().components().collect(),
         granularity_bytes: granularity,
-        quantity: grains.saturating_sub(reserve),
-        reserve,
+        quantity: grains.saturating_sub(reserve).saturating_mul(directories),
+        reserve: reserve.saturating_mul(directories),
         users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
         groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
+        has_quota: has_quota(written.quota.as_ref(), faults),
         user_bytes_max: faults.size("user_max", written.user_max.as_ref()),
         staging_nodes,
         stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
     })
 }
 
-fn is_supported(kind: &Spanned<String>, faults: &mut Faults) -> bool {
+fn kind_of(kind: &Spanned<String>, faults: &mut Faults) -> Option<PoolKind> {
     let message = match kind.get_ref().as_str() {
-        "directory" => return true,
-        named @ ("onnode" | "servers") => {
-            format!(
-                "kind: pools of kind {named} are not supported yet; this version has kind = \"directory\""
-            )
-        }
-        other => format!("kind: there is no kind {other:?}; write kind = \"directory\""),
+        "directory" => return Some(PoolKind::Directory),
+        "onnode" => return Some(PoolKind::OnNode),
+        "servers" => "kind: pools of kind servers are not supported yet".to_owned(),
+        other => format!("kind: there is no kind {other:?}"),
     };
-    faults.add(kind.span().start, &message);
-    false
+    let hint = "write kind = \"directory\" or kind = \"onnode\"";
+    faults.add(kind.span().start, &format!("{message}; {hint}"));
+    None
+}
+
+fn has_quota(quota: Option<&Spanned<String>>, faults: &mut Faults) -> bool {
+    let Some(quota) = quota else { return false };
+    if quota.get_ref() != QUOTA {
+        let message = format!("quota: there is no quota {:?}; write \"{QUOTA}\"", quota.get_ref());
+        faults.add(quota.span().start, &message);
+    }
+    true
 }
 
 /// The grains of a pool, those of the reserve included.
@@ -297,34 +320,66 @@ fn grains(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Fa
     grains
 }
 
-fn staging_nodes(
+/// The nodes of a pool, under the key that its kind has.
+fn nodes_of(
+    kind: PoolKind,
     written: &WrittenPool,
     start: usize,
     port: u16,
     faults: &mut Faults,
 ) -> Vec<NodeAddress> {
+    let (staging, own) = (&written.staging_nodes, &written.nodes);
+    let (key, listed, other, unused, what) = match kind {
+        PoolKind::Directory => ("staging_nodes", staging, "nodes", own, "run forebay-noded"),
+        PoolKind::OnNode => ("nodes", own, "staging_nodes", staging, "have this directory"),
+    };
     let name = written.name.get_ref();
-    let listed = written.staging_nodes.as_ref().filter(|nodes| !nodes.get_ref().is_empty());
-    let Some(listed) = listed else {
-        let message =
-            format!("pool {name} has no staging_nodes; name nodes that run forebay-noded");
-        faults.add(start, &message);
+    if let Some(unused) = unused {
+        faults.add(unused.span().start, &format!("{other}: a pool of this kind has {key}"));
+    }
+    let Some(listed) = listed.as_ref().filter(|nodes| !nodes.get_ref().is_empty()) else {
+        faults.add(start, &format!("pool {name} has no {key}; name nodes that {what}"));
         return Vec::new();
     };
-    let mut nodes: Vec<NodeAddress> = Vec::new();
+    let (mut nodes, mut names) = (Vec::new(), HashSet::new());
     for word in listed.get_ref() {
-        match NodeAddress::parse(word.get_ref(), port) {
-            Ok(node) if nodes.iter().any(|other| other.name == node.name) => {
-                faults.add(
-                    word.span().start,
-                    &format!("staging_nodes: {} is named twice", node.name),
-                );
+        let parsed = expanded(word.get_ref()).and_then(|words| {
+            words.iter().map(|word| NodeAddress::parse(word, port)).collect::<Result<Vec<_>, _>>()
+        });
+        match parsed {
+            Ok(parsed) => {
+                let twice = parsed.iter().find(|node| !names.insert(node.name.clone()));
+                if let Some(node) = twice {
+                    faults.add(word.span().start, &format!("{key}: {} is named twice", node.name));
+                }
+                nodes.extend(parsed);
             }
-            Ok(node) => nodes.push(node),
-            Err(message) => faults.add(word.span().start, &format!("staging_nodes: {message}")),
+            Err(message) => faults.add(word.span().start, &format!("{key}: {message}")),
         }
     }
     nodes
+}
+
+/// The names that a word such as `n[01-16,20]` stands for, as Slurm writes them.
+fn expanded(word: &str) -> Result<Vec<String>, String> {
+    let Some((before, rest)) = word.split_once('[') else { return Ok(vec![word.to_owned()]) };
+    let wrong = || format!("{word:?} is no list of nodes: write for example n[1-16,20]");
+    let (numbers, after) = rest.split_once(']').ok_or_else(wrong)?;
+    let mut names = Vec::new();
+    for part in numbers.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| {
+            let are_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse::<usize>().ok().filter(|_| are_digits).ok_or_else(wrong)
+        };
+        let (from, to) = (number(first)?, number(last)?);
+        if to < from || to - from >= NODES_MAX {
+            return Err(wrong());
+        }
+        let width = first.len();
+        names.extend((from..=to).map(|number| format!("{before}{number:0width$}{after}")));
+    }
+    Ok(names)
 }
 
 /// Two pools in one directory would count its space twice.
@@ -392,6 +447,32 @@ staging_nodes = ["n1", "n2:99"]
     }
 
     #[test]
+    fn pool_of_nodes_has_the_space_of_all_its_nodes() {
+        let text = WHOLE.replace("directory", "onnode").replace("staging_nodes", "nodes");
+        let site = read(&text.replace("\"n1\", \"n2:99\"", "\"n[08-10]\", \"m1\"")).expect("valid");
+        let pool = &site.pools[0];
+        let names: Vec<_> = pool.staging_nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(names, ["n08", "n09", "n10", "m1"]);
+        assert_eq!((pool.quantity, pool.reserve, pool.directory_bytes()), (32, 8, 8 << 30));
+    }
+
+    #[test]
+    fn wrong_lists_of_nodes_are_named() {
+        for (word, wanted) in [
+            ("n[3-1]", "\"n[3-1]\" is no list of nodes: write for example n[1-16,20]"),
+            ("n[1-3", "\"n[1-3\" is no list of nodes"),
+            ("n[0-x]", "\"n[0-x]\" is no list of nodes"),
+            ("n[0-3]", "n2 is named twice"),
+        ] {
+            let error = read(&WHOLE.replacen("n1", word, 1)).expect_err(word);
+            assert!(error.contains(&format!("site.toml:9: staging_nodes: {wanted}")), "{error}");
+        }
+        let error = read(&WHOLE.replace("directory", "onnode")).expect_err("the wrong key");
+        assert!(error.contains("site.toml:9: staging_nodes: a pool of this kind has nodes"));
+        assert!(error.contains("site.toml:2: pool flash has no nodes; name nodes that have"));
+    }
+
+    #[test]
     fn each_fault_is_named_with_its_line() {
         for (from, to, wanted) in [
             (
@@ -427,11 +508,6 @@ staging_nodes = ["n1", "n2:99"]
                 "\"servers\"",
                 "site.toml:4: kind: pools of kind servers are not supported yet",
             ),
-            (
-                "\"directory\"",
-                "\"onnode\"",
-                "site.toml:4: kind: pools of kind onnode are not supported yet",
-            ),
             ("\"directory\"", "\"tape\"", "site.toml:4: kind: there is no kind \"tape\""),
             ("\"/flash/pool\"", "\"flash\"", "site.toml:5: path: \"flash\" is no absolute path"),
             (
@@ -440,6 +516,11 @@ staging_nodes = ["n1", "n2:99"]
                 "site.toml:5: path: \"/flash/../etc\" is no absolute path",
             ),
             ("\"/flash/pool\"", "\"/my flash\"", "site.toml:5: path: \"/my flash\" has blanks"),
+            (
+                "quantity = 10",
+                "quantity = 10\nquota = \"user\"",
+                "site.toml:8: quota: there is no quota \"user\"; write \"project\"",
+            ),
             ("\"n1\"", "\"n2\"", "site.toml:9: staging_nodes: n2 is named twice"),
             ("\"n1\"", "\"n1:0\"", "site.toml:9: staging_nodes: \"n1:0\" is no node"),
             ("\"n1\"", "\"-x\"", "site.toml:9: staging_nodes: \"-x\" is no node"),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::progress::{self, Staging};
-use crate::{Error, Phase, Session};
+use crate::{Error, Phase, Session, Share};
 
 /// Allocations of a pool that are named, the largest first.
 const NAMED_MAX: usize = 20;
@@ -24,15 +24,26 @@ struct Allocation {
     pool: String,
     capacity_bytes: u64,
     phase: Phase,
-    /// The node that stages and removes its data.
-    node: String,
-    /// Whether that node answered the last time; none if nobody asked.
-    node_is_online: Option<bool>,
+    /// Whether each node of the job has its own part, from its start on.
+    is_on_nodes: bool,
+    /// The nodes that stage and remove its data.
+    nodes: Vec<Node>,
+    /// The largest other allocations on the nodes of the job that have no room.
+    in_the_way: Vec<Holder>,
     /// Whether something went wrong.
     has_problem: bool,
     /// Whether there are directives to stage out.
     has_stage_out: bool,
     staging: Option<Staging>,
+}
+
+#[derive(Serialize)]
+struct Node {
+    name: String,
+    /// Whether it answered the last time; none if nobody asked.
+    is_online: Option<bool>,
+    /// Whether the results on it are at their destinations.
+    is_delivered: bool,
 }
 
 #[derive(Serialize)]
@@ -54,48 +65,81 @@ struct Holder {
     phase: Phase,
 }
 
-/// One line of JSON.
-pub(super) fn why(context: &Context, token: &str) -> Result<String, Error> {
-    let sessions = context.database.sessions()?;
-    let nodes = context.database.nodes()?;
-    let of_session = |session: &Session| {
-        let node = session.node.split(':').next().unwrap_or_default().to_owned();
-        let known = nodes.iter().find(|(name, _)| *name == node);
-        Allocation {
-            user: forebay_host::users::user_named(session.user),
-            pool: session.pool.clone(),
-            capacity_bytes: session.capacity_bytes(),
-            phase: session.phase,
-            node_is_online: known.map(|(_, is_online)| *is_online),
-            node,
-            has_problem: session.problem.is_some(),
-            has_stage_out: !session.plan.stage_out.is_empty(),
-            staging: progress::of(&context.site, session.id),
-        }
-    };
-    let allocation = sessions.iter().find(|session| session.token == token).map(of_session);
-    let drained = context.database.drained()?;
-    let pools = context.site.pools.iter().map(|pool| {
-        let mut held: Vec<_> = sessions
-            .iter()
-            .filter(|session| session.pool == pool.name && session.grains > 0)
-            .collect();
+impl Holder {
+    /// The largest.
+    fn largest<'a>(sessions: impl Iterator<Item = &'a Session>) -> Vec<Self> {
+        let mut held: Vec<_> = sessions.collect();
         held.sort_by_key(|session| std::cmp::Reverse(session.capacity_bytes()));
-        let holder = |session: &&Session| Holder {
+        let holder = |session: &&Session| Self {
             token: session.token.clone(),
             user: forebay_host::users::user_named(session.user),
             capacity_bytes: session.capacity_bytes(),
             phase: session.phase,
         };
+        held.iter().take(NAMED_MAX).map(holder).collect()
+    }
+}
+
+/// One line of JSON.
+pub(super) fn why(context: &Context, token: &str) -> Result<String, Error> {
+    let sessions = context.database.sessions()?;
+    let asked = sessions.iter().find(|session| session.token == token);
+    let allocation = asked.map(|asked| allocation(context, asked, &sessions)).transpose()?;
+    let drained = context.database.drained()?;
+    let pools = context.site.pools.iter().map(|pool| {
+        let held =
+            sessions.iter().filter(|session| session.pool == pool.name && session.grains > 0);
         Ok(Pool {
             name: pool.name.clone(),
             granularity_bytes: pool.granularity_bytes,
             quantity: pool.quantity,
             free: context.database.free_grains(pool)?,
             is_drained: drained.contains(&pool.name),
-            allocations: held.iter().take(NAMED_MAX).map(holder).collect(),
+            allocations: Holder::largest(held),
         })
     });
     let why = Why { allocation, pools: pools.collect::<Result<_, Error>>()? };
     serde_json::to_string(&why).map_err(|error| Error::new(error.to_string()))
+}
+
+fn allocation(
+    context: &Context,
+    session: &Session,
+    sessions: &[Session],
+) -> Result<Allocation, Error> {
+    let online = context.database.nodes()?;
+    let shares = context.database.shares(None)?;
+    let node = |address: &str, is_delivered: bool| {
+        let name = context.node_named(address)?.name;
+        let is_online = online.iter().find(|(known, _)| *known == name).map(|(_, is)| *is);
+        Ok(Node { name, is_online, is_delivered })
+    };
+    let own = shares.iter().filter(|share| share.session == session.id);
+    let mut nodes = own
+        .map(|share| node(&share.node, share.is_delivered))
+        .collect::<Result<Vec<_>, Error>>()?;
+    if !session.node.is_empty() {
+        nodes.push(node(&session.node, session.phase == Phase::StagedOut)?);
+    }
+    let staging = progress::of(&context.site, session.id);
+    let full = staging.as_ref().map(|staging| staging.full_nodes.as_slice()).unwrap_or_default();
+    let is_in_the_way = |other: &&Session| {
+        let on_full_node = |share: &Share| {
+            let node = context.node_named(&share.node);
+            share.session == other.id && node.is_ok_and(|node| full.contains(&node.name))
+        };
+        other.id != session.id && other.pool == session.pool && shares.iter().any(on_full_node)
+    };
+    Ok(Allocation {
+        user: forebay_host::users::user_named(session.user),
+        pool: session.pool.clone(),
+        capacity_bytes: session.capacity_bytes(),
+        phase: session.phase,
+        is_on_nodes: session.is_on_nodes(),
+        nodes,
+        in_the_way: Holder::largest(sessions.iter().filter(is_in_the_way)),
+        has_problem: session.problem.is_some(),
+        has_stage_out: !session.plan.stage_out.is_empty(),
+        staging,
+    })
 }

@@ -1,10 +1,13 @@
 //! `create_persistent`: an allocation that outlives jobs. Slurm calls it before the job that asks for it runs.
 
+use forebay_directive::AccessMode;
+
 use super::place::make_directory;
 use super::setup::{account_of, capacity, check_user};
 use crate::Error;
 use crate::call::Call;
 use crate::context::Context;
+use crate::directives::check_access;
 use crate::state::{NewSession, Plan, Reserved, is_job};
 use crate::token_lock::TokenLock;
 
@@ -21,7 +24,7 @@ pub(super) fn create_persistent(context: &mut Context, call: &Call) -> Result<St
         if let Some(asked) = asked {
             let key = if option == "--access" { "access_mode" } else { "type" };
             let message =
-                format!("{token}: {key}={asked} is not possible in a pool on a shared file system");
+                format!("{token}: {key}={asked} is not possible in a persistent allocation");
             return Err(Error::new(message).with_hint(format!("write {key}={only}")));
         }
     }
@@ -37,6 +40,7 @@ pub(super) fn create_persistent(context: &mut Context, call: &Call) -> Result<St
     }
     let account = account_of(user)?;
     check_user(pool, &account)?;
+    check_access(pool, AccessMode::Striped)?;
     let pool = pool.clone();
     let grains = pool.grains_of(bytes);
     let new = NewSession {

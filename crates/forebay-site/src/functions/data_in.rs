@@ -6,7 +6,8 @@ use forebay_directive::Direction;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::staging::{Patience, Waited};
+use crate::nodes::Patience;
+use crate::staging::Waited;
 use crate::{Error, Phase};
 
 pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Error> {
@@ -22,5 +23,11 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Erro
             "the allocation of {token} is {phase}: it is too late for input"
         )));
     }
-    context.stage(&session, Direction::In, &Patience::of_call(call, Duration::ZERO))
+    if session.is_on_nodes() {
+        // Which nodes the job gets is not known yet: they copy its input when it starts.
+        context.database.advance(session.id, &[Phase::StagingIn], Phase::StagedIn)?;
+        return Ok(Waited::ToTheEnd);
+    }
+    let patience = Patience::of_call(call, &context.site, Duration::ZERO);
+    context.stage(&session, Direction::In, &patience)
 }

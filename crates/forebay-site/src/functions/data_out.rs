@@ -4,7 +4,8 @@ use forebay_directive::Direction;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::staging::{Patience, Waited};
+use crate::nodes::{Patience, names_of};
+use crate::staging::Waited;
 use crate::{Error, Phase, Session};
 
 pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<Waited, Error> {
@@ -12,7 +13,7 @@ pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<Waited, Err
     if session.phase == Phase::StagedOut {
         return Ok(Waited::ToTheEnd);
     }
-    let patience = Patience::of_call(call, context.site.stage_out_retry);
+    let patience = Patience::of_call(call, &context.site, context.site.stage_out_retry);
     deliver(context, &session, &patience)
 }
 
@@ -42,11 +43,24 @@ pub(crate) fn deliver(
         return Err(error);
     }
     let mut kept = format!(
-        "kept in {}: copy it from there, or ask the site for forebay control deliver {token}",
-        session.namespace()
+        "kept in {}{}: copy it from there, or ask the site for forebay control deliver {token}",
+        session.namespace(),
+        undelivered(context, session)?
     );
     if !session.is_set_aside() {
         kept.push_str(&format!("; scancel --hurry {token} throws it away"));
     }
     Err(Error::new(error.to_string()).with_hint(kept))
+}
+
+/// The nodes whose results are not at their destinations.
+fn undelivered(context: &Context, session: &Session) -> Result<String, Error> {
+    if !session.is_on_nodes() {
+        return Ok(String::new());
+    }
+    let shares = context.database.shares(Some(session.id))?.into_iter();
+    let nodes = shares.filter(|share| !share.is_delivered);
+    let nodes =
+        nodes.map(|share| context.node_named(&share.node)).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!(" on {}", names_of(nodes.iter())))
 }

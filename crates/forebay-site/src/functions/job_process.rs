@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::call::Call;
-use crate::directives::{SymbolsAre, request_of};
+use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
 use crate::{Error, Site};
 
 pub(super) fn job_process(call: &Call) -> Result<(), Error> {
@@ -14,6 +14,11 @@ pub(super) fn job_process(call: &Call) -> Result<(), Error> {
     let site = Site::load()?;
     // Slurm chooses the pool that the script does not name.
     let pool = job.pool.as_ref().map(|name| site.pool(name)).transpose()?;
+    if let Some(pool) = pool {
+        let line = job.position.on_line();
+        check_access(pool, plan_of(&request).access)
+            .map_err(|error| Error { message: format!("{line}: {}", error.message), ..error })?;
+    }
     let largest =
         site.pools.iter().max_by_key(|pool| pool.quantity.saturating_mul(pool.granularity_bytes));
     let wanted = job.capacity_bytes.unwrap_or_default();

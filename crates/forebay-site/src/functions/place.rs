@@ -6,7 +6,7 @@ use forebay_host::clock;
 
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
-use crate::staging::Pause;
+use crate::nodes::Pause;
 use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, Session};
 
 /// How long a daemon may take to be started again. Slurm does not repeat a call that failed because of that.
@@ -54,7 +54,7 @@ fn made_on_a_node(
         pool.staging_nodes[turn..].iter().chain(&pool.staging_nodes[..turn]).cloned().collect();
     if !is_new {
         // An earlier call may have had it made there.
-        nodes = vec![context.node_of(session).map_err(|error| (error, false))?];
+        nodes = vec![context.node_named(&session.node).map_err(|error| (error, false))?];
     }
     let (mut pause, began) = (Pause::usual(), clock::now());
     let mut is_certain = is_new;
@@ -65,7 +65,8 @@ fn made_on_a_node(
                 .database
                 .set_node(session.id, &node.to_string())
                 .map_err(|error| (error, is_certain))?;
-            match context.ask(&node, Operation::Create { place: session.place() }) {
+            let (place, capacity_bytes) = (session.place(), session.capacity_bytes());
+            match context.ask(&node, Operation::Create { place, capacity_bytes }) {
                 Ok(Outcome::Done { .. }) => return Ok(()),
                 Ok(Outcome::Failed { reason, .. }) => return Err((Error::new(reason), false)),
                 Ok(_) => {

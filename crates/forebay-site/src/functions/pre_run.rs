@@ -1,23 +1,20 @@
-//! `pre_run`: whether each node of the job sees its allocations.
+//! `pre_run`: makes the directories of nodes, and checks that each node of the job sees its allocations.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use forebay_host::{clock, files, threads};
-use parking_lot::Mutex;
+use forebay_directive::Direction;
+use forebay_host::{clock, files};
 
 use super::place::RESTART;
 use crate::call::Call;
-use crate::client::Client;
 use crate::context::Context;
-use crate::messages::{Operation, Outcome, Place};
-use crate::staging::{Pause, removed_meanwhile};
-use crate::{Error, NoAnswer, NodeAddress, Phase};
-
-/// Nodes asked at the same time.
-const ASKED_MAX: usize = 32;
-/// Nodes that an error names.
-const NAMED_MAX: usize = 5;
+use crate::messages::{Operation, Place};
+use crate::nodes::{Patience, Pause, RequestTo, Rest, Work, names_of, unfinished};
+use crate::progress::Shown;
+use crate::staging::{Waited, removed_meanwhile};
+use crate::state::Taken;
+use crate::{Error, NodeAddress, Phase, Pool, Session};
 
 pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     let session = context.session(call.token()?)?;
@@ -29,14 +26,19 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
             "the allocation of {token} is {phase}: the job cannot start"
         )));
     }
+    if session.is_on_nodes() && session.phase != Phase::Running {
+        let started = start_on_nodes(context, &session, &nodes);
+        let problem = started.as_ref().err().map(ToString::to_string);
+        context.database.set_problem(session.id, problem.as_deref())?;
+        started?;
+    }
     if context.site.checks_nodes {
         let used = context.database.used_by(session.id)?;
         let own = session.has_directory().then(|| session.place());
         let places: Vec<_> =
             own.into_iter().chain(used.iter().map(crate::Session::place)).collect();
         if !places.is_empty() {
-            let wait = context.site.node_wait.min(RESTART);
-            let seen = check(context.client()?, &nodes, &places, wait);
+            let seen = check(context, &session, nodes.clone(), &places);
             let problem = seen.as_ref().err().map(ToString::to_string);
             context.database.set_problem(session.id, problem.as_deref())?;
             seen?;
@@ -64,80 +66,113 @@ fn nodes(context: &Context, call: &Call) -> Result<Vec<NodeAddress>, Error> {
 
 /// Whether all nodes see the allocations.
 fn check(
-    client: &Client,
-    nodes: &[NodeAddress],
+    context: &mut Context,
+    session: &Session,
+    mut nodes: Vec<NodeAddress>,
     places: &[Place],
-    wait: Duration,
 ) -> Result<(), Error> {
-    let (next, failed) = (Mutex::new(nodes.iter()), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let Some(node) = next.lock().next() else { return };
-            if let Some(error) =
-                places.iter().find_map(|place| seen(client, node, place, wait).err())
-            {
-                failed.lock().push((node.name.clone(), error));
-            }
-        }
+    let mut rest = Rest::default();
+    for place in places {
+        let operation = |_: &NodeAddress, _: &str| Operation::Check { place: place.clone() };
+        let failed = carry_out(context, session, (nodes.clone(), &operation), None)?.failed;
+        nodes.retain(|node| failed.iter().all(|(other, _)| other != node));
+        rest.failed.extend(failed);
+    }
+    rest.none()
+}
+
+/// Has nodes do what takes no long time. A daemon that does not answer may be started again just now.
+fn carry_out(
+    context: &mut Context,
+    session: &Session,
+    (nodes, operation): (Vec<NodeAddress>, &RequestTo),
+    shown: Option<&mut Shown>,
+) -> Result<Rest, Error> {
+    let usual = Patience::of(&context.site, Duration::ZERO);
+    let patience = Patience { silence: usual.silence.min(RESTART), ..usual };
+    let mut work = Work {
+        session,
+        operation,
+        check: &|context| context.check_kept(session),
+        on_done: &mut |_, _, _| Ok(()),
+        shown,
+        names_node: true,
     };
-    std::thread::scope(|scope| {
-        // Where no further thread can be started, this one does the work.
-        for _ in 1..nodes.len().min(ASKED_MAX) {
-            if threads::spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    match of_nodes(&failed.into_inner()) {
-        Some(error) => Err(error),
-        None => Ok(()),
+    context.carry_out(nodes, &patience, &mut work)
+}
+
+/// Makes the directory of each node of the job, and has each node copy the input into its own.
+fn start_on_nodes(
+    context: &mut Context,
+    session: &Session,
+    nodes: &[NodeAddress],
+) -> Result<(), Error> {
+    let until = clock::now() + context.site.start_wait;
+    let pool = context.site.pool(&session.pool)?.clone();
+    let nodes = nodes_of_pool(&pool, nodes)?;
+    let capacity_bytes = session.capacity_bytes() / nodes.len() as u64;
+    let mut shown = Shown::of(&context.site, session, Direction::In, false);
+    take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
+    let create =
+        |_: &NodeAddress, _: &str| Operation::Create { place: session.place(), capacity_bytes };
+    carry_out(context, session, (nodes, &create), Some(&mut shown))?.none()?;
+    drop(shown);
+    let patience = Patience { until: Some(until), ..Patience::of(&context.site, Duration::ZERO) };
+    match context.copy(session, Direction::In, &patience)? {
+        Waited::ToTheEnd => Ok(()),
+        Waited::NotToTheEnd(nodes) => Err(unfinished(&nodes)),
     }
 }
 
-/// The error of the first node, with the names of all that failed, or of the first few.
-fn of_nodes(failed: &[(String, Error)]) -> Option<Error> {
-    let (_, first) = failed.first()?;
-    if failed.len() == 1 {
-        return Some(first.clone());
+/// The nodes of the job, with the ports that the pool names.
+fn nodes_of_pool(pool: &Pool, nodes: &[NodeAddress]) -> Result<Vec<NodeAddress>, Error> {
+    if nodes.is_empty() {
+        return Err(Error::new("Slurm names no node of the job")
+            .with_hint("pre_run needs --nodehostnamefile"));
     }
-    let names: Vec<_> = failed.iter().take(NAMED_MAX).map(|(name, _)| name.as_str()).collect();
-    let more = if failed.len() > NAMED_MAX { ", ..." } else { "" };
-    let nodes = format!("{} nodes ({}{more})", failed.len(), names.join(", "));
-    Some(Error { message: format!("{nodes}: {}", first.message), ..first.clone() })
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        nodes.iter().map(|node| pool.node(&node.name).ok_or(node)).partition(Result::is_ok);
+    let unknown: Vec<_> = unknown.into_iter().filter_map(Result::err).collect();
+    if !unknown.is_empty() {
+        let (names, pool) = (names_of(unknown.into_iter()), &pool.name);
+        let error = Error::new(format!("the pool {pool} has no storage on {names}"));
+        return Err(error.with_hint("choose nodes that have it, with --constraint or --nodelist"));
+    }
+    Ok(known.into_iter().filter_map(Result::ok).cloned().collect())
 }
 
-/// A daemon that does not answer may be started again just now.
-fn seen(client: &Client, node: &NodeAddress, place: &Place, wait: Duration) -> Result<(), Error> {
-    let (mut pause, began) = (Pause::usual(), clock::now());
+/// Waits until each node has room for its part of the allocation.
+fn take_shares(
+    context: &mut Context,
+    session: &Session,
+    pool: &Pool,
+    (nodes, bytes): (&[NodeAddress], u64),
+    until: Instant,
+    shown: &mut Shown,
+) -> Result<(), Error> {
+    let mut pause = Pause::usual();
     loop {
-        match client.ask(node, Operation::Check { place: place.clone() }) {
-            Ok(Outcome::Done { .. }) => return Ok(()),
-            Ok(Outcome::Failed { reason, .. }) => {
-                return Err(Error::new(format!("{}: {reason}", node.name)));
+        match context.database.take_shares(session.id, pool, nodes, bytes)? {
+            Taken::All => {
+                shown.staging.full_nodes.clear();
+                return Ok(());
             }
-            Ok(_) => return Err(Error::new(format!("{node} answered another question"))),
-            Err(NoAnswer::Unreachable(_) | NoAnswer::Lost(_)) if began.elapsed() < wait => {
+            Taken::Removed => return Err(removed_meanwhile(&session.token)),
+            Taken::Full(full) if clock::now() > until => {
+                let full: Vec<_> = full.iter().filter_map(|name| pool.node(name)).collect();
+                let names = names_of(full.into_iter());
+                let (share, name) = (indicatif::HumanBytes(bytes), &pool.name);
+                let error =
+                    Error::new(format!("the pool {name} has no room for {share} on {names}"));
+                return Err(error.with_hint(
+                    "results of earlier jobs are still there; the job starts later, or ask for less",
+                ));
+            }
+            Taken::Full(full) => {
+                shown.staging.full_nodes = full;
+                shown.show(std::iter::empty(), false);
                 clock::sleep(pause.next());
             }
-            Err(silent) => return Err(silent.error()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn error_names_failed_nodes_and_dots_stand_only_for_more() {
-        let failed = |count: usize| {
-            let nodes = (1..=count).map(|node| (format!("n{node}"), Error::new("down")));
-            of_nodes(&nodes.collect::<Vec<_>>()).map(|error| error.to_string())
-        };
-        assert_eq!(failed(0), None);
-        assert_eq!(failed(1).expect("error"), "down");
-        assert_eq!(failed(2).expect("error"), "2 nodes (n1, n2): down");
-        assert_eq!(failed(6).expect("error"), "6 nodes (n1, n2, n3, n4, n5, ...): down");
     }
 }

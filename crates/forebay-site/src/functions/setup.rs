@@ -11,7 +11,7 @@ use forebay_host::users::{self, Account};
 use super::place::make_directory;
 use crate::call::Call;
 use crate::context::Context;
-use crate::directives::{SymbolsAre, plan_of, request_of};
+use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
 use crate::state::{NewSession, Reserved};
 use crate::token_lock::TokenLock;
 use crate::{Error, Pool, Site};
@@ -33,18 +33,21 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let (pool, bytes) = capacity(&context.site, call)?;
     let request = request_of(Path::new(call.value("--job")), SymbolsAre::Replaced)?;
     let (pool, grains) = (pool.clone(), pool.grains_of(bytes));
+    let plan = plan_of(&request);
     if grains > 0 {
         check_user(&pool, &account_of(user)?)?;
+        check_access(&pool, plan.access)?;
     }
-    let new = NewSession { token, user, group, pool: &pool, grains, plan: plan_of(&request) };
+    let new = NewSession { token, user, group, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
         Reserved::New(session) => {
             make_directory(context, session, &pool)?;
             let size = grains * pool.granularity_bytes;
             let name = &pool.name;
+            let limits = if pool.has_quota { "limits" } else { "does not limit" };
             context.log.line(&format!(
-                "{token}: {size} bytes of the pool {name} are accounted; its file system does not limit them"
+                "{token}: {size} bytes of the pool {name} are accounted; its file system {limits} them"
             ));
             Ok(())
         }

@@ -9,9 +9,10 @@ use super::data_out::deliver;
 use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
-use crate::staging::{Patience, Pause, Waited, new_attempt};
+use crate::nodes::{Patience, Work, unfinished};
+use crate::staging::Waited;
 use crate::token_lock::TokenLock;
-use crate::{Error, NoAnswer, Phase, Session};
+use crate::{Error, NodeAddress, Phase, Session};
 
 /// Slurm ends a call after 300 s, and calls again.
 pub(super) const WAIT: Duration = Duration::from_secs(240);
@@ -24,9 +25,9 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
     };
     if !call.hurry && session.has_undelivered_results() {
         let until = Some(clock::now() + WAIT);
-        let patience = Patience { until, ..Patience::of(Duration::ZERO) };
-        if deliver(context, &session, &patience)? == Waited::NotToTheEnd {
-            return Err(Error::new("the staging goes on").with_hint("it will be asked for again"));
+        let patience = Patience { until, ..Patience::of(&context.site, Duration::ZERO) };
+        if let Waited::NotToTheEnd(nodes) = deliver(context, &session, &patience)? {
+            return Err(unfinished(&nodes));
         }
     }
     let lock = TokenLock::take(&context.site, token)?;
@@ -45,45 +46,77 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
     lock.discard()
 }
 
-/// Has the node remove the directory of an allocation, and waits for it.
+/// Has its nodes remove the directories of an allocation, and waits for them.
 ///
 /// # Errors
-/// If something remains, or the node does not answer.
+/// If something remains, or a node does not answer.
 pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Result<(), Error> {
-    if session.node.is_empty() {
+    let nodes = if session.is_on_nodes() {
+        nodes_with_a_share(context, session)?
+    } else if session.node.is_empty() {
         return Ok(()); // no node was asked to make it
+    } else {
+        vec![context.node_named(&session.node)?]
+    };
+    let shares = context.database.shares(Some(session.id))?;
+    let capacity = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
+    let operation = |_: &NodeAddress, attempt: &str| Operation::Remove {
+        place: session.place(),
+        attempt: attempt.to_owned(),
+        // The start of the job may have failed before all nodes made it.
+        is_made: !session.is_on_nodes() || session.hosts > 0,
+    };
+    let mut on_done = |context: &mut Context, node: &NodeAddress, outcome: Outcome| {
+        if let Outcome::Done { bytes, note, .. } = outcome {
+            note_removal(context, session, (bytes, capacity), note.as_deref());
+        }
+        match session.is_on_nodes() {
+            true => context.database.drop_share(session.id, &node.to_string()),
+            false => Ok(()),
+        }
+    };
+    let usual = Patience::of(&context.site, Duration::ZERO);
+    let (silence, until) = (WAIT.min(usual.silence), Some(clock::now() + WAIT));
+    let mut work = Work {
+        session,
+        operation: &operation,
+        check: &|_| Ok(()),
+        on_done: &mut on_done,
+        shown: None,
+        names_node: session.is_on_nodes(),
+    };
+    context.carry_out(nodes, &Patience { silence, until, ..usual }, &mut work)?.none()
+}
+
+/// The nodes that have a directory of an allocation. One that the pool has not any more is gone, and its share with it.
+fn nodes_with_a_share(context: &mut Context, session: &Session) -> Result<Vec<NodeAddress>, Error> {
+    let mut nodes = Vec::new();
+    for share in context.database.shares(Some(session.id))? {
+        let node = context.node_named(&share.node)?;
+        if context.site.pool(&session.pool)?.node(&node.name).is_some() {
+            nodes.push(node);
+            continue;
+        }
+        context.log.line(&format!(
+            "warning: {}: {} is no node of the pool {} any more; what {} had there is given up",
+            session.token,
+            node.name,
+            session.pool,
+            session.directory()
+        ));
+        context.database.drop_share(session.id, &share.node)?;
     }
-    let node = context.node_of(session)?;
-    let attempt = new_attempt()?;
-    let (mut pause, began) = (Pause::usual(), clock::now());
-    let wait = WAIT.min(context.site.node_wait);
-    loop {
-        let operation = Operation::Remove { place: session.place(), attempt: attempt.clone() };
-        let next = match context.ask(&node, operation) {
-            Ok(Outcome::Done { bytes, note, .. }) => {
-                note_removal(context, session, bytes, note.as_deref());
-                return Ok(());
-            }
-            Ok(Outcome::Failed { reason, .. }) => return Err(Error::new(reason)),
-            Ok(Outcome::Running { .. }) if began.elapsed() < WAIT => pause.next(),
-            Ok(Outcome::Running { .. }) => {
-                let message = format!("{node} still removes {}", session.directory());
-                return Err(Error::new(message).with_hint("it will be asked for again"));
-            }
-            Ok(_) => return Err(Error::new(format!("{node} answered another question"))),
-            Err(NoAnswer::Wrong(error)) => return Err(error),
-            Err(NoAnswer::Unreachable(_) | NoAnswer::Lost(_)) if began.elapsed() < wait => {
-                pause.next()
-            }
-            Err(NoAnswer::Unreachable(error) | NoAnswer::Lost(error)) => return Err(error),
-        };
-        clock::sleep(next);
-    }
+    Ok(nodes)
 }
 
 /// The capacity is accounted, not enforced by the file system: an allocation that was larger is named.
-fn note_removal(context: &Context, session: &Session, bytes: u64, note: Option<&str>) {
-    let (token, capacity) = (&session.token, session.capacity_bytes());
+fn note_removal(
+    context: &Context,
+    session: &Session,
+    (bytes, capacity): (u64, u64),
+    note: Option<&str>,
+) {
+    let token = &session.token;
     if session.grains > 0 && bytes > capacity {
         let user = session.user;
         context.log.line(&format!(

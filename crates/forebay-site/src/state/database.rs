@@ -10,8 +10,10 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use crate::{Error, Site};
 
 const SCHEMA: &str = include_str!("schema.sql");
+/// What version 2 has more than version 1.
+const SHARES: &str = include_str!("shares.sql");
 /// `user_version` of the state that this program reads and writes.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// `application_id`, "FBst". It identifies other databases, which Forebay rejects.
 const APPLICATION: i64 = 0x4642_7374;
 const NAME: &str = "state.sqlite";
@@ -37,8 +39,11 @@ impl Database {
             make(&path)?;
         }
         check_file(site, &path)?;
-        let opened = connect(&path, OpenFlags::empty()).and_then(|connection| {
+        let opened = connect(&path, OpenFlags::empty()).and_then(|mut connection| {
             let fault = fault(&connection)?;
+            if fault.is_none() {
+                update(&mut connection)?;
+            }
             Ok((connection, fault))
         });
         match opened {
@@ -234,7 +239,7 @@ fn make(path: &Path) -> Result<(), Error> {
     let made = connect(&fresh, OpenFlags::SQLITE_OPEN_CREATE).and_then(|connection| {
         connection.pragma_update(None, "application_id", APPLICATION)?;
         connection.pragma_update(None, "user_version", VERSION)?;
-        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT"))?;
+        connection.execute_batch(&format!("BEGIN; {SCHEMA} {SHARES} COMMIT"))?;
         // Directories of an earlier, lost state have smaller numbers in their names.
         let first = "INSERT INTO sqlite_sequence (name, seq) VALUES ('session', ?)";
         connection.execute(first, [clock::unix_s()]).map(drop)
@@ -275,9 +280,26 @@ fn fault(connection: &Connection) -> rusqlite::Result<Option<Fault>> {
         return Ok(Some(Fault::Foreign));
     }
     let version = number("user_version")?;
-    if version != VERSION {
+    if version > VERSION {
         return Ok(Some(Fault::Newer(version)));
     }
     let sound: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     Ok((sound != "ok").then_some(Fault::Damaged(sound)))
+}
+
+/// Brings a state of an earlier version to this one.
+fn update(connection: &mut Connection) -> rusqlite::Result<()> {
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+    };
+    if version(connection)? == VERSION {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    if version(&transaction)? == 1 {
+        transaction.execute_batch(SHARES)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()
 }

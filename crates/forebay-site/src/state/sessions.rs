@@ -1,6 +1,6 @@
 //! Allocations of jobs and of persistent buffers, each a session in the words of DataWarp.
 
-use forebay_directive::Stage;
+use forebay_directive::{AccessMode, Stage};
 use forebay_host::clock;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Database;
 use crate::messages::Place;
-use crate::{Error, NAMESPACE, Pool};
+use crate::{Error, Pool};
 
 /// How far an allocation is in its life.
 #[derive(
@@ -40,6 +40,9 @@ pub enum Phase {
 /// What a job asked for, besides space.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
+    /// Whether all nodes share its namespace, or each has its own.
+    #[serde(default)]
+    pub access: AccessMode,
     /// Stages before the job.
     pub stage_in: Vec<Stage>,
     /// Stages after the job.
@@ -97,6 +100,7 @@ impl Session {
             name: self.name(),
             user: self.user,
             group: self.group,
+            access: self.plan.access,
         }
     }
 
@@ -118,11 +122,20 @@ impl Session {
 
     /// The path of its namespace, with the slash at the end that scripts rely on.
     pub fn namespace(&self) -> String {
-        format!("{}/{NAMESPACE}/", self.directory())
+        format!("{}/{}/", self.directory(), self.plan.access.directory())
     }
 
-    /// Whether it needs a directory: for its files, or for the journals of staging in persistent allocations.
+    /// Whether each node of the job has a directory of its own.
+    pub fn is_on_nodes(&self) -> bool {
+        self.plan.access == AccessMode::Private
+    }
+
+    /// Whether it needs one directory that all nodes see: for its files, or for the journals of staging in persistent
+    /// allocations.
     pub fn has_directory(&self) -> bool {
+        if self.is_on_nodes() {
+            return false;
+        }
         self.grains > 0 || !self.plan.stage_in.is_empty() || !self.plan.stage_out.is_empty()
     }
 

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from forebay.quantities import duration, size
-from forebay.site.facts import Allocation, Facts, Staging
+from forebay.site.facts import Allocation, Facts, Holder, Progress, Staging
 
 State = Literal[
     "held",
@@ -23,6 +23,8 @@ State = Literal[
 ]
 #: Allocations that a paragraph names.
 NAMED_MAX = 3
+#: Nodes that a paragraph names.
+NODES_MAX = 5
 #: A call that waits for a staging writes every few seconds.
 STALE_S = 120
 #: `burst_buffer/datawarp: dws_data_in: text`, `burst_buffer/lua: slurm_bb_setup: text`
@@ -56,6 +58,8 @@ def _told(facts: Facts, now_s: float) -> _Told:
     error = _error(job.reason)
     if job.state == "PENDING":
         return _pending(facts, name, allocation, error, now_s)
+    if job.state == "CONFIGURING" and allocation and allocation.staging:
+        return _starting(facts, name, allocation, now_s)
     if job.state in ("CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING"):
         out = " Its results are staged out after its end." if allocation and allocation.has_stage_out else ""
         return "running", f"{name} is {job.state.lower()}, and has its burst buffer.{out}", None
@@ -91,10 +95,12 @@ def _pending(
             return _without_space(facts, name)
         return "waits for Slurm", f"{name} gets its allocation next.", None
     if allocation.phase == "creating":
-        if allocation.node_is_online is False:
-            return _silent(name, allocation, "its allocation is made there")
-        return "staging in", f"{name} waits until {allocation.node} has made its allocation.", None
-    if allocation.phase in ("ready", "staging-in") and facts.job.reason != "None":
+        if _offline(allocation):
+            return _silent(name, _offline(allocation), "its allocation is made there")
+        where = _named([node.name for node in allocation.nodes]) or "a node"
+        return "staging in", f"{name} waits until {where} has made its allocation.", None
+    is_staged_in = allocation.phase in ("ready", "staging-in") and not allocation.is_on_nodes
+    if is_staged_in and facts.job.reason != "None":
         return _staging(name, allocation, "in", now_s)
     if allocation.has_problem:
         text = f"{name} could not start: not all of its nodes had the burst buffer. Slurm tries it again."
@@ -125,36 +131,69 @@ def _without_space(facts: Facts, name: str) -> _Told:
         return "waits for space", text, f"ask for at most capacity={size(whole).replace(' ', '')}"
     if wanted <= free:
         return "waits for space", f"{text} Slurm gives space at its next look.", None
-    named = [
-        f"{one.token} of {one.user} ({size(one.capacity_bytes)}{_end(one.token, facts.ends)})"
-        for one in pool.allocations[:NAMED_MAX]
-    ]
-    more = len(pool.allocations) - len(named)
-    text += f" The largest allocations are {', '.join(named)}{f', and {more} more' if more > 0 else ''}."
+    text += f" The largest allocations are {_holders(pool.allocations, facts)}."
     step = "wait until one of them ends, or ask for less"
     return "waits for space", text, step
+
+
+def _holders(holders: list[Holder], facts: Facts) -> str:
+    named = [
+        f"{one.token} of {one.user} ({size(one.capacity_bytes)}{_end(one.token, facts.ends)})"
+        for one in holders[:NAMED_MAX]
+    ]
+    more = len(holders) - len(named)
+    return f"{', '.join(named)}{f', and {more} more' if more > 0 else ''}"
 
 
 def _end(token: str, ends: dict[str, str]) -> str:
     return f", ends by {ends[token]}" if token in ends else ""
 
 
-def _silent(name: str, allocation: Allocation, why: str) -> _Told:
-    text = f"{name} waits for the node {allocation.node}, which does not answer: {why}."
-    return "waits for node", text, f"tell the site: forebay-noded on {allocation.node} must run"
+def _named(nodes: list[str]) -> str:
+    more = ", ..." if len(nodes) > NODES_MAX else ""
+    return f"{', '.join(nodes[:NODES_MAX])}{more}"
+
+
+def _offline(allocation: Allocation) -> list[str]:
+    return [node.name for node in allocation.nodes if node.is_online is False and not node.is_delivered]
+
+
+def _silent(name: str, nodes: list[str], why: str) -> _Told:
+    which = "the node" if len(nodes) == 1 else "the nodes"
+    verb = "does" if len(nodes) == 1 else "do"
+    text = f"{name} waits for {which} {_named(nodes)}, which {verb} not answer: {why}."
+    return "waits for node", text, f"tell the site: forebay-noded on {_named(nodes)} must run"
+
+
+def _starting(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Told:
+    """A job whose nodes get their parts of the allocation and its input."""
+    staging = allocation.staging
+    if staging is None or not staging.full_nodes:
+        return _staging(name, allocation, "in", now_s)
+    which = "the node has" if len(staging.full_nodes) == 1 else "the nodes have"
+    text = f"{name} starts when {which} room for its burst buffer: {_named(staging.full_nodes)}."
+    if allocation.in_the_way:
+        text += f" The largest allocations there are {_holders(allocation.in_the_way, facts)}."
+    return "waits for space", text, "wait until one of them ends, or ask for less"
 
 
 def _staging(name: str, allocation: Allocation, word: Literal["in", "out"], now_s: float) -> _Told:
     state: State = "staging in" if word == "in" else "staging out"
     staging = allocation.staging
     if staging is None or staging.direction.lower() != word:
-        return state, f"{name} is staged {word} on {allocation.node}; nothing is copied yet.", None
-    if staging.silent_since_unix_s is not None:
-        since = duration(max(0, now_s - staging.silent_since_unix_s))
-        return _silent(name, allocation, f"the data are staged {word} there (silent for {since})")
-    if staging.failures:
-        times = "once" if staging.failures == 1 else f"{staging.failures} times"
-        text = f"{name} is staged {word}. That failed {times}; Forebay tries again."
+        where = _named([node.name for node in allocation.nodes])
+        return state, f"{name} is staged {word} on {where}; nothing is copied yet.", None
+    silent = [node for node in staging.nodes if node.silent_since_unix_s is not None]
+    if silent:
+        since = duration(max(0, now_s - min(node.silent_since_unix_s or 0 for node in silent)))
+        why = f"the data are staged {word} there (silent for {since})"
+        return _silent(name, [node.node for node in silent], why)
+    failing = [node for node in staging.nodes if node.failures]
+    if failing:
+        failures = max(node.failures for node in failing)
+        times = "once" if failures == 1 else f"{failures} times"
+        where = f" on {_named([node.node for node in failing])}" if allocation.is_on_nodes else ""
+        text = f"{name} is staged {word}. That failed {times}{where}; Forebay tries again."
         return (
             state,
             text,
@@ -164,16 +203,27 @@ def _staging(name: str, allocation: Allocation, word: Literal["in", "out"], now_
 
 
 def _progress(allocation: Allocation, staging: Staging, word: str) -> str:
-    progress = staging.progress
-    if progress is None or not (progress.is_waiting or progress.files):
-        return f"is staged {word} on {allocation.node}: its files are being counted."
-    if progress.is_waiting:
-        return f"waits for its turn to be staged {word} on {allocation.node}: other stagings run there."
+    where = _named([node.node for node in staging.nodes])
+    known = [node.progress for node in staging.nodes if node.progress]
+    if known and all(progress.is_waiting for progress in known):
+        return f"waits for its turn to be staged {word} on {where}: other stagings run there."
+    progress = _sum(known)
+    if not progress.files:
+        return f"is staged {word} on {where}: its files are being counted."
     done, whole = progress.bytes_done, progress.bytes
     percent = f" ({100 * done // whole} %)" if whole else ""
     files = "one file" if progress.files == 1 else f"{progress.files} files"
     copied = f"{size(done)} of {size(whole)} in {files} are copied{percent}"
-    return f"is staged {word} on {allocation.node}: {copied}."
+    complete = len(allocation.nodes) - len(staging.nodes)
+    others = f" {complete} of {len(allocation.nodes)} nodes are done." if complete > 0 else ""
+    return f"is staged {word} on {where}: {copied}.{others}"
+
+
+def _sum(known: list[Progress]) -> Progress:
+    return Progress(
+        is_waiting=False, files=sum(one.files for one in known), bytes=sum(one.bytes for one in known),
+        bytes_done=sum(one.bytes_done for one in known),
+    )  # fmt: skip
 
 
 def _stale(staging: Staging, now_s: float) -> str:
@@ -200,6 +250,8 @@ def _staging_out(
 
 def _not_freed(name: str, token: str, allocation: Allocation) -> _Told:
     text = f"{name} has ended, and still has {size(allocation.capacity_bytes)} of the pool {allocation.pool}."
+    if allocation.has_problem and _offline(allocation):
+        return _silent(name, _offline(allocation), "its allocation is removed there")
     if allocation.has_problem:
         return (
             "being freed",

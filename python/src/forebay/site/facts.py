@@ -44,16 +44,32 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     bytes_done: int
 
 
+class OnNode(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a node is with a staging."""
+
+    node: str
+    progress: Progress | None
+    failures: int
+    next_try_unix_s: int | None
+    silent_since_unix_s: int | None
+
+
 class Staging(msgspec.Struct, frozen=True, kw_only=True):
     """A staging for which a call waits."""
 
     direction: str
     since_unix_s: int
     seen_unix_s: int
-    progress: Progress | None
-    failures: int
-    next_try_unix_s: int | None
-    silent_since_unix_s: int | None
+    full_nodes: list[str]  # they have no room for their part of the allocation yet
+    nodes: list[OnNode]  # that have not completed it
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that has data of an allocation."""
+
+    name: str
+    is_online: bool | None  # None if nobody has asked it
+    is_delivered: bool
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +79,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     capacity_bytes: int
     phase: str
-    node: str
-    node_is_online: bool | None
+    is_on_nodes: bool  # whether each node of the job has its own part
+    nodes: list[Node]
+    in_the_way: list["Holder"]  # other allocations on nodes that have no room
     has_problem: bool
     has_stage_out: bool
     staging: Staging | None
@@ -152,7 +169,10 @@ def facts_of(job: Job) -> Facts:
             site = msgspec.json.decode(said, type=Site)
     name = _value("pool", job.directives) or _default_pool()
     pool = next((pool for pool in site.pools if pool.name == name), None) if site else None
-    held = [one.token for one in pool.allocations if one.token.isdigit()] if pool else []
+    holders = list(pool.allocations) if pool else []
+    if site and site.allocation:
+        holders += site.allocation.in_the_way
+    held = [one.token for one in holders if one.token.isdigit()]
     return Facts(
         job=job, site=site, pool=pool, wanted_bytes=_wanted_bytes(job.directives), ends=_ends(held),
         problem=_problem(job.token),
