@@ -30,11 +30,13 @@ def bench(bed, directory, *words, check=True):
 
 
 def test_ranks_read_what_the_other_node_wrote(two):
-    run = json.loads(bench(two, two.shared, "--results", two.shared / "results").stdout)
+    data = two.shared / "read"
+    data.mkdir()
+    run = json.loads(bench(two, data, "--results", data / "results").stdout)
     assert (run["nodes"], run["ranks"], run["shift"]) == (["n1", "n2"], 4, 2)
     verified = [phase["verified"] for phase in run["phases"] if phase["verified"] is not None]
     assert verified == [True] * 6 and run["notes"] == []
-    assert [path.name for path in two.shared.iterdir()] == ["results"]
+    assert [path.name for path in data.iterdir()] == ["results"]
 
 
 def test_directory_of_one_node_is_refused_with_the_node_that_lacks_it(two):

@@ -1,9 +1,12 @@
 """Programs under libforebay_mpi.so, with one of the two MPIs of Debian."""
 
+import atexit
 import fcntl
+import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -27,10 +30,19 @@ LAUNCHING = {
 }
 
 
+@functools.cache
+def session_directory() -> str:
+    """Where Open MPI keeps what one run needs. Runs of several test workers make and remove one in /tmp under each other."""
+    directory = tempfile.mkdtemp(prefix="forebay-mpi-")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
 def started(words, environment: dict[str, object]) -> subprocess.Popen:
     """The command, in this environment without what would change how an MPI does its I/O."""
     ours = ("MPICH_", "FOREBAY_", "OMPI_MCA_io", "LD_PRELOAD")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    kept |= {"OMPI_MCA_orte_tmpdir_base": session_directory(), "PRTE_MCA_prte_tmpdir_base": session_directory()}
     return subprocess.Popen(
         [str(word) for word in words],
         env=kept | WITHOUT_CONFIGURATION | LAUNCHING | {name: str(value) for name, value in environment.items()},
