@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from support.mpi import LAUNCHING, session_directory
+
 RUN_SECONDS_MAX = 300
 
 both_libraries = pytest.mark.parametrize("io", ["ompio", "romio321"])
@@ -16,15 +18,7 @@ both_libraries = pytest.mark.parametrize("io", ["ompio", "romio321"])
 
 def mpiexec(n, *args, io="ompio", cwd=None, before=()):
     """Run `before... mpiexec -n N args...`; a hang is a failure."""
-    environment = {
-        **os.environ,
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_rmaps_base_oversubscribe": "1",
-        # mpiexec would wait a second for ranks that end together anyway
-        "OMPI_MCA_odls_base_sigkill_timeout": "0",
-        "OMPI_MCA_io": io,
-    }
+    environment = {**os.environ, **LAUNCHING, **session_directory(), "OMPI_MCA_io": io}
     command = [*before, "mpiexec", "-n", n, *args]
     return subprocess.run(
         [str(word) for word in command],

@@ -31,21 +31,24 @@ LAUNCHING = {
 
 
 @functools.cache
-def session_directory() -> str:
-    """Where Open MPI keeps what one run needs. Runs of several test workers make and remove one in /tmp under each other."""
+def session_directory() -> dict[str, str]:
+    """Where Open MPI keeps what a run needs. In /tmp, runs of several test workers make and remove one for each other."""
     directory = tempfile.mkdtemp(prefix="forebay-mpi-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory
+    return {"OMPI_MCA_orte_tmpdir_base": directory, "PRTE_MCA_prte_tmpdir_base": directory}
 
 
 def started(words, environment: dict[str, object]) -> subprocess.Popen:
     """The command, in this environment without what would change how an MPI does its I/O."""
     ours = ("MPICH_", "FOREBAY_", "OMPI_MCA_io", "LD_PRELOAD")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    kept |= {"OMPI_MCA_orte_tmpdir_base": session_directory(), "PRTE_MCA_prte_tmpdir_base": session_directory()}
     return subprocess.Popen(
         [str(word) for word in words],
-        env=kept | WITHOUT_CONFIGURATION | LAUNCHING | {name: str(value) for name, value in environment.items()},
+        env=kept
+        | WITHOUT_CONFIGURATION
+        | LAUNCHING
+        | session_directory()
+        | {name: str(value) for name, value in environment.items()},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
