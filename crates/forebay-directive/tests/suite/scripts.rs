@@ -64,7 +64,7 @@ fn private_namespace_is_staged_for_a_site_only() {
     assert!(bad(script).contains("$DW_JOB_PRIVATE/a is private to each node and cannot be staged"));
     let striped = parse_for_site(&script.replace("_PRIVATE", "_STRIPED"), None).expect_err("no");
     assert!(striped[0].message.contains("is not in the burst buffer"), "{striped:?}");
-    assert!(striped[0].hint.starts_with("did you mean $DW_JOB_PRIVATE?"), "{striped:?}");
+    assert!(striped[0].hint.starts_with("begin it with $DW_JOB_PRIVATE/"), "{striped:?}");
     parse_for_site(&script.replace("private", "striped,private"), None).expect_err("both");
 }
 
