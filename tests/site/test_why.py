@@ -109,7 +109,7 @@ def test_undelivered_results_are_told_with_their_directory(slurm_site, users):
         def fails_again():
             said = slurm_site.run(["scontrol", "show", "bbstat", "why", job]).stdout
             staging = json.loads(said)["allocation"]["staging"]
-            return staging and staging["failures"] >= 2
+            return staging and any(node["failures"] >= 2 for node in staging["nodes"])
 
         slurm_site.wait(fails_again, users.log)
         said = slurm_site.run(["scontrol", "show", "bbstat", "why", job], user=users.user).stdout
