@@ -130,9 +130,16 @@ def test_stopped_staging_loses_its_place_and_is_named(slurm_site, users):
     big(users, 12 * MIB)
     users.script("true", SLOW, IN)
     job = users.submit()
-    wait_until(lambda: slurm_site.processes("/proc/self/exe", "__site"), what="staging")
-    (work,) = slurm_site.processes("/proc/self/exe", "__site")
-    os.kill(work, signal.SIGSTOP)
+    found = []
+
+    def is_staging():
+        state = slurm_site.allocation(job)
+        if state and state["phase"] == "staging-in":
+            found.extend(slurm_site.processes("/proc/self/exe", "__site"))
+        return found
+
+    wait_until(is_staging, what="staging")
+    os.kill(found[0], signal.SIGSTOP)
     told = why(users, job, "held")
     assert "its process did nothing for 5 s" in told["paragraph"]
     assert "who stops processes of the user there" in told["next_step"]
