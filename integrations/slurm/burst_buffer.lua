@@ -54,6 +54,12 @@ local function stage(name, job_id, job_script)
   return code, output
 end
 
+-- The same without the word that says that it goes on, which Slurm asks for later.
+local function begun(name, job_id, job_script)
+  local code, output = stage(name, job_id, job_script)
+  return code, code == slurm.ERROR and output or ""
+end
+
 -- Slurm 24.05 and later name the nodes of the job; before, squeue does.
 local function nodes_of(job_id, job_info)
   local list = type(job_info) ~= "nil" and job_info.nodes or nil
@@ -89,8 +95,7 @@ function slurm_bb_setup(job_id, uid, gid, pool, bb_size, job_script)
 end
 
 function slurm_bb_data_in(job_id, job_script)
-  local code, output = stage("data_in", job_id, job_script)
-  return code, code == slurm.ERROR and output or ""
+  return begun("data_in", job_id, job_script)
 end
 
 function slurm_bb_test_data_in(job_id, job_script)
@@ -126,8 +131,7 @@ function slurm_bb_post_run(job_id, job_script)
 end
 
 function slurm_bb_data_out(job_id, job_script)
-  local code, output = stage("data_out", job_id, job_script)
-  return code, code == slurm.ERROR and output or ""
+  return begun("data_out", job_id, job_script)
 end
 
 function slurm_bb_test_data_out(job_id, job_script)

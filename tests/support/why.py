@@ -30,7 +30,7 @@ def ask(batch, *words):
 
 
 def why(batch, job, state):
-    """What the user of the batch is told, once it is of this state."""
+    """What `forebay why` prints for the user of the batch, once it is of this state."""
     seen = []
 
     def reached():

@@ -498,17 +498,21 @@ mod tests {
         }
     }
 
-    #[test]
-    fn staging_is_refused_with_the_task_that_runs() {
-        let text = |word: &str| word.to_owned();
-        let place = Place {
-            pool: text("flash"),
-            path: text("/p"),
-            name: text("1.1"),
+    fn place() -> Place {
+        Place {
+            pool: "flash".to_owned(),
+            path: "/p".to_owned(),
+            name: "1.1".to_owned(),
             user: 7,
             group: 7,
             access: AccessMode::Striped,
-        };
+        }
+    }
+
+    #[test]
+    fn staging_is_refused_with_the_task_that_runs() {
+        let text = |word: &str| word.to_owned();
+        let place = place();
         for (kind, wanted) in
             [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
         {
@@ -524,14 +528,7 @@ mod tests {
     #[test]
     fn allocation_is_not_made_and_removed_at_the_same_time() {
         let text = |word: &str| word.to_owned();
-        let place = Place {
-            pool: text("flash"),
-            path: text("/p"),
-            name: text("1.1"),
-            user: 7,
-            group: 7,
-            access: AccessMode::Striped,
-        };
+        let place = place();
         let tasks = Tasks::of(site(), text("n1"));
         let creating = tasks.begin_to_create("1.1").expect("new");
         assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
