@@ -77,6 +77,8 @@ test | bench)
     # A FUSE file system with caches, which the conformance checks must find not coherent.
     need mergerfs command -v mergerfs
     need e2fsprogs has_daemon mkfs.ext2
+    # It runs burst_buffer.lua with the arguments of later versions of Slurm.
+    need lua5.1 command -v lua5.1
     # A kernel with project quotas, and file systems for it.
     need user-mode-linux command -v linux.uml
     need xfsprogs has_daemon mkfs.xfs
