@@ -11,6 +11,7 @@ import pytest
 from support.drain import OUT, WAIT, account, counts, drained  # noqa: F401
 from support.job import DW, INTERRUPT, KILL
 from support.slow_model import MODEL
+from support.strace import strace
 
 
 def test_closed_file_is_drained_while_the_job_runs_and_not_copied_again(drained):
@@ -314,8 +315,8 @@ def test_older_files_of_a_newest_rule_are_staged_out_at_the_job_end(drained, tmp
 def traced(job, calls, *options):
     """Lines of those calls of a run. What is one call to us may be two lines, where another thread's comes between."""
     told = job.directory.parent / "told"
-    strace = ["strace", "-f", "-qq", "-o", told, "-e", f"trace={calls}", "-e", "signal=none"]
-    words = [*strace, job.forebay, "run", *job.where, *options, "job.sh"]
+    tracer = [*strace(), "-f", "-qq", "-o", told, "-e", f"trace={calls}", "-e", "signal=none"]
+    words = [*tracer, job.forebay, "run", *job.where, *options, "job.sh"]
     subprocess.run(words, cwd=job.directory, env=job.environment(), check=True)
     return told.read_text().splitlines()
 

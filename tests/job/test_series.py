@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from support.job import DW
-from support.strace import abandoned, points
+from support.strace import abandoned, points, strace
 from support.mpi import LAUNCHING, Mpi
 from support.slow_model import MODEL
 from support.waiting import wait_until
@@ -545,7 +545,7 @@ REQUESTS = b'{"run": 1, "command": ["true"], "record": "record"}\n{"run": 2, "co
 
 def series_traced(job, call, happens, told="/dev/null") -> bool:
     """A series of two runs to whose main thread this happens at that call; was it killed?"""
-    traced = ["strace", "-D", "-qq", "-o", told, "-e", f"trace={call}", "-e", f"inject={call}:{happens}"]
+    traced = [*strace(), "-D", "-qq", "-o", told, "-e", f"trace={call}", "-e", f"inject={call}:{happens}"]
     words = [*traced, job.forebay, "__series", *job.where, "job.sh"]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(words, cwd=job.directory, env=job.environment(), bufsize=0, **streams) as process:

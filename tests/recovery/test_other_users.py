@@ -10,6 +10,7 @@ import pytest
 
 from support.job import DW, NOBODY
 from support.persistent import CREATE, USE, root
+from support.strace import strace
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/ destination=%d/out"
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="acts as another user")
@@ -82,7 +83,7 @@ def test_directory_whose_close_fails_is_no_panic(job):
     (job.directory / "in" / "deep" / "a").write_text("x")
     for first in range(1, 200, 13):
         command = [
-            "strace",
+            *strace(),
             "-f",
             "-qq",
             "-o",

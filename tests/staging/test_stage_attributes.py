@@ -99,7 +99,7 @@ def test_owners_that_the_target_does_not_keep_are_noted(job, tree):
     calls = "fchown,fchownat,lchown,chown"
     for times in (4, 2):  # of what is there already the files' are tried again
         words = ("stage", "out", *CAREFUL, "--json", "in", "out")
-        _, done = traced_calls(job, calls, *words, strace=["-e", f"inject={calls}:error=EPERM"])
+        _, done = traced_calls(job, calls, *words, options=["-e", f"inject={calls}:error=EPERM"])
         notes = noted(done)
         assert [(text, count) for text, (count, _) in notes.items()] == [("the owner could not be kept", times)]
         assert seen(job.directory / "out") == seen(tree)
@@ -109,7 +109,7 @@ def test_owners_that_the_target_does_not_keep_are_noted(job, tree):
 def test_unsupported_hard_link_becomes_a_file_and_is_noted(job, tree):
     calls = "link,linkat"
     words = ("stage", "out", *CAREFUL, "--json", "in", "out")
-    _, done = traced_calls(job, calls, *words, strace=["-e", f"inject={calls}:error=EPERM"])
+    _, done = traced_calls(job, calls, *words, options=["-e", f"inject={calls}:error=EPERM"])
     ((text, (count, first)),) = noted(done).items()
     assert text.startswith("a hard link became a file of its own: ") and count == 1
     assert first in (str(tree / "large"), str(tree / "deep" / "the same"))

@@ -99,7 +99,7 @@ def test_block_lost_by_the_device_is_found_by_verification(job, source, directio
     (one,) = kept(job)
     part = job.directory / "out" / f".forebay-{one['id']}-1.part"
     lost = ["-P", part, "-e", f"inject=pwrite64:retval={BLOCK}:when={lost_block + 1}"]  # said to be written, and is not
-    lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"], strace=lost)
+    lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"], options=lost)
     assert len([line for line in lines if "(INJECTED)" in line and f"{BLOCK}, {lost_block * BLOCK})" in line]) == 1, (
         lines
     )

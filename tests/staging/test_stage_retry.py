@@ -120,7 +120,7 @@ def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more
     number = 1
     while True:
         strace = ("-e", f"inject=clone,clone3:error=EAGAIN:when={number}{more}")
-        calls, done = traced_calls(job, "clone,clone3", "stage", "out", "in", "out", strace=strace)
+        calls, done = traced_calls(job, "clone,clone3", "stage", "out", "in", "out", options=strace)
         if number == 1:
             assert done.returncode == 1, done.stderr
             refused(done, "cannot start a thread", "hint: end some of your processes")

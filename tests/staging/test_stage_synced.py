@@ -73,7 +73,7 @@ def test_existing_file_that_cannot_be_synced_is_not_delivered(job, source, kind)
     before = inodes()
     where = [word for path in [out, *before] for word in ("-P", path)]
     fails = [*where, "-e", "inject=fsync,syncfs:error=EIO"]
-    _, done = traced_calls(job, "fsync,syncfs", "stage", "out", *WORDS, "in", "out", strace=fails)
+    _, done = traced_calls(job, "fsync,syncfs", "stage", "out", *WORDS, "in", "out", options=fails)
     assert done.returncode == 123, done.stderr
     (one,) = kept(job)
     assert (one["placed_files"], one["missing_files"]) == (0, len(before))
@@ -93,7 +93,7 @@ def test_failed_sync_or_rename_is_reported_and_retry_completes(job, source, kind
     for number in points(times):
         id, where = planned(job, source, direction)
         fails = [*where, "-e", f"inject={call}:error={error}:when={number}"]
-        lines, done = traced_calls(job, call, "stage", "retry", id, strace=fails)
+        lines, done = traced_calls(job, call, "stage", "retry", id, options=fails)
         hits = below(out, [line for line in lines if "(INJECTED)" in line])
         met += bool(hits)
         assert done.returncode == 123, done.stderr
@@ -142,7 +142,7 @@ def assert_failed_alone(job, source, hits):
 def test_directory_without_renameat2_is_renamed_or_filled_file_by_file(job, source, error):
     out = job.directory / "out"
     fails = ["-e", f"inject=renameat2:error={error}"]
-    lines, done = traced_calls(job, CALLS, "stage", "out", *WORDS, "in", "out", strace=fails)
+    lines, done = traced_calls(job, CALLS, "stage", "out", *WORDS, "in", "out", options=fails)
     assert done.returncode == 0 and kept(job) == []
     assert len([call for call, _ in below(out, lines) if call == "rename"]) == (1 if error == "EINVAL" else 20)
     assert seen(out) == seen(source) and parts(job) == []
@@ -154,7 +154,7 @@ def test_directory_sync_failure_is_reported_and_retry_completes(job, source, num
     """The first syncs of the thread that has the files and of the one that has the directories, or the former's next."""
     out = job.directory / "out"
     fails = ["-e", f"inject=syncfs:error=EIO:when={number}"]
-    _, done = traced_calls(job, "syncfs", "stage", "out", *WORDS, "in", "out", strace=fails)
+    _, done = traced_calls(job, "syncfs", "stage", "out", *WORDS, "in", "out", options=fails)
     assert done.returncode == 123 and "Input/output error" in done.stderr
     (one,) = kept(job)
     assert one["failed"] == failed
@@ -169,7 +169,7 @@ def test_directory_that_cannot_be_finished_is_reported_and_retry_completes(job, 
     out = job.directory / "out"
     source.chmod(0o751)
     fails = ["-P", out, "-e", f"inject={call}:error=EIO"]
-    lines, done = traced_calls(job, call, "stage", "out", *WORDS, "in", "out", strace=fails)
+    lines, done = traced_calls(job, call, "stage", "out", *WORDS, "in", "out", options=fails)
     assert [name for name in lines if "(INJECTED)" in name]
     assert done.returncode == 123 and f"{out}: " in done.stderr and "Input/output error" in done.stderr
     (one,) = kept(job)

@@ -11,6 +11,7 @@ import time
 
 from support.slurm_batch import Batch
 from support.slurm_cluster import NODES, Cluster, command_of, descendants
+from support.strace import strace
 
 DAEMON = 1  # another ordinary user whom every machine knows
 MIB = 1 << 20
@@ -173,7 +174,7 @@ class SiteCluster(Cluster):
         if kill_at is not None:
             call, number = kill_at
             inject = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={number}"]
-            program = ["strace", "-D", "-qq", "-o", "/dev/null", *inject, *program]
+            program = [*strace(), "-D", "-qq", "-o", "/dev/null", *inject, *program]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
 

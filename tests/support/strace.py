@@ -4,6 +4,7 @@ import collections
 import contextlib
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from support.waiting import wait_until
 
 # What was killed before it was recorded is taken for abandoned after two seconds, or so soon.
 UNRECORDED_MS = 50
+#: Not the numbers that each test begins with.
+ANY_SEED = random.SystemRandom()
 EVERY_POINT = bool(os.environ.get("EVERY_POINT"))
 ABANDONED = {"FOREBAY_UNRECORDED_MS": str(UNRECORDED_MS)}
 
@@ -59,12 +62,18 @@ def kill_at_syscall(job, call: str, number: int, *words, threads: bool = False) 
     return process.pid if process.wait(timeout=300) == -signal.SIGKILL else None
 
 
+def strace() -> list[str]:
+    """strace on one processor together with what it starts: each system call is two switches between them, which take
+    three to six times as long from one processor to another."""
+    return ["taskset", "--cpu-list", str(ANY_SEED.choice(sorted(os.sched_getaffinity(0)))), "strace"]
+
+
 def traced(
     job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null", path=None
 ) -> subprocess.Popen:
     """Starts forebay, to which this happens at its calls of that name (strace --inject), or only at those on a path;
     `told` tells of them."""
-    command = ["strace", "-D", *(["-f"] if threads else []), "-qq", "-o", told, "-e", f"trace={call}"]
+    command = [*strace(), "-D", *(["-f"] if threads else []), "-qq", "-o", told, "-e", f"trace={call}"]
     command += ["-e", f"inject={call}:{happens}", *(["-P", path] if path else []), job.forebay, *words]
     return subprocess.Popen(
         command, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -10,6 +10,8 @@ import subprocess
 
 import pytest
 
+from support.strace import strace
+
 PIECE = 64 << 10
 SEED = 20170501
 
@@ -52,10 +54,10 @@ def stage(job, *words, **environment):
     return job.command("stage", *words, **environment)
 
 
-def traced_calls(job, calls: str, *words, strace=()):
+def traced_calls(job, calls: str, *words, options=()):
     """These calls of a forebay command, line by line, with the names of their files; and how it ended."""
     trace = job.directory.parent / "trace"
-    tracer = ["strace", "-f", "-y", "-s", "0", "-e", f"trace={calls}", *strace, "-o", trace]
+    tracer = [*strace(), "-f", "-y", "-s", "0", "-e", f"trace={calls}", *options, "-o", trace]
     command = [*tracer, job.forebay, *words]
     done = subprocess.run(command, cwd=job.directory, env=job.environment(), capture_output=True, text=True)
     return trace.read_text().splitlines(), done
