@@ -17,7 +17,7 @@ from forebay.tune.model import Run
 from forebay.tune.study import Study
 
 from support.isolation import WITHOUT_CONFIGURATION
-from support.mpi import LAUNCHING, PROJECT
+from support.mpi import LAUNCHING, PROJECT, session_directory
 from support.synthetic_machine import FILE, RANKS
 from support.waiting import wait_until
 
@@ -54,11 +54,16 @@ class LiveJob(TunedJob):
     def __init__(self, job, build: pathlib.Path):
         super().__init__(job.directory)
         self.job, self.kernel = job, build / "kernels" / "btio"
-        self.environment = LAUNCHING | {
-            "FOREBAY_PROGRAM": str(build / "bin" / "forebay"),
-            "FOREBAY_LIBRARY": str(build / "lib" / "forebay"),
-            "PYTHONPATH": str(PROJECT / "tests"),
-        }
+        # mpiexec leaves its directory when it is killed, which is not for Forebay to remove.
+        self.environment = (
+            LAUNCHING
+            | session_directory()
+            | {
+                "FOREBAY_PROGRAM": str(build / "bin" / "forebay"),
+                "FOREBAY_LIBRARY": str(build / "lib" / "forebay"),
+                "PYTHONPATH": str(PROJECT / "tests"),
+            }
+        )
 
     def btio(self, before: str, out: str = "$PWD", directive: str = "") -> None:
         """BTIO full on 4 ranks, without computation, as a job script; its mode is a user's."""
