@@ -22,6 +22,10 @@ const LAUNCHER_BYTES_MAX: u64 = 4096;
 /// A node that sent nothing for so long is asked whether it is there.
 const PING_AFTER: Duration = Duration::from_secs(2);
 
+/// An agent with a thread that waits for a mount cannot end. Its launcher is killed after so long, and left after twice
+/// that.
+const END_MAX: Duration = Duration::from_secs(15);
+
 /// An answer, or none if the connection was lost first.
 type Reply = Option<Answer>;
 /// Who waits for answers, by number of the request; none after the connection is lost.
@@ -180,12 +184,17 @@ impl Connection {
     /// Closes the connection. The launcher ends, and the agent if nothing is left of the job.
     pub(super) fn close(&self, kills: bool) {
         self.input.lock().take();
-        if let Some(group) = self.group.lock().take() {
-            if kills {
-                group.number().end(true);
-            }
-            group.reap().ok(); // how the launcher ended changes nothing
+        if let Some(mut group) = self.group.lock().take() {
+            end(&mut group, kills, END_MAX);
         }
+    }
+}
+
+/// Reaps a launcher that ends by itself within this time, unless it is killed at once. How it ended changes nothing.
+fn end(group: &mut Group, kills: bool, time_max: Duration) {
+    if kills || !group.reap_within(time_max).unwrap_or(true) {
+        group.number().end(true);
+        group.reap_within(time_max).ok();
     }
 }
 
@@ -218,4 +227,21 @@ fn receive(mut output: impl BufRead, waiting: &Waiting, heard: &Mutex<Heard>) {
     }
     let senders = waiting.lock().take().unwrap_or_default();
     senders.into_values().for_each(|sender| drop(sender.send(None)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launcher_whose_agent_does_not_end_is_killed() {
+        let mut launcher = command("sleep");
+        launcher.arg("1000");
+        let mut group = Group::start(launcher).expect("sleep");
+        let process = std::path::PathBuf::from(format!("/proc/{}", group.process_id()));
+        assert!(!group.reap_within(Duration::from_millis(20)).expect("it runs"));
+        end(&mut group, false, Duration::from_millis(20));
+        group.reap_within(Duration::from_secs(60)).expect("it was reaped");
+        assert!(!process.exists());
+    }
 }

@@ -3,12 +3,16 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::ended::Ended;
-use crate::{Result, on};
+use crate::{Result, clock, on};
+
+/// How often a command is looked at that has a time limit.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A running command.
 #[derive(Debug)]
@@ -55,6 +59,18 @@ impl Group {
                 Err(Errno::INTR) => {}
                 waited => return on(waited, "wait for", Path::new("a command")).map(drop),
             }
+        }
+    }
+
+    /// Reaps the command if it ends within this time. One that waits in the kernel survives SIGKILL.
+    pub fn reap_within(&mut self, time_max: Duration) -> Result<bool> {
+        let began = clock::now();
+        loop {
+            let ended = on(self.child.try_wait(), "wait for", Path::new("a command"))?;
+            if ended.is_some() || began.elapsed() >= time_max {
+                return Ok(ended.is_some());
+            }
+            clock::sleep(LOOK);
         }
     }
 
