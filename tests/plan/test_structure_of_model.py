@@ -5,6 +5,7 @@ import itertools
 import math
 import pathlib
 
+import msgspec
 import pytest
 
 from forebay.plan import cases
@@ -51,6 +52,24 @@ def test_processes_of_one_node_write_a_lustre_file_in_turn():
     assert nodes.storage_s < one.storage_s / 8
     read = [run("cori1.lustre", of(direction="read", ranks=ranks, nodes=1), servers=32) for ranks in (1, 32)]
     assert read[1].storage_s < read[0].storage_s
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_alone"),
+    [
+        ({"servers": 8, "aggregators": 8}, True),
+        ({"servers": 8, "aggregators": 4}, True),
+        ({"servers": 8, "aggregators": 1, "cb_align": 0}, True),
+        ({"servers": 8, "aggregators": 6}, False),
+        ({"servers": 8, "aggregators": 16}, False),
+        ({"servers": 8, "aggregators": 8, "cb_align": 1}, False),
+    ],
+)
+@pytest.mark.parametrize(("place", "lock"), [("cori1.lustre", "lustre_lock_s"), ("cori1.datawarp", "flash_lock_s")])
+def test_a_server_with_one_aggregator_takes_no_locks(place, lock, settings, is_alone):
+    slow = msgspec.structs.replace(PARAMETERS, **{lock: 1.0})
+    usual, locked = (cases.run(one, place, of("collective"), **settings).storage_s for one in (PARAMETERS, slow))
+    assert (locked == usual) is is_alone
 
 
 def test_independent_opening_of_a_wide_file_does_not_multiply_ranks_by_stripes():
