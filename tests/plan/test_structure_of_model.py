@@ -72,6 +72,23 @@ def test_a_server_with_one_aggregator_takes_no_locks(place, lock, settings, is_a
     assert (locked == usual) is is_alone
 
 
+def test_a_lock_covers_all_that_a_call_writes_to_an_ost():
+    slow = msgspec.structs.replace(PARAMETERS, lustre_lock_s=1.0)
+
+    def time(mib, stripe_mib):
+        pattern = of(transfer_bytes=mib * MIB)
+        return cases.run(slow, "cori1.lustre", pattern, servers=32, stripe_bytes=stripe_mib * MIB).storage_s
+
+    assert time(8, 8) == pytest.approx(time(1, 8) / 8, rel=0.05)
+    assert time(8, 1) == pytest.approx(time(1, 1), rel=0.05)
+
+
+def test_one_writer_sends_lustre_a_mebibyte_at_a_time():
+    small, large = (of("serial", ranks=1, nodes=1, transfer_bytes=mib * MIB) for mib in (1, 64))
+    assert run("cori1.lustre", large, servers=1).storage_s == run("cori1.lustre", small, servers=1).storage_s
+    assert run("cori1.datawarp", large, servers=1).storage_s < run("cori1.datawarp", small, servers=1).storage_s
+
+
 def test_independent_opening_of_a_wide_file_does_not_multiply_ranks_by_stripes():
     wide = run("cori1.lustre", of(ranks=30720, nodes=960), servers=248)
     narrow = run("cori1.lustre", of(ranks=30720, nodes=960), servers=1)

@@ -63,6 +63,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return limit
         if self.storage.kind in LOCAL_KINDS:
             return math.inf  # one process keeps a drive busy: the kernel writes behind and reads ahead
+        if self.storage.kind == "lustre":
+            request_bytes = min(request_bytes, RPC_BYTES)
         return request_bytes / (parameters.stream_request_s + request_bytes / parameters.stream_bytes_per_s)
 
     def gathered_request(self, pattern: Pattern) -> float:
@@ -127,7 +129,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return 1 / (peak * parameters.shared_read_fraction)
         if self.storage.kind == "datawarp":
             return 1 / (peak * parameters.flash_shared_fraction) + parameters.flash_lock_s / request_bytes
-        return 1 / peak + parameters.lustre_lock_s / min(request_bytes, self.gathered_bytes())
+        return 1 / peak + parameters.lustre_lock_s / request_bytes
 
     def switch_s(self) -> float:
         """Of one lock between clients. DataWarp's clients cache nothing: no lock moves (NERSC16)."""
