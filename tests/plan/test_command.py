@@ -216,7 +216,7 @@ def test_few_files_get_as_many_stripes_as_make_them_faster(job):
     small = storage(told(job, "--machine", "xe6", *few), "lustre")
     assert small["recommended"]["stripe_counts"] == [1] and small["recommended"]["servers"] == 8
     large = storage(told(job, "--machine", "xe6", *few, "--transfer", "8MiB"), "lustre")
-    assert large["recommended"]["stripe_counts"] == [4] and large["recommended"]["servers"] == 32
+    assert large["recommended"]["stripe_counts"] == [2] and large["recommended"]["servers"] == 16
     (curve,) = told(job, "sweep", "--machine", "xe6", *few, "--transfer", "8MiB")["curves"]
     assert [point["servers"] for point in curve["points"]] == [8, 16, 32]
     assert [point["best"]["stripe_counts"] for point in curve["points"]] == [[1], [2], [4]]

@@ -109,15 +109,16 @@ def test_small_records_do_not_take_the_whole_pool(job):
 
 
 def test_answer_shows_the_price_and_a_faster_number_with_its_price(job):
-    found = storages(job, *BTIO)["lustre"]
+    half = *BTIO, "--ranks", "512", "--nodes", "16"
+    found = storages(job, *half)["lustre"]
     best, faster = found["recommended"], found["faster"]
-    assert best["node_hours"] == pytest.approx(32 * best["io_s"] / 3600)
+    assert best["node_hours"] == pytest.approx(16 * best["io_s"] / 3600)
     assert best["storage_node_hours"] == pytest.approx(best["servers"] * best["io_s"] / 3600)
     assert best["io_s"] >= 1.1 * faster["io_s"]
-    text = job.command("plan", "--machine", "shaheen2", *BTIO).stdout
+    text = job.command("plan", "--machine", "shaheen2", *half).stdout
     assert "cost the fewest node-hours" in text and f"{faster['servers']} OSTs, " in text
     assert "at a higher price" in text and "--compute adds it" in text
-    assert storages(job, *BTIO, "--servers", "16")["lustre"]["faster"] is None
+    assert storages(job, *half, "--servers", "16")["lustre"]["faster"] is None
 
 
 def test_servers_that_a_job_does_not_choose_have_no_price(job):
@@ -142,4 +143,5 @@ def test_published_cases_get_the_numbers_that_were_best_or_next_to_them():
     btio = searcher("shaheen2.lustre")
     trials = btio.trials()
     best = btio.recommend(trials)
-    assert best.servers == 32 and btio.faster(trials, best).servers == 64
+    assert best.servers == 32 and btio.faster(trials, best) is None
+    assert min(trials, key=lambda one: one.io_s).servers == 64

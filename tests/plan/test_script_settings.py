@@ -59,7 +59,7 @@ def test_answer_says_what_the_script_has_what_is_better_and_which_lines_change(j
     script(job, DW, HINTS, "srun ./btio")
     text = job.command("plan", "job.sh", "--machine", "shaheen2", *BTIO).stdout
     assert re.search(r"the script has 6 DataWarp nodes, 32 aggregators, stripe unit 1 MiB \(predicted \S+ s, ", text)
-    assert re.search(r"; better: 16 DataWarp nodes, 128 aggregators, stripe unit 4 MiB \(predicted \S+ s, ", text)
+    assert re.search(r"; better: 16 DataWarp nodes, 256 aggregators, stripe unit 8 MiB \(predicted \S+ s, ", text)
     assert "line 4 of the script becomes:" in text and "line 5 of the script becomes:" in text
     assert "the plan does not predict its effect" in text
 

@@ -5,6 +5,7 @@ import itertools
 import math
 import pathlib
 
+import msgspec
 import pytest
 
 from forebay.plan import cases
@@ -51,6 +52,41 @@ def test_processes_of_one_node_write_a_lustre_file_in_turn():
     assert nodes.storage_s < one.storage_s / 8
     read = [run("cori1.lustre", of(direction="read", ranks=ranks, nodes=1), servers=32) for ranks in (1, 32)]
     assert read[1].storage_s < read[0].storage_s
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_alone"),
+    [
+        ({"servers": 8, "aggregators": 8}, True),
+        ({"servers": 8, "aggregators": 4}, True),
+        ({"servers": 8, "aggregators": 1, "cb_align": 0}, True),
+        ({"servers": 8, "aggregators": 6}, False),
+        ({"servers": 8, "aggregators": 16}, False),
+        ({"servers": 8, "aggregators": 8, "cb_align": 1}, False),
+    ],
+)
+@pytest.mark.parametrize(("place", "lock"), [("cori1.lustre", "lustre_lock_s"), ("cori1.datawarp", "flash_lock_s")])
+def test_a_server_with_one_aggregator_takes_no_locks(place, lock, settings, is_alone):
+    slow = msgspec.structs.replace(PARAMETERS, **{lock: 1.0})
+    usual, locked = (cases.run(one, place, of("collective"), **settings).storage_s for one in (PARAMETERS, slow))
+    assert (locked == usual) is is_alone
+
+
+def test_a_lock_covers_all_that_a_call_writes_to_an_ost():
+    slow = msgspec.structs.replace(PARAMETERS, lustre_lock_s=1.0)
+
+    def time(mib, stripe_mib):
+        pattern = of(transfer_bytes=mib * MIB)
+        return cases.run(slow, "cori1.lustre", pattern, servers=32, stripe_bytes=stripe_mib * MIB).storage_s
+
+    assert time(8, 8) == pytest.approx(time(1, 8) / 8, rel=0.05)
+    assert time(8, 1) == pytest.approx(time(1, 1), rel=0.05)
+
+
+def test_one_writer_sends_lustre_a_mebibyte_at_a_time():
+    small, large = (of("serial", ranks=1, nodes=1, transfer_bytes=mib * MIB) for mib in (1, 64))
+    assert run("cori1.lustre", large, servers=1).storage_s == run("cori1.lustre", small, servers=1).storage_s
+    assert run("cori1.datawarp", large, servers=1).storage_s < run("cori1.datawarp", small, servers=1).storage_s
 
 
 def test_independent_opening_of_a_wide_file_does_not_multiply_ranks_by_stripes():

@@ -63,6 +63,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return limit
         if self.storage.kind in LOCAL_KINDS:
             return math.inf  # one process keeps a drive busy: the kernel writes behind and reads ahead
+        if self.storage.kind == "lustre":
+            request_bytes = min(request_bytes, RPC_BYTES)
         return request_bytes / (parameters.stream_request_s + request_bytes / parameters.stream_bytes_per_s)
 
     def gathered_request(self, pattern: Pattern) -> float:
@@ -127,7 +129,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
             return 1 / (peak * parameters.shared_read_fraction)
         if self.storage.kind == "datawarp":
             return 1 / (peak * parameters.flash_shared_fraction) + parameters.flash_lock_s / request_bytes
-        return 1 / peak + parameters.lustre_lock_s / min(request_bytes, self.gathered_bytes())
+        return 1 / peak + parameters.lustre_lock_s / request_bytes
 
     def switch_s(self) -> float:
         """Of one lock between clients. DataWarp's clients cache nothing: no lock moves (NERSC16)."""
@@ -290,8 +292,8 @@ def _write_phase(
 ) -> dict[str, float]:
     """The times of the resources in the system calls of one collective call."""
     on_servers = spread(call_bytes, settings.stripe_bytes, settings.servers)
-    is_shared = over.active > 1 or rates.storage.kind == "lustre"
     request = over.request_bytes
+    is_shared = _has_several_writers(pattern, settings)
     server = rates.server_bytes_per_s(pattern.direction, request, is_shared, pattern.is_random)
     active_per_node = math.ceil(over.active / pattern.nodes)
     of_node = min(1.0, over.share * active_per_node)
@@ -305,6 +307,17 @@ def _write_phase(
         "servers": on_servers.share * call_bytes / server,
         "locks": locks,
     }
+
+
+def _has_several_writers(pattern: Pattern, settings: Settings) -> bool:
+    """Whether several aggregators use one server.
+
+    CB_ALIGN 2 deals stripes to aggregators in turn, as the file does to servers. So a server has one
+    aggregator if the aggregators divide the servers. Its first request then locks all that the server has of
+    the file: Lustre extends a lock as far as no other client has one.
+    """
+    aggregators = min(settings.aggregators, pattern.ranks)
+    return aggregators > 1 and (settings.cb_align != 2 or settings.servers % aggregators != 0)
 
 
 def _lock_changes(call_bytes: float, over: Spread, settings: Settings, rates: Rates) -> float:

@@ -108,7 +108,7 @@ DESCRIPTIONS: dict[str, Parameter] = {
     ),
     "lustre_lock_s": Parameter(
         unit="s",
-        meaning="time of one request of 1 MiB to a shared file on Lustre that the server cannot overlap",
+        meaning="time to lock what one call writes to one OST in a shared file on Lustre, at least 1 MiB",
         prior=0.5e-3,
         factor=3.0,
         source="assumption: one request for the lock of an extent",
