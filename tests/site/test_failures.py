@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import sqlite3
+import subprocess
 import time
 
 from support.site_cluster import DAEMON, DW, MIB, chown
@@ -210,6 +211,43 @@ def test_heterogeneous_jobs_are_refused(users):
         with_buffer = job if options else str(int(job) + 1)
         assert f"job {job} is heterogeneous" in users.waits_for(with_buffer, "is heterogeneous")
         users.run("scancel", job)
+
+
+#: A name service that takes a question and never answers.
+SILENT = """
+import socket, sys, time
+service = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+service.bind(("10.77.0.100", 53))
+print("ready", flush=True)
+print(b"lost" in service.recv(512), flush=True)
+time.sleep(600)
+"""
+
+
+def test_name_service_that_does_not_answer_is_named_in_time(slurm_site, users):
+    """It would keep the call for two minutes, and Slurm kills calls that take long."""
+    users.script("true", DW)
+    files = {name: slurm_site.top / f"{name}-of-silent-service" for name in ("site", "resolv", "switch")}
+    files["site"].write_text((slurm_site.top / "site.toml").read_text().replace('["n1", "n2"]', '["lost"]'))
+    files["resolv"].write_text("nameserver 10.77.0.100\noptions timeout:30 attempts:4\n")
+    files["switch"].write_text("hosts: files dns\n")
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    words = ("--function", "setup", "--token", "900008", *of_user, "--job", users.directory / "job.sh")
+    mounts = f"mount --bind {files['resolv']} /etc/resolv.conf && mount --bind {files['switch']} /etc/nsswitch.conf"
+    become = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
+    in_own_mounts = ["unshare", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", *become]
+    inside = ["nsenter", "--target", str(slurm_site.leader()), "--net"]
+    with subprocess.Popen([*inside, "python3", "-c", SILENT], stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout.readline() == "ready\n"
+            program = slurm_site.build / "bin" / "dw_wlm_cli"
+            done = slurm_site.run([*in_own_mounts, program, *words], check=False, FOREBAY_SITE=str(files["site"]))
+            assert service.stdout.readline() == "True\n", done
+        finally:
+            service.kill()
+    assert done.returncode == 1
+    assert "the address of lost was not found within 15 s; look at: getent hosts lost" in done.stderr, done
+    assert slurm_site.allocation("900008") is None
 
 
 def test_removal_where_the_pool_is_not_mounted_is_no_success(slurm_site, users):
