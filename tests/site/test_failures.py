@@ -153,10 +153,46 @@ def test_pool_of_a_group_is_closed_to_others(slurm_site, users, others):
     assert others.wait(others.submit()) == "COMPLETED", others.log()
 
 
-def test_user_has_a_largest_share_of_a_pool(users):
-    users.script("true", DW.replace("16MiB", "336MiB"))
-    reason = users.waits_for(users.submit(), "and may have 320.00 MiB")
-    assert "you have 0 B of the pool flash" in reason
+def test_request_beyond_user_max_is_refused_at_submission(users):
+    for pool in ("", " pool=flash"):
+        said = refused(users, DW.replace("16MiB", "336MiB") + pool)
+        assert "line 2: 336.00 MiB of the pool flash are too much: a user may have 320.00 MiB" in said
+
+
+def test_job_beyond_user_max_starts_when_another_job_of_the_user_ends(slurm_site, users, others):
+    (users.directory / "input").write_text("input\n")
+    stage_in = "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input"
+    users.script("sleep 600", DW.replace("16MiB", "304MiB"))
+    holder = users.submit()
+    assert users.wait(holder, "RUNNING") == "RUNNING"
+    users.script("cat $DW_JOB_STRIPED/input", DW.replace("16MiB", "32MiB"), stage_in)
+    waiting = users.submit()
+    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    pool = next(pool for pool in slurm_site.status()["pools"] if pool["name"] == "flash")
+    assert pool["used"] == 19, "what waits has no space"
+    # What another user asks for, and what still fits, is not held up.
+    others.script("true", DW)
+    assert others.wait(others.submit()) == "COMPLETED", others.log()
+    users.script("true", DW)
+    assert users.wait(users.submit()) == "COMPLETED", users.log()
+    assert slurm_site.allocation(waiting)["phase"] == "waiting"
+    assert users.shown(waiting)["JobState"] == "PENDING" and users.shown(waiting)["Priority"] != "0"
+    users.run("scancel", holder)
+    assert users.wait(waiting) == "COMPLETED", (users.reason(waiting), users.log())
+    assert users.said() == "input\n"
+
+
+def test_cancelled_job_that_waits_for_user_max_leaves_nothing(slurm_site, users):
+    users.script("sleep 600", DW.replace("16MiB", "320MiB"))
+    holder = users.submit()
+    assert users.wait(holder, "RUNNING") == "RUNNING"
+    users.script("true", DW)
+    waiting = users.submit()
+    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    assert slurm_site.control("reap").stdout == "nothing is left behind\n"
+    users.run("scancel", waiting)
+    users.wait_until_freed(waiting)
+    assert [one["token"] for one in slurm_site.status()["allocations"]] == [holder]
 
 
 def test_cancelled_jobs_leave_nothing_in_any_state(slurm_site, users):
