@@ -137,3 +137,19 @@ def test_wrong_command_line_is_refused(build):
     for words in ([], ["rnu", "x"], ["run"], ["run", "--pfs-root", "/tmp", "x"], ["compare", "--repeat", "0", "x"]):
         done = subprocess.run([build / "bin" / "forebay", *words], capture_output=True, text=True)
         assert done.returncode == 2 and done.stdout == "", words
+
+
+def test_packages_have_the_programs_where_slurm_and_systemd_look_for_them():
+    """The deb and the rpm install `burst_buffer.lua` and the unit as they are in the source."""
+    content = (PROJECT / "packaging" / "nfpm.yaml").read_text()
+    installed = set(re.findall(r"dst: (/usr/\S+?)[,}]", content))
+    lua = (PROJECT / "integrations" / "slurm" / "burst_buffer.lua").read_text()
+    directory = re.search(r'^local DIRECTORY = "(.*)"', lua, re.MULTILINE)[1]
+    called = set(re.findall(r'words\(\s*"([a-z_]+)"', lua))
+    assert called == {"dw_wlm_cli", "dwstat"}
+    assert {directory + name for name in called} <= installed
+    unit = (PROJECT / "packaging" / "forebay-noded.service").read_text()
+    assert re.search(r"^ExecStart=(\S+)", unit, re.MULTILINE)[1] in installed
+    assert "/usr/share/forebay" in installed
+    tree = (PROJECT / "packaging" / "Makefile").read_text()
+    assert "integrations/slurm/burst_buffer.lua $(TREE)/share/forebay/" in tree

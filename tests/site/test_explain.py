@@ -32,7 +32,15 @@ def facts(state, phase=None, reason="None", problem=None, online=None, pool=None
 
 WAITING = Progress(is_waiting=True, files=0, bytes=0, bytes_done=0)
 HALF = Progress(is_waiting=False, files=2, bytes=2048, bytes_done=1024)
-SMALL = Pool(name="flash", granularity_bytes=1 << 30, quantity=2, free=2, is_drained=False, allocations=[])
+SMALL = Pool(
+    name="flash",
+    granularity_bytes=1 << 30,
+    quantity=2,
+    free=2,
+    user_bytes_max=1 << 30,
+    is_drained=False,
+    allocations=[],
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +52,10 @@ SMALL = Pool(name="flash", granularity_bytes=1 << 30, quantity=2, free=2, is_dra
         (facts("STAGE_OUT", "staging-out", progress=HALF, seen_unix_s=500), "staging out", "That was 8 min 20 s ago", None),
         (facts("STAGE_OUT", "removing"), "being freed", "its results are delivered", None),
         (facts("PENDING", "creating", online=False), "waits for node", "n1, which does not answer", "tell the site"),
+        (
+            facts("PENDING", "waiting", "BurstBufferStageIn", pool=SMALL),
+            "waits for space", "waits for 1 GiB: a user may have 1 GiB of the pool flash.", "wait until one of them ends",
+        ),
         (facts("PENDING", "staged-in", "Priority"), "waits for Slurm", "waits for Slurm: Priority.", None),
         (facts("PENDING", "staged-in", "BeginTime", problem="n2: down"), "waits for node", "n2: down", "scontrol show job 7"),
         (

@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import sqlite3
+import subprocess
 import time
 
 from support.site_cluster import DAEMON, DW, MIB, chown
@@ -152,10 +153,46 @@ def test_pool_of_a_group_is_closed_to_others(slurm_site, users, others):
     assert others.wait(others.submit()) == "COMPLETED", others.log()
 
 
-def test_user_has_a_largest_share_of_a_pool(users):
-    users.script("true", DW.replace("16MiB", "336MiB"))
-    reason = users.waits_for(users.submit(), "and may have 320.00 MiB")
-    assert "you have 0 B of the pool flash" in reason
+def test_request_beyond_user_max_is_refused_at_submission(users):
+    for pool in ("", " pool=flash"):
+        said = refused(users, DW.replace("16MiB", "336MiB") + pool)
+        assert "line 2: 336.00 MiB of the pool flash are too much: a user may have 320.00 MiB" in said
+
+
+def test_job_beyond_user_max_starts_when_another_job_of_the_user_ends(slurm_site, users, others):
+    (users.directory / "input").write_text("input\n")
+    stage_in = "#DW stage_in type=file source=%d/input destination=$DW_JOB_STRIPED/input"
+    users.script("sleep 600", DW.replace("16MiB", "304MiB"))
+    holder = users.submit()
+    assert users.wait(holder, "RUNNING") == "RUNNING"
+    users.script("cat $DW_JOB_STRIPED/input", DW.replace("16MiB", "32MiB"), stage_in)
+    waiting = users.submit()
+    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    pool = next(pool for pool in slurm_site.status()["pools"] if pool["name"] == "flash")
+    assert pool["used"] == 19, "what waits has no space"
+    # What another user asks for, and what still fits, is not held up.
+    others.script("true", DW)
+    assert others.wait(others.submit()) == "COMPLETED", others.log()
+    users.script("true", DW)
+    assert users.wait(users.submit()) == "COMPLETED", users.log()
+    assert slurm_site.allocation(waiting)["phase"] == "waiting"
+    assert users.shown(waiting)["JobState"] == "PENDING" and users.shown(waiting)["Priority"] != "0"
+    users.run("scancel", holder)
+    assert users.wait(waiting) == "COMPLETED", (users.reason(waiting), users.log())
+    assert users.said() == "input\n"
+
+
+def test_cancelled_job_that_waits_for_user_max_leaves_nothing(slurm_site, users):
+    users.script("sleep 600", DW.replace("16MiB", "320MiB"))
+    holder = users.submit()
+    assert users.wait(holder, "RUNNING") == "RUNNING"
+    users.script("true", DW)
+    waiting = users.submit()
+    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    assert slurm_site.control("reap").stdout == "nothing is left behind\n"
+    users.run("scancel", waiting)
+    users.wait_until_freed(waiting)
+    assert [one["token"] for one in slurm_site.status()["allocations"]] == [holder]
 
 
 def test_cancelled_jobs_leave_nothing_in_any_state(slurm_site, users):
@@ -210,6 +247,43 @@ def test_heterogeneous_jobs_are_refused(users):
         with_buffer = job if options else str(int(job) + 1)
         assert f"job {job} is heterogeneous" in users.waits_for(with_buffer, "is heterogeneous")
         users.run("scancel", job)
+
+
+#: A name service that takes a question and never answers.
+SILENT = """
+import socket, sys, time
+service = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+service.bind(("10.77.0.100", 53))
+print("ready", flush=True)
+print(b"lost" in service.recv(512), flush=True)
+time.sleep(600)
+"""
+
+
+def test_name_service_that_does_not_answer_is_named_in_time(slurm_site, users):
+    """It would keep the call for two minutes, and Slurm kills calls that take long."""
+    users.script("true", DW)
+    files = {name: slurm_site.top / f"{name}-of-silent-service" for name in ("site", "resolv", "switch")}
+    files["site"].write_text((slurm_site.top / "site.toml").read_text().replace('["n1", "n2"]', '["lost"]'))
+    files["resolv"].write_text("nameserver 10.77.0.100\noptions timeout:30 attempts:4\n")
+    files["switch"].write_text("hosts: files dns\n")
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    words = ("--function", "setup", "--token", "900008", *of_user, "--job", users.directory / "job.sh")
+    mounts = f"mount --bind {files['resolv']} /etc/resolv.conf && mount --bind {files['switch']} /etc/nsswitch.conf"
+    become = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
+    in_own_mounts = ["unshare", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", *become]
+    inside = ["nsenter", "--target", str(slurm_site.leader()), "--net"]
+    with subprocess.Popen([*inside, "python3", "-c", SILENT], stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout.readline() == "ready\n"
+            program = slurm_site.build / "bin" / "dw_wlm_cli"
+            done = slurm_site.run([*in_own_mounts, program, *words], check=False, FOREBAY_SITE=str(files["site"]))
+            assert service.stdout.readline() == "True\n", done
+        finally:
+            service.kill()
+    assert done.returncode == 1
+    assert "the address of lost was not found within 15 s; look at: getent hosts lost" in done.stderr, done
+    assert slurm_site.allocation("900008") is None
 
 
 def test_removal_where_the_pool_is_not_mounted_is_no_success(slurm_site, users):

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.site_cluster import DAEMON, DW, chown
+from support.site_cluster import DAEMON, DW, MIB, SLOW, chown
 from support.slurm_cluster import NOBODY
 
 SECRET = "secret of another user"
@@ -172,6 +172,47 @@ def test_daemon_obeys_slurm_and_root_alone(slurm_site, users):
     assert int(first) > 0 and second == "0"
     log = (slurm_site.top / "log" / "noded-n1").read_text()
     assert "eplayed credential" in log, log
+
+
+#: Tries to read the environment and the memory of a process, and to trace it.
+TRACER = """
+import ctypes, os, sys
+number = int(sys.argv[1])
+def seize():
+    if ctypes.CDLL(None, use_errno=True).ptrace(0x4206, number, None, None) != 0:
+        raise OSError(ctypes.get_errno(), "ptrace")
+def tried(act):
+    try:
+        act()
+    except PermissionError:
+        return "refused"
+    return "done"
+environment, memory = (lambda: open(f"/proc/{number}/environ", "rb").read()), (lambda: open(f"/proc/{number}/mem", "rb"))
+print(*map(tried, (environment, memory, seize)))
+"""
+
+
+def test_user_cannot_trace_the_process_that_stages(slurm_site, users):
+    (users.directory / "big").write_bytes(bytes(28 * MIB))
+    stage_in = "#DW stage_in type=file source=%d/big destination=$DW_JOB_STRIPED/big"
+    users.script("true", SLOW.replace("16MiB", "32MiB"), stage_in)
+    as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+
+    def tried(number):
+        words = ["python3", "-c", TRACER, str(number)]
+        return subprocess.run(words, capture_output=True, text=True, check=True, **as_user).stdout
+
+    # Where the user's other processes are closed, too, the test shows nothing.
+    with subprocess.Popen(["sleep", "600"], **as_user) as other:
+        try:
+            assert tried(other.pid) == "done done done\n"
+        finally:
+            other.kill()
+    job = users.submit()
+    slurm_site.wait(lambda: list((slurm_site.top / "flash" / "slow").rglob("*.part")), users.log)
+    (work,) = slurm_site.processes("/proc/self/exe", "__site")
+    assert tried(work) == "refused refused refused\n"
+    assert users.wait(job) == "COMPLETED", users.log()
 
 
 #: Stops the first such process of the daemons that are named. It looks at new processes only: they live for milliseconds.

@@ -52,6 +52,18 @@ def test_job_without_space_is_told_how_much_and_who_has_it(slurm_site, users, ot
     assert "its burst buffer is freed" in why(others, waiting, "ended")["paragraph"]
 
 
+def test_job_beyond_user_max_is_told_the_limit_and_the_other_jobs(slurm_site, users):
+    users.script("sleep 600", LARGE)
+    holder = users.submit()
+    users.wait(holder, "RUNNING")
+    users.script("true", DW)
+    waiting = users.submit()
+    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    told = why(users, waiting, "waits for space")
+    assert "waits for 16 MiB: a user may have 320 MiB of the pool flash. " in told["paragraph"]
+    assert f"The user's other allocations are {holder} of nobody (320 MiB" in told["paragraph"]
+
+
 def test_progress_of_a_staging_and_its_silent_node_are_told(slurm_site, users):
     big(users, 28 * MIB)
     users.results.mkdir()

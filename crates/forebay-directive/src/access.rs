@@ -22,8 +22,9 @@ pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
         if named.contains(&word.name) {
             let message = format!("access_mode names {} twice", word.name);
             findings.push(Finding::error(part.start, message, "name each mode once"));
+        } else {
+            named.push(word.name);
         }
-        named.push(word.name);
         match word.name {
             "striped" => modes.push(AccessMode::Striped),
             "private" => modes.push(AccessMode::Private),
@@ -89,8 +90,9 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
         if written.contains(&key.name) {
             let message = format!("{name} is given twice");
             findings.push(Finding::error(part.start, message, "keep one of them"));
+        } else {
+            written.push(key.name);
         }
-        written.push(key.name);
         match value {
             Some(value) => findings.extend(values::check(name, key, &value)),
             None if matches!(key.value, Value::Switch) => {}

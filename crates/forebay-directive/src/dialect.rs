@@ -5,6 +5,7 @@ use crate::lines::Line;
 use crate::problem::{Position, Problem};
 use crate::rules::{COMMANDS, Command, NNF_COMMANDS, Value};
 use crate::token::Token;
+use crate::values::NAME_BYTES_MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -69,8 +70,9 @@ pub(crate) fn naming_of_nnf(lines: &[Line], dialects: &[Dialect]) -> VariableSty
     let mut of_nnf = of_nnf.filter(|(_, dialect)| **dialect == Dialect::Nnf);
     let job = of_nnf.find(|(line, _)| line.words.first().is_some_and(|word| word.text == "jobdw"));
     let mut pairs = job.iter().flat_map(|(line, _)| &line.words).filter_map(Token::pair);
-    let name = pairs.find(|(key, _)| *key == "name");
-    VariableStyle::Nnf { job: name.map(|(_, name)| name.text) }
+    let name = pairs.find(|(key, _)| *key == "name").map(|(_, name)| name.text);
+    // Each stage has a copy of it.
+    VariableStyle::Nnf { job: name.filter(|name| name.len() <= NAME_BYTES_MAX) }
 }
 
 /// The dialect of a line; none if the line is ambiguous.

@@ -1,5 +1,7 @@
 //! Checks the words of one directive against its rules.
 
+use std::collections::HashMap;
+
 use crate::dialect::Dialect;
 use crate::lines::Line;
 use crate::problem::{Finding, Position, Problem, Weight};
@@ -17,13 +19,13 @@ pub(crate) struct Directive {
     pub(crate) findings: Vec<Finding>,
     /// Words without a value.
     pub(crate) flags: Vec<&'static str>,
-    values: Vec<(String, Token)>,
+    values: HashMap<String, Token>,
 }
 
 impl Directive {
     /// The value of a key.
     pub(crate) fn value(&self, key: &str) -> Option<&Token> {
-        self.values.iter().find(|(k, _)| k == key).map(|(_, t)| t)
+        self.values.get(key)
     }
 
     fn type_is(&self, name: &str) -> bool {
@@ -62,7 +64,7 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<Directive, Problem>
         start: word.start,
         findings: Vec::new(),
         flags: Vec::new(),
-        values: Vec::new(),
+        values: HashMap::new(),
     };
     for argument in arguments {
         let findings = directive.take(argument);
@@ -136,7 +138,7 @@ impl Directive {
         };
         // Quoted values get no further checks.
         let value = if quoted { value.part(0..0) } else { value };
-        self.values.push((name.to_owned(), value));
+        self.values.insert(name.to_owned(), value);
         findings
     }
 
@@ -157,7 +159,7 @@ impl Directive {
             };
             return vec![Finding::error(word.start, message, hint)];
         };
-        self.values.push((key.name.to_owned(), word.clone()));
+        self.values.insert(key.name.to_owned(), word.clone());
         let fault = values::value_error(key.value, &word.text);
         fault
             .map(|(what, _)| {

@@ -1,9 +1,11 @@
 //! The persistent allocations that a script creates, uses and destroys.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::dialect::Dialect;
 use crate::directive_check::Directive;
 use crate::problem::{Position, Problem};
-use crate::variables::{matches_variable, shell_name};
+use crate::variables::shell_name;
 use crate::{AccessMode, Request, Stage, VariableStyle, access, parse_size};
 
 /// `#DW persistentdw`.
@@ -108,35 +110,38 @@ pub(crate) fn validate(request: &Request) -> Vec<Problem> {
     let made = made.map(|one| (one.name.as_str(), one.position, "made"));
     let gone = request.destroy.iter();
     let gone = gone.map(|one| (one.name.as_str(), one.position, "destroyed"));
-    let all: Vec<_> = used.chain(made).chain(gone).collect();
+    let mut first = HashMap::new();
     let mut problems = Vec::new();
-    for (index, (name, position, what)) in all.iter().enumerate() {
-        let clash = all[..index].iter().find(|(other, _, before)| {
-            // A script may use an allocation that it creates.
-            other == name && (*before, *what) != ("used", "made")
-        });
-        if let Some((_, other, before)) = clash {
+    for (name, position, what) in used.chain(made).chain(gone) {
+        // A script may use an allocation that it creates.
+        let others = ["used", "made", "destroyed"].into_iter();
+        let mut others = others.filter(|before| (*before, what) != ("used", "made"));
+        let clash = others.find_map(|before| Some((*first.get(&(name, before))?, before)));
+        if let Some((other, before)) = clash {
             let message = format!("{name} is {what} here and {before} at {other}");
             let hint =
                 "name each allocation once; one script may make and use it, and another destroy it";
-            problems.push(Problem::new(*position, message, hint));
+            problems.push(Problem::new(position, message, hint));
         }
+        first.entry((name, what)).or_insert(position);
     }
     problems.extend(name_clash(&request.persistent));
+    let names = request.persistent.iter().map(|one| one.name.clone());
+    let shell_names = request.persistent.iter().map(|one| shell_name(&one.name));
+    let written = names.chain(shell_names).collect();
     let stages = request.stage_in.iter().chain(&request.stage_out);
-    problems.extend(stages.filter_map(|stage| unknown(stage, &request.persistent)));
+    problems.extend(stages.filter_map(|stage| unknown(stage, &written)));
     problems
 }
 
 /// Finds two names that are equal in a shell.
 fn name_clash(used: &[PersistentDw]) -> Option<Problem> {
-    let mut pairs = used.iter().enumerate().flat_map(|(index, late)| {
-        let early = used[..index].iter();
-        early.map(move |early| (early, late))
+    let mut first = HashMap::new();
+    let mut pairs = used.iter().map(|late| {
+        let early = *first.entry(shell_name(&late.name)).or_insert(late);
+        (early, late)
     });
-    let (early, late) = pairs.find(|(early, late)| {
-        early.name != late.name && shell_name(&early.name) == shell_name(&late.name)
-    })?;
+    let (early, late) = pairs.find(|(early, late)| early.name != late.name)?;
     let message = format!(
         "{} and {} have one variable, ${}",
         early.name,
@@ -147,10 +152,10 @@ fn name_clash(used: &[PersistentDw]) -> Option<Problem> {
     Some(Problem::new(late.position, message, hint))
 }
 
-/// Finds a stage in an allocation that the job does not use.
-fn unknown(stage: &Stage, used: &[PersistentDw]) -> Option<Problem> {
+/// Finds a stage in an allocation that the job does not use. `used` has the names in both forms of a variable.
+fn unknown(stage: &Stage, used: &HashSet<String>) -> Option<Problem> {
     let written = stage.persistent.as_deref()?;
-    if used.iter().any(|one| matches_variable(&one.name, written)) {
+    if used.contains(written) {
         return None;
     }
     let message =

@@ -1,5 +1,7 @@
 //! Combines the directives of a script into one request.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::dialect::Dialect;
@@ -184,8 +186,9 @@ fn combine(
     found.problems.extend(of_script.problems);
     found.warnings.extend(of_script.warnings);
     // Without this staging the job would lose data. Slurm ignores the other directives, too.
-    let has_allocation =
-        found.lines.iter().any(|line| line.words.first().is_some_and(|word| word.text == "jobdw"));
+    let commands: HashSet<&str> =
+        found.lines.iter().filter_map(|line| Some(line.words.first()?.text.as_str())).collect();
+    let has_allocation = commands.contains("jobdw");
     for IgnoredDirective { problem, is_staging } in of_script.after_header {
         let all =
             if has_allocation && is_staging { &mut found.problems } else { &mut found.warnings };
@@ -202,7 +205,7 @@ fn combine(
         let taken = check(line, dialect).map_err(|problem| vec![problem]);
         let taken = taken.and_then(|mut directive| {
             // An unreadable line may be the missing one.
-            let alone = (!broken).then(|| unmatched(&directive, &found.lines));
+            let alone = (!broken).then(|| unmatched(&directive, &commands));
             directive.findings.extend(alone.flatten());
             let naming = match dialect {
                 Dialect::DataWarp => of_datawarp,
@@ -225,10 +228,9 @@ fn combine(
 }
 
 /// The problem of a command that requires another one, which is missing.
-fn unmatched(directive: &Directive, lines: &[Line]) -> Option<Finding> {
+fn unmatched(directive: &Directive, commands: &HashSet<&str>) -> Option<Finding> {
     let required = directive.command.required_with?;
-    let is_fellow = |line: &Line| line.words.first().is_some_and(|word| word.text == required);
-    if lines.iter().any(is_fellow) {
+    if commands.contains(required) {
         return None;
     }
     let message = format!("{} without {required}", directive.command.name);

@@ -70,7 +70,11 @@ pub(crate) fn value_error(value: Value, text: &str) -> Option<(String, &'static 
         }
         Value::Switch => (unless(matches!(text, "yes" | "no"), "is not known"), "yes"),
         Value::Name => (name_error(text), "proj1"),
-        Value::NnfId => (unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+"), "proj1"),
+        Value::NnfId => (
+            unless(is_nnf_id(text), "is not of the form [a-z][a-z0-9-]+")
+                .or_else(|| length_error(text)),
+            "proj1",
+        ),
         Value::NnfSize => (
             unless(
                 is_nnf_size(text),
@@ -117,8 +121,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The maximum length of a persistent allocation's name, in bytes. It becomes part of the names of
-/// a directory and of a variable.
+/// The maximum length of a persistent allocation's name and of NNF's IDs, in bytes. They become part of the names of
+/// directories and of variables.
 pub const NAME_BYTES_MAX: usize = 64;
 
 /// The problem with the name of a persistent allocation, if any. The result continues a sentence
@@ -130,6 +134,10 @@ pub fn name_error(text: &str) -> Option<String> {
         let rule = "it begins with a letter and has letters, digits, \"_\", \"-\", \".\"";
         return Some(format!("is no name: {rule}"));
     }
+    length_error(text)
+}
+
+fn length_error(text: &str) -> Option<String> {
     let length = text.len();
     (length > NAME_BYTES_MAX).then(|| {
         format!("is too long: it has {length} characters, at most {NAME_BYTES_MAX} can be")

@@ -34,8 +34,11 @@ pub fn expanded_variables(script: &str) -> Vec<VariableUse> {
     let mut handled = BTreeSet::new();
     for (index, line) in script.lines().enumerate() {
         let code = without_comment(line);
+        // Words that decide about a mention have no name in them, so they begin at the earlier one at the earliest.
+        let mut earlier = 0;
         for (at, name) in names(code) {
-            match mention(&code[..at], &code[at + name.len()..]) {
+            let before = &code[std::mem::replace(&mut earlier, at)..at];
+            match mention(before, &code[at + name.len()..]) {
                 Mention::Handled => {
                     handled.insert(name);
                 }

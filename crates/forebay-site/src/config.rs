@@ -8,6 +8,7 @@ use std::time::Duration;
 use forebay_config::trusted_text;
 use forebay_directive::AccessMode;
 use forebay_host::users::Account;
+use indicatif::HumanBytes;
 
 use crate::Error;
 
@@ -212,6 +213,23 @@ impl Pool {
     /// The grains that hold so many bytes.
     pub fn grains_of(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.granularity_bytes)
+    }
+
+    /// Whether a user may have so many grains, if the user has no others.
+    ///
+    /// # Errors
+    /// Says how many.
+    pub fn check_user_max(&self, grains: u64) -> Result<(), Error> {
+        let wanted = grains.saturating_mul(self.granularity_bytes);
+        match self.user_bytes_max {
+            Some(most) if wanted > most => {
+                let (wanted, most, name) = (HumanBytes(wanted), HumanBytes(most), &self.name);
+                let message =
+                    format!("{wanted} of the pool {name} are too much: a user may have {most}");
+                Err(Error::new(message).with_hint("ask for less"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the user may use the pool.

@@ -187,7 +187,9 @@ pub fn drain(pool: &str, undo: bool) -> Result<Vec<String>, Error> {
     ));
     let sessions = context.database.sessions()?.into_iter();
     Ok(sessions
-        .filter(|session| session.pool == pool && session.grains > 0)
+        .filter(|session| {
+            session.pool == pool && session.grains > 0 && session.phase != Phase::Waiting
+        })
         .map(|session| session.token)
         .collect())
 }
@@ -325,7 +327,7 @@ fn look_into(
             // The directory of a node is made when its share is taken already.
             if session.phase >= Phase::Running && shares.iter().any(has_share) {
                 reaped.missing.push(format!("{} on {}", session.token, node.name));
-            } else if session.has_directory() && session.phase != Phase::Creating {
+            } else if session.has_directory() && session.phase > Phase::Creating {
                 reaped.missing.push(session.token.clone());
             }
         }

@@ -328,12 +328,12 @@ fn state(session: &Session, flags: usize) -> String {
     let goal = if session.phase == Phase::Removing { 'D' } else { 'C' };
     let is_moving = matches!(
         session.phase,
-        Phase::Creating | Phase::StagingIn | Phase::StagingOut | Phase::Removing
+        Phase::Waiting | Phase::Creating | Phase::StagingIn | Phase::StagingOut | Phase::Removing
     );
     let flag = |is_set: bool, letter: char| if is_set { letter } else { '-' };
     let all = [
         goal,
-        flag(session.phase != Phase::Creating, 'A'),
+        flag(session.phase > Phase::Creating, 'A'),
         flag(session.problem.is_some(), 'F'),
         flag(is_moving, 'T'),
         '-',

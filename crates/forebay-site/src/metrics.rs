@@ -99,7 +99,8 @@ fn allocations(context: &Context, registry: &mut Registry, sessions: &[Session])
         let labels = vec![("pool", session.pool.clone())];
         let user = with(&labels, "user", &users::user_named(session.user));
         of_user.get_or_create(&with(&user, "phase", &session.phase.to_string())).inc();
-        size.get_or_create(&user).inc_by(session.capacity_bytes());
+        let has_space = session.phase != Phase::Waiting;
+        size.get_or_create(&user).inc_by(if has_space { session.capacity_bytes() } else { 0 });
         if session.problem.is_some() {
             failing.get_or_create(&labels).inc();
         }

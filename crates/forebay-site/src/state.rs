@@ -2,6 +2,7 @@
 //! them may be killed: what belongs together is one transaction.
 
 mod database;
+mod room;
 mod sessions;
 mod shares;
 

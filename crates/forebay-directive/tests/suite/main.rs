@@ -2,6 +2,7 @@
 
 mod dialects;
 mod docs;
+mod large;
 mod lists;
 mod option;
 mod persistent;

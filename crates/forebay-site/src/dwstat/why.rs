@@ -28,7 +28,7 @@ struct Allocation {
     is_on_nodes: bool,
     /// The nodes that stage and remove its data.
     nodes: Vec<Node>,
-    /// The largest other allocations on the nodes of the job that have no room.
+    /// The largest other allocations that it waits for: on nodes of the job that have no room, or of the user.
     in_the_way: Vec<Holder>,
     /// Whether something went wrong.
     has_problem: bool,
@@ -52,6 +52,8 @@ struct Pool {
     granularity_bytes: u64,
     quantity: u64,
     free: u64,
+    /// The most that one user has at a time.
+    user_bytes_max: Option<u64>,
     is_drained: bool,
     /// The largest allocations.
     allocations: Vec<Holder>,
@@ -87,13 +89,16 @@ pub(super) fn why(context: &Context, token: &str) -> Result<String, Error> {
     let allocation = asked.map(|asked| allocation(context, asked, &sessions)).transpose()?;
     let drained = context.database.drained()?;
     let pools = context.site.pools.iter().map(|pool| {
-        let held =
-            sessions.iter().filter(|session| session.pool == pool.name && session.grains > 0);
+        let held = sessions.iter().filter(|session| {
+            let has_space = session.grains > 0 && session.phase != Phase::Waiting;
+            session.pool == pool.name && has_space
+        });
         Ok(Pool {
             name: pool.name.clone(),
             granularity_bytes: pool.granularity_bytes,
             quantity: pool.quantity,
             free: context.database.free_grains(pool)?,
+            user_bytes_max: pool.user_bytes_max,
             is_drained: drained.contains(&pool.name),
             allocations: Holder::largest(held),
         })
@@ -128,7 +133,12 @@ fn allocation(
             let node = context.node_named(&share.node);
             share.session == other.id && node.is_ok_and(|node| full.contains(&node.name))
         };
-        other.id != session.id && other.pool == session.pool && shares.iter().any(on_full_node)
+        let is_of_user = session.phase == Phase::Waiting
+            && other.phase != Phase::Waiting
+            && other.user == session.user
+            && other.grains > 0;
+        let is_other = other.id != session.id && other.pool == session.pool;
+        is_other && (is_of_user || shares.iter().any(on_full_node))
     };
     Ok(Allocation {
         user: forebay_host::users::user_named(session.user),

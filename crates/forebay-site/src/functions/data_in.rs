@@ -3,15 +3,24 @@
 use std::time::Duration;
 
 use forebay_directive::Direction;
+use forebay_host::clock;
 
+use super::setup::make;
 use crate::call::Call;
 use crate::context::Context;
-use crate::nodes::Patience;
-use crate::staging::Waited;
-use crate::{Error, Phase};
+use crate::nodes::{Patience, Pause};
+use crate::staging::{Waited, removed_meanwhile};
+use crate::token_lock::TokenLock;
+use crate::{Error, Phase, Session, Site};
 
 pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Error> {
-    let session = context.session(call.token()?)?;
+    let mut session = context.session(call.token()?)?;
+    if matches!(session.phase, Phase::Waiting | Phase::Creating) {
+        if !wait_for_room(context, call, &session)? {
+            return Ok(Waited::NotToTheEnd(Vec::new()));
+        }
+        session = context.session(call.token()?)?;
+    }
     if session.phase == Phase::StagedIn {
         return Ok(Waited::ToTheEnd);
     }
@@ -30,4 +39,31 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Erro
     }
     let patience = Patience::of_call(call, &context.site, Duration::ZERO);
     context.stage(&session, Direction::In, &patience)
+}
+
+/// Waits until the user's other allocations leave room for this one, and makes it. Returns false if the call ends before
+/// that, and comes again.
+fn wait_for_room(context: &mut Context, call: &Call, waiting: &Session) -> Result<bool, Error> {
+    let until = Patience::of_call(call, &context.site, Duration::ZERO).until;
+    let mut pause = Pause::usual();
+    loop {
+        // The site may have changed user_max; a file with errors changes nothing.
+        if let Ok(site) = Site::load() {
+            context.site = site;
+        }
+        let pool = context.site.pool(&waiting.pool)?.clone();
+        let lock = TokenLock::take(&context.site, &waiting.token)?;
+        match context.database.take_room(waiting.id, &pool)? {
+            None => return Err(removed_meanwhile(&waiting.token)),
+            Some(session) if session.phase == Phase::Creating => {
+                make(context, session, &pool)?;
+                return Ok(true);
+            }
+            Some(session) if session.phase != Phase::Waiting => return Ok(true),
+            Some(_) if until.is_some_and(|until| clock::now() > until) => return Ok(false),
+            Some(_) => {}
+        }
+        drop(lock);
+        clock::sleep(pause.next());
+    }
 }

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use forebay_directive::JobDw;
+
 use crate::call::Call;
 use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
-use crate::{Error, Site};
+use crate::{Error, Pool, Site};
 
 pub(super) fn job_process(call: &Call) -> Result<(), Error> {
     let request = request_of(Path::new(call.value("--job")), SymbolsAre::Written)?;
@@ -15,23 +17,29 @@ pub(super) fn job_process(call: &Call) -> Result<(), Error> {
     // Slurm chooses the pool that the script does not name.
     let pool = job.pool.as_ref().map(|name| site.pool(name)).transpose()?;
     if let Some(pool) = pool {
-        let line = job.position.on_line();
-        check_access(pool, plan_of(&request).access)
-            .map_err(|error| Error { message: format!("{line}: {}", error.message), ..error })?;
+        check_access(pool, plan_of(&request).access).map_err(|error| on_line(job, error))?;
     }
-    let largest =
-        site.pools.iter().max_by_key(|pool| pool.quantity.saturating_mul(pool.granularity_bytes));
     let wanted = job.capacity_bytes.unwrap_or_default();
-    match pool.or(largest) {
-        Some(pool) if pool.grains_of(wanted) > pool.quantity => {
-            let whole = indicatif::HumanBytes(pool.quantity * pool.granularity_bytes);
-            let line = job.position.on_line();
-            let message = format!(
-                "{line}: capacity= is larger than the whole pool {}, which has {whole}",
-                pool.name
-            );
-            Err(Error::new(message).with_hint("ask for less"))
-        }
-        _ => Ok(()),
+    let size = |pool: &&Pool| pool.quantity.saturating_mul(pool.granularity_bytes);
+    let fits_any = pool.is_none() && site.pools.iter().any(|pool| check_size(pool, wanted).is_ok());
+    match pool.or(site.pools.iter().max_by_key(size)).filter(|_| !fits_any) {
+        Some(pool) => check_size(pool, wanted).map_err(|error| on_line(job, error)),
+        None => Ok(()),
     }
+}
+
+/// Whether the pool can have so large an allocation, if nobody has another.
+fn check_size(pool: &Pool, bytes: u64) -> Result<(), Error> {
+    let grains = pool.grains_of(bytes);
+    if grains > pool.quantity {
+        let whole = indicatif::HumanBytes(pool.quantity * pool.granularity_bytes);
+        let message =
+            format!("capacity= is larger than the whole pool {}, which has {whole}", pool.name);
+        return Err(Error::new(message).with_hint("ask for less"));
+    }
+    pool.check_user_max(grains)
+}
+
+fn on_line(job: &JobDw, error: Error) -> Error {
+    Error { message: format!("{}: {}", job.position.on_line(), error.message), ..error }
 }

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
 use crate::state::{NewSession, Reserved};
 use crate::token_lock::TokenLock;
-use crate::{Error, Pool, Site};
+use crate::{Error, Phase, Pool, Session, Site};
 
 /// How long Slurm may take to say what kind of job it is.
 const ASK_SLURM: Duration = Duration::from_secs(20);
@@ -41,17 +41,26 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let new = NewSession { token, user, group, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
-        Reserved::New(session) => {
-            make_directory(context, session, &pool)?;
-            let size = grains * pool.granularity_bytes;
+        // Slurm holds a job whose set-up fails. It gives `data_in` a day.
+        Reserved::New(session) if session.phase == Phase::Waiting => {
             let name = &pool.name;
-            let limits = if pool.has_quota { "limits" } else { "does not limit" };
-            context.log.line(&format!(
-                "{token}: {size} bytes of the pool {name} are accounted; its file system {limits} them"
-            ));
+            context.log.line(&format!("{token}: waits for user_max of the pool {name}"));
             Ok(())
         }
+        Reserved::New(session) => make(context, session, &pool),
     }
+}
+
+/// Makes the directory of a job's allocation, which has its space.
+pub(super) fn make(context: &mut Context, session: Session, pool: &Pool) -> Result<(), Error> {
+    let (token, size) = (session.token.clone(), session.capacity_bytes());
+    make_directory(context, session, pool)?;
+    let name = &pool.name;
+    let limits = if pool.has_quota { "limits" } else { "does not limit" };
+    context.log.line(&format!(
+        "{token}: {size} bytes of the pool {name} are accounted; its file system {limits} them"
+    ));
+    Ok(())
 }
 
 /// Slurm hands each component of a heterogeneous job a script with other directives, and the variables to one component

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Database;
+use super::room::{Room, room, too_much};
 use crate::messages::Place;
 use crate::{Error, Pool};
 
@@ -17,6 +18,8 @@ use crate::{Error, Pool};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
+    /// Other allocations of the user have what `user_max` of the pool allows, so it has no space yet.
+    Waiting,
     /// Its directory is being made.
     Creating,
     /// Its directory exists.
@@ -189,7 +192,7 @@ pub enum Reserved {
     Existing(Session),
 }
 
-const COLUMNS: &str = "id, token, user_id, group_id, pool, path, grains, granularity_bytes, node, state, \
+pub(super) const COLUMNS: &str = "id, token, user_id, group_id, pool, path, grains, granularity_bytes, node, state, \
                        created_unix_s, hosts, plan, problem";
 
 impl Database {
@@ -255,8 +258,8 @@ impl Database {
     /// Reserves space in a pool for a token. An allocation of the same owner, pool, size and plan is returned as it is.
     ///
     /// # Errors
-    /// If the token belongs to somebody else, the pool or the user's share is used up, or a persistent allocation
-    /// is missing or another user's.
+    /// If the token belongs to somebody else, the pool is used up, `user_max` is less than the request, or a persistent
+    /// allocation is missing or another user's. A new persistent allocation does not wait for `user_max`.
     pub fn reserve(&mut self, new: &NewSession) -> Result<Reserved, Error> {
         self.change(|transaction| {
             let query = format!("SELECT {COLUMNS} FROM session WHERE token = ?");
@@ -264,16 +267,19 @@ impl Database {
             if let Some(found) = found {
                 return Ok(existing(found, new));
             }
-            if let Err(error) = fits(transaction, new)? {
-                return Ok(Err(error));
-            }
+            let phase = match room(transaction, new.user, new.pool, new.grains)? {
+                Err(error) => return Ok(Err(error)),
+                Ok(Room::Free) => Phase::Creating,
+                Ok(Room::OfUserIsTaken) if is_job(new.token) => Phase::Waiting,
+                Ok(Room::OfUserIsTaken) => return Ok(Err(too_much(new))),
+            };
             let plan = serde_json::to_string(&new.plan).map_err(to_sql_error)?;
             let insert = "INSERT INTO session (token, user_id, group_id, pool, path, grains, granularity_bytes, node, \
                           state, created_unix_s, plan) VALUES (?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?)";
             let path = new.pool.path.to_string_lossy();
             transaction.execute(insert, params![
                 new.token, new.user, new.group, new.pool.name, path, new.grains, new.pool.granularity_bytes,
-                Phase::Creating, clock::unix_s(), plan
+                phase, clock::unix_s(), plan
             ])?;
             let id = transaction.last_insert_rowid();
             for (name, _) in &new.plan.persistent {
@@ -376,31 +382,7 @@ impl Database {
             Ok(Ok(()))
         })
     }
-
-    /// The grains of a pool that allocations have. Those made with another granularity count by their bytes.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn used_grains(&self, pool: &Pool) -> Result<u64, Error> {
-        let bytes =
-            self.read(|connection| connection.query_row(USED, [&pool.name], |row| row.get(0)))?;
-        Ok(pool.grains_of(bytes))
-    }
-
-    /// The grains of a pool that a new job can get.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn free_grains(&self, pool: &Pool) -> Result<u64, Error> {
-        if self.drained()?.contains(&pool.name) {
-            return Ok(0);
-        }
-        Ok(pool.quantity.saturating_sub(self.used_grains(pool)?))
-    }
 }
-
-const USED: &str =
-    "SELECT coalesce(sum(grains * granularity_bytes), 0) FROM session WHERE pool = ?";
 
 /// What a repeated request gets.
 fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
@@ -441,46 +423,6 @@ fn set_aside(transaction: &Transaction, session: &Session) -> rusqlite::Result<(
     transaction.execute(update, params![token, problem, session.id]).map(drop)
 }
 
-fn fits(transaction: &Transaction, new: &NewSession) -> rusqlite::Result<Result<(), Error>> {
-    let pool = new.pool;
-    let is_drained = "SELECT count(*) FROM drained WHERE pool = ?";
-    if new.grains > 0
-        && transaction.query_row(is_drained, [&pool.name], |row| row.get::<_, i64>(0))? > 0
-    {
-        let error = Error::new(format!("the pool {} is being drained", pool.name));
-        return Ok(Err(error.with_hint("wait, or use another pool")));
-    }
-    let used_bytes: u64 = transaction.query_row(USED, [&pool.name], |row| row.get(0))?;
-    let free = pool.quantity.saturating_sub(pool.grains_of(used_bytes));
-    if new.grains > free {
-        let text = format!(
-            "the pool {} has {free} of {} grains free, {} are wanted",
-            pool.name, pool.quantity, new.grains
-        );
-        return Ok(Err(
-            Error::new(text).with_hint("ask for less, or wait until other jobs have ended")
-        ));
-    }
-    let query = "SELECT coalesce(sum(grains * granularity_bytes), 0) FROM session WHERE user_id = ? AND pool = ?";
-    let has: u64 = transaction.query_row(query, params![new.user, pool.name], |row| row.get(0))?;
-    let wanted = new.grains.saturating_mul(pool.granularity_bytes);
-    match pool.user_bytes_max {
-        Some(most) if wanted > 0 && has.saturating_add(wanted) > most => {
-            let shown = |bytes: u64| indicatif::HumanBytes(bytes).to_string();
-            let text = format!(
-                "you have {} of the pool {}, and may have {}: {} more are too much",
-                shown(has),
-                pool.name,
-                shown(most),
-                shown(wanted)
-            );
-            Ok(Err(Error::new(text)
-                .with_hint("ask for less, or wait until your other jobs have ended")))
-        }
-        _ => Ok(Ok(())),
-    }
-}
-
 fn use_persistent(
     transaction: &Transaction,
     id: i64,
@@ -509,7 +451,7 @@ fn use_persistent(
     Ok(Ok(()))
 }
 
-fn session_of(row: &Row) -> rusqlite::Result<Session> {
+pub(super) fn session_of(row: &Row) -> rusqlite::Result<Session> {
     let plan: String = row.get(12)?;
     let plan = serde_json::from_str(&plan).map_err(to_sql_error)?;
     Ok(Session {

@@ -94,6 +94,8 @@ def _pending(
         if facts.job.reason == "BurstBufferResources" or facts.job.stage in ("", "pending"):
             return _without_space(facts, name)
         return "waits for Slurm", f"{name} gets its allocation next.", None
+    if allocation.phase == "waiting":
+        return _without_room_of_user(facts, name, allocation)
     if allocation.phase == "creating":
         if _offline(allocation):
             return _silent(name, _offline(allocation), "its allocation is made there")
@@ -134,6 +136,20 @@ def _without_space(facts: Facts, name: str) -> _Told:
     text += f" The largest allocations are {_holders(pool.allocations, facts)}."
     step = "wait until one of them ends, or ask for less"
     return "waits for space", text, step
+
+
+def _without_room_of_user(facts: Facts, name: str, allocation: Allocation) -> _Told:
+    pool = (
+        next((pool for pool in facts.site.pools if pool.name == allocation.pool), None)
+        if facts.site
+        else None
+    )
+    most = f"{size(pool.user_bytes_max)} of " if pool and pool.user_bytes_max else ""
+    wanted = size(allocation.capacity_bytes)
+    text = f"{name} waits for {wanted}: a user may have {most}the pool {allocation.pool}."
+    if allocation.in_the_way:
+        text += f" The user's other allocations are {_holders(allocation.in_the_way, facts)}."
+    return "waits for space", text, "wait until one of them ends, or name another pool="
 
 
 def _holders(holders: list[Holder], facts: Facts) -> str:

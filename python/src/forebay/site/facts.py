@@ -81,7 +81,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     is_on_nodes: bool  # whether each node of the job has its own part
     nodes: list[Node]
-    in_the_way: list["Holder"]  # other allocations on nodes that have no room
+    in_the_way: list[
+        "Holder"
+    ]  # other allocations that it waits for: on nodes that have no room, or of the user
     has_problem: bool
     has_stage_out: bool
     staging: Staging | None
@@ -103,6 +105,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     granularity_bytes: int
     quantity: int
     free: int
+    user_bytes_max: int | None  # the most that one user has at a time
     is_drained: bool
     allocations: list[Holder]
 
