@@ -117,12 +117,12 @@ for n in 1 2 3; do head -c 6M /dev/zero > waits-$n; done
 """
 
 
-def left_to_stage_out(job, more=""):
+def left_to_stage_out(job, more="", bandwidth="8 MB/s"):
     """The options of a run of this, on a slow file system."""
     job.in_memory()
     job.pfs = job.directory.parent / "pfs"
     job.pfs.mkdir()
-    (job.directory / "slow.toml").write_text(MODEL.replace("20 MB/s", "8 MB/s"))
+    (job.directory / "slow.toml").write_text(MODEL.replace("20 MB/s", bandwidth))
     (job.directory / "job.sh").write_text(LEFT.format(forebay=job.forebay, more=more))
     variables = {"PERSIST_DIR": "/mnt/bb/ada", "PFS_DIR": str(job.pfs)}
     return ("--pfs-model", "slow.toml", "--pfs-root", str(job.pfs)), variables
@@ -163,7 +163,8 @@ def test_files_missing_after_stopped_stage_out_are_not_logged_as_done(job):
 def test_files_missing_without_journal_are_not_logged_as_done(job):
     """What should be the journal of the stage-out is damaged when that begins."""
     damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
-    options, variables = left_to_stage_out(job, damage)
+    # The first four are copied until long after that.
+    options, variables = left_to_stage_out(job, damage, "3 MB/s")
     done = job.run(*options, **variables)
     assert done.returncode == 123 and "is damaged" in done.stderr, done.stderr
     assert logged(job, "ENQUEUE") == ALL and logged(job, "DONE") == arrived(job) != ALL
