@@ -182,6 +182,29 @@ def test_job_beyond_user_max_starts_when_another_job_of_the_user_ends(slurm_site
     assert users.said() == "input\n"
 
 
+def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, users):
+    """A file with errors is named in the log, and changes nothing."""
+    users.script("sleep 600", DW.replace("16MiB", "320MiB"))
+    holder = users.submit()
+    assert users.wait(holder, "RUNNING") == "RUNNING"
+    users.script("true", DW)
+    waiting = users.submit()
+    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    file = slurm_site.top / "site.toml"
+    text = file.read_text()
+    assert text.count('user_max = "320MiB"') == 1
+    try:
+        file.write_text(text.replace('"320MiB"', '"much"'))
+        slurm_site.wait(lambda: f"{waiting}: " in users.log() and "much" in users.log(), users.log)
+        file.write_text(text.replace('"320MiB"', '"336MiB"'))
+        assert users.wait(waiting) == "COMPLETED", (users.reason(waiting), users.log())
+        said = [line for line in users.log().splitlines() if f"{waiting}: " in line and "much" in line]
+        assert len(said) == 1, said
+    finally:
+        file.write_text(text)
+    assert users.shown(holder)["JobState"] == "RUNNING"
+
+
 def test_cancelled_job_that_waits_for_user_max_leaves_nothing(slurm_site, users):
     users.script("sleep 600", DW.replace("16MiB", "320MiB"))
     holder = users.submit()

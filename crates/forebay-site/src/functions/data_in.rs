@@ -46,10 +46,16 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Erro
 fn wait_for_room(context: &mut Context, call: &Call, waiting: &Session) -> Result<bool, Error> {
     let until = Patience::of_call(call, &context.site, Duration::ZERO).until;
     let mut pause = Pause::usual();
+    let mut refused = String::new();
     loop {
-        // The site may have changed user_max; a file with errors changes nothing.
-        if let Ok(site) = Site::load() {
-            context.site = site;
+        // The site may have changed user_max. A file with errors changes nothing, and is named once.
+        match Site::load() {
+            Ok(site) => context.site = site,
+            Err(error) if error.message != refused => {
+                context.log.line(&format!("{}: {}", waiting.token, error.message));
+                refused = error.message;
+            }
+            Err(_) => {}
         }
         let pool = context.site.pool(&waiting.pool)?.clone();
         let lock = TokenLock::take(&context.site, &waiting.token)?;
