@@ -15,7 +15,7 @@ from support.waiting import wait_until
 # What was killed before it was recorded is taken for abandoned after two seconds, or so soon.
 UNRECORDED_MS = 50
 #: Not the numbers that each test begins with.
-ANY_SEED = random.SystemRandom()
+UNSEEDED = random.SystemRandom()
 EVERY_POINT = bool(os.environ.get("EVERY_POINT"))
 ABANDONED = {"FOREBAY_UNRECORDED_MS": str(UNRECORDED_MS)}
 
@@ -65,7 +65,7 @@ def kill_at_syscall(job, call: str, number: int, *words, threads: bool = False) 
 def strace() -> list[str]:
     """strace on one processor together with what it starts: each system call is two switches between them, which take
     three to six times as long from one processor to another."""
-    return ["taskset", "--cpu-list", str(ANY_SEED.choice(sorted(os.sched_getaffinity(0)))), "strace"]
+    return ["taskset", "--cpu-list", str(UNSEEDED.choice(sorted(os.sched_getaffinity(0)))), "strace"]
 
 
 def traced(

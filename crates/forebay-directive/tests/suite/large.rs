@@ -1,17 +1,12 @@
 //! Large inputs. Each takes minutes if the work grows with the square of the input.
 
-use std::fmt::Write as _;
-
 use super::{JOBDW, all_bad, good};
 
 const COUNT: usize = 10_000;
 
 /// The numbered texts, one after the other.
 fn each(count: usize, text: impl Fn(usize) -> String) -> String {
-    (0..count).fold(String::new(), |mut all, number| {
-        let _ = write!(all, "{}", text(number));
-        all
-    })
+    (0..count).map(text).collect()
 }
 
 #[test]

@@ -81,9 +81,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     is_on_nodes: bool  # whether each node of the job has its own part
     nodes: list[Node]
-    in_the_way: list[
-        "Holder"
-    ]  # other allocations that it waits for: on nodes that have no room, or of the user
+    # Other allocations that it waits for: on nodes that have no room, or of the user.
+    in_the_way: list["Holder"]
     has_problem: bool
     has_stage_out: bool
     staging: Staging | None
