@@ -189,7 +189,8 @@ def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, 
     assert users.wait(holder, "RUNNING") == "RUNNING"
     users.script("true", DW)
     waiting = users.submit()
-    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    slurm_site.wait(lambda: f"{waiting}: waits for user_max" in users.log(), users.log)
+    assert slurm_site.allocation(waiting)["phase"] == "waiting"
     file = slurm_site.top / "site.toml"
     text = file.read_text()
     assert text.count('user_max = "320MiB"') == 1

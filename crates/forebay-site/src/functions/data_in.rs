@@ -47,6 +47,7 @@ fn wait_for_room(context: &mut Context, call: &Call, waiting: &Session) -> Resul
     let until = Patience::of_call(call, &context.site, Duration::ZERO).until;
     let mut pause = Pause::usual();
     let mut refused = String::new();
+    let mut said = false;
     loop {
         // The site may have changed user_max. A file with errors changes nothing, and is named once.
         match Site::load() {
@@ -67,6 +68,11 @@ fn wait_for_room(context: &mut Context, call: &Call, waiting: &Session) -> Resul
             }
             Some(session) if session.phase != Phase::Waiting => return Ok(true),
             Some(_) if until.is_some_and(|until| clock::now() > until) => return Ok(false),
+            Some(_) if !said => {
+                let name = &pool.name;
+                context.log.line(&format!("{}: waits for user_max of the pool {name}", waiting.token));
+                said = true;
+            }
             Some(_) => {}
         }
         drop(lock);

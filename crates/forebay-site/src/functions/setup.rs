@@ -41,12 +41,8 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let new = NewSession { token, user, group, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
-        // Slurm holds a job whose set-up fails. It gives `data_in` a day.
-        Reserved::New(session) if session.phase == Phase::Waiting => {
-            let name = &pool.name;
-            context.log.line(&format!("{token}: waits for user_max of the pool {name}"));
-            Ok(())
-        }
+        // `data_in` waits for the room: Slurm gives it a day, and holds a job whose set-up fails.
+        Reserved::New(session) if session.phase == Phase::Waiting => Ok(()),
         Reserved::New(session) => make(context, session, &pool),
     }
 }
