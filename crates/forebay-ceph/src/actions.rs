@@ -112,10 +112,16 @@ pub enum Step {
         /// The file in which the mount wrote them. Without it nothing is done.
         addresses: PathBuf,
     },
-    /// Makes new groups without data in place of those that were written down.
+    /// Orders new groups without data in place of those that were written down.
     ReplaceLostGroups {
         /// The storage daemon that had them.
         daemon: u64,
+    },
+    /// Waits until the storage daemons have made all groups of all pools, but not for long: one of the daemons may
+    /// have ended, too.
+    WaitForGroups {
+        /// The time to wait.
+        s_max: u32,
     },
     /// Creates a directory and its missing parents, and gives it mode and owner.
     MakeDirectory {
@@ -175,6 +181,7 @@ impl Step {
             Self::ReplaceLostGroups { daemon } => {
                 format!("the replacement of what storage daemon {daemon} had")
             }
+            Self::WaitForGroups { .. } => "the wait for new groups".to_owned(),
             Self::MakeDirectory { path, .. } => format!("the creation of directory {path}"),
             Self::SetAttribute { path, name, .. } => format!("the change of {name} of {path}"),
             Self::Attribute { path, name } => format!("the query of {name} of {path}"),

@@ -165,6 +165,14 @@ impl Cluster {
             Step::ReplaceLostGroups { daemon } => {
                 on.monitors(self, |monitors| replace_lost_groups(monitors, *daemon))
             }
+            Step::WaitForGroups { s_max } => {
+                let begun = clock::now();
+                on.dump(self, "osd dump", |dump| {
+                    let missing = pools_with_missing_groups(dump)?;
+                    let is_enough = missing.is_empty() || begun.elapsed() > seconds(*s_max);
+                    Some((is_enough, format!("groups are missing in {}", missing.join(", "))))
+                })
+            }
             Step::MakeDirectory { path, mode, uid, gid } => on.files(self, |files| {
                 files.make_directories(path, *mode, *uid, *gid).map(|()| Value::Null)
             }),
@@ -288,6 +296,17 @@ fn metadata_servers(dump: &Value, file_system: &str) -> Option<(usize, usize)> {
     Some((servers.filter(is_active).count(), standby))
 }
 
+/// The pools with groups that no daemon has made yet; none if a member is missing.
+fn pools_with_missing_groups(dump: &Value) -> Option<Vec<&str>> {
+    let mut missing = Vec::new();
+    for pool in dump.get("pools")?.as_array()? {
+        if pool.get("flags_names")?.as_str()?.split(',').any(|flag| flag == "creating") {
+            missing.push(pool.get("pool_name")?.as_str()?);
+        }
+    }
+    Some(missing)
+}
+
 /// Whether a storage daemon is up; none if a member is missing.
 fn is_storage_up(dump: &Value, daemon: u64) -> Option<bool> {
     let is_it = |one: &&Value| one.get("osd").and_then(Value::as_u64) == Some(daemon);
@@ -309,6 +328,15 @@ mod tests {
         assert_eq!(metadata_servers(&dump, "x"), Some((1, 1)));
         assert_eq!(metadata_servers(&dump, "y"), Some((0, 1)));
         assert_eq!(metadata_servers(&json!({}), "x"), None);
+    }
+
+    #[test]
+    fn pools_wait_for_groups_while_they_are_made() {
+        let dump = json!({"pools": [
+            {"pool_name": "data", "flags_names": "hashpspool"},
+            {"pool_name": "data.without.2", "flags_names": "hashpspool,creating"}]});
+        assert_eq!(pools_with_missing_groups(&dump), Some(vec!["data.without.2"]));
+        assert_eq!(pools_with_missing_groups(&json!({"pools": [{}]})), None);
     }
 
     #[test]

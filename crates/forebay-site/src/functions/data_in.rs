@@ -70,7 +70,9 @@ fn wait_for_room(context: &mut Context, call: &Call, waiting: &Session) -> Resul
             Some(_) if until.is_some_and(|until| clock::now() > until) => return Ok(false),
             Some(_) if !said => {
                 let name = &pool.name;
-                context.log.line(&format!("{}: waits for user_max of the pool {name}", waiting.token));
+                context
+                    .log
+                    .line(&format!("{}: waits for user_max of the pool {name}", waiting.token));
                 said = true;
             }
             Some(_) => {}

@@ -349,9 +349,11 @@ fn mounts_know_what_is_lost_before_it_is_replaced() {
     let text = |step: &EngineStep| step.files[0].text.clone();
     let (prepare, finish) = (text(&loss.prepare), text(&loss.finish));
     let at = |text: &str, what: &str| text.find(what).unwrap_or_else(|| panic!("no {what}"));
-    assert!(at(&prepare, "note_lost_groups") < at(&prepare, "osd out"));
-    assert!(at(&prepare, "osd set") < at(&prepare, "osd out"), "requests pause");
-    assert!(at(&finish, "replace_lost_groups") < at(&finish, "osd unset"));
+    assert!(at(&prepare, "note_lost_groups") < at(&prepare, "osd set"), "requests pause");
+    assert!(!prepare.contains("osd out"), "no other daemon has the groups yet");
+    assert!(at(&finish, "replace_lost_groups") < at(&finish, "osd out"));
+    assert!(at(&finish, "osd out") < at(&finish, "wait_for_groups"));
+    assert!(at(&finish, "wait_for_groups") < at(&finish, "osd unset"));
     assert_eq!(loss.tell.iter().map(|step| step.node).collect::<Vec<_>>(), [0, 1, 2]);
     let file = "/tmp/forebay-node-7/ceph/lost-groups.json";
     assert!(loss.tell.iter().all(|step| text(step).contains(file)));

@@ -10,6 +10,8 @@ use crate::steps::{EngineStep, Loss};
 
 /// Placement groups of a pool for the files after a loss: many losses must not exceed Ceph's limit for a daemon.
 const GROUPS: usize = 32;
+/// The time that storage daemons need for new groups on a busy machine.
+const GROUPS_S_MAX: u32 = 8;
 
 impl Cluster<'_> {
     pub(super) fn losses(&self) -> Vec<Loss> {
@@ -34,7 +36,6 @@ impl Cluster<'_> {
             // A request that reaches another daemon before the group is there never gets an answer.
             monitor_command(json!({"prefix": "osd set", "key": "pause"})),
             monitor_command(json!({"prefix": "osd down", "ids": ids})),
-            monitor_command(json!({"prefix": "osd out", "ids": ids})),
             monitor_command(
                 json!({"prefix": "osd pool create", "pool": pool, "pg_num": GROUPS, "pgp_num": GROUPS}),
             ),
@@ -47,6 +48,9 @@ impl Cluster<'_> {
                 json!({"prefix": "osd lost", "id": daemon, "yes_i_really_mean_it": true}),
             ),
             CephStep::ReplaceLostGroups { daemon }.into(),
+            // Ceph 16.2.15 sometimes never makes groups that are ordered when they have another daemon already.
+            monitor_command(json!({"prefix": "osd out", "ids": ids})),
+            CephStep::WaitForGroups { s_max: GROUPS_S_MAX }.into(),
             monitor_command(json!({"prefix": "osd unset", "key": "pause"})),
         ];
         let tell = |at: usize| {
