@@ -170,7 +170,9 @@ def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     time.sleep(5)
     done, found = end(job, run)
     assert "the mount fails: it does not answer" in done.stderr, done.stderr
-    assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
+    assert all(answer["wrong"] == [] for answer in found.values()), found
+    # Files that are open need no monitor.
+    assert daemon == "ceph-mon" or all(answer["errors"] for answer in found.values()), found
     (kept,) = job.jobs()
     job.forebay("clean", kept["job_id"], "--discard")
     assert job.left() == []

@@ -86,6 +86,11 @@ pub(super) const SINGLE: &[Setting] = &[
     ("mds beacon interval", "1", "the metadata server is known to be active within a second"),
     ("osd heartbeat interval", "2", "little traffic"),
     (
+        "osd pool default read lease ratio",
+        "6",
+        "times the grace of 20 s: a daemon without copies that stops for longer never answers what waits for it",
+    ),
+    (
         "osd min pg log entries",
         "100",
         "an entry takes 11 KB of memory, and nothing recovers from them",

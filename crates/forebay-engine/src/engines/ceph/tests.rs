@@ -362,6 +362,16 @@ fn mounts_know_what_is_lost_before_it_is_replaced() {
     assert!(text(&loss.fence).contains("10.0.0.2:0/0"));
 }
 
+/// Ceph 16.2.15 may keep requests for ever that reach a daemon without copies after its lease: the grace of heartbeats,
+/// which is 20 s, times this ratio.
+#[test]
+fn daemon_that_stops_as_long_as_a_mount_may_hang_keeps_its_lease() {
+    let ratio = super::settings::SINGLE.iter().find_map(|(name, value, _)| {
+        (*name == "osd pool default read lease ratio").then(|| value.parse::<u32>().expect(value))
+    });
+    assert!(ratio.expect("a ratio") * 20 > crate::HANG_S_MAX);
+}
+
 /// A name that was written before all daemons were up had one copy for some seconds.
 #[test]
 fn names_have_all_copies_from_the_beginning() {
