@@ -16,7 +16,9 @@ def test_array_of_fifty_jobs_loses_nothing_and_leaves_nothing(slurm_site, users)
     chown(users.results, users.user)
     users.script("cat $DW_JOB_STRIPED/input $DW_JOB_STRIPED/input > $DW_JOB_STRIPED/result", SMALL, IN, OUT)
     array = users.submit("--array=1-50", "-o", "said-%a")
-    slurm_site.wait(lambda: len(users.arrived()) == len(tasks), lambda: (users.arrived(), users.log()))
+    # Until it is complete, a file has another name.
+    expected = sorted(f"{array}-{task}" for task in tasks)
+    slurm_site.wait(lambda: users.arrived() == expected, lambda: (users.arrived(), users.log()))
     for task in tasks:
         assert (users.results / f"{array}-{task}").read_text() == f"{task}\n{task}\n"
     slurm_site.wait(lambda: not slurm_site.status()["allocations"], users.log)
