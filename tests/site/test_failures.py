@@ -182,8 +182,8 @@ def test_job_beyond_user_max_starts_when_another_job_of_the_user_ends(slurm_site
     assert users.said() == "input\n"
 
 
-def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, users):
-    """A file with errors is named in the log, and changes nothing."""
+def wait_for_user_max(slurm_site, users) -> tuple[str, str]:
+    """A job that has all that its user may have, and one that waits for it."""
     users.script("sleep 600", DW.replace("16MiB", "320MiB"))
     holder = users.submit()
     assert users.wait(holder, "RUNNING") == "RUNNING"
@@ -191,6 +191,12 @@ def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, 
     waiting = users.submit()
     slurm_site.wait(lambda: f"{waiting}: waits for user_max" in users.log(), users.log)
     assert slurm_site.allocation(waiting)["phase"] == "waiting"
+    return holder, waiting
+
+
+def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, users):
+    """A file with errors is named in the log, and changes nothing."""
+    holder, waiting = wait_for_user_max(slurm_site, users)
     file = slurm_site.top / "site.toml"
     text = file.read_text()
     assert text.count('user_max = "320MiB"') == 1
@@ -207,12 +213,7 @@ def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, 
 
 
 def test_cancelled_job_that_waits_for_user_max_leaves_nothing(slurm_site, users):
-    users.script("sleep 600", DW.replace("16MiB", "320MiB"))
-    holder = users.submit()
-    assert users.wait(holder, "RUNNING") == "RUNNING"
-    users.script("true", DW)
-    waiting = users.submit()
-    slurm_site.wait(lambda: (slurm_site.allocation(waiting) or {}).get("phase") == "waiting", users.log)
+    holder, waiting = wait_for_user_max(slurm_site, users)
     assert slurm_site.control("reap").stdout == "nothing is left behind\n"
     users.run("scancel", waiting)
     users.wait_until_freed(waiting)

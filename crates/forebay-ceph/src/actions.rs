@@ -120,7 +120,7 @@ pub enum Step {
     /// Waits until the storage daemons have made all groups of all pools, but not for long: one of the daemons may
     /// have ended, too.
     WaitForGroups {
-        /// The time to wait.
+        /// The time to wait, in seconds. After it the next action begins all the same.
         s_max: u32,
     },
     /// Creates a directory and its missing parents, and gives it mode and owner.
