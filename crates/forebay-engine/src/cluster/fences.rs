@@ -13,9 +13,10 @@ use super::nodes::Nodes;
 use crate::agent::protocol::{Answer, Request};
 use crate::steps::{Fence, ServerGroup, serve_without};
 
-/// The step of a fence begins when a node has left a ping without an answer for so long. Pings begin 2 s after the last message. A link that
-/// was down for 5 s carries messages again within 2 s, when TCP repeats them.
-const SILENT_MAX: Duration = Duration::from_secs(6);
+/// The step of a fence begins when a node has left a ping without an answer for so long. A connection is given up
+/// after 15 s. TCP doubles the time between its attempts, so a link that was down for 5 s carries a ping up to 6.4 s
+/// after it was sent. A node under load answers some seconds later.
+const SILENT_MAX: Duration = Duration::from_secs(10);
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The time for the step of a fence.
 const STEP_MAX: Duration = Duration::from_secs(20);

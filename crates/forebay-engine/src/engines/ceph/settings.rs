@@ -112,7 +112,11 @@ pub(super) const REDUNDANT: &[Setting] = &[
     ("mds beacon interval", "0.3", "a lost metadata server is noticed"),
     ("mds beacon grace", "2", "a lost metadata server is noticed"),
     ("mds beacon mon down grace", "2", "also right after a monitor was lost"),
-    ("mds reconnect timeout", "4", "a lost node does not delay the others for long"),
+    (
+        "mds reconnect timeout",
+        "30",
+        "a mount behind a link that is down is not excluded by the server that takes over. A fence ends the wait",
+    ),
     ("mon lease", "1.5", "a lost monitor is noticed"),
     ("mon elector ping timeout", "1", "a lost monitor is noticed"),
     ("osd heartbeat interval", "1", "a lost node is noticed"),
