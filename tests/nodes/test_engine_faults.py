@@ -192,6 +192,24 @@ def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
     assert_delivered(job, found)
 
 
+def test_daemon_that_stops_after_a_loss_is_only_slow(bed, load):
+    """It is alone in its groups. Ceph keeps requests for ever that meet the end of its lease."""
+    job = load("--redundancy", 2)
+    run = begin(job, FOREBAY_ENGINE_HANG_S=30)
+    kill(bed, "n1", "ceph-osd")
+    time.sleep(6)
+    for _ in range(2):
+        kill(bed, "n2", "ceph-osd", signal.SIGSTOP)
+        time.sleep(5)
+        kill(bed, "n2", "ceph-osd", signal.SIGCONT)
+        time.sleep(3)
+    done, found = end(job, run)
+    assert done.returncode == 0, done.stderr
+    assert all(answer["errors"] == {} for answer in found.values()), found
+    assert_delivered(job, found)
+    assert job.left() == []
+
+
 if EVERY_POINT:
 
     @pytest.mark.parametrize("node", ["n1", "n2"])

@@ -108,6 +108,25 @@ pub struct ServerGroup {
     pub servers: Vec<(usize, String)>,
     /// How many of them may end while the others serve all data and names.
     pub losses_max: usize,
+    /// Carried out once when the first of them is missing and the others serve.
+    #[serde(default)]
+    pub after_loss: Option<EngineStep>,
+}
+
+impl ServerGroup {
+    /// How many are missing.
+    fn missing(&self, gone: &Gone) -> usize {
+        let is_missing = |(node, step): &&(usize, String)| {
+            (gone.ended.contains(step) || gone.lost.contains(node)) && !gone.given_up.contains(step)
+        };
+        self.servers.iter().filter(is_missing).count()
+    }
+
+    /// What is to be carried out now, unless it was.
+    pub fn due(&self, gone: &Gone) -> Option<&EngineStep> {
+        let missing = self.missing(gone);
+        self.after_loss.as_ref().filter(|_| missing > 0 && missing <= self.losses_max)
+    }
 }
 
 /// What is not there any more.
@@ -123,12 +142,7 @@ pub struct Gone {
 
 /// Whether the servers that are left serve all data and names that were not given up.
 pub fn serve_without(groups: &[ServerGroup], gone: &Gone) -> bool {
-    groups.iter().all(|group| {
-        let is_missing = |(node, step): &&(usize, String)| {
-            (gone.ended.contains(step) || gone.lost.contains(node)) && !gone.given_up.contains(step)
-        };
-        group.servers.iter().filter(is_missing).count() <= group.losses_max
-    })
+    groups.iter().all(|group| group.missing(gone) <= group.losses_max)
 }
 
 /// How the nodes go on without the data of a server that has no copy: operations on them fail, others succeed.
@@ -236,7 +250,7 @@ mod tests {
     #[test]
     fn group_serves_without_as_many_servers_as_it_may_lose() {
         let servers = (0..3).map(|node| (node, format!("n{node}.monitor"))).collect();
-        let groups = [ServerGroup { servers, losses_max: 1 }];
+        let groups = [ServerGroup { servers, losses_max: 1, after_loss: None }];
         let names = |steps: &[&str]| steps.iter().map(|&step| step.to_owned()).collect();
         let serves_without = |steps: &[&str], lost: &[usize], given_up: &[&str]| {
             let lost = lost.iter().copied().collect();

@@ -58,7 +58,7 @@ impl Losses {
     }
 
     /// Carries out steps at the same time.
-    fn take(&self, steps: &[&EngineStep]) -> Result<(), String> {
+    pub(super) fn take(&self, steps: &[&EngineStep]) -> Result<(), String> {
         let requests = steps.iter().map(|&step| (step.node, Request::Start(step.clone())));
         let answers = self.nodes.ask(requests.collect(), STEP_MAX, &|| true);
         let failed = |(step, answer): (&&EngineStep, Result<Answer, String>)| match answer {

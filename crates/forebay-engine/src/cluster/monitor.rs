@@ -127,6 +127,7 @@ impl Monitor {
     /// Watches until `stop` is closed or has a message.
     pub(super) fn run(&self, stop: &Receiver<()>) {
         let mut watched: Vec<_> = (0..self.nodes.len()).map(|_| Watched::default()).collect();
+        let mut settled = HashSet::new();
         loop {
             match stop.recv_timeout(INTERVAL) {
                 Err(RecvTimeoutError::Timeout) => {}
@@ -134,6 +135,18 @@ impl Monitor {
             }
             if self.findings.lock().failed.is_none() {
                 self.look(&mut watched);
+                self.settle_losses(&mut settled);
+            }
+        }
+    }
+
+    /// Carries out what a group of servers needs after the loss of one, once. `settled`: for which that was done.
+    fn settle_losses(&self, settled: &mut HashSet<String>) {
+        let gone = self.findings.lock().gone.clone();
+        let due = self.servers.iter().filter_map(|group| group.due(&gone));
+        for step in due.filter(|step| settled.insert(step.id.clone())) {
+            if let Err(message) = self.losses.take(&[step]) {
+                self.tell(step.node, &format!("{message}; the job goes on, but may not survive a server that stops for some seconds"));
             }
         }
     }

@@ -97,10 +97,14 @@ impl<'a> Cluster<'a> {
         let group = |name: &str, count: usize, losses_max: usize| ServerGroup {
             servers: (0..count).map(|node| (node, step_id(node, name))).collect(),
             losses_max,
+            after_loss: None,
         };
         let (monitors, metadata_servers) = (self.monitors(), self.metadata_servers());
         vec![
-            group("storage", self.nodes.len(), self.request.redundancy as usize - 1),
+            ServerGroup {
+                after_loss: self.after_storage_loss(),
+                ..group("storage", self.nodes.len(), self.request.redundancy as usize - 1)
+            },
             group("monitor", monitors, (monitors - 1) / 2),
             group("metadata", metadata_servers, self.standby_servers()),
         ]
@@ -408,6 +412,7 @@ impl<'a> Cluster<'a> {
     fn add_restart(&mut self) {
         let ids: Vec<_> = (0..self.nodes.len()).map(|daemon| daemon.to_string()).collect();
         let mut actions = vec![monitor_command(json!({"prefix": "osd down", "ids": ids}))];
+        actions.push(self.short_lease());
         for server in 0..self.metadata_servers() {
             let name = Self::monitor_name(server).to_string();
             let mut fail = monitor_command(json!({"prefix": "mds fail", "role_or_gid": name}));

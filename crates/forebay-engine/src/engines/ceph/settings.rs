@@ -81,6 +81,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     ("client die on failed remount", "false", "an ordinary user cannot remount"),
 ];
 
+/// The lease of a daemon that is alone in its groups after a loss, as a multiple of the grace of heartbeats of
+/// [`REDUNDANT`]: 120 s, as with one copy.
+pub(super) const LEASE_RATIO_ALONE: &str = "30";
+
 /// Settings with one copy: nothing takes over, so there is no hurry to notice a loss.
 pub(super) const SINGLE: &[Setting] = &[
     ("mds beacon interval", "1", "the metadata server is known to be active within a second"),

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use forebay_ceph::Programs;
 
+use super::settings::{LEASE_RATIO_ALONE, REDUNDANT, SINGLE, Setting};
 use super::*;
 use crate::host_facts::StoreFacts;
-use crate::steps::{EngineStep, Role};
+use crate::steps::{EngineStep, Gone, Role};
 use crate::{Layout, Ready};
 
 fn node(number: u8) -> HostFacts {
@@ -366,10 +367,37 @@ fn mounts_know_what_is_lost_before_it_is_replaced() {
 /// which is 20 s, times this ratio.
 #[test]
 fn daemon_that_stops_as_long_as_a_mount_may_hang_keeps_its_lease() {
-    let ratio = super::settings::SINGLE.iter().find_map(|(name, value, _)| {
-        (*name == "osd pool default read lease ratio").then(|| value.parse::<u32>().expect(value))
-    });
-    assert!(ratio.expect("a ratio") * 20 > crate::HANG_S_MAX);
+    let number = |settings: &[Setting], name| {
+        let value =
+            settings.iter().find_map(|(found, value, _)| (*found == name).then_some(*value));
+        value.expect(name).parse::<u32>().expect(name)
+    };
+    assert!(number(SINGLE, "osd pool default read lease ratio") * 20 > crate::HANG_S_MAX);
+    let alone: u32 = LEASE_RATIO_ALONE.parse().expect("a ratio");
+    assert!(alone * number(REDUNDANT, "osd heartbeat grace") > crate::HANG_S_MAX);
+}
+
+/// The lease is long after a loss, and short again when all daemons are started again.
+#[test]
+fn daemons_with_copies_get_a_longer_lease_after_a_loss() {
+    let nodes: Vec<_> = (1..=3).map(node).collect();
+    let mut on_disk = nodes.clone();
+    on_disk.iter_mut().for_each(|node| node.store.in_memory = false);
+    for (redundancy, is_set) in [(1, false), (2, true)] {
+        let plan = Ceph::default().plan(&request(redundancy), &nodes).expect("a plan");
+        let storage =
+            plan.servers.iter().find(|group| group.servers[0].1 == "n1.storage").expect("a group");
+        let gone = |steps: &[&str]| Gone {
+            ended: steps.iter().map(|&step| step.to_owned()).collect(),
+            ..Gone::default()
+        };
+        assert_eq!(storage.due(&gone(&[])), None);
+        assert_eq!(storage.due(&gone(&["n2.storage"])).is_some(), is_set);
+        assert_eq!(storage.due(&gone(&["n2.storage", "n3.storage"])), None);
+        let restart = Ceph::default().recover(&request(redundancy), &on_disk).expect("a plan");
+        let mut files = restart.steps.iter().flat_map(|step| &step.files);
+        assert!(files.any(|file| file.text.contains("config rm")));
+    }
 }
 
 /// A name that was written before all daemons were up had one copy for some seconds.

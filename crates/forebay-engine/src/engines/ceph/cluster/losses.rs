@@ -1,10 +1,16 @@
-//! How the nodes go on when a storage daemon ended that had data in memory and no copy. Not offered for the first node,
-//! which has the names and the monitor, and for nodes with a metadata server that nobody replaces.
+//! How the nodes go on when a storage daemon ended.
+//!
+//! Without copies, what it had in memory is given up. Not offered for the first node, which has the names and the
+//! monitor, and for nodes with a metadata server that nobody replaces.
+//!
+//! With copies, no other daemon may be lost, so none waits for the end of another's lease any more: it gets longer.
+//! Ceph may keep requests for ever that meet an expired lease of a daemon that is alone in its groups.
 
 use forebay_ceph::{Action, Step as CephStep};
 use serde_json::json;
 
 use super::super::MountClient;
+use super::super::settings::LEASE_RATIO_ALONE;
 use super::{Cluster, FILE_SYSTEM, monitor_command, step_id};
 use crate::steps::{EngineStep, Loss};
 
@@ -13,7 +19,24 @@ const GROUPS: usize = 32;
 /// The time that storage daemons need for new groups on a busy machine.
 const GROUPS_S_MAX: u32 = 8;
 
+/// The setting of the lease: a multiple of the grace of heartbeats.
+const LEASE_RATIO: &str = "osd_pool_default_read_lease_ratio";
+
 impl Cluster<'_> {
+    /// With copies, a longer lease for the daemons that are left.
+    pub(super) fn after_storage_loss(&self) -> Option<EngineStep> {
+        let set = json!({"prefix": "config set", "who": "osd", "name": LEASE_RATIO, "value": LEASE_RATIO_ALONE});
+        // Daemons look at the setting when they get a new map. Nothing reads so much that an error would be found.
+        let new_map = json!({"prefix": "osd set", "key": "noscrub"});
+        let actions = || vec![monitor_command(set), monitor_command(new_map)];
+        (self.request.redundancy > 1).then(|| self.actions(0, "long-lease", &[], actions()))
+    }
+
+    /// The lease of daemons that have all copies.
+    pub(super) fn short_lease(&self) -> Action {
+        monitor_command(json!({"prefix": "config rm", "who": "osd", "name": LEASE_RATIO}))
+    }
+
     pub(super) fn losses(&self) -> Vec<Loss> {
         let is_offered = self.request.redundancy == 1 && self.client == MountClient::ForebayMount;
         let nodes = if is_offered { self.active_servers()..self.nodes.len() } else { 0..0 };
