@@ -98,10 +98,8 @@ pub enum Step {
         /// The pool that new files get instead.
         new_pool: String,
     },
-    /// Lets a mount of this node fail reads and writes of the groups that were written down.
+    /// Lets a mount of this node fail reads and writes of the groups that were written down last.
     TellMount {
-        /// The storage daemon that had them.
-        daemon: u64,
         /// The mount point.
         mount: PathBuf,
         /// What a mount that is started later reads.
@@ -112,11 +110,8 @@ pub enum Step {
         /// The file in which the mount wrote them. Without it nothing is done.
         addresses: PathBuf,
     },
-    /// Orders new groups without data in place of those that were written down.
-    ReplaceLostGroups {
-        /// The storage daemon that had them.
-        daemon: u64,
-    },
+    /// Orders new groups without data in place of those that were written down last.
+    ReplaceLostGroups,
     /// Waits until the storage daemons have made all groups of all pools, but not for long: one of the daemons may
     /// have ended, too.
     WaitForGroups {
@@ -178,9 +173,7 @@ impl Step {
             Self::BlockMount { addresses } => {
                 format!("the block of the addresses in {}", addresses.display())
             }
-            Self::ReplaceLostGroups { daemon } => {
-                format!("the replacement of what storage daemon {daemon} had")
-            }
+            Self::ReplaceLostGroups => "the replacement of lost data".to_owned(),
             Self::WaitForGroups { .. } => "the wait for new groups".to_owned(),
             Self::MakeDirectory { path, .. } => format!("the creation of directory {path}"),
             Self::SetAttribute { path, name, .. } => format!("the change of {name} of {path}"),

@@ -156,15 +156,13 @@ impl Cluster {
             Step::NoteLostGroups { daemon, daemons, new_pool } => on.monitors(self, |monitors| {
                 note_lost_groups(monitors, (*daemon, *daemons), new_pool)
             }),
-            Step::TellMount { daemon, mount, file } => {
-                on.monitors(self, |monitors| tell_mount(monitors, *daemon, (mount, file)))
+            Step::TellMount { mount, file } => {
+                on.monitors(self, |monitors| tell_mount(monitors, mount, file))
             }
             Step::BlockMount { addresses } => {
                 on.monitors(self, |monitors| block_mount(monitors, addresses))
             }
-            Step::ReplaceLostGroups { daemon } => {
-                on.monitors(self, |monitors| replace_lost_groups(monitors, *daemon))
-            }
+            Step::ReplaceLostGroups => on.monitors(self, replace_lost_groups),
             Step::WaitForGroups { s_max } => {
                 let begun = clock::now();
                 on.dump(self, "osd dump", |dump| {

@@ -17,10 +17,8 @@ use crate::{DATA_POOL, LOCAL_POOL, NAMES_POOL};
 
 const DUMP: &str = "osd dump";
 
-/// Where the monitors keep what was lost with a storage daemon.
-fn key(daemon: u64) -> String {
-    format!("forebay/lost-groups/{daemon}")
-}
+/// Where the monitors keep what was lost with the last storage daemon. One is given up after the other.
+const KEY: &str = "forebay/lost-groups";
 
 /// Writes down the groups that this daemon alone has, of so many in the beginning.
 pub(crate) fn note_lost_groups(
@@ -57,22 +55,14 @@ pub(crate) fn note_lost_groups(
     let lost = map.lost_groups(new_pool, is_lost);
     let value =
         serde_json::to_string(&lost).map_err(|error| not_understood(DUMP, error.to_string()))?;
-    ask(
-        monitors,
-        &command(json!({"prefix": "config-key set", "key": key(daemon), "val": value})),
-        "",
-    )?;
+    ask(monitors, &command(json!({"prefix": "config-key set", "key": KEY, "val": value})), "")?;
     Ok(json!(lost.pools))
 }
 
 /// Tells the mount of this node, and through the file one that is started later.
-pub(crate) fn tell_mount(
-    monitors: &Monitors,
-    daemon: u64,
-    (mount, file): (&Path, &Path),
-) -> Result<Value, Error> {
+pub(crate) fn tell_mount(monitors: &Monitors, mount: &Path, file: &Path) -> Result<Value, Error> {
     let mut all = LostGroups::read(file)?;
-    all.add(LostGroups::parse(&noted(monitors, daemon)?)?);
+    all.add(LostGroups::parse(&noted(monitors)?)?);
     files::write_json(file, &file.with_extension("fresh"), &all)?;
     let text = json!(all).to_string();
     let name = LOST_GROUPS_ATTRIBUTE.to_string_lossy();
@@ -86,8 +76,8 @@ pub(crate) fn tell_mount(
 }
 
 /// Makes new, empty groups in place of those that were written down, on the daemons that the map names now.
-pub(crate) fn replace_lost_groups(monitors: &Monitors, daemon: u64) -> Result<Value, Error> {
-    let lost = LostGroups::parse(&noted(monitors, daemon)?)?;
+pub(crate) fn replace_lost_groups(monitors: &Monitors) -> Result<Value, Error> {
+    let lost = LostGroups::parse(&noted(monitors)?)?;
     let groups = lost
         .pools
         .values()
@@ -100,8 +90,8 @@ pub(crate) fn replace_lost_groups(monitors: &Monitors, daemon: u64) -> Result<Va
     ask_at_once(monitors, &commands)
 }
 
-fn noted(monitors: &Monitors, daemon: u64) -> Result<Vec<u8>, Error> {
-    ask(monitors, &command(json!({"prefix": "config-key get", "key": key(daemon)})), "")
+fn noted(monitors: &Monitors) -> Result<Vec<u8>, Error> {
+    ask(monitors, &command(json!({"prefix": "config-key get", "key": KEY})), "")
 }
 
 /// The pools of a cluster, and the daemons of groups whose place was chosen.

@@ -156,9 +156,7 @@ pub struct Loss {
     pub fence: EngineStep,
     /// Before the mounts know.
     pub prepare: EngineStep,
-    /// Tells the mount of each node which data are lost.
-    pub tell: Vec<EngineStep>,
-    /// When all mounts know.
+    /// When the mounts know, by [`EnginePlan::tell_loss`].
     pub finish: EngineStep,
 }
 
@@ -184,6 +182,9 @@ pub struct EnginePlan {
     pub fences: Vec<Fence>,
     /// The servers whose data can be given up.
     pub losses: Vec<Loss>,
+    /// Tells the mount of each node which data were lost last. One for each node, not for each loss: a plan grows with
+    /// the nodes, not with their square.
+    pub tell_loss: Vec<EngineStep>,
     /// The directory that shows the namespace, on each node.
     pub mount: PathBuf,
     /// Variables for the job's processes.

@@ -20,6 +20,8 @@ const STEP_MAX: Duration = Duration::from_secs(20);
 pub(super) struct Losses {
     pub(super) nodes: Arc<Nodes>,
     pub(super) losses: Vec<Loss>,
+    /// For each node.
+    pub(super) tell: Vec<EngineStep>,
     pub(super) servers: Vec<ServerGroup>,
     pub(super) findings: Arc<Mutex<Findings>>,
     pub(super) nodes_use: NodesUse,
@@ -45,8 +47,14 @@ impl Losses {
         }
         self.take(&[&loss.prepare])?;
         let lost = self.findings.lock().gone.lost.clone();
-        let tell: Vec<_> = loss.tell.iter().filter(|step| !lost.contains(&step.node)).collect();
-        self.take(&tell)?;
+        // An agent that took over does not repeat a step of the same name.
+        let of_this = |step: &EngineStep| {
+            let id = format!("{}-{}", step.id, loss.node + 1);
+            EngineStep { id, ..step.clone() }
+        };
+        let tell = self.tell.iter().filter(|step| !lost.contains(&step.node)).map(of_this);
+        let tell: Vec<_> = tell.collect();
+        self.take(&tell.iter().collect::<Vec<_>>())?;
         self.take(&[&loss.finish])?;
         let mut findings = self.findings.lock();
         findings.gone.given_up.insert(loss.server.clone());

@@ -23,6 +23,8 @@ use crate::steps::{Gone, Role, ServerGroup, serve_without};
 
 /// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(2);
+/// A metadata server needs 1 ms for the files of one node. Each look lets so many nodes write them, in turn.
+const PROBED_MAX: usize = 100;
 /// The time for a node to answer a look.
 const ANSWER_MAX: Duration = Duration::from_secs(12);
 /// A store with less is full: servers of an engine end without room for their own files.
@@ -123,18 +125,24 @@ fn verdict(
     verdict
 }
 
+/// Whether a node writes its files at this look.
+fn is_probed(look: usize, node: usize, nodes: usize) -> bool {
+    let turns = nodes.div_ceil(PROBED_MAX);
+    look % turns == node % turns
+}
+
 impl Monitor {
     /// Watches until `stop` is closed or has a message.
     pub(super) fn run(&self, stop: &Receiver<()>) {
         let mut watched: Vec<_> = (0..self.nodes.len()).map(|_| Watched::default()).collect();
         let mut settled = HashSet::new();
-        loop {
+        for look in 0.. {
             match stop.recv_timeout(INTERVAL) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.findings.lock().failed.is_none() {
-                self.look(&mut watched);
+                self.look(look, &mut watched);
                 self.settle_losses(&mut settled);
             }
         }
@@ -151,7 +159,7 @@ impl Monitor {
         }
     }
 
-    fn look(&self, watched: &mut [Watched]) {
+    fn look(&self, look: usize, watched: &mut [Watched]) {
         for (node, state) in watched.iter_mut().enumerate() {
             self.end_reconnection(node, state);
         }
@@ -160,7 +168,11 @@ impl Monitor {
         let nodes = (0..self.nodes.len()).filter(|node| !lost.contains(node));
         let asked: Vec<_> = nodes.filter(is_connected).collect();
         let connections: Vec<_> = asked.iter().map(|node| self.nodes.connection(*node)).collect();
-        let request = |node: &usize| Request::Health { probes: self.probes[*node].clone() };
+        let probes = |node: usize| match is_probed(look, node, self.nodes.len()) {
+            true => self.probes[node].clone(),
+            false => Vec::new(), // its agent repeats what it found last
+        };
+        let request = |node: &usize| Request::Health { probes: probes(*node) };
         let unreachable: Vec<_> =
             (0..watched.len()).filter(|node| watched[*node].lost_since.is_some()).collect();
         let requests = asked.iter().map(|node| (*node, request(node))).collect();
@@ -341,6 +353,15 @@ mod tests {
             judge(true),
             Verdict { news: vec!["n1.one ended: signal: 9".to_owned()], ..Verdict::default() }
         );
+    }
+
+    #[test]
+    fn many_nodes_are_probed_in_turn() {
+        for (nodes, turns) in [(1, 1), (100, 1), (101, 2), (1000, 10)] {
+            let probed = |look| (0..nodes).filter(|node| is_probed(look, *node, nodes)).count();
+            assert!((0..2 * turns).all(|look| (1..=PROBED_MAX).contains(&probed(look))));
+            assert_eq!((0..turns).map(probed).sum::<usize>(), nodes);
+        }
     }
 
     #[test]

@@ -179,6 +179,7 @@ impl Session {
         let losses = Losses {
             nodes: Arc::clone(nodes),
             losses: plan.losses,
+            tell: plan.tell_loss,
             servers: plan.servers.clone(),
             findings: Arc::clone(&findings),
             nodes_use: nodes_use.clone(),

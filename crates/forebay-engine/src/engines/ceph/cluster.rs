@@ -85,6 +85,7 @@ impl<'a> Cluster<'a> {
             servers: self.servers(),
             fences: self.fences(),
             losses: self.losses(),
+            tell_loss: self.tell_loss(),
             steps: self.steps,
             mount: self.request.mount(),
             environment: BTreeMap::new(),
@@ -286,7 +287,7 @@ impl<'a> Cluster<'a> {
                 |name: &str, text: String| PlannedFile { path: self.home().join(name), text };
             step.files = vec![
                 file("ceph.conf", self.text_of_configuration(node)),
-                file("keyring", self.text_of_keyring()),
+                file("keyring", self.text_of_keyring(node)),
             ];
             self.steps.push(step);
             self.add_map(node);
@@ -365,20 +366,23 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Registers the storage daemons, in the order of their numbers, and makes pools and file system. All daemons
+    /// Registers the storage daemons, and makes pools and file system. All daemons
     /// have their place and all groups theirs before a daemon runs: a group that moves between running daemons
     /// sometimes never answers again ("waiting for readable", Ceph 16.2.15).
     fn add_file_system(&mut self) {
         let daemons = || 0..self.nodes.len();
-        let new = daemons()
-            .map(|daemon| json!({"prefix": "osd new", "uuid": self.uuid_of_storage(daemon)}));
+        // "osd new" chooses the number itself, so that each would have to wait for the one before.
+        let new = |daemon: usize| {
+            let uuid = self.uuid_of_storage(daemon);
+            members(json!({"prefix": "osd create", "uuid": uuid, "id": daemon}))
+        };
         let place = |daemon: usize| {
             let bucket = ["root=default".to_owned(), format!("host=node-{daemon}")];
             members(json!({"prefix": "osd crush add", "id": daemon, "weight": 1.0, "args": bucket}))
         };
         let ids: Vec<_> = daemons().map(|daemon| daemon.to_string()).collect();
         let at_once = |commands| Action::from(CephStep::MonitorAtOnce(commands));
-        let mut actions: Vec<_> = new.map(monitor_command).collect();
+        let mut actions = vec![at_once(daemons().map(new).collect())];
         actions.push(at_once(daemons().map(place).collect()));
         actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids.clone()})));
         let copies = self.request.redundancy as usize;

@@ -355,9 +355,9 @@ fn mounts_know_what_is_lost_before_it_is_replaced() {
     assert!(at(&finish, "replace_lost_groups") < at(&finish, "osd out"));
     assert!(at(&finish, "osd out") < at(&finish, "wait_for_groups"));
     assert!(at(&finish, "wait_for_groups") < at(&finish, "osd unset"));
-    assert_eq!(loss.tell.iter().map(|step| step.node).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(plan.tell_loss.iter().map(|step| step.node).collect::<Vec<_>>(), [0, 1, 2]);
     let file = "/tmp/forebay-node-7/ceph/lost-groups.json";
-    assert!(loss.tell.iter().all(|step| text(step).contains(file)));
+    assert!(plan.tell_loss.iter().all(|step| text(step).contains(file)));
     let mounts = plan.steps.iter().filter(|step| step.role == Role::Mount);
     assert!(mounts.map(|step| &step.argv).all(|words| words.contains(&file.to_owned())));
     assert!(text(&loss.fence).contains("10.0.0.2:0/0"));
@@ -440,6 +440,18 @@ fn data_in_memory_cannot_be_recovered() {
     let plan = Ceph::default().recover(&request(1), &[on_disk]).expect("plan");
     plan.check(1).expect("plan without contradictions");
     assert!(!plan.steps.iter().any(|step| step.argv.iter().any(|word| word == "--mkfs")));
+}
+
+/// Nothing in it has a part for each pair of nodes.
+#[test]
+fn plan_grows_with_the_nodes_and_not_with_their_square() {
+    let size = |count: u8| {
+        let nodes: Vec<_> = (1..=count).map(node).collect();
+        let plan = Ceph::default().plan(&request(1), &nodes).expect("plan");
+        serde_json::to_string(&plan).expect("JSON").len()
+    };
+    let (few, many) = (size(50), size(200));
+    assert!(many < 5 * few, "{few} and {many} bytes");
 }
 
 #[test]

@@ -63,14 +63,16 @@ impl Cluster<'_> {
         bytes(share_bytes.max(of_one_bytes))
     }
 
-    pub(super) fn text_of_keyring(&self) -> String {
+    /// A node with a monitor knows the keys of all daemons, another one those of its own.
+    pub(super) fn text_of_keyring(&self, node: usize) -> String {
+        let has_monitor = node < self.monitors();
         let all = "allow *";
         let key = self.key(false);
         let mut text = key.keyring("mon.", &[("mon", all)]);
         let everything = [("mon", all), ("osd", all), ("mds", all), ("mgr", all)];
         text += &key.keyring("client.admin", &everything);
         let of_storage = [("mon", "allow profile osd"), ("osd", all)];
-        for daemon in 0..self.nodes.len() {
+        for daemon in (0..self.nodes.len()).filter(|daemon| has_monitor || *daemon == node) {
             text += &key.keyring(&format!("osd.{daemon}"), &of_storage);
         }
         let of_metadata = [("mon", "allow profile mds"), ("osd", all), ("mds", all)];

@@ -47,7 +47,9 @@ impl Cluster<'_> {
     fn loss(&self, node: usize) -> Loss {
         let daemon = node as u64;
         let pool = format!("data.without.{}", node + 1);
-        let on_first = |name: &str, actions| self.loss_step(0, node, name, actions);
+        let on_first = |name: &str, actions| {
+            self.actions(0, &format!("loss-{}-{name}", node + 1), &[], actions)
+        };
         let ids = [daemon.to_string()];
         let prepare = vec![
             CephStep::NoteLostGroups {
@@ -70,28 +72,28 @@ impl Cluster<'_> {
             monitor_command(
                 json!({"prefix": "osd lost", "id": daemon, "yes_i_really_mean_it": true}),
             ),
-            CephStep::ReplaceLostGroups { daemon }.into(),
+            CephStep::ReplaceLostGroups.into(),
             // Ceph 16.2.15 sometimes never makes groups that are ordered when they have another daemon already.
             monitor_command(json!({"prefix": "osd out", "ids": ids})),
             CephStep::WaitForGroups { s_max: GROUPS_S_MAX }.into(),
             monitor_command(json!({"prefix": "osd unset", "key": "pause"})),
         ];
-        let tell = |at: usize| {
-            let (mount, file) = (self.request.mount(), self.lost_groups());
-            let action = CephStep::TellMount { daemon, mount, file };
-            self.loss_step(at, node, "tell", vec![action.into()])
-        };
         Loss {
             node,
             server: step_id(node, "storage"),
             fence: on_first("fence", vec![self.block(node)]),
             prepare: on_first("prepare", prepare),
-            tell: (0..self.nodes.len()).map(tell).collect(),
             finish: on_first("finish", finish),
         }
     }
 
-    fn loss_step(&self, at: usize, lost: usize, name: &str, actions: Vec<Action>) -> EngineStep {
-        self.actions(at, &format!("loss-{}-{name}", lost + 1), &[], actions)
+    /// Tells the mount of each node what was lost last.
+    pub(super) fn tell_loss(&self) -> Vec<EngineStep> {
+        let tell = |at: usize| {
+            let (mount, file) = (self.request.mount(), self.lost_groups());
+            let action = CephStep::TellMount { mount, file };
+            self.actions(at, "tell-loss", &[], vec![action.into()])
+        };
+        (0..self.nodes.len()).map(tell).collect()
     }
 }
