@@ -32,6 +32,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "off",
         "the autoscaler is part of the manager, which is not started",
     ),
+    (
+        "mon osd max initial pgs",
+        "65536",
+        "a pool has all its groups from the beginning: nobody adds the rest without a manager",
+    ),
     ("osd crush chooseleaf type", "0", "copies on different storage daemons: one for each node"),
     ("osd crush update on start", "false", "each daemon has its place before it starts"),
     ("mon election timeout", "1", "monitors find each other within seconds"),

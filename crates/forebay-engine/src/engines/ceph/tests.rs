@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use forebay_ceph::Programs;
 
-use super::settings::{LEASE_RATIO_ALONE, REDUNDANT, SINGLE, Setting};
+use super::settings::{LEASE_RATIO_ALONE, REDUNDANT, SETTINGS, SINGLE, Setting};
 use super::*;
 use crate::host_facts::StoreFacts;
 use crate::steps::{EngineStep, Gone, Role};
@@ -375,6 +375,15 @@ fn daemon_that_stops_as_long_as_a_mount_may_hang_keeps_its_lease() {
     assert!(number(SINGLE, "osd pool default read lease ratio") * 20 > crate::HANG_S_MAX);
     let alone: u32 = LEASE_RATIO_ALONE.parse().expect("a ratio");
     assert!(alone * number(REDUNDANT, "osd heartbeat grace") > crate::HANG_S_MAX);
+}
+
+/// The monitor would make only the first 1,024 groups of a pool, and refuse the places of the others.
+#[test]
+fn pool_of_a_thousand_nodes_has_all_its_groups_from_the_beginning() {
+    let initial = SETTINGS.iter().find(|(name, ..)| *name == "mon osd max initial pgs");
+    let groups_max: usize = initial.expect("a setting").1.parse().expect("a number");
+    let groups = placement::pools(1000, &[], 1).iter().map(|pool| pool.groups).max();
+    assert!(groups.is_some_and(|groups| (16_000..=groups_max).contains(&groups)));
 }
 
 /// The lease is long after a loss, and short again when all daemons are started again.
