@@ -54,6 +54,19 @@ def test_destroy_names_the_directory_that_another_user_keeps_and_changes_nothing
     assert done.returncode == 0 and not results.exists(), done.stderr
 
 
+def test_script_makes_an_allocation_for_the_group_that_it_names(team):
+    script = team.directory / "make.sh"
+    create = f"#BB create_persistent name=named capacity=1MiB access_mode=striped(group={TEAM})"
+    script.write_text(f"#!/bin/bash\n{create}\ntrue\n")
+    refused = as_user(team, BOB, "run", "--store", team.store, script)  # not a group of his
+    assert refused.returncode != 0
+    done = as_user(team, ADA, "run", "--store", team.store, script, groups=(TEAM,))
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(as_user(team, ADA, "persistent", "list", "--json", "--store", team.store).stdout)
+    (named,) = [one for one in listed if one["persistent"] == "named"]
+    assert (named["group"], named["mode"]) == (str(TEAM), "0770")
+
+
 def test_staged_files_have_the_group_of_the_allocation(team):
     tree = team.directory / "mine"
     (tree / "deep").mkdir(parents=True)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from support.site_cluster import DAEMON, SiteBatch, SiteCluster
+from support.site_cluster import BIN, DAEMON, SiteBatch, SiteCluster
 from support.slurm_cluster import NOBODY, started
 
 
@@ -24,6 +24,12 @@ def users(slurm_site, request):
 def others(slurm_site, request):
     """Jobs of another one."""
     yield from made(slurm_site, DAEMON, request, "-other")
+
+
+@pytest.fixture
+def strangers(slurm_site, request):
+    """Jobs of a third one."""
+    yield from made(slurm_site, BIN, request, "-stranger")
 
 
 NUMBERS = itertools.count(1)

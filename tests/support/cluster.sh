@@ -9,6 +9,7 @@ hostname ctl
 . "$top/bridge.sh"
 make_bridge 10.77.0.100/24
 mount --bind "$top/etc-hosts" /etc/hosts # every host resolves the names of all
+[ ! -e "$top/etc-group" ] || mount --bind "$top/etc-group" /etc/group
 # Every user may mount FUSE, as systems allow it that are set up for it.
 mknod -m 666 "$top/fuse" c 10 229
 mount --bind "$top/fuse" /dev/fuse

@@ -13,7 +13,8 @@ from support.slurm_batch import Batch
 from support.slurm_cluster import NODES, Cluster, command_of, descendants
 from support.strace import strace
 
-DAEMON = 1  # another ordinary user whom every machine knows
+DAEMON, BIN = 1, 2  # other ordinary users whom every machine knows
+TEAM = "forebay-team"  # a group of nobody and daemon
 MIB = 1 << 20
 SITE = """
 state = "{top}/state-of-site"
@@ -99,6 +100,8 @@ class SiteCluster(Cluster):
             for name in ("pool", "slow"):
                 (self.top / "hosts" / node / "nvme" / name).mkdir()
         self.state = self.top / "state-of-site"
+        self.groups = self.top / "etc-group"
+        self.set_team("nobody", "daemon")
         self.state.mkdir(mode=0o700)
         shutil.chown(self.state, "slurm", "slurm")
         (self.top / "site.toml").write_text(SITE.format(top=self.top))
@@ -109,6 +112,11 @@ class SiteCluster(Cluster):
     def wait_until_up(self):
         super().wait_until_up()
         self.wait(lambda: "Name=datawarp" in self.run(["scontrol", "show", "burst"], check=False).stdout, "no pool")
+
+    def set_team(self, *members):
+        """Who is in the group, on all hosts."""
+        team = f"{TEAM}:x:64007:{','.join(members)}\n"
+        self.groups.write_text(pathlib.Path("/etc/group").read_text() + team)
 
     def control(self, *words, check=True):
         """`forebay control` of the site, as root."""

@@ -1,41 +1,49 @@
 //! Parses the access modes of an allocation.
 
 use crate::problem::Finding;
-use crate::rules::{Key, MODES, MODIFIERS, Value, Word, key_names};
+use crate::rules::{GROUP, Key, MODES, MODIFIERS, Value, Word, key_names};
 use crate::suggestion::with_suggestion;
 use crate::token::Token;
 use crate::{AccessMode, values};
 
-/// The access modes in a value, and the problems found in it.
-pub(crate) fn read(value: &Token) -> (Vec<AccessMode>, Vec<Finding>) {
-    let mut modes = Vec::new();
+/// What a value says of access.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) modes: Vec<AccessMode>,
+    /// The group of a persistent allocation.
+    pub(crate) group: Option<String>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Parses the access modes in a value.
+pub(crate) fn read(value: &Token) -> Access {
+    let mut access = Access::default();
     let mut named: Vec<&str> = Vec::new();
-    let mut findings = Vec::new();
     for part in value.split_at_commas() {
-        let word = match read_mode(&part, &mut findings) {
+        let word = match read_mode(&part, &mut access) {
             Ok(word) => word,
             Err(finding) => {
-                findings.push(finding);
+                access.findings.push(finding);
                 continue;
             }
         };
         if named.contains(&word.name) {
             let message = format!("access_mode names {} twice", word.name);
-            findings.push(Finding::error(part.start, message, "name each mode once"));
+            access.findings.push(Finding::error(part.start, message, "name each mode once"));
         } else {
             named.push(word.name);
         }
         match word.name {
-            "striped" => modes.push(AccessMode::Striped),
-            "private" => modes.push(AccessMode::Private),
+            "striped" => access.modes.push(AccessMode::Striped),
+            "private" => access.modes.push(AccessMode::Private),
             _ => {}
         }
     }
-    (modes, findings)
+    access
 }
 
 /// Parses one mode with its modifiers.
-fn read_mode(part: &Token, findings: &mut Vec<Finding>) -> Result<&'static Word, Finding> {
+fn read_mode(part: &Token, access: &mut Access) -> Result<&'static Word, Finding> {
     let (name, inside) = match part.text.split_once('(') {
         None => (part.text.as_str(), None),
         Some((name, rest)) if rest.ends_with(')') => {
@@ -61,14 +69,15 @@ fn read_mode(part: &Token, findings: &mut Vec<Finding>) -> Result<&'static Word,
         ));
     };
     if let Some(inside) = inside {
-        read_modifiers(&inside, findings);
+        read_modifiers(&inside, access);
     }
     let what = format!("access_mode={name}");
-    findings.extend(Finding::of_support(word.support, part.start, &what));
+    access.findings.extend(Finding::of_support(word.support, part.start, &what));
     Ok(word)
 }
 
-fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
+fn read_modifiers(inside: &Token, access: &mut Access) {
+    let findings = &mut access.findings;
     let mut written = Vec::new();
     for part in inside.split_at_commas() {
         let (name, value) = match part.pair() {
@@ -92,6 +101,9 @@ fn read_modifiers(inside: &Token, findings: &mut Vec<Finding>) {
             findings.push(Finding::error(part.start, message, "keep one of them"));
         } else {
             written.push(key.name);
+        }
+        if key.name == GROUP {
+            access.group = value.as_ref().map(|value| value.text.clone());
         }
         match value {
             Some(value) => findings.extend(values::check(name, key, &value)),

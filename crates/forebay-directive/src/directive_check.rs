@@ -208,7 +208,7 @@ impl Directive {
 fn check_value(name: &str, key: &Key, value: &Token) -> Vec<Finding> {
     let mut findings = values::check(name, key, value);
     if matches!(key.value, Value::AccessModes) && !value.text.is_empty() {
-        findings.extend(access::read(value).1);
+        findings.extend(access::read(value).findings);
     }
     findings
 }

@@ -28,6 +28,8 @@ pub struct CreatePersistent {
     pub capacity_bytes: u64,
     /// `pool=`.
     pub pool: Option<String>,
+    /// The group whose members may use it, too: `access_mode=striped(group=NAME)`.
+    pub group: Option<String>,
     /// The position of the directive.
     pub position: Position,
 }
@@ -72,9 +74,8 @@ pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Ve
             position,
         }),
         "create_persistent" => {
-            let modes = directive.value("access_mode");
-            let modes = modes.map_or_else(Vec::new, |modes| access::read(modes).0);
-            if modes.contains(&AccessMode::Private) {
+            let access = directive.value("access_mode").map(access::read).unwrap_or_default();
+            if access.modes.contains(&AccessMode::Private) {
                 return Err(vec![Problem::new(
                     position,
                     "a persistent allocation with access_mode=private: its namespaces would be those of \
@@ -89,6 +90,7 @@ pub(crate) fn add(request: &mut Request, directive: &Directive) -> Result<(), Ve
                     .and_then(|token| parse_size(&token.text).ok())
                     .unwrap_or_default(),
                 pool: directive.value("pool").map(|token| token.text.clone()),
+                group: access.group,
                 position,
             });
         }

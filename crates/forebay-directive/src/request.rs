@@ -305,7 +305,18 @@ fn add_job(
     };
     // NNF has no modes: its jobs share one namespace.
     let access = directive.value("access_mode");
-    let access = access.map_or_else(|| vec![AccessMode::Striped], |modes| access::read(modes).0);
+    let access = access.map(access::read).unwrap_or_default();
+    if access.group.is_some() {
+        return Err(vec![Problem::new(
+            directive.start,
+            "(group=) in a jobdw: the allocation of a job is its owner's alone",
+            "write (group=NAME) in the line #BB create_persistent",
+        )]);
+    }
+    let modes = match directive.value("access_mode") {
+        Some(_) => access.modes,
+        None => vec![AccessMode::Striped],
+    };
     if let Some(first) = &request.job {
         return Err(vec![Problem::new(
             directive.start,
@@ -314,7 +325,7 @@ fn add_job(
         )]);
     }
     request.job = Some(JobDw {
-        access,
+        access: modes,
         capacity_bytes: parse_size(&capacity.text).ok(),
         pool: directive.value("pool").map(|token| token.text.clone()),
         profile: directive.value("profile").map(|token| token.text.clone()),

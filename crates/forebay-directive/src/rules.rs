@@ -224,7 +224,12 @@ pub const MODIFIERS: &[Key] = &[
     Key::new("client_cache", Requirement::Optional, Value::Switch),
     WINDOW_MULTIPLIER,
     WINDOW_LENGTH,
+    // An extension. Slurm hands over the value of access_mode= as it is, and no other text of the line.
+    Key::new(GROUP, Requirement::Optional, Value::Text),
 ];
+
+/// The modifier of a persistent allocation that names the group for which it is.
+pub(crate) const GROUP: &str = "group";
 
 const WINDOW_MULTIPLIER: Key =
     Key::new("write_window_multiplier", Requirement::Optional, Value::Count).no_effect(NO_WEAR);

@@ -148,6 +148,17 @@ const ALONE: &[(&str, Outcome)] = &[
     ),
     ("#BB create_persistent name=proj1 capacity=1TiB", Good),
     ("#BB create_persistent name=george_test capacity=600G access=striped type=scratch", Good),
+    ("#BB create_persistent name=a capacity=1G access_mode=striped(group=team)", Good),
+    (
+        "#BB create_persistent name=a capacity=1G access_mode=striped(group)",
+        Wrong("1:62 group= has no value"),
+    ),
+    (
+        "#DW jobdw type=scratch access_mode=striped(group=team) capacity=1G",
+        Wrong(
+            "1:5 (group=) in a jobdw: the allocation of a job is its owner's alone | write (group=",
+        ),
+    ),
     (
         "#BB create_persistent name=a capacity=1G access_mode=striped,private",
         Wrong("1:5 a persistent allocation with access_mode=private"),

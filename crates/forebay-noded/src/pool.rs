@@ -10,6 +10,8 @@ use forebay_site::{Error, Pool, PoolKind, Site};
 
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
+/// The same where the members of a group reach the namespace below it.
+const SHARED_MODE: u32 = 0o710;
 
 /// A directory in that of each pool that has or had allocations. A mount point without its file system has none.
 const MARK: &str = ".forebay-pool";
@@ -117,9 +119,16 @@ impl PoolDirectory {
         let owner = made.status()?.owner;
         // A former call was killed between the two steps; nobody but root could put anything into it.
         if owner == 0 {
+            if !made.names()?.is_empty() {
+                // Root took it, to remove what is in it.
+                return Err(Error::new(format!("{} was removed", place.name)));
+            }
             self.limit(place, capacity_bytes, false)?;
             if self.has_quota {
                 made.set_project(project_of(&place.name)?)?;
+            }
+            if place.is_shared {
+                made.set_mode(SHARED_MODE)?;
             }
             made.give_to(place.user, place.group)?;
         } else if owner != place.user {
@@ -180,6 +189,11 @@ impl PoolDirectory {
             ))),
             found => Ok(Some(found?.owner)),
         }
+    }
+
+    /// Removes all that is in the directory of an allocation, also what members of its group left.
+    pub(crate) fn empty(&self, name: &str) -> Result<(), Error> {
+        Ok(self.directory.open_in(OsStr::new(name))?.clear_as_root()?)
     }
 
     /// Removes the directory of an allocation, which is empty.
@@ -286,6 +300,7 @@ mod tests {
             name: name.into(),
             user: NOBODY,
             group: NOBODY,
+            is_shared: false,
             access: forebay_directive::AccessMode::Striped,
         }
     }

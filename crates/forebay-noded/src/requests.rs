@@ -86,12 +86,14 @@ impl Service {
                 let _creating = self.tasks.begin_to_create(&place.name)?;
                 let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
                 pool.make(&place, capacity_bytes)?;
-                owner::run(&place, &Work::Prepare { namespace: namespace_of(&place) })
+                let namespace = namespace_of(&place);
+                owner::run(&place, &Work::Prepare { namespace, is_shared: place.is_shared })
             }
-            Operation::Check { place } => {
+            Operation::Check { place, user, group } => {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
-                owner::run(&place, &Work::Check { namespace: namespace_of(&place) })
+                let namespace = namespace_of(&place);
+                owner::run(&Place { user, group, ..place }, &Work::Check { namespace })
             }
             Operation::Stage { place, staging, attempt } => {
                 check_place(&place)?;

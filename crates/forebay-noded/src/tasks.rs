@@ -400,21 +400,24 @@ impl Shared {
         }
     }
 
-    /// Removes the content as the owner, then the empty directory as root.
+    /// Removes the content as the owner, then the empty directory as root. What members of a group left, root removes.
     fn remove(&self, place: &Place, is_made: bool) -> Result<Outcome, Error> {
         let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
         let outcome = match pool.owner_of(&place.name)? {
             // Without the file system of the pool, the directory would seem to be gone.
             None if is_made && !pool.is_marked()? => return Err(pool.has_no_mark()),
             None => Outcome::Done { files: 0, bytes: 0, note: None },
-            // Root had no time to give it away, so it is empty.
-            Some(0) => Outcome::Done { files: 0, bytes: 0, note: None },
+            // Root had no time to give it away, so it is empty; or root took it, to empty it.
+            Some(0) => emptied_by_root(&pool, place)?,
             Some(owner) if owner != place.user => {
                 return Err(belongs_to_another(&path_of(place), owner));
             }
             Some(_) => {
                 let (directory, tag) = (path_of(place), self.tag_of(place));
-                self.repeat(place, &Work::Empty { directory, tag })?
+                match self.repeat(place, &Work::Empty { directory, tag })? {
+                    Outcome::Failed { .. } if place.is_shared => emptied_by_root(&pool, place)?,
+                    outcome => outcome,
+                }
             }
         };
         if matches!(outcome, Outcome::Done { .. }) {
@@ -435,6 +438,11 @@ impl Shared {
             table.removed.remove(&oldest);
         }
     }
+}
+
+fn emptied_by_root(pool: &PoolDirectory, place: &Place) -> Result<Outcome, Error> {
+    pool.empty(&place.name)?;
+    Ok(Outcome::Done { files: 0, bytes: 0, note: None })
 }
 
 /// The path of its namespace.
@@ -505,6 +513,7 @@ mod tests {
             name: "1.1".to_owned(),
             user: 7,
             group: 7,
+            is_shared: false,
             access: AccessMode::Striped,
         }
     }

@@ -27,6 +27,8 @@ use crate::owner::REPORTED;
 
 /// Permissions of the namespace, whose parent is closed to others, and of the directory with the results of all nodes.
 const NAMESPACE_MODE: u32 = 0o755;
+/// The same of a persistent allocation for a group. New files get the group of their directory.
+const SHARED_MODE: u32 = 0o2770;
 /// The journals of stage-in and stage-out, next to the namespace.
 const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
 /// The script in messages.
@@ -39,7 +41,7 @@ const FAILURES_MAX: usize = 1000;
 #[serde(tag = "work", rename_all = "kebab-case")]
 pub(crate) enum Work {
     /// Make the namespace.
-    Prepare { namespace: PathBuf },
+    Prepare { namespace: PathBuf, is_shared: bool },
     /// Look into the namespace.
     Check { namespace: PathBuf },
     /// Stage in or out.
@@ -86,7 +88,7 @@ pub fn work(words: &[OsString]) -> (String, i32) {
 impl Work {
     fn outcome(&self, reporter: &Reporter) -> Outcome {
         let result = match self {
-            Self::Prepare { namespace } => prepare(namespace),
+            Self::Prepare { namespace, is_shared } => prepare(namespace, *is_shared),
             Self::Check { namespace } => check(namespace),
             Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
                 let directory = (directory.as_path(), *access, tag.as_str());
@@ -131,10 +133,13 @@ impl From<forebay_staging::Error> for Failed {
 
 const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
 
-fn prepare(namespace: &Path) -> Result<Outcome, Failed> {
+fn prepare(namespace: &Path, is_shared: bool) -> Result<Outcome, Failed> {
     match files::make_directory(namespace, NAMESPACE_MODE) {
         Err(error) if error.already_exists() => {}
         made => made?,
+    }
+    if is_shared {
+        files::set_mode(namespace, SHARED_MODE)?;
     }
     Ok(DONE)
 }

@@ -13,7 +13,7 @@ use forebay_host::files::Kind;
 use forebay_host::messages::Messages;
 use forebay_host::{clock, files, users};
 use forebay_record::{PersistentUse, Phase, Record, RecordFile};
-use forebay_store::persistent::{OWNER_ALONE, Persistent};
+use forebay_store::persistent::{OWNER_ALONE, OWNER_AND_GROUP, Persistent};
 use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -402,8 +402,8 @@ fn new_persistent<'a>(
         name: &asked.name,
         asked_bytes: asked.capacity_bytes,
         strict_capacity: owner.strict_capacity,
-        mode: OWNER_ALONE,
-        group: None,
+        mode: if asked.group.is_some() { OWNER_AND_GROUP } else { OWNER_ALONE },
+        group: asked.group.as_deref(),
         expires_after_s: None,
         job,
     }

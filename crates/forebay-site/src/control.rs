@@ -53,6 +53,8 @@ pub struct AllocationStatus {
     pub token: String,
     /// The owner.
     pub user: String,
+    /// The group whose members may use a persistent allocation, too.
+    pub group: Option<String>,
     /// The pool.
     pub pool: String,
     /// The size.
@@ -154,6 +156,7 @@ impl AllocationStatus {
         Self {
             token: session.token.clone(),
             user: users::user_named(session.user),
+            group: session.plan.group.map(users::group_named),
             pool: session.pool.clone(),
             capacity_bytes: session.capacity_bytes(),
             phase: session.phase,
@@ -387,6 +390,7 @@ fn discard_orphan(
         name: name.to_owned(),
         user,
         group: users::account_of(user)?.map_or(user, |account| account.group),
+        is_shared: true, // what members left goes, too
         access: pool.access(),
     };
     let (attempt, mut pause) = (new_attempt()?, Pause::usual());

@@ -174,5 +174,6 @@ pub(crate) fn plan_of(request: &Request) -> Plan {
         stage_out: request.stage_out.clone(),
         variables: job.flat_map(|job| job.access.iter().map(|mode| job.variable(*mode))).collect(),
         persistent: request.persistent.iter().map(named).collect(),
+        group: None,
     }
 }

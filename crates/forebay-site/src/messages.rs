@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::Error;
 
 /// The version of these messages. Both sides refuse any other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a credential at most. MUNGE takes 1 MiB.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message at most. A credential is a third longer.
@@ -47,8 +47,10 @@ pub struct Place {
     pub name: String,
     /// The owner.
     pub user: u32,
-    /// The owner's group.
+    /// The owner's group, or the one for which a persistent allocation is.
     pub group: u32,
+    /// Whether members of the group use it, too.
+    pub is_shared: bool,
     /// Whether it is one directory for all nodes, or that of one node.
     pub access: AccessMode,
 }
@@ -64,10 +66,14 @@ pub enum Operation {
         /// Its size, which the file system enforces where the pool has a quota.
         capacity_bytes: u64,
     },
-    /// Whether the owner sees the namespace on this node.
+    /// Whether a user sees the namespace on this node.
     Check {
         /// The directory.
         place: Place,
+        /// The owner, or a member of the group.
+        user: u32,
+        /// The group in which the user looks.
+        group: u32,
     },
     /// Start a staging, or say how far it is.
     Stage {
@@ -252,7 +258,7 @@ mod tests {
         let error = read::<Request>(br#"{"version":1,"else":1}"#, "n1").expect_err("version");
         assert!(
             error.to_string().starts_with(
-                "n1 speaks version 1 of the messages, this program version 2; install"
+                "n1 speaks version 1 of the messages, this program version 3; install"
             )
         );
         let error = read::<Request>(b"[]", "n1").expect_err("none").to_string();

@@ -28,6 +28,8 @@ const USES: &str = "uses";
 
 /// The default mode of a namespace.
 pub const OWNER_ALONE: u32 = 0o700;
+/// Permission bits of one that a group uses, too.
+pub const OWNER_AND_GROUP: u32 = 0o770;
 
 /// The content of an allocation's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -33,10 +33,13 @@ fn job_uses_several_persistent_allocations_and_its_own() {
 #[test]
 fn job_that_only_creates_or_destroys_is_valid() {
     let made = good(
-        "#BB create_persistent name=a capacity=1GiB pool=p\n#BB create_persistent name=b capacity=1",
+        "#BB create_persistent name=a capacity=1GiB pool=p\n\
+         #BB create_persistent name=b capacity=1 access=striped(group=team,MFC=3)",
     );
     assert_eq!(made.create.len(), 2);
     assert_eq!(made.create[0].pool.as_deref(), Some("p"));
+    let groups: Vec<_> = made.create.iter().map(|create| create.group.as_deref()).collect();
+    assert_eq!(groups, [None, Some("team")]);
     assert!(made.job.is_none());
     let gone = good("#BB destroy_persistent name=a hurry\n#BB destroy_persistent name=b");
     assert_eq!([gone.destroy[0].hurry, gone.destroy[1].hurry], [true, false]);

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
 
 use super::status::{BLOCK_BYTES, Kind, Status};
@@ -66,6 +66,12 @@ impl Directory {
         on(given, "give to a user", &self.path)
     }
 
+    /// Sets its permission bits.
+    pub fn set_mode(&self, mode: u32) -> Result<()> {
+        let set = rustix::fs::fchmod(&self.opened, Mode::from_raw_mode(mode));
+        on(set, "set the mode of", &self.path)
+    }
+
     /// Writes the names in the directory to its disk.
     pub fn sync(&self) -> Result<()> {
         on(rustix::fs::fsync(&self.opened), "sync", &self.path)
@@ -113,10 +119,23 @@ impl Directory {
         Ok(found)
     }
 
-    /// Removes all that is in it. Links are removed, not followed. A tree may be deeper than the stack and the table of
-    /// open files allow: what is below [`LEVELS_MAX`] is moved up first.
+    /// Removes all that is in it. Links are removed, not followed.
     pub(super) fn clear(&self) -> Result<()> {
-        let removal = Removal { top: self, moved: Cell::new(0) };
+        self.clear_all(false)
+    }
+
+    /// Removes all that is in it, as root, also what users closed to all others. Root takes each directory from its user
+    /// before it looks into it, so no user changes any more what root walks through. Links are not followed, and what is
+    /// mounted in the tree is an error. Root needs the capabilities `CAP_CHOWN` and `CAP_DAC_READ_SEARCH`, and Linux 5.6.
+    pub fn clear_as_root(&self) -> Result<()> {
+        on(take(&self.opened), "remove", &self.path)?;
+        self.clear_all(true)
+    }
+
+    /// A tree may be deeper than the stack and the table of open files allow: what is below [`LEVELS_MAX`] is moved up
+    /// first.
+    fn clear_all(&self, takes: bool) -> Result<()> {
+        let removal = Removal { top: self, moved: Cell::new(0), takes };
         loop {
             let moved = removal.moved.get();
             self.clear_level(&removal, 0)?;
@@ -149,7 +168,7 @@ impl Directory {
             return self.move_up(name, removal);
         }
         let path = self.path.join(name);
-        let opened = match self.openat(name) {
+        let opened = match self.open_to_remove(name, removal) {
             Err(Errno::NOENT) => return Ok(()),
             opened => on(opened, "remove", &path)?,
         };
@@ -163,7 +182,7 @@ impl Directory {
     /// Moves a directory to the top of the tree that is removed, under a name that is free there. An empty directory of
     /// that name may be replaced, since it is removed anyway.
     fn move_up(&self, name: &OsStr, removal: &Removal) -> Result<()> {
-        if let Ok(opened) = self.openat(name) {
+        if let Ok(opened) = self.open_to_remove(name, removal) {
             // To move a directory, its owner must be allowed to write it. The move fails if this does.
             rustix::fs::fchmod(&opened, Mode::from_raw_mode(0o700)).ok();
         }
@@ -176,6 +195,18 @@ impl Directory {
                 moved => return gone(moved, &self.path.join(name)),
             }
         }
+    }
+
+    fn open_to_remove(&self, name: &OsStr, removal: &Removal) -> rustix::io::Result<OwnedFd> {
+        if !removal.takes {
+            return self.openat(name);
+        }
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inside = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
+        // A user may have mounted FUSE here: nothing of it is asked.
+        let opened = rustix::fs::openat2(&self.opened, name, how, Mode::empty(), inside)?;
+        take(&opened)?;
+        Ok(opened)
     }
 
     fn is_directory(&self, name: &OsStr) -> bool {
@@ -199,6 +230,14 @@ struct Removal<'a> {
     top: &'a Directory,
     /// Directories moved to the top so far.
     moved: Cell<u64>,
+    /// Whether directories are taken from their users.
+    takes: bool,
+}
+
+/// Gives a directory to root, who alone may use it then.
+fn take(opened: &OwnedFd) -> rustix::io::Result<()> {
+    rustix::fs::fchown(opened, Some(Uid::ROOT), Some(Gid::ROOT))?;
+    rustix::fs::fchmod(opened, Mode::RWXU)
 }
 
 /// What others have removed meanwhile is gone as well.
@@ -280,6 +319,40 @@ mod tests {
         drop(directory);
         files::remove_tree(&tree).expect("removed");
         assert!(files::status(&tree).expect_err("gone").is_not_found());
+    }
+
+    #[test]
+    fn root_removes_closed_directories_of_users_and_nothing_that_links_and_mounts_lead_to() {
+        if !crate::users::is_root() {
+            return; // only root takes directories
+        }
+        let scratch = tempfile::tempdir_in("/dev/shm").expect("tempdir");
+        let (tree, outside) = (scratch.path().join("tree"), scratch.path().join("outside"));
+        let deep = (0..2 * LEVELS_MAX).fold(tree.join("closed"), |path, _| path.join("d"));
+        files::make_directories(&deep, 0o700).expect("made");
+        files::make_directory(&outside, 0o700).expect("made");
+        for path in [outside.join("file"), deep.join("file"), tree.join("file")] {
+            files::write_atomically(&path, &path.with_extension("fresh"), b"x").expect("written");
+        }
+        files::make_link(&outside, &tree.join("closed/link")).expect("linked");
+        files::make_hard_link(&outside.join("file"), &deep.join("hard")).expect("linked");
+        for path in deep.ancestors().take_while(|path| *path != tree) {
+            files::set_owner_of_name(path, Some(1), Some(1)).expect("given");
+            files::set_mode(path, 0o1000).expect("closed");
+        }
+        let directory = Directory::open(&tree).expect("opened");
+        directory.clear_as_root().expect("removed");
+        assert!(directory.names().expect("listed").is_empty());
+        assert_eq!(files::read_to_string(&outside.join("file")).expect("there"), "x");
+        let status = directory.status().expect("status");
+        assert_eq!((status.owner, status.mode), (0, 0o700));
+        // Another file system, which need not be one that a user mounted.
+        let root = Directory::open(Path::new("/")).expect("opened");
+        let removal = Removal { top: &root, moved: Cell::new(0), takes: true };
+        assert_eq!(
+            root.open_to_remove(OsStr::new("proc"), &removal).expect_err("a mount"),
+            Errno::XDEV
+        );
     }
 
     #[test]

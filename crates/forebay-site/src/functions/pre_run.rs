@@ -73,7 +73,11 @@ fn check(
 ) -> Result<(), Error> {
     let mut rest = Rest::default();
     for place in places {
-        let operation = |_: &NodeAddress, _: &str| Operation::Check { place: place.clone() };
+        let user = session.user;
+        // A member must be one on each node. The owner may have left the group meanwhile.
+        let group = if place.user == user { session.group } else { place.group };
+        let operation =
+            |_: &NodeAddress, _: &str| Operation::Check { place: place.clone(), user, group };
         let failed = carry_out(context, session, (nodes.clone(), &operation), None)?.failed;
         nodes.retain(|node| failed.iter().all(|(other, _)| other != node));
         rest.failed.extend(failed);

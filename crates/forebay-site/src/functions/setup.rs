@@ -34,11 +34,12 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let request = request_of(Path::new(call.value("--job")), SymbolsAre::Replaced)?;
     let (pool, grains) = (pool.clone(), pool.grains_of(bytes));
     let plan = plan_of(&request);
+    let account = account_of(user)?;
     if grains > 0 {
-        check_user(&pool, &account_of(user)?)?;
+        check_user(&pool, &account)?;
         check_access(&pool, plan.access)?;
     }
-    let new = NewSession { token, user, group, pool: &pool, grains, plan };
+    let new = NewSession { token, user, group, groups: &account.groups, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
         // `data_in` waits for the room: Slurm gives it a day, and holds a job whose set-up fails.

@@ -1,7 +1,7 @@
 //! Allocations of jobs and of persistent buffers, each a session in the words of DataWarp.
 
 use forebay_directive::{AccessMode, Stage};
-use forebay_host::clock;
+use forebay_host::{clock, users};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use schemars::JsonSchema;
@@ -54,6 +54,9 @@ pub struct Plan {
     pub variables: Vec<String>,
     /// Names of persistent allocations with the variables of their namespaces.
     pub persistent: Vec<(String, Vec<String>)>,
+    /// The group whose members may use this persistent allocation, too.
+    #[serde(default)]
+    pub group: Option<u32>,
 }
 
 /// An allocation.
@@ -102,7 +105,8 @@ impl Session {
             path: self.path.clone(),
             name: self.name(),
             user: self.user,
-            group: self.group,
+            group: self.plan.group.unwrap_or(self.group),
+            is_shared: self.plan.group.is_some(),
             access: self.plan.access,
         }
     }
@@ -175,6 +179,8 @@ pub struct NewSession<'a> {
     pub user: u32,
     /// The owner's group.
     pub group: u32,
+    /// All groups of the owner.
+    pub groups: &'a [u32],
     /// The pool.
     pub pool: &'a Pool,
     /// Its grains.
@@ -393,7 +399,7 @@ fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
     }
     let wanted = (new.user, new.pool.name.as_str(), new.grains, &new.plan);
     if (found.user, found.pool.as_str(), found.grains, &found.plan) != wanted {
-        let owner = forebay_host::users::user_named(found.user);
+        let owner = users::user_named(found.user);
         let what = format!(
             "{token} exists already: {} grains of the pool {}, for {owner}",
             found.grains, found.pool
@@ -438,17 +444,33 @@ fn use_persistent(
             "make it first: #BB create_persistent name={name} capacity=SIZE"
         ))));
     };
-    if persistent.user != new.user {
-        let owner = forebay_host::users::user_named(persistent.user);
-        let error =
-            Error::new(format!("the persistent allocation {name} is {owner}'s, and closed to you"));
-        return Ok(Err(error.with_hint("use one of your own")));
+    if let Err(error) = check_member(&persistent, new) {
+        return Ok(Err(error));
     }
     transaction.execute(
         "INSERT INTO use (session, persistent) VALUES (?, ?)",
         params![id, persistent.id],
     )?;
     Ok(Ok(()))
+}
+
+/// Whether the owner of a new allocation may use this persistent one.
+fn check_member(persistent: &Session, new: &NewSession) -> Result<(), Error> {
+    let group = persistent.plan.group;
+    if persistent.user == new.user || group.is_some_and(|group| new.groups.contains(&group)) {
+        return Ok(());
+    }
+    let (name, owner) = (&persistent.token, users::user_named(persistent.user));
+    let Some(group) = group.map(users::group_named) else {
+        let message = format!("the persistent allocation {name} is {owner}'s, and closed to you");
+        return Err(Error::new(message).with_hint(format!(
+            "use one of your own, or ask {owner} for one with access_mode=striped(group=NAME)"
+        )));
+    };
+    let message = format!(
+        "the persistent allocation {name} is {owner}'s, for members of the group {group}, and you are none"
+    );
+    Err(Error::new(message).with_hint(format!("ask the site to add you to {group}; see: id -nG")))
 }
 
 pub(super) fn session_of(row: &Row) -> rusqlite::Result<Session> {
