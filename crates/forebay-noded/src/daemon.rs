@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_host::tcp::{Acceptor, Closer, Connection};
 use forebay_host::{clock, filesystem, threads, users};
-use forebay_site::{Error, Munge, PoolKind, Site};
+use forebay_site::{Auth, Error, PoolKind, Side, Site};
 use parking_lot::Mutex;
 
 use crate::pool::PoolDirectory;
@@ -41,13 +41,13 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
             .with_hint("start it with systemctl"));
     }
     let site = Site::load()?;
+    let auth = Auth::of(&site, Side::Node)?;
     check_pools(&site, name, log)?;
     site.unknown_names().iter().for_each(|unknown| log(&format!("warning: {unknown}")));
-    let munge = Munge::load(site.munge_socket.as_deref())?;
     let tasks = Tasks::of(site.clone(), name.to_owned());
     let acceptor = Acceptor::bind(address)?;
     log(&format!("{name} listens at {}", acceptor.address()?));
-    let service = Arc::new(Service { site, munge, tasks, name: name.to_owned() });
+    let service = Arc::new(Service { site, auth, tasks, name: name.to_owned() });
     let (silent, slots) =
         (Arc::new(Mutex::new(Silent::default())), threads::Slots::new(ANSWERED_MAX));
     loop {

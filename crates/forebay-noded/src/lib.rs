@@ -1,5 +1,5 @@
 //! `forebay-noded`: one small daemon of root on each node of a site. It makes, checks, stages and removes the
-//! allocations of jobs, when the control host asks with a credential of MUNGE.
+//! allocations of jobs, when the control host asks with a request that it signed.
 //!
 //! Root itself only makes, gives away and removes directories of a pool, in which no user can write. Whatever is in
 //! them, and all that a user's script names, is touched by a process of that user alone (`work.rs`). The user can

@@ -4,9 +4,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use forebay_host::files::{self, Directory, Kind, NoQuota};
+use forebay_host::files::{Directory, Kind, NoQuota};
 use forebay_site::messages::Place;
-use forebay_site::{Error, Pool, PoolKind, Site};
+use forebay_site::{Error, Pool, PoolKind, Site, changeable_parent};
 
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
@@ -227,21 +227,14 @@ impl PoolDirectory {
 
 /// Who can rename a part of the path, or exchange a link in it, can put another directory there under running jobs.
 fn check_parents(pool: &Pool) -> Result<(), Error> {
-    let real = files::real_path(&pool.path)?;
-    for parent in pool.path.ancestors().skip(1).chain(real.ancestors().skip(1)) {
-        let status = files::status(parent)?;
-        let is_sticky = status.mode & 0o1000 != 0;
-        if status.owner != 0 || (status.mode & 0o022 != 0 && !is_sticky) {
-            let (path, shown) = (pool.path.display(), parent.display());
-            let message = format!(
-                "the pool {}: {shown}, which leads to {path}, must belong to root and be closed to other writers",
-                pool.name
-            );
-            return Err(Error::new(message)
-                .with_hint("make the directory of the pool where only root can rename it"));
-        }
-    }
-    Ok(())
+    let Some(parent) = changeable_parent(&pool.path, &[0])? else { return Ok(()) };
+    let (path, shown) = (pool.path.display(), parent.display());
+    let message = format!(
+        "the pool {}: {shown}, which leads to {path}, must belong to root and be closed to other writers",
+        pool.name
+    );
+    Err(Error::new(message)
+        .with_hint("make the directory of the pool where only root can rename it"))
 }
 
 /// The project of an allocation: its number, which no other has.
@@ -270,7 +263,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use forebay_host::users;
+    use forebay_host::{files, users};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use forebay_host::tcp::Connection;
 use forebay_site::messages::{
     self, Answer, LINE_BYTES_MAX, Operation, Outcome, Place, Request, VERSION,
 };
-use forebay_site::{Error, Message, Munge, Site, clock_error};
+use forebay_site::{Auth, Error, Message, Site, clock_error};
 
 use crate::owner;
 use crate::pool::{PoolDirectory, is_name};
@@ -19,7 +19,7 @@ const PEER: Duration = Duration::from_secs(10);
 /// What requests are answered with.
 pub(crate) struct Service {
     pub(crate) site: Site,
-    pub(crate) munge: Munge,
+    pub(crate) auth: Auth,
     pub(crate) tasks: Tasks,
     /// The name of this node.
     pub(crate) name: String,
@@ -37,11 +37,19 @@ impl Service {
     ) -> Result<(), Error> {
         let line = connection.receive(LINE_BYTES_MAX, PEER);
         on_received();
-        let message = self.munge.decode(&line?)?;
+        let decoded = self.auth.decode(&line?);
+        if let (Err(_), Some(refusal)) = (&decoded, self.auth.refusal()) {
+            connection.send(refusal, PEER).ok(); // the error of the line counts
+        }
+        let message = decoded?;
+        // What is out of date is not carried out, and its sender learns why.
+        if message.clock_error.is_none() {
+            self.auth.check_first(&message)?;
+        }
         let answer = self.answer_of(&message);
         let content = messages::written(&answer)?;
-        let credential = self.munge.encode(&content, message.user)?;
-        Ok(connection.send(credential.as_bytes(), PEER)?)
+        let signed = self.auth.encode(&content, message.user)?;
+        Ok(connection.send(&signed, PEER)?)
     }
 
     fn answer_of(&self, message: &Message) -> Answer {

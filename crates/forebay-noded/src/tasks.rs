@@ -496,6 +496,7 @@ mod tests {
             slurm_user: Account { user: 65534, name, group: 65534, groups: Vec::new() },
             state: PathBuf::new(),
             munge_socket: None,
+            secret: None,
             node_port: 1,
             checks_nodes: false,
             stage_out_retry: Duration::ZERO,

@@ -5,8 +5,7 @@ use std::time::Duration;
 use forebay_host::{system, tcp, threads};
 
 use crate::messages::{self, Answer, LINE_BYTES_MAX, Operation, Outcome, Request, VERSION};
-use crate::munge::Munge;
-use crate::{Error, NodeAddress, Site};
+use crate::{Auth, Error, NodeAddress, Side, Site};
 
 /// How long a node may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -35,18 +34,18 @@ impl NoAnswer {
     }
 }
 
-/// Asks daemons with credentials of this process's user.
+/// Asks daemons, as this process's user.
 pub struct Client {
-    munge: Munge,
+    auth: Auth,
 }
 
 impl Client {
     /// A client for the nodes of a site.
     ///
     /// # Errors
-    /// If the library of MUNGE is not installed.
+    /// As [`Auth::of`].
     pub fn new(site: &Site) -> Result<Self, Error> {
-        Ok(Self { munge: Munge::load(site.munge_socket.as_deref())? })
+        Ok(Self { auth: Auth::of(site, Side::Control)? })
     }
 
     /// Sends one request to a node, and returns its answer.
@@ -58,22 +57,20 @@ impl Client {
         let request =
             Request { version: VERSION, node: node.name.clone(), nonce: nonce.clone(), operation };
         let content = messages::written(&request).map_err(NoAnswer::Wrong)?;
-        let credential = self.munge.encode(&content, 0).map_err(NoAnswer::Wrong)?;
+        let signed = self.auth.encode(&content, 0).map_err(NoAnswer::Wrong)?;
         let mut connection = connect(node).map_err(NoAnswer::Unreachable)?;
         let answered = connection
-            .send(credential.as_bytes(), ANSWER)
+            .send(&signed, ANSWER)
             .and_then(|()| connection.receive(LINE_BYTES_MAX, ANSWER));
         let answered = answered.map_err(|error| NoAnswer::Lost(silent(node, &error)))?;
         self.outcome(node, &answered, &nonce).map_err(NoAnswer::Wrong)
     }
 
-    fn outcome(
-        &self,
-        node: &NodeAddress,
-        credential: &[u8],
-        nonce: &str,
-    ) -> Result<Outcome, Error> {
-        let message = self.munge.decode_of_now(credential)?;
+    fn outcome(&self, node: &NodeAddress, signed: &[u8], nonce: &str) -> Result<Outcome, Error> {
+        let message = self
+            .auth
+            .decode_of_now(signed)
+            .map_err(|error| Error { message: format!("{node}: {}", error.message), ..error })?;
         if message.user != 0 {
             let text =
                 format!("the answer of {node} is from the user {}, not from root", message.user);

@@ -30,6 +30,8 @@ pub struct Site {
     pub state: PathBuf,
     /// The socket of munged; none for its usual one.
     pub munge_socket: Option<PathBuf>,
+    /// The file of the secret that signs messages; none where MUNGE does.
+    pub secret: Option<PathBuf>,
     /// The port of `forebay-noded` on the nodes of jobs.
     pub node_port: u16,
     /// Whether `forebay-noded` of each node of a job checks that the allocation is visible.

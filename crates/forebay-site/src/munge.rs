@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::Error;
+use crate::auth::Message;
 
 const LIBRARY: &str = "libmunge.so.2";
 /// Of `munge_err_t`.
@@ -44,17 +45,6 @@ pub struct Munge {
     functions: Functions,
     socket: Option<CString>,
     shown: PathBuf,
-}
-
-/// A message and the user who sent it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
-    /// The content.
-    pub content: Vec<u8>,
-    /// The user's ID.
-    pub user: u32,
-    /// Why it does not count, although it is true: it is too old or from the future.
-    pub clock_error: Option<String>,
 }
 
 impl Munge {
@@ -136,19 +126,7 @@ impl Munge {
             }
             _ => return Err(self.error("check a credential with", &context, done)),
         };
-        Ok(Message { content: copied, user, clock_error })
-    }
-
-    /// The same of a credential that must be of now.
-    ///
-    /// # Errors
-    /// As [`Munge::decode`], or if it is too old or from the future.
-    pub fn decode_of_now(&self, credential: &[u8]) -> Result<Message, Error> {
-        let message = self.decode(credential)?;
-        match &message.clock_error {
-            Some(error) => Err(clock_error(error)),
-            None => Ok(message),
-        }
+        Ok(Message { content: copied, user, clock_error, stamp: None })
     }
 
     fn context(&self, reader: Option<u32>) -> Result<Owned<'_>, Error> {
@@ -194,11 +172,6 @@ impl Munge {
         Error::new(format!("cannot {what} munged at {shown}: {reason}"))
             .with_hint("munged runs on each node, with one key and one clock: munge -n | unmunge")
     }
-}
-
-/// What to do about clocks.
-pub fn clock_error(what: &str) -> Error {
-    Error::new(what).with_hint("compare date on the control host and the node, and start chronyd")
 }
 
 /// A context that is destroyed at the end.

@@ -15,6 +15,7 @@ use super::{NODE_PORT, NodeAddress, Pool, PoolKind, Site};
 /// The user of slurmctld, unless the file names another one.
 const SLURM_USER: &str = "slurm";
 const STATE: &str = "/var/lib/forebay";
+const SECRET: &str = "/etc/forebay/secret";
 /// The size of a grain, unless the file has another one.
 const GRANULARITY_BYTES: u64 = 1 << 30;
 /// File servers that fail over take minutes; a user who waits for a reason does not want to wait for more.
@@ -36,7 +37,9 @@ const POOL_BYTES_MAX: u64 = i64::MAX as u64;
 struct Written {
     slurm_user: Option<Spanned<String>>,
     state: Option<Spanned<PathBuf>>,
+    auth: Option<Spanned<String>>,
     munge_socket: Option<Spanned<PathBuf>>,
+    secret: Option<Spanned<PathBuf>>,
     node_port: Option<Spanned<u16>>,
     check_nodes: Option<bool>,
     stage_out_retry: Option<Spanned<String>>,
@@ -185,7 +188,11 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
             None
         }
     };
-    for (key, path) in [("state", &written.state), ("munge_socket", &written.munge_socket)] {
+    for (key, path) in [
+        ("state", &written.state),
+        ("munge_socket", &written.munge_socket),
+        ("secret", &written.secret),
+    ] {
         path.iter().for_each(|path| faults.path(key, path));
     }
     let port = written.node_port.as_ref().map_or(NODE_PORT, |port| *port.get_ref());
@@ -206,6 +213,7 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
         slurm_user: slurm_user?,
         state: written.state.as_ref().map_or_else(|| STATE.into(), |path| path.get_ref().clone()),
         munge_socket: written.munge_socket.as_ref().map(|path| path.get_ref().clone()),
+        secret: secret(written, faults),
         node_port: port,
         checks_nodes: written.check_nodes.unwrap_or(true),
         stage_out_retry: faults.duration(
@@ -218,6 +226,28 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
         stage_idle_max: idle_max(written, faults),
         pools,
     })
+}
+
+/// The file of the secret; none with MUNGE.
+fn secret(written: &Written, faults: &mut Faults) -> Option<PathBuf> {
+    let has_secret = match written.auth.as_ref().map(|auth| (auth, auth.get_ref().as_str())) {
+        None | Some((_, "munge")) => false,
+        Some((_, "secret")) => true,
+        Some((auth, other)) => {
+            let message = format!("auth: there is no {other:?}; write \"munge\" or \"secret\"");
+            faults.add(auth.span().start, &message);
+            return None;
+        }
+    };
+    let (key, unused, auth) = match has_secret {
+        true => ("munge_socket", &written.munge_socket, "munge"),
+        false => ("secret", &written.secret, "secret"),
+    };
+    if let Some(unused) = unused {
+        faults.add(unused.span().start, &format!("{key}: it needs auth = \"{auth}\""));
+    }
+    let file = written.secret.as_ref().map_or_else(|| SECRET.into(), |path| path.get_ref().clone());
+    has_secret.then_some(file)
 }
 
 /// A stopped process must lose its place, and one that works must keep it.
@@ -470,6 +500,25 @@ staging_nodes = ["n1", "n2:99"]
         let error = read(&WHOLE.replace("directory", "onnode")).expect_err("the wrong key");
         assert!(error.contains("site.toml:9: staging_nodes: a pool of this kind has nodes"));
         assert!(error.contains("site.toml:2: pool flash has no nodes; name nodes that have"));
+    }
+
+    #[test]
+    fn messages_are_signed_by_munge_or_a_secret() {
+        let with = |lines: &str| read(&WHOLE.replace("[[pool]]", &format!("{lines}\n[[pool]]")));
+        let secret_of = |lines: &str| with(lines).expect("valid").secret;
+        assert_eq!((secret_of(""), secret_of("auth = \"munge\"")), (None, None));
+        let usual = Some(PathBuf::from("/etc/forebay/secret"));
+        assert_eq!(secret_of("auth = \"secret\""), usual);
+        for (lines, wanted) in [
+            ("auth = \"none\"", "2: auth: there is no \"none\"; write \"munge\" or \"secret\""),
+            ("secret = \"/s\"", "2: secret: it needs auth = \"secret\""),
+            (
+                "auth = \"secret\"\nmunge_socket = \"/s\"",
+                "3: munge_socket: it needs auth = \"munge\"",
+            ),
+        ] {
+            assert_eq!(with(lines).expect_err(lines), format!("site.toml:{wanted}"));
+        }
     }
 
     #[test]
