@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.site_cluster import DAEMON, TEAM, chown
+from support.site_cluster import DAEMON, MIB, TEAM, chown
 from support.slurm_cluster import NOBODY
 
 CREATE_CALL = "--function create_persistent -c CLI -t {name} -u {user} -C flash:16MiB -a striped(group={group})"
@@ -107,7 +107,19 @@ def test_membership_counts_when_a_job_begins_to_use_the_buffer(slurm_site, buffe
         others.run("scancel", job)
     finally:
         slurm_site.run(["umount", "/etc/group"], node="n2")
-    run(others, f"touch {buffer.variable}/file", buffer.use)
+
+
+def test_size_counts_for_the_owner_while_a_member_uses_the_buffer(buffer, others):
+    waits = f"touch {others.directory}/running; until [ -e {others.directory}/go ]; do sleep 0.05; done"
+    others.script(f"head -c 1M /dev/zero >{buffer.variable}/file; {waits}", buffer.use)
+    job = others.submit()
+    others.appears("running")
+    shown = buffer.cluster.control("metrics").stdout.splitlines()
+    sizes = [line for line in shown if line.startswith("forebay_allocation_size_bytes{")]
+    of = {user: line.split()[-1] for line in sizes for user in ("nobody", "daemon") if f'user="{user}"' in line}
+    assert of == {"nobody": str(32 * MIB), "daemon": "0"}, sizes
+    (others.directory / "go").touch()
+    assert others.wait(job) == "COMPLETED", others.complained()
 
 
 def test_what_members_closed_is_removed_with_the_buffer_and_nothing_else(buffer, users, others):
