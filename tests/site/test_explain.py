@@ -59,6 +59,10 @@ SMALL = Pool(
         (facts("PENDING", "staged-in", "Priority"), "waits for Slurm", "waits for Slurm: Priority.", None),
         (facts("PENDING", "staged-in", "BeginTime", problem="n2: down"), "waits for node", "n2: down", "scontrol show job 7"),
         (
+            facts("PENDING", None, "Burst buffer pre_run error"),
+            "held", "could not start, since not all of its nodes", "correct what SystemComment in scontrol show job 7 says",
+        ),
+        (
             facts("PENDING", None, "burst_buffer/lua: slurm_bb_setup: no room; ask for less"),
             "held", "is held: no room.", "ask for less; then scancel 7",
         ),

@@ -10,12 +10,10 @@ import pytest
 
 from support.schemas import complaints
 from support.site_cluster import DW, MIB, SLOW, chown
-from support.waiting import wait_until
+from support.site_staging import IN, OUT, SIZE, arrives, in_stage, parts, prepare
+from support.why import need_python, why
 
-SIZE = 12 * MIB
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # of the program itself, or as the program that started it says it
-IN = "#DW stage_in type=file source=%d/big destination=$DW_JOB_STRIPED/big"
-OUT = "#DW stage_out type=file source=$DW_JOB_STRIPED/big destination=%d/results/big"
 
 
 @pytest.fixture
@@ -24,31 +22,6 @@ def staged(users):
     content = prepare(users, SIZE)
     users.script("true", SLOW, IN, OUT)
     return users, content
-
-
-def prepare(batch, size):
-    content = os.urandom(size)
-    (batch.directory / "big").write_bytes(content)
-    batch.results.mkdir()
-    chown(batch.results, batch.user)
-    return content
-
-
-def parts(directory):
-    return [path for path in directory.rglob("*.part") if path.stat().st_size > 0]
-
-
-def in_stage(batch, direction):
-    """Waits until a part of the file is copied."""
-    where = batch.cluster.top / "flash" / "slow" if direction == "in" else batch.results
-    wait_until(lambda: parts(where), what=f"staging {direction}")
-
-
-def arrives(batch, job, content):
-    assert batch.wait(job) == "COMPLETED", (batch.reason(job), batch.log())
-    batch.wait_until_freed(job)
-    assert (batch.results / "big").read_bytes() == content
-    assert batch.arrived() == ["big"] and batch.cluster.directories("slow") == []
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
@@ -157,6 +130,7 @@ def test_results_that_another_call_removes_are_not_said_to_be_kept(slurm_site, u
 
 
 def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_site, users):
+    need_python()
     users.script("hostname > $DW_JOB_STRIPED/../../name 2>&1; hostname", DW)
     slurm_site.kill_noded("n4", hold=True)
     try:
@@ -164,9 +138,12 @@ def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_sit
         slurm_site.wait(lambda: "forebay-noded does not answer on n4" in users.log(), users.log)
     finally:
         slurm_site.release("n4")
-    # Slurm holds a job back whose nodes failed, and tries it again later; after some tries it waits for a release.
-    slurm_site.wait(lambda: released(users, job) == "COMPLETED", lambda: (users.shown(job), users.log()))
-    assert users.said() == "n4\n"
+    # Slurm starts the job again only when it is released, which its user may do.
+    assert why(users, job, "held")["next_step"].endswith(f"then scontrol release {job}")
+    assert "does not answer on n4" in users.run("scontrol", "show", "job", job).stdout.replace("_", " ")
+    users.run("scontrol", "release", job)
+    slurm_site.wait(lambda: users.shown(job)["JobState"] == "COMPLETED", lambda: users.state_of(job))
+    assert users.said() == "n4\n", users.state_of(job)
 
 
 def test_job_starts_although_daemons_are_started_again_meanwhile(slurm_site, users):
@@ -193,14 +170,6 @@ def test_daemon_that_ends_by_itself_is_seen_by_the_check_after_each_test(slurm_s
     wanted = [*before, f"n3 {128 + signal.SIGTERM}"]
     slurm_site.wait(lambda: slurm_site.unexpected_ends() == wanted, slurm_site.unexpected_ends)
     slurm_site.wait(lambda: slurm_site.daemons("n3"), "it is not started again")
-
-
-def released(batch, job):
-    shown = batch.shown(job)
-    if shown["JobState"] == "PENDING":
-        batch.cluster.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
-        batch.cluster.run(["scontrol", "release", job], check=False)
-    return shown["JobState"]
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])

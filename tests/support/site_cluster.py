@@ -257,6 +257,14 @@ class SiteBatch(Batch):
             self.wait(job)
         self.wait_until_freed(*self.jobs)
         assert self.cluster.unexpected_ends() == self.ends_before
+    def state_of(self, job):
+        """What Slurm, Forebay and the job itself say, for the message of an assertion."""
+        shown = self.shown(job)
+        state = {name: shown.get(name) for name in ("JobState", "Reason", "ExitCode", "Restarts", "StartTime")}
+        outputs = [(name, (self.directory / name)) for name in ("said", "complained")]
+        outputs = {name: path.read_text() for name, path in outputs if path.exists()}
+        return f"{state}\n{self.reason(job)}\n{outputs}\n{self.log()}"
+
 
 
 def chown(path, user):

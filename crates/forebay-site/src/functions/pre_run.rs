@@ -169,7 +169,7 @@ fn take_shares(
                 let error =
                     Error::new(format!("the pool {name} has no room for {share} on {names}"));
                 return Err(error.with_hint(
-                    "results of earlier jobs are still there; the job starts later, or ask for less",
+                    "results of earlier jobs are still there; when they are delivered: scontrol release, or ask for less",
                 ));
             }
             Taken::Full(full) => {

@@ -27,6 +27,8 @@ NAMED_MAX = 3
 NODES_MAX = 5
 #: A call that waits for a staging writes every few seconds.
 STALE_S = 120
+#: Slurm's reason when pre_run failed. It has removed the allocation, and waits for a release of the job.
+_NOT_STARTED = re.compile(r"Burst.buffer.pre.run.error")
 #: `burst_buffer/datawarp: dws_data_in: text`, `burst_buffer/lua: slurm_bb_setup: text`
 _OF_PLUGIN = re.compile(r"burst_buffer/\w+: (?:(?:dws_|slurm_bb_)?[a-z_]+: )?(.*)", re.DOTALL)
 
@@ -83,6 +85,13 @@ def _pending(
     facts: Facts, name: str, allocation: Allocation | None, error: tuple[str, str | None] | None, now_s: float
 ) -> _Told:
     token = facts.job.token
+    if _NOT_STARTED.fullmatch(facts.job.reason):
+        text = f"{name} is held: it could not start, since not all of its nodes had its burst buffer."
+        return (
+            "held",
+            text,
+            f"correct what SystemComment in scontrol show job {token} says; then scontrol release {token}",
+        )
     if error:
         what, hint = error
         again = f"scancel {token}, and submit the job again"
@@ -105,7 +114,7 @@ def _pending(
     if is_staged_in and facts.job.reason != "None":
         return _staging(name, allocation, "in", now_s)
     if allocation.has_problem:
-        text = f"{name} could not start: not all of its nodes had the burst buffer. Slurm tries it again."
+        text = f"{name} could not start: not all of its nodes had the burst buffer."
         return "waits for node", text, f"scontrol show job {token} shows the node in SystemComment"
     start = f" Slurm expects it to start at {facts.job.start}." if facts.job.start[:1].isdigit() else ""
     text = f"{name} has its burst buffer, and waits for Slurm: {facts.job.reason}.{start}"
