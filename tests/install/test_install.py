@@ -151,5 +151,3 @@ def test_packages_have_the_programs_where_slurm_and_systemd_look_for_them():
     unit = (PROJECT / "packaging" / "forebay-noded.service").read_text()
     assert re.search(r"^ExecStart=(\S+)", unit, re.MULTILINE)[1] in installed
     assert "/usr/share/forebay" in installed
-    tree = (PROJECT / "packaging" / "Makefile").read_text()
-    assert "integrations/slurm/burst_buffer.lua $(TREE)/share/forebay/" in tree
