@@ -1,6 +1,7 @@
 """A user who tries to reach the files of others, or to hold others up, through the daemon of root."""
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -215,9 +216,11 @@ def test_user_cannot_trace_the_process_that_stages(slurm_site, users):
     assert users.wait(job) == "COMPLETED", users.log()
 
 
-#: Stops the first such process of the daemons that are named. It looks at new processes only: they live for milliseconds.
-STOPPER = """
+#: Sends a signal to the first such process of the daemons that are named. It looks at new processes only: they live for
+#: milliseconds.
+SIGNALLER = """
 import os, signal, sys
+number_of_signal, *daemons = sys.argv[1:]
 def newest():
     return int(open("/proc/loadavg").read().split()[-1])
 seen, new = newest(), set()
@@ -229,8 +232,8 @@ while True:
     for number in list(new):
         try:
             parent = open(f"/proc/{number}/stat").read().rpartition(")")[2].split()[1]
-            if parent in sys.argv and b"\\0__site\\0" in open(f"/proc/{number}/cmdline", "rb").read():
-                os.kill(number, signal.SIGSTOP)
+            if parent in daemons and b"\\0__site\\0" in open(f"/proc/{number}/cmdline", "rb").read():
+                os.kill(number, int(number_of_signal))
                 print(number, flush=True)
                 raise SystemExit
         except OSError:  # it has ended, or is another user's
@@ -238,32 +241,40 @@ while True:
 """
 
 
-def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(slurm_site, users):
+def set_up_with_signal(slurm_site, users, number, is_enough):
+    """Sets jobs up while a user sends a signal to the first process that makes an allocation, until `is_enough` of the call
+    and of the process that got it, which is short-lived: the user may need some tries."""
     users.script("true", DW)
     script = users.directory / "job.sh"
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
-    stopper = subprocess.Popen(
-        ["python3", "-c", STOPPER, *map(str, slurm_site.daemons())],
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert stopper.stdout.readline() == "ready\n"
-    # The process is short-lived: the user may need some tries.
-    tokens = [str(900100 + number) for number in range(20)]
-    for tries, token in enumerate(tokens, 1):
-        done = slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script)
-        if done.returncode != 0:
-            break
-    stopper.kill()
-    stopped = stopper.communicate()[0].strip()
-    assert "its process had not ended after 30 s; who stops processes of the user there" in done.stderr, done
-    assert stopped and not os.path.exists(f"/proc/{stopped}")
+    words = ["python3", "-c", SIGNALLER, str(int(number)), *map(str, slurm_site.daemons())]
+    as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with subprocess.Popen(words, **as_user, stdout=subprocess.PIPE, text=True) as signaller:
+        assert signaller.stdout.readline() == "ready\n"
+        tokens = [str(900100 + number) for number in range(20)]
+        for tries, token in enumerate(tokens, 1):
+            done = slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script)
+            if is_enough(done, signaller.poll() is not None):
+                break
+        signaller.kill()
+        reached = signaller.communicate()[0].strip()
     for token in tokens[:tries]:
         slurm_site.call("--function", "teardown", "--token", token, "--job", script, "--hurry", check=True)
     assert slurm_site.status()["allocations"] == [] and slurm_site.directories() == []
+    return done, reached
+
+
+def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(slurm_site, users):
+    done, stopped = set_up_with_signal(slurm_site, users, signal.SIGSTOP, lambda done, _: done.returncode != 0)
+    assert "its process had not ended after 30 s; who stops processes of the user there" in done.stderr, done
+    assert stopped and not os.path.exists(f"/proc/{stopped}")
+
+
+def test_allocation_is_made_although_an_epilog_kills_the_process_that_makes_it(slurm_site, users):
+    done, killed = set_up_with_signal(
+        slurm_site, users, signal.SIGKILL, lambda done, was_sent: was_sent or done.returncode != 0
+    )
+    assert killed and done.returncode == 0, done
 
 
 def test_silent_peers_hold_up_nobody(slurm_site, users):

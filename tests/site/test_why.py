@@ -2,10 +2,10 @@
 
 import json
 import os
-import signal
 
 import pytest
 
+from support.cgroup import of_process
 from support.site_cluster import DW, MIB, SLOW, chown
 from support.waiting import wait_until
 from support.why import ask, need_python, why
@@ -137,8 +137,9 @@ def test_bbstat_answers_also_for_unknown_jobs(slurm_site, word):
     assert json.loads(said)["allocation"] is None, said
 
 
-def test_stopped_staging_loses_its_place_and_is_named(slurm_site, users):
-    """A user who stops the processes of stagings would hold up those of others."""
+def test_staging_that_does_nothing_loses_its_place_and_is_named(slurm_site, users):
+    """As one whose file system hangs."""
+    daemons = slurm_site.cgroup("n1")
     big(users, 12 * MIB)
     users.script("true", SLOW, IN)
     job = users.submit()
@@ -151,7 +152,9 @@ def test_stopped_staging_loses_its_place_and_is_named(slurm_site, users):
         return found
 
     wait_until(is_staging, what="staging")
-    os.kill(found[0], signal.SIGSTOP)
+    group = daemons / "forebay-noded.n1" / of_process(found[0]).name
+    (group / "cgroup.freeze").write_text("1")
     told = why(users, job, "held")
     assert "its process did nothing for 5 s" in told["paragraph"]
-    assert "who stops processes of the user there" in told["next_step"]
+    assert "which file system hangs" in told["next_step"]
+    assert not group.exists()

@@ -1,4 +1,4 @@
-"""A memory cgroup with a limit, and commands run in it."""
+"""Cgroups: a memory cgroup with a limit, and commands run in it; a group of version 2 for a daemon."""
 
 import contextlib
 import os
@@ -35,14 +35,48 @@ def limited(limit_bytes: int):
         (group / name).write_text(str(limit_bytes))
         yield group
     finally:
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                group.rmdir()
-                break
-            except OSError:  # the last process has not quite left it
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+        remove(group)
+
+
+def remove(group: pathlib.Path) -> None:
+    """Waits until its processes have left it."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            group.rmdir()
+            return
+        except OSError:  # the last process has not quite left it
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def made_of_version_2(name: str) -> pathlib.Path | None:
+    """A new group in the hierarchy of version 2; None where we may make none that can be killed as a whole."""
+    mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text().splitlines())
+    top = next((pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
+    if top is None:
+        return None
+    group = top / name
+    try:
+        group.mkdir()
+    except OSError:
+        return None
+    if (group / "cgroup.kill").exists():
+        return group
+    remove(group)
+    return None
+
+
+def of_process(pid: int) -> pathlib.PurePath:
+    """The path of its group of version 2 in the hierarchy."""
+    lines = pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    return pathlib.PurePath(next(line for line in lines if line.startswith("0::")).removeprefix("0::"))
+
+
+def remove_tree(group: pathlib.Path) -> None:
+    """The group, and those below it."""
+    for below in sorted(group.glob("**/"), reverse=True):
+        remove(below)
 
 
 def within(group: pathlib.Path, command: list) -> list[str]:

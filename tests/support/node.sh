@@ -6,6 +6,11 @@ name=$1 top=$2 build=$3
 hostname "$name"
 mount -t tmpfs none /mnt
 mount -t tmpfs none /dev/shm
+if [ -e "$top/cgroup-$name" ]; then # the group of version 2 of its daemon
+    group=$(<"$top/cgroup-$name")
+    mkdir /mnt/cgroup
+    mount --bind "${group%/*}" /mnt/cgroup
+fi
 mount -t tmpfs none /sys/fs/cgroup # what cgroups this machine has is not asked: Slurm here tracks processes without
 mkdir /mnt/nvme /mnt/top /mnt/build
 mount --bind "$top/hosts/$name/nvme" /mnt/nvme
@@ -20,10 +25,13 @@ mount --bind /mnt/build "$build"
 export FOREBAY_STORE=/mnt/nvme
 if [ -e "$top/site.toml" ]; then
     export FOREBAY_SITE=$top/site.toml
-    # With few capabilities, as packaging/forebay-noded.service.
-    "$top/restart.sh" "$top" "$name" \
-        setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
-        "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name" &
+    # With few capabilities, as packaging/forebay-noded.service, and in the cgroup of the unit.
+    {
+        [ ! -e /mnt/cgroup ] || echo "$BASHPID" >"/mnt/cgroup/${group##*/}/cgroup.procs"
+        exec "$top/restart.sh" "$top" "$name" \
+            setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
+            "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name"
+    } &
 fi
 slurmd -D -f "$SLURM_CONF" &
 echo $! >"$top/hosts/$name/slurmd"

@@ -9,6 +9,9 @@ import signal
 import subprocess
 import time
 
+import pytest
+
+from support import cgroup
 from support.slurm_batch import Batch
 from support.slurm_cluster import NODES, Cluster, command_of, descendants
 from support.strace import strace
@@ -86,6 +89,10 @@ DefaultPool=flash
 """
 DW = "#DW jobdw type=scratch access_mode=striped capacity=16MiB"
 SLOW = f"{DW} pool=slow"  # 4 MiB/s
+WITH_CGROUP = (
+    "n1",
+    "n3",
+)  # nodes whose daemon has a cgroup of version 2 of its own, as from systemd, if there can be one
 PRIVATE = "#DW jobdw type=scratch access_mode=private capacity=64MiB pool=local"
 
 
@@ -99,6 +106,10 @@ class SiteCluster(Cluster):
         for node in NODES:
             for name in ("pool", "slow"):
                 (self.top / "hosts" / node / "nvme" / name).mkdir()
+        made = {node: cgroup.made_of_version_2(f"{self.top.name}-{node}") for node in WITH_CGROUP}
+        self.cgroups = {node: group for node, group in made.items() if group}
+        for node, group in self.cgroups.items():
+            (self.top / f"cgroup-{node}").write_text(str(group))
         self.state = self.top / "state-of-site"
         self.groups = self.top / "etc-group"
         self.set_team("nobody", "daemon")
@@ -117,6 +128,17 @@ class SiteCluster(Cluster):
         """Who is in the group, on all hosts."""
         team = f"{TEAM}:x:64007:{','.join(members)}\n"
         self.groups.write_text(pathlib.Path("/etc/group").read_text() + team)
+
+    def shut_down(self):
+        super().shut_down()
+        for group in self.cgroups.values():
+            cgroup.remove_tree(group)
+
+    def cgroup(self, node):
+        """The directory of the cgroup of a node's daemon."""
+        if node not in self.cgroups:
+            pytest.skip("no cgroup of version 2 that we may make and kill")
+        return self.cgroups[node]
 
     def control(self, *words, check=True):
         """`forebay control` of the site, as root."""
@@ -235,6 +257,14 @@ class SiteBatch(Batch):
         self.cluster.wait(reached, lambda: (job, text, seen[-1], self.log()))
         return seen[-1]
 
+    def state_of(self, job):
+        """What Slurm, Forebay and the job itself say, for the message of an assertion."""
+        shown = self.shown(job)
+        state = {name: shown.get(name) for name in ("JobState", "Reason", "ExitCode", "Restarts", "StartTime")}
+        outputs = [(name, (self.directory / name)) for name in ("said", "complained")]
+        outputs = {name: path.read_text() for name, path in outputs if path.exists()}
+        return f"{state}\n{self.reason(job)}\n{outputs}\n{self.log()}"
+
     def log(self):
         """The calls since the test began; a Slurm that lost its state gives out IDs again."""
         return (self.cluster.state / "dw_wlm_cli.log").read_text()[self.log_began :]
@@ -257,14 +287,6 @@ class SiteBatch(Batch):
             self.wait(job)
         self.wait_until_freed(*self.jobs)
         assert self.cluster.unexpected_ends() == self.ends_before
-    def state_of(self, job):
-        """What Slurm, Forebay and the job itself say, for the message of an assertion."""
-        shown = self.shown(job)
-        state = {name: shown.get(name) for name in ("JobState", "Reason", "ExitCode", "Restarts", "StartTime")}
-        outputs = [(name, (self.directory / name)) for name in ("said", "complained")]
-        outputs = {name: path.read_text() for name, path in outputs if path.exists()}
-        return f"{state}\n{self.reason(job)}\n{outputs}\n{self.log()}"
-
 
 
 def chown(path, user):

@@ -3,6 +3,7 @@
 //! Assumes Linux. Never prints, and never decides what happens after an error.
 #![allow(clippy::disallowed_methods)] // other crates must not use them
 
+pub mod cgroup;
 pub mod clock;
 pub mod close_watch;
 pub mod directory_lock;

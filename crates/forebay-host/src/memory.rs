@@ -2,11 +2,12 @@
 //! scheduler's job, a container). Files in a tmpfs count against both. The kernel kills processes
 //! that exceed the limit of their cgroup.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use procfs_core::process::MountInfo;
 use procfs_core::{FromRead, ProcessCGroup, ProcessCGroups};
 
+use crate::cgroup::directories;
 use crate::{Result, files, mounts, on};
 
 /// The memory of the machine and of the cgroup.
@@ -83,8 +84,9 @@ fn field_bytes(text: &str, name: &str) -> Option<u64> {
 /// The limit with the least memory left. `groups` is the text of /proc/self/cgroup.
 fn tightest(groups: &str, mounts: &[MountInfo], total_bytes: u64) -> Option<CgroupLimit> {
     let groups = ProcessCGroups::from_read(groups.as_bytes()).ok()?;
-    let directories =
-        groups.0.iter().filter_map(|group| Some((version(group)?, directories(group, mounts))));
+    let directories = groups.0.iter().filter_map(|group| {
+        Some((version(group)?, directories(group, mounts).into_iter().next()?))
+    });
     directories
         .flat_map(|(version, found)| found.into_iter().map(move |path| (version, path)))
         .filter_map(|(version, path)| limit(version, path))
@@ -97,34 +99,6 @@ fn version(group: &ProcessCGroup) -> Option<&'static Version> {
     match group.hierarchy {
         0 => Some(&V2),
         _ if group.controllers.iter().any(|name| name == "memory") => Some(&V1),
-        _ => None,
-    }
-}
-
-/// The group's directory and its ancestors up to the mount point.
-fn directories(group: &ProcessCGroup, mounts: &[MountInfo]) -> Vec<PathBuf> {
-    let holds = |mount: &&MountInfo| match group.hierarchy {
-        0 => mount.fs_type == "cgroup2",
-        _ => mount.fs_type == "cgroup" && mount.super_options.contains_key("memory"),
-    };
-    let below_mount = |mount: &MountInfo| {
-        let below = below_root(Path::new(&group.pathname), Path::new(&mount.root))?;
-        let deepest = mount.mount_point.join(below);
-        let on_the_way = deepest.ancestors();
-        let mounted = on_the_way.take_while(|path| path.starts_with(&mount.mount_point));
-        Some(mounted.map(Path::to_path_buf).collect())
-    };
-    mounts.iter().filter(holds).find_map(below_mount).unwrap_or_default()
-}
-
-/// The group's path below the root of a mount. In a container, that root is rarely the root of the
-/// hierarchy. A mount may show a group above the cgroup namespace (`/..`): then only the limits of
-/// that group are known to apply.
-fn below_root<'a>(group: &'a Path, root: &Path) -> Option<&'a Path> {
-    let above = |part| matches!(part, Component::RootDir | Component::ParentDir);
-    match group.strip_prefix(root) {
-        Ok(below) if !below.components().any(|part| part == Component::ParentDir) => Some(below),
-        _ if root != Path::new("/") && root.components().all(above) => Some(Path::new("")),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use rustix::thread::{
 };
 
 use crate::files::{self, Kind};
-use crate::process::{Identity, KEEPER};
+use crate::process::{Identity, KEEPER, set_name};
 use crate::{Result, on};
 
 /// The maximum number of names bound again to add a path that does not exist.
@@ -201,8 +201,7 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
     }
     let made = View::make(scratch, mounts);
     // `clean` recognizes keepers by this name, so set it before the parent can record the keeper.
-    let name = std::ffi::CString::new(KEEPER).unwrap_or_default();
-    rustix::thread::set_name(&name).ok();
+    set_name(KEEPER);
     let report_text = match &made {
         Ok(()) => READY.to_owned(),
         Err(error) => error.to_string(),

@@ -4,6 +4,7 @@
 
 mod as_user;
 mod capture;
+mod cgroup;
 mod counters;
 mod ended;
 mod group;
@@ -19,12 +20,15 @@ mod signals;
 mod stop_requests;
 mod transferred;
 mod wait;
+mod watch;
 
 pub use as_user::{
-    Credentials, Killer, TimeLimit, UserProcess, UserResult, become_user, close_to_debuggers,
+    Credentials, Killer, UserProcess, UserResult, become_user, close_to_debuggers, set_name,
     start_as_user,
 };
 pub use capture::{Captured, run_captured};
+pub(crate) use cgroup::CGROUP_PROCESSES;
+pub use cgroup::{Cgroup, Cgroups};
 pub use counters::{COUNTERS, CounterWriter, Counters};
 pub use ended::Ended;
 pub use group::{Group, GroupNumber};
@@ -44,3 +48,4 @@ pub use signals::{SignalGuard, postpone_scheduler_signals, signal_number};
 pub use stop_requests::{EventSender, StopRequests};
 pub use transferred::Transferred;
 pub use wait::{EndReason, Events, WaitAction};
+pub use watch::{Overdue, TimeLimit};

@@ -11,6 +11,7 @@ use forebay_host::{clock, filesystem, threads, users};
 use forebay_site::{Auth, Error, PoolKind, Side, Site};
 use parking_lot::Mutex;
 
+use crate::owner::Owners;
 use crate::pool::PoolDirectory;
 use crate::requests::{Service, is_same_node};
 use crate::tasks::Tasks;
@@ -44,10 +45,12 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
     let auth = Auth::of(&site, Side::Node)?;
     check_pools(&site, name, log)?;
     site.unknown_names().iter().for_each(|unknown| log(&format!("warning: {unknown}")));
-    let tasks = Tasks::of(site.clone(), name.to_owned());
+    // Only one daemon has the address, so what runs in its cgroup is that of a former one.
     let acceptor = Acceptor::bind(address)?;
+    let owners = Arc::new(Owners::of(name, log));
+    let tasks = Tasks::of(site.clone(), name.to_owned(), Arc::clone(&owners));
     log(&format!("{name} listens at {}", acceptor.address()?));
-    let service = Arc::new(Service { site, auth, tasks, name: name.to_owned() });
+    let service = Arc::new(Service { site, auth, tasks, owners, name: name.to_owned() });
     let (silent, slots) =
         (Arc::new(Mutex::new(Silent::default())), threads::Slots::new(ANSWERED_MAX));
     loop {

@@ -1,5 +1,6 @@
 //! Answers one request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::tcp::Connection;
@@ -8,7 +9,7 @@ use forebay_site::messages::{
 };
 use forebay_site::{Auth, Error, Message, Site, clock_error};
 
-use crate::owner;
+use crate::owner::Owners;
 use crate::pool::{PoolDirectory, is_name};
 use crate::tasks::{Tasks, namespace_of};
 use crate::work::Work;
@@ -21,6 +22,7 @@ pub(crate) struct Service {
     pub(crate) site: Site,
     pub(crate) auth: Auth,
     pub(crate) tasks: Tasks,
+    pub(crate) owners: Arc<Owners>,
     /// The name of this node.
     pub(crate) name: String,
 }
@@ -95,13 +97,13 @@ impl Service {
                 let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
                 pool.make(&place, capacity_bytes)?;
                 let namespace = namespace_of(&place);
-                owner::run(&place, &Work::Prepare { namespace, is_shared: place.is_shared })
+                self.owners.run(&place, &Work::Prepare { namespace, is_shared: place.is_shared })
             }
             Operation::Check { place, user, group } => {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
                 let namespace = namespace_of(&place);
-                owner::run(&Place { user, group, ..place }, &Work::Check { namespace })
+                self.owners.run(&Place { user, group, ..place }, &Work::Check { namespace })
             }
             Operation::Stage { place, staging, attempt } => {
                 check_place(&place)?;

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use forebay_directive::{AccessMode, Direction};
 use forebay_host::process::{Counters, Killer, TimeLimit};
-use forebay_host::{clock, threads};
+use forebay_host::{clock, threads, users};
 use forebay_site::messages::{Counts, Outcome, Place, Progress, Staging};
 use forebay_site::{Error, Site};
 use parking_lot::{Condvar, Mutex};
 
-use crate::owner::{self, Ended};
+use crate::owner::{self, Ended, Owners};
 use crate::pool::{PoolDirectory, belongs_to_another};
-use crate::work::{Work, progress_of};
+use crate::work::{NAME, Work, progress_of};
 
 /// Tasks that run at a time; others wait.
 const RUNNING_MAX: usize = 32;
@@ -30,8 +30,10 @@ const KEPT_IF_FULL: Duration = Duration::from_secs(30);
 const ATTEMPTS_MAX: usize = 64;
 /// Names of removed allocations. A late request must not make them again.
 const REMOVED_MAX: usize = 100_000;
-/// A process of the user that was killed is started again, so often without a result.
+/// A process of the user that was killed or stopped is started again, so often without a result.
 const INTERRUPTIONS_MAX: u32 = 20;
+/// How long the user may have stopped a process, all stops together, until it is started again.
+const STOPPED_MAX: Duration = Duration::from_secs(4);
 /// The first wait after an interruption; it doubles up to the second.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -117,6 +119,7 @@ impl Drop for Creating {
 struct Shared {
     site: Site,
     node: String,
+    owners: Arc<Owners>,
     table: Mutex<Table>,
     /// A task has ended.
     changed: Condvar,
@@ -124,11 +127,12 @@ struct Shared {
 
 impl Tasks {
     /// `node` is the name of this node.
-    pub(crate) fn of(site: Site, node: String) -> Self {
+    pub(crate) fn of(site: Site, node: String, owners: Arc<Owners>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 site,
                 node,
+                owners,
                 table: Mutex::default(),
                 changed: Condvar::new(),
             }),
@@ -344,22 +348,23 @@ impl Shared {
         Ok(path_of(place))
     }
 
-    /// Does the work in a process of the owner. A process that is killed is started again: the owner's processes may
-    /// be ended by an epilog of the site.
+    /// Does the work in a process of the owner. A process that is killed or stopped is started again: the owner's
+    /// processes may be ended by an epilog of the site.
     fn repeat(&self, place: &Place, work: &Work) -> Result<Outcome, Error> {
         let mut pause = PAUSE_MIN;
         let mut interruptions = 0;
         loop {
-            let process = owner::start(place, work)?;
-            let limit = TimeLimit::Idle(self.site.stage_idle_max);
+            let process = self.owners.start(place, work)?;
+            let idle_max = self.site.stage_idle_max;
+            let limit = TimeLimit::Work { idle_max, stopped_max: STOPPED_MAX };
             if !self.set_running(&place.name, process.killer(), process.counters()) {
                 process.killer().kill();
                 process.finish(limit)?;
                 return Ok(cancelled());
             }
-            let reason = match process.finish(limit)? {
+            let (reason, by_us) = match process.finish(limit)? {
                 Ended::Reported(outcome) => return Ok(outcome),
-                Ended::Interrupted(reason) => reason,
+                Ended::Interrupted { reason, by_us } => (reason, by_us),
                 Ended::Late(reason) => {
                     self.table.lock().counts.idle += 1;
                     return Ok(Outcome::Failed {
@@ -369,10 +374,15 @@ impl Shared {
                 }
             };
             interruptions += 1;
-            self.table.lock().counts.interruptions += 1;
+            {
+                let counts = &mut self.table.lock().counts;
+                *if by_us { &mut counts.idle } else { &mut counts.interruptions } += 1;
+            }
             if interruptions == INTERRUPTIONS_MAX {
+                let (user, node) = (users::user_named(place.user), &self.node);
                 let reason = format!(
-                    "{reason}, {interruptions} times; who ends processes of the user there?"
+                    "{reason} on {node}, {interruptions} times; {user} must leave the processes {NAME} there alone, \
+                     and so must an epilog of the site"
                 );
                 return Ok(Outcome::Failed { reason, is_final: false });
             }
@@ -507,6 +517,10 @@ mod tests {
         }
     }
 
+    fn owners() -> Arc<Owners> {
+        Arc::new(Owners::without_cgroups())
+    }
+
     fn place() -> Place {
         Place {
             pool: "flash".to_owned(),
@@ -526,7 +540,7 @@ mod tests {
         for (kind, wanted) in
             [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
         {
-            let tasks = Tasks::of(site(), String::new());
+            let tasks = Tasks::of(site(), String::new(), owners());
             let attempts = VecDeque::new();
             let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
             tasks.shared.table.lock().tasks.insert(place.name.clone(), task);
@@ -539,7 +553,7 @@ mod tests {
     fn allocation_is_not_made_and_removed_at_the_same_time() {
         let text = |word: &str| word.to_owned();
         let place = place();
-        let tasks = Tasks::of(site(), text("n1"));
+        let tasks = Tasks::of(site(), text("n1"), owners());
         let creating = tasks.begin_to_create("1.1").expect("new");
         assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
         assert!(tasks.shared.table.lock().tasks.is_empty(), "it waits");

@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::owner::REPORTED;
 
+/// The name of the process in lists of processes.
+pub(crate) const NAME: &str = "forebay-staging";
 /// Permissions of the namespace, whose parent is closed to others, and of the directory with the results of all nodes.
 const NAMESPACE_MODE: u32 = 0o755;
 /// The same of a persistent allocation for a group. New files get the group of their directory.
@@ -63,6 +65,7 @@ pub(crate) enum Work {
 /// the descriptor that the first word names.
 pub fn work(words: &[OsString]) -> (String, i32) {
     forebay_host::process::close_to_debuggers();
+    forebay_host::process::set_name(NAME);
     let number = words.first().and_then(|word| word.to_str()).and_then(|word| word.parse().ok());
     let reporter = Reporter {
         writer: number.and_then(CounterWriter::inherited),

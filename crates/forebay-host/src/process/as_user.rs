@@ -7,16 +7,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, SealFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
+use super::cgroup::Cgroup;
 use super::counters::Counters;
-use crate::{Result, clock, files, on};
+use super::watch::{Overdue, TimeLimit, Watch};
+use crate::{Result, clock, on};
 
 /// Bytes read at a time.
 const PORTION_BYTES: usize = 8192;
@@ -38,11 +40,16 @@ pub struct UserProcess {
     child: Child,
     handle: Arc<OwnedFd>,
     program: PathBuf,
+    /// None in the cgroup of this process.
+    cgroup: Option<Arc<Cgroup>>,
 }
 
 /// Ends a program of another user, also after it ended by itself.
 #[derive(Debug, Clone)]
-pub struct Killer(Arc<OwnedFd>);
+pub struct Killer {
+    handle: Arc<OwnedFd>,
+    cgroup: Weak<Cgroup>,
+}
 
 /// How a program of another user ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,17 +60,8 @@ pub struct UserResult {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Whether it was killed because of its time limit.
-    pub is_late: bool,
-}
-
-/// When a program of another user is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimeLimit {
-    /// After this time.
-    Whole(Duration),
-    /// After it used no processor for this time: its user may have stopped it, or a file system hangs.
-    Idle(Duration),
+    /// The limit at which it was killed; none if it was not.
+    pub overdue: Option<Overdue>,
 }
 
 /// Makes this process one of the user, for good. Call it before a thread is started.
@@ -81,6 +79,12 @@ pub fn close_to_debuggers() {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable).ok();
 }
 
+/// Names this process in lists of processes.
+pub fn set_name(name: &str) {
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    rustix::thread::set_name(&name).ok(); // for display only
+}
+
 /// Raw system calls, which allocate nothing and leave other threads alone.
 fn drop_rights(who: &Credentials) -> io::Result<()> {
     use rustix::fs::{Gid, Uid};
@@ -96,19 +100,24 @@ fn drop_rights(who: &Credentials) -> io::Result<()> {
 
 /// Starts the command as another user: in a session of its own, in the root directory, with the variables that the
 /// command sets and no others, and without a way to new rights. It reads `input`, inherits the descriptor of `counters`,
-/// and ends with this thread.
+/// and ends with this thread. What it started ends with it if it has a cgroup.
 pub fn start_as_user(
     mut command: Command,
     who: Credentials,
     input: &[u8],
     counters: Option<&Counters>,
+    cgroup: Option<Cgroup>,
 ) -> Result<UserProcess> {
     let program = Path::new(command.get_program()).to_owned();
     let input = on(sealed(input), "hand its input to", &program)?;
     command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
     let parent = rustix::process::getpid();
     let inherited = counters.map(Counters::descriptor);
+    let entrance = cgroup.as_ref().map(Cgroup::entrance).transpose()?;
     let prepare = move || {
+        if let Some(entrance) = &entrance {
+            rustix::io::write(entrance, b"0")?;
+        }
         rustix::process::setsid()?;
         close_at_exec();
         if let Some(inherited) = inherited {
@@ -130,7 +139,10 @@ pub fn start_as_user(
     let mut child = on(command.spawn(), "run", &program)?;
     let opened = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     match opened {
-        Ok(handle) => Ok(UserProcess { child, handle: Arc::new(handle), program }),
+        Ok(handle) => {
+            let (handle, cgroup) = (Arc::new(handle), cgroup.map(Arc::new));
+            Ok(UserProcess { child, handle, program, cgroup })
+        }
         Err(error) => {
             child.kill().ok();
             child.wait().ok(); // it was killed
@@ -142,25 +154,30 @@ pub fn start_as_user(
 impl UserProcess {
     /// What ends it from another thread.
     pub fn killer(&self) -> Killer {
-        Killer(Arc::clone(&self.handle))
+        let cgroup = self.cgroup.as_ref().map_or_else(Weak::new, Arc::downgrade);
+        Killer { handle: Arc::clone(&self.handle), cgroup }
     }
 
-    /// Waits for its end, and kills it at the limit. Reads at most `output_bytes_max` of its standard output.
+    /// Waits for its end, and kills it at the limit. What it left in its cgroup is killed. Reads at most `output_bytes_max` of its standard output.
     pub fn finish(mut self, output_bytes_max: usize, limit: TimeLimit) -> Result<UserResult> {
         let output = self.output(output_bytes_max, limit);
-        let (output, is_late) = on(output, "read the output of", &self.program)?;
+        let (output, overdue) = on(output, "read the output of", &self.program)?;
         let status = on(self.child.wait(), "wait for", &self.program)?;
-        Ok(UserResult { output, code: status.code(), signal: status.signal(), is_late })
+        Ok(UserResult { output, code: status.code(), signal: status.signal(), overdue })
     }
 
-    /// The output, and whether the process was killed at the limit. Another process of the user may hold the pipe
+    /// The output, and the limit at which the process was killed. Another process of the user may hold the pipe
     /// open, so its end is not waited for.
-    fn output(&mut self, bytes_max: usize, limit: TimeLimit) -> io::Result<(Vec<u8>, bool)> {
+    fn output(
+        &mut self,
+        bytes_max: usize,
+        limit: TimeLimit,
+    ) -> io::Result<(Vec<u8>, Option<Overdue>)> {
         let mut output = Vec::new();
         let mut portion = [0; PORTION_BYTES];
         let mut watch = Watch::of(self.child.id(), limit);
         let Some(mut pipe) = self.child.stdout.take() else {
-            return Ok((output, false));
+            return Ok((output, None));
         };
         let mut is_open = true;
         loop {
@@ -181,67 +198,13 @@ impl UserProcess {
                 output.extend_from_slice(&portion[..taken]);
                 is_open = read > 0 && output.len() < bytes_max;
             } else if ended {
-                return Ok((output, watch.is_late));
+                return Ok((output, watch.overdue()));
             }
             if ended && !is_open {
-                return Ok((output, watch.is_late));
+                return Ok((output, watch.overdue()));
             }
         }
     }
-}
-
-/// Looks whether a program has reached its limit.
-struct Watch {
-    process: u32,
-    limit: TimeLimit,
-    used: Option<u64>,
-    deadline: Instant,
-    is_late: bool,
-}
-
-impl Watch {
-    fn of(process: u32, limit: TimeLimit) -> Self {
-        let (TimeLimit::Whole(time_max) | TimeLimit::Idle(time_max)) = limit;
-        let used = processor_time(process);
-        Self { process, limit, used, deadline: clock::now() + time_max, is_late: false }
-    }
-
-    /// Whether the program is to be killed. True once.
-    fn is_over(&mut self) -> bool {
-        if self.is_late {
-            return false;
-        }
-        if let TimeLimit::Idle(time_max) = self.limit {
-            let used = processor_time(self.process);
-            // Where the kernel does not say it, no program is idle.
-            if used.is_none() || used != self.used {
-                (self.used, self.deadline) = (used, clock::now() + time_max);
-            }
-        }
-        self.is_late = clock::now() >= self.deadline;
-        self.is_late
-    }
-
-    /// When to look again.
-    fn next(&self) -> Option<Instant> {
-        let soon = match self.limit {
-            TimeLimit::Whole(_) => self.deadline,
-            TimeLimit::Idle(time_max) => self.deadline.min(clock::now() + time_max / 4),
-        };
-        (!self.is_late).then_some(soon)
-    }
-}
-
-/// The processor time of all threads of a process, in a unit of the kernel; none if it cannot be read.
-fn processor_time(process: u32) -> Option<u64> {
-    let threads = files::names_in(Path::new(&format!("/proc/{process}/task"))).ok()?;
-    let of_thread = |name: &std::ffi::OsString| {
-        let path = Path::new("/proc").join(process.to_string()).join("task").join(name);
-        // The first number of sched-stats: nanoseconds on a processor.
-        let text = files::read_to_string(&path.join("schedstat")).ok()?;
-        text.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    threads.iter().map(of_thread).sum()
 }
 
 fn time_left(deadline: Instant) -> io::Result<Timespec> {
@@ -250,10 +213,11 @@ fn time_left(deadline: Instant) -> io::Result<Timespec> {
 }
 
 impl Killer {
-    /// Ends the program with SIGKILL.
+    /// Ends the program, and all in its cgroup, with SIGKILL.
     pub fn kill(&self) {
         // It may have ended already.
-        rustix::process::pidfd_send_signal(&*self.0, Signal::KILL).ok();
+        rustix::process::pidfd_send_signal(&*self.handle, Signal::KILL).ok();
+        self.cgroup.upgrade().iter().for_each(|cgroup| cgroup.kill());
     }
 }
 
@@ -277,9 +241,11 @@ fn sealed(content: &[u8]) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::process::command;
-    use crate::{threads, users};
+    use crate::process::{Cgroups, Identity, command};
+    use crate::{cgroup, files, threads, users};
 
     const NOBODY: u32 = 65534;
     const LONG: TimeLimit = TimeLimit::Whole(Duration::from_secs(600));
@@ -301,7 +267,7 @@ mod tests {
         }
         let script = "cat; id -u; id -g; id -G; pwd; umask; env | grep -c HOME; \
                       grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l";
-        let started = start_as_user(shell(script), nobody(), b"in\n", None).expect("start");
+        let started = start_as_user(shell(script), nobody(), b"in\n", None, None).expect("start");
         let ended = started.finish(1000, LONG).expect("end");
         let output = String::from_utf8(ended.output).expect("text");
         let wanted = "in\n65534\n65534\n65534 7\n/\n0077\n0\nNoNewPrivs:\t1\n4\n";
@@ -313,14 +279,15 @@ mod tests {
         if !users::is_root() {
             return; // only root can become another user
         }
-        let talks = start_as_user(shell("yes"), nobody(), b"", None).expect("start");
+        let talks = start_as_user(shell("yes"), nobody(), b"", None, None).expect("start");
         let killer = talks.killer();
         let waiting = threads::spawn(move || talks.finish(10, LONG)).expect("thread");
         killer.kill();
         let ended = waiting.join().expect("thread").expect("end");
         assert!(ended.output.len() <= 10 && ended.signal == Some(libc::SIGKILL));
         killer.kill(); // after its end
-        let left = start_as_user(shell("sleep 60 & echo $!"), nobody(), b"", None).expect("start");
+        let left =
+            start_as_user(shell("sleep 60 & echo $!"), nobody(), b"", None, None).expect("start");
         let ended = left.finish(1000, LONG).expect("end");
         assert_eq!(ended.code, Some(0));
         let pid = String::from_utf8(ended.output).expect("text").trim().parse().expect("number");
@@ -329,25 +296,76 @@ mod tests {
     }
 
     #[test]
-    fn program_that_its_user_stopped_is_killed() {
+    fn program_that_its_user_stopped_or_that_is_idle_is_killed() {
         if !users::is_root() {
             return; // only root can become another user
         }
+        let (soon, never) = (Duration::from_millis(100), Duration::from_secs(600));
+        let work = |idle_max, stopped_max| TimeLimit::Work { idle_max, stopped_max };
+        let (idle, stopped) = (work(soon, never), work(never, soon));
+        let killed = |script: &str, limit| {
+            let started = start_as_user(shell(script), nobody(), b"", None, None).expect("start");
+            let ended = started.finish(1000, limit).expect("end");
+            assert_eq!(ended.signal, Some(libc::SIGKILL), "{script}");
+            ended.overdue
+        };
         for script in ["echo first; kill -STOP $$", "kill -STOP $$", "exec >&-; kill -STOP $$"] {
-            let soon = Duration::from_millis(100);
-            for limit in [TimeLimit::Whole(soon), TimeLimit::Idle(soon)] {
-                let started = start_as_user(shell(script), nobody(), b"", None).expect("start");
-                let ended = started.finish(1000, limit).expect("end");
-                assert_eq!((ended.signal, ended.is_late), (Some(libc::SIGKILL), true), "{script}");
-            }
+            assert_eq!(killed(script, TimeLimit::Whole(soon)), Some(Overdue::Late(soon)));
+            assert_eq!(killed(script, stopped), Some(Overdue::Stopped(soon)));
         }
+        assert_eq!(killed("exec sleep 600", idle), Some(Overdue::Idle(soon)));
+        // Its user lets it go on for moments.
+        let moments =
+            "(while kill -CONT $$; do sleep 0.02; done) & while :; do kill -STOP $$; done";
+        assert_eq!(killed(moments, stopped), Some(Overdue::Stopped(soon)));
         // It works for longer than the limit.
         let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 4";
-        let started = start_as_user(shell(busy), nobody(), b"", None).expect("start");
-        let ended = started.finish(1000, TimeLimit::Idle(Duration::from_millis(100)));
-        assert_eq!(ended.expect("end").code, Some(4));
-        let started = start_as_user(shell("exit 3"), nobody(), b"", None).expect("start");
+        let started = start_as_user(shell(busy), nobody(), b"", None, None).expect("start");
+        assert_eq!(started.finish(1000, work(soon, soon)).expect("end").code, Some(4));
+        let started = start_as_user(shell("exit 3"), nobody(), b"", None, None).expect("start");
         let ended = started.finish(1000, LONG).expect("end");
-        assert_eq!((ended.code, ended.is_late), (Some(3), false));
+        assert_eq!((ended.code, ended.overdue), (Some(3), None));
+    }
+
+    #[test]
+    fn all_that_a_program_started_ends_with_it_in_its_cgroup() {
+        let name = format!("forebay-test-{}", std::process::id());
+        let made = cgroup::of_this_process().and_then(|ours| Cgroups::make(&ours, &name));
+        let Ok(cgroups) = made else {
+            return; // this process may make no cgroups
+        };
+        let is_empty = || {
+            files::kinds_in(cgroups.path())
+                .expect("list")
+                .iter()
+                .all(|(_, kind)| *kind != files::Kind::Directory)
+        };
+        let run = |script: &str, limit| {
+            let cgroup = cgroups.add("7.1").expect("cgroup");
+            let started = start_as_user(shell(script), nobody(), b"", None, Some(cgroup));
+            started.expect("start").finish(1000, limit).expect("end")
+        };
+        let stopped = Duration::from_millis(100);
+        let stopped = TimeLimit::Work { idle_max: Duration::from_secs(600), stopped_max: stopped };
+        // The child leaves the session, and ignores signals that it can.
+        let child = "trap '' TERM HUP; cat /proc/self/cgroup; setsid sleep 600 & echo $!;";
+        for (end, code) in [("exit 0", Some(0)), ("kill -STOP $$", None)] {
+            let ended = run(&format!("{child} {end}"), stopped);
+            assert_eq!(ended.code, code);
+            let output = String::from_utf8(ended.output).expect("text");
+            assert!(output.contains(&format!("{name}/7.1-")), "{output}");
+            let pid = output.lines().last().expect("a line").parse().expect("a number");
+            assert!(!Identity::of(pid).is_ok_and(Identity::is_alive));
+            assert!(is_empty());
+        }
+        // A former process was killed before it removed the cgroup.
+        let left = cgroups.add("7.2").expect("cgroup");
+        let started =
+            start_as_user(shell("exec sleep 600"), nobody(), b"", None, Some(left)).expect("start");
+        let parent = cgroups.path().parent().expect("a parent");
+        Cgroups::make(parent, &name).expect("again");
+        assert_eq!(started.finish(10, LONG).expect("end").signal, Some(libc::SIGKILL));
+        assert!(is_empty());
+        std::fs::remove_dir(cgroups.path()).expect("remove");
     }
 }

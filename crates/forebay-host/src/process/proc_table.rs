@@ -105,6 +105,12 @@ fn has_ended(stat: &Stat) -> bool {
     matches!(stat.state, 'Z' | 'X')
 }
 
+/// Whether a signal has stopped it. While a debugger traces it, it is not stopped.
+pub(super) fn is_stopped(process: u32) -> bool {
+    let stat = i32::try_from(process).ok().and_then(stat_of);
+    stat.is_some_and(|stat| stat.state == 'T')
+}
+
 /// The mask of signals in a line of a process's status. Bit N-1 means signal N.
 pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
     let path = PathBuf::from(format!("/proc/{process}/status"));

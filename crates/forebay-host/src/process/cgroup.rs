@@ -1,0 +1,98 @@
+//! Cgroups of version 2, one for each program of another user: what the program started ends with it, and the user's
+//! other processes can be told from it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::{Result, clock, files, on};
+
+/// The file with the processes of a cgroup; writing moves a process into it.
+pub(crate) const CGROUP_PROCESSES: &str = "cgroup.procs";
+/// Writing 1 kills all processes of a cgroup and of those below it, also those that are just started. Linux 5.14.
+const KILL: &str = "cgroup.kill";
+/// How long the end of killed processes is waited for. One that hangs in the kernel keeps its cgroup.
+const END_MAX: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A cgroup that holds those of programs.
+#[derive(Debug)]
+pub struct Cgroups {
+    path: PathBuf,
+    number: AtomicU64,
+}
+
+/// The cgroup of one program. Dropping it kills all processes in it.
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+}
+
+impl Cgroups {
+    /// Makes the cgroup `name` in the directory of another one, and kills what a former process left in it.
+    ///
+    /// # Errors
+    /// If this process may not make cgroups there, or the kernel is older than Linux 5.14.
+    pub fn make(parent: &Path, name: &str) -> Result<Self> {
+        let path = parent.join(name);
+        match on(std::fs::create_dir(&path), "create cgroup", &path) {
+            Err(error) if error.already_exists() => {}
+            made => made?,
+        }
+        files::status(&path.join(KILL))?;
+        for (name, kind) in files::kinds_in(&path)? {
+            if kind == files::Kind::Directory {
+                drop(Cgroup { path: path.join(name) });
+            }
+        }
+        Ok(Self { path, number: AtomicU64::new(0) })
+    }
+
+    /// The directory of this cgroup.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the cgroup of a program. Its name begins with `name`.
+    ///
+    /// # Errors
+    /// If the directory cannot be made.
+    pub fn add(&self, name: &str) -> Result<Cgroup> {
+        loop {
+            let number = self.number.fetch_add(1, Ordering::Relaxed);
+            let path = self.path.join(format!("{name}-{number}"));
+            match on(std::fs::create_dir(&path), "create cgroup", &path) {
+                Ok(()) => return Ok(Cgroup { path }),
+                // A process that a former one left there hangs in the kernel.
+                Err(error) if error.already_exists() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Cgroup {
+    /// The open file that a process writes 0 to, to move into this cgroup.
+    pub(super) fn entrance(&self) -> Result<File> {
+        files::open_to_write(&self.path.join(CGROUP_PROCESSES))
+    }
+
+    /// Kills all its processes.
+    pub(super) fn kill(&self) {
+        std::fs::write(self.path.join(KILL), "1").ok(); // it may be removed already
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        self.kill();
+        let deadline = clock::now() + END_MAX;
+        while std::fs::remove_dir(&self.path)
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
+            && clock::now() < deadline
+        {
+            clock::sleep(PAUSE);
+        }
+    }
+}
