@@ -23,7 +23,8 @@ use crate::steps::{Gone, Role, ServerGroup, serve_without};
 
 /// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// A metadata server needs 1 ms for the files of one node. Each look lets so many nodes write them, in turn.
+/// A metadata server needs 2 ms for the files of one node. Each look lets at most so many nodes write them, in turn: a
+/// tenth of its time.
 const PROBED_MAX: usize = 100;
 /// The time for a node to answer a look.
 const ANSWER_MAX: Duration = Duration::from_secs(12);

@@ -158,7 +158,8 @@ impl UserProcess {
         Killer { handle: Arc::clone(&self.handle), cgroup }
     }
 
-    /// Waits for its end, and kills it at the limit. What it left in its cgroup is killed. Reads at most `output_bytes_max` of its standard output.
+    /// Waits for its end, and kills it at the limit. What it left in its cgroup is killed. Reads at most
+    /// `output_bytes_max` of its standard output.
     pub fn finish(mut self, output_bytes_max: usize, limit: TimeLimit) -> Result<UserResult> {
         let output = self.output(output_bytes_max, limit);
         let (output, overdue) = on(output, "read the output of", &self.program)?;
