@@ -1,6 +1,7 @@
 """A Ceph cluster of one node on a loopback address: a monitor, a storage daemon in memory, a metadata server."""
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -158,5 +159,11 @@ class Ceph:
 
     def wait_for_connection(self, process):
         """Waits until a process has a connection to the monitor: a socket besides its three streams."""
-        descriptors = pathlib.Path(f"/proc/{process.pid}/fd")
-        wait_until(lambda: any("socket:" in os.readlink(one) for one in descriptors.iterdir()))
+        wait_until(lambda: any("socket:" in file for file in open_files(process.pid)))
+
+
+def open_files(pid):
+    """What the descriptors of a process lead to; one that is closed meanwhile leads nowhere."""
+    for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(descriptor)
