@@ -102,7 +102,7 @@ def test_removing_a_file_drops_its_request(asking):
 
 
 def test_requests_of_a_killed_job_are_drained(asking):
-    asking.says("checkpoints $S pfs -3", "--time", "0:01", status=124)
+    asking.says("checkpoints $S pfs -3", "--time", "0:03", status=124)
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
     asking.job.leaves_nothing()
 

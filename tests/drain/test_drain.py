@@ -82,7 +82,7 @@ def test_newest_rule_drains_only_the_last_closed_file(drained):
         "echo 2 > chk2; echo 3 > chk3",
         f'{WAIT} > "$SLURM_SUBMIT_DIR/status"; ls $PFS > $PFS.seen',
     )
-    account(drained, "--drain", "chk*:rate=1MB/s:newest")
+    account(drained, "--drain", "chk*:rate=250kB/s:newest")
     status = json.loads((drained.directory / "status").read_text())
     assert counts(status, "enqueued", "done", "skipped") == [3, 2, 1]
     assert drained.pfs.with_suffix(".seen").read_text() == "chk1\nchk3\n"
@@ -324,7 +324,7 @@ def traced(job, calls, *options):
 @pytest.mark.parametrize("drained", ["directory"], indirect=True)
 def test_drain_copies_have_low_priority_only_while_the_job_runs(drained):
     """The class is that of the thread which copies, not of the one that waits for it and from which it has it."""
-    (drained.directory / "slow.toml").write_text(MODEL)
+    (drained.directory / "slow.toml").write_text(MODEL.replace("20 MB/s", "8 MB/s"))
     drained.pfs.mkdir()
     drained.body(
         "head -c 30M /dev/zero > big.nc; until ls -A $PFS | grep -q part; do sleep 0.01; done",

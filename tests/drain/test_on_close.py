@@ -10,6 +10,7 @@ import time
 import pytest
 
 from support.job import DW, INTERRUPT, KILL
+from support.strace import has_ended
 from support.users import reachable
 from support.waiting import wait_until
 
@@ -322,15 +323,15 @@ def test_commands_end_when_the_watching_process_is_killed(plotted):
 def test_commands_of_killed_watch_do_not_write_during_stage_out(plotted, goes_on):
     """While the script runs, and when only its commands do."""
     begun = plotted.directory / "begun"
+    script = plotted.directory / "script"
     wait = "until [ -e go ]; do sleep 0.01; done" if goes_on else f'until [ -e "{begun}" ]; do sleep 0.01; done'
-    plotted.body("echo 1 > b.nc", f'(cd "{plotted.directory}"; {wait}; exec sleep 0.602)')
+    plotted.body(f'echo $$ > "{script}"; echo 1 > b.nc', f'cd "{plotted.directory}"; {wait}')
     process = plotted.start(
         "--json", "--on-close", f'*.nc=touch "{begun}"; sleep 601; touch "$DW_JOB_STRIPED/pictures/late"'
     )
     wait_until(begun.exists)
     if not goes_on:
-        wait_until(lambda: of_ours(plotted, b"sleep\x000.602"))
-        wait_until(lambda: not of_ours(plotted, b"sleep\x000.602"))
+        wait_until(lambda: has_ended(int(script.read_text())))
     (watch,) = of_ours(plotted, b"--beside-job")
     os.kill(watch, KILL)
     (plotted.directory / "go").touch()

@@ -41,7 +41,7 @@ def test_python_function_on_close_stages_out_only_the_pictures(job, build):
     python = str(build / "venv" / "bin" / "python")
     path = f"{job.forebay.parent}:/usr/bin:/bin"
     process = job.forebay_starts("run", *job.where, "--json", "beside.sh", PYTHON=python, STEPS=str(STEPS), PATH=path)
-    out, said = process.communicate(timeout=120)
+    out, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert pictures(job) == PICTURES
     account = json.loads(out)

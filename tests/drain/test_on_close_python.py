@@ -184,7 +184,9 @@ def test_exception_ends_running_functions_and_starts_no_more(top):
         (top / "a").touch()
         assert begun.wait(60)
         (top / "b").touch()
-        threading.Timer(0.2, go_on.set).start()
+        say = watch._say
+        # Goes on some time after `forebay watch` was told to stop, which one of its threads hears and others act on.
+        watch._say = lambda line: (say(line), threading.Timer(1, go_on.set).start())
         raise KeyboardInterrupt
     assert ended == ["a"] and watch.account.done == 1
     assert watch.account.not_run + 1 == watch.account.closed

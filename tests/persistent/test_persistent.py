@@ -374,7 +374,7 @@ def test_job_runs_and_can_be_stopped_during_removal_of_what_it_destroys(job):
     (root(job) / "striped" / "data").touch()
     job.script(f"ls '{job.store}' > names; touch running; exec sleep 60", DESTROY)
     slow = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlinkat"]
-    slow += ["-e", "inject=unlinkat:delay_enter=2000000:when=1"]
+    slow += ["-e", "inject=unlinkat:delay_enter=5000000:when=1"]
     real, job.forebay = job.forebay, slow[0]
     process = job.forebay_starts(*slow[1:], real, "run", *job.where, "job.sh")
     job.forebay = real

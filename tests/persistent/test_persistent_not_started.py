@@ -88,7 +88,7 @@ def test_destroy_lines_of_a_job_remove_all_or_nothing(job):
 @pytest.mark.parametrize("own", [[], [USE]], ids=["made", "made and used"])
 def test_allocation_used_by_another_job_meanwhile_is_kept(job, own):
     """It is there for others as soon as it is made, and the job that made it is stopped while it stages in."""
-    (job.directory / "large").write_bytes(bytes(4 << 20))
+    (job.directory / "large").write_bytes(bytes(60 << 20))
     stage_in = "#DW stage_in type=file source=%d/large destination=$DW_JOB_STRIPED/large"
     job.script("touch ran", CREATE, *own, DW, stage_in)
     process = job.start("--stage-rate", "1MiB")

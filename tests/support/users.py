@@ -53,7 +53,7 @@ def anyone(build, request):
 
 FOREIGN = """
 #include <unistd.h>
-int main(void) { return setuid(0) || execl("/bin/sleep", "sleep", "120", (char *)0); }
+int main(void) { return setuid(0) || execl("/bin/sleep", "sleep", "600", (char *)0); }
 """
 
 
