@@ -70,10 +70,10 @@ def test_accepted_error_is_success_and_any_other_ends_the_actions(ceph_cluster):
 
 
 def test_wait_that_is_too_long_says_what_it_saw(ceph_cluster):
-    storage = {"wait_for_storage": {"daemons": 99}, "s_max": 1}
+    storage = {"wait_for_storage": {"daemons": 99}, "s_max": 3}
     done = ceph_cluster.act(storage)
-    assert done.returncode == 1 and "within 1 s; last seen: 1 up" in done.stderr
-    servers = {"wait_for_metadata_servers": {"file_system": "x", "active": 1, "standby": 1}, "s_max": 1}
+    assert done.returncode == 1 and "within 3 s; last seen: 1 up" in done.stderr
+    servers = {"wait_for_metadata_servers": {"file_system": "x", "active": 1, "standby": 1}, "s_max": 3}
     done = ceph_cluster.act(servers)
     assert done.returncode == 1 and "last seen: 1 active, 0 standby" in done.stderr
 
@@ -120,7 +120,7 @@ def test_stopped_metadata_server_is_an_error_within_the_limit(ceph_cluster):
     server = ceph_cluster.daemons["ceph-mds"]
     server.send_signal(signal.SIGSTOP)
     try:
-        done = ceph_cluster.act(HEALTH, DIRECTORY, connect_s_max=1)
+        done = ceph_cluster.act(HEALTH, DIRECTORY, connect_s_max=4)
     finally:
         server.send_signal(signal.SIGCONT)
     assert done.returncode == 1 and len(done.stdout.splitlines()) == 1

@@ -11,7 +11,7 @@ INSERTS = 25
 INSERT = """
 import sqlite3, sys
 path, journal, who, count = sys.argv[1:]
-base = sqlite3.connect(path, timeout=60, isolation_level=None)
+base = sqlite3.connect(path, timeout=150, isolation_level=None)
 assert base.execute(f"pragma journal_mode = {journal}").fetchone() == (journal,)
 for number in range(int(count)):
     base.execute("begin immediate")

@@ -19,7 +19,7 @@ def some_nodes(build):
 @pytest.fixture
 def bed(some_nodes):
     yield some_nodes
-    some_nodes.wait_until_clean(10)
+    some_nodes.wait_until_clean()
 
 
 def test_command_runs_for_files_of_every_node_while_the_script_runs(bed):
@@ -47,9 +47,11 @@ exit 1"""
 
 def test_file_of_another_node_has_one_version_for_each_close(bed):
     script = f"""{STRIPED}
-ssh n2 "for number in 1 2 3; do echo \\$number >$DW_JOB_STRIPED/file; sleep 1.5; done" """
-    job = node_job(bed, script, "--on-close", "**/file=cat $FOREBAY_FILE >>LOG", name="versions")
-    job.options = tuple(str(option).replace("LOG", str(job.path("log"))) for option in job.options)
+{AWAIT}
+for number in 1 2 3; do ssh n2 "echo $number >$DW_JOB_STRIPED/file"; await HERE/seen-$number; done"""
+    on_close = "**/file=cat $FOREBAY_FILE >>HERE/log; touch HERE/seen-$FOREBAY_VERSION"
+    job = node_job(bed, script, "--on-close", on_close, name="versions")
+    job.options = tuple(str(option).replace("HERE", str(job.folder)) for option in job.options)
     job.run()
     assert job.text("log") == "1\n2\n3\n"
 

@@ -91,21 +91,22 @@ def test_engine_is_checked_on_this_node_alone(bed, engine):
     assert all(rows[name]["declared"] == declared for name in ("shared_mmap", "atomic_append"))
     assert (rows["shared_mmap"]["not_supported"] == []) == (not is_ceph)
     assert found["rates"]["write_bytes_per_s"] > 0
-    assert stores(bed) == ["", ""] and bed.left() == []
+    assert stores(bed) == ["", ""]
+    wait_until(lambda: bed.left() == [], what="the end of the last process")
 
 
 @pytest.mark.parametrize("nodes", ["n1", "n1,n2"])
 def test_clean_removes_what_a_killed_check_left(bed, nodes):
     words = ["forebay", "doctor", "--engine", "ceph", "--nodes", nodes, "--store", "/mnt/nvme"]
     run = bed.popen("n1", words, user="ada")
-    wait_until(lambda: any("__conformance" in words for _, words in bed.processes("n1")), 60, "the checks")
+    wait_until(lambda: any("__conformance" in words for _, words in bed.processes("n1")), what="the checks")
     run.kill()
     run.communicate()
     assert any(stores(bed))
     (left,) = json.loads(bed.run("n1", ["forebay", "status", "--json"], user="ada").stdout)
     assert (left["script"], left["nodes"]["engine"]) == ("forebay doctor", "ceph"), left
     bed.run("n1", ["forebay", "clean"], user="ada")
-    wait_until(lambda: bed.left() == [], 10)
+    wait_until(lambda: bed.left() == [])
     assert stores(bed) == ["", ""]
     assert json.loads(bed.run("n1", ["forebay", "status", "--json"], user="ada").stdout) == []
 

@@ -88,7 +88,7 @@ def test_failing_status_command_is_reported_while_the_job_runs(bed, flash):
 
 def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     script = bed.shared / "job.sh"
-    script.write_text(JOB.format(lines=f"touch {bed.shared}/started; sleep 100", profile=""))
+    script.write_text(JOB.format(lines=f"touch {bed.shared}/started; exec sleep 100", profile=""))
     file = profile(bed)
     stopped = f"echo $(hostname) >> {bed.shared}/stopped"
     file.write_text(f'{file.read_text()}\n[[stop]]\non = "every"\ncommand = "{stopped}"\n')
@@ -104,7 +104,7 @@ def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     assert cleaned.returncode == 0, cleaned.stderr
     assert f"job {job}: removed" in cleaned.stderr, cleaned
     assert not directory.exists()
-    assert not bed.left()
+    bed.wait_until_clean()  # an ssh server ends after its client
     assert sorted((bed.shared / "stopped").read_text().split()) == ["n1", "n2"]
     for node in ("n1", "n2"):
         assert not list(bed.path_of(node, "/tmp").glob("forebay-node-*")), node

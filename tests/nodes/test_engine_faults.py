@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from support.bed_processes import send, user_of
+from support.bed_processes import PROC, send, user_of
 from support.node_load import (
+    HANGS,
     LIMITS,
     PROGRAMS,
     STORE_BYTES,
@@ -86,7 +87,8 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     assert "hint: the job's files are lost: they were in memory" in done.stderr
     assert "nothing was deleted" not in done.stderr
     assert all(answer["errors"] and answer["wrong"] == [] for answer in found.values()), found
-    assert all(answer["longest_s"] < 10 for answer in found.values()), found
+    # The loss is seen long before a mount that does not answer is given up.
+    assert all(answer["longest_s"] < 50 for answer in found.values()), found
     (kept,) = job.jobs()
     assert job.forebay("clean", kept["job_id"], "--discard", check=False).returncode == 0
     assert job.left() == []
@@ -131,10 +133,10 @@ def test_killed_run_leaves_what_clean_delivers(bed, load):
     run.wait(timeout=30)
     job.path("go").touch()
     found = answers(job)
-    wait_until(lambda: not any("load.py" in " ".join(line) for _, line in bed.processes("n2")), 20)
+    wait_until(lambda: [one["state"] for one in job.jobs()] == ["left"], what="the end of the job's processes")
     (left,) = job.jobs()
     assert left["nodes"]["names"] == ["n1", "n2"], left
-    assert left["state"] == "left" and left["undrained"], left
+    assert left["undrained"], left
     job.forebay("clean", left["job_id"], "--kill")
     assert_delivered(job, found)
     assert job.left() == []
@@ -165,7 +167,7 @@ def test_clean_reaches_nodes_in_another_way(bed, load):
 def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     """It lives, but answers nobody."""
     job = load()
-    run = begin(job, **LIMITS)
+    run = begin(job, **HANGS)
     kill(bed, "n1", daemon, signal.SIGSTOP)
     time.sleep(5)
     done, found = end(job, run)
@@ -252,9 +254,7 @@ if EVERY_POINT:
 def test_short_loss_of_the_network_is_only_slow(bed, load, copies):
     job = load("--redundancy", copies)
     run = begin(job, **LIMITS)
-    bed.link("n2", "down")
-    time.sleep(5)
-    bed.link("n2", "up")
+    bed.interrupt_link("n2", 5)
     time.sleep(8)
     done, found = end(job, run)
     assert done.returncode == 0, done.stderr
@@ -288,7 +288,7 @@ def test_neighbour_is_untouched(bed, load, daemon):
     first, second = load(user="ada"), load(user="bob", name="neighbour")
     runs = [begin(first, **LIMITS), begin(second, **LIMITS)]
     ours = [pid for pid, line in bed.processes("n1") if begins(line, daemon.split())]
-    found = [pid for pid in ours if user_of(pid) == USERS[first.user]]
+    found = [pid for pid in ours if user_of(PROC / str(pid)) == USERS[first.user]]
     assert found
     for pid in found:
         send(pid, signal.SIGKILL)
@@ -338,6 +338,6 @@ def test_interrupt_leaves_nothing(bed, load, after_s):
         run = job.popen(**LIMITS)
         time.sleep(after_s)
     run.send_signal(signal.SIGINT)
-    done = ended(run, check=False, seconds=60)
+    done = ended(run, check=False)
     assert done.returncode != 0
-    wait_until(lambda: job.left() == [], 15, f"the removal of {job.left()}, {done.stderr}")
+    wait_until(lambda: job.left() == [], what=f"the removal of {job.left()}, {done.stderr}")

@@ -84,7 +84,7 @@ df --output=size -B1M . | tail -1
 LC_ALL=C dd if=/dev/zero of=large bs=1M count=80 2>&1 | head -1
 ssh n2 "LC_ALL=C dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 2>&1 | head -1; rm $DW_JOB_STRIPED/more"
 rm large
-ssh n2 "dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 status=none && stat -c %s $DW_JOB_STRIPED/more" """
+ssh n2 "until dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 status=none; do sleep 0.5; done; stat -c %s $DW_JOB_STRIPED/more" """
     done = node_job(bed, script, name="capacity").run(check=False)
     size, first, second, more = done.stdout.splitlines()
     assert size.strip() == "64"

@@ -65,7 +65,7 @@ def test_job_with_copies_ends_without_the_lost_node(bed):
     bed.link("n2", "up")
     # The kernel remembers for some seconds that there was no way to the node.
     is_clean = lambda: job.forebay("clean", left["job_id"], check=False).returncode == 0  # noqa: E731
-    wait_until(is_clean, REACH_S, "the removal of what was left")
+    wait_until(is_clean, what="the removal of what was left")
     assert job.left() == []
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from support.node_jobs import node_job
-from support.node_load import HANG_S, LIMITS, STORE_BYTES, begin, content, end, kill, load_job
+from support.node_load import HANGS, HANG_S, LIMITS, STORE_BYTES, begin, content, end, kill, load_job
 from support.nodes import PYTHON, nodes
 from support.strace import EVERY_POINT, few
 from support.waiting import wait_until
@@ -173,7 +173,7 @@ def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
 
 
 def test_two_losses_at_the_same_time_take_the_files_of_both(bed, job):
-    run = job.start(**LIMITS)
+    run = job.start(**HANGS)
     expected = files_on(job, 1) | files_on(job, 2) | {"large"}
     kill(bed, "n3", "ceph-osd")
     lose(job, "n2")
@@ -197,7 +197,8 @@ def test_load_goes_on_after_the_loss_at_any_moment(bed, delay_s):
     done, found = end(job, run)
     assert done.returncode == 123, done.stderr
     assert all(set(answer["errors"]) <= {"EIO"} and answer["wrong"] == [] for answer in found.values()), found
-    assert all(answer["longest_s"] < HANG_S for answer in found.values()), found
+    # The loss is seen long before a mount that does not answer is given up.
+    assert all(answer["longest_s"] < 50 for answer in found.values()), found
     for path in job.path("out").iterdir():
         node, number = path.name.split("-")
         assert path.read_bytes() == content(node, int(number)), path

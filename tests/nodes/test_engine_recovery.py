@@ -6,7 +6,17 @@ import time
 import pytest
 
 from support.node_jobs import on_disks
-from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, content, kill_everything, load_job
+from support.node_load import (
+    LIMITS,
+    STORE_BYTES,
+    answers,
+    assert_delivered,
+    begin,
+    content,
+    kill_everything,
+    load_job,
+    written,
+)
 from support.nodes import nodes
 from support.strace import few
 from support.waiting import wait_until
@@ -27,9 +37,7 @@ def disks(bed):
 def begin_and_kill(bed, name, *options):
     job = load_job(bed, name, *options)
     run = job.start(**LIMITS)
-    out = job.mount() / "out"
-    written = lambda: len(bed.run("n1", ["ls", out], job.user).stdout.split()) > 40  # noqa: E731
-    wait_until(written, 60, "some files of the load")
+    wait_until(lambda: min(written(job).values()) > 20, what="some files of the load")
     kill_everything(bed)
     run.wait(timeout=30)
     (left,) = job.jobs()

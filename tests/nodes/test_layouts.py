@@ -31,7 +31,7 @@ def some_nodes(build):
 def bed(some_nodes):
     """Nothing is left on it after the test."""
     yield some_nodes
-    some_nodes.wait_until_clean(10)
+    some_nodes.wait_until_clean()
 
 
 def lines(bed, name: str, body: str, *options) -> list[str]:
@@ -181,11 +181,11 @@ def test_status_shows_what_each_node_stores(build, store):
             )
 
         write("n1", "striped")
-        wait_until(lambda: min(stored()) > 4 * MIB, 20, "both halves")
+        wait_until(lambda: min(stored()) > 4 * MIB and sum(stored()) >= 24 * MIB, what="both halves")
         assert sum(stored()) < 60 * MIB, stored()
         first, second = stored()
         write("n2", "a.rank")
-        wait_until(lambda: stored()[1] > second + 20 * MIB, 20, "the local file")
+        wait_until(lambda: stored()[1] > second + 20 * MIB, what="the local file")
         assert stored()[0] < first + 12 * MIB, (first, stored())
         assert "stored: n1 " in job.forebay("status").stdout
         done = job.release(run)

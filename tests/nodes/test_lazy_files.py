@@ -138,10 +138,8 @@ def test_posix_open_sees_what_is_buffered_and_makes_the_file_strict(programs, pa
 
 def wait_until_lazy(programs, files):
     """The kernel reports a close after it has returned."""
-    for _ in range(1000):
-        if all(program.call("sync", file) == 1 for program, file in zip(programs, files)):
-            return
-    raise AssertionError("the file stays strict")
+    is_lazy = lambda: all(program.call("sync", file) == 1 for program, file in zip(programs, files))  # noqa: E731
+    wait_until(is_lazy, what="lazy I/O of the file")
 
 
 def test_file_that_was_open_before_stays_strict(programs, path):
@@ -257,7 +255,7 @@ def test_quota_is_an_error_of_write_or_sync_or_close(two, programs):
     two.run("n1", ["rm", path])
     # The servers sum up the sizes some time later.
     fits = ["sh", "-c", f"head -c 4194304 /dev/zero >{path} && sync {path}"]
-    wait_until(lambda: two.run("n2", fits, check=False).returncode == 0, 60, "room after the removal")
+    wait_until(lambda: two.run("n2", fits, check=False).returncode == 0, what="room after the removal")
     two.run("n1", ["rm", path])
     assert "EDQUOT" in answers, answers
     assert {answer for answer in answers if isinstance(answer, str)} == {"EDQUOT"}, answers

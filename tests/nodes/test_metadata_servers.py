@@ -46,7 +46,7 @@ def test_servers_share_the_directories_of_the_namespace(bed):
             work_s = [processor_s(pid) - before[pid] for pid in before]
             return min(work_s) > max(work_s) / 5
 
-        wait_until(both_work, 60, "the work of the second server")
+        wait_until(both_work, what="the work of the second server")
         files = next(rounds) * FILES * DIRECTORIES
         assert int(bed.run("n2", ["sh", "-c", f"find {mount} -type f | wc -l"], "ada").stdout) == files
         moved = f"for n in $(seq {DIRECTORIES - 1}); do mv {mount}/0/0-$n {mount}/$n/moved; done"

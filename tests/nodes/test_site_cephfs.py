@@ -36,7 +36,7 @@ def bed(site):
     bed, mount = site
     before = bed.left()
     yield bed
-    wait_until(lambda: bed.left() == before, what="the end of the job's processes")
+    wait_until(lambda: set(bed.left()) <= set(before), what="the end of the job's processes")
     assert bed.run("n1", ["ls", "-A", mount]).stdout == ""
 
 
@@ -65,7 +65,7 @@ UNTIL_REFUSED = """#!/bin/bash
 # Appends 1 MiB until the quota refuses it; prints the seconds and the size in MiB.
 began=$(date +%s%N)
 while said=$(dd if=/dev/zero bs=1M count=1 status=none 2>&1 >>$1); do
-    (($(date +%s%N) - began < 60000000000)) || exit 1
+    (($(date +%s%N) - began < 120000000000)) || exit 1
     sleep 0.05
 done
 [[ $said == *"quota exceeded"* ]] && echo $((($(date +%s%N) - began) / 1000000000)) $(($(stat -c %s $1) >> 20))
@@ -75,7 +75,7 @@ done
 def test_capacity_ends_writes_on_every_node(bed):
     lines = """export LC_ALL=C; cd $DW_JOB_STRIPED
 HERE/fill a; sleep 1; ssh n2 HERE/fill $DW_JOB_STRIPED/b
-rm a b; sleep 6; dd if=/dev/zero of=c bs=1M count=8 status=none && echo ok"""
+rm a b; until dd if=/dev/zero of=c bs=1M count=8 status=none; do sleep 0.5; done; echo ok"""
     job = site_job(bed, "capacity", lines)
     job.path("fill").write_text(UNTIL_REFUSED)
     job.path("fill").chmod(0o755)

@@ -56,10 +56,10 @@ def state_of(pid: int) -> str | None:
         return None
 
 
-def user_of(pid: int) -> int | None:
-    """The number of its user; None when it has ended."""
+def user_of(path: pathlib.Path) -> int | None:
+    """The number of the user who owns it; None when it is gone. That of a process owns its directory in PROC."""
     try:
-        return (PROC / str(pid)).stat().st_uid
+        return path.stat().st_uid
     except OSError:
         return None
 

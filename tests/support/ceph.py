@@ -114,7 +114,7 @@ class Ceph:
         self.daemons[name] = self.popen(self.words(name, "-i", id, "-f"), self.directory / f"{name}.out")
 
     def run(self, words) -> subprocess.CompletedProcess:
-        return subprocess.run(words, capture_output=True, text=True, timeout=120)
+        return subprocess.run(words, capture_output=True, text=True, timeout=300)
 
     def popen(self, words, log: pathlib.Path) -> subprocess.Popen:
         with log.open("a") as out:
@@ -134,14 +134,14 @@ class Ceph:
         done = self.act({"monitor": {"prefix": "osd new", "uuid": osd}}, *pools, {"monitor": system})
         assert done.returncode == 0, done.stderr
         self.daemon("ceph-osd", "0")
-        servers = {"wait_for_metadata_servers": {"file_system": "x", "active": 1}}
-        ready = self.act(servers, {"wait_for_storage": {"daemons": 1}})
+        servers = {"wait_for_metadata_servers": {"file_system": "x", "active": 1}, "s_max": 100}
+        ready = self.act(servers, {"wait_for_storage": {"daemons": 1}, "s_max": 100})
         assert ready.returncode == 0, ready.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def file(self, *actions, **connection):
         """A file for `forebay __ceph`; `connection` replaces members of the usual one."""
-        usual = {"config": str(self.config), "keyring": str(self.keyring), "connect_s_max": 20}
+        usual = {"config": str(self.config), "keyring": str(self.keyring), "connect_s_max": 100}
         if self.bundle:
             usual["library_directory"] = str(self.bundle / "lib")
         path = self.directory / f"actions-{next(NUMBERS)}.json"

@@ -94,7 +94,7 @@ def on_disks(bed: Bed) -> Iterator[None]:
     for node in bed.names:
         # Rarely it is in use for a moment longer; no process of the job was found then.
         unmounted = lambda node=node: bed.run(node, ["umount", STORE], check=False).returncode == 0  # noqa: E731
-        wait_until(unmounted, 20, f"the end of what uses the store of {node}")
+        wait_until(unmounted, what=f"the end of what uses the store of {node}")
 
 
 HOLD = "echo $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"

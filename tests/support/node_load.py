@@ -14,11 +14,13 @@ from support.waiting import wait_until
 
 STORE_BYTES = 1 << 30
 PROGRAMS = pathlib.Path(__file__).parents[1] / "programs" / "nodes"
-#: A mount that does not answer is given up after so long in these tests, and a cut off agent ends after so long.
+#: A mount that does not answer is given up after so long in tests of that.
 HANG_S = 12
-#: A process may wait so long for a file system that works.
-STUCK_S = 5
-LIMITS = {"FOREBAY_ENGINE_HANG_S": HANG_S, "FOREBAY_AGENT_LOST_S": 60}
+#: A process may wait so long for a file system that works, on a slow machine.
+STUCK_S = 20
+#: In others a mount is slow on a machine under load. A cut off agent ends after so long, too.
+LIMITS = {"FOREBAY_ENGINE_HANG_S": 60, "FOREBAY_AGENT_LOST_S": 60}
+HANGS = LIMITS | {"FOREBAY_ENGINE_HANG_S": HANG_S}
 #: Between two files, on each node.
 PAUSE_S = 0.02 if EVERY_POINT else 0.1
 SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}

@@ -305,8 +305,15 @@ class Bed:
 
     def link(self, node: str, state: str) -> None:
         """Pulls ("down") or plugs ("up") the node's cable."""
+        self._at_port(node, f'ip link set "$0" {state}')
+
+    def interrupt_link(self, node: str, seconds: float) -> None:
+        """Pulls the cable for so long, however busy the test itself is."""
+        self._at_port(node, f'ip link set "$0" down; sleep {seconds}; ip link set "$0" up')
+
+    def _at_port(self, node: str, script: str) -> None:
         port = f"port{self.names.index(node) + 1}"
-        words = ["nsenter", f"--net=/proc/{self._head()}/ns/net", "ip", "link", "set", port, state]
+        words = ["nsenter", f"--net=/proc/{self._head()}/ns/net", "sh", "-ec", script, port]
         subprocess.run(words, check=True)
 
     def crash(self, node: str) -> None:
