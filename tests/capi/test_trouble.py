@@ -80,7 +80,7 @@ def test_request_copies_run_in_the_idle_io_class(asking):
     """The class of I/O of each thread of `forebay run`, as a job sees it while its request is copied."""
     (asking.job.directory / "slow.toml").write_text(MODEL)
     said = asking.says(
-        "head -c 20M /dev/zero > $S/f; ask out $S/f pfs/f now; until ls -A pfs | grep -q part; do sleep 0.01; done\n"
+        "head -c 50M /dev/zero > $S/f; ask out $S/f pfs/f now; until ls -A pfs | grep -q part; do sleep 0.01; done\n"
         'for thread in /proc/$PPID/task/*; do ionice -p "${thread##*/}"; done | sort -u; ask wait $S/f',
         *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
     )
@@ -164,7 +164,7 @@ def test_request_while_the_job_ends_is_refused(asking):
     out.mkdir()
     stage_out = f"#DW stage_out type=file source=$DW_JOB_STRIPED/f destination={out}/f"
     asking.script(
-        "head -c 20M /dev/zero > $S/f; env > part; mv part there; until [ -e go ]; do sleep 0.01; done", stage_out
+        "head -c 50M /dev/zero > $S/f; env > part; mv part there; until [ -e go ]; do sleep 0.01; done", stage_out
     )
     process = job.start("--pfs-model", "slow.toml", "--pfs-root", str(out))
     wait_until((job.directory / "there").exists)
