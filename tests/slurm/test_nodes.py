@@ -35,6 +35,7 @@ def half_a_job(batch):
     (batch.directory / "go").touch()
     batch.wait(job)
     assert batch.arrived() == ["rank0"], batch.complained()
+    batch.cluster.wait(lambda: batch.status("n2")[0]["state"] == "left", lambda: batch.status("n2"))
     (left,) = batch.status("n2")
     assert (left["state"], left["undrained"], left["host"]) == ("left", True, "n2")
     (seen,) = batch.status("n3")

@@ -1,12 +1,12 @@
 """A batch script of several nodes under one `forebay run`: one namespace over all of them."""
 
 import json
-import os
 import shutil
 import signal
 import time
 
 import pytest
+from support.bed_processes import send
 from support.mpi import PROJECT, Mpi
 from support.slurm_batch import STAGE_OUT
 from support.slurm_cluster import NODES, command_of, descendants
@@ -29,8 +29,13 @@ def clean(batch):
     for name in NODES:
         mounts = batch.cluster.run(["cat", "/proc/mounts"], name).stdout
         assert "forebay-node" not in mounts
-        processes = batch.cluster.run(["ps", "ax", "-o", "args"], name).stdout
-        assert "forebay-node" not in processes and "__node" not in processes
+        batch.cluster.wait(lambda name=name: not of_engine(batch, name), lambda name=name: of_engine(batch, name))
+
+
+def of_engine(batch, node):
+    """Processes of an engine on a node."""
+    listed = batch.cluster.run(["ps", "ax", "-o", "args"], node).stdout.splitlines()
+    return [words for words in listed if "forebay-node" in words or "__node" in words]
 
 
 def put_in(batch):
@@ -68,6 +73,7 @@ def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     clean(batch)
 
 
+@pytest.mark.alone
 def test_scancel_allows_stage_out_of_all_nodes_within_killwait(users):
     users.script(f"{RUN % ''}\n{WRITE}\nsrun sleep 300", DW, STAGE_OUT)
     job = users.submit("--nodes=4", "--ntasks-per-node=1")
@@ -100,9 +106,9 @@ def test_job_with_copies_continues_when_all_of_it_dies_on_a_node(users):
     job = users.submit("--nodes=3", "--nodelist=n1,n2,n3", "--ntasks-per-node=1")
     users.appears("wrote")
     victims = [pid for pid in descendants(users.cluster.leader("n3")) if is_of_job(command_of(pid))]
-    assert any("ceph-osd" in command_of(pid)[0] for pid in victims), [command_of(pid) for pid in victims]
+    assert any("ceph-osd" in "".join(command_of(pid)[:1]) for pid in victims), [command_of(pid) for pid in victims]
     for pid in victims:
-        os.kill(pid, signal.SIGKILL)
+        send(pid, signal.SIGKILL)
     time.sleep(6)
     (users.directory / "go").touch()
     assert users.wait(job) == "COMPLETED", users.complained()

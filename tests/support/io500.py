@@ -57,9 +57,9 @@ class Bench:
         else:
             raise AssertionError(f"{phase} did not begin; exit code {process.wait()}")
         folder = phase.rpartition("-")[0]
-        wait_until(
-            lambda: any(path.is_file() for path in self.data.glob(f"*/{folder}/**/*")), what="files", process=process
-        )
+        # os.walk minds no directory that goes meanwhile.
+        made = lambda: any(names for top in self.data.glob(f"*/{folder}") for _, _, names in os.walk(top))  # noqa: E731
+        wait_until(made, what="files", process=process)
 
     def processes(self) -> list[str]:
         """Command lines of processes that name the directory of the data."""

@@ -3,6 +3,7 @@
 import json
 import os
 
+from support.bed_processes import user_of
 from support.slurm_cluster import NODES
 
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
@@ -82,7 +83,6 @@ class Batch:
         """What this user's jobs still have in the stores of the hosts and in their /tmp."""
         stores = [self.cluster.top / "hosts" / name for name in NODES]
         found = [path for store in stores for part in ("nvme", "tmp") for path in (store / part).glob("forebay-*")]
-        owner = self.user or 0
         # Where all hosts see the cluster's own directory again, it has a name that begins so too.
-        found = [path for path in found if path.stat().st_uid == owner and path.name != self.cluster.top.name]
-        return [path for path in found if path not in self.before]
+        found = [path for path in found if path not in self.before and path.name != self.cluster.top.name]
+        return [path for path in found if user_of(path) == (self.user or 0)]

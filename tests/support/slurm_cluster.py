@@ -215,6 +215,11 @@ def descendants(pid):
         yield from descendants(child)
 
 
+def is_program(command, name):
+    """Whether the first word of a command line begins so; one that has ended has no words."""
+    return "".join(command[:1]).startswith(name)
+
+
 def command_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
