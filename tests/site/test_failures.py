@@ -7,6 +7,7 @@ import subprocess
 import time
 
 from support.site_cluster import DAEMON, DW, MIB, chown
+from support.site_staging import in_stage
 from support.waiting import wait_until
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/ destination=%d/results"
@@ -200,15 +201,22 @@ def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, 
     file = slurm_site.top / "site.toml"
     text = file.read_text()
     assert text.count('user_max = "320MiB"') == 1
+
+    def write(changed):
+        """At once: calls of Slurm read it meanwhile."""
+        new = file.with_suffix(".new")
+        new.write_text(changed)
+        new.replace(file)
+
     try:
-        file.write_text(text.replace('"320MiB"', '"much"'))
+        write(text.replace('"320MiB"', '"much"'))
         slurm_site.wait(lambda: f"{waiting}: " in users.log() and "much" in users.log(), users.log)
-        file.write_text(text.replace('"320MiB"', '"336MiB"'))
+        write(text.replace('"320MiB"', '"336MiB"'))
         assert users.wait(waiting) == "COMPLETED", (users.reason(waiting), users.log())
         said = [line for line in users.log().splitlines() if f"{waiting}: " in line and "much" in line]
         assert len(said) == 1, said
     finally:
-        file.write_text(text)
+        write(text)
     assert users.shown(holder)["JobState"] == "RUNNING"
 
 
@@ -232,7 +240,7 @@ def test_cancelled_jobs_leave_nothing_in_any_state(slurm_site, users):
     # While it is staged in.
     users.script("true", *slow)
     staging = users.submit()
-    wait_until(lambda: list((slurm_site.top / "flash/slow").rglob("*.part")))
+    in_stage(users, "in")
     users.run("scancel", staging)
     users.wait_until_freed(staging)
     assert slurm_site.directories("slow") == []

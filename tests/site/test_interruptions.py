@@ -48,11 +48,11 @@ def test_killed_process_of_the_user_is_started_again(slurm_site, staged, directi
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_killed_controller_continues_after_its_restart(slurm_site, users, direction):
     """Slurm saves its state within 5 s, so the stage takes longer."""
-    content = prepare(users, 28 * MIB)
+    content = prepare(users, 44 * MIB if direction == "in" else 28 * MIB)
     users.script("true")
     held = users.submit("--hold")
     stage_in = [IN] if direction == "in" else []
-    users.script(f"cp -n {users.directory}/big $DW_JOB_STRIPED/", SLOW.replace("16MiB", "32MiB"), *stage_in, OUT)
+    users.script(f"cp -n {users.directory}/big $DW_JOB_STRIPED/", SLOW.replace("16MiB", "48MiB"), *stage_in, OUT)
     job = users.submit()
     in_stage(users, direction)
     slurm_site.wait_until_saved(held)
@@ -81,12 +81,12 @@ def test_allocation_of_a_job_that_slurm_lost_is_removed(slurm_site, users):
 
 
 def test_second_call_attaches_to_the_work_of_a_killed_one(slurm_site, users):
-    (users.directory / "big").write_bytes(bytes(SIZE))
-    users.script("true", SLOW, IN)
+    (users.directory / "big").write_bytes(bytes(28 * MIB))
+    users.script("true", SLOW.replace("16MiB", "32MiB"), IN)
     script = str(users.directory / "job.sh")
     text = users.directory.joinpath("job.sh").read_text().replace("%d", str(users.directory))
     users.directory.joinpath("job.sh").write_text(text)
-    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:16MiB")
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:32MiB")
     token = "900001"
     slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script, check=True)
     call = ("--function", "data_in", "--token", token, "--job", script)
@@ -105,11 +105,11 @@ def test_second_call_attaches_to_the_work_of_a_killed_one(slurm_site, users):
 
 
 def test_results_that_another_call_removes_are_not_said_to_be_kept(slurm_site, users):
-    content = prepare(users, SIZE)
-    users.script("true", SLOW, OUT)
+    content = prepare(users, 28 * MIB)
+    users.script("true", SLOW.replace("16MiB", "32MiB"), OUT)
     script = users.directory / "job.sh"
     script.write_text(script.read_text().replace("%d", str(users.directory)))
-    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:16MiB")
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:32MiB")
 
     def call(function, *words):
         return slurm_site.call("--function", function, "--token", "900005", "--job", script, *words)
@@ -161,6 +161,7 @@ def test_job_starts_although_daemons_are_started_again_meanwhile(slurm_site, use
                 slurm_site.release(node)
         assert seen and users.wait(job) == "COMPLETED", users.log()
         assert f"{function} {job}: error" not in users.log() and f"{function} {job}: ok" in users.log()
+        slurm_site.wait_until_up_again(*nodes)
 
 
 def test_daemon_that_ends_by_itself_is_seen_by_the_check_after_each_test(slurm_site):
@@ -169,7 +170,7 @@ def test_daemon_that_ends_by_itself_is_seen_by_the_check_after_each_test(slurm_s
     os.kill(daemon, signal.SIGTERM)
     wanted = [*before, f"n3 {128 + signal.SIGTERM}"]
     slurm_site.wait(lambda: slurm_site.unexpected_ends() == wanted, slurm_site.unexpected_ends)
-    slurm_site.wait(lambda: slurm_site.daemons("n3"), "it is not started again")
+    slurm_site.wait_until_up_again("n3")
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])

@@ -164,7 +164,7 @@ def test_killed_stage_is_a_failure(lua_site, users, killed):
     process = lua_site.lua("data_in", token, script, polls=False)
 
     def ours(name):
-        return [pid for pid in descendants(process.pid) if command_of(pid)[0].endswith(name)]
+        return [pid for pid in descendants(process.pid) if "".join(command_of(pid)[:1]).endswith(name)]
 
     wait_until(lambda: lua_site.processes("/proc/self/exe", "__site"), process=process)
     names = ("sh", "dw_wlm_cli") if killed == "sh" else ("dw_wlm_cli",)

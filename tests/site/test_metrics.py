@@ -82,4 +82,4 @@ def test_failed_stagings_drained_pools_and_silent_nodes_show(slurm_site, users):
     node = slurm_site.allocation(job)["node"].partition(":")[0]
     if node == "n1":
         assert shown["forebay_node_tasks_ended_total", "failed", "n1", "stage_out"] >= 1
-    slurm_site.wait(lambda: slurm_site.daemons("n2"), "n2 is not started again")
+    slurm_site.wait_until_up_again("n2")

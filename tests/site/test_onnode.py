@@ -7,6 +7,7 @@ import pytest
 
 from support.schemas import complaints
 from support.site_cluster import DAEMON, DW, MIB, PRIVATE, chown
+from support.site_staging import parts
 from support.waiting import wait_until
 from support.why import need_python, why
 
@@ -112,7 +113,7 @@ def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, 
         assert "does not answer on n2" in slurm_site.control("deliver", job, check=False).stderr
     finally:
         slurm_site.release("n2")
-    slurm_site.wait(lambda: slurm_site.daemons("n2"), "forebay-noded is not started again")
+    slurm_site.wait_until_up_again("n2")
     assert f"the results of job {job} are at their destinations" in slurm_site.control("deliver", job).stderr
     assert names(users) == {"n1": "n1", "n2": "n2"}
     users.run("scancel", "--hurry", job)
@@ -190,10 +191,6 @@ def staged(users):
     (users.directory / "input").write_bytes(content)
     users.script("true", SLOW, IN, OUT.replace("directory", "file").replace("/out", "/input"))
     return users, content
-
-
-def parts(directory):
-    return [path for path in directory.rglob("*.part") if path.stat().st_size > 0]
 
 
 def in_stage(batch, direction):

@@ -110,6 +110,7 @@ def test_epilog_that_ends_all_processes_of_the_user_loses_no_result(slurm_site, 
 def test_epilog_of_the_guide_spares_the_process(slurm_site, users, staging_out):
     job, content = staging_out
     slurm_site.cgroup("n1")
+    before = killed(slurm_site, "others")
     (epilog,) = re.findall(r"^```bash\n(for process in .*?)```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     (old,) = processes(slurm_site)
     inside = ["nsenter", "--target", str(slurm_site.leader("n1")), "--mount", "--pid"]
@@ -122,8 +123,9 @@ def test_epilog_of_the_guide_spares_the_process(slurm_site, users, staging_out):
             assert other.wait(timeout=60) != 0
         finally:
             other.kill()
-    assert processes(slurm_site) == [old]
+    assert processes(slurm_site) in ([old], [])  # it may have come to its end
     arrives(users, job, content)
+    assert killed(slurm_site, "others") == before
 
 
 #: Kills each process that a daemon starts for this user.
@@ -143,13 +145,19 @@ while True:
 
 
 @pytest.mark.long
-def test_user_who_always_kills_the_process_is_named_and_the_results_arrive_later(slurm_site, users, staging_out):
-    job, content = staging_out
+def test_user_who_always_kills_the_process_is_named_and_the_results_arrive_later(slurm_site, users):
+    content = prepare(users, 28 * MIB)
+    here = users.directory
+    body = f"cp {here}/big $DW_JOB_STRIPED/; touch {here}/written; until [ -e {here}/go ]; do sleep 0.05; done"
+    users.script(body, SLOW.replace("16MiB", "32MiB"), OUT)
+    job = users.submit("--nodelist=n2")
+    users.appears("written")
     words = ["python3", "-c", KILLER, *map(str, slurm_site.daemons("n1"))]
     before = killed(slurm_site, "others")
     with subprocess.Popen(words, **AS_USER, stdout=subprocess.PIPE, text=True) as killer:
         try:
             assert killer.stdout.readline() == "ready\n"
+            (here / "go").touch()
             wanted = (
                 "its process was ended by signal 9 on n1, 20 times; nobody must leave the processes forebay-staging "
                 "there alone, and so must an epilog of the site"

@@ -113,7 +113,7 @@ def test_quota_stops_a_job_at_its_capacity_and_ends_with_it(build, top, kind, of
     words = ["mem=512M", "root=/dev/root", "rootfstype=hostfs", "hostfs=/", "rw", "con=null", "con0=null,fd:1"]
     variables = [f"TOP={top}", f"BUILD={build.resolve()}", f"KIND={kind}", f"MODULES={modules}"]
     started = [program, *words, f"init={HERE}/quota_machine.sh", f"ubdb={disk}", *variables]
-    booted = subprocess.run(started, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100)
+    booted = subprocess.run(started, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=500)
     said = (top / "said").read_text() if (top / "said").exists() else booted.stdout
     assert "the end\n" in said, said + booted.stdout
     lines = said.splitlines()

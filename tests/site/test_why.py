@@ -140,8 +140,8 @@ def test_bbstat_answers_also_for_unknown_jobs(slurm_site, word):
 def test_staging_that_does_nothing_loses_its_place_and_is_named(slurm_site, users):
     """As one whose file system hangs."""
     daemons = slurm_site.cgroup("n1")
-    big(users, 12 * MIB)
-    users.script("true", SLOW, IN)
+    big(users, 60 * MIB)
+    users.script("true", SLOW.replace("16MiB", "64MiB"), IN)
     job = users.submit()
     found = []
 

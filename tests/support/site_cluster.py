@@ -12,9 +12,10 @@ import time
 import pytest
 
 from support import cgroup
+from support.bed_processes import send
 from support.slurm_batch import Batch
-from support.slurm_cluster import NODES, Cluster, command_of, descendants
-from support.strace import strace
+from support.slurm_cluster import NODES, Cluster, command_of, descendants, is_program
+from support.strace import has_ended, strace
 
 DAEMON, BIN = 1, 2  # other ordinary users whom every machine knows
 TEAM = "forebay-team"  # a group of nobody and daemon
@@ -25,7 +26,7 @@ munge_socket = "{top}/munge/socket"
 stage_out_retry = "2s"
 node_wait = "30s"
 stage_idle_max = "5s"
-start_wait = "60s"
+start_wait = "180s"
 
 [[pool]]
 name = "flash"
@@ -166,15 +167,18 @@ class SiteCluster(Cluster):
         self.kill(node, self.daemons(node), hold)
 
     def kill_controller(self, hold=False):
-        found = [pid for pid in descendants(self.leader()) if command_of(pid)[0].startswith("slurmctld")]
+        found = [pid for pid in descendants(self.leader()) if is_program(command_of(pid), "slurmctld")]
         self.kill("controller", found, hold)
+        if not hold:
+            self.wait(lambda: "is UP" in self.run(["scontrol", "ping"], check=False).stdout, "it is not started again")
 
     def kill(self, name, pids, hold):
         assert pids, f"no daemon of {name} runs"
         if hold:
             (self.top / f"hold-{name}").touch()
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
+        self.wait(lambda: all(map(has_ended, pids)), f"{name} does not end")
 
     def unexpected_ends(self):
         """Names and exit codes of daemons that ended, but not by the SIGKILL of a test."""
@@ -184,14 +188,22 @@ class SiteCluster(Cluster):
 
     def wait_until_saved(self, job):
         """Slurm saves what it knows of jobs a few seconds after a change, and forgets the rest when it is killed."""
-        began_s = time.time()
+        comment = f"saved-{time.monotonic_ns()}"
         saved = self.top / "state" / "job_state"
 
         def is_saved():
-            self.run(["scontrol", "update", f"JobId={job}", f"AdminComment={time.monotonic_ns()}"])
-            return saved.exists() and saved.stat().st_mtime > began_s
+            self.run(["scontrol", "update", f"JobId={job}", f"AdminComment={comment}"])
+            try:
+                return comment.encode() in saved.read_bytes()
+            except FileNotFoundError:  # for a moment: it is replaced in several steps
+                return False
 
         self.wait(is_saved, "the jobs are never saved")
+
+    def wait_until_up_again(self, *nodes):
+        """Their daemons answer."""
+        wanted = {f'forebay_node_up{{node="{node}"}} 1' for node in nodes}
+        self.wait(lambda: wanted <= set(self.control("metrics").stdout.splitlines()), f"{nodes} do not answer")
 
     def release(self, name):
         (self.top / f"hold-{name}").unlink(missing_ok=True)

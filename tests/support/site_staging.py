@@ -1,8 +1,10 @@
 """A staging of one file that takes some seconds, so that a test can interrupt it."""
 
+import contextlib
 import os
 
 from support.site_cluster import MIB, chown
+from support.trees import named
 from support.waiting import wait_until
 
 SIZE = 12 * MIB
@@ -19,7 +21,13 @@ def prepare(batch, size):
 
 
 def parts(directory):
-    return [path for path in directory.rglob("*.part") if path.stat().st_size > 0]
+    """Files of which a part is there; they get their names meanwhile."""
+    found = []
+    for path in named(directory, "*.part"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_size > 0:
+                found.append(path)
+    return found
 
 
 def in_stage(batch, direction):
