@@ -52,7 +52,7 @@ def test_final_stage_out_starts_in_time_and_everything_arrives(users):
 
 def test_extended_time_limit_does_not_end_the_job(users):
     body = WRITE % ("1", 1000000) + "\nuntil [ -e done ]; do sleep 0.05; done"
-    job = begins(users, SLOW_RATE, body, 45)  # of which a slow machine may need half before the limit is extended
+    job = begins(users, SLOW_RATE, body, 60)  # of which a slow machine may need half before the limit is extended
     users.appears("wrote")
     users.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=60"])  # as the operator
     users.cluster.wait(lambda: "ends the job later" in users.complained(), users.complained)
