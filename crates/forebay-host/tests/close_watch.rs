@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use forebay_host::close_watch::{CloseEvent, CloseWatcher};
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::TempDir;
 
 /// Names and versions of all files closed so far.
@@ -26,8 +27,22 @@ fn told(closes: &mut CloseWatcher, top: &Path) -> Vec<(String, u64)> {
     }
 }
 
-fn watched() -> (TempDir, CloseWatcher) {
-    let top = tempfile::tempdir().expect("tempdir");
+/// A directory of one test at a time: a child that another test starts holds all open files up to its exec.
+struct Top {
+    directory: TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Top {
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+fn watched() -> (Top, CloseWatcher) {
+    static ONE_TEST: Mutex<()> = Mutex::new(());
+    let directory = tempfile::tempdir().expect("tempdir");
+    let top = Top { directory, _alone: ONE_TEST.lock() };
     fs::write(top.path().join("before"), "known").expect("write");
     let closes = CloseWatcher::watch(&[top.path()]).expect("watch");
     (top, closes)
