@@ -319,10 +319,10 @@ mod tests {
         let moments =
             "(while kill -CONT $$; do sleep 0.02; done) & while :; do kill -STOP $$; done";
         assert_eq!(killed(moments, stopped), Some(Overdue::Stopped(soon)));
-        // It works for longer than the limit.
-        let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 4";
+        // It works for longer than the limit, which is longer than a busy machine lets it wait for a processor.
+        let busy = "i=0; while [ $i -lt 1200000 ]; do i=$((i+1)); done; exit 4";
         let started = start_as_user(shell(busy), nobody(), b"", None, None).expect("start");
-        assert_eq!(started.finish(1000, work(soon, soon)).expect("end").code, Some(4));
+        assert_eq!(started.finish(1000, work(10 * soon, soon)).expect("end").code, Some(4));
         let started = start_as_user(shell("exit 3"), nobody(), b"", None, None).expect("start");
         let ended = started.finish(1000, LONG).expect("end");
         assert_eq!((ended.code, ended.overdue), (Some(3), None));

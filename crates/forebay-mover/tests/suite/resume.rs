@@ -191,7 +191,7 @@ fn cancel_leaves_no_partial_file_and_retry_continues() {
     let journal = place.planned();
     // Cancel as another process would. The limit makes the copy slow enough for that.
     let other = place.journal();
-    let slow = Options { bytes_per_s_max: Some(8 << 20), ..options() };
+    let slow = Options { bytes_per_s_max: Some(1 << 20), ..options() };
     let cancel = |_| other.cancel().expect("cancelled");
     let stopped = carry_out(&journal, &slow, &cancel, &|| false).expect("carried out");
     assert!(stopped.is_stopped && stopped.files < 3, "{stopped:?}");

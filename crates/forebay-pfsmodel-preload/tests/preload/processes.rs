@@ -91,7 +91,8 @@ fn alternating_writers_switch_exactly_each_time() {
 fn eight_stripes_are_faster_than_one_for_four_writers() {
     let makespan = |stripe_count| {
         let bench = Bench::with(|model: &mut Model| {
-            model.targets.bandwidth_bytes_per_s.value = 12_500_000;
+            // So slow that the processes begin at about the same time also on a busy machine.
+            model.targets.bandwidth_bytes_per_s.value = 3_125_000;
             model.targets.switch_penalty_ns.value = 1_000_000;
         });
         let striping = Striping { stripe_count, stripe_size_bytes: 65_536, first_target: 0 };
@@ -106,7 +107,7 @@ fn eight_stripes_are_faster_than_one_for_four_writers() {
     let (narrow, wide): (Counters, Counters) = (makespan(1), makespan(8));
     assert_eq!(narrow.bytes_written, 16 << 20);
     assert_eq!(wide.bytes_written, 16 << 20);
-    assert!(narrow.makespan_ns > 1_340_000_000, "16 MiB at 12.5 MB/s: {narrow:?}");
+    assert!(narrow.makespan_ns > 5_360_000_000, "16 MiB at 3.125 MB/s: {narrow:?}");
     assert!(
         narrow.makespan_ns > 3 * wide.makespan_ns,
         "{} ns, {} ns",
@@ -134,7 +135,7 @@ fn metadata_operations_of_all_processes_queue() {
 /// A process that is killed in its sleep leaves only its reserved time in the queue.
 #[test]
 fn killed_process_blocks_no_other() {
-    let bench = Bench::with(|model| model.targets.bandwidth_bytes_per_s.value = 10_000_000);
+    let bench = Bench::with(|model| model.targets.bandwidth_bytes_per_s.value = 1_000_000);
     let mut sleeper = bench.command("dd");
     sleeper
         .args(["if=/dev/zero", "of=pfs/a", "bs=3M", "count=1", "status=none"])
@@ -147,8 +148,8 @@ fn killed_process_blocks_no_other() {
     assert_eq!(bench.read("pfs/a").len(), 0, "it slept before it wrote");
     bench.run("dd if=/dev/zero of=pfs/a bs=1K count=1 status=none");
     assert_eq!(bench.read("pfs/a").len(), 1024);
-    // 3 MiB at 10 MB/s take 0.31 s; the bound only distinguishes waiting from blocking.
-    assert!(killed.elapsed() < Duration::from_secs(20));
+    // 3 MiB at 1 MB/s take 3.1 s; the bound only distinguishes waiting from blocking.
+    assert!(killed.elapsed() < Duration::from_secs(60));
 }
 
 /// Kills at arbitrary moments with one shared state: other processes continue and the sums stay consistent.
@@ -205,9 +206,9 @@ fn delays_of_small_reads_add_up_to_the_charged_time() {
 }
 
 fn wait_until(condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
-        assert!(Instant::now() < deadline, "waited 20 s in vain");
+        assert!(Instant::now() < deadline, "waited 60 s in vain");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
