@@ -85,15 +85,12 @@ def pause_at_syscall(job, call: str, is_there, *words):
     """Forebay, stopped in the midst of such a call once `is_there()` holds; afterwards it goes on to its end. None
     if it ends before."""
     process = traced(job, call, "signal=STOP", *words, threads=True)
-    deadline = time.monotonic() + 180
     try:
-        while process.poll() is None and not is_there():
-            assert time.monotonic() < deadline
-            resume(process)
+        while is_stopped(process) and not is_there():
+            process.send_signal(signal.SIGCONT)
         yield process if process.poll() is None else None
-        while process.poll() is None:
-            assert time.monotonic() < deadline
-            resume(process)
+        while is_stopped(process):
+            process.send_signal(signal.SIGCONT)
     finally:
         process.kill()
         process.wait()
@@ -102,23 +99,21 @@ def pause_at_syscall(job, call: str, is_there, *words):
 def inject_between(job, call: str, number: int, path, happens, *words) -> int | None:
     """Stops forebay at its n-th such call on a path, lets something happen, lets it go on; how it ended. None if it
     makes no such call."""
-    told = job.directory.parent / "told"
-    told.write_text("")
     with contextlib.ExitStack() as last:
-        process = traced(job, call, f"signal=STOP:when={number}", *words, told=told, path=path)
+        process = traced(job, call, f"signal=STOP:when={number}", *words, path=path)
         last.callback(process.kill)
-        wait_until(lambda: process.poll() is not None or "stopped by SIGSTOP" in told.read_text())
-        if process.poll() is None:
+        if is_stopped(process):
             happens()
-            resume(process)
+            process.send_signal(signal.SIGCONT)
             return process.wait(timeout=300)
     return None
 
 
-def resume(process: subprocess.Popen) -> None:
-    """Lets it go until it is stopped the next time."""
-    process.send_signal(signal.SIGCONT)
-    time.sleep(0.01)
+def is_stopped(process: subprocess.Popen) -> bool:
+    """Waits until all of its threads are stopped, or it has ended."""
+    events = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG
+    wait_until(lambda: process.returncode is not None or os.waitid(os.P_PID, process.pid, events))
+    return process.poll() is None
 
 
 def has_ended(process):
