@@ -11,6 +11,7 @@ import pytest
 from support.job import DW, NOBODY
 from support.persistent import CREATE, USE, root
 from support.strace import strace
+from support.waiting import wait_until
 
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/ destination=%d/out"
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="acts as another user")
@@ -108,10 +109,9 @@ def test_staging_that_never_began_is_forgotten_after_a_week(job):
     with sqlite3.connect(journal) as connection:
         connection.execute("DELETE FROM meta WHERE name = 'order'")
     connection.close()
+    # Its process closes the journal last.
+    wait_until(lambda: not journal.with_name(f"{journal.name}-wal").exists())
     week_ago = time.time() - 8 * 86400
     os.utime(journal, (week_ago, week_ago))
     assert job.command("stage", "in", "--background", "in", "copy").returncode == 0
-    until = time.monotonic() + 180
-    while journal.exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: not journal.exists())

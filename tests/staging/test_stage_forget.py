@@ -115,6 +115,8 @@ def test_unreadable_journal_is_a_failure_and_the_others_are_listed(job, tree, wo
 def in_background(job, target):
     id = stage(job, "out", "--background", "one", target).stdout.strip()
     assert stage(job, "wait", id).returncode == 0
+    # Its process closes the journal last.
+    wait_until(lambda: not (job.state / "stagings" / f"{id}.journal-wal").exists())
     return id
 
 
