@@ -26,6 +26,12 @@ EMULATED = ("--pfs-model", MACHINE)
 DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
 #: Small writes one by one, each of which the emulated file system lets wait: any collective buffering is faster by far.
 WITHOUT_BUFFERING = "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds_write=disable'"
+STUDY = '"$(dirname "$PWD")/study.jsonl"'
+
+
+def hanging_after(phase: str, hangs: str) -> str:
+    """A job's line: each run that begins once the study has one of this phase hangs."""
+    return f'grep -qs \'"phase":"{phase}"\' {STUDY} && {{ {hangs}; }}'
 
 
 class TunedJob:

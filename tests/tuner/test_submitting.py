@@ -280,7 +280,7 @@ import pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from tuner.test_submitting import SLURM, submit
 # A signal ends the shell of PSI/J's launcher, which starts this, before it waits for this.
-trap = "trap 'sleep 1; echo ended; exit 130' INT; sleep 0.5; "
+trap = "trap 'sleep 1; echo ended; exit 130' INT; sleep 3; "
 command = ["sh", "-c", trap + "echo ready; while :; do sleep 0.1; done"]
 submit("local", SLURM, command, pathlib.Path("/"), study=pathlib.Path(sys.argv[2]), wall_s=600)
 """

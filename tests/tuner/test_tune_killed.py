@@ -5,15 +5,8 @@ import json
 import pytest
 
 from support.job import INTERRUPT
-from support.tuner import DW, EMULATED
+from support.tuner import DW, EMULATED, hanging_after
 from support.waiting import wait_until
-
-STUDY = '"$(dirname "$PWD")/study.jsonl"'
-
-
-def hanging_after(phase: str, hangs: str) -> str:
-    """A job's line: each run that begins once the study has one of this phase hangs."""
-    return f'grep -qs \'"phase":"{phase}"\' {STUDY} && {{ {hangs}; }}'
 
 
 @pytest.fixture

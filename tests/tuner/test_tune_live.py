@@ -8,7 +8,7 @@ import pytest
 
 from support.job import KILL
 from support.mpi import LAUNCHING
-from support.tuner import DW, EMULATED, WITHOUT_BUFFERING
+from support.tuner import DW, EMULATED, WITHOUT_BUFFERING, hanging_after
 from support.waiting import wait_until
 
 
@@ -31,10 +31,10 @@ def test_tune_real_job_finds_a_gain_that_its_counters_show(real_job):
 
 
 def test_tune_real_job_killed_loses_one_run_and_leaves_nothing(real_job):
-    real_job.btio(before="", directive=DW)
+    begun = real_job.directory.parent / "begun"
+    real_job.btio(before=hanging_after("default", f"mkdir {begun} && sleep 300"), directive=DW)
     process = real_job.start("--on", "burst-buffer", "--budget", "2")
-    second = real_job.study_directory / "runs" / "0002" / "output.txt"
-    wait_until(second.exists, 120, "the second run", process)
+    wait_until(begun.exists, what="the second run", process=process)
     process.send_signal(KILL)
     process.communicate()
     real_job.leaves_no_process()
