@@ -9,7 +9,7 @@ import pytest
 
 from support.job import DW, NOBODY
 
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 class Settings:

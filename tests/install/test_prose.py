@@ -13,7 +13,7 @@ def findings(tmp_path, name: str, text: str) -> list[str]:
     """The words that it finds in a file."""
     file = tmp_path / name
     file.write_text(text)
-    done = subprocess.run([sys.executable, PROSE, file], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, PROSE, file], capture_output=True, text=True, timeout=300)
     assert (done.returncode != 0) == bool(done.stdout) and not done.stderr
     return [line.split('"')[1] for line in done.stdout.splitlines()]
 

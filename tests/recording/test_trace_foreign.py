@@ -51,7 +51,7 @@ def write(path, contents: list[bytes]) -> None:
 
 def print_trace(mpi, trace) -> subprocess.CompletedProcess:
     command = [replay_program(mpi), "--print", trace]
-    return subprocess.run(command, capture_output=True, timeout=60)
+    return subprocess.run(command, capture_output=True, timeout=300)
 
 
 def test_trace_that_is_no_regular_file_is_refused_without_waiting(mpi, trace):

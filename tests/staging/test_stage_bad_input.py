@@ -13,7 +13,7 @@ from support.strace import pause_at_syscall, traced
 from support.trees import CAREFUL, files_seen, kept, parts, refused, remove_tree, seen, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
-LIMIT_S = 60
+LIMIT_S = 300
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system of one MiB")
 
 

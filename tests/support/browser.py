@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from playwright.sync_api import Page, sync_playwright
 
 NO_NETWORK = ["--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--disable-gpu"]
+LIMIT_MS = 300_000  # a hang, not a slow machine
 
 
 class Browser:
@@ -17,6 +18,7 @@ class Browser:
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self._page = page
+        page.set_default_timeout(LIMIT_MS)
         self._session = page.context.new_cdp_session(page)
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("console", lambda message: self.complaints.append(message.text))
@@ -41,6 +43,6 @@ def started() -> Iterator[Browser]:
     program = shutil.which("chromium")
     with (
         sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=program, args=NO_NETWORK) as chromium,
+        playwright.chromium.launch(executable_path=program, args=NO_NETWORK, timeout=LIMIT_MS) as chromium,
     ):
         yield Browser(chromium.new_page())

@@ -44,7 +44,7 @@ class MpiRun:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         return sources.open_path(pathlib.Path(json.loads(done.stdout)["profile"]))

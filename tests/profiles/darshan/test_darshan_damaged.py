@@ -58,7 +58,7 @@ def test_job_that_cannot_have_been_is_named_and_takes_no_memory(build, log, valu
     path = log("mpiio_shared_default")
     path.write_bytes(with_job(path.read_bytes(), **values))
     command = ["prlimit", f"--as={MEMORY_BYTES}", build / "bin" / "forebay", "report", path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"error: {path}: the Darshan log is damaged: ") and words in done.stderr
     assert "hint: " in done.stderr and "Traceback" not in done.stderr
@@ -67,7 +67,7 @@ def test_job_that_cannot_have_been_is_named_and_takes_no_memory(build, log, valu
 def test_genuine_damaged_log_is_refused(build):
     path = LABELLED / "damaged_header.darshan"
     command = ["prlimit", f"--as={MEMORY_BYTES}", build / "bin" / "forebay", "report", path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1 and "it says 4427712942739450220 processes" in done.stderr
 
 
@@ -122,7 +122,7 @@ darshan_worker.limit(sys.argv[1])
 )
 def test_reader_of_a_log_has_limits(logs, then, status, words):
     command = [sys.executable, "-c", LIMITED + then, logs / "posix_fpp.darshan"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == status and words in done.stderr
 
 
