@@ -212,12 +212,12 @@ def test_job_end_does_not_wait_for_the_scheduler(job):
 def test_unsaved_files_are_named_with_their_reason(job):
     """What cannot be staged ends no job before its time; a directory that cannot be looked into may hold data."""
     job.as_nobody()
-    body = BODY + "; mkfifo ${DW_JOB_STRIPED}out/pipe; %s touch ready; sleep 1.5"
+    body = BODY + "; mkfifo ${DW_JOB_STRIPED}out/pipe; %s touch ready; "
     absent = "#DW stage_out type=file source=$DW_JOB_STRIPED/absent destination=%d/absent"
     (job.directory / "results").mkdir()
     if job.user is not None:
         os.chown(job.directory / "results", job.user, job.user)
-    job.script(body % "", DW, STAGE_OUT, absent)
+    job.script(body % "" + "sleep 1.5", DW, STAGE_OUT, absent)
     done = job.run(*SOON, "--drain", "x")
     account = json.loads(done.stdout)
     assert (done.returncode, account["deadline"]["ended_job"]) == (123, False), done.stderr
@@ -225,7 +225,8 @@ def test_unsaved_files_are_named_with_their_reason(job):
     assert set(named) == {"pipe", "absent"} and account["not_safe"]["files"] == 2
     assert named["pipe"][:2] == (0, "-") and "it is a fifo" in named["pipe"][2]
     assert named["absent"][1].endswith("/absent") and "does not exist" in named["absent"][2]
-    job.script(body % "mkdir ${DW_JOB_STRIPED}out/shut; chmod 0 ${DW_JOB_STRIPED}out/shut;", DW, STAGE_OUT)
+    shut = "mkdir ${DW_JOB_STRIPED}out/shut; chmod 0 ${DW_JOB_STRIPED}out/shut;"
+    job.script(body % shut + "exec sleep 300", DW, STAGE_OUT)
     done = job.run(*SOON, "--drain", "x")
     account = json.loads(done.stdout)
     assert (done.returncode, account["deadline"]["ended_job"]) == (122, True), done.stderr

@@ -25,7 +25,7 @@ THREAD = """
 #include <unistd.h>
 static void *writer(void *path) {
   FILE *file = fopen(path, "w");
-  for (int i = 0; i < 200; i++) { fprintf(file, "line %d\\n", i); fflush(file); usleep(5000); }
+  for (int i = 0; i < 60000; i++) { fprintf(file, "line %d\\n", i); fflush(file); usleep(5000); }
   return 0;
 }
 int main(int argc, char **argv) {
@@ -81,7 +81,7 @@ def test_job_that_clears_the_temporary_folder_keeps_its_exit_code(job):
 
 def test_processes_started_before_the_job_are_not_ended(job):
     job.script("true", DW)
-    script = f'sleep 60 & exec "{job.forebay}" run --store "{job.store}" job.sh'
+    script = f'sleep 600 & exec "{job.forebay}" run --store "{job.store}" job.sh'
     process = subprocess.Popen(
         ["bash", "-c", script + " 2>&1 >/dev/null"],
         cwd=job.directory,
@@ -94,7 +94,7 @@ def test_processes_started_before_the_job_are_not_ended(job):
     while "ended with status" not in said:
         said = process.stdout.readline()
         assert said, "forebay ended without a word"
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=300) == 0
     sleeping = subprocess.run(["pgrep", "-s", str(process.pid), "sleep"], capture_output=True, text=True).stdout.split()
     assert len(sleeping) == 1
     os.kill(int(sleeping[0]), signal.SIGKILL)

@@ -90,7 +90,7 @@ def test_failed_write_of_an_unrecorded_program_is_inferred_from_the_full_store(f
 
 
 def test_failed_write_without_a_profile_is_inferred_from_the_full_store(full):
-    full.script(f'echo new > "$DW_JOB_STRIPED/kept"; sleep 1; {SWALLOWS}', SMALL, OUT)
+    full.script(f'echo new > "$DW_JOB_STRIPED/kept"; sleep 3; {SWALLOWS}', SMALL, OUT)
     check_is_beside(full, full.run("--store", "memory", "--no-profile"))
     assert (full.directory / "out" / "kept").read_text() == "new\n"
 

@@ -147,11 +147,11 @@ def test_capacity_is_a_request_unless_strict(job):
 @pytest.mark.parametrize(
     ("lines", "options"),
     [
-        (["#SBATCH -t 0:01"], []),
-        (["#PBS -l walltime=1"], []),
-        (["#FLUX: -t 1s"], []),
-        ([], ["--time", "0:01"]),
-        (["#SBATCH -t 10"], ["-t", "0:01"]),
+        (["#SBATCH -t 0:03"], []),
+        (["#PBS -l walltime=3"], []),
+        (["#FLUX: -t 3s"], []),
+        ([], ["--time", "0:03"]),
+        (["#SBATCH -t 10"], ["-t", "0:03"]),
     ],
 )
 def test_job_at_its_time_limit_is_ended_and_its_checkpoint_kept(job, lines, options):

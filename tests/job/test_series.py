@@ -504,7 +504,7 @@ def test_series_that_cannot_start_prints_one_line_of_json(job, line, said):
 def test_series_stopped_in_stage_in_leaves_nothing(job, begin, number):
     (job.directory / "input").mkdir()
     (job.directory / "input" / "large").write_bytes(bytes(50 << 20))
-    (job.directory.parent / "slow.toml").write_text(MODEL)
+    (job.directory.parent / "slow.toml").write_text(MODEL.replace("20 MB/s", "2 MB/s"))
     job.script("", DW, STAGE_IN)
     series = begin("--pfs-model", "../slow.toml", begun=False)
     wait_until(lambda: named(job.store, "large"))

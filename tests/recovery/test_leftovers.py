@@ -12,6 +12,7 @@ import pytest
 
 from support.job import DW, INTERRUPT, KILL, finished
 from support.slow_model import MODEL
+from support.strace import has_ended
 from support.waiting import wait_until
 from support.trees import named
 
@@ -203,7 +204,7 @@ def test_interrupted_clean_can_be_repeated(any_store, number):
     job.stop_when(process, (job.directory / "wrote").exists, KILL)
     (job.directory / "go").touch()
     when_the_job_has_ended(job)
-    cleaning = job.forebay_starts("clean")
+    cleaning = job.forebay_starts("clean", "--stage-rate", "500")
     results = job.directory / "results"
     wait_until(lambda: results.exists() and any(results.iterdir()), process=cleaning)
     cleaning.send_signal(number)
@@ -211,7 +212,7 @@ def test_interrupted_clean_can_be_repeated(any_store, number):
     assert done.returncode == (-signal.SIGKILL if number == KILL else 123), done.stderr
     (shown,) = status(job)
     assert shown["undrained"]
-    done = job.command("clean")
+    done = job.command("clean", "--stage-rate", "1TB/s")
     assert done.returncode == 0, done.stderr
     assert {int(path.name) for path in results.iterdir()} == set(range(1, 1001))
     assert all(path.read_text() == f"{path.name}\n" for path in results.iterdir())
@@ -428,6 +429,7 @@ def test_files_for_a_mapped_destination_are_not_staged_elsewhere(job):
     when_the_job_has_ended(job)
     (record,) = [json.loads(path.read_text()) for path in job.state.glob("*.json")]
     os.kill(record["keeper"]["pid"], KILL)
+    wait_until(lambda: has_ended(record["keeper"]["pid"]))
     done = job.command("clean")
     assert done.returncode == 1 and "the view in which the job ran is gone" in done.stderr
     assert not pathlib.Path("/gpfs-of-tests").exists() and job.allocations()

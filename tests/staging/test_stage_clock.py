@@ -46,8 +46,8 @@ def years_off(milliseconds):
 
 
 def test_staging_is_correct_under_a_clock_that_jumps(job, tree, jumping):
-    (tree / "slow").write_bytes(bytes(4 << 20))
-    started = stage(job, "out", "--background", "--rate", "4MiB", "in", "out", **jumping)
+    (tree / "slow").write_bytes(bytes(8 << 20))
+    started = stage(job, "out", "--background", "--rate", "1MiB", "in", "out", **jumping)
     id = started.stdout.strip()
     assert started.returncode == 0 and years_off(int(id)) > 9, "the clock was to jump"
     assert stage(job, "status", id, **jumping).returncode == 0

@@ -43,6 +43,13 @@ def staging_in(job, *options):
     return process, id
 
 
+def waiting(job, id):
+    """`forebay stage wait` that has seen the job."""
+    waits = job.forebay_starts("stage", "wait", id)
+    wait_until(lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep", process=waits)
+    return waits
+
+
 @pytest.mark.parametrize("store", ["directory", "memory"])
 def test_cancelled_stage_out_of_a_job_is_completed_by_clean(job, store):
     if store == "memory":
@@ -67,11 +74,13 @@ def test_cancelled_stage_out_of_a_job_is_completed_by_clean(job, store):
 
 
 def test_stage_out_of_a_job_can_be_waited_for(job):
-    job.script(WRITES.replace("8M", "1M"), DW, STAGE_OUT)
+    job.script(WRITES.replace("8M", "1M") + "; touch wrote; until [ -e go ]; do sleep 0.01; done", DW, STAGE_OUT)
     process = job.start("--stage-rate", "2MiB/s")
-    listed = lambda: json.loads(job.command("status", "--json").stdout)
-    wait_until(listed, process=process)
-    waited = stage(job, "wait", listed()[0]["job_id"])
+    wait_until((job.directory / "wrote").exists, process=process)
+    (one,) = json.loads(job.command("status", "--json").stdout)
+    waits = waiting(job, one["job_id"])
+    (job.directory / "go").touch()
+    waited = finished(waits)
     assert waited.returncode == 0, waited.stderr
     assert (job.directory / "results" / "x").stat().st_size == 1 << 20
     assert finished(process).returncode == 0
@@ -82,10 +91,7 @@ def test_stage_out_of_a_job_can_be_waited_for(job):
 @pytest.mark.parametrize("how", ["fails", "killed"])
 def test_wait_for_a_job_whose_script_never_started_fails(job, how, profile):
     process, id = staging_in(job, *profile)
-    waits = job.forebay_starts("stage", "wait", id)
-    wait_until(
-        lambda: pathlib.Path(f"/proc/{waits.pid}/wchan").read_text() == "hrtimer_nanosleep"
-    )  # it has seen the job
+    waits = waiting(job, id)
     if how == "fails":
         process.terminate()
         assert finished(process).returncode == 125
