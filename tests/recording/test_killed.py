@@ -181,7 +181,8 @@ def test_live_file_of_a_finished_step_does_not_replace_it(mpi, record, tmp_path)
     [path] = record.glob("step-*.json")
     finished = json.dumps(json.loads(path.read_text()) | {"finished": True, "files": [{"path": "/kept"}]}) + "\n"
     path.write_text(finished)
-    assert mpi.collect(record).returncode == 0 and live(record) == []
+    # mpiexec does not wait for ranks that end so.
+    wait_until(lambda: mpi.collect(record).returncode == 0 and live(record) == [], what="the rank's end")
     assert path.read_text() == finished
 
 

@@ -129,7 +129,8 @@ def test_time_limit_ends_all_processes_of_the_command(job):
 def test_background_processes_of_the_command_are_not_ended(job):
     done = profile(job, "--", "sh", "-c", "sleep 300 > /dev/null 2>&1 & echo $!")
     pid = int(done.stdout)
-    assert done.returncode == 0 and pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00300\x00"
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00300\x00")
     os.kill(pid, KILL)
 
 

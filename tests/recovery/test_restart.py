@@ -4,6 +4,7 @@ The restart is as true as it can be without one: everything of the job is killed
 what lies in memory and in the directory for temporary files is removed, and the kernel says another boot_id.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import pytest
 
 from support.job import DW, KILL
 from support.persistent import CREATE
+from support.strace import has_ended
 from support.users import make, reachable, started
 from support.waiting import wait_until
 from support.trees import named
@@ -53,13 +55,13 @@ class Restarted:
 def killed_at_once(job):
     """As by a power cut: whatever the job had started, and whoever held its view."""
     own = f"TMPDIR={job.temporary}".encode()
+    killed = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            is_ours = own in (process / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if is_ours:
-            os.kill(int(process.name), KILL)
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if own in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), KILL)
+                killed.append(process.name)
+    wait_until(lambda: all(map(has_ended, killed)))
     for path in job.temporary.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
