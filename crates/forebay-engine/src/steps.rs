@@ -165,6 +165,8 @@ pub struct Loss {
 pub struct Fence {
     /// The node.
     pub node: usize,
+    /// Where the node answers new connections, be it with a refusal.
+    pub address: SocketAddr,
     /// The server on the node whose loss proves that the node is gone. If it ended before, nothing is proven.
     pub witness: String,
     /// Takes the rights away. Fails while other nodes reach the witness.

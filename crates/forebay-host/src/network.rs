@@ -59,6 +59,14 @@ pub fn free_port(address: IpAddr) -> Result<u16> {
     on(found, "listen on", Path::new(&path))
 }
 
+/// Whether the machine of this address answers a new connection within `time_max`, be it with a refusal.
+pub fn is_reachable(address: SocketAddr, time_max: Duration) -> bool {
+    match TcpStream::connect_timeout(&address, time_max) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+    }
+}
+
 /// Whether a program accepts connections at this address within `time_max`.
 pub fn accepts(address: SocketAddr, time_max: Duration) -> bool {
     TcpStream::connect_timeout(&address, time_max).is_ok()
@@ -76,8 +84,16 @@ mod tests {
         assert!((PORT_MIN..PORT_MAX).contains(&port));
         let address = SocketAddr::new(here, port);
         assert!(!accepts(address, Duration::from_secs(1)));
+        assert!(is_reachable(address, Duration::from_secs(1)), "a refusal is an answer");
         let _listener = TcpListener::bind(address).expect("free");
         assert!(accepts(address, Duration::from_secs(1)));
+        assert!(is_reachable(address, Duration::from_secs(1)));
+    }
+
+    /// TCP connects to no group of machines, in any network.
+    #[test]
+    fn address_of_no_machine_is_not_reachable() {
+        assert!(!is_reachable(([224, 0, 0, 1], 1).into(), Duration::from_secs(1)));
     }
 
     #[test]

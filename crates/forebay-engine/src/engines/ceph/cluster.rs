@@ -32,6 +32,8 @@ const FILE_BYTES_MAX: u64 = 1 << 40;
 const LOSS_S_MAX: u32 = 3;
 /// The time for a daemon or a command, in seconds.
 const READY_S_MAX: u32 = 60;
+/// More time for the places of all groups, for each node: with 1,000 nodes the monitor needs about 40 ms for a node.
+const PLACES_MS_PER_NODE: u32 = 150;
 /// The time for the fence of a mount, in seconds. A mount that does not answer is ended, fenced and started again in
 /// less than 150 s.
 const FENCE_S_MAX: u32 = 15;
@@ -120,7 +122,8 @@ impl<'a> Cluster<'a> {
             loss.s_max = LOSS_S_MAX;
             let name = format!("fence-{}", node + 1);
             let step = self.actions(0, &name, &[], vec![loss, self.block(node)]);
-            Fence { node, witness: step_id(node, "storage"), step }
+            let address = self.free_address(node);
+            Fence { node, address, witness: step_id(node, "storage"), step }
         };
         others.map(fence).collect()
     }
@@ -197,8 +200,9 @@ impl<'a> Cluster<'a> {
         if monitor == 0 { 'a' } else { char::from(b'a' + (monitor % 26) as u8) }
     }
 
-    fn monitor_address(&self, monitor: usize) -> SocketAddr {
-        let node = &self.nodes[monitor];
+    /// An address that nothing but a monitor uses.
+    fn free_address(&self, node: usize) -> SocketAddr {
+        let node = &self.nodes[node];
         SocketAddr::new(node.address, node.free_port)
     }
 
@@ -302,7 +306,7 @@ impl<'a> Cluster<'a> {
         step.argv.extend(fixed.map(str::to_owned));
         for monitor in 0..self.monitors() {
             let name = Self::monitor_name(monitor).to_string();
-            let address = Self::text_of(self.monitor_address(monitor));
+            let address = Self::text_of(self.free_address(monitor));
             step.argv.extend(["--addv".to_owned(), name, address]);
         }
         step.argv.push(text(&self.home().join("monmap")));
@@ -329,7 +333,7 @@ impl<'a> Cluster<'a> {
             let mut serve = self.step(monitor, "monitor", &after);
             serve.argv = self.words(monitor, "ceph-mon", &["-f", "-i", &name]);
             serve.role = Role::Server;
-            serve.ready = Ready::Accepts(self.monitor_address(monitor));
+            serve.ready = Ready::Accepts(self.free_address(monitor));
             serve.stop = Stop::Signal;
             self.steps.push(serve);
         }
@@ -391,7 +395,10 @@ impl<'a> Cluster<'a> {
         let numbered = (1..).zip(&pools);
         let placement =
             numbered.flat_map(|(number, pool)| pool.placement(number, ids.len(), copies));
-        actions.push(at_once(placement.collect()));
+        let mut places = at_once(placement.collect());
+        let more_s_max = ids.len() as u32 * PLACES_MS_PER_NODE / 1000;
+        places.s_max += more_s_max;
+        actions.push(places);
         let set = |variable: &str, value: String| json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": variable, "val": value});
         let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": NAMES, "data": DATA_POOL}),
@@ -408,7 +415,8 @@ impl<'a> Cluster<'a> {
         );
         let file_system = file_system.into_iter().chain(servers).chain(file_size).chain(more);
         actions.extend(file_system.map(monitor_command));
-        let step = self.actions(0, "file-system", &self.all_monitors(), actions);
+        let mut step = self.actions(0, "file-system", &self.all_monitors(), actions);
+        step.ready_s_max += more_s_max;
         self.steps.push(step);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use forebay_ceph::Programs;
+use forebay_ceph::{DATA_POOL, Programs};
 
 use super::settings::{LEASE_RATIO_ALONE, REDUNDANT, SETTINGS, SINGLE, Setting};
 use super::*;
@@ -382,8 +382,20 @@ fn daemon_that_stops_as_long_as_a_mount_may_hang_keeps_its_lease() {
 fn pool_of_a_thousand_nodes_has_all_its_groups_from_the_beginning() {
     let initial = SETTINGS.iter().find(|(name, ..)| *name == "mon osd max initial pgs");
     let groups_max: usize = initial.expect("a setting").1.parse().expect("a number");
-    let groups = placement::pools(1000, &[], 1).iter().map(|pool| pool.groups).max();
-    assert!(groups.is_some_and(|groups| (16_000..=groups_max).contains(&groups)));
+    assert!([256, 1000].map(striped_groups).iter().all(|&groups| groups <= groups_max));
+}
+
+fn striped_groups(nodes: usize) -> usize {
+    let pools = placement::pools(nodes, &[], 1);
+    pools.iter().find(|pool| pool.name == DATA_POOL).expect("a pool").groups
+}
+
+#[test]
+fn no_daemon_has_more_than_a_quarter_more_groups_than_the_average() {
+    for nodes in 1..=1100 {
+        let groups = striped_groups(nodes);
+        assert!(groups.div_ceil(nodes) * nodes * 4 <= groups * 5, "{nodes} nodes: {groups} groups");
+    }
 }
 
 /// The lease is long after a loss, and short again when all daemons are started again.

@@ -11,7 +11,7 @@ const DEVICE_EXTRA_BYTES: u64 = 512 << 20;
 
 impl Cluster<'_> {
     pub(super) fn text_of_configuration(&self, node: usize) -> String {
-        let monitors = (0..self.monitors()).map(|one| Self::text_of(self.monitor_address(one)));
+        let monitors = (0..self.monitors()).map(|one| Self::text_of(self.free_address(one)));
         let names: Vec<_> =
             (0..self.monitors()).map(|one| Self::monitor_name(one).to_string()).collect();
         let (home, data) = (self.home(), self.data(node));
