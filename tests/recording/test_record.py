@@ -121,8 +121,8 @@ def test_concurrent_steps_do_not_interfere(mpi, tmp_path, record):
         mpi.start(1, mpi.observed(), "independent", tmp_path / f"f{n}", FOREBAY_PROFILE=record) for n in range(6)
     ]
     for process in running:
-        process.communicate(timeout=RUN_SECONDS_MAX)
-        assert process.returncode == 0
+        _, errors = process.communicate(timeout=RUN_SECONDS_MAX)
+        assert process.returncode == 0, errors
     found = steps(record)
     assert all(step["finished"] for step in found)
     assert sorted(step["files"][0]["path"] for step in found) == [str(tmp_path / f"f{n}") for n in range(6)]

@@ -31,10 +31,17 @@ LAUNCHING = {
 
 
 @functools.cache
-def session_directory() -> dict[str, str]:
-    """Where Open MPI keeps what a run needs. In /tmp, runs of several test workers make and remove one for each other."""
+def session_directories() -> pathlib.Path:
+    """Those of this test worker."""
     directory = tempfile.mkdtemp(prefix="forebay-mpi-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return pathlib.Path(directory)
+
+
+def session_directory() -> dict[str, str]:
+    """Where Open MPI keeps what a run needs: one for each run, as those that share one make and remove it for each
+    other."""
+    directory = tempfile.mkdtemp(dir=session_directories(), prefix="")
     return {"OMPI_MCA_orte_tmpdir_base": directory, "PRTE_MCA_prte_tmpdir_base": directory}
 
 
