@@ -14,7 +14,7 @@ from forebay.bench.phases import PHASES
 from forebay.bench.scoring import scores
 from support.io500 import LONG, SHORT, interrupt
 from support.kernels import with_small_disk
-from support.mpi import LAUNCHING
+from support.mpi import launching
 from support.schemas import complaints
 from support.waiting import wait_until
 
@@ -295,6 +295,6 @@ def test_run_within_a_job_measures_its_allocation(job):
     job.script(command, "#DW jobdw type=scratch access_mode=striped capacity=128MiB")
     results = job.directory / "results"
     path = f"{job.forebay.parent}:{os.environ['PATH']}"
-    done = job.run(RESULTS=str(results), PATH=path, **LAUNCHING)
+    done = job.run(RESULTS=str(results), PATH=path, **launching())
     assert done.returncode == 0, done.stderr
     assert "[SCORE ]" in (results / "result_summary.txt").read_text()

@@ -13,7 +13,7 @@ import pytest
 
 from formats.make import BOOT, HERE, HOST, NAMESPACE, TOLD, TOP, swapped
 from support.job import PROFILES, Job
-from support.mpi import LAUNCHING
+from support.mpi import launching
 from support.tuner import TunedJob
 
 LARGE = bytes(range(256)) * 1024
@@ -195,6 +195,6 @@ def test_study_is_shown_and_continued(golden, build):
     report = job.command("report", "job.tune")
     assert report.returncode == 0 and "too early" in " ".join(report.stdout.split()), report.stderr
     path = f"{build / 'kernels'}:{os.environ['PATH']}"
-    done = job.command("tune", "--budget", "3", "job.sh", PATH=path, **LAUNCHING)
+    done = job.command("tune", "--budget", "3", "job.sh", PATH=path, **launching())
     assert done.returncode == 0, done.stderr
     assert tuned.runs()[:2] == runs

@@ -13,7 +13,7 @@ import pytest
 
 from support.job import DW
 from support.strace import abandoned, points, strace
-from support.mpi import LAUNCHING, Mpi
+from support.mpi import Mpi, launching
 from support.slow_model import MODEL
 from support.waiting import wait_until
 from support.trees import named
@@ -451,7 +451,7 @@ def test_command_is_recorded_with_ranks_hints_and_calls(job, begin, build, famil
             record=f"records/{number}",
             trace=trace,
             output=f"output-{number}",
-            environment=LAUNCHING | {"ROMIO_HINTS": "/no/such"},
+            environment=launching() | {"ROMIO_HINTS": "/no/such"},
         )
         assert answer["job_status"] == 0, (job.directory / f"output-{number}").read_text()
         record = job.directory / "records" / str(number)

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from support.mpi import LAUNCHING, PROGRAMS
+from support.mpi import PROGRAMS, launching
 
 MIB = 1 << 20
 ENOUGH_S = 0.5
@@ -173,7 +173,7 @@ def test_spliced_bytes_are_recorded_and_hide_no_missing_ones(job, bypassing, sta
 @pytest.mark.parametrize("family, library", [("openmpi", "libmpi.so.40"), ("mpich", "libmpich.so.12")])
 def test_mpi_that_a_program_looks_up_is_named(job, compiled, family, library):
     program = built(compiled / "looked_up", source="looked_up.c")
-    job.settings |= LAUNCHING
+    job.settings |= launching()
     launch = f"mpiexec.{family} -n 2 {'--oversubscribe ' if family == 'openmpi' else ''}"
     profile = profiled(job, f"{launch}{program} {library} a {8 * MIB}")
     assert profile["bypassed"] == [{"program": str(program), "how": "mpi"}]
@@ -182,7 +182,7 @@ def test_mpi_that_a_program_looks_up_is_named(job, compiled, family, library):
 
 
 def test_child_of_a_rank_is_not_taken_for_a_program_that_looks_up_mpi(job, mpi):
-    job.settings |= LAUNCHING
+    job.settings |= launching()
     launch = f"{mpi.command('mpiexec')} -n 2 {'--oversubscribe ' if mpi.family == 'openmpi' else ''}"
     profile = profiled(job, f"{launch}{mpi.ending()} forking a")
     assert profile["bypassed"] == []

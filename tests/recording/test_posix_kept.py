@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support.mpi import LAUNCHING, PROGRAMS, only_file
+from support.mpi import PROGRAMS, launching, only_file
 
 RUN_SECONDS_MAX = 300
 #: Calls that move data or positions, or might; what the library asks when a file is opened is none of them.
@@ -20,7 +20,7 @@ NUMBERED = re.compile(r"\b\d+(?=<)|(?<=pipe:\[)\d+")
 
 
 def environment(mpi=None, record=None) -> dict[str, str]:
-    plain = {"PATH": "/usr/bin:/bin", "HOME": "/", **LAUNCHING}
+    plain = {"PATH": "/usr/bin:/bin", "HOME": "/", **launching()}
     return plain if mpi is None else plain | {"LD_PRELOAD": str(mpi.library), "FOREBAY_PROFILE": str(record)}
 
 

@@ -8,7 +8,7 @@ import pytest
 from forebay.profiles import trace as times
 
 from support.job import DW
-from support.mpi import LAUNCHING, PROGRAMS, Mpi
+from support.mpi import PROGRAMS, Mpi, launching
 from support.mpi_trace import counters, printed, replayed
 from support.strace import few
 
@@ -35,7 +35,7 @@ def steps(job) -> list[tuple[dict, object]]:
 
 def test_profiled_command_is_traced(job, mpi, tmp_path):
     done = job.command(
-        "profile", "--trace", "--", *started(mpi, 2, program(mpi), "types", job.directory / "f"), **LAUNCHING
+        "profile", "--trace", "--", *started(mpi, 2, program(mpi), "types", job.directory / "f"), **launching()
     )
     assert done.returncode == 0, done.stderr
     [(step, trace)] = steps(job)
@@ -50,7 +50,7 @@ def test_python_reads_the_times_that_the_replay_prints(job, mpi):
     """Of all calls of the program, those within others left out: they are a part of their time."""
     for case in ("types", "two_handles"):
         words = started(mpi, 2, program(mpi), case, job.directory / case)
-        done = job.command("profile", "--trace", "--", *words, **LAUNCHING)
+        done = job.command("profile", "--trace", "--", *words, **launching())
         assert done.returncode == 0, done.stderr
     for directory in job.records():
         (trace,) = directory.glob("trace-*")
@@ -70,7 +70,7 @@ def test_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
         " ".join(started(mpi, 2, program(mpi), case, f"$DW_JOB_STRIPED/{case}")) for case in ("split", "two_handles")
     )
     job.script(f"{first} && {second}", DW)
-    done = job.run("--trace", **LAUNCHING)
+    done = job.run("--trace", **launching())
     assert done.returncode == 0, done.stderr
     found = steps(job)
     assert [step["arguments"][0] for step, _ in found] == ["split", "two_handles"]
@@ -80,7 +80,7 @@ def test_job_of_two_steps_has_two_traces(job, mpi, tmp_path):
 
 
 def test_no_trace_without_the_option(job, mpi):
-    done = job.command("profile", "--", *started(mpi, 1, program(mpi), "split", job.directory / "f"), **LAUNCHING)
+    done = job.command("profile", "--", *started(mpi, 1, program(mpi), "split", job.directory / "f"), **launching())
     assert done.returncode == 0, done.stderr
     (record,) = job.records()
     assert [json.loads(path.read_text())["trace"] for path in record.glob("step-*")] == [None]

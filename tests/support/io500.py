@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from support.isolation import WITHOUT_CONFIGURATION, WITHOUT_DEVICES
-from support.mpi import LAUNCHING
+from support.mpi import launching
 from support.waiting import wait_until
 
 #: A whole run in seconds: limits, not the stonewall, end its phases.
@@ -35,7 +35,7 @@ class Bench:
         return subprocess.Popen(
             [str(word) for word in [*command, self.data if directory is None else directory]],
             cwd=self.scratch,
-            env=kept | WITHOUT_CONFIGURATION | WITHOUT_DEVICES | LAUNCHING | {"PATH": self.path},
+            env=kept | WITHOUT_CONFIGURATION | WITHOUT_DEVICES | launching() | {"PATH": self.path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support.mpi import LAUNCHING, session_directory
+from support.mpi import launching
 
 RUN_SECONDS_MAX = 300
 
@@ -18,7 +18,7 @@ both_libraries = pytest.mark.parametrize("io", ["ompio", "romio321"])
 
 def mpiexec(n, *args, io="ompio", cwd=None, before=()):
     """Run `before... mpiexec -n N args...`; a hang is a failure."""
-    environment = {**os.environ, **LAUNCHING, **session_directory(), "OMPI_MCA_io": io}
+    environment = {**os.environ, **launching(), "OMPI_MCA_io": io}
     command = [*before, "mpiexec", "-n", n, *args]
     return subprocess.run(
         [str(word) for word in command],

@@ -45,17 +45,18 @@ def session_directory() -> dict[str, str]:
     return {"OMPI_MCA_orte_tmpdir_base": directory, "PRTE_MCA_prte_tmpdir_base": directory}
 
 
+def launching() -> dict[str, str]:
+    """LAUNCHING, for runs on this machine."""
+    return LAUNCHING | session_directory()
+
+
 def started(words, environment: dict[str, object]) -> subprocess.Popen:
     """The command, in this environment without what would change how an MPI does its I/O."""
     ours = ("MPICH_", "FOREBAY_", "OMPI_MCA_io", "LD_PRELOAD")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     return subprocess.Popen(
         [str(word) for word in words],
-        env=kept
-        | WITHOUT_CONFIGURATION
-        | LAUNCHING
-        | session_directory()
-        | {name: str(value) for name, value in environment.items()},
+        env=kept | WITHOUT_CONFIGURATION | launching() | {name: str(value) for name, value in environment.items()},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

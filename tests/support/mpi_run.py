@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 from forebay.profiles import sources
-from support.mpi import LAUNCHING
+from support.mpi import launching
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = PROJECT / "machines" / "lustre-small.toml"
@@ -37,7 +37,7 @@ class MpiRun:
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("OMPI_MCA_io", "LD_PRELOAD"))
         }
-        environment |= LAUNCHING | {"FOREBAY_STATE": str(self.scratch / "state"), "MPICH_MPIIO_HINTS": hints}
+        environment |= launching() | {"FOREBAY_STATE": str(self.scratch / "state"), "MPICH_MPIIO_HINTS": hints}
         done = subprocess.run(
             [self.build / "bin" / "forebay", "run", "--json", "--pfs-model", MODEL, path.name],
             cwd=path.parent,

@@ -17,7 +17,7 @@ from forebay.tune.model import Run
 from forebay.tune.study import Study
 
 from support.isolation import WITHOUT_CONFIGURATION
-from support.mpi import LAUNCHING, PROJECT, session_directory
+from support.mpi import PROJECT, launching
 from support.synthetic_machine import FILE, RANKS
 from support.waiting import wait_until
 
@@ -61,15 +61,11 @@ class LiveJob(TunedJob):
         super().__init__(job.directory)
         self.job, self.kernel = job, build / "kernels" / "btio"
         # mpiexec leaves its directory when it is killed, which is not for Forebay to remove.
-        self.environment = (
-            LAUNCHING
-            | session_directory()
-            | {
-                "FOREBAY_PROGRAM": str(build / "bin" / "forebay"),
-                "FOREBAY_LIBRARY": str(build / "lib" / "forebay"),
-                "PYTHONPATH": str(PROJECT / "tests"),
-            }
-        )
+        self.environment = launching() | {
+            "FOREBAY_PROGRAM": str(build / "bin" / "forebay"),
+            "FOREBAY_LIBRARY": str(build / "lib" / "forebay"),
+            "PYTHONPATH": str(PROJECT / "tests"),
+        }
 
     def btio(self, before: str, out: str = "$PWD", directive: str = "") -> None:
         """BTIO full on 4 ranks, without computation, as a job script; its mode is a user's."""
