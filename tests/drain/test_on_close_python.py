@@ -185,8 +185,8 @@ def test_exception_ends_running_functions_and_starts_no_more(top):
         assert begun.wait(60)
         (top / "b").touch()
         say = watch._say
-        # Goes on some time after `forebay watch` was told to stop, which one of its threads hears and others act on.
-        watch._say = lambda line: (say(line), threading.Timer(1, go_on.set).start())
+        # Ends as soon as `forebay watch` is told to stop, which one of its threads hears and others act on.
+        watch._say = lambda line: (say(line), go_on.set())
         raise KeyboardInterrupt
     assert ended == ["a"] and watch.account.done == 1
     assert watch.account.not_run + 1 == watch.account.closed

@@ -139,7 +139,12 @@ fn read_control_lines(
                 finish.store(true, Ordering::SeqCst);
                 sender.wake();
             }
-            (STOP, _) => sender.disconnect(),
+            (STOP, _) => {
+                if let Some(calls) = calls {
+                    calls.stop();
+                }
+                sender.disconnect();
+            }
             (line, None) if line.starts_with(CLOSED) => {
                 let path = serde_json::from_str::<OsString>(&line[CLOSED.len()..]);
                 if let (Ok(path), Some(closes)) = (path, closes.get()) {

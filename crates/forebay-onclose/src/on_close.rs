@@ -261,9 +261,10 @@ impl<'a> Handler<'a> {
     }
 
     fn take(&self) -> Option<Version> {
+        let are_stopped = |callbacks: &Arc<Callbacks>| callbacks.is_stopped();
         let mut queue = self.queue.lock();
         loop {
-            if queue.stopped {
+            if queue.stopped || self.options.callbacks.as_ref().is_some_and(are_stopped) {
                 return None;
             }
             if let Some(version) = queue.take() {

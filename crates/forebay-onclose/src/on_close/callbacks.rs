@@ -32,6 +32,7 @@ struct Answer {
 struct PendingCalls {
     next: u64,
     answers: HashMap<u64, Answer>,
+    is_stopped: bool,
     is_gone: bool,
 }
 
@@ -65,6 +66,15 @@ impl Callbacks {
         self.pending.lock().answers.insert(answer.call, answer);
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// Begins no call any more, even if the answer to the last one follows at once.
+    pub fn stop(&self) {
+        self.pending.lock().is_stopped = true;
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.pending.lock().is_stopped
     }
 
     /// Fails all calls, because the program has ended.
