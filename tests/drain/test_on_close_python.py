@@ -185,7 +185,7 @@ def test_exception_ends_running_functions_and_starts_no_more(top):
         assert begun.wait(60)
         (top / "b").touch()
         say = watch._say
-        # Ends as soon as `forebay watch` is told to stop, which one of its threads hears and others act on.
+        # Ends right after `forebay watch` got the stop: one of its threads reads it, and others act on it.
         watch._say = lambda line: (say(line), go_on.set())
         raise KeyboardInterrupt
     assert ended == ["a"] and watch.account.done == 1

@@ -11,7 +11,7 @@ use forebay_ceph::{Action, Actions, Connection, DATA_POOL, Key, Programs, Step a
 use serde_json::{Map, Value, json};
 
 use super::MountClient;
-use super::placement::{NAMES, NamedLayout, has_local, local_pool, pools};
+use super::placement::{NAMES, NamedLayout, has_local, local_pool, placement_s_more, pools};
 use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{
@@ -32,8 +32,6 @@ const FILE_BYTES_MAX: u64 = 1 << 40;
 const LOSS_S_MAX: u32 = 3;
 /// The time for a daemon or a command, in seconds.
 const READY_S_MAX: u32 = 60;
-/// More time for the places of all groups, for each node: with 1,000 nodes the monitor needs about 40 ms for a node.
-const PLACES_MS_PER_NODE: u32 = 150;
 /// The time for the fence of a mount, in seconds. A mount that does not answer is ended, fenced and started again in
 /// less than 150 s.
 const FENCE_S_MAX: u32 = 15;
@@ -396,7 +394,7 @@ impl<'a> Cluster<'a> {
         let placement =
             numbered.flat_map(|(number, pool)| pool.placement(number, ids.len(), copies));
         let mut places = at_once(placement.collect());
-        let more_s_max = ids.len() as u32 * PLACES_MS_PER_NODE / 1000;
+        let more_s_max = placement_s_more(ids.len());
         places.s_max += more_s_max;
         actions.push(places);
         let set = |variable: &str, value: String| json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": variable, "val": value});
@@ -407,9 +405,8 @@ impl<'a> Cluster<'a> {
         ];
         let servers = self.active_servers();
         let servers = (servers > 1).then(|| set("max_mds", servers.to_string()));
-        let capacity_bytes = self.request.capacity_bytes;
-        let file_size = (capacity_bytes > FILE_BYTES_MAX)
-            .then(|| set("max_file_size", capacity_bytes.to_string()));
+        let file_size = (self.request.capacity_bytes > FILE_BYTES_MAX)
+            .then(|| set("max_file_size", self.request.capacity_bytes.to_string()));
         let more = pools.iter().skip(2).map(
             |pool| json!({"prefix": "fs add_data_pool", "fs_name": FILE_SYSTEM, "pool": pool.name}),
         );

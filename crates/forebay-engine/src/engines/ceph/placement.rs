@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 /// Placement groups for each storage daemon: enough to distribute objects evenly.
 const GROUPS_PER_DAEMON: usize = 16;
 /// More daemons have fewer each, because the time that the monitor needs for the place of a group grows with the daemons:
-/// 1.4 ms with 256, 10 ms with 1,000. One of them has at most a quarter more data than the average then.
+/// 2 ms with 256, 10 ms with 1,000. One of them has at most a quarter more data than the average then.
 const DAEMONS_WITH_ALL_GROUPS: usize = 256;
 const GROUPS_PER_DAEMON_MIN: usize = 4;
+/// More time for the places of all groups, for each node: with 1,000 nodes the monitor needs about 40 ms for a node.
+const PLACEMENT_MS_PER_NODE: usize = 150;
 /// Fewer are not distributed evenly.
 const GROUPS_MIN: usize = 64;
 /// Placement groups for names, and for the files of one node.
@@ -108,6 +110,11 @@ pub(super) fn pools(nodes: usize, layouts: &[NamedLayout], copies: usize) -> Vec
         pools.extend((0..nodes).map(|node| pool(&local_pool(node), groups_of_node, Some(node))));
     }
     pools
+}
+
+/// How many seconds the places of all groups may take beyond the usual time of an action.
+pub(super) fn placement_s_more(nodes: usize) -> u32 {
+    (nodes * PLACEMENT_MS_PER_NODE / 1000) as u32
 }
 
 pub(super) fn has_local(layouts: &[NamedLayout]) -> bool {

@@ -390,6 +390,13 @@ fn striped_groups(nodes: usize) -> usize {
     pools.iter().find(|pool| pool.name == DATA_POOL).expect("a pool").groups
 }
 
+/// A monitor on two busy processors needed 41 s, and 148 s beside other work.
+#[test]
+fn monitor_has_the_time_for_the_places_of_a_thousand_nodes() {
+    assert!(placement::placement_s_more(1000) >= 148);
+    assert_eq!(placement::placement_s_more(4), 0);
+}
+
 #[test]
 fn no_daemon_has_more_than_a_quarter_more_groups_than_the_average() {
     for nodes in 1..=1100 {
