@@ -246,3 +246,31 @@ def test_reap_names_orphans_and_removes_them_on_request(slurm_site, users):
     assert f"removed {orphan} of nobody" in removed
     (slurm_site.pool / "README").rmdir()
     assert slurm_site.directories() == [users.directory_of(job).parent.name]
+
+
+def test_reap_removes_the_allocations_of_ended_jobs_that_slurm_left(slurm_site, users):
+    """Slurm sometimes forgets the removal of a cancelled job. What may still be wanted is kept."""
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    script = users.directory / "job.sh"
+
+    def set_up(token, *directives):
+        users.script("true", DW, *directives)
+        slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script, check=True)
+
+    users.script("sleep 600")
+    ended, pending = users.submit(), users.submit("--hold")
+    users.wait(ended, "RUNNING")
+    users.run("scancel", ended)
+    users.wait(ended)
+    set_up(ended)
+    set_up(pending)
+    set_up("900020")  # Slurm does not know it
+    set_up("900021", "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/tmp/a")
+    for function in ("data_in", "pre_run"):
+        slurm_site.call("--function", function, "--token", "900021", "--job", script, check=True)
+    said = slurm_site.control("reap").stdout
+    assert sorted(said.splitlines()) == [f"removed the leftovers of {token}" for token in sorted([ended, "900020"])]
+    kept = {one["token"]: one["phase"] for one in slurm_site.status()["allocations"]}
+    assert kept == {pending: "ready", "900021": "running"}
+    for token in kept:
+        slurm_site.call("--function", "teardown", "--token", token, "--job", script, "--hurry", check=True)

@@ -153,6 +153,14 @@ class SiteCluster(Cluster):
         found = [one for one in self.status()["allocations"] if one["token"] == token]
         return found[0] if found else None
 
+    def is_freed(self, token):
+        """Whether an allocation is gone. Slurm may end the removal that it has started itself, which the site then does."""
+        if self.allocation(token) is None:
+            return True
+        if f"teardown for JobId={token} terminated by slurmctld" in (self.top / "log" / "slurmctld").read_text():
+            self.control("reap")
+        return False
+
     def processes(self, *words):
         """Processes of the cluster whose command lines have these words in a row."""
         return [pid for pid in descendants(self.holder.pid) if has_words(command_of(pid), words)]
@@ -288,7 +296,7 @@ class SiteBatch(Batch):
     def wait_until_freed(self, *tokens):
         for token in tokens:
             self.cluster.wait(
-                lambda token=token: self.cluster.allocation(token) is None, lambda: (self.cluster.status(), self.log())
+                lambda token=token: self.cluster.is_freed(token), lambda: (self.cluster.status(), self.log())
             )
 
     def end(self):

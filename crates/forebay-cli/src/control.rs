@@ -38,7 +38,7 @@ pub enum ControlVerb {
     /// Print the numbers of pools, allocations, stagings and nodes in the format OpenMetrics
     #[command(after_help = "Example:\n  forebay control metrics > /run/forebay/metrics.new")]
     Metrics,
-    /// Complete interrupted removals, and name directories that belong to no allocation
+    /// Complete removals, also of ended jobs, and name directories that belong to no allocation
     #[command(after_help = "Example:\n  forebay control reap\n  forebay control reap --discard")]
     Reap {
         /// Remove these directories with all that is in them

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::context::Context;
+use crate::ended_jobs;
 use crate::functions::{deliver, first_answer, remove_directory};
 use crate::messages::{Operation, Outcome, Place};
 use crate::nodes::{Patience, Pause, new_attempt};
@@ -96,7 +97,7 @@ pub struct NodeStatus {
 /// What a check of the pools found and removed.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Reaped {
-    /// Allocations whose removal was interrupted, and is complete now.
+    /// Allocations whose removal was interrupted, and those of ended jobs that Slurm did not remove. They are gone now.
     pub removed: Vec<String>,
     /// Directories that belong to no allocation.
     pub orphans: Vec<Orphan>,
@@ -220,21 +221,27 @@ pub fn deliver_results(token: &str) -> Result<(), Error> {
     delivered
 }
 
-/// Completes interrupted removals, and looks for directories that belong to no allocation. With `discard` it removes
-/// these, too.
+/// Completes interrupted removals, removes the allocations of ended jobs that Slurm left, and looks for directories that
+/// belong to no allocation. With `discard` it removes these, too.
 ///
 /// # Errors
 /// If the configuration or the state cannot be used.
 pub fn reap(discard: bool) -> Result<Reaped, Error> {
     let mut context = Context::open()?;
     let mut reaped = Reaped::default();
-    for session in context.database.sessions()? {
+    let sessions = context.database.sessions()?;
+    let left = ended_jobs::of_ended_jobs(&sessions).unwrap_or_else(|error| {
+        reaped.failed.push(error.to_string());
+        Vec::new()
+    });
+    for session in sessions {
         if let Some(why) = out_of_reach(&context, &session) {
             reaped.failed.push(why);
             continue;
         }
         let is_delivered = session.is_set_aside() && session.phase == Phase::StagedOut;
-        if is_delivered || matches!(session.phase, Phase::Creating | Phase::Removing) {
+        let is_left = left.iter().any(|one| one.id == session.id);
+        if is_delivered || is_left || matches!(session.phase, Phase::Creating | Phase::Removing) {
             match complete_removal(&mut context, &session) {
                 Ok(true) => reaped.removed.push(session.token),
                 Ok(false) => {}

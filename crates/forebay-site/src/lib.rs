@@ -12,6 +12,7 @@ mod context;
 pub mod control;
 mod directives;
 pub mod dwstat;
+mod ended_jobs;
 mod error;
 mod functions;
 mod log;
