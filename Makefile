@@ -91,8 +91,8 @@ run: build
 	cd examples/btio && rm -rf btio.tune btio.tuned.sh && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh
 	test ! -e examples/btio/btio.tuned.sh || cat examples/btio/btio.tuned.sh
 
-# What measures time runs after the rest, three at a time: they wait and hardly compute. SEED=NUMBER repeats an order of
-# the Python tests.
+# What measures time runs after the rest, three at a time: they wait and hardly compute. Only its files are read then.
+# SEED=NUMBER repeats an order of the Python tests.
 test: export FOREBAY_BUILD := $(BUILD)
 # Each worker would compile the tests again.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -109,7 +109,7 @@ test: build test-programs docs
 	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
 	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml tests || failed="$$failed python-alone"; \
+	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
 	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
 	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
 
