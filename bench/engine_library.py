@@ -3,7 +3,6 @@
 It needs the binding `cephfs`, which Debian has for the system's Python alone.
 """
 
-import contextlib
 import ctypes
 
 import cephfs
@@ -44,10 +43,8 @@ class Library:
     def close(self, file):
         self.client.close(file)
 
-    def makedirs(self, path, exist_ok):
-        """The last directory only."""
-        with contextlib.suppress(*[cephfs.ObjectExists] if exist_ok else []):
-            self.client.mkdir(path, 0o777)
+    def mkdir(self, path):
+        self.client.mkdir(path, 0o777)
 
     def stat(self, path):
         return self.client.stat(path)

@@ -104,6 +104,47 @@ def test_second_call_attaches_to_the_work_of_a_killed_one(slurm_site, users):
     assert slurm_site.allocation(token) is None and slurm_site.directories("slow") == []
 
 
+def test_staging_goes_on_elsewhere_when_its_node_is_taken_out_of_the_pool(slurm_site, users):
+    content = prepare(users, SIZE)
+    users.script("true", SLOW, IN)
+    script = users.directory / "job.sh"
+    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    configuration = slurm_site.top / "site.toml"
+    before = configuration.read_text()
+
+    def stages_on(node):
+        slow, path, rest = configuration.read_text().partition(f'path = "{slurm_site.top}/flash/slow"')
+        configuration.write_text(slow + path + rest.replace('["n1"]', f'["{node}"]', 1))
+
+    def call(function, *words, **how):
+        words = ("--function", function, "--token", "900022", "--job", script, *words)
+        return slurm_site.call(*words, **how)
+
+    call(
+        "setup",
+        *("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:16MiB"),
+        check=True,
+    )
+    killed = call("data_in", timeout_s=1)
+    assert killed.returncode in KILLED, killed
+    in_stage(users, "in")
+    try:
+        stages_on("n2")  # while n1 answers, it stages on
+        killed = call("data_in", timeout_s=1)
+        assert killed.returncode in KILLED and slurm_site.allocation("900022")["node"].startswith("n1:"), killed
+        slurm_site.kill_noded("n1", hold=True)
+        slurm_site.wait(lambda: not slurm_site.processes("/proc/self/exe", "__site"), "its process goes on")
+        call("data_in", check=True)
+        assert slurm_site.allocation("900022")["node"].startswith("n2:")
+        assert (users.directory_of("900022") / "big").read_bytes() == content
+        call("teardown", "--hurry", check=True)
+    finally:
+        slurm_site.release("n1")
+        configuration.write_text(before)
+        slurm_site.wait_until_up_again("n1")
+    assert slurm_site.allocation("900022") is None and slurm_site.directories("slow") == []
+
+
 def test_results_that_another_call_removes_are_not_said_to_be_kept(slurm_site, users):
     content = prepare(users, 28 * MIB)
     users.script("true", SLOW.replace("16MiB", "32MiB"), OUT)

@@ -63,6 +63,13 @@ pub struct Attributes {
     pub version: u64,
 }
 
+impl Attributes {
+    /// Whether the node is a directory.
+    pub fn is_directory(&self) -> bool {
+        u32::from(self.mode) & libc::S_IFMT == libc::S_IFDIR
+    }
+}
+
 impl Default for Attributes {
     fn default() -> Self {
         // SAFETY: all members are numbers, for which zeros are valid.

@@ -3,6 +3,7 @@
 use forebay_ceph::Attributes;
 use forebay_host::{clock, users};
 
+use crate::client::ACCESS_ATTRIBUTES;
 use crate::error::Failure;
 use crate::protocol::{Answer, Caller, Request};
 use crate::reply::{Outcome, Result};
@@ -67,8 +68,7 @@ impl Server {
         }
         let mut found = self.client.attributes(request.node)?;
         // The client takes no time of a directory from the server as long as the server does not know this one.
-        let is_directory = u32::from(found.mode) & libc::S_IFMT == libc::S_IFDIR;
-        if is_directory && mask & (CEPH_ATIME | CEPH_MTIME) != 0 {
+        if found.is_directory() && mask & (CEPH_ATIME | CEPH_MTIME) != 0 {
             self.client.sync_node(request.node, false)?;
             found = self.client.attributes(request.node)?;
         }
@@ -77,7 +77,7 @@ impl Server {
 
     pub(crate) fn access(&self, request: &mut Request) -> Result {
         let wanted = request.body.u32()?;
-        let found = self.client.attributes(request.node)?;
+        let found = self.client.some_attributes(request.node, ACCESS_ATTRIBUTES)?;
         let groups = |caller: &Caller| users::groups_of_process(caller.pid).unwrap_or_default();
         match may(&found, &request.caller, wanted, groups) {
             true => Ok(Outcome::Empty),
@@ -116,8 +116,7 @@ fn may(
 ) -> bool {
     let (mode, wanted) = (u32::from(of.mode), wanted & 7);
     if caller.uid == 0 {
-        let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;
-        return wanted & MAY_EXECUTE == 0 || is_directory || mode & 0o111 != 0;
+        return wanted & MAY_EXECUTE == 0 || of.is_directory() || mode & 0o111 != 0;
     }
     let shift = if caller.uid == of.uid {
         6

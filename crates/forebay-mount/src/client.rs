@@ -22,7 +22,9 @@ use crate::opened::{Directory, Opened};
 use crate::protocol::{Caller, ROOT};
 
 /// `CEPH_STATX_BASIC_STATS`: all attributes that the kernel knows.
-const ALL_ATTRIBUTES: c_uint = 0x7ff;
+pub(crate) const ALL_ATTRIBUTES: c_uint = 0x7ff;
+/// `CEPH_STATX_MODE`, `_UID`, `_GID` and `_INO`: what decides who may use a node.
+pub(crate) const ACCESS_ATTRIBUTES: c_uint = 0x1 | 0x4 | 0x8 | 0x100;
 /// `CEPH_STATX_INO`.
 pub(crate) const INO_ATTRIBUTE: c_uint = 0x100;
 /// `CEPH_STATX_SIZE`.
@@ -210,6 +212,7 @@ impl Client {
         &self,
         parent: u64,
         name: &CStr,
+        wanted: c_uint,
         who: &Identity,
     ) -> Result<(u64, Attributes), Failure> {
         self.entry(|inode, attributes| {
@@ -221,7 +224,7 @@ impl Client {
                     name.as_ptr(),
                     inode,
                     attributes,
-                    ALL_ATTRIBUTES,
+                    wanted,
                     0,
                     who.permissions,
                 )
@@ -267,7 +270,7 @@ impl Client {
         self.some_attributes(node, INO_ATTRIBUTE).map(|attributes| attributes.ino)
     }
 
-    fn some_attributes(&self, node: u64, wanted: c_uint) -> Result<Attributes, Failure> {
+    pub(crate) fn some_attributes(&self, node: u64, wanted: c_uint) -> Result<Attributes, Failure> {
         let mut found = Attributes::default();
         let inode = self.inode(node);
         // SAFETY: the kernel knows the node, and the pointers are valid during the call.

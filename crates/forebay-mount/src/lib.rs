@@ -30,6 +30,7 @@ mod ranges;
 mod reply;
 mod server;
 mod session;
+mod walked;
 
 use std::path::PathBuf;
 use std::sync::mpsc::channel;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::announcements::without_announcements;
 use crate::append::AppendLocks;
-use crate::client::{Client, Identity};
+use crate::client::{ACCESS_ATTRIBUTES, ALL_ATTRIBUTES, Client, Identity};
 use crate::directories::Listing;
 use crate::error::Failure;
 use crate::handles::Handles;
@@ -19,6 +19,7 @@ use crate::lost_data::LostData;
 use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::reply::{Outcome, Reply, Result};
+use crate::walked::WalkedDirectories;
 
 /// The largest write in one request.
 pub(crate) const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -34,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) locks: Arc<Locks>,
     pub(crate) appends: AppendLocks,
     pub(crate) layouts: Layouts,
+    walked: WalkedDirectories,
 }
 
 impl Server {
@@ -53,6 +55,7 @@ impl Server {
             locks: Arc::default(),
             appends: AppendLocks::default(),
             layouts,
+            walked: WalkedDirectories::default(),
         })
     }
 
@@ -113,8 +116,18 @@ impl Server {
     }
 
     fn lookup(&self, request: &mut Request) -> Result {
-        let name = request.body.name()?;
-        entry(self.client.lookup(request.node, name, &self.who(request))?)
+        let (parent, name) = (request.node, request.body.name()?);
+        let was_directory = self.walked.has(parent, name);
+        let wanted = if was_directory { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
+        let (node, mut found) = self.client.lookup(parent, name, wanted, &self.who(request))?;
+        let is_directory = found.is_directory();
+        if is_directory != was_directory {
+            self.walked.note(parent, name, is_directory);
+        }
+        if was_directory && !is_directory {
+            found = self.client.attributes(node).inspect_err(|_| self.client.forget(node, 1))?;
+        }
+        entry((node, found))
     }
 
     fn forget(&self, request: &mut Request) -> Result {

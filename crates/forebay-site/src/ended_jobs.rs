@@ -41,7 +41,8 @@ pub(crate) fn of_ended_jobs(sessions: &[Session]) -> Result<Vec<Session>, Error>
 }
 
 fn may_go(session: &Session) -> bool {
-    let (has_no_start, has_ended) = (session.phase < Phase::Running, session.phase > Phase::Running);
+    let (has_no_start, has_ended) =
+        (session.phase < Phase::Running, session.phase > Phase::Running);
     is_job(&session.token)
         && session.phase != Phase::Removing
         && (has_no_start || has_ended && !session.has_undelivered_results())
@@ -74,7 +75,8 @@ mod tests {
 
     #[test]
     fn jobs_that_stage_out_or_complete_are_not_over() {
-        let listed = "1 PENDING\n2 CANCELLED\n3 STAGE_OUT\n4 COMPLETING\n5 COMPLETED\n6 NEW_STATE\n";
+        let listed =
+            "1 PENDING\n2 CANCELLED\n3 STAGE_OUT\n4 COMPLETING\n5 COMPLETED\n6 NEW_STATE\n";
         let mut still: Vec<_> = jobs_still_there(listed).into_iter().collect();
         still.sort_unstable();
         assert_eq!(still, ["1", "3", "4", "6"]);

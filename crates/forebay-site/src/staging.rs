@@ -3,6 +3,7 @@
 use forebay_directive::{Direction, Stage};
 
 use crate::context::Context;
+use crate::functions::staging_node;
 use crate::messages::{Operation, Outcome, Staging};
 use crate::nodes::{Patience, Rest, Work};
 use crate::progress::Shown;
@@ -102,7 +103,7 @@ impl Context {
                 shares.iter().filter(|share| direction == Direction::In || !share.is_delivered);
             wanted.map(|share| self.node_named(&share.node)).collect::<Result<_, _>>()?
         } else {
-            vec![self.node_named(&session.node)?]
+            vec![staging_node(self, session)?]
         };
         let own = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
         let is_by_node = session.is_on_nodes() && direction == Direction::Out;

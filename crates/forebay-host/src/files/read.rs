@@ -27,7 +27,10 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 
 /// Reads a file as text. Replaces bytes that are not UTF-8.
 pub fn read_lossy(path: &Path) -> Result<String> {
-    on(fs::read(path), "read", path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    // The files of /proc have no size, and would be read in several small parts.
+    let mut bytes = Vec::with_capacity(4096);
+    let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    on(read, "read", path).map(|_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The whole text of a regular file; a fifo in its place is an error and is not waited for.

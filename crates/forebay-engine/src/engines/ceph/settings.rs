@@ -82,6 +82,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         "false",
         "the size of a directory does not change with its files: tar compares it",
     ),
+    (
+        "client caps release delay",
+        "0",
+        "a file that a node has closed is listed fast by others within a second, and not after 5 s",
+    ),
     ("client quota df", "true", "df shows the capacity of the allocation"),
     ("client die on failed remount", "false", "an ordinary user cannot remount"),
 ];
