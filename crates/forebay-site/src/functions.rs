@@ -26,7 +26,7 @@ use crate::staging::Waited;
 use crate::{Error, Reply, Site};
 
 pub(crate) use data_out::deliver;
-pub(crate) use place::{first_answer, staging_node};
+pub(crate) use place::first_answer;
 pub(crate) use setup::heterogeneous;
 pub(crate) use teardown::remove_directory;
 

@@ -3,7 +3,6 @@
 use forebay_directive::{Direction, Stage};
 
 use crate::context::Context;
-use crate::functions::staging_node;
 use crate::messages::{Operation, Outcome, Staging};
 use crate::nodes::{Patience, Rest, Work};
 use crate::progress::Shown;
@@ -103,7 +102,7 @@ impl Context {
                 shares.iter().filter(|share| direction == Direction::In || !share.is_delivered);
             wanted.map(|share| self.node_named(&share.node)).collect::<Result<_, _>>()?
         } else {
-            vec![staging_node(self, session)?]
+            vec![self.staging_node(session)?]
         };
         let own = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
         let is_by_node = session.is_on_nodes() && direction == Direction::Out;

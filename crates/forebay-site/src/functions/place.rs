@@ -54,7 +54,7 @@ fn made_on_a_node(
         pool.staging_nodes[turn..].iter().chain(&pool.staging_nodes[..turn]).cloned().collect();
     if !is_new {
         // An earlier call may have had it made there.
-        nodes = vec![staging_node(context, session).map_err(|error| (error, false))?];
+        nodes = vec![context.staging_node(session).map_err(|error| (error, false))?];
     }
     let (mut pause, began) = (Pause::usual(), clock::now());
     let mut is_certain = is_new;
@@ -86,32 +86,6 @@ fn made_on_a_node(
         }
         clock::sleep(pause.next());
     }
-}
-
-/// The node that stages and removes the data of an allocation. One that the site has taken out of the pool is gone for good
-/// if it does not answer, and another one takes over: what is done is in the allocation's own journals.
-///
-/// # Errors
-/// If the state cannot be read or written, or the node gives a wrong answer.
-pub(crate) fn staging_node(context: &mut Context, session: &Session) -> Result<NodeAddress, Error> {
-    let node = context.node_named(&session.node)?;
-    // Where the pool is gone, the node may still know it.
-    let pool = context.site.pool(&session.pool).ok().cloned();
-    let Some(pool) = pool.filter(|pool| pool.node(&node.name).is_none()) else { return Ok(node) };
-    let list = Operation::List { pool: pool.name.clone(), path: session.path.clone() };
-    match context.ask(&node, list) {
-        Ok(_) => return Ok(node), // it may still stage
-        Err(NoAnswer::Wrong(error)) => return Err(error),
-        Err(NoAnswer::Unreachable(_) | NoAnswer::Lost(_)) => {}
-    }
-    let turn = usize::try_from(session.id).unwrap_or_default() % pool.staging_nodes.len().max(1);
-    let Some(next) = pool.staging_nodes.get(turn).cloned() else { return Ok(node) };
-    context.database.set_node(session.id, &next.to_string())?;
-    let (token, gone, pool) = (&session.token, &node.name, &pool.name);
-    context.log.line(&format!(
-        "{token}: {next} takes over from {gone}, which is no node of the pool {pool} any more"
-    ));
-    Ok(next)
 }
 
 /// Asks the nodes of a pool one after the other until one answers.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use forebay_host::clock;
 
 use super::data_out::deliver;
-use super::place::staging_node;
 use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
@@ -57,7 +56,7 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
     } else if session.node.is_empty() {
         return Ok(()); // no node was asked to make it
     } else {
-        vec![staging_node(context, session)?]
+        vec![context.staging_node(session)?]
     };
     let shares = context.database.shares(Some(session.id))?;
     let capacity = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
