@@ -126,6 +126,45 @@ print(os.fstat(other).st_size)
     assert python(four, "n3", code, four.directory / "both") == "8\n"
 
 
+WALK = """
+import os, sys
+for _ in range(3):  # the mount asks for less about a name that was a directory before
+    size = os.stat(sys.argv[1] + "/file").st_size
+print(size)
+"""
+SHOW = "import os, sys; found = os.stat(sys.argv[1]); print(found.st_mtime_ns, found.st_size, found.st_nlink)"
+
+
+def test_directory_that_paths_lead_through_is_what_other_nodes_made_of_it(four):
+    top = four.make_directory("way")
+    directory, moved = top / "d", top / "e"
+
+    def shown(path):
+        return [int(word) for word in python(four, "n1", SHOW, path).split()]
+
+    four.run("n1", ["mkdir", directory])
+    four.run("n1", ["sh", "-c", f"echo one > {directory}/file"])
+    assert python(four, "n1", WALK, directory) == "4\n"
+    before = shown(directory)
+    four.run("n2", ["touch", directory / "other"])
+    assert python(four, "n1", WALK, directory) == "4\n"
+    after = shown(directory)
+    assert after[0] > before[0] and after[2] >= 1
+    # What the kernel has from the way, without asking the mount.
+    links, modified_s = four.run("n1", ["stat", "--cached=always", "--format=%h %Y", directory]).stdout.split()
+    assert int(links) >= 1 and int(modified_s) > 0
+    four.run("n2", ["sh", "-c", f"mv {directory} {moved} && echo 'a file' > {directory}"])
+    assert four.run("n1", ["cat", directory]).stdout == "a file\n" and shown(directory)[1] == 7
+    assert python(four, "n1", WALK, moved) == "4\n"
+    four.run("n2", ["sh", "-c", f"rm {directory} && mv {moved} {directory}"])
+    assert python(four, "n1", WALK, directory) == "4\n"
+    four.run("n2", ["chmod", "000", directory])
+    denied = "import os, sys; print(os.access(sys.argv[1], os.X_OK), os.path.exists(sys.argv[1] + '/file'))"
+    assert python(four, "n1", denied, directory) == "False False\n"
+    four.run("n2", ["chmod", "755", directory])
+    assert python(four, "n1", denied, directory) == "True True\n"
+
+
 LIST = """
 import os, sys
 names = os.listdir(sys.argv[1])

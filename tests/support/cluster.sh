@@ -34,4 +34,4 @@ for number in 1 2 3 4; do
     plug_in "$number" "10.77.0.$number/24"
     node "$number" &
 done
-while wait -n || [ $? != 127 ]; do :; done # until nothing runs any more; also for what becomes an orphan here
+while wait -n || [ $? != 127 ]; do :; done # until nothing runs any more; bash reaps orphans, too

@@ -117,15 +117,22 @@ impl Server {
 
     fn lookup(&self, request: &mut Request) -> Result {
         let (parent, name) = (request.node, request.body.name()?);
-        let was_directory = self.walked.has(parent, name);
-        let wanted = if was_directory { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
+        let before = self.walked.find(parent, name);
+        let wanted = if before.is_some() { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
         let (node, mut found) = self.client.lookup(parent, name, wanted, &self.who(request))?;
-        let is_directory = found.is_directory();
-        if is_directory != was_directory {
-            self.walked.note(parent, name, is_directory);
-        }
-        if was_directory && !is_directory {
-            found = self.client.attributes(node).inspect_err(|_| self.client.forget(node, 1))?;
+        match before {
+            // Its times, size and links are those of an earlier look, as the kernel's own would be.
+            Some(before) if before.ino == found.ino && found.is_directory() => {
+                let Attributes { mode, uid, gid, .. } = found;
+                found = Attributes { mode, uid, gid, ..before };
+            }
+            Some(_) => {
+                found =
+                    self.client.attributes(node).inspect_err(|_| self.client.forget(node, 1))?;
+                self.walked.note(parent, name, &found);
+            }
+            None if found.is_directory() => self.walked.note(parent, name, &found),
+            None => {}
         }
         entry((node, found))
     }

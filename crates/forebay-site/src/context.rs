@@ -93,33 +93,4 @@ impl Context {
     pub(crate) fn node_named(&self, text: &str) -> Result<NodeAddress, Error> {
         NodeAddress::parse(text, self.site.node_port).map_err(Error::new)
     }
-
-    /// The node that stages and removes the data of an allocation. One that the site has taken out of the pool is gone
-    /// for good if it does not answer, and another one takes over: what is done is in the allocation's own journals.
-    ///
-    /// # Errors
-    /// If the state cannot be read or written, or the node gives a wrong answer.
-    pub(crate) fn staging_node(&mut self, session: &Session) -> Result<NodeAddress, Error> {
-        let node = self.node_named(&session.node)?;
-        // Where the pool is gone, the node may still know it.
-        let pool = self.site.pool(&session.pool).ok().cloned();
-        let Some(pool) = pool.filter(|pool| pool.node(&node.name).is_none()) else {
-            return Ok(node);
-        };
-        let list = Operation::List { pool: pool.name.clone(), path: session.path.clone() };
-        match self.ask(&node, list) {
-            Ok(_) => return Ok(node), // it may still stage
-            Err(NoAnswer::Wrong(error)) => return Err(error),
-            Err(NoAnswer::Unreachable(_) | NoAnswer::Lost(_)) => {}
-        }
-        let turn =
-            usize::try_from(session.id).unwrap_or_default() % pool.staging_nodes.len().max(1);
-        let Some(next) = pool.staging_nodes.get(turn).cloned() else { return Ok(node) };
-        self.database.set_node(session.id, &next.to_string())?;
-        let (token, gone, pool) = (&session.token, &node.name, &pool.name);
-        self.log.line(&format!(
-            "{token}: {next} takes over from {gone}, which is no node of the pool {pool} any more"
-        ));
-        Ok(next)
-    }
 }

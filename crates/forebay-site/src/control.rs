@@ -242,7 +242,7 @@ pub fn reap(discard: bool) -> Result<Reaped, Error> {
         let is_delivered = session.is_set_aside() && session.phase == Phase::StagedOut;
         let is_left = left.iter().any(|one| one.id == session.id);
         if is_delivered || is_left || matches!(session.phase, Phase::Creating | Phase::Removing) {
-            match complete_removal(&mut context, &session) {
+            match complete_removal(&mut context, &session, is_left) {
                 Ok(true) => reaped.removed.push(session.token),
                 Ok(false) => {}
                 Err(error) => reaped.failed.push(format!("{}: {error}", session.token)),
@@ -279,14 +279,21 @@ fn out_of_reach(context: &Context, session: &Session) -> Option<String> {
     ))
 }
 
-/// False if a call for the token went on meanwhile.
-fn complete_removal(context: &mut Context, session: &Session) -> Result<bool, Error> {
+/// False if a call for the token went on meanwhile, or if its job must have ended and is there again.
+fn complete_removal(
+    context: &mut Context,
+    session: &Session,
+    is_of_ended_job: bool,
+) -> Result<bool, Error> {
     let lock = TokenLock::take(&context.site, &session.token)?;
     let now = context.database.session(&session.token)?;
     let Some(session) = now.filter(|now| now.id == session.id && now.phase == session.phase) else {
         return Ok(false);
     };
-    context.database.begin_removal(&session, true)?;
+    if is_of_ended_job && ended_jobs::of_ended_jobs(std::slice::from_ref(&session))?.is_empty() {
+        return Ok(false);
+    }
+    context.database.begin_removal(&session, !is_of_ended_job)?;
     remove_directory(context, &session)?;
     context.database.forget(session.id)?;
     crate::progress::forget(&context.site, session.id);

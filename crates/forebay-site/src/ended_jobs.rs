@@ -31,13 +31,13 @@ const OVER: [&str; 9] = [
 /// # Errors
 /// If Slurm does not list its jobs.
 pub(crate) fn of_ended_jobs(sessions: &[Session]) -> Result<Vec<Session>, Error> {
-    let asked: Vec<_> = sessions.iter().filter(|session| may_go(session)).collect();
+    let asked: Vec<_> = sessions.iter().filter(|session| may_go(session)).cloned().collect();
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let listed = list_jobs()?;
     let still = jobs_still_there(&listed);
-    Ok(asked.into_iter().filter(|one| !still.contains(one.token.as_str())).cloned().collect())
+    Ok(asked.into_iter().filter(|one| !still.contains(one.token.as_str())).collect())
 }
 
 fn may_go(session: &Session) -> bool {
@@ -51,16 +51,24 @@ fn may_go(session: &Session) -> bool {
 fn list_jobs() -> Result<String, Error> {
     let mut ask = command("squeue");
     ask.args(["--noheader", "--all", "--array", "--states=all", "--format=%A %T"]);
-    let problem = |why: &str| {
-        Error::new(format!("squeue does not say which jobs have ended: {why}"))
-            .with_hint("start slurmctld, and run this again")
+    // Variables that would leave out jobs, or ask another cluster.
+    let named = std::env::vars_os().map(|(name, _)| name);
+    for name in named.filter(|name| leaves_out_jobs(&name.to_string_lossy())) {
+        ask.env_remove(name);
+    }
+    let problem = |why: &str, hint: &str| {
+        Error::new(format!("squeue does not say which jobs have ended: {why}")).with_hint(hint)
     };
     match run_captured(ask, LIST_JOBS, &|| true) {
         Ok(Some(listed)) if listed.success => Ok(listed.output),
-        Ok(Some(_)) => Err(problem("it failed")),
-        Ok(None) => Err(problem("it did not end")),
-        Err(error) => Err(problem(&error.to_string())),
+        Ok(Some(_)) => Err(problem("it failed", "look at: scontrol ping")),
+        Ok(None) => Err(problem("it did not end", "look at: scontrol ping")),
+        Err(error) => Err(problem(&error.to_string(), "squeue must be in PATH")),
     }
+}
+
+fn leaves_out_jobs(variable: &str) -> bool {
+    variable.starts_with("SQUEUE_") || variable == "SLURM_CLUSTERS"
 }
 
 /// The IDs in the lines `ID STATE` of jobs that are not over.

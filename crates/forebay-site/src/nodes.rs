@@ -1,5 +1,6 @@
 //! Has nodes do work that takes long, and waits for it. Killing this process stops no work; the next call finds it.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_host::{clock, system, threads};
@@ -20,6 +21,8 @@ const INTERVAL_MIN: Duration = Duration::from_millis(25);
 const INTERVAL_MAX: Duration = Duration::from_secs(2);
 /// The longest wait before failed work is tried again. The first is 1 s, and each next one twice as long.
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long a daemon may take to be started again. Slurm does not repeat a call that failed because of that.
+pub(crate) const RESTART: Duration = Duration::from_secs(15);
 /// How long a call waits that comes again.
 const POLL: Duration = Duration::from_secs(3);
 
@@ -241,6 +244,62 @@ impl Context {
             waiting.push(one);
         }
         Ok(waiting)
+    }
+
+    /// The node that stages and removes the data of an allocation. One that the site has taken out of the pool and that
+    /// cannot be reached is gone for good, and another one takes over: what is done is in the allocation's own journals.
+    ///
+    /// # Errors
+    /// If the state cannot be read or written, or a node gives a wrong answer.
+    pub(crate) fn staging_node(&mut self, session: &Session) -> Result<NodeAddress, Error> {
+        let node = self.node_named(&session.node)?;
+        // Where the pool is gone or was moved, the node may still know it.
+        let pool = self.site.pool(&session.pool).ok().cloned();
+        let Some(pool) = pool.filter(|pool| {
+            pool.node(&node.name).is_none() && pool.path == Path::new(&session.path)
+        }) else {
+            return Ok(node);
+        };
+        let (began, mut pause) = (clock::now(), Pause::usual());
+        while !self.is_reached(&node, session)? {
+            if began.elapsed() > self.site.node_wait.min(RESTART) {
+                return self.taken_over(session, node, &pool.staging_nodes);
+            }
+            clock::sleep(pause.next());
+        }
+        Ok(node) // it may still stage
+    }
+
+    /// The first node that can be reached, in the order of the allocation, from now on its own. If there is none, the one
+    /// of before: the call then names it.
+    fn taken_over(
+        &mut self,
+        session: &Session,
+        gone: NodeAddress,
+        nodes: &[NodeAddress],
+    ) -> Result<NodeAddress, Error> {
+        let turn = usize::try_from(session.id).unwrap_or_default() % nodes.len().max(1);
+        for next in nodes[turn..].iter().chain(&nodes[..turn]) {
+            if self.is_reached(next, session)? {
+                self.database.set_node(session.id, &next.to_string())?;
+                let (token, gone, pool) = (&session.token, &gone.name, &session.pool);
+                self.log.line(&format!(
+                    "{token}: {next} takes over from {gone}, which is no node of the pool {pool} any more"
+                ));
+                return Ok(next.clone());
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Whether a node can be reached, even if it does not answer in time.
+    fn is_reached(&mut self, node: &NodeAddress, session: &Session) -> Result<bool, Error> {
+        let list = Operation::List { pool: session.pool.clone(), path: session.path.clone() };
+        match self.ask(node, list) {
+            Ok(_) | Err(NoAnswer::Lost(_)) => Ok(true),
+            Err(NoAnswer::Unreachable(_)) => Ok(false),
+            Err(NoAnswer::Wrong(error)) => Err(error),
+        }
     }
 
     /// Asks nodes, several at a time, and remembers which of them answered. The answers have the order of the requests.

@@ -1,16 +1,11 @@
 //! The directory of an allocation: which node makes it.
 
-use std::time::Duration;
-
 use forebay_host::clock;
 
 use crate::context::Context;
 use crate::messages::{Operation, Outcome};
-use crate::nodes::Pause;
+use crate::nodes::{Pause, RESTART};
 use crate::{Error, NoAnswer, NodeAddress, Phase, Pool, Session};
-
-/// How long a daemon may take to be started again. Slurm does not repeat a call that failed because of that.
-pub(super) const RESTART: Duration = Duration::from_secs(15);
 
 /// Has a node of the pool make the directory. The node is the one that stages, too.
 ///

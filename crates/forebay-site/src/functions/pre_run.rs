@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use forebay_directive::Direction;
 use forebay_host::{clock, files};
 
-use super::place::RESTART;
 use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Place};
-use crate::nodes::{Patience, Pause, RequestTo, Rest, Work, names_of, unfinished};
+use crate::nodes::{Patience, Pause, RESTART, RequestTo, Rest, Work, names_of, unfinished};
 use crate::progress::Shown;
 use crate::staging::{Waited, removed_meanwhile};
 use crate::state::Taken;

@@ -85,7 +85,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     (
         "client caps release delay",
         "0",
-        "a file that a node has closed is listed fast by others within a second, and not after 5 s",
+        "other nodes see a closed file fast after 1 s, and not after 5 s",
     ),
     ("client quota df", "true", "df shows the capacity of the allocation"),
     ("client die on failed remount", "false", "an ordinary user cannot remount"),
