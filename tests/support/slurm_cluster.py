@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 import signal
 import subprocess
@@ -79,8 +80,10 @@ class Cluster:
     """`make_files` is what a cluster with more than Slurm extends."""
 
     def __init__(self, build: pathlib.Path):
-        # Every user's processes must reach it, which pytest's own folders do not allow.
-        self.top = pathlib.Path(tempfile.mkdtemp(prefix="forebay-slurm-"))
+        # Every user's processes must reach it, which pytest's own folders do not allow. In the reason of a job, Slurm
+        # shows a blank as an underscore, so its name has none.
+        self.top = pathlib.Path(tempfile.gettempdir()) / f"forebay-slurm-{secrets.token_hex(4)}"
+        self.top.mkdir()
         self.top.chmod(0o755)
         self.build = build.resolve()
         self.shared = self.top / "shared"  # the parallel file system of the cluster
