@@ -86,9 +86,7 @@ def test_results_of_a_job_whose_id_is_used_again_can_be_delivered(slurm_site, us
     """Slurm counts from the first ID again after a loss of its state."""
     users.results.mkdir()
     chown(users.results, users.user)
-    users.script("true", DW, OUT)
-    script = users.directory / "job.sh"
-    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    script = users.script_for_calls(DW, OUT)
 
     def call(function, *words):
         return slurm_site.call("--function", function, "--token", "900004", "--job", script, *words, check=True)

@@ -106,9 +106,7 @@ def test_second_call_attaches_to_the_work_of_a_killed_one(slurm_site, users):
 
 def test_staging_goes_on_elsewhere_when_its_node_is_taken_out_of_the_pool(slurm_site, users):
     content = prepare(users, 40 * MIB)
-    users.script("true", SLOW.replace("16MiB", "48MiB"), IN)
-    script = users.directory / "job.sh"
-    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    script = users.script_for_calls(SLOW.replace("16MiB", "48MiB"), IN)
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:48MiB")
     configuration = slurm_site.top / "site.toml"
     before = configuration.read_text()
@@ -149,9 +147,7 @@ def test_staging_goes_on_elsewhere_when_its_node_is_taken_out_of_the_pool(slurm_
 
 def test_node_that_is_taken_out_of_the_pool_keeps_its_allocations_while_it_answers(slurm_site, users):
     prepare(users, MIB)
-    users.script("true", SLOW, IN)
-    script = users.directory / "job.sh"
-    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    script = users.script_for_calls(SLOW, IN)
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:16MiB")
     call = ("--token", "900023", "--job", script)
     slurm_site.call("--function", "setup", *call, *of_user, check=True)
@@ -167,9 +163,7 @@ def test_node_that_is_taken_out_of_the_pool_keeps_its_allocations_while_it_answe
 
 def test_results_that_another_call_removes_are_not_said_to_be_kept(slurm_site, users):
     content = prepare(users, 28 * MIB)
-    users.script("true", SLOW.replace("16MiB", "32MiB"), OUT)
-    script = users.directory / "job.sh"
-    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    script = users.script_for_calls(SLOW.replace("16MiB", "32MiB"), OUT)
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "slow:32MiB")
 
     def call(function, *words):

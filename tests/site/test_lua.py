@@ -108,9 +108,7 @@ def test_newer_slurm_asks_until_the_staging_has_ended(lua_site, users):
     big.write_bytes(os.urandom(28 * MIB))
     chown(big, users.user)
     out = "#DW stage_out type=file source=$DW_JOB_STRIPED/big destination=%d/results/big"
-    users.script("true", SLOW.replace("16MiB", "32MiB"), IN.replace("/input", "/big"), out)
-    script = users.directory / "job.sh"
-    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    script = users.script_for_calls(SLOW.replace("16MiB", "32MiB"), IN.replace("/input", "/big"), out)
     of_job = (script, users.user, users.user, "nodes=n[1-2]")
     call = lua_site.called
     assert call("job_process", *of_job) == (0, "")
@@ -156,9 +154,7 @@ def test_killed_stage_is_a_failure(lua_site, users, killed):
     token = {"dw_wlm_cli": "900101", "sh": "900102"}[killed]
     (users.directory / "big").write_bytes(os.urandom(40 * MIB))
     chown(users.directory / "big", users.user)
-    users.script("true", SLOW.replace("16MiB", "112MiB"), IN.replace("/input", "/big"))
-    script = users.directory / "job.sh"
-    script.write_text(script.read_text().replace("%d", str(users.directory)))
+    script = users.script_for_calls(SLOW.replace("16MiB", "112MiB"), IN.replace("/input", "/big"))
     setup = (token, users.user, users.user, "slow", 112 * MIB, script)
     assert lua_site.called("setup", *setup, polls=False) == (0, "")
     process = lua_site.lua("data_in", token, script, polls=False)

@@ -291,6 +291,13 @@ class SiteBatch(Batch):
         for token in tokens:
             self.cluster.wait(lambda token=token: self.is_freed(token), lambda: (self.cluster.status(), self.log()))
 
+    def script_for_calls(self, *lines):
+        """A script that does nothing, with the paths that Slurm would put into its directives."""
+        self.script("true", *lines)
+        script = self.directory / "job.sh"
+        script.write_text(script.read_text().replace("%d", str(self.directory)))
+        return script
+
     def is_freed(self, token):
         """Whether an allocation is gone. Slurm may end the removal that it has started itself, which the site then does."""
         if self.cluster.allocation(token) is None:

@@ -279,7 +279,7 @@ fn out_of_reach(context: &Context, session: &Session) -> Option<String> {
     ))
 }
 
-/// False if a call for the token went on meanwhile, or if its job must have ended and is there again.
+/// False if another call changed the allocation meanwhile, or if its job, which had ended, is there again.
 fn complete_removal(
     context: &mut Context,
     session: &Session,

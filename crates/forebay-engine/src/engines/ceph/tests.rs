@@ -390,7 +390,7 @@ fn striped_groups(nodes: usize) -> usize {
     pools.iter().find(|pool| pool.name == DATA_POOL).expect("a pool").groups
 }
 
-/// A monitor on two busy processors needed 41 s, and 148 s beside other work.
+/// A monitor on two busy processors needed 41 s, and 148 s while other programs ran there.
 #[test]
 fn monitor_has_the_time_for_the_places_of_a_thousand_nodes() {
     assert!(placement::placement_s_more(1000) >= 148);
