@@ -135,10 +135,10 @@ grids: build
 live: build
 	@FOREBAY_BUILD=$(BUILD) $(VENV)/bin/python bench/live.py $(ONLY)
 
-# Random texts and random kills, for SOAK_MINUTES.
-soak: build $(VENV)/made
+# The tests that `make test` leaves out, then random texts and random kills, for SOAK_MINUTES.
+soak: build test-programs docs $(TEST_ENVIRONMENTS)
 	tools/needs.sh test
-	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
+	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests JOBS=$(JOBS) ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
 	  SOAK_MINUTES=$(SOAK_MINUTES) $(VENV)/bin/python bench/soak
 
 check: $(VENV)/made docs

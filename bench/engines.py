@@ -50,8 +50,9 @@ FILE_BYTES = 4096
 STAGE_MIB = int(os.environ.get("ENGINES_STAGE_MIB") or 256)
 #: Numbers of metadata servers.
 SERVERS = (1, 2, 4)
-STORE_BYTES = 4 << 30
-JOB_S = 600
+#: Room for what is staged on each number of nodes. The store is in memory, and takes what is written.
+STORE_BYTES = max(4 << 30, 3 * STAGE_MIB << 20)
+JOB_S = 600 + FILES // 50
 #: Promised: seconds of start and end for numbers of nodes, and MB of a node.
 START_S_MAX, END_S_MAX = {2: 3, 4: 5}, {2: 2, 4: 3}
 IDLE_MB_MAX = 150

@@ -9,6 +9,7 @@ import pytest
 
 from support.isolation import WITHOUT_CONFIGURATION, WITHOUT_DEVICES
 from support.job import Job
+from support.strace import EVERY_POINT
 
 
 os.environ.update(WITHOUT_CONFIGURATION | WITHOUT_DEVICES)
@@ -26,6 +27,9 @@ OF_A_MODULE = {
     "statistics",
 }  # fmt: skip
 
+# The tests of sites take two of them, so that neither takes longer than all other tests.
+SECOND_SITE = {"test_onnode", "test_interruptions", "test_owners_processes"}
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
@@ -35,7 +39,9 @@ def pytest_collection_modifyitems(config, items):
         if "cluster" in names:
             item.add_marker(pytest.mark.xdist_group("slurm"))
         elif "slurm_site" in names:
-            item.add_marker(pytest.mark.xdist_group("slurm-site"))
+            item.add_marker(
+                pytest.mark.xdist_group("slurm-site-2" if item.path.stem in SECOND_SITE else "slurm-site-1")
+            )
         elif "engine_namespace" in names:
             item.add_marker(
                 pytest.mark.xdist_group("namespace-{}-{}".format(*item.callspec.params["engine_namespace"]))
@@ -43,6 +49,10 @@ def pytest_collection_modifyitems(config, items):
         elif OF_A_MODULE & names:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     yield
+    if not (EVERY_POINT or "soak" in config.option.markexpr):
+        left_out = [item for item in items if item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     grouped = [item for item in items if item.get_closest_marker("xdist_group")]
     assert not getattr(config.option, "loadgroup", False) or all("@" in item.nodeid for item in grouped)
     # After the shuffle: the longest begin first, so that no worker has one left when the others are done.

@@ -1,7 +1,7 @@
 """`make soak`: long loops with a seed for each round, for as many minutes as SOAK_MINUTES says.
 
-SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=NAME leaves out the others: grammar, points, conformance,
-kills, site.
+SEED=N begins with that seed, ROUNDS=N ends after so many; ONLY=NAME leaves out the others: grammar, tests, points,
+conformance, kills, site.
 """
 
 import collections
@@ -19,6 +19,7 @@ import site_jobs
 from kills import Undisturbed, Wrong, play
 
 CASES = 200_000
+TESTS = pathlib.Path(__file__).resolve().parents[2] / "tests"
 
 
 def grammar(_: float) -> int:
@@ -56,11 +57,17 @@ def kills(minutes: float) -> int:
     return int(bool(failed))
 
 
+def tests(_: float) -> int:
+    """The tests that `make test` leaves out, JOBS at a time."""
+    print("tests: those with the mark soak", flush=True)
+    words = [sys.executable, "-m", "pytest", "-q", "-m", "soak", "-n", os.environ["JOBS"], "--dist", "loadgroup", TESTS]
+    return subprocess.run(words).returncode
+
+
 def points(_: float) -> int:
     """Kills, stops and holds at every system call, of which `make test` takes three."""
-    tests = pathlib.Path(__file__).resolve().parents[2] / "tests"
     looping = re.compile(r"\b(points|few|kill_at_each_syscall)\(|EVERY_POINT")
-    files = [path for path in sorted(tests.rglob("test_*.py")) if looping.search(path.read_text())]
+    files = [path for path in sorted(TESTS.rglob("test_*.py")) if looping.search(path.read_text())]
     print(f"points: {len(files)} files of tests, about ten minutes", flush=True)
     status = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}
@@ -91,7 +98,14 @@ def site(minutes: float) -> int:
 
 def main() -> int:
     only = os.environ.get("ONLY")
-    loops = {"grammar": grammar, "points": points, "conformance": conformance, "kills": kills, "site": site}
+    loops = {
+        "grammar": grammar,
+        "tests": tests,
+        "points": points,
+        "conformance": conformance,
+        "kills": kills,
+        "site": site,
+    }
     if only and only not in loops:
         print(f"error: ONLY={only}: there are {', '.join(loops)}", file=sys.stderr)
         return 2

@@ -50,6 +50,7 @@ def test_run_prints_all_phases_with_their_score_and_leaves_nothing(bench):
     assert os.listdir(bench.data) == ["mine"] and bench.processes() == []
 
 
+@pytest.mark.soak
 def test_summary_on_standard_output_is_that_of_the_results(bench):
     done = bench.run(*SHORT)
     assert done.returncode == 0, done.stderr
@@ -62,7 +63,7 @@ def test_summary_on_standard_output_is_that_of_the_results(bench):
     assert left(bench) == []
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", few(*FAMILIES))
 def test_program_of_the_launchers_mpi_is_chosen(bench, family):
     run = result_of(bench.run(*SHORT, "--json", "--launcher", f"mpiexec.{family}"))
     assert f"/{family}/forebay-io500" in run["phases"][0]["command"] and run["ranks"] == 2
@@ -78,7 +79,7 @@ def test_installed_programs_run_their_phases(bench):
     assert left(bench) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", few(signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 @pytest.mark.parametrize("phase", ["ior-easy-write", "mdtest-easy-write"])
 def test_signal_ends_the_run_and_removes_its_files(bench, number, phase):
     limits = LONG if phase == "ior-easy-write" else ("--stonewall", "2", "--data", "200MiB", "--ranks", "2")
@@ -90,7 +91,7 @@ def test_signal_ends_the_run_and_removes_its_files(bench, number, phase):
     assert left(bench) == [] and not bench.results.exists()
 
 
-@pytest.mark.parametrize("phase", ["ior-easy-write", "mdtest-easy-write", "ior-hard-write"])
+@pytest.mark.parametrize("phase", few("mdtest-easy-write", "ior-easy-write", "ior-hard-write"))
 def test_kill_leaves_nothing(bench, phase):
     process = bench.start("--stonewall", "3", "--data", "1GiB", "--ranks", "2")
     bench.reaches(process, phase)
@@ -100,7 +101,7 @@ def test_kill_leaves_nothing(bench, phase):
     assert "was killed; its files are removed" in err
 
 
-@pytest.mark.parametrize("pause_s", [0, 0.002, 0.02, 0.2])
+@pytest.mark.parametrize("pause_s", few(0.002, 0.2, 0, 0.02, kept=2))
 def test_second_signal_leaves_nothing_either(bench, pause_s):
     process = bench.start(*LONG)
     bench.reaches(process, "ior-easy-write")
@@ -114,6 +115,7 @@ def test_second_signal_leaves_nothing_either(bench, pause_s):
 @pytest.mark.parametrize(
     "name", few(b"-n a caf\xe9\n$(touch x)", b"a b", b"caf\xe9", b"new\nline", b"-n", b"$(touch x)")
 )
+@pytest.mark.soak
 def test_directory_may_have_any_name(bench, name):
     directory = os.fsencode(bench.scratch) + b"/" + name
     os.mkdir(directory)
@@ -293,6 +295,7 @@ def test_both_ways_to_name_the_directory_are_the_same(bench):
     assert subprocess.run([bench.forebay, "bench", "io500"], capture_output=True, cwd=bench.scratch).returncode == 2
 
 
+@pytest.mark.soak
 def test_run_within_a_job_measures_its_allocation(job):
     command = 'forebay bench io500 --stonewall 1 --data 32MiB --ranks 2 --results "$RESULTS" $DW_JOB_STRIPED'
     job.script(command, "#DW jobdw type=scratch access_mode=striped capacity=128MiB")

@@ -42,3 +42,16 @@ def test_every_number_that_a_page_names_exists():
     for page in PROJECT.glob("docs/**/*.md"):
         named = {number for number in NUMBER.findall(page.read_text()) if number.partition("-")[0] in areas}
         assert named - known == set(), page
+
+
+def test_no_test_that_a_promise_names_is_left_out_by_make_test():
+    sources = [*PROJECT.glob("tests/**/test_*.py"), *PROJECT.glob("crates/**/*.rs")]
+    tests = re.findall(
+        r"(@pytest\.mark\.soak\n)?(?:def|fn) (?:test_)?(\w+)\(", "\n".join(path.read_text() for path in sources)
+    )
+    kept = {name for mark, name in tests if not mark}
+    assert kept and len(kept) > 1000
+    named = re.findall(r"`(?:test_)?(\w+)\.\.\.`", "\n".join(tests_of for _, _, tests_of in ROWS))
+    assert [name for name in named if not any(test.startswith(name) for test in kept)] == []
+    for file in set(re.findall(r"`(tests/[\w/]+\.py)`", PROMISES)):
+        assert re.search(r"(?<!soak\n)def test_", (PROJECT / file).read_text()), file

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from support.strace import few
+
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 #: `make wheel` builds the program for an old glibc; here the one that is built already serves.
 TAG = "linux_x86_64"
@@ -74,6 +76,7 @@ def test_installed_wheel_is_smaller_than_30_mb(environment):
     assert sum(os.stat(path).st_size for path in paths) < SIZE_MAX_BYTES
 
 
+@pytest.mark.soak
 def test_wheel_with_its_dependencies_reads_the_profile_of_a_job(environment, tmp_path):
     """As a user installs it: pip takes what the wheel requires from its index."""
     (wheel,) = environment.parent.glob("*.whl")
@@ -129,7 +132,7 @@ def test_staging_from_python_loads_the_standard_library_only(environment):
     assert set(done.stdout.split()) - set(sys.stdlib_module_names) == {"forebay"}
 
 
-@pytest.mark.parametrize(("verb", "extra"), [("why", "report"), ("report", "report"), ("tune", "tune")])
+@pytest.mark.parametrize(("verb", "extra"), few(("report", "report"), ("tune", "tune"), ("why", "report"), kept=2))
 def test_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, extra):
     done = run(environment, environment / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))
     assert done.returncode == 1

@@ -225,6 +225,7 @@ def test_closed_terminal_does_not_lose_the_data(job):
 
 @pytest.mark.long
 @pytest.mark.parametrize("nobodys", [0o755], indirect=True)
+@pytest.mark.soak
 def test_unkillable_process_keeps_the_allocation(nobodys):
     foreign = another_users_program(nobodys.top)
     written = nobodys.directory / "pid"

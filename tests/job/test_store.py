@@ -95,6 +95,7 @@ def test_nested_run_has_its_own_memory(memory):
     memory.leaves_nothing()
 
 
+@pytest.mark.soak
 def test_small_files_take_no_more_than_on_a_plain_tmpfs(job, tmp_path):
     if os.getuid() != 0:
         pytest.skip("only root may mount a tmpfs to compare with")

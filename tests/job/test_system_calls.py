@@ -6,6 +6,7 @@ import tempfile
 import pytest
 
 from support.job import DW
+from support.strace import few
 from support.system_calls import Traced, names
 
 
@@ -14,7 +15,8 @@ LOOKS = ("newfstatat(", "fstat(", "statx(")
 
 
 @pytest.mark.parametrize(
-    ("store", "options"), [("memory", ["--no-profile"]), ("directory", [])], ids=["alone", "recorded"]
+    ("store", "options"),
+    few(pytest.param("directory", [], id="recorded"), pytest.param("memory", ["--no-profile"], id="alone")),
 )
 def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build, job, store, options):
     traced = Traced(job, build / "kernels" / "btio", dumps=2, points=8)

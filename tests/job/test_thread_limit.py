@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from support.job import DW
+from support.strace import points
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="the limit counts all processes of a user: it takes one of its own"
@@ -39,7 +40,7 @@ def limited(job, worker_id):
     return run
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 4])
+@pytest.mark.parametrize("first", points(4))
 def test_run_with_any_number_of_threads_keeps_its_promises(job, limited, first):
     job.script('echo result > "$DW_JOB_STRIPED/a"; forebay drain wait; exit 0', DW, OUT)
     ended_well = 0

@@ -214,6 +214,7 @@ def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, vari
     assert '"kernel"' not in run.stdout  # PnetCDF says a word of its own there
 
 
+@pytest.mark.soak
 def test_variant_not_built_reports_it(tmp_path):
     kernels = pathlib.Path(__file__).parents[2] / "kernels"
     words = ["make", "-C", kernels, f"BUILD={tmp_path}", "PNETCDF=no", "HDF5=no", "FORTRAN=no", "CFLAGS=-O0"]

@@ -16,6 +16,7 @@ from support.kernels import (
     result_of,
     with_small_disk,
 )
+from support.strace import few
 
 EASY_BYTES = 2 << 20
 HARD_BYTES = 47008
@@ -76,7 +77,7 @@ def test_items_have_the_names_and_sizes_of_mdtest(build, top, folder):
     assert list((top / folder).iterdir()) == []
 
 
-@pytest.mark.parametrize("write", READERS)
+@pytest.mark.parametrize("write", few(*READERS, kept=2))
 def test_ranks_reach_the_same_count_after_the_stonewall(build, top, write):
     limit = 2_000_000 if write.startswith("mdtest") else 100_000 if "hard" in write else 500
     written = result_of(run_phase(build, 3, top, write, "--limit", limit, "--stonewall", 1))

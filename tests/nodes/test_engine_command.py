@@ -92,7 +92,7 @@ def test_clean_stops_the_profile_of_a_killed_run(bed, flash):
     file = profile(bed)
     stopped = f"echo $(hostname) >> {bed.shared}/stopped"
     file.write_text(f'{file.read_text()}\n[[stop]]\non = "every"\ncommand = "{stopped}"\n')
-    started = bed.popen("n1", ["forebay", "run", "--nodes", "n1,n2", "--engine-profile", file, script])
+    started = bed.popen("n1", ["forebay", "run", "--nodes", "n[1-2]", "--engine-profile", file, script])
     wait_until((bed.shared / "started").exists, what="the job", process=started)
     bed.kill("n1", "forebay run")
     bed.kill("n1", "job.sh")

@@ -19,6 +19,8 @@ from support.node_load import (
     end,
     kill,
     load_job,
+    read_until,
+    wait_for_progress,
     written,
 )
 from support.nodes import PYTHON, STORE, USERS, ended, nodes
@@ -57,10 +59,9 @@ def test_agents_are_replaced(bed, load, node, words):
         bed.kill("n1", "__node")  # the launcher and the agent here
     else:
         kill(bed, node, words)
-    time.sleep(5)
+    read_until(run, "connected again")
     done, found = end(job, run)
     assert done.returncode == 0, done.stderr
-    assert "connected again" in done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
     assert job.left() == []
@@ -79,10 +80,9 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     run = begin(job, **LIMITS)
     for server in lost:
         kill(bed, *server.split())
-    time.sleep(6)
+    read_until(run, "operations on the job's files fail from now on")
     done, found = end(job, run)
     assert done.returncode != 0
-    assert "operations on the job's files fail from now on" in done.stderr, done.stderr
     assert ("lost at least in part if one of them goes down" in done.stderr) == (copies == 1)
     assert "hint: the job's files are lost: they were in memory" in done.stderr
     assert "nothing was deleted" not in done.stderr
@@ -94,15 +94,15 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     assert job.left() == []
 
 
-@pytest.mark.parametrize(("node", "daemon"), few(("n2", "ceph-osd"), ("n1", "ceph-mds"), ("n2", "ceph-mds"), kept=2))
+@pytest.mark.parametrize(("node", "daemon"), few(("n2", "ceph-osd"), ("n1", "ceph-mds"), ("n2", "ceph-mds")))
 def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daemon):
     job = load("--redundancy", 2)
     run = begin(job, **LIMITS)
     kill(bed, node, daemon)
-    time.sleep(6)
+    read_until(run, f"node {node}: {node}.", "ended")
+    wait_for_progress(job, bed.names)
     done, found = end(job, run)
     assert done.returncode == 0, done.stderr
-    assert "ended" in done.stderr and node in done.stderr
     assert "2 copies, lost if 2 of them go down" in done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
@@ -114,10 +114,9 @@ def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node
     job = load("--redundancy", copies)
     run = begin(job)
     kill(bed, node, "forebay __mount")
-    time.sleep(8)
-    done, found = end(job, run)
     other = "n2" if node == "n1" else "n1"
-    assert "mount ended" in done.stderr, done.stderr.splitlines()
+    read_until(run, "mount ended")
+    done, found = end(job, run)
     assert set(found[node]["errors"]) <= {"ENOTCONN", "ECONNABORTED"} and found[node]["errors"], found
     assert found[other]["errors"] == {} and done.returncode == 0, (found, done.stderr)
     # The metadata server itself waits so long for what the mount had in use.
@@ -194,6 +193,7 @@ def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
     assert_delivered(job, found)
 
 
+@pytest.mark.soak
 def test_daemon_that_stops_after_a_loss_is_only_slow(bed, load):
     """It is alone in its groups. Ceph keeps requests for ever that meet the end of its lease."""
     job = load("--redundancy", 2)
@@ -251,6 +251,7 @@ if EVERY_POINT:
 
 
 @pytest.mark.parametrize("copies", few(2, 1))
+@pytest.mark.soak
 def test_short_loss_of_the_network_is_only_slow(bed, load, copies):
     job = load("--redundancy", copies)
     run = begin(job, **LIMITS)

@@ -4,10 +4,11 @@ import time
 
 import pytest
 
-from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, end, load_job
+from support.node_load import LIMITS, STORE_BYTES, answers, assert_delivered, begin, end, load_job, read_until
 from support.nodes import ended, nodes
 from support.waiting import wait_until
 
+FENCED = "node n2: the node is lost: neither it nor n2.storage answers"
 #: A node is silent for so long, and is connected again for so long, before the others go on.
 SILENT_S = 15
 RECONNECT_S = 15
@@ -32,21 +33,18 @@ def bed(build):
         bed.kill("n2", "sshd:")  # nobody told them that the other end is gone
 
 
-def wait_until_fenced(run) -> None:
-    assert any("node n2: the node is lost: neither it nor n2.storage answers" in line for line in run.stderr)
-
-
 def timed(act):
     began = time.monotonic()
     return act(), time.monotonic() - began
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_job_with_copies_ends_without_the_lost_node(bed):
     job = load_job(bed, "copies", "--redundancy", 2)
     run = begin(job, FOREBAY_ENGINE_HANG_S=SURVIVED_S, FOREBAY_AGENT_LOST_S=LOST_S)
     bed.link("n2", "down")
-    wait_until_fenced(run)
+    read_until(run, FENCED)
     time.sleep(5)
     bed.kill("n1", "ssh n2")  # the script does not wait for its other half
     job.path("go").touch()
@@ -74,7 +72,7 @@ def test_lost_node_that_comes_back_has_errors_and_the_other_none(bed):
     job = load_job(bed, "back", "--redundancy", 2)
     run = begin(job, **LIMITS)
     bed.link("n2", "down")
-    wait_until_fenced(run)
+    read_until(run, FENCED)
     bed.link("n2", "up")
     time.sleep(8)  # TCP sends again
     _, found = end(job, run)

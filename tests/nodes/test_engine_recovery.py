@@ -73,6 +73,7 @@ def test_data_in_memory_are_reported_as_lost(bed):
     assert job.left() == []
 
 
+@pytest.mark.soak
 def test_job_reports_data_on_disks_as_kept_and_clean_delivers_them(bed, disks):
     """A server dies, and the script goes on to its end."""
     job = load_job(bed, "server")

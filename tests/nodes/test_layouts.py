@@ -9,6 +9,7 @@ import pytest
 from support.bed_files import BUILD
 from support.node_jobs import STRIPED, node_job, on_disks
 from support.nodes import nodes
+from support.strace import few
 from support.waiting import wait_until
 
 INVALID = str(-errno.EINVAL)
@@ -161,7 +162,7 @@ def test_writing_a_local_file_sends_no_data_to_other_nodes(bed):
     assert striped - before > 5 * MIB and local - again < MIB
 
 
-@pytest.mark.parametrize("store", ["memory", "disk"])
+@pytest.mark.parametrize("store", few("memory", "disk"))
 def test_status_shows_what_each_node_stores(build, store):
     """Striped files are on both nodes, local ones on theirs."""
     with nodes(2, build) as bed, on_disks(bed) if store == "disk" else contextlib.nullcontext():

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from support.engines import ENGINES, namespace_of
-from support.kernels import both_libraries
 from support.mpi import LAUNCHING, Mpi, PROJECT
 from support.node_jobs import node_job
 from support.nodes import nodes
-from support.strace import EVERY_POINT
+from support.strace import EVERY_POINT, few
 
 PROGRAMS = PROJECT / "tests" / "programs" / "nodes"
 ROUNDS = 50 if EVERY_POINT else 5
@@ -57,7 +56,7 @@ def run(two, openmpi, program, *words, io, ranks=RANKS, **environment):
     return [json.loads(line) for line in done.stdout.splitlines()], files
 
 
-@both_libraries
+@pytest.mark.parametrize("io", few("romio321", "ompio"))
 def test_mpi_io_keeps_its_promises(two, openmpi, io):
     base = two.directory / f"semantics-{io}"
     told, files = run(two, openmpi, "semantics", base, ROUNDS, *CASES, io=io)
@@ -65,7 +64,7 @@ def test_mpi_io_keeps_its_promises(two, openmpi, io):
     assert {file["path"].removeprefix(f"{base}."): file["lazy_opens"] > 0 for file in files} == CASES
 
 
-@both_libraries
+@pytest.mark.parametrize("io", few("romio321", "ompio"))
 def test_ranks_read_what_another_node_wrote(two, openmpi, io):
     words = [two.directory / f"exchange-{io}", 40, 4008, 3, "independent", "sieving", "collective"]
     told, files = run(two, openmpi, "exchange", *words, io=io)
@@ -91,7 +90,7 @@ def test_file_of_hdf5_is_strict(two, openmpi, build):
     assert [file["lazy_opens"] for file in files] == [0]
 
 
-@pytest.mark.parametrize("way", ["variable", "hint"])
+@pytest.mark.parametrize("way", few("hint", "variable"))
 def test_lazy_io_can_be_turned_off(two, openmpi, way):
     off = {"FOREBAY_MPI_LAZY_IO": 0} if way == "variable" else {"MPICH_MPIIO_HINTS": "*.pages:lazy_io=disable"}
     told, files = run(two, openmpi, "semantics", two.directory / f"off-{way}", 2, "pages", io="romio321", **off)

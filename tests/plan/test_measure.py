@@ -59,7 +59,7 @@ def launcher(job, body='exec "$@"'):
 
 
 def test_several_nodes_measure_at_once(job, place):
-    words = "--nodes", "n1,n2", "--launcher", launcher(job)
+    words = "--nodes", "n[1-2]", "--launcher", launcher(job)
     tables = tomllib.loads(measure(job, "storage", *SMALL, *words).stdout)
     assert sorted((job.directory / "nodes").read_text().split()) == ["n1", "n1", "n2", "n2"]
     assert tables["compute"]["nodes"]["value"] == 2 and "node_bandwidth" in tables["compute"]
@@ -72,9 +72,13 @@ def test_node_that_is_named_twice_is_refused(job, place):
     assert not (job.directory / "nodes").exists() and list(place.iterdir()) == []
 
 
-def test_nodes_without_a_name_are_refused(job, place):
-    done = measure(job, "storage", *SMALL, "--nodes", ",")
-    assert done.returncode != 0 and "--nodes names no node" in done.stderr and list(place.iterdir()) == []
+@pytest.mark.parametrize(
+    ("nodes", "named"),
+    [(",", "it names no node"), ("n[1-", "'n[1-' is no list of nodes: write for example n[1-16,20]")],
+)
+def test_nodes_without_a_name_are_refused(job, place, nodes, named):
+    done = measure(job, "storage", *SMALL, "--nodes", nodes)
+    assert done.returncode != 0 and named in done.stderr and list(place.iterdir()) == []
 
 
 def test_process_that_does_not_begin_ends_the_measurement(place, monkeypatch):

@@ -62,10 +62,12 @@ def test_fit_is_closer_than_the_cross_validation(judged):
 
 
 @of_calibration
+@pytest.mark.soak
 def test_published_orderings_and_bounds_hold_without_their_experiment(judged):
     assert {one.row.id for one in judged if one.holds is False} == set()
 
 
+@pytest.mark.soak
 def test_stored_parameters_are_those_that_the_fit_gives():
     again = calibrate()
     for name in DESCRIPTIONS:

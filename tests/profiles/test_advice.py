@@ -482,6 +482,7 @@ def test_hint_line_quotes_values_and_puts_longer_patterns_first():
     )
 
 
+@pytest.mark.soak
 def test_ten_thousand_files_without_mpi_io_are_judged(tmp_path):
     files = [record_data.posix_file(f"/data/{n}", written_bytes=1 << 21) for n in range(10_000)]
     profile = record_reader.read_record(record_data.record(tmp_path, record_data.job_json(), record_data.step(*files)))

@@ -141,6 +141,7 @@ def test_files_beyond_the_limit_are_counted(mpi, direct, tmp_path):
     assert sum(file["name_calls"]["unlink"] for file in report["files"]) == 1024
 
 
+@pytest.mark.soak
 def test_ten_thousand_files_of_eight_ranks_are_counted(mpich, tmp_path):
     """1100 of each rank, of which 1024 find room on it, and 4096 in the report."""
     program = mpich.compiled("direct", "-DWITH_MPI", PROGRAMS / "direct.c")

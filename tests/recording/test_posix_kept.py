@@ -133,6 +133,7 @@ def test_hard_cases_behave_as_without_the_library(mpi, harsh, tmp_path, case):
     assert sorted(observed) == sorted(without) if case in SEVERAL else observed == without
 
 
+@pytest.mark.soak
 def test_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
     """The program itself looks at its memory."""
     _, (done, directory, _) = both_ways(openmpi, [harsh, "opens_often"], tmp_path, traced=False)

@@ -4,6 +4,8 @@ import json
 import sys
 
 import pytest
+
+from support.strace import few
 from msgspec.structs import replace
 
 from forebay.profiles import metrics, record_reader
@@ -60,7 +62,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", few("spawn", "fork"))
 def test_pool_of_workers_is_one_group_and_no_failure(job, start):
     """The pool kills its workers when their work is done."""
     (job.directory / "pool.py").write_text(POOL)

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from support import record_data
 from support.report_data import LOG_NAMES, LOGS, advised, log
+from support.strace import few
 from rich.console import Console
 
 from forebay.profiles import metrics
@@ -26,7 +27,7 @@ TUNED = LOGS / "mpiio_shared_tuned.darshan"
 HEAVY = ("numpy", "pandas", "matplotlib", "weasyprint", "darshan", "rich", "jinja2")
 
 
-@pytest.mark.parametrize("name", LOG_NAMES)
+@pytest.mark.parametrize("name", few(*LOG_NAMES, kept=2))
 def test_summary_fits_a_screen(report, name):
     told = report(LOGS / f"{name}.darshan")
     assert told.returncode == 0, told.stderr
@@ -113,6 +114,7 @@ def test_json_is_one_object(report):
     assert {one["kind"] for one in told["differences"]} == {"outcome", "counter"}
 
 
+@pytest.mark.soak
 def test_run_without_advice_has_a_short_summary(report, tmp_path):
     told = report("--no-advice", "--html", tmp_path / "page.html", DEFAULT)
     assert "aggregator" not in told.stdout

@@ -4,6 +4,7 @@ import io
 import re
 
 import pypdf
+import pytest
 from support.report_data import advised, file_of, html, log, profile_of, rich_profile
 
 from forebay.profiles import metrics
@@ -93,6 +94,7 @@ def longest_bar_px(chart: Chart) -> float:
     return max(abs(float(right) - float(left)) for left, right in paths)
 
 
+@pytest.mark.soak
 def test_pdf_contains_both_jobs():
     profiles = [log(name) for name in PAIR]
     reports = job_reports([advised(one) for one in profiles], None)

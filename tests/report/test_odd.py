@@ -55,6 +55,7 @@ def test_little_io_is_no_bottleneck():
     assert advised(quick).verdict == "I/O took < 1 % of the run time: storage did not hold this job back."
 
 
+@pytest.mark.soak
 def test_ten_thousand_files_are_a_page_of_moderate_size():
     files = [file_of(f"/scratch/{'d' * 60}/{at:05}", written=at, calls=1, seconds=1.0 + at) for at in range(10_000)]
     text = html(profile_of(*files))

@@ -302,6 +302,7 @@ def test_best_setting_of_the_final_round_is_shown_without_a_recommendation(tmp_p
     assert place.best == {"a": "1"}
 
 
+@pytest.mark.soak
 def test_default_and_tuned_are_compared_by_their_records(whole, page):
     assert page == whole.directory / "report.html"
     beside = (whole.directory / "comparison-file-system.html").read_text()
@@ -407,6 +408,7 @@ def test_odd_studies_have_a_page_and_a_summary(make, browser, tmp_path):
     browser.ask("Emulation.clearDeviceMetricsOverride")
 
 
+@pytest.mark.soak
 def test_study_of_two_hundred_runs_has_a_page(tmp_path, browser):
     with study_data.whole(tmp_path / "large.tune", runs=190) as study:
         text = tuning.html(study)

@@ -8,7 +8,7 @@ import pytest
 from forebay.simulate.outcome import outcome
 from forebay.simulate.policies import POLICIES
 from support.simulated import GIB, arrivals, jobs, played, pool, within_confidence
-from support.strace import EVERY_POINT
+from support.strace import EVERY_POINT, few
 
 SEEDS = range(8)
 JOBS = 12_000 if EVERY_POINT else 5_000
@@ -32,7 +32,9 @@ def mean_waits(seed_jobs, **how):
     return found
 
 
-@pytest.mark.parametrize("servers, use, policy", [(1, 0.6, "fifo"), *((4, 0.75, policy) for policy in POLICIES)])
+@pytest.mark.parametrize(
+    "servers, use, policy", few((1, 0.6, "fifo"), *((4, 0.75, policy) for policy in POLICIES), kept=2)
+)
 def test_nodes_are_the_servers_of_mmc(servers, use, policy):
     service_s = 100.0
     rate = use * servers / service_s
@@ -64,6 +66,7 @@ def test_granules_are_the_servers_of_mmc_when_nodes_are_ample():
 
 
 @pytest.mark.parametrize("sizes", ["constant", "exponential"])
+@pytest.mark.soak
 def test_staging_shares_the_file_system_as_in_processor_sharing(sizes):
     """The mean time in M/G/1 with processor sharing is S / (1 - use), whatever the distribution of sizes."""
     size, use, bytes_per_s = 100.0 * GIB, 0.6, 1.0 * GIB

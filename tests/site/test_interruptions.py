@@ -11,6 +11,7 @@ import pytest
 from support.schemas import complaints
 from support.site_cluster import DW, MIB, SLOW, chown
 from support.site_staging import IN, OUT, SIZE, arrives, in_stage, parts, prepare
+from support.strace import few
 from support.why import need_python, why
 
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # of the program itself, or as the program that started it says it
@@ -24,7 +25,7 @@ def staged(users):
     return users, content
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize("direction", few("in", "out"))
 def test_killed_noded_resumes(slurm_site, staged, direction):
     batch, content = staged
     job = batch.submit()
@@ -33,7 +34,7 @@ def test_killed_noded_resumes(slurm_site, staged, direction):
     arrives(batch, job, content)
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize("direction", few("out", "in"))
 def test_killed_process_of_the_user_is_started_again(slurm_site, staged, direction):
     """As an epilog does that ends all processes of a user."""
     batch, content = staged
@@ -45,7 +46,7 @@ def test_killed_process_of_the_user_is_started_again(slurm_site, staged, directi
     arrives(batch, job, content)
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
+@pytest.mark.parametrize("direction", few("out", "in"))
 def test_killed_controller_continues_after_its_restart(slurm_site, users, direction):
     """Slurm saves its state within 5 s, so the stage takes longer."""
     content = prepare(users, 44 * MIB if direction == "in" else 28 * MIB)
@@ -184,6 +185,7 @@ def test_results_that_another_call_removes_are_not_said_to_be_kept(slurm_site, u
     assert slurm_site.allocation("900005") is None and slurm_site.directories("slow") == []
 
 
+@pytest.mark.soak
 def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_site, users):
     need_python()
     users.script("hostname > $DW_JOB_STRIPED/../../name 2>&1; hostname", DW)

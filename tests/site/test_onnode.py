@@ -8,6 +8,7 @@ import pytest
 from support.schemas import complaints
 from support.site_cluster import DAEMON, DW, MIB, PRIVATE, chown
 from support.site_staging import parts
+from support.strace import few
 from support.waiting import wait_until
 from support.why import need_python, why
 
@@ -120,6 +121,7 @@ def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, 
     frees(users, job)
 
 
+@pytest.mark.soak
 def test_node_that_is_down_at_teardown_is_named_and_freed_later(slurm_site, users):
     users.script("touch running; until [ -e end ]; do sleep 0.1; done", PRIVATE)
     job = users.submit("--nodelist=n1,n3")
@@ -198,8 +200,10 @@ def in_stage(batch, direction):
     wait_until(lambda: parts(where), what=f"staging {direction}")
 
 
-@pytest.mark.parametrize("direction", ["in", "out"])
-@pytest.mark.parametrize("killed", ["daemon", "process of the user"])
+@pytest.mark.parametrize(
+    "killed, direction",
+    few(("daemon", "out"), ("process of the user", "in"), ("daemon", "in"), ("process of the user", "out"), kept=2),
+)
 def test_killed_staging_resumes_on_its_node(slurm_site, staged, killed, direction):
     batch, content = staged
     job = batch.submit("--nodelist=n1")
@@ -228,6 +232,25 @@ def test_killed_controller_stages_out_after_its_restart(slurm_site, staged):
     completes(batch, job)
     frees(batch, job)
     assert (batch.results / "n1").read_bytes() == 2 * content
+
+
+def test_killed_controller_starts_no_job_whose_nodes_still_stage(slurm_site, users):
+    """Slurm saves its state within 5 s, so the stage takes longer."""
+    content = os.urandom(40 * MIB)
+    prepare(users)
+    (users.directory / "input").write_bytes(content)
+    sees = f"stat -c %s $DW_JOB_PRIVATE/input >> {users.directory}/sizes"
+    users.script(sees, SLOW.replace("16MiB", "48MiB"), IN, OUT.replace("directory", "file").replace("/out", "/input"))
+    job = users.submit("--nodelist=n1")
+    in_stage(users, "in")
+    users.script("true")
+    slurm_site.wait_until_saved(users.submit("--hold"))
+    assert parts(slurm_site.top / "hosts/n1/nvme/slow")
+    slurm_site.kill_controller()
+    completes(users, job)
+    frees(users, job)
+    assert (users.directory / "sizes").read_text() == f"{len(content)}\n"
+    assert (users.results / "n1").read_bytes() == content
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
@@ -273,6 +296,7 @@ def test_calls_killed_at_any_point_are_completed_by_the_next(slurm_site, users):
     assert slurm_site.control("reap").stdout == "nothing is left behind\n"
 
 
+@pytest.mark.soak
 def test_late_start_makes_no_directory_of_a_job_that_was_removed(slurm_site, users):
     """Slurm tears down with --hurry what fails to start, while the start may still run. The node never had a job."""
     mark = slurm_site.top / "hosts/n1/nvme/pool/.forebay-pool"

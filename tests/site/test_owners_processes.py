@@ -10,6 +10,7 @@ from support.cgroup import of_process
 from support.site_cluster import MIB, SLOW
 from support.site_staging import OUT, arrives, in_stage, prepare
 from support.slurm_cluster import NOBODY
+from support.strace import few
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "how-to" / "site-slurm.md"
 AS_USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
@@ -95,7 +96,7 @@ def test_process_that_its_user_stops_is_started_again(slurm_site, users, staging
     assert killed(slurm_site, "forebay") == before + 1
 
 
-@pytest.mark.parametrize("signal", ["KILL", "TERM"])
+@pytest.mark.parametrize("signal", few("KILL", "TERM"))
 def test_epilog_that_ends_all_processes_of_the_user_loses_no_result(slurm_site, users, staging_out, signal):
     job, content = staging_out
     before = killed(slurm_site, "others")
@@ -145,6 +146,7 @@ while True:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_user_who_always_kills_the_process_is_named_and_the_results_arrive_later(slurm_site, users):
     content = prepare(users, 28 * MIB)
     here = users.directory

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import pathlib
 import signal
 import time
@@ -21,6 +22,10 @@ STUCK_S = 20
 #: In others a mount is slow on a machine under load. A cut off agent ends after so long, too.
 LIMITS = {"FOREBAY_ENGINE_HANG_S": 60, "FOREBAY_AGENT_LOST_S": 60}
 HANGS = LIMITS | {"FOREBAY_ENGINE_HANG_S": HANG_S}
+#: A job goes on when each node has written so many files since a loss.
+FILES = 3
+#: The longest wait that is no failure, on a slow machine: the servers' longest limit is 30 s.
+WAIT_S = 90
 #: Between two files, on each node.
 PAUSE_S = 0.02 if EVERY_POINT else 0.1
 SCRIPT = f"""{STRIPED.replace("64MiB", "256MiB")}
@@ -57,6 +62,17 @@ def written(job: NodeJob) -> dict[str, int]:
     """The files that each node has created until now."""
     found = job.bed.run("n1", ["ls", job.mount() / "out"], job.user).stdout.split()
     return {node: sum(name.startswith(f"{node}-") for name in found) for node in job.bed.names}
+
+
+def wait_for_progress(job: NodeJob, names: list[str]) -> None:
+    """Until each of these nodes has written further files."""
+    before = written(job)
+
+    def goes_on() -> bool:
+        now = written(job)
+        return all(now[node] >= before[node] + FILES for node in names)
+
+    wait_until(goes_on, WAIT_S, f"files of {', '.join(names)}")
 
 
 def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
@@ -100,10 +116,21 @@ def content(node: str, number: int) -> bytes:
     return hashlib.sha256(f"{node} {number}".encode()).digest() * 2048
 
 
+def read_until(run, *texts: str) -> None:
+    """Reads the messages of a job until they have all these texts; `end` returns these messages too."""
+    read = ""
+    while not all(text in read for text in texts):
+        part = os.read(run.stderr.fileno(), 1 << 16)
+        assert part, (texts, read)
+        read += part.decode(errors="replace")
+    run.read_before = read
+
+
 def end(job: NodeJob, run, seconds: float = 120):
     """Lets the load end. Nobody waits in uninterruptible sleep when the fault was handled."""
     assert stuck_for(job.bed, STUCK_S) == []
     done = job.release(run, check=False, seconds=seconds)
+    done.stderr = getattr(run, "read_before", "") + done.stderr
     return done, answers(job)
 
 

@@ -4,7 +4,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
-INTERVAL_S = 0.01
+#: Between two looks: a twentieth of the time until now, within these limits. Many conditions start a program.
+INTERVAL_S = (0.01, 0.25)
 
 
 def wait_until(
@@ -12,8 +13,8 @@ def wait_until(
 ) -> None:
     """Returns as soon as `condition()` is true; AssertionError, which names `what`, after so many seconds, or when the
     process that brings it about has ended."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"{what or 'the condition'}: not within {seconds:g} s"
+        assert time.monotonic() < began + seconds, f"{what or 'the condition'}: not within {seconds:g} s"
         assert process is None or process.poll() is None, process.communicate()
-        time.sleep(INTERVAL_S)
+        time.sleep(min(max((time.monotonic() - began) / 20, INTERVAL_S[0]), INTERVAL_S[1]))

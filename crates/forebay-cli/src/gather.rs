@@ -13,7 +13,7 @@ use forebay_host::process::command;
 use forebay_host::system;
 use forebay_record::records;
 use forebay_recovery::{self as recovery, JobsByNode, Undrained, undrained_by_node};
-use forebay_scheduler::{RemoteShell, launcher_command_on};
+use forebay_scheduler::{RemoteShell, expand_node_list, launcher_command_on};
 use forebay_terminal::{
     print_error, print_error_line, print_hint, print_json, print_status, print_stdout,
 };
@@ -30,8 +30,8 @@ const AT_ONCE: usize = 32;
 
 #[derive(Debug, Args)]
 pub struct GatherArguments {
-    /// Nodes to gather from [default: all nodes that hold results]
-    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    /// Nodes to gather from, such as n1,n2 or n[1-16] [default: all nodes that hold results]
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
     pub nodes: Vec<String>,
     /// Remote shell where srun is not available, for example 'ssh -q'; Forebay runs COMMAND NODE WORDS
     #[arg(long, value_name = "COMMAND", value_parser = RemoteShell::parse)]
@@ -64,15 +64,23 @@ pub struct Gathered {
 type Asked = (String, Vec<String>);
 
 pub fn gather(arguments: &GatherArguments) -> i32 {
+    let asked = match arguments.nodes.as_slice() {
+        [] => Ok(Vec::new()),
+        words => expand_node_list(&words.join(",")),
+    };
+    let nodes = match asked {
+        Ok(nodes) => nodes,
+        Err(message) => return print_error(&message, None, FAILED),
+    };
     let undrained = records().map_err(recovery::Error::from).and_then(|records| {
         warn_of_unreadable(&records);
-        undrained_by_node(&records, &arguments.nodes)
+        undrained_by_node(&records, &nodes)
     });
     let Undrained { held, unknown } = match undrained {
         Ok(undrained) => undrained,
         Err(error) => return print_error(&error.to_string(), error.hint().as_deref(), FAILED),
     };
-    for node in &arguments.nodes {
+    for node in &nodes {
         if !held.contains_key(node) && !unknown.contains_key(node) {
             print_status(&format!("{node}: nothing is left there"));
         }

@@ -17,7 +17,7 @@ from forebay.profiles import darshan_hints, darshan_log, darshan_write, metrics,
 from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import File, Heat, Hints, Job, Layer, Profile, Program, Traffic, WithoutEffect
-from support.strace import EVERY_POINT
+from support.strace import EVERY_POINT, few
 from support.waiting import wait_until
 
 FOREBAY_PY = [sys.executable, "-c", "from forebay.cli import main; main()"]
@@ -247,6 +247,7 @@ def test_invalid_utf8_bytes_are_shown_escaped(tmp_path):
     assert back.files[0].path == "/scratch/\\xff\\xfe"
 
 
+@pytest.mark.soak
 def test_two_thousand_files_are_exported(tmp_path):
     program = a_program()
     (model,) = program.files
@@ -380,7 +381,7 @@ def btio_file(profile):
     return file
 
 
-@pytest.mark.parametrize("case", HINTS)
+@pytest.mark.parametrize("case", few(*HINTS))
 def test_export_of_a_real_run_agrees_with_the_log_of_darshan(run_btio, logs, case):
     stats, log = run_btio(HINTS[case])
     genuine = logs / f"mpiio_shared_{case}.darshan"
@@ -413,6 +414,7 @@ def darshan(run_btio, tmp_path):
     return darshan
 
 
+@pytest.mark.soak
 def test_darshan_counts_the_files_of_a_real_run(darshan):
     rows = csv.DictReader(io.StringIO(darshan("file_stats", "--csv")))
     (row,) = (row for row in rows if row["file"].endswith("btio.full.out"))

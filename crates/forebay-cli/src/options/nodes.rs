@@ -7,7 +7,9 @@ use forebay_directive::JobDw;
 use forebay_engine::{Coherence, Profile};
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
-use forebay_scheduler::{NodeLauncher, node_names_in, node_names_of_job, nodes_of_batch_script};
+use forebay_scheduler::{
+    NodeLauncher, expand_node_list, node_names_in, node_names_of_job, nodes_of_batch_script,
+};
 use forebay_terminal::{CliError, print_warning};
 
 use crate::{in_effect, profiles};
@@ -15,7 +17,7 @@ use crate::{in_effect, profiles};
 /// The nodes of a job, and the engine that gives them one namespace.
 #[derive(Debug, Args)]
 pub struct NodeArguments {
-    /// Nodes of the allocation, separated by commas; this node is one of them
+    /// Nodes of the allocation, such as n1,n2 or n[1-16]; this node is one of them
     /// [default: the nodes of the scheduler's job]
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     pub nodes: Vec<String>,
@@ -192,7 +194,7 @@ impl NodeArguments {
             return node_names_in(file).map(Some);
         }
         if !self.nodes.is_empty() {
-            return Ok(Some(self.nodes.clone()));
+            return expand_node_list(&self.nodes.join(",")).map(Some);
         }
         // A task of srun or mpiexec is one of several on its node: it has its own.
         match nodes_of_batch_script() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use forebay_directive::{closest, parse_size};
 use forebay_host::messages::line_of;
 use forebay_host::users;
+use forebay_scheduler::expand_node_list;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -25,8 +26,6 @@ const NODE_WAIT: Duration = Duration::from_secs(300);
 const START_WAIT: Duration = Duration::from_secs(240);
 /// The only kind of quota.
 const QUOTA: &str = "project";
-/// Nodes that one word can name.
-const NODES_MAX: usize = 100_000;
 /// A file server that fails over takes minutes.
 const STAGE_IDLE_MAX: Duration = Duration::from_secs(900);
 /// Slurm's counters of bytes are signed numbers of 64 bits.
@@ -373,7 +372,7 @@ fn nodes_of(
     };
     let (mut nodes, mut names) = (Vec::new(), HashSet::new());
     for word in listed.get_ref() {
-        let parsed = expanded(word.get_ref()).and_then(|words| {
+        let parsed = expand_node_list(word.get_ref()).and_then(|words| {
             words.iter().map(|word| NodeAddress::parse(word, port)).collect::<Result<Vec<_>, _>>()
         });
         match parsed {
@@ -388,28 +387,6 @@ fn nodes_of(
         }
     }
     nodes
-}
-
-/// The names that a word such as `n[01-16,20]` stands for, as Slurm writes them.
-fn expanded(word: &str) -> Result<Vec<String>, String> {
-    let Some((before, rest)) = word.split_once('[') else { return Ok(vec![word.to_owned()]) };
-    let wrong = || format!("{word:?} is no list of nodes: write for example n[1-16,20]");
-    let (numbers, after) = rest.split_once(']').ok_or_else(wrong)?;
-    let mut names = Vec::new();
-    for part in numbers.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            let are_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-            text.parse::<usize>().ok().filter(|_| are_digits).ok_or_else(wrong)
-        };
-        let (from, to) = (number(first)?, number(last)?);
-        if to < from || to - from >= NODES_MAX {
-            return Err(wrong());
-        }
-        let width = first.len();
-        names.extend((from..=to).map(|number| format!("{before}{number:0width$}{after}")));
-    }
-    Ok(names)
 }
 
 /// Two pools in one directory would count its space twice.

@@ -18,6 +18,7 @@ from forebay.bench.errors import BenchError
 from forebay.bench.launching import LaunchRequest
 from forebay.cli import Refused
 from forebay.cli.interruption import Interrupted, interruptible
+from forebay.cli.node_list import NodeList
 
 
 class _Size(click.ParamType):
@@ -71,7 +72,13 @@ Examples:
     metavar="N",
     help="MPI ranks on all nodes together. [the tasks of the job, else one for each core]",
 )
-@click.option("--nodes", metavar="NODES", help="Nodes for the ranks, separated by commas. [those of the job]")
+@click.option(
+    "--nodes",
+    type=NodeList(),
+    default=(),
+    metavar="NODES",
+    help="Nodes for the ranks, such as n1,n2 or n[1-16]. [those of the job]",
+)
 @click.option(
     "--hostfile", type=click.Path(path_type=Path, dir_okay=False), help="File with one node a line."
 )
@@ -92,7 +99,7 @@ def command(
     data_bytes: int | None,
     programs: str,
     ranks: int | None,
-    nodes: str | None,
+    nodes: tuple[str, ...],
     hostfile: Path | None,
     launcher: str | None,
     results: Path | None,
@@ -111,9 +118,7 @@ def command(
     if (where is None) == (directory is None):
         raise click.UsageError("give one directory: as DIR, or with --directory")
     target = _new_directory(results)
-    launch = LaunchRequest(
-        ranks=ranks, nodes=tuple(nodes.split(",")) if nodes else (), hostfile=hostfile, launcher=launcher
-    )
+    launch = LaunchRequest(ranks=ranks, nodes=nodes, hostfile=hostfile, launcher=launcher)
     request = Request(
         directory=where or directory,
         launch=launch,

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from forebay.atomic_file import write_whole
+from forebay.cli.node_list import NodeList
 from forebay.cli.plan.pattern_options import SIZE
 from forebay.plan.answer import MachineSummary
 from forebay.plan.errors import PlanError
@@ -104,7 +105,13 @@ Examples:
 @click.option("--name", help="What the file calls the machine. [the name of this host]")
 @click.option("--processes", type=click.INT, default=2, metavar="N", help="Processes on each node. [2]")
 @click.option("--size", type=SIZE, default=256 << 20, help="Bytes of each process. [256MiB]")
-@click.option("--nodes", metavar="NODES", help="Measure on these nodes at once, such as n1,n2.")
+@click.option(
+    "--nodes",
+    type=NodeList(),
+    default=(),
+    metavar="NODES",
+    help="Measure on these nodes at once, such as n1,n2 or n[1-16].",
+)
 @click.option(
     "--launcher", default="ssh", metavar="WORDS", help="Starts a command on a node, whose name follows. [ssh]"
 )
@@ -120,7 +127,7 @@ def measure_machine(
     name: str | None,
     processes: int,
     size: float,
-    nodes: str | None,
+    nodes: tuple[str, ...],
     launcher: str,
     kind: StorageKind | None,
     servers: int | None,
@@ -133,14 +140,11 @@ def measure_machine(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if output is not None and output.exists():
         raise PlanError(f"{output}: it exists", "name another file, or remove it")
-    named = tuple(node for node in (nodes or "").split(",") if node)
-    if nodes is not None and not named:
-        raise PlanError("--nodes names no node", "separate names with commas, such as n1,n2")
     request = Request(
         directory=directory,
         processes=processes,
         bytes_per_process=int(size),
-        nodes=named,
+        nodes=nodes,
         launcher=launcher,
         kind=kind,
         servers=servers,
