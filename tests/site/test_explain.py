@@ -56,6 +56,12 @@ SMALL = Pool(
             facts("PENDING", "waiting", "BurstBufferStageIn", pool=SMALL),
             "waits for space", "waits for 1 GiB: a user may have 1 GiB of the pool flash.", "wait until one of them ends",
         ),
+        (facts("PENDING", "staging-out", "BeginTime", progress=HALF), "staging out", "1 KiB of 2 KiB in 2 files are", None),
+        (
+            facts("PENDING", "staged-out", "BurstBufferResources"),
+            "being freed", "runs again when its burst buffer is freed", "if this stays so, Slurm does not run it again",
+        ),
+        (facts("PENDING", "removing", "BurstBufferResources"), "being freed", "until its earlier burst buffer is freed", None),
         (facts("PENDING", "staged-in", "Priority"), "waits for Slurm", "waits for Slurm: Priority.", None),
         (facts("PENDING", "staged-in", "BeginTime", problem="n2: down"), "waits for node", "n2: down", "scontrol show job 7"),
         (
@@ -65,6 +71,10 @@ SMALL = Pool(
         (
             facts("PENDING", None, "burst_buffer/lua: slurm_bb_setup: no room; ask for less"),
             "held", "is held: no room.", "ask for less; then scancel 7",
+        ),
+        (
+            facts("PENDING", "staging-out", "burst_buffer/datawarp: dws_data_out: n2 is silent; start it"),
+            "held", "is held: n2 is silent.", "start it; when its results are delivered, scancel 7, and submit the job again; s",
         ),
         (
             facts("PENDING", None, "BurstBufferResources", pool=SMALL, wanted_bytes=5 << 30),

@@ -253,6 +253,36 @@ def test_killed_controller_starts_no_job_whose_nodes_still_stage(slurm_site, use
     assert (users.results / "n1").read_bytes() == content
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("option", ["--no-requeue", "--requeue"])
+def test_node_that_dies_is_named_and_delivers_when_it_is_back(slurm_site, users, option):
+    """A job that Slurm would run again is held, and Slurm 22.05 does not run it again when its results are delivered."""
+    need_python()
+    prepare(users)
+    users.script(f"{WRITES}; echo >> written; until [ -e end ]; do sleep 0.1; done", PRIVATE, OUT)
+    job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1", option)
+    users.appears("written")
+    slurm_site.kill_node("n2")
+    try:
+        slurm_site.run(["scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=died"])
+        users.waits_for(job, "forebay-noded does not answer on n2")
+        kept = why(users, job, "held" if option == "--requeue" else "kept")
+        assert "forebay-noded does not answer on n2" in kept["paragraph"] and "on n2" in kept["next_step"], kept
+        assert names(users) == {"n1": "n1"}
+    finally:
+        slurm_site.start_node("n2")
+    slurm_site.control("deliver", job)
+    assert names(users) == {"n1": "n1", "n2": "n2"}
+    if option == "--requeue":
+        slurm_site.run(["scontrol", "release", job])
+        told = why(users, job, "being freed")
+        assert "runs again when its burst buffer is freed" in told["paragraph"], told
+        assert f"scancel --hurry {job}, and submit the job again" in told["next_step"], told
+    users.run("scancel", "--hurry", job)
+    frees(users, job)
+    assert (users.directory / "written").read_text() == "\n"
+
+
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_job_that_is_cancelled_while_a_node_stages_leaves_nothing(slurm_site, staged, direction):
     batch, _ = staged

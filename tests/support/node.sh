@@ -33,7 +33,8 @@ if [ -e "$top/site.toml" ]; then
             "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name"
     } &
 fi
-slurmd -D -f "$SLURM_CONF" &
-echo $! >"$top/hosts/$name/slurmd"
+daemon=(slurmd -D -f "$SLURM_CONF")
+[ ! -e "$top/site.toml" ] || daemon=("$top/restart.sh" "$top" "$name" "${daemon[@]}")
+"${daemon[@]}" &
 # Orphans are reaped; without a child left, this host ends.
 while :; do wait -n || [ $? -ne 127 ] || exit 0; done

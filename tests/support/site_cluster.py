@@ -167,6 +167,17 @@ class SiteCluster(Cluster):
         """SIGKILL; it is started again at once, or when `release` is called."""
         self.kill(node, self.daemons(node), hold)
 
+    def kill_node(self, node):
+        """Every process of it is gone and nobody answers, until `start_node` is called."""
+        (self.top / f"hold-{node}").touch()
+        self.run(["ip", "link", "set", "eth0", "down"], node=node)
+        kept = {self.leader(node)}
+        kept |= {pid for pid in descendants(self.leader(node)) if str(self.top / "restart.sh") in command_of(pid)}
+        found = [pid for pid in descendants(self.leader(node)) if pid not in kept]
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        self.wait(lambda: all(map(has_ended, found)), f"{node} does not end")
+
     def kill_controller(self, hold=False):
         found = [pid for pid in descendants(self.leader()) if is_program(command_of(pid), "slurmctld")]
         self.kill("controller", found, hold)
@@ -205,6 +216,12 @@ class SiteCluster(Cluster):
         """Their daemons answer."""
         wanted = {f'forebay_node_up{{node="{node}"}} 1' for node in nodes}
         self.wait(lambda: wanted <= set(self.control("metrics").stdout.splitlines()), f"{nodes} do not answer")
+
+    def start_node(self, node):
+        """After `kill_node`."""
+        self.run(["ip", "link", "set", "eth0", "up"], node=node)
+        self.release(node)
+        self.wait_until_up_again(node)
 
     def release(self, name):
         (self.top / f"hold-{name}").unlink(missing_ok=True)

@@ -27,6 +27,8 @@ NAMED_MAX = 3
 NODES_MAX = 5
 #: A call that waits for a staging writes every few seconds.
 STALE_S = 120
+#: Phases of an allocation whose job has run.
+_OF_EARLIER_RUN = ("ended", "staging-out", "staged-out", "removing")
 #: Slurm's reason when pre_run failed. It has removed the allocation, and waits for a release of the job.
 _NOT_STARTED = re.compile(r"Burst.buffer.pre.run.error")
 #: `burst_buffer/datawarp: dws_data_in: text`, `burst_buffer/lua: slurm_bb_setup: text`
@@ -93,9 +95,7 @@ def _pending(
             f"correct what SystemComment in scontrol show job {token} says; then scontrol release {token}",
         )
     if error:
-        what, hint = error
-        again = f"scancel {token}, and submit the job again"
-        return "held", f"{name} is held: {what}.", f"{hint}; then {again}" if hint else again
+        return "held", f"{name} is held: {error[0]}.", _after_error(error[1], token, allocation)
     if facts.site is None:
         text = f"{name} waits; Slurm's reason is {facts.job.reason}. Forebay's part of Slurm does not answer."
         return "waits for Slurm", text, "tell the site: scontrol show bbstat pools fails"
@@ -110,6 +110,8 @@ def _pending(
             return _silent(name, _offline(allocation), "its allocation is made there")
         where = _named([node.name for node in allocation.nodes]) or "a node"
         return "staging in", f"{name} waits until {where} has made its allocation.", None
+    if allocation.phase in _OF_EARLIER_RUN:
+        return _of_earlier_run(facts, name, allocation, now_s)
     is_staged_in = allocation.phase in ("ready", "staging-in") and not allocation.is_on_nodes
     if is_staged_in and facts.job.reason != "None":
         return _staging(name, allocation, "in", now_s)
@@ -119,6 +121,27 @@ def _pending(
     start = f" Slurm expects it to start at {facts.job.start}." if facts.job.start[:1].isdigit() else ""
     text = f"{name} has its burst buffer, and waits for Slurm: {facts.job.reason}.{start}"
     return "waits for Slurm", text, None
+
+
+def _after_error(hint: str | None, token: str, allocation: Allocation | None) -> str:
+    again = f"scancel {token}, and submit the job again"
+    if allocation and allocation.phase in _OF_EARLIER_RUN:
+        again = f"when its results are delivered, {again}; scancel throws away what is not"
+    elif hint:
+        again = f"then {again}"
+    return f"{hint}; {again}" if hint else again
+
+
+def _of_earlier_run(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Told:
+    """Slurm runs the job again when its burst buffer is freed, but not if a stage-out failed."""
+    if allocation.phase in ("ended", "staging-out"):
+        return _staging(name, allocation, "out", now_s)
+    if allocation.phase == "removing":
+        return "being freed", f"{name} waits until its earlier burst buffer is freed.", None
+    text = f"{name} runs again when its burst buffer is freed: the results of its earlier run are delivered."
+    cancel = f"scancel --hurry {facts.job.token}"
+    step = f"if this stays so, Slurm does not run it again: {cancel}, and submit the job again"
+    return "being freed", text, step
 
 
 def _without_space(facts: Facts, name: str) -> _Told:
