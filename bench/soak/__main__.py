@@ -68,7 +68,7 @@ def points(_: float) -> int:
     """Kills, stops and holds at every system call, of which `make test` takes three."""
     looping = re.compile(r"\b(points|few|kill_at_each_syscall)\(|EVERY_POINT")
     files = [path for path in sorted(TESTS.rglob("test_*.py")) if looping.search(path.read_text())]
-    print(f"points: {len(files)} files of tests, about ten minutes", flush=True)
+    print(f"points: {len(files)} files of tests", flush=True)
     status = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}
     ).returncode

@@ -108,6 +108,19 @@ def test_epilog_that_ends_all_processes_of_the_user_loses_no_result(slurm_site, 
     assert killed(slurm_site, "others") == before + 3
 
 
+def test_epilog_of_another_job_of_the_user_loses_no_result(slurm_site, users, staging_out):
+    job, content = staging_out
+    before = killed(slurm_site, "others")
+    users.script("true")
+    slurm_site.epilog_ends_users.touch()
+    try:
+        assert users.wait(users.submit("--nodelist=n1")) == "COMPLETED"
+        slurm_site.wait(lambda: killed(slurm_site, "others") > before, users.log)
+    finally:
+        slurm_site.epilog_ends_users.unlink()
+    arrives(users, job, content)
+
+
 def test_epilog_of_the_guide_spares_the_process(slurm_site, users, staging_out):
     job, content = staging_out
     slurm_site.cgroup("n1")

@@ -97,6 +97,12 @@ WITH_CGROUP = (
 )  # nodes whose daemon has a cgroup of version 2 of its own, as from systemd, if there can be one
 PRIVATE = "#DW jobdw type=scratch access_mode=private capacity=64MiB pool=local"
 
+#: As sites have it that end all processes of a user, but only while a test asks for it. Its failure drains the node.
+EPILOG = """#!/bin/bash
+[ ! -e {flag} ] || /usr/bin/pkill -KILL -u "$SLURM_JOB_USER"
+exit 0
+"""
+
 
 class SiteCluster(Cluster):
     def make_files(self):
@@ -119,8 +125,12 @@ class SiteCluster(Cluster):
         shutil.chown(self.state, "slurm", "slurm")
         (self.top / "site.toml").write_text(SITE.format(top=self.top))
         (self.top / "burst_buffer.conf").write_text(BURST_BUFFER.format(build=self.build))
+        self.epilog_ends_users = self.top / "epilog-ends-users"
+        epilog = self.top / "epilog"
+        epilog.write_text(EPILOG.format(flag=self.epilog_ends_users))
+        epilog.chmod(0o755)
         with (self.top / "slurm.conf").open("a") as configuration:
-            configuration.write("BurstBufferType=burst_buffer/datawarp\nDebugFlags=BurstBuffer\n")
+            configuration.write(f"BurstBufferType=burst_buffer/datawarp\nDebugFlags=BurstBuffer\nEpilog={epilog}\n")
 
     def wait_until_up(self):
         super().wait_until_up()
