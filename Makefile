@@ -135,7 +135,7 @@ grids: build
 live: build
 	@FOREBAY_BUILD=$(BUILD) $(VENV)/bin/python bench/live.py $(ONLY)
 
-# The tests that `make test` leaves out, then random texts and random kills, for SOAK_MINUTES.
+# Random texts and random kills for SOAK_MINUTES, and the tests that `make test` leaves out.
 soak: build test-programs docs $(TEST_ENVIRONMENTS)
 	tools/needs.sh test
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests JOBS=$(JOBS) ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \

@@ -50,7 +50,7 @@ FILE_BYTES = 4096
 STAGE_MIB = int(os.environ.get("ENGINES_STAGE_MIB") or 256)
 #: Numbers of metadata servers.
 SERVERS = (1, 2, 4)
-#: Room for what is staged on each number of nodes. The store is in memory, and takes what is written.
+#: Room for three times what is staged. The store is in memory, and grows with what is written.
 STORE_BYTES = max(4 << 30, 3 * STAGE_MIB << 20)
 JOB_S = 600 + FILES // 50
 #: Promised: seconds of start and end for numbers of nodes, and MB of a node.

@@ -28,7 +28,7 @@ OF_A_MODULE = {
 }  # fmt: skip
 
 # The tests of sites take two of them, so that neither takes longer than all other tests.
-SECOND_SITE = {"test_onnode", "test_interruptions", "test_owners_processes"}
+SECOND_SITE = {"test_onnode", "test_owners_processes"}
 
 
 @pytest.hookimpl(wrapper=True)

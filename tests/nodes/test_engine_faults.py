@@ -11,6 +11,7 @@ from support.node_load import (
     HANGS,
     LIMITS,
     PROGRAMS,
+    STEPS,
     STORE_BYTES,
     answers,
     assert_delivered,
@@ -20,6 +21,7 @@ from support.node_load import (
     kill,
     load_job,
     read_until,
+    wait_for_errors,
     wait_for_progress,
     written,
 )
@@ -60,6 +62,7 @@ def test_agents_are_replaced(bed, load, node, words):
     else:
         kill(bed, node, words)
     read_until(run, "connected again")
+    wait_for_progress(job, bed.names)
     done, found = end(job, run)
     assert done.returncode == 0, done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
@@ -81,6 +84,7 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     for server in lost:
         kill(bed, *server.split())
     read_until(run, "operations on the job's files fail from now on")
+    wait_for_errors(job, bed.names)
     done, found = end(job, run)
     assert done.returncode != 0
     assert ("lost at least in part if one of them goes down" in done.stderr) == (copies == 1)
@@ -99,7 +103,7 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
     job = load("--redundancy", 2)
     run = begin(job, **LIMITS)
     kill(bed, node, daemon)
-    read_until(run, f"node {node}: {node}.", "ended")
+    read_until(run, f"{node}.{STEPS[daemon]} ended")
     wait_for_progress(job, bed.names)
     done, found = end(job, run)
     assert done.returncode == 0, done.stderr
@@ -116,6 +120,7 @@ def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node
     kill(bed, node, "forebay __mount")
     other = "n2" if node == "n1" else "n1"
     read_until(run, "mount ended")
+    wait_for_errors(job, [node])
     done, found = end(job, run)
     assert set(found[node]["errors"]) <= {"ENOTCONN", "ECONNABORTED"} and found[node]["errors"], found
     assert found[other]["errors"] == {} and done.returncode == 0, (found, done.stderr)

@@ -148,7 +148,6 @@ def test_mount_that_is_started_again_knows_what_is_lost(bed, job):
     assert job.left() == []
 
 
-@pytest.mark.soak
 def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
     run = job.start(**LIMITS)
     sums = sums_of(job)
@@ -173,7 +172,6 @@ def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
     assert job.left() == []
 
 
-@pytest.mark.soak
 def test_two_losses_at_the_same_time_take_the_files_of_both(bed, job):
     run = job.start(**HANGS)
     expected = files_on(job, 1) | files_on(job, 2) | {"large"}

@@ -82,7 +82,6 @@ def test_other_node_copies_a_part_and_everything_arrives(bed):
         assert staged["missing_files"] == 0 and not staged["failures"]
 
 
-@pytest.mark.soak
 def test_destination_of_one_node_is_filled_by_that_node_alone(bed):
     make_tree(bed.shared / "in", large_bytes=100 << 20)
     # Both nodes have a directory of this name, each its own.

@@ -12,6 +12,7 @@ import pytest
 
 from support.node_load import (
     LIMITS,
+    STEPS,
     STORE_BYTES,
     WAIT_S,
     answers,
@@ -76,8 +77,7 @@ def test_job_does_not_notice_the_loss_of_one_server_of_each_kind(bed, pauses_s, 
         losses.append((time.monotonic(), server, node))
         kill(bed, node, server)
         wait_for_progress(job, bed.names)
-    parts = {"ceph-osd": "storage", "ceph-mds": "metadata", "ceph-mon": "monitor"}
-    read_until(run, *(f"{node}.{parts[server]} ended" for _, server, node in losses))
+    read_until(run, *(f"{node}.{STEPS[server]} ended" for _, server, node in losses))
     done, found = end(job, run)
     assert done.returncode == 0, (losses, done.stderr)
     assert all(answer["errors"] == {} for answer in found.values()), (losses, found)

@@ -74,7 +74,7 @@ def test_node_that_is_named_twice_is_refused(job, place):
 
 @pytest.mark.parametrize(
     ("nodes", "named"),
-    [(",", "it names no node"), ("n[1-", "'n[1-' is no list of nodes: write for example n[1-16,20]")],
+    [(",", "',' names no node"), ("n[1-", "'n[1-' is no list of nodes: write for example n[1-16,20]")],
 )
 def test_nodes_without_a_name_are_refused(job, place, nodes, named):
     done = measure(job, "storage", *SMALL, "--nodes", nodes)

@@ -65,8 +65,7 @@ def test_granules_are_the_servers_of_mmc_when_nodes_are_ample():
     assert within_confidence(means, expected, ERROR)
 
 
-@pytest.mark.parametrize("sizes", ["constant", "exponential"])
-@pytest.mark.soak
+@pytest.mark.parametrize("sizes", few("exponential", "constant"))
 def test_staging_shares_the_file_system_as_in_processor_sharing(sizes):
     """The mean time in M/G/1 with processor sharing is S / (1 - use), whatever the distribution of sizes."""
     size, use, bytes_per_s = 100.0 * GIB, 0.6, 1.0 * GIB

@@ -56,12 +56,18 @@ SMALL = Pool(
             facts("PENDING", "waiting", "BurstBufferStageIn", pool=SMALL),
             "waits for space", "waits for 1 GiB: a user may have 1 GiB of the pool flash.", "wait until one of them ends",
         ),
-        (facts("PENDING", "staging-out", "BeginTime", progress=HALF), "staging out", "1 KiB of 2 KiB in 2 files are", None),
+        (facts("PENDING", "staging-out", "BeginTime", progress=HALF), "staging out", "earlier run come first. Job 7", None),
+        (facts("PENDING", "running", "BeginTime"), "staging out", "in the queue again; the results of its earlier run", None),
+        (facts("PENDING", "removing", "BeginTime", online=False), "waits for node", "of its earlier run is removed", "tell"),
+        (
+            facts("PENDING", "staged-out", "burst_buffer/datawarp: dws_data_out: n2 is silent; start it"),
+            "being freed", "The results of its earlier run are delivered.", "if this stays so: scancel 7",
+        ),
         (
             facts("PENDING", "staged-out", "BurstBufferResources"),
-            "being freed", "runs again when its burst buffer is freed", "if this stays so, Slurm does not run it again",
+            "being freed", "The results of its earlier run are delivered.", "if this stays so: scancel 7, and submit",
         ),
-        (facts("PENDING", "removing", "BurstBufferResources"), "being freed", "until its earlier burst buffer is freed", None),
+        (facts("PENDING", "removing", "BurstBufferResources"), "being freed", "waits until its earlier run is freed", None),
         (facts("PENDING", "staged-in", "Priority"), "waits for Slurm", "waits for Slurm: Priority.", None),
         (facts("PENDING", "staged-in", "BeginTime", problem="n2: down"), "waits for node", "n2: down", "scontrol show job 7"),
         (
@@ -74,7 +80,7 @@ SMALL = Pool(
         ),
         (
             facts("PENDING", "staging-out", "burst_buffer/datawarp: dws_data_out: n2 is silent; start it"),
-            "held", "is held: n2 is silent.", "start it; when its results are delivered, scancel 7, and submit the job again; s",
+            "held", "is held: n2 is silent.", "start it; after the results are delivered, scancel 7,",
         ),
         (
             facts("PENDING", None, "BurstBufferResources", pool=SMALL, wanted_bytes=5 << 30),

@@ -266,7 +266,6 @@ def set_up_with_signal(slurm_site, users, number, is_enough):
     return done, reached
 
 
-@pytest.mark.soak
 def test_user_who_stops_the_process_of_a_request_keeps_no_place_of_the_daemon(slurm_site, users):
     done, stopped = set_up_with_signal(slurm_site, users, signal.SIGSTOP, lambda done, _: done.returncode != 0)
     assert "its process had not ended after 30 s; who stops processes of the user there" in done.stderr, done

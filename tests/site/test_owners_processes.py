@@ -108,14 +108,20 @@ def test_epilog_that_ends_all_processes_of_the_user_loses_no_result(slurm_site, 
     assert killed(slurm_site, "others") == before + 3
 
 
-def test_epilog_of_another_job_of_the_user_loses_no_result(slurm_site, users, staging_out):
-    job, content = staging_out
+def test_epilog_of_another_job_of_the_user_loses_no_result(slurm_site, users):
+    content = prepare(users, 44 * MIB)
+    users.script("touch running; until [ -e end ]; do sleep 0.1; done")
+    other = users.submit("--nodelist=n1")
+    users.appears("running")
+    users.script(f"cp {users.directory}/big $DW_JOB_STRIPED/", SLOW.replace("16MiB", "48MiB"), OUT)
+    job = users.submit("--nodelist=n2")
+    in_stage(users, "out")
     before = killed(slurm_site, "others")
-    users.script("true")
     slurm_site.epilog_ends_users.touch()
     try:
-        assert users.wait(users.submit("--nodelist=n1")) == "COMPLETED"
+        (users.directory / "end").touch()
         slurm_site.wait(lambda: killed(slurm_site, "others") > before, users.log)
+        assert users.wait(other) == "COMPLETED"
     finally:
         slurm_site.epilog_ends_users.unlink()
     arrives(users, job, content)
@@ -159,7 +165,6 @@ while True:
 
 
 @pytest.mark.long
-@pytest.mark.soak
 def test_user_who_always_kills_the_process_is_named_and_the_results_arrive_later(slurm_site, users):
     content = prepare(users, 28 * MIB)
     here = users.directory

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import select
 import signal
 import time
 
@@ -22,6 +23,8 @@ STUCK_S = 20
 #: In others a mount is slow on a machine under load. A cut off agent ends after so long, too.
 LIMITS = {"FOREBAY_ENGINE_HANG_S": 60, "FOREBAY_AGENT_LOST_S": 60}
 HANGS = LIMITS | {"FOREBAY_ENGINE_HANG_S": HANG_S}
+#: The steps of the engine, by their programs.
+STEPS = {"ceph-osd": "storage", "ceph-mds": "metadata", "ceph-mon": "monitor"}
 #: A job goes on when each node has written so many files since a loss.
 FILES = 3
 #: The longest wait that is no failure, on a slow machine: the servers' longest limit is 30 s.
@@ -118,19 +121,26 @@ def content(node: str, number: int) -> bytes:
 
 def read_until(run, *texts: str) -> None:
     """Reads the messages of a job until they have all these texts; `end` returns these messages too."""
-    read = ""
-    while not all(text in read for text in texts):
-        part = os.read(run.stderr.fileno(), 1 << 16)
-        assert part, (texts, read)
-        read += part.decode(errors="replace")
-    run.read_before = read
+    run.read_before = getattr(run, "read_before", b"")
+    until = time.monotonic() + WAIT_S
+    while not all(text.encode() in run.read_before for text in texts):
+        readable, _, _ = select.select([run.stderr], [], [], max(until - time.monotonic(), 0))
+        part = os.read(run.stderr.fileno(), 1 << 16) if readable else b""
+        assert part, (texts, run.read_before)
+        run.read_before += part
+
+
+def wait_for_errors(job: NodeJob, names: list[str]) -> None:
+    """Until operations of each of these nodes have failed."""
+    met = [job.path(f"answer-{name}.error") for name in names]
+    wait_until(lambda: all(path.exists() for path in met), WAIT_S, f"errors of {', '.join(names)}")
 
 
 def end(job: NodeJob, run, seconds: float = 120):
     """Lets the load end. Nobody waits in uninterruptible sleep when the fault was handled."""
     assert stuck_for(job.bed, STUCK_S) == []
     done = job.release(run, check=False, seconds=seconds)
-    done.stderr = getattr(run, "read_before", "") + done.stderr
+    done.stderr = getattr(run, "read_before", b"").decode(errors="replace") + done.stderr
     return done, answers(job)
 
 

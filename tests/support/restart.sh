@@ -11,5 +11,5 @@ while :; do
         "$@" || code=$?
         echo "$name $code" >>"$top/log/ends"
     fi
-    sleep 0.1
+    sleep 0.1 || :
 done

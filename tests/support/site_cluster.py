@@ -97,7 +97,7 @@ WITH_CGROUP = (
 )  # nodes whose daemon has a cgroup of version 2 of its own, as from systemd, if there can be one
 PRIVATE = "#DW jobdw type=scratch access_mode=private capacity=64MiB pool=local"
 
-#: As sites have it that end all processes of a user, but only while a test asks for it. Its failure drains the node.
+#: Ends all processes of the user of a job, while a test asks for it. If an Epilog fails, Slurm drains the node.
 EPILOG = """#!/bin/bash
 [ ! -e {flag} ] || /usr/bin/pkill -KILL -u "$SLURM_JOB_USER"
 exit 0
@@ -181,12 +181,19 @@ class SiteCluster(Cluster):
         """Every process of it is gone and nobody answers, until `start_node` is called."""
         (self.top / f"hold-{node}").touch()
         self.run(["ip", "link", "set", "eth0", "down"], node=node)
-        kept = {self.leader(node)}
-        kept |= {pid for pid in descendants(self.leader(node)) if str(self.top / "restart.sh") in command_of(pid)}
-        found = [pid for pid in descendants(self.leader(node)) if pid not in kept]
-        for pid in found:
-            send(pid, signal.SIGKILL)
-        self.wait(lambda: all(map(has_ended, found)), f"{node} does not end")
+
+        # What makes it a node starts the daemons again.
+        supervisor = str(self.top / "restart.sh")
+
+        def is_dead():
+            found = descendants(self.leader(node))
+            found = [pid for pid in found if supervisor not in command_of(pid) and pid != self.leader(node)]
+            found = [pid for pid in found if command_of(pid)[:1] != ["sleep"]]  # the supervisor's, among others
+            for pid in found:
+                send(pid, signal.SIGKILL)
+            return not found
+
+        self.wait(is_dead, f"{node} does not end")
 
     def kill_controller(self, hold=False):
         found = [pid for pid in descendants(self.leader()) if is_program(command_of(pid), "slurmctld")]
@@ -232,6 +239,8 @@ class SiteCluster(Cluster):
         self.run(["ip", "link", "set", "eth0", "up"], node=node)
         self.release(node)
         self.wait_until_up_again(node)
+        shown = lambda: self.run(["scontrol", "show", "node", node]).stdout  # noqa: E731
+        self.wait(lambda: "State=IDLE" in shown(), shown)
 
     def release(self, name):
         (self.top / f"hold-{name}").unlink(missing_ok=True)

@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn message_is_accepted_once_and_as_that_of_its_side() {
         let (control, node) = sides(&[7; 32]);
-        clock::sleep(Duration::from_millis(2)); // times are whole milliseconds: one of the first may count as earlier
+        clock::sleep(Duration::from_millis(2)); // a message of the millisecond of the start may count as older
         let line = control.encode(b"a:b:c").expect("signed");
         let message = node.decode(&line).expect("true");
         assert_eq!((message.content.as_slice(), message.user), (&b"a:b:c"[..], users::user_id()));

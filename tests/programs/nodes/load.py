@@ -43,6 +43,7 @@ def main(directory, name, stop, answer, pause_s):
         except OSError as error:
             word = errno.errorcode[error.errno]
             found["errors"][word] = found["errors"].get(word, 0) + 1
+            open(f"{answer}.error", "w").close()  # whoever waits for one goes on
             if error.errno == errno.ENOENT:
                 found["wrong"].append(f"missing: {error.filename}")
             time.sleep(0.1)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import product
 
 import click
 
-_NODES_MAX = 100_000  # a list stands for at most so many
-_COMMA = re.compile(r",(?![^\[\]]*\])")  # not within brackets
-_PART = re.compile(r"\[([^\[\]]*)\]")
+#: The most nodes that a list may name.
+NODES_MAX = 100_000
+_NO_LIST = "is no list of nodes: write for example n[1-16,20]"
+_TOO_LONG = "names more than 100,000 nodes"
+_WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\]|[\[\]])+")
+_NUMBERS = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 class NodeList(click.ParamType):
@@ -24,39 +27,39 @@ class NodeList(click.ParamType):
         if isinstance(value, tuple):
             return value
         names: list[str] = []
-        for word in filter(None, map(str.strip, _COMMA.split(str(value)))):
+        for word in filter(None, map(str.strip, _WORD.findall(str(value)))):
             try:
-                names += _expanded(word, _NODES_MAX - len(names))
-            except ValueError:
-                self.fail(f"{word!r} is no list of nodes: write for example n[1-16,20]", param, ctx)
+                names += _expanded(word)
+            except ValueError as error:
+                self.fail(f"{word!r} {error}", param, ctx)
+            if len(names) > NODES_MAX:
+                self.fail(f"{value!r} {_TOO_LONG}", param, ctx)
         if not names:
-            self.fail("it names no node: write for example n1,n2 or n[1-16,20]", param, ctx)
+            self.fail(f"{value!r} names no node: write for example n1,n2 or n[1-16,20]", param, ctx)
         return tuple(names)
 
 
-def _expanded(word: str, most: int) -> list[str]:
-    *pairs, end = _PART.split(word)
-    texts, lists = pairs[::2], pairs[1::2]
-    if re.search(r"[\[\]]", "".join([*texts, end])):
-        raise ValueError(word)
-    choices = [_numbers(numbers, most) for numbers in lists]
-    count = 1
-    for numbers in choices:
-        count *= len(numbers)
-    if count > most:
-        raise ValueError(word)
-    return ["".join(map("".join, zip(texts, chosen, strict=True))) + end for chosen in product(*choices)]
+def _expanded(word: str) -> list[str]:
+    *pairs, end = _NUMBERS.split(word)
+    names = [""]
+    for before, numbers in zip(pairs[::2], map(_expanded_numbers, pairs[1::2]), strict=True):
+        if len(names) * len(numbers) > NODES_MAX:
+            raise ValueError(_TOO_LONG)
+        names = [f"{name}{before}{number}" for name in names for number in numbers]
+    if re.search(r"[\[\]]", "".join([*pairs[::2], end])):
+        raise ValueError(_NO_LIST)
+    return [name + end for name in names]
 
 
-def _numbers(text: str, most: int) -> list[str]:
+def _expanded_numbers(text: str) -> list[str]:
     """The numbers of `01-16,20`, each as wide as the first of its range."""
     numbers: list[str] = []
     for part in text.split(","):
-        found = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
-        if found is None:
-            raise ValueError(text)
-        start, stop = int(found[1]), int(found[2] or found[1])
-        if stop < start or len(numbers) + stop - start >= most:
-            raise ValueError(text)
-        numbers += [f"{number:0{len(found[1])}}" for number in range(start, stop + 1)]
+        found = _RANGE.fullmatch(part)
+        if found is None or int(found[2] or found[1]) < int(found[1]):
+            raise ValueError(_NO_LIST)
+        first, last = int(found[1]), int(found[2] or found[1])
+        if len(numbers) + last - first >= NODES_MAX:
+            raise ValueError(_TOO_LONG)
+        numbers += [f"{number:0{len(found[1])}}" for number in range(first, last + 1)]
     return numbers

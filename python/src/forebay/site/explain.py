@@ -28,7 +28,7 @@ NODES_MAX = 5
 #: A call that waits for a staging writes every few seconds.
 STALE_S = 120
 #: Phases of an allocation whose job has run.
-_OF_EARLIER_RUN = ("ended", "staging-out", "staged-out", "removing")
+_OF_EARLIER_RUN = ("running", "ended", "staging-out", "staged-out", "removing")
 #: Slurm's reason when pre_run failed. It has removed the allocation, and waits for a release of the job.
 _NOT_STARTED = re.compile(r"Burst.buffer.pre.run.error")
 #: `burst_buffer/datawarp: dws_data_in: text`, `burst_buffer/lua: slurm_bb_setup: text`
@@ -94,7 +94,7 @@ def _pending(
             text,
             f"correct what SystemComment in scontrol show job {token} says; then scontrol release {token}",
         )
-    if error:
+    if error and not (allocation and allocation.phase == "staged-out"):
         return "held", f"{name} is held: {error[0]}.", _after_error(error[1], token, allocation)
     if facts.site is None:
         text = f"{name} waits; Slurm's reason is {facts.job.reason}. Forebay's part of Slurm does not answer."
@@ -125,23 +125,25 @@ def _pending(
 
 def _after_error(hint: str | None, token: str, allocation: Allocation | None) -> str:
     again = f"scancel {token}, and submit the job again"
-    if allocation and allocation.phase in _OF_EARLIER_RUN:
-        again = f"when its results are delivered, {again}; scancel throws away what is not"
+    if allocation and allocation.phase in _OF_EARLIER_RUN and allocation.has_stage_out:
+        again = f"after the results are delivered, {again}; an earlier scancel throws them away"
     elif hint:
         again = f"then {again}"
     return f"{hint}; {again}" if hint else again
 
 
 def _of_earlier_run(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Told:
-    """Slurm runs the job again when its burst buffer is freed, but not if a stage-out failed."""
-    if allocation.phase in ("ended", "staging-out"):
-        return _staging(name, allocation, "out", now_s)
-    if allocation.phase == "removing":
-        return "being freed", f"{name} waits until its earlier burst buffer is freed.", None
-    text = f"{name} runs again when its burst buffer is freed: the results of its earlier run are delivered."
-    cancel = f"scancel --hurry {facts.job.token}"
-    step = f"if this stays so, Slurm does not run it again: {cancel}, and submit the job again"
-    return "being freed", text, step
+    """The job is in the queue again. After a failed stage-out Slurm 22.05 does not run it again."""
+    if allocation.phase == "removing" or not allocation.has_stage_out:
+        if _offline(allocation):
+            return _silent(name, _offline(allocation), "the allocation of its earlier run is removed there")
+        return "being freed", f"{name} is in the queue again, and waits until its earlier run is freed.", None
+    if allocation.phase == "staged-out":
+        text = f"{name} is in the queue again. The results of its earlier run are delivered. It starts when"
+        text += " Slurm has freed its allocation, which Slurm does not do after a failed stage-out."
+        return "being freed", text, f"if this stays so: scancel {facts.job.token}, and submit the job again"
+    state, text, step = _staging(name, allocation, "out", now_s)
+    return state, f"{name} is in the queue again; the results of its earlier run come first. {text}", step
 
 
 def _without_space(facts: Facts, name: str) -> _Told:
