@@ -49,7 +49,8 @@ def pytest_collection_modifyitems(config, items):
         elif OF_A_MODULE & names:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     yield
-    if not (EVERY_POINT or "soak" in config.option.markexpr):
+    is_named = any("::" in word for word in config.args)
+    if not (EVERY_POINT or is_named or "soak" in config.option.markexpr):
         left_out = [item for item in items if item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

@@ -67,7 +67,7 @@ SMALL = Pool(
             facts("PENDING", "staged-out", "BurstBufferResources"),
             "being freed", "The results of its earlier run are delivered.", "if this stays so: scancel 7, and submit",
         ),
-        (facts("PENDING", "removing", "BurstBufferResources"), "being freed", "waits until its earlier run is freed", None),
+        (facts("PENDING", "removing", "BurstBufferResources"), "being freed", "until the allocation of its earlier run is freed", None),
         (facts("PENDING", "staged-in", "Priority"), "waits for Slurm", "waits for Slurm: Priority.", None),
         (facts("PENDING", "staged-in", "BeginTime", problem="n2: down"), "waits for node", "n2: down", "scontrol show job 7"),
         (

@@ -137,7 +137,8 @@ def _of_earlier_run(facts: Facts, name: str, allocation: Allocation, now_s: floa
     if allocation.phase == "removing" or not allocation.has_stage_out:
         if _offline(allocation):
             return _silent(name, _offline(allocation), "the allocation of its earlier run is removed there")
-        return "being freed", f"{name} is in the queue again, and waits until its earlier run is freed.", None
+        text = f"{name} is in the queue again, and waits until the allocation of its earlier run is freed."
+        return "being freed", text, None
     if allocation.phase == "staged-out":
         text = f"{name} is in the queue again. The results of its earlier run are delivered. It starts when"
         text += " Slurm has freed its allocation, which Slurm does not do after a failed stage-out."
