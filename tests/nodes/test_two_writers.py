@@ -16,5 +16,9 @@ def test_write_returns_while_another_node_begins_to_write_the_file(namespace):
         namespace.popen(node, [PYTHON, program, directory, role, FILES], directory=directory)
         for role, node in places.items()
     ]
-    for writer in writers:
-        ended(writer, seconds=LIMIT_S)
+    try:
+        for writer in writers:
+            ended(writer, seconds=LIMIT_S)
+    finally:
+        for writer in writers:
+            writer.kill()

@@ -50,6 +50,9 @@ def plain(bed: Bed, user: str) -> Iterator[pathlib.Path]:
     yield make_directory(bed.shared / "plain", user)
 
 
+#: Of the namespaces. Tests leave files in them, and holes count.
+CAPACITY = "192MiB"
+
 JOB = """#!/bin/bash
 #DW jobdw type=scratch access_mode=striped capacity={capacity}
 echo "$DW_JOB_STRIPED" > {top}/mounted.part
@@ -59,7 +62,7 @@ until [ -e {top}/end ]; do sleep 0.1; done
 
 
 @contextlib.contextmanager
-def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB", name: str = "job") -> Iterator[pathlib.Path]:
+def of_job(bed: Bed, user: str, *options: object, capacity: str = CAPACITY, name: str = "job") -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
     top = make_directory(bed.shared / name, user)
     script, answer = top / "job.sh", top / "mounted"
@@ -78,7 +81,7 @@ def of_job(bed: Bed, user: str, *options: object, capacity: str = "64MiB", name:
 
 
 @contextlib.contextmanager
-def ceph(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+def ceph(bed: Bed, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
     """The mounts are those of `forebay __mount`."""
     with of_job(bed, user, "--engine", "ceph", capacity=capacity) as directory:
         yield directory
@@ -100,7 +103,7 @@ def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def ceph_fuse(bed: Bed, user: str, capacity: str = "64MiB") -> Iterator[pathlib.Path]:
+def ceph_fuse(bed: Bed, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
     profile = profile_of_client(bed, "ceph-fuse")
     with of_job(bed, user, "--engine-profile", profile, capacity=capacity, name="job-of-ceph-fuse") as directory:
         yield directory

@@ -4,12 +4,14 @@ The first sets the size of each file, writes all but the end, and has some of it
 node, opens the file and writes the end. Nothing else happens to the file until the first has written all.
 """
 
+import errno
 import os
 import sys
 import time
 
 BLOCK = bytes(4 << 20)
 BLOCKS = 12
+ROOM_S = 60
 
 
 def wait_for(path):
@@ -17,11 +19,23 @@ def wait_for(path):
         time.sleep(0.002)
 
 
+def set_size(file, size):
+    """Files that were removed count against the capacity for some seconds."""
+    until = time.monotonic() + ROOM_S
+    while True:
+        try:
+            return os.ftruncate(file, size)
+        except OSError as error:
+            if error.errno != errno.EDQUOT or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
+
+
 def write(path, first, number):
     whole, done = f"{path}.whole", f"{path}.done"
     if first:
         file = os.open(f"{path}.new", os.O_CREAT | os.O_WRONLY)
-        os.ftruncate(file, (BLOCKS + 1) * len(BLOCK))
+        set_size(file, (BLOCKS + 1) * len(BLOCK))
         os.rename(f"{path}.new", path)
         for block in range(BLOCKS):
             os.pwrite(file, BLOCK, block * len(BLOCK))
