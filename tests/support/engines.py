@@ -62,7 +62,9 @@ until [ -e {top}/end ]; do sleep 0.1; done
 
 
 @contextlib.contextmanager
-def of_job(bed: Bed, user: str, *options: object, capacity: str = CAPACITY, name: str = "job") -> Iterator[pathlib.Path]:
+def of_job(
+    bed: Bed, user: str, *options: object, capacity: str = CAPACITY, name: str = "job"
+) -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
     top = make_directory(bed.shared / name, user)
     script, answer = top / "job.sh", top / "mounted"
