@@ -49,10 +49,12 @@ $(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml
 
 .PHONY: build programs run test test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
 
-# Python's packages are downloaded while Rust compiles.
+# What is downloaded, for the tests too if they are next, comes while Rust compiles.
+build: downloads = $(VENV)/made $(if $(filter test,$(MAKECMDGOALS)),$(TEST_ENVIRONMENTS))
 build:
 	tools/needs.sh build
-	$(MAKE) $(VENV)/made & venv=$$!; $(MAKE) programs; programs=$$?; wait $$venv && exit $$programs
+	$(MAKE) --jobs=4 $(downloads) & downloads=$$!; $(CARGO) build --release --locked; built=$$?; wait $$downloads && exit $$built
+	$(MAKE) programs
 	$(MAKE) -C kernels BUILD=$(BUILD)
 	$(VENV)/bin/python tools/man_pages.py $(BUILD)/share/man/man1
 	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
@@ -136,10 +138,10 @@ soak: build test-programs docs $(TEST_ENVIRONMENTS)
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests JOBS=$(JOBS) ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
 	  SOAK_MINUTES=$(SOAK_MINUTES) $(VENV)/bin/python bench/soak
 
-check: $(VENV)/made docs
+check: $(VENV)/made
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(MAKE) docs & docs=$$!; $(CARGO) clippy --workspace --all-targets --locked -- -D warnings; clippy=$$?; wait $$docs && exit $$clippy
 	$(VENV)/bin/python tools/floors.py
 	$(MAKE) -C kernels BUILD=$(BUILD)
 	$(MAKE) -C mpi BUILD=$(BUILD)
@@ -168,10 +170,13 @@ reference: build
 	$(VENV)/bin/python tools/reference.py $(BUILD)/bin/forebay
 	$(VENV)/bin/python tools/schemas.py $(BUILD)/bin/forebay
 
-docs: $(BUILD)/docs-venv/made
+docs: $(BUILD)/docs/index.html
+
+$(BUILD)/docs/index.html: $(BUILD)/docs-venv/made Cargo.toml $(shell find docs python/src -type f -not -name '*.pyc')
 	tools/needs.sh check
 	rm -rf $(BUILD)/docs
 	$(BUILD)/docs-venv/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs $(BUILD)/docs
+	touch $@
 
 pictures:
 	tools/needs.sh check

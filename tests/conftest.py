@@ -60,6 +60,26 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+#: Their servers take processor time while nobody uses them.
+SERVERS = {"cluster", "engine_namespace", "slurm_site"}
+
+
+def group_of(item) -> str | None:
+    """Of pytest-xdist: one worker runs the tests of a group, one after the other."""
+    marker = item.get_closest_marker("xdist_group")
+    return marker and marker.args[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Ends the servers after the last test of their group; they would go on until the last of all tests."""
+    result = yield
+    if nextitem is not None and group_of(nextitem) != group_of(item):
+        for name in SERVERS & set(item.fixturenames):
+            item.session._fixturemanager.getfixturedefs(name, item)[-1].finish(item._request)
+    return result
+
+
 @pytest.fixture(scope="session")
 def build() -> pathlib.Path:
     """The folder that `make build` filled."""

@@ -63,6 +63,7 @@ def test_summary_on_standard_output_is_that_of_the_results(bench):
     assert left(bench) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("family", few(*FAMILIES))
 def test_program_of_the_launchers_mpi_is_chosen(bench, family):
     run = result_of(bench.run(*SHORT, "--json", "--launcher", f"mpiexec.{family}"))
@@ -79,6 +80,7 @@ def test_installed_programs_run_their_phases(bench):
     assert left(bench) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("number", few(signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 @pytest.mark.parametrize("phase", ["ior-easy-write", "mdtest-easy-write"])
 def test_signal_ends_the_run_and_removes_its_files(bench, number, phase):
@@ -101,6 +103,7 @@ def test_kill_leaves_nothing(bench, phase):
     assert "was killed; its files are removed" in err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("pause_s", few(0.002, 0.2, 0, 0.02, kept=2))
 def test_second_signal_leaves_nothing_either(bench, pause_s):
     process = bench.start(*LONG)
@@ -135,6 +138,7 @@ def test_kill_at_the_start_leaves_nothing(bench, delay_s):
     wait_until(lambda: left(bench) == [], 60, "the guard to clean up")
 
 
+@pytest.mark.soak
 def test_death_of_the_launcher_fails_the_phase_and_leaves_nothing(bench):
     launcher = bench.launcher('test "$PHASE" != ior-hard-write || kill -9 $$')
     done = bench.run(*SHORT, "--json", "--launcher", launcher)
@@ -171,6 +175,7 @@ def test_names_that_the_run_did_not_make_stay(bench):
     assert again.returncode == 1 and run.is_dir()
 
 
+@pytest.mark.soak
 def test_damaged_data_fail_the_command_after_the_result(bench):
     damage = """test "$PHASE" != ior-hard-read ||
         printf X | dd of="$RUN/ior-hard/file" bs=1 seek=70000 conv=notrunc 2> /dev/null"""
@@ -270,6 +275,7 @@ def test_existing_results_are_not_replaced(bench):
     assert done.returncode == 1 and "exists" in done.stderr and list(bench.results.iterdir()) == []
 
 
+@pytest.mark.soak
 def test_leftover_of_an_earlier_run_is_named(bench):
     old = bench.data / "forebay-io500-2020.01.01-00.00.00-00000000"
     (old / "ior-easy").mkdir(parents=True)

@@ -183,6 +183,7 @@ def test_requests_work_with_threads_children_and_signals(asking):
     assert all(path.read_text() for path in asking.pfs.iterdir())
 
 
+@pytest.mark.soak
 def test_two_programs_stage_at_the_same_time(asking):
     asking.says("mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n")
     assert [len(list((asking.pfs / name).iterdir())) for name in "ab"] == [162, 162]

@@ -19,6 +19,7 @@ def pictures(job):
     return [picture.name for picture in found]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("store", ["directory", "memory"])
 def test_only_the_pictures_are_staged_out(job, build, store):
     if store == "memory":

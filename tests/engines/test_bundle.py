@@ -84,6 +84,7 @@ def test_daemons_of_a_bundle_map_nothing_of_the_system(ceph_bundle, build, tmp_p
         cluster.stop()
 
 
+@pytest.mark.soak
 def test_archive_has_the_files_of_the_manifest(build, tmp_path):
     done = make_bundle(build, directory=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -97,6 +98,7 @@ def test_archive_has_the_files_of_the_manifest(build, tmp_path):
     assert names == {f"{top}/{path}" for path in listed}
 
 
+@pytest.mark.soak
 def test_bundle_replaces_nothing_and_is_not_bundled_again(ceph_bundle, build, tmp_path):
     directory, _ = ceph_bundle
     for name in ("there", "there.tar.gz"):

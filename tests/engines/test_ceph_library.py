@@ -104,6 +104,7 @@ def test_dead_monitor_is_an_error_within_the_limit(ceph_cluster, tmp_path, actio
     assert f'"mon host" in {config}' in done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("action", [HEALTH, DIRECTORY])
 def test_stopped_monitor_is_an_error_within_the_limit(ceph_cluster, action):
     monitor = ceph_cluster.daemons["ceph-mon"]

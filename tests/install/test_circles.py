@@ -36,6 +36,7 @@ def test_circle_of_four_files_is_refused(check):
     assert (ended.returncode, f"error: 4 files import each other in a circle: {names}\n" in ended.stderr) == (1, True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("file", "text"),
     [

@@ -123,6 +123,7 @@ def test_every_command_has_help_with_an_example(build):
         assert done.returncode == 0 and "Example:" in done.stdout and "--json" in done.stdout
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("words", ["tune", "report", "why", "profile export", "run", "persistent create"])
 def test_help_of_a_verb_is_the_same_through_the_help_command(build, words):
     def told(*words):

@@ -316,7 +316,13 @@ def test_schema_files_match_the_program(build):
 ELSEWHERE = ("control-reap", "control-status", "doctor-engine")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ELSEWHERE])
+#: Their commands compute for many seconds.
+LONG = ("plan-calibration", "study")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in NAMES if name not in ELSEWHERE]
+)
 def test_output_validates_against_its_schema(job, build, name):
     for value in OUTPUTS[name](job, build):
         assert complaints(name, value) == [], value

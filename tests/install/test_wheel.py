@@ -132,6 +132,7 @@ def test_staging_from_python_loads_the_standard_library_only(environment):
     assert set(done.stdout.split()) - set(sys.stdlib_module_names) == {"forebay"}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("verb", "extra"), few(("report", "report"), ("tune", "tune"), ("why", "report"), kept=2))
 def test_verb_without_its_packages_names_the_extra(environment, tmp_path, verb, extra):
     done = run(environment, environment / "bin" / "forebay", verb, "x", FOREBAY_STATE=str(tmp_path))

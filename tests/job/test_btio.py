@@ -5,10 +5,13 @@ import pathlib
 import shutil
 import subprocess
 
+import pytest
+
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "btio"
 SIZE = 40 * 64**3 * 20
 
 
+@pytest.mark.soak
 def test_btio_output_equals_that_of_a_run_without_forebay(build, job):
     example = job.directory.parent / "btio"
     shutil.copytree(EXAMPLE, example, ignore=shutil.ignore_patterns("out", "btio"))

@@ -65,6 +65,7 @@ def test_foreign_datawarp_directories_are_staged(anyone, build, store):
     assert sorted(path.name for path in back_up.iterdir()) == ["btio", "btio.full.out", "inputbt.data"]
 
 
+@pytest.mark.soak
 def test_input_edited_in_the_script_is_used(anyone, build):
     job = anyone
     btio(job, build, job.directory, deck=DECK, deck_name="tmp_input")
@@ -86,6 +87,7 @@ def test_foreign_scripts_create_use_and_destroy_a_persistent_allocation(anyone, 
     assert job.allocations() == []
 
 
+@pytest.mark.soak
 def test_interactive_job_reads_its_directives_file(anyone, build):
     job = anyone
     btio(job, build, job.directory)
@@ -102,6 +104,7 @@ cat "$indir/a" "$infile" > "$outdir/$SLURM_PROCID"
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("script", "warned"), [("slurm-continued.sh", 0), ("slurm-bare-continuation.sh", 1)])
 def test_directive_over_two_lines_is_read(anyone, script, warned):
     job = anyone
@@ -182,6 +185,7 @@ def test_readme_names_every_script():
         assert known or path.name.startswith((".", "README")), path
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("store", ["memory", "directory"])
 def test_lsf_script_gets_node_local_storage(anyone, build, store):
     job = anyone

@@ -559,6 +559,7 @@ def series_traced(job, call, happens, told="/dev/null") -> bool:
         return process.wait(timeout=300) != 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("call", ["mkdir", "rename", "unlink"])
 def test_series_killed_at_any_step_is_removed_completely(job, call):
     (job.directory / "input").mkdir()

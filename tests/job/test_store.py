@@ -132,6 +132,7 @@ print(re.search("ShmemPmdMapped: *([0-9]+)", smaps)[1])
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("store, huge", [("memory", False), ("memory:huge", True)])
 def test_huge_pages_are_used_only_on_request(memory, store, huge):
     (memory.directory / "mapped.py").write_text(MAPPED_BY_HUGE_PAGES)

@@ -40,6 +40,7 @@ def limited(job, worker_id):
     return run
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("first", points(4))
 def test_run_with_any_number_of_threads_keeps_its_promises(job, limited, first):
     job.script('echo result > "$DW_JOB_STRIPED/a"; forebay drain wait; exit 0', DW, OUT)

@@ -42,6 +42,7 @@ def test_class_s_file_holds_exactly_the_numbered_values(build, tmp_path, ranks, 
     assert result["mismatches"] == 0
 
 
+@pytest.mark.soak
 @both_libraries
 @pytest.mark.parametrize(
     "ranks, grid, dumps",
@@ -111,6 +112,7 @@ def test_help_is_printed_once(build):
 # Reading and verifying
 
 
+@pytest.mark.soak
 @both_libraries
 def test_read_mode_reads_on_another_number_of_ranks(build, tmp_path, io):
     result_of(run_btio(build, 4, write_deck(tmp_path), io=io))
@@ -121,6 +123,7 @@ def test_read_mode_reads_on_another_number_of_ranks(build, tmp_path, io):
     assert (tmp_path / "out" / "btio.full.out").read_bytes() == before
 
 
+@pytest.mark.soak
 @both_libraries
 @pytest.mark.parametrize("byte", few(7, 0))
 def test_verify_names_the_place_of_one_flipped_byte(build, tmp_path, byte, io):
@@ -162,6 +165,7 @@ def test_file_of_another_size_is_refused(build, tmp_path, size, io):
 # Decks
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "text",
     [
@@ -308,6 +312,7 @@ int main(int argc, char **argv) {
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks, grid", [(9, (13, 17, 12)), (16, (12, 15, 18))])
 def test_partition_is_the_diagonal_multi_partition_of_bt(tmp_path, ranks, grid):
     (tmp_path / "print_cells.c").write_text(PRINT_CELLS)

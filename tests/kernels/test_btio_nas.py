@@ -68,6 +68,7 @@ def calls_of_a_dump(variant, ranks):
 # Read back every few dumps
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "variant, ranks, io",
     [
@@ -109,6 +110,7 @@ def test_netcdf_records_are_read_back_and_overwritten(build, tmp_path, has, vari
     assert values == dump_values(6, 4, 5)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dumps, left", [(7, [6]), (6, [3, 4, 5]), (2, [0, 1])])
 def test_sequential_file_ends_with_the_last_record(build, tmp_path, dumps, left):
     """Fortran drops what follows the record that is written after REWIND."""
@@ -129,6 +131,7 @@ def test_sequential_file_ends_with_the_last_record(build, tmp_path, dumps, left)
     assert (again["verified"], again["bytes"]) == (True, len(left) * DUMP_VALUES * 8)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("interval, read, left", [(1, 4, [3]), (4, 4, [0, 1, 2, 3]), (5, 0, [0, 1, 2, 3])])
 def test_intervals_at_both_ends_are_accepted(build, tmp_path, interval, read, left):
     result = result_of(run_nas(build, 4, tmp_path, "simple", "--read-interval", interval, "--verify", dumps=4))
@@ -176,6 +179,7 @@ def test_fortran_names_the_path_it_cannot_open(build, tmp_path, has, mode):
     assert_failed(run, r"Fortran open on rank 0: .*nowhere/btio.fortran.out: .*No such file.*\nhint: ")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks", [1, 4])
 @pytest.mark.parametrize("size", ["400k", "804k"])
 def test_fortran_reports_data_lost_on_a_full_disk(build, tmp_path, has, ranks, size):
@@ -225,6 +229,7 @@ def test_hole_in_the_middle_is_found(tmp_path):
 # Hints
 
 
+@pytest.mark.soak
 def test_collective_buffering_hints_are_given_with_the_view(build, tmp_path):
     """ROMIO takes them: with one buffer of 4096 bytes a dump is written in pieces of that size."""
     command = ["strace", "-f", "-e", "trace=write,pwrite64", "-o", tmp_path / "calls"]

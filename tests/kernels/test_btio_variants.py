@@ -133,6 +133,7 @@ def test_epio_names_a_damaged_record_mark(build, tmp_path, offset):
 # PnetCDF
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "method, ranks, io", [(2, 1, "ompio"), (2, 4, "ompio"), (2, 4, "romio321"), (3, 4, "ompio"), (3, 4, "romio321")]
 )
@@ -157,6 +158,7 @@ def test_netcdf_file_equals_the_published_one(build, tmp_path, has_pnetcdf, meth
     assert values == expected_values(GRID, DUMPS)
 
 
+@pytest.mark.soak
 def test_netcdf_is_read_by_the_other_method_on_other_ranks(build, tmp_path, has_pnetcdf):
     result_of(run_variant(build, 4, tmp_path, "pnetcdf"))
     result = result_of(run_variant(build, 9, tmp_path, "pnetcdf-nonblocking", "--verify", mode="r"))
@@ -194,6 +196,7 @@ def test_verify_names_a_damaged_value(build, tmp_path, variant, request):
     assert only_json_line(run)["mismatches"] == 1
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "variant, io",
     [

@@ -77,6 +77,7 @@ def test_items_have_the_names_and_sizes_of_mdtest(build, top, folder):
     assert list((top / folder).iterdir()) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("write", few(*READERS, kept=2))
 def test_ranks_reach_the_same_count_after_the_stonewall(build, top, write):
     limit = 2_000_000 if write.startswith("mdtest") else 100_000 if "hard" in write else 500

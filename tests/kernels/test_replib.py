@@ -42,6 +42,7 @@ def distribution(directory, *lines):
     return path
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks, io", [(1, "ompio"), (4, "ompio"), (4, "romio321")])
 def test_random_blocks_fill_the_report_without_a_gap(build, tmp_path, ranks, io):
     run = run_replib(build, ranks, tmp_path, "-c", 11, "-s", 3, "-r", 5, "--verify", "--sync", io=io)
@@ -95,6 +96,7 @@ def test_work_between_steps_takes_the_time_of_the_option(build, tmp_path):
     assert result["compute_s"] >= 0.15
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "flags, pattern",
     [
@@ -171,6 +173,7 @@ def test_chunks_are_at_the_offset_of_their_line(build, tmp_path, invert, io):
         flip_byte(path, 2 * 92 + 4 * place)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "lines, pattern",
     [

@@ -43,6 +43,7 @@ def dataset_bytes(ranks, step, dataset):
     return array.array("i" if NAMES[dataset].startswith("id") else "f", range(first, first + total)).tobytes()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "ranks, transfer, io",
     [

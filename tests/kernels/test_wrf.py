@@ -71,6 +71,7 @@ def assert_state(path, number):
     assert path.name.startswith("wrfinput") or path.name.endswith(date.replace(":", "_"))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks, io", [(1, "romio321"), (4, "ompio"), (4, "romio321")])
 def test_run_reads_and_writes_the_files_of_wrf(build, tmp_path, ranks, io):
     made = result_of(run_wrf(build, ranks, tmp_path, "--prepare", "--verify", io=io))
@@ -99,6 +100,7 @@ def test_run_reads_and_writes_the_files_of_wrf(build, tmp_path, ranks, io):
         assert_state(tmp_path / name, number)
 
 
+@pytest.mark.soak
 def test_boundary_file_has_four_sides_of_six_fields_and_their_tendencies(build, tmp_path):
     prepared(build, tmp_path, "--steps", 5)  # a record for steps 0 to 3, one for step 4
     header = Header(tmp_path / "wrfbdy_d01")
@@ -153,6 +155,7 @@ def test_unprepared_input_is_reported_as_missing(build, tmp_path):
     assert_failed(run, r"ncmpi_get_vara_float_all on rank 0: .*wrfinput_d01: .*\nhint: was it made with the same")
 
 
+@pytest.mark.soak
 def test_files_of_another_grid_are_refused(build, tmp_path):
     """A smaller grid lies within the file: all calls would succeed, and read what stands elsewhere."""
     prepared(build, tmp_path)

@@ -91,6 +91,7 @@ def exchange_commits(namespace, directory):
     return git(namespace, namespace.nodes[-1], directory, "cd all; git fsck --strict; git log --format='%H %s' --stat")
 
 
+@pytest.mark.soak
 def test_git_has_the_same_history_on_all_nodes(namespace):
     ours = exchange_commits(namespace, namespace.directory / "git")
     assert ours.count("turn ") == 4

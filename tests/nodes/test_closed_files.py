@@ -45,6 +45,7 @@ exit 1"""
     assert job.left() == []
 
 
+@pytest.mark.soak
 def test_file_of_another_node_has_one_version_for_each_close(bed):
     script = f"""{STRIPED}
 {AWAIT}

@@ -37,6 +37,7 @@ def broken(row):
     return [line.partition(":")[0] for line in row["broken"]]
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @pytest.mark.timeout(4 * 3600 if EVERY_POINT else 600)
 def test_promises_are_checked_and_rates_are_measured(bed):

@@ -137,6 +137,7 @@ def test_full_store_of_one_node_is_named(bed, refused):
     assert f"store {STORE} of node n2 has no space" in said and "--store" in said, said
 
 
+@pytest.mark.soak
 def test_smallest_of_unequal_stores_limits_the_namespace(bed):
     bed.run("n2", ["dd", "if=/dev/zero", f"of={STORE}/other", "bs=1M", "count=824", "status=none"])
     script = f"""{STRIPED.replace("64MiB", "10GiB")}
@@ -177,6 +178,7 @@ def test_nodes_with_different_engine_versions(bed, refused):
     assert "node n1 has Ceph " in said and "node n2 has 99.1.2: install the same" in said, said
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("make", "what"),
     [

@@ -46,6 +46,7 @@ def load(bed, request):
     return lambda *options, name="", **more: load_job(bed, request.node.name + name, *options, **more)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("node", "words"),
     few(
@@ -167,6 +168,7 @@ def test_clean_reaches_nodes_in_another_way(bed, load):
     assert job.left() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("daemon", ["ceph-osd", *few("ceph-mds", "ceph-mon")[1:]])
 def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     """It lives, but answers nobody."""
@@ -184,6 +186,7 @@ def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     assert job.left() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mds", "forebay __mount"))
 def test_stopped_daemon_that_goes_on_is_only_slow(bed, load, daemon):
     job = load()
@@ -268,6 +271,7 @@ def test_short_loss_of_the_network_is_only_slow(bed, load, copies):
     assert_delivered(job, found)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("node", "copies"), few(("n2", 1), ("n1", 1), ("n2", 2), ("n1", 2)))
 def test_full_store_is_reported_with_its_node(bed, load, node, copies):
     """On the first node the engine's monitor needs room, and ends. The data themselves are in memory here."""
@@ -288,6 +292,7 @@ def test_full_store_is_reported_with_its_node(bed, load, node, copies):
     assert job.left() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("daemon", few("ceph-osd", "ceph-mon", "ceph-mds", "forebay __mount", "forebay __node"))
 def test_neighbour_is_untouched(bed, load, daemon):
     """A process of one job dies; the other job of the same nodes does not notice it."""

@@ -67,6 +67,7 @@ def test_job_with_copies_ends_without_the_lost_node(bed):
     assert job.left() == []
 
 
+@pytest.mark.soak
 @pytest.mark.long
 def test_lost_node_that_comes_back_has_errors_and_the_other_none(bed):
     job = load_job(bed, "back", "--redundancy", 2)

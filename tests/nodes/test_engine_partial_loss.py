@@ -129,6 +129,7 @@ def assert_delivered_but(job, lost: set[str], said: str = "") -> None:
         assert checksum == sums[name] or (job.path("out") / name).read_text() in ("whole\n", "again\n"), name
 
 
+@pytest.mark.soak
 def test_mount_that_is_started_again_knows_what_is_lost(bed, job):
     """What Ceph made in place of it reads as zeros."""
     run = job.start()
@@ -148,6 +149,7 @@ def test_mount_that_is_started_again_knows_what_is_lost(bed, job):
     assert job.left() == []
 
 
+@pytest.mark.soak
 def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
     run = job.start(**LIMITS)
     sums = sums_of(job)
@@ -172,6 +174,7 @@ def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
     assert job.left() == []
 
 
+@pytest.mark.soak
 def test_two_losses_at_the_same_time_take_the_files_of_both(bed, job):
     run = job.start(**HANGS)
     expected = files_on(job, 1) | files_on(job, 2) | {"large"}
@@ -188,6 +191,7 @@ def test_two_losses_at_the_same_time_take_the_files_of_both(bed, job):
     assert job.left() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("delay_s", few(0.4, 0.0, 0.1, 0.2, 0.3, 0.5, 0.6, 0.8, 1.0, 1.5, kept=1))
 def test_load_goes_on_after_the_loss_at_any_moment(bed, delay_s):
     job = load_job(bed, f"moment-{delay_s}")

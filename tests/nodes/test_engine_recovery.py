@@ -63,6 +63,7 @@ def test_data_on_disks_are_delivered_after_everything_was_killed(bed, disks, cop
     assert took_s < 60
 
 
+@pytest.mark.soak
 def test_data_in_memory_are_reported_as_lost(bed):
     job, job_id = begin_and_kill(bed, "memory")
     done = job.forebay("clean", job_id, check=False)

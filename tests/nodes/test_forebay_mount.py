@@ -264,6 +264,7 @@ for process in pathlib.Path("/proc").iterdir():
 """
 
 
+@pytest.mark.soak
 def test_bundle_brings_the_library_of_the_client(build):
     with nodes(2, build) as bed:
         words = ["forebay", "engine", "bundle", "--output", bed.shared / "bundle"]

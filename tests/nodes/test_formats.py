@@ -45,6 +45,7 @@ def test_hdf5_datasets(namespace, transfer):
         namespace.run(node, ["h5diff", "--report", ours, theirs])
 
 
+@pytest.mark.soak
 def test_hdf5_chunks(namespace):
     sizes = namespace.reference / "blocks.csv"
     namespace.run(namespace.nodes[0], ["sh", "-c", f"printf '%s\n' {' '.join(LINES[: namespace.ranks])} >{sizes}"])
@@ -72,6 +73,7 @@ def test_pnetcdf_arrays(namespace, variant):
     assert_same_bytes(namespace, ours, theirs)
 
 
+@pytest.mark.soak
 def test_pnetcdf_history_and_restart_files(namespace):
     words = [BUILD / "kernels" / "wrf", "--nx", 11, "--ny", 9, "--nz", 3, "--variables", 7]
     ours, theirs = namespace.make_directory("wrf"), namespace.reference / "wrf"

@@ -29,6 +29,7 @@ def bench(bed, directory, *words, check=True):
     return bed.run("n1", command(directory, *words), check=check)
 
 
+@pytest.mark.soak
 def test_ranks_read_what_the_other_node_wrote(two):
     data = two.shared / "read"
     data.mkdir()

@@ -193,6 +193,7 @@ def test_status_shows_what_each_node_stores(build, store):
         assert done.returncode == 0 and job.left() == []
 
 
+@pytest.mark.soak
 def test_program_chooses_a_directory_whose_files_stay_on_their_node(bed):
     profile = bed.shared / "local.toml"
     profile.write_text(LOCAL)
@@ -236,6 +237,7 @@ elsewhere stripes /tmp; ask stripes empty""",
     assert refused == [*[INVALID] * 8, f"{-errno.ENOTCONN} -1 -1 -1", f"0 {MIB} 2 0"]
 
 
+@pytest.mark.soak
 def test_user_of_the_mount_sets_layouts_and_not_the_capacity(bed):
     printed = lines(
         bed,

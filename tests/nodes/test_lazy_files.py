@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from support.engines import ENGINES, make_directory, namespace_of
+from support.engines import ENGINES, SMALL, make_directory, namespace_of
 from support.mpi import PROJECT
 from support.node_jobs import STRIPED, node_job
 from support.nodes import PYTHON, nodes
@@ -21,7 +21,7 @@ COUNTS = 500 if EVERY_POINT else 60
 
 @pytest.fixture(scope="module")
 def two(build):
-    with nodes(2, build) as bed, namespace_of(bed, ENGINES["ceph"]) as namespace:
+    with nodes(2, build) as bed, namespace_of(bed, SMALL) as namespace:
         yield namespace
 
 
@@ -191,6 +191,7 @@ def test_closed_and_killed_programs_leave_what_they_wrote(two, programs, path, e
     assert second.call("read", other, 0, 8192) == "w" * 8192
 
 
+@pytest.mark.soak
 def test_sync_leaves_nothing_old_that_was_read_ahead(programs, path):
     """libcephfs forgets nothing of an inode that it is reading, and it must not read ahead then. A busy machine shows
     it: one round of 200 read old bytes."""
@@ -303,6 +304,7 @@ def test_death_of_the_mount_is_an_error_of_sync_and_close(build):
         program.process.communicate()
 
 
+@pytest.mark.soak
 def test_stage_out_has_what_a_killed_program_wrote(build):
     with nodes(2, build) as bed:
         target = make_directory(bed.shared / "results", "ada")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.engines import ENGINES, namespace_of
+from support.engines import SMALL, namespace_of
 from support.mpi import LAUNCHING, Mpi, PROJECT
 from support.node_jobs import node_job
 from support.nodes import nodes
@@ -33,7 +33,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def two(build):
-    with nodes(2, build) as bed, namespace_of(bed, ENGINES["ceph"]) as namespace:
+    with nodes(2, build) as bed, namespace_of(bed, SMALL) as namespace:
         yield namespace
 
 
@@ -72,6 +72,7 @@ def test_ranks_read_what_another_node_wrote(two, openmpi, io):
     assert all(file["lazy_opens"] == RANKS for file in files)
 
 
+@pytest.mark.soak
 def test_full_namespace_is_an_error_of_the_program(two, openmpi):
     """With ROMIO: ompio prints errors of its writes, and returns none."""
     base = two.directory / "full"
@@ -90,6 +91,7 @@ def test_file_of_hdf5_is_strict(two, openmpi, build):
     assert [file["lazy_opens"] for file in files] == [0]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", few("hint", "variable"))
 def test_lazy_io_can_be_turned_off(two, openmpi, way):
     off = {"FOREBAY_MPI_LAZY_IO": 0} if way == "variable" else {"MPICH_MPIIO_HINTS": "*.pages:lazy_io=disable"}
@@ -113,6 +115,7 @@ JOB = """
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("option, opens", [((), 2), (("--no-lazy-io",), 0)], ids=["default", "off"])
 def test_job_on_several_nodes_is_lazy_unless_told_otherwise(build, openmpi, option, opens):
     with nodes(2, build) as bed:

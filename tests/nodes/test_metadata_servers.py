@@ -64,6 +64,7 @@ def test_servers_share_the_directories_of_the_namespace(bed):
         assert int(bed.run("n3", ["sh", "-c", f"ls -d {mount}/*/moved | wc -l"], "ada").stdout) == DIRECTORIES - 1
 
 
+@pytest.mark.soak
 def test_one_of_them_is_replaced_with_copies(bed):
     job = load_job(bed, "replaced", "--redundancy", 2, "--metadata-servers", 2)
     run = begin(job, **LIMITS)
@@ -78,6 +79,7 @@ def test_one_of_them_is_replaced_with_copies(bed):
     assert job.left() == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("options", "part"),
     [

@@ -45,6 +45,7 @@ def test_whom_a_rank_reads_is_chosen_by_node(build, exchange):
     assert json.loads(done.stdout) == {"way": "posix", "mismatches": 0, "bytes_of_other_nodes": 3000}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", WAYS)
 @both_libraries
 def test_a_cache_that_nobody_invalidates_is_found(incoherent_namespace, exchange, way, io):
@@ -54,6 +55,7 @@ def test_a_cache_that_nobody_invalidates_is_found(incoherent_namespace, exchange
     assert found, (done.stdout, done.stderr)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("variant", few("full", "independent"))
 def test_btio_is_read_on_other_nodes(namespace, variant):
     """The ranks that read are one node further than those that wrote."""

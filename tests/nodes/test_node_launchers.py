@@ -68,6 +68,7 @@ def test_instance_of_the_whole_system_is_no_job(bed):
     assert "nodes" not in done.stderr, done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["mpiexec", "flux"])
 def test_launcher_is_selected_by_name(bed, name):
     directory, path = programs(bed, name, "selected")
@@ -77,6 +78,7 @@ def test_launcher_is_selected_by_name(bed, name):
     assert job.left() == []
 
 
+@pytest.mark.soak
 def test_node_outside_of_the_flux_instance_is_refused(bed):
     _, path = programs(bed, "flux", "outside", "printf 'n1\\nn3\\n'")
     job = node_job(bed, f"{STRIPED}\ntrue", "--launcher", "flux", name="outside")

@@ -44,6 +44,7 @@ def test_file_that_was_written_and_cut_is_empty_while_another_node_writes_it(nam
             assert found == [["ok", []]] * 2, number
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_cache_that_nobody_invalidates_is_found(incoherent_namespace, request, seed):
     directory = incoherent_namespace.make_directory("tree")

@@ -82,6 +82,7 @@ def test_other_node_copies_a_part_and_everything_arrives(bed):
         assert staged["missing_files"] == 0 and not staged["failures"]
 
 
+@pytest.mark.soak
 def test_destination_of_one_node_is_filled_by_that_node_alone(bed):
     make_tree(bed.shared / "in", large_bytes=100 << 20)
     # Both nodes have a directory of this name, each its own.
@@ -97,6 +98,7 @@ def test_destination_of_one_node_is_filled_by_that_node_alone(bed):
     bed.run("n1", ["rm", "-r", "/tmp/results", "/tmp/here"])
 
 
+@pytest.mark.soak
 def test_source_of_one_node_is_not_taken_from_another(bed):
     # The name leads to other data on the other node.
     for node, text in (("n1", "right"), ("n2", "wrong")):

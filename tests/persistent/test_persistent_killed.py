@@ -208,6 +208,7 @@ def test_persistent_data_are_not_lost_with_the_job_memory(job):
     assert_job_allocations_removed(job, "proj1")
 
 
+@pytest.mark.soak
 @pytest.mark.long
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that runs as another user")
 def test_allocation_is_in_use_while_an_unkillable_process_runs(build):

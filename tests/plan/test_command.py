@@ -483,6 +483,7 @@ def test_script_named_as_a_subcommand_is_reached_by_its_path(job):
 ONE = re.compile(r"(?<![\d.,])1 (?:\w+ )?(?:nodes|ranks|OSTs|aggregators|servers|grains|calls|stripes|files)\b")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "words",
     [

@@ -22,6 +22,7 @@ def reported(job):
     return json.loads(done.stdout)["jobs"][0]["prediction"]
 
 
+@pytest.mark.soak
 def test_report_shows_the_prediction_next_to_the_run(job):
     job.script(WRITES, DW)
     assert job.command("plan", *WORDS).returncode == 0

@@ -58,6 +58,7 @@ def launcher(job, body='exec "$@"'):
     return shlex.quote(str(path))
 
 
+@pytest.mark.soak
 def test_several_nodes_measure_at_once(job, place):
     words = "--nodes", "n[1-2]", "--launcher", launcher(job)
     tables = tomllib.loads(measure(job, "storage", *SMALL, *words).stdout)
@@ -115,6 +116,7 @@ def test_interrupted_measurement_leaves_nothing(job, place, number):
     wait_until(lambda: list(place.iterdir()) == [], what="the directory to be removed")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -78,6 +78,7 @@ def test_stored_parameters_are_those_that_the_fit_gives():
     assert all(ratios[one.id] == pytest.approx(one.ratio, rel=0.05) for one in FITTED.residuals)
 
 
+@pytest.mark.soak
 @of_calibration
 def test_left_out_rows_do_not_change_what_predicts_them(judged):
     """A figure is not reproduced by its own parameter: with another published value, the prediction is the same."""

@@ -27,6 +27,7 @@ def test_study_has_all_numbers_of_nodes_from_1_to_256(found):
     assert all(0 < point.runs <= 24 for point in found.points)
 
 
+@pytest.mark.soak
 def test_tuner_finds_nearly_the_best_that_the_model_knows(found):
     searcher = Searcher(
         machine=QUESTION.machine,
@@ -47,6 +48,7 @@ def test_best_point_is_shown_next_to_known_settings(found):
     assert known.io_s >= found.best.best_s * 0.99
 
 
+@pytest.mark.soak
 def test_same_seed_gives_the_same_study():
     once = study(QUESTION, "datawarp", runs_max=12, strategy="random", seed=5)
     assert once == study(QUESTION, "datawarp", runs_max=12, strategy="random", seed=5)

@@ -51,6 +51,7 @@ def test_good_file_per_process_log_gets_no_advice():
     assert "No rule finds anything wrong" in paragraph(profile, [])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_tuned", "mpiio_shared_cbdisable"])
 def test_collective_buffering_is_no_imbalance(name):
     assert not any("uneven" in code or "imbalance" in code for code in codes(record_data.log(name)))

@@ -42,6 +42,7 @@ def test_statistics_of_the_mpi_library_are_read(statistics):
     assert file.not_closed == 0
 
 
+@pytest.mark.soak
 def test_sequential_calls_syncs_and_single_ranks_are_read(build, tmp_path, statistics):
     mpi = Mpi("openmpi", build)
     told, _ = mpi.report(2, mpi.observed(), "independent", tmp_path / "f")
@@ -179,6 +180,7 @@ def test_program_without_finalize_and_job_without_programs_are_read(tmp_path):
     assert metrics.io_share(empty).average is None and metrics.layers_present(empty) == []
 
 
+@pytest.mark.soak
 def test_ten_thousand_files_and_odd_names_are_read(tmp_path):
     names = ["/data/with space", "/data/größe", "/data/new\nline", "/data/<b>", *(f"/data/{n}" for n in range(10_000))]
     directory = record_data.record(

@@ -227,6 +227,7 @@ def test_why_errors_as_json_have_the_common_form(job, verb):
     assert job.command(verb, "nosuch").stdout == ""
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("words", [["why"], ["report"], ["tune"], ["profile", "export"]])
 def test_short_option_h_prints_help(job, words):
     short, long = (job.command(*words, option) for option in ("-h", "--help"))

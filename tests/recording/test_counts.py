@@ -2,6 +2,7 @@
 
 import pytest
 
+from support.strace import few
 from support.mpi import PROGRAMS, only_file, said
 
 # BTIO, 48^3 points, 3 dumps of 4,423,680 bytes, 4 ranks.
@@ -31,6 +32,7 @@ def picked(traffic, *names):
     ],
     ids=["default", "aligned", "sieving", "plain"],
 )
+@pytest.mark.parametrize("mpi", few("openmpi", "mpich"), indirect=True)
 def test_btio_with_romio_is_counted(mpi, tmp_path, hints, ranks, system_calls, system_bytes, rmw_calls, gaps):
     file, _ = btio(mpi, tmp_path, MPICH_MPIIO_HINTS=hints or "none:cb_nodes=1")
     assert picked(file["write"], "system_ranks", "system_calls", "system_bytes", "rmw_calls", "gaps", "steps_back") == {
@@ -73,6 +75,7 @@ def test_btio_with_ompio_is_counted(openmpi, tmp_path):
     assert said(run) == []
 
 
+@pytest.mark.soak
 def test_stripes_and_active_aggregators_are_reported(mpi, tmp_path):
     """13,271,040 bytes have 12 whole stripes of 1 MiB; a dump ends within one, so 7 are written whole."""
     file, _ = btio(mpi, tmp_path, MPICH_MPIIO_HINTS=ALIGNED)
@@ -117,6 +120,7 @@ def test_reading_at_the_end_of_the_file_counts_once_for_each_write(mpi, tmp_path
 CALLS = ["independent", "nonblocking", "nonblocking_collective", "split_collective"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "case, written, read",
     [

@@ -69,6 +69,7 @@ def test_bytes_that_only_pass_pipes_are_not_missed(job, bypassing):
     assert profile["coverage"]["share"] > 0.9, profile["coverage"]
 
 
+@pytest.mark.soak
 def test_static_program_is_named_and_its_bytes_are_missed(job, bypassing, static):
     profile = profiled(job, f"{static} written a {32 * MIB}; {bypassing} written b {8 * MIB}")
     coverage = profile["coverage"]

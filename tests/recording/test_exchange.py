@@ -156,6 +156,7 @@ def test_preload_of_the_user_works_behind_ours(mpi, tmp_path):
         assert only_file(report)["write"]["system_calls"] == 4
 
 
+@pytest.mark.soak
 def test_programs_without_mpi_run_unchanged(mpi, tmp_path):
     (tmp_path / "static.c").write_text('#include <stdio.h>\nint main(void) { return puts("static") < 0; }\n')
     subprocess.run(["cc", "-static", "static.c", "-o", "static"], cwd=tmp_path, check=True)

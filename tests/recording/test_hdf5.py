@@ -69,6 +69,7 @@ def test_alignment_alone_does_not_change_mpi_io(openmpi, vpic, tmp_path):
     assert said(run) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("hints", ["*:cb_nodes=1", f"other:hdf5_alignment={MIB}", f"*:hdf5_alignment_threshold={MIB}"])
 def test_layout_without_the_key_equals_that_without_the_library(openmpi, vpic, tmp_path, hints):
     before = unaligned_addresses(vpic, openmpi, tmp_path / "before-vpic.h5")
@@ -151,6 +152,7 @@ def serial(mpi):
     return Serial(mpi)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("privately", [False, True])
 def test_hdf5_without_mpi_io_is_aligned(serial, tmp_path, privately):
     words = (
@@ -162,6 +164,7 @@ def test_hdf5_without_mpi_io_is_aligned(serial, tmp_path, privately):
     assert messages == []
 
 
+@pytest.mark.soak
 def test_hdf5_before_1_10_is_unchanged_with_one_message(serial, tmp_path):
     words = [serial.linked, tmp_path / "old.h5"]
     environment = {"MPICH_MPIIO_HINTS": "*:hdf5_alignment=4096", "preload": f"{serial.mpi.library}:{serial.old}"}

@@ -115,6 +115,7 @@ def test_bins_double_and_sizes_overflow(tmp_path):
     assert fourth == "4 6:6 5:5 4:4 3:3"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("ranks, per_row, rows", [(256, 1, 256), (300, 2, 150), (3000, 12, 250)])
 def test_heat_map_groups_rows_of_many_ranks(mpich, tmp_path, ranks, per_row, rows):
     """The joining alone, of more ranks than this machine can run: rank n writes n + 1 bytes."""

@@ -50,6 +50,7 @@ def test_calls_on_names_of_opened_files_are_theirs(mpi, direct, record, tmp_path
     assert process["files_dropped"] == 0
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case, names", [("metadata", {"getcwd": 1}), ("create_many", {"getcwd": 1})])
 def test_relative_names_take_no_system_call_each(openmpi, direct, record, tmp_path, case, names):
     """The current directory is asked for once for each chdir."""
@@ -123,6 +124,7 @@ def test_killed_program_keeps_files_beyond_the_limit(openmpi, record, tmp_path):
     assert sum(file["opens"] for file in [*process["files"], *process["other_files"]]) >= MANY
 
 
+@pytest.mark.soak
 def test_metadata_counts_in_the_verdict(job, direct):
     """Nothing is written, and all of the time goes into names."""
     job.script(f"exec {direct} create_many d")

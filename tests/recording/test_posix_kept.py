@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from support.strace import few
 from support.mpi import PROGRAMS, launching, only_file
 
 RUN_SECONDS_MAX = 300
@@ -105,6 +106,7 @@ def test_open_and_close_take_no_further_system_call(mpi, direct, tmp_path):
 
 
 @pytest.mark.parametrize("case", ["independent", "split", "sieve", "own", "nonblocking"])
+@pytest.mark.parametrize("mpi", few("openmpi", "mpich"), indirect=True)
 def test_system_calls_of_mpi_io_are_unchanged(mpi, tmp_path, case):
     """The calls of several threads may change places."""
     name = f"{case}-{os.getpid()}"  # Open MPI shares a semaphore among all files of one name on a machine
@@ -125,6 +127,7 @@ UNTRACED = ["forks", "races", "jumps_out", "jumps_out_early", "temporary"]
 
 
 @pytest.mark.parametrize("case", [*ONE_PROCESS, *SEVERAL, *UNTRACED])
+@pytest.mark.parametrize("mpi", few("openmpi", "mpich"), indirect=True)
 def test_hard_cases_behave_as_without_the_library(mpi, harsh, tmp_path, case):
     (alone, before, without), (done, after, observed) = both_ways(mpi, [harsh, case], tmp_path, case not in UNTRACED)
     assert (done.returncode, done.stdout, done.stderr) == (alone.returncode, alone.stdout, alone.stderr) == (7, "", "")
@@ -142,6 +145,7 @@ def test_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
     assert (file["opens"], file["not_closed"], file["write"]["system_calls"]) == (100_000, 0, 6250)
 
 
+@pytest.mark.soak
 def test_hard_cases_are_counted(mpi, harsh, tmp_path):
     names = ("path", "opens", "not_closed")
     expected = {

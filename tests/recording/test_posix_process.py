@@ -97,6 +97,7 @@ def test_shell_script_behaves_as_without_the_library(mpi, record, tmp_path):
     } == {f"{with_library}/zeros": (20 * 65536, 0), f"{with_library}/copy": (0, 20 * 65536)}
 
 
+@pytest.mark.soak
 def test_record_has_at_most_64_processes(mpi, direct, record, tmp_path):
     loop = f"for i in $(seq 70); do {direct} large {tmp_path}/f; done"
     assert run(mpi, "bash", "-c", loop, record=record).returncode == 0

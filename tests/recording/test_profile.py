@@ -57,6 +57,7 @@ def asked_bytes(step):
     return output["write"]["asked_bytes"]
 
 
+@pytest.mark.soak
 def test_each_program_of_a_job_is_recorded_separately(with_mpi, mpi):
     job = with_mpi
     job.script("srun -n 4 ./btio inputbt.data && mpiexec -n 1 ./btio inputbt.data", DW)
@@ -330,6 +331,7 @@ def test_state_directory_that_fills_during_the_job_is_reported_once(small):
     assert job.record()["state"] == "running"
 
 
+@pytest.mark.soak
 @ONLY_ROOT
 @pytest.mark.parametrize("store", ["memory", "directory"])
 def test_job_of_an_ordinary_user_in_a_view_is_recorded(build, store):

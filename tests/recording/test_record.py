@@ -116,6 +116,7 @@ def test_abort_is_recorded_by_the_rank_that_calls_it(mpi, tmp_path, record, rank
     assert (step["finished"], step["aborted"]) == (False, {"rank": ranks - 1, "code": 7})
 
 
+@pytest.mark.soak
 def test_concurrent_steps_do_not_interfere(mpi, tmp_path, record):
     running = [
         mpi.start(1, mpi.observed(), "independent", tmp_path / f"f{n}", FOREBAY_PROFILE=record) for n in range(6)

@@ -39,6 +39,7 @@ def test_headline_adds_all_programs(profile):
     assert next(tile for tile in tiles(profile) if tile.name == "Files").value == "2"
 
 
+@pytest.mark.soak
 def test_terminal_adds_all_programs(job, direct):
     job.script(f"{direct} mixed m && {direct} large one && {direct} large two")
     assert job.run().returncode == 0
@@ -62,6 +63,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("start", few("spawn", "fork"))
 def test_pool_of_workers_is_one_group_and_no_failure(job, start):
     """The pool kills its workers when their work is done."""

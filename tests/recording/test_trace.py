@@ -34,6 +34,7 @@ def test_traced_programs_are_replayed(mpi, tmp_path, case):
     assert_complete(mpi, tmp_path, 4, traced(mpi), case, tmp_path / "f")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", few("types", "shared_pointers", "communicators", "split", kept=2))
 def test_traced_programs_with_romio_of_open_mpi_are_replayed(openmpi, tmp_path, case):
     """Without "nonblocking": MPI_File_iwrite_at_all crashes in the ROMIO of Open MPI 4.1.4, with or without the library."""
@@ -41,6 +42,7 @@ def test_traced_programs_with_romio_of_open_mpi_are_replayed(openmpi, tmp_path, 
     assert_complete(openmpi, tmp_path, 4, traced(openmpi), case, tmp_path / "f", by_chance=by_chance, **ROMIO)
 
 
+@pytest.mark.soak
 def test_shared_pointers_are_replayed(mpich, tmp_path):
     assert_complete(mpich, tmp_path, 4, traced(mpich), "shared_pointers", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
 
@@ -53,10 +55,12 @@ def test_collective_calls_of_several_threads_are_replayed(openmpi, tmp_path):
     assert len(threads) == 3
 
 
+@pytest.mark.soak
 def test_independent_calls_of_several_threads_are_replayed(mpi, tmp_path):
     assert_complete(mpi, tmp_path, 2, mpi.observed(), "threads", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("binding", ["MPIF", "MPI", "F08"])
 def test_fortran_program_is_replayed(mpi, tmp_path, binding):
     program = mpi.compiled(f"fortran-{binding}", f"-DBINDING_{binding}", PROGRAMS / "observed.F90")
@@ -80,6 +84,7 @@ def test_replay_creates_the_input_and_keeps_the_original(mpi, tmp_path):
     assert not copy.with_name("f.gone").exists()
 
 
+@pytest.mark.soak
 def test_output_removed_by_the_program_is_replayed(mpi, tmp_path):
     """It is made for the replay to remove: twice, the second time over what the first has left."""
     trace, path, new = tmp_path / "trace", tmp_path / "f", tmp_path / "new"
@@ -110,6 +115,7 @@ SIEVING = "*:romio_cb_write=disable:romio_ds_write=enable"
 ALIGNED = "*:cb_nodes=2:cb_config_list=#*:2#:cb_buffer_size=8192"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("mpi", few("mpich", "openmpi"), indirect=True)
 @pytest.mark.parametrize(
     "variant, hints",
@@ -136,6 +142,7 @@ def kernel(build):
     return lambda name: build / "kernels" / name
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("romio", MPI_IOS)
 @pytest.mark.parametrize("variant", few("pnetcdf", "pnetcdf-nonblocking"))
 def test_btio_through_pnetcdf_is_replayed(openmpi, kernel, tmp_path, variant, romio):
@@ -170,6 +177,7 @@ def test_wrf_is_replayed(openmpi, kernel, tmp_path, romio):
 # ---- Limits and losses ----
 
 
+@pytest.mark.soak
 def test_traced_call_takes_a_few_bytes(mpi, tmp_path):
     """BTIO simple: each call has one system call below it."""
     trace = tmp_path / "trace"
@@ -307,6 +315,7 @@ def test_descriptors_of_the_program_are_unchanged(mpi, tmp_path):
     assert sum(" write_at " in line for line in printed(mpi, trace)) == 20_000
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", ["forked", "forked_threads", "signals", "unclosed", "jumping"])
 def test_traced_program_behaves_as_without_the_library(openmpi, tmp_path, case):
     run = openmpi.run(1, openmpi.observed(), case, tmp_path / "f", FOREBAY_MPI_TRACE=tmp_path / "trace")

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from support.strace import few
 from support.mpi import PROGRAMS, files_of, only_file, said
 from support.mpi_trace import BY_CHANCE, ORDER_BY_CHANCE, assert_complete, printed, replay_program, replayed
 
@@ -16,11 +17,13 @@ def direct(mpi):
 
 
 @pytest.mark.parametrize("case", ["data_calls", "other_calls", "names", "copied", "lent", "few"])
+@pytest.mark.parametrize("mpi", few("openmpi", "mpich"), indirect=True)
 def test_system_calls_are_replayed(mpi, tmp_path, case):
     before, _ = assert_complete(mpi, tmp_path, 2, direct(mpi), case, tmp_path / "f", by_chance=LOCKS)
     assert len(files_of(before, "posix")) >= 2, "a file of each rank"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", ["blocks", "appended", "turned"])
 def test_streams_are_replayed(mpi, tmp_path, case):
     before, _ = assert_complete(mpi, tmp_path, 2, direct(mpi), case, tmp_path / "f")
@@ -37,6 +40,7 @@ def test_failures_that_replay_cannot_repeat_are_reported(mpi, tmp_path):
     assert "not as in the trace" in run.stderr and "call 8: it succeeded, and failed in the trace" in run.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("variant", ["epio", "fortran"])
 def test_btio_without_mpiio_is_replayed(openmpi, build, tmp_path, variant):
     """The kernels of `make` are built with Open MPI."""
@@ -55,6 +59,7 @@ def test_threads_with_their_own_descriptors_are_replayed(mpi, tmp_path):
     assert only_file(before, "posix")["write"]["system_calls"] == 8000
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", ["forked", "signals", "full", "many_files"])
 def test_traced_program_behaves_as_without_the_library(mpi, tmp_path, case):
     run = mpi.run(1, direct(mpi), case, tmp_path / "f", FOREBAY_MPI_TRACE=tmp_path / "trace")

@@ -46,6 +46,7 @@ def test_profiled_command_is_traced(job, mpi, tmp_path):
     assert (summary["skipped"], summary["differences"]) == (0, 0)
 
 
+@pytest.mark.soak
 def test_python_reads_the_times_that_the_replay_prints(job, mpi):
     """Of all calls of the program, those within others left out: they are a part of their time."""
     for case in ("types", "two_handles"):
@@ -109,6 +110,7 @@ def test_spawned_processes_have_their_own_trace(openmpi, tmp_path):
     assert len(list(record.glob("trace-*"))) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case", few("types", "communicators", "nonblocking"))
 def test_trace_of_one_mpi_is_replayed_by_the_other(mpi, build, tmp_path, case):
     """What the program asks for is the same. How the MPIs make it system calls is their own."""

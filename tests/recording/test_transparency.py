@@ -106,12 +106,14 @@ def test_call_left_by_longjmp_is_counted_as_ended(openmpi, tmp_path):
     assert (file["opens"], file["write"]["calls"]["independent"], file["write"]["system_calls"]) == (1, 1, 1)
 
 
+@pytest.mark.soak
 def test_signal_handlers_can_open_files(mpi, tmp_path):
     report, run = mpi.report(1, mpi.observed(), "signals", tmp_path / "f")
     assert run.stdout == "rank 0 ok\n"
     assert only_file(report)["write"]["system_calls"] == 200_000
 
 
+@pytest.mark.soak
 def test_report_is_json_where_decimals_have_a_comma(mpi, tmp_path):
     made = subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], capture_output=True)
     if made.returncode != 0:

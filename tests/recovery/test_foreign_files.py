@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from support.strace import few
 from support.job import DW, KILL, NOBODY
 from support.persistent import CREATE, USE, listed, made, root
 
@@ -153,7 +154,7 @@ def test_create_line_is_used(job):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["job.json", "step-1-2.json"])
+@pytest.mark.parametrize("name", few("job.json", "step-1-2.json"))
 def test_foreign_file_in_a_record_of_io_hangs_no_report(job, name, kind):
     job.script("true")
     assert answer(job, "run", *job.where, "job.sh").returncode == 0

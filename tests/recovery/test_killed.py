@@ -11,6 +11,7 @@ from support.strace import (
     EVERY_POINT,
     abandoned,
     calls_made,
+    few,
     has_ended,
     inject_between,
     kill_at_syscall,
@@ -52,7 +53,7 @@ BEGINS = ("symlink", "rename", "bind", "clone", "clone3", "vfork")
 WATCHED = ["--drain", "*", "--on-close", "*=true"]
 
 
-@pytest.mark.parametrize(("store", "options"), [("memory", []), ("directory", WATCHED)], ids=["alone", "watched"])
+@pytest.mark.parametrize(("store", "options"), few(("memory", []), ("directory", WATCHED)))
 def test_job_killed_before_its_script_has_nothing_to_stage_out(job, store, options):
     """And from the script's first step on, all of it must."""
     job.script("touch began; mkdir $DW_JOB_STRIPED/out; echo precious > $DW_JOB_STRIPED/out/it", DW, STAGE_OUT)
@@ -186,6 +187,7 @@ def test_keeper_whose_memory_is_being_freed_counts_as_dead(job):
         job.leaves_nothing()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("call", "looks_at", "arrives"), [("openat", "stat", {True, False}), ("readlink", "root", {False})]
 )

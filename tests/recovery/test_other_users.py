@@ -17,6 +17,7 @@ OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/ destination=%d/out"
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="acts as another user")
 
 
+@pytest.mark.soak
 def test_occupied_ids_do_not_refuse_a_job(job):
     now = time.time_ns() // 1_000_000
     for number in range(now, now + 5000):

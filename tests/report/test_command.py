@@ -44,6 +44,7 @@ def test_summary_has_the_size_of_most_calls_and_not_their_mean(report):
     assert "306,777 calls, most of 100K-1M bytes" in line and "314,219 calls, most of 0-100 bytes" in line
 
 
+@pytest.mark.soak
 def test_summary_of_two_runs_fits_a_screen(report):
     told = report(DEFAULT, TUNED)
     assert len(told.stdout.splitlines()) <= 40
@@ -75,6 +76,7 @@ def test_bar_parts_are_marked_by_letters(report):
     assert re.search(r"slowest rank  W+x+M*\.+", report(DEFAULT).stdout)
 
 
+@pytest.mark.soak
 def test_colour_is_used_only_on_a_terminal(report):
     assert "\x1b" not in report(DEFAULT).stdout
     assert "\x1b[" in on_a_terminal()
@@ -121,6 +123,7 @@ def test_run_without_advice_has_a_short_summary(report, tmp_path):
     assert "What to do" not in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.soak
 def test_report_shows_efficiency_against_a_machine(report, tmp_path):
     machine = pathlib.Path(__file__).parents[2] / "machines" / "lustre-small.toml"
     report("--machine", machine, "--html", tmp_path / "page.html", DEFAULT)
@@ -156,6 +159,7 @@ def test_errors_say_what_to_do(report, arguments, said):
     assert "Traceback" not in told.stderr
 
 
+@pytest.mark.soak
 def test_interrupted_report_leaves_no_partial_file(tmp_path):
     """Interrupted ever later, until a run is through: there is a whole file or none, and nothing next to it."""
     page = tmp_path / "page.html"
@@ -196,6 +200,7 @@ def test_help_has_examples(report):
     assert "forebay report old.darshan new.darshan" in report("--help").stdout
 
 
+@pytest.mark.soak
 def test_page_of_the_last_run_is_written_into_its_record(report, tmp_path):
     state = tmp_path / "state"
     files = (record_data.posix_file("/scratch/ada/out.dat"),)

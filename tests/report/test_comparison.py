@@ -53,6 +53,7 @@ def test_changed_settings_are_listed():
     assert changed == ["MPICH_MPIIO_HINTS", "wrfout_d01: cb_nodes", "wrfout_d01: stripes"]
 
 
+@pytest.mark.soak
 def test_different_programs_are_shown_separately():
     first, second = log("posix_fpp"), log("small_random")
     text = html(first, second)
@@ -109,6 +110,7 @@ def test_pdf_contains_both_jobs():
             assert all(section.name.upper() in text.upper() for section in sections)
 
 
+@pytest.mark.soak
 def test_pdf_has_complete_tables():
     files = [file_of(f"/scratch/file{at:03}", written=at, calls=1, seconds=200.0 - at) for at in range(120)]
     made = page.pdf("one", job_reports([advised(profile_of(*files))], None), None, advice=True)

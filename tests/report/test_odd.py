@@ -66,6 +66,7 @@ def test_ten_thousand_files_are_a_page_of_moderate_size():
     assert "/00001<" not in text
 
 
+@pytest.mark.soak
 def test_thousand_ranks_are_a_page_of_moderate_size():
     assert len(html(rich_profile())) < 2_000_000
 

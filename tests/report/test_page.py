@@ -38,7 +38,7 @@ def test_page_calls_a_setting_to_try_a_suggestion(browser, tmp_path):
     assert browser.evaluate(ink) != browser.evaluate(body)
 
 
-@pytest.mark.parametrize("name", few(*LOG_NAMES, kept=4))
+@pytest.mark.parametrize("name", few(*LOG_NAMES, kept=2))
 def test_page_figures_equal_the_metrics(name, browser, tmp_path):
     profile = log(name)
     shown(browser, tmp_path, html_of_log(name))
@@ -62,6 +62,7 @@ def test_page_figures_equal_the_metrics(name, browser, tmp_path):
     assert told == [quantities.count(number) for number in calls]
 
 
+@pytest.mark.soak
 def test_page_shows_all_known_values(browser, tmp_path, rich_page):
     text = shown(browser, tmp_path, rich_page).evaluate("document.body.textContent")
     for told in (

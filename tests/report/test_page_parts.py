@@ -60,6 +60,7 @@ def test_finding_marks_the_part_of_the_bar_that_it_is_about(browser, tmp_path):
     assert len(strip["all"]) > len(strip["on"])
 
 
+@pytest.mark.soak
 def test_finding_about_no_part_has_no_bar(browser, tmp_path):
     note = Finding(
         code="little-io", level="note", title="t", file=None, evidence=(), rule="r", source="s", action="a", parts=()
@@ -72,6 +73,7 @@ def test_finding_about_no_part_has_no_bar(browser, tmp_path):
     assert browser.evaluate(STRIPS) == []
 
 
+@pytest.mark.soak
 def test_compared_jobs_have_bars_on_one_scale_first(browser, tmp_path):
     """A took 48.8 ms, B 26.1 ms."""
     text = html(log("mpiio_shared_cbdisable"), log("mpiio_shared_tuned"))
@@ -135,6 +137,7 @@ def test_files_of_pnetcdf_in_a_genuine_log_are_shown():
     assert not any("PNETCDF" in note for note in profile.notes)
 
 
+@pytest.mark.soak
 def test_empty_classes_of_sizes_are_left_out():
     profile = profile_of(file_of("/s/a", written=1 << 20, calls=8, seconds=1.0))
     profile.programs[0].files[0].layers["POSIX"].write.sizes = [0, 3, 0, 5, 0, 0, 0, 0, 0, 0]
@@ -143,6 +146,7 @@ def test_empty_classes_of_sizes_are_left_out():
     assert section.tables[0].charted
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("paper", [False, True])
 def test_tables_of_what_a_chart_shows_are_folded_or_not_printed(paper, browser, tmp_path):
     shown(browser, tmp_path, html(log("posix_fpp"), paper=paper))

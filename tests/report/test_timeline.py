@@ -99,6 +99,7 @@ def test_bars_are_bounded_and_keep_the_time_of_each_ink(seed):
         assert sum(bar.by_ink.get(ink, 0.0) for bar in bars) == pytest.approx(whole)
 
 
+@pytest.mark.soak
 def test_page_of_many_calls_is_small_and_says_how_many_are_merged(traces):
     calls = [block(b"".join(call(0x28, 20 * at, 3, signed(0)) for at in range(100))) for _ in range(80)]
     profile = traced(traces, ranks=16, calls=(), trailer=b"\x28\0\0\1\0")

@@ -8,6 +8,7 @@ import re
 
 import msgspec
 import pytest
+from support.strace import few
 from support import record_data
 from support import study_data
 from rich.console import Console
@@ -388,7 +389,7 @@ def long_names(study, writer):
 ODD = [only_default, nothing, default_fails, trials_fail, interrupted, extended, long_names]
 
 
-@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("make", few(*ODD, kept=2))
 def test_odd_studies_have_a_page_and_a_summary(make, browser, tmp_path):
     study, writer = begun(tmp_path / "odd.tune", emulated=None)
     expected = make(study, writer)
@@ -420,6 +421,7 @@ def test_study_of_two_hundred_runs_has_a_page(tmp_path, browser):
     assert browser.evaluate(rows) == [202, 103]
 
 
+@pytest.mark.soak
 def test_command_accepts_the_study_directory_or_its_file(report, whole, tmp_path):
     in_directory, of_file = (
         json.loads(report(one, "--json").stdout) for one in (whole.directory, whole.directory / "study.jsonl")
@@ -431,6 +433,7 @@ def test_command_accepts_the_study_directory_or_its_file(report, whole, tmp_path
     assert len(first["runs"]) == 32 and first["runs"][0]["ratio"] is not None
 
 
+@pytest.mark.soak
 def test_command_writes_summary_page_and_pdf(report, tmp_path):
     study, writer = begun(tmp_path / "a.tune")
     with study:
@@ -456,6 +459,7 @@ def test_study_cannot_be_combined_with_other_sources(report, whole, tmp_path):
     assert newer.stderr.startswith("error: ") and "Traceback" not in newer.stderr
 
 
+@pytest.mark.soak
 def test_missing_records_are_reported(tmp_path):
     with study_data.whole(tmp_path / "bare.tune", runs=6) as study:
         told = figures(study)

@@ -32,6 +32,7 @@ def mean_waits(seed_jobs, **how):
     return found
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "servers, use, policy", few((1, 0.6, "fifo"), *((4, 0.75, policy) for policy in POLICIES), kept=2)
 )
@@ -52,6 +53,7 @@ def test_constant_runs_wait_half_as_long_as_in_md1():
     assert within_confidence(means, use * service_s / (2 * (1 - use)), ERROR)
 
 
+@pytest.mark.soak
 def test_granules_are_the_servers_of_mmc_when_nodes_are_ample():
     """A pool of three granules, each job with one of them."""
     service_s, use = 50.0, 0.7
@@ -65,6 +67,7 @@ def test_granules_are_the_servers_of_mmc_when_nodes_are_ample():
     assert within_confidence(means, expected, ERROR)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("sizes", few("exponential", "constant"))
 def test_staging_shares_the_file_system_as_in_processor_sharing(sizes):
     """The mean time in M/G/1 with processor sharing is S / (1 - use), whatever the distribution of sizes."""

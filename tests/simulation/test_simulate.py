@@ -13,6 +13,7 @@ import pytest
 from forebay.report.simulation import html
 from forebay.simulate.simulation import Simulation
 from support import browser
+from support.strace import few
 from support.schemas import complaints
 from support.waiting import wait_until
 
@@ -86,6 +87,7 @@ def test_coarse_granules_waste_space(simulate):
     assert 0 < fine < 0.1 < coarse
 
 
+@pytest.mark.soak
 def test_repetitions_give_an_interval_that_holds_the_mean(simulate):
     (row,) = result_of(simulate("--json", "--seed", 1, "--policy", "fifo", "--repetitions", 5))["rows"]
     assert row["wait_mean_low_s"] < row["outcome"]["wait_mean_s"] < row["wait_mean_high_s"]
@@ -169,7 +171,7 @@ def test_description_that_is_wrong_is_refused_with_its_place(simulate, text, mes
 
 @pytest.mark.parametrize(
     "words, message",
-    [
+    few(
         (["--pool", "1TiB,x"], "--pool: 'x' is no size"),
         (["--pool", "1GiB"], "has no granule"),
         (["--granularity", "0B"], "less than a byte"),
@@ -178,7 +180,8 @@ def test_description_that_is_wrong_is_refused_with_its_place(simulate, text, mes
         (["--past", "missing.csv"], "missing.csv: cannot be read"),
         (["--html", "no/where.html", "--jobs", "3"], "no/where.html: No such file or directory"),
         (["--repetitions", "100", "--pool", "1TiB,2TiB,3TiB"], "1200 plays are more than 1000"),
-    ],
+        kept=3,
+    ),
 )
 def test_option_that_is_wrong_is_refused(simulate, words, message):
     done = simulate(*words)
@@ -208,6 +211,7 @@ def test_interrupted_simulation_writes_no_page(build, tmp_path):
     assert os.listdir(tmp_path) == ["site.toml"]
 
 
+@pytest.mark.soak
 def test_table_of_the_page_fits_a_desktop_and_scrolls_in_its_own_box_on_a_phone(simulate, tmp_path):
     found = msgspec.convert(result_of(simulate("--seed", 1, "--json", "--jobs", 20)), Simulation)
     for row in found.rows:

@@ -89,6 +89,7 @@ def test_user_who_changes_the_tree_during_its_removal_keeps_nothing(slurm_site, 
     assert (secret / "file").read_text() == SECRET
 
 
+@pytest.mark.soak
 def test_tree_deeper_than_a_path_can_be_is_removed(slurm_site, users):
     users.script(
         "cd $DW_JOB_STRIPED && python3 -c \"import os\nfor _ in range(20000): os.mkdir('d'); os.chdir('d')\"", DW

@@ -164,6 +164,7 @@ while True:
 """
 
 
+@pytest.mark.soak
 @pytest.mark.long
 def test_user_who_always_kills_the_process_is_named_and_the_results_arrive_later(slurm_site, users):
     content = prepare(users, 28 * MIB)

@@ -102,6 +102,7 @@ def test_held_job_is_told_the_error_and_the_remedy(slurm_site, users):
     assert told["next_step"].startswith("name another one with pool=, or ask the site; then scancel ")
 
 
+@pytest.mark.soak
 def test_undelivered_results_are_told_with_their_directory(slurm_site, users):
     users.results.mkdir()
     users.results.chmod(0o755)  # root's

@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from support.mpi import LAUNCHING
 
 
+@pytest.mark.soak
 def test_tasks_of_the_job_run_on_its_nodes_without_any_option(roots):
     variables = "\n".join(f"export {name}={value}" for name, value in LAUNCHING.items())
     bench = "forebay bench io500 --json --stonewall 1 --data 64MiB --results results data"

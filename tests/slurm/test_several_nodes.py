@@ -98,6 +98,7 @@ def test_stage_out_begins_before_the_time_limit(users):
     clean(users)
 
 
+@pytest.mark.soak
 def test_job_with_copies_continues_when_all_of_it_dies_on_a_node(users):
     """Servers, mount, agent, tasks and Slurm's own process of the job; the agent is started again there."""
     await_go = f"touch wrote\n{WAIT}"

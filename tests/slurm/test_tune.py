@@ -13,6 +13,7 @@ LIMIT = "#SBATCH --nodes=1 --ntasks=2 --time=5 --nodelist=n2"
 
 
 # Python may be in a directory of root's alone.
+@pytest.mark.soak
 @pytest.mark.parametrize("batch", ["root"], indirect=True)
 def test_tuner_and_all_its_runs_are_one_slurm_job(batch):
     # A node has a /tmp of its own; where the sources lie there, it does not see them.

@@ -62,6 +62,7 @@ def test_bytes_of_tasks_that_srun_starts_are_compared_with_the_kernels_count(bat
     assert known["missing_bytes"] < MIB, known
 
 
+@pytest.mark.soak
 def test_bytes_that_a_task_of_srun_sends_through_a_pipe_hide_nothing(batch, bypassing):
     """The task is too small for a record, so nobody has the kernel's count of it."""
     piped = f"srun ./bypassing piped a {32 * MIB} | tail -c 1 >/dev/null"

@@ -228,6 +228,7 @@ def stopped(job, process, id, how):
     return process.wait(timeout=LIMIT_S)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("how", ["cancel", signal.SIGTERM])
 def test_stage_stopped_while_listing_sources_stops_within_a_directory(job, slow, tmp_path, how):
     told = tmp_path / "calls"
@@ -263,6 +264,7 @@ def test_retry_that_scans_again_can_be_stopped(job, slow, tmp_path, how):
     assert seen(job.directory / "out") == seen(slow)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
 def test_job_can_be_stopped_while_it_scans_for_stage_out(job, slow, tmp_path, how):
     job.script(

@@ -5,6 +5,7 @@ One suite runs over all of ENGINES. A new engine is one entry: how it is mounted
 
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import shlex
@@ -156,6 +157,9 @@ ENGINES = {
         Engine("command", command, counts=(), soak_counts=(2, 4)),
     ]
 }
+
+#: Tests fill it.
+SMALL = dataclasses.replace(ENGINES["ceph"], mount=functools.partial(ceph, capacity="64MiB"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,6 +45,7 @@ def test_effect_is_found_in_counters_of_real_runs_but_not_in_noise(ran):
     assert (file.collective.aggregators_write, file.stripe_count) == (4, 4)
 
 
+@pytest.mark.soak
 def test_aggregators_capped_by_mpich_have_no_effect_and_are_reported(ran, build):
     deck = "printf 'w\\n0\\n2\\n16 16 16\\n.\\n' > deck.data"
     lines = [deck, f"mpiexec.mpich -n 4 {Mpi('mpich', build).btio()} deck.data"]

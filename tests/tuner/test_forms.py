@@ -436,6 +436,7 @@ def test_foreign_scripts_keep_all_their_lines(tmp_path, name, form):
 DECK = "w\n0\n2\n12 12 12\n.\n"
 
 
+@pytest.mark.soak
 def test_trial_applies_its_settings_with_and_without_forebay_run(build, job):
     """The same script: where forebay preloads the library, and where the script does."""
     (job.directory / "deck").write_text(DECK)

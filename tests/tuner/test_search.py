@@ -164,6 +164,7 @@ def test_default_is_kept_without_a_faster_setting():
     assert "final" not in phases(runs)
 
 
+@pytest.mark.soak
 def test_lucky_run_does_not_survive_the_final_round():
     lucky = {}
 
@@ -176,6 +177,7 @@ def test_lucky_run_does_not_survive_the_final_round():
     assert verdict.recommended == {}
 
 
+@pytest.mark.soak
 def test_equal_settings_are_not_recommended():
     """Noise alone: over many searches hardly any recommendation, as the confidence says."""
     wrong, cases = 0, 200 if EVERY_POINT else 12

@@ -367,6 +367,7 @@ def test_tuned_pattern_is_not_listed_as_omitted(empty):
     assert not any("in.nc" in one.reason for one in made.refusals if one.setting == "all")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"])
 @pytest.mark.parametrize("place", PLACES)
 def test_log_with_fewer_counters_gives_a_smaller_space(empty, name, place):

@@ -81,6 +81,7 @@ def test_other_runs_narrow_the_interval_without_shifting_it():
     assert more.high / more.low < few.high / few.low
 
 
+@pytest.mark.soak
 def test_interval_covers_the_true_value_at_its_level():
     """Equal settings, three pairs and four anchors, with noise of 15 % and a tenth of the runs disturbed."""
     draw, shape = np.random.default_rng(7), (1500 if EVERY_POINT else 200, 10)

@@ -106,6 +106,7 @@ def test_tune_refuses_to_replay_a_job_that_names_its_own_directory(tuned):
     assert "names its own directory" in err and "hint: " in err
 
 
+@pytest.mark.soak
 def test_tune_refuses_a_study_that_another_tuner_writes(tuned):
     tuned.script("sleep 300")
     first = tuned.start()

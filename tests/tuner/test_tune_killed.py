@@ -35,6 +35,7 @@ def test_tune_killed_loses_at_most_the_running_trial(tuned, begun):
     assert tuned.phases().count("default") == 1
 
 
+@pytest.mark.soak
 def test_continued_tune_reserves_the_share_of_the_second_storage(tuned, begun):
     tuned.app(
         before=hanging_after("probe", f"mkdir {begun} && sleep 300"), out="${DW_JOB_STRIPED:-$PWD/}", directive=DW

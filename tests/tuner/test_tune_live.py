@@ -30,6 +30,7 @@ def test_tune_real_job_finds_a_gain_that_its_counters_show(real_job):
     assert real_job.system_writes(real_job.job.records()[-1]) < by_default / 4
 
 
+@pytest.mark.soak
 def test_tune_real_job_killed_loses_one_run_and_leaves_nothing(real_job):
     begun = real_job.directory.parent / "begun"
     real_job.btio(before=hanging_after("default", f"mkdir {begun} && sleep 300"), directive=DW)

@@ -20,6 +20,7 @@ def test_a_step_that_times_out_resumes(parsl, tools):
     parsl.assert_resumed_and_analysed()
 
 
+@pytest.mark.soak
 def test_results_not_staged_out_are_copied_later_without_another_run(parsl, tools):
     member = parsl.directory / "members" / "1"
     member.mkdir(parents=True)

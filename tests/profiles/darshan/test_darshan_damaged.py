@@ -87,6 +87,7 @@ def changed(raw, module: str, part: str, **values):
     return raw
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("module", "part", "values", "words"),
     [
@@ -117,6 +118,7 @@ darshan_worker.limit(sys.argv[1])
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("then", "status", "words"), [("bytearray(1 << 30)", 1, "MemoryError"), ("while True: pass", -signal.SIGXCPU, "")]
 )
@@ -154,6 +156,7 @@ def test_other_packed_file_is_no_log(tmp_path, content):
         darshan_log.read(path)
 
 
+@pytest.mark.soak
 def test_randomly_damaged_log_is_reported_or_refused(logs):
     """100 logs, the same each time; 10,000 others in `make soak`."""
     seed, count = (random.SystemRandom().randrange(10**6), 10_000) if EVERY_POINT else (1, 100)

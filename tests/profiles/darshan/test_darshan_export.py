@@ -178,6 +178,7 @@ def test_events_before_the_start_are_moved_to_the_start(tmp_path):
     assert (layer.opened_s, layer.read.first_s, layer.write.first_s) == (1e-9, 1e-9, None)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("rank, ranks, expected", [(3, 1, 3), (None, 4, -1), (None, 3, -1)])
 def test_file_of_one_rank_has_its_rank(tmp_path, rank, ranks, expected):
     program = a_program()
@@ -333,6 +334,7 @@ def test_only_what_forebay_recorded_is_exported(tmp_path, logs):
     assert run.returncode == 1 and "no-such-job" in run.stderr and os.listdir(tmp_path) == []
 
 
+@pytest.mark.soak
 def test_steps_are_selected_by_option(tmp_path):
     record = tmp_path / "1763"
     record.mkdir()

@@ -43,6 +43,7 @@ def refusal(path: Path) -> ProfileError:
 
 
 # What the logs' makers know: BTIO's pattern, 5 dumps of 4 ranks, 22,118,400 bytes.
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "name, system_writes, aggregators",
     [("mpiio_shared_default", 5, 1), ("mpiio_shared_tuned", 26, 2), ("mpiio_shared_cbdisable", 23_040, 4)],
@@ -123,6 +124,7 @@ def test_writers_of_a_log_without_traces_come_from_its_heat_map(log):
     assert file.writers == []  # how many calls each made is not known
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "module, name, version", [(DXT_POSIX, "DXT_POSIX", 2), (DXT_MPIIO, "DXT_MPIIO", 3), (STDIO, "STDIO", 3)]
 )
@@ -153,6 +155,7 @@ def test_incomplete_module_is_named(log):
     assert any("POSIX is incomplete" in note for note in darshan_log.read(path).notes)
 
 
+@pytest.mark.soak
 def test_log_truncated_at_any_place_is_refused(log):
     path = log("mpiio_shared_default")
     whole = path.read_bytes()
@@ -161,6 +164,7 @@ def test_log_truncated_at_any_place_is_refused(log):
         refusal(path)
 
 
+@pytest.mark.soak
 def test_log_with_damaged_bytes_is_refused(log):
     path = log("mpiio_shared_default")
     whole = path.read_bytes()
@@ -222,6 +226,7 @@ def test_lustre_stripes_are_read():
     assert {(file.stripe_bytes, file.file_system) for file in striped} == {(1_048_576, "lustre")}
 
 
+@pytest.mark.soak
 def test_two_thousand_files_of_one_rank_each_are_read():
     files = program_of(Path(get_log_path("sample-badost.darshan"))).files
     assert len(files) == 2051

@@ -41,6 +41,7 @@ def log(logs):
     return logs / "posix_fpp.darshan"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("files", "slowest_s", "is_bound"),
     [

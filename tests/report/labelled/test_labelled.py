@@ -79,6 +79,7 @@ def test_read_modify_write_of_holes_is_reading_and_not_exchange():
     assert found[0].lines == ("export MPICH_MPIIO_HINTS='can_I_out*.nc:romio_ds_write=disable'",)
 
 
+@pytest.mark.soak
 def test_slow_storage_target_is_named_and_small_inputs_are_not():
     _, found, said = report("sample-badost")
     assert "storage target 14 take 9 min 06 s" in said and "other 23 take 11.3 s" in said
