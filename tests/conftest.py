@@ -22,7 +22,7 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 # Fixtures that are expensive to make: one worker runs all tests of a module that has them.
 OF_A_MODULE = {
-    "lua_site", "secret_site",
+    "lua_site", "secret_site", "storage_site",
     "browser", "btio", "ceph_bundle", "ceph_cluster", "duration_s", "environment", "ran", "recorded_runs", "site",
     "statistics",
 }  # fmt: skip

@@ -232,6 +232,7 @@ def test_bad_request_is_refused_before_anything_is_written(bench, words, message
     assert left(bench) == [] and not bench.results.exists()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "words", [["--stonewall", "0"], ["--ranks", "0"], ["--data", "5 apples"], ["--data", "0B"], ["-o", "."]]
 )

@@ -66,6 +66,7 @@ def test_first_job_from_a_wheel_runs_and_is_recorded(environment, tmp_path):
     assert "I/O took" in done.stderr, "the library that records is found"
 
 
+@pytest.mark.soak
 def test_installed_wheel_is_smaller_than_30_mb(environment):
     code = (
         "from importlib.metadata import files; "

@@ -54,6 +54,7 @@ def test_any_grid_gives_the_same_bytes(build, tmp_path, ranks, grid, dumps, io):
     assert values_in(tmp_path / "out" / "btio.full.out") == expected_values(grid, dumps)
 
 
+@pytest.mark.soak
 @both_libraries
 def test_longer_file_of_an_earlier_run_is_replaced(build, tmp_path, io):
     path = tmp_path / "out" / "btio.full.out"
@@ -141,6 +142,7 @@ def test_verify_names_the_place_of_one_flipped_byte(build, tmp_path, byte, io):
     assert (result["verified"], result["mismatches"]) == (False, 1)
 
 
+@pytest.mark.soak
 def test_verify_names_the_first_of_many_wrong_values_and_counts_them(build, tmp_path):
     result_of(run_btio(build, 4, write_deck(tmp_path)))
     with open(tmp_path / "out" / "btio.full.out", "r+b") as file:
@@ -151,6 +153,7 @@ def test_verify_names_the_first_of_many_wrong_values_and_counts_them(build, tmp_
     assert only_json_line(run)["mismatches"] == 8640
 
 
+@pytest.mark.soak
 @both_libraries
 @pytest.mark.parametrize("size", [829_439, 829_441, 0])
 def test_file_of_another_size_is_refused(build, tmp_path, size, io):
@@ -229,6 +232,7 @@ def test_cells_must_have_three_points(build, tmp_path):
     assert_refused(run, r"8 points along y in 3 slabs leave a cell of 2 points.*\nhint: 9 ranks need at least 9 points")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "flags, pattern",
     [

@@ -160,6 +160,7 @@ def test_fortran_writes_a_record_per_point(build, tmp_path, has, ranks):
     assert values_in(tmp_path / "out" / "btio.fortran.out") == expected_values((12, 13, 14), 3)
 
 
+@pytest.mark.soak
 def test_fortran_is_read_on_other_ranks_and_damage_is_named(build, tmp_path, has):
     has("fortran")
     result_of(run_nas(build, 4, tmp_path, "fortran", dumps=2))

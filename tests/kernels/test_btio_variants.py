@@ -65,6 +65,7 @@ def test_simple_makes_the_published_number_of_small_writes(build, tmp_path):
     assert (result["calls"], result["bytes"] // result["calls"]) == (2 * 8192, 1280)
 
 
+@pytest.mark.soak
 def test_method_1_of_the_deck_is_independent_and_reads_what_method_0_wrote(build, tmp_path):
     result_of(run_btio(build, 4, write_deck(tmp_path)))
     result = result_of(run_btio(build, 9, write_deck(tmp_path, mode="r", method=1), "--verify"))
@@ -112,6 +113,7 @@ def test_epio_record_is_one_cell_with_x_fastest(build, tmp_path):
     assert list(first) == [point * COMPONENTS + m + 1 for point in points for m in range(COMPONENTS)]
 
 
+@pytest.mark.soak
 def test_epio_is_read_on_as_many_ranks_as_wrote_it(build, tmp_path):
     result_of(run_variant(build, 4, tmp_path, "epio"))
     assert result_of(run_variant(build, 4, tmp_path, "epio", "--verify", mode="r"))["verified"] is True
@@ -121,6 +123,7 @@ def test_epio_is_read_on_as_many_ranks_as_wrote_it(build, tmp_path):
     assert_failed(run, r"open on rank 4: .*btio.epio.out.0004: No such file.*\nhint: .*ranks")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("offset", [0, -1])
 def test_epio_names_a_damaged_record_mark(build, tmp_path, offset):
     result_of(run_variant(build, 4, tmp_path, "epio"))
@@ -165,6 +168,7 @@ def test_netcdf_is_read_by_the_other_method_on_other_ranks(build, tmp_path, has_
     assert (result["verified"], result["calls"]) == (True, 9 * DUMPS)
 
 
+@pytest.mark.soak
 def test_netcdf_of_another_deck_is_refused(build, tmp_path, has_pnetcdf):
     result_of(run_variant(build, 4, tmp_path, "pnetcdf"))
     deck = write_deck(tmp_path, mode="r", method=2, grid=GRID, dumps=DUMPS + 1)
@@ -182,6 +186,7 @@ VARIANTS = ["simple", "independent", "epio", "fortran", "pnetcdf", "pnetcdf-nonb
 FILES = {"simple": "btio.simple.out", "independent": "btio.full.out", "epio": "btio.epio.out.0000"}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("variant", ["simple", "epio", "pnetcdf"])
 def test_verify_names_a_damaged_value(build, tmp_path, variant, request):
     if "pnetcdf" in variant:

@@ -67,6 +67,7 @@ def test_blocks_without_a_size_file_are_those_of_the_published_generator(build, 
     assert report(tmp_path) == expected(665_600)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("invert", [False, True])
 def test_blocks_of_a_file_are_in_rank_order(build, tmp_path, invert):
     """Damage shows whose block a byte is in: 40, 400 and 80 bytes, or the other way round."""
@@ -82,6 +83,7 @@ def test_blocks_of_a_file_are_in_rank_order(build, tmp_path, invert):
     assert (only_json_line(run)["verified"], only_json_line(run)["mismatches"]) == (False, 1)
 
 
+@pytest.mark.soak
 def test_read_mode_reads_and_compares(build, tmp_path, io="romio321"):
     result_of(run_replib(build, 4, tmp_path, "-r", 3, io=io))
     result = result_of(run_replib(build, 4, tmp_path, "-r", 3, "--read", "--verify", io=io))
@@ -119,6 +121,7 @@ def test_bad_option_is_refused(build, tmp_path, flags, pattern):
     assert_refused(run_replib(build, 4, tmp_path, *flags), pattern)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "lines, pattern",
     [
@@ -192,6 +195,7 @@ def test_chunks_that_do_not_fill_a_step_are_refused(build, tmp_path, lines, patt
     assert_refused(run_replib(build, 2, tmp_path, "-w", "fileNb", "-f", path), pattern)
 
 
+@pytest.mark.soak
 def test_rank_can_have_thousands_of_chunks(build, tmp_path):
     """4 ranks in turn, 4 bytes each: no two values of a rank lie side by side."""
     chunks = 5000

@@ -57,6 +57,7 @@ def described(directory):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+@pytest.mark.soak
 @both_libraries
 def test_data_has_a_row_per_simulation_step(build, tmp_path, io):
     result = result_of(run_h5p(build, tmp_path, "--verify", "--sync", io=io))
@@ -87,6 +88,7 @@ def test_chunk_is_no_larger_than_the_data(build, tmp_path):
     assert f"Chunks:    {{{SIM_STEPS}, {COLUMNS[0]}}}" in described(tmp_path)
 
 
+@pytest.mark.soak
 def test_reporting_step_can_have_many_simulation_steps(build, tmp_path):
     """One column for each rank, and 100,000 rows."""
     flags = ["-w", "file1b", "-b", "h5p", "-t", 0, "-s", 100_000, "-o", tmp_path / "report.h5", "--verify"]
@@ -132,6 +134,7 @@ def test_damage_is_named(build, tmp_path):
     assert_failed(run, r"H5Dread on rank 1: .*wrong value at 2040 of /mapping/element_id")
 
 
+@pytest.mark.soak
 def test_file_of_another_run_is_refused(build, tmp_path):
     result_of(run_h5p(build, tmp_path))
     run = run_h5p(build, tmp_path, "--read", "-r", REP_STEPS + 1)
@@ -145,6 +148,7 @@ def test_block_without_a_simulation_step_is_refused(build, tmp_path):
     assert_refused(run_h5p(build, tmp_path, "-s", 102), "a rank has nothing to write")
 
 
+@pytest.mark.soak
 @both_libraries
 @pytest.mark.parametrize("size", ["40k", "120k"])
 def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, io, size):

@@ -84,6 +84,7 @@ def test_h5ls_sees_eight_datasets_in_each_step(build, tmp_path):
             assert f"/Step#{step}/{name}" in listed and f"{{{4 * PARTICLES}}}" in listed
 
 
+@pytest.mark.soak
 def test_damage_is_named_when_other_ranks_read(build, tmp_path, io="romio321"):
     result_of(run_vpic(build, 4, tmp_path, io=io))
     run = run_vpic(build, 2, tmp_path, "--particles", 2 * PARTICLES, "--read", "--verify", io=io)
@@ -96,6 +97,7 @@ def test_damage_is_named_when_other_ranks_read(build, tmp_path, io="romio321"):
     assert (only_json_line(run)["verified"], only_json_line(run)["mismatches"]) == (False, 1)
 
 
+@pytest.mark.soak
 def test_file_of_another_run_is_refused(build, tmp_path):
     result_of(run_vpic(build, 4, tmp_path))
     run = run_vpic(build, 2, tmp_path, "--read")
@@ -116,6 +118,7 @@ def test_bad_option_is_refused(build, tmp_path, flags, pattern):
     assert_refused(run_vpic(build, 2, tmp_path, *flags), pattern)
 
 
+@pytest.mark.soak
 @both_libraries
 @pytest.mark.parametrize("transfer", ["collective", "independent"])
 def test_full_disk_fails_without_verify_and_without_a_hang(build, tmp_path, transfer, io):

@@ -176,6 +176,7 @@ def test_truncated_file_is_refused(build, tmp_path, name):
     assert_failed(run, rf"stat on rank 0: .*{name}: the file holds {size - 4} bytes, {size} expected\nhint: ")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "flags, pattern",
     [

@@ -174,6 +174,7 @@ print(len(names))
 """
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(7200 if EVERY_POINT else 150)
 def test_large_directory_is_seen_whole_on_another_node(four):
     directory = four.make_directory("large")

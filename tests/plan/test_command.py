@@ -96,6 +96,7 @@ def test_profile_gives_the_pattern(job):
     assert plan["profile"].endswith("mpiio_shared_default.darshan")
 
 
+@pytest.mark.soak
 def test_segments_of_a_profile_are_one_piece_unless_the_user_says_more(job):
     words = "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--storage", "lustre"
     whole, pieces = told(job, *words), told(job, *words, "--segment", "8B")
@@ -407,6 +408,7 @@ def test_sweep_has_a_point_for_each_number_and_writes_its_page(job):
     assert page.count("<svg") == 4 and "I/O time against DataWarp nodes" in page and "<script src" not in page
 
 
+@pytest.mark.soak
 def test_page_of_a_sweep_has_no_empty_heading_and_a_linear_axis_of_percent(job):
     done = job.command("plan", "sweep", "--machine", "cori1", *OWN_FILES, "--storage", "datawarp", "--html", "s.html")
     assert done.returncode == 0, done.stderr
@@ -434,6 +436,7 @@ def test_sweep_and_plan_recommend_the_same(job):
     assert point["best"] == plan
 
 
+@pytest.mark.soak
 def test_page_that_cannot_be_written_is_named(job):
     message = refused_after_output(job, "plan", "sweep", "--machine", "xe6", *ON_32, "--html", "no/s.html")
     assert "no/s.html" in message and "hint: " in message
@@ -465,6 +468,7 @@ def test_checkpoints_go_where_fewest_node_hours_are_lost_or_held(job):
     assert of_nodes["failure_s"] == 86400 and of_nodes["levels"] == plan["levels"]
 
 
+@pytest.mark.soak
 @pytest.mark.xdist_group("calibration")
 def test_calibration_shows_each_figure_and_what_is_not_predicted(job):
     found = told(job, "calibration")

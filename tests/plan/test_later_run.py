@@ -43,6 +43,7 @@ def test_plan_made_after_the_run_is_no_prediction(job):
     assert reported(job) is None
 
 
+@pytest.mark.soak
 def test_plan_of_another_script_is_not_shown(job):
     job.script(WRITES, DW)
     (job.directory / "other.sh").write_text((job.directory / "job.sh").read_text())
@@ -60,6 +61,7 @@ def test_damaged_plan_does_not_disturb_a_report(job):
     assert reported(job) is None
 
 
+@pytest.mark.soak
 def test_newer_plan_replaces_the_older_one(job):
     job.script("true", DW)
     for machine in ("laptop", "lustre-small"):

@@ -44,6 +44,7 @@ def test_measured_file_is_a_machine_to_plan_for(job, place):
     assert job.command("plan", "--machine", "mine.toml", *words).returncode == 0
 
 
+@pytest.mark.soak
 def test_sources_name_command_host_and_range(job, place):
     tables = tomllib.loads(measure(job, "storage", *SMALL).stdout)
     source = tables["storage"]["measured"]["write_bandwidth"]["source"]
@@ -92,6 +93,7 @@ def test_process_that_does_not_begin_ends_the_measurement(place, monkeypatch):
     assert list(place.iterdir()) == []
 
 
+@pytest.mark.soak
 def test_parallel_file_system_takes_its_servers_from_lfs(job, place):
     tools = job.directory / "tools"
     tools.mkdir()

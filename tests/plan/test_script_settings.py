@@ -210,6 +210,7 @@ def test_settings_that_the_storage_does_not_have_are_named(job):
     assert any("cannot be predicted here" in reason and "144" in reason for reason in found["reasons"])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "line",
     [

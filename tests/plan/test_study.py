@@ -42,6 +42,7 @@ def test_tuner_finds_nearly_the_best_that_the_model_knows(found):
         assert point.best_s <= point.default_s
 
 
+@pytest.mark.soak
 def test_best_point_is_shown_next_to_known_settings(found):
     (known,) = found.known
     assert (known.aggregators, known.stripe_bytes) == (32, 1 << 20)
@@ -54,6 +55,7 @@ def test_same_seed_gives_the_same_study():
     assert once == study(QUESTION, "datawarp", runs_max=12, strategy="random", seed=5)
 
 
+@pytest.mark.soak
 def test_command_prints_points_best_and_known(job):
     text = job.command("plan", *WORDS, "--storage", "datawarp", "--known", "32:1MiB", "--runs", "8", "--seed", "1")
     assert text.returncode == 0, text.stderr

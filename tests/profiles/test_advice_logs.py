@@ -12,6 +12,7 @@ from forebay.profiles import sources
 from support.mpi import Mpi
 
 
+@pytest.mark.soak
 def test_advice_differs_for_default_and_tuned_logs():
     found = only(record_data.log("mpiio_shared_default"), "few-aggregators")
     assert found.level == "suggestion"

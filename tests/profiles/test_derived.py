@@ -40,6 +40,7 @@ def test_file_counts_of_a_real_log_are_correct():
     assert counts["total"].average_bytes == counts["total"].largest_bytes == 33554432
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", ["mpiio_shared_default", "mpiio_shared_cbdisable", "small_random", "posix_fpp"])
 def test_throughput_equals_that_of_darshan(name):
     """`agg_perf_by_slowest`, as the package computes it."""

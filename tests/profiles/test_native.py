@@ -28,6 +28,7 @@ def statistics(build, tmp_path_factory):
     return path
 
 
+@pytest.mark.soak
 def test_statistics_of_the_mpi_library_are_read(statistics):
     profile = sources.open_path(statistics)
     (program,) = profile.programs

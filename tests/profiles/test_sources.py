@@ -72,6 +72,7 @@ def test_file_kind_is_detected_by_content(tmp_path):
     assert opened(tmp_path, path)[0].source == "darshan"
 
 
+@pytest.mark.soak
 def test_newest_log_of_a_directory_is_opened_with_all_of_its_job(tmp_path):
     days = tmp_path / "2026"
     days.mkdir()

@@ -216,6 +216,7 @@ def test_why_prints_json_and_reads_other_sources(why, tmp_path):
     assert found["next_step"].startswith("export MPICH_MPIIO_HINTS=")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("verb", ["why", "report"])
 def test_why_errors_as_json_have_the_common_form(job, verb):
     """`tune` fails in the same place; each says on standard error what it always says."""

@@ -139,6 +139,7 @@ def test_each_kind_of_call_is_counted(mpi, tmp_path, case, written, read):
     assert run.stdout.count(" ok") == 2
 
 
+@pytest.mark.soak
 def test_large_counts_and_shared_pointers_are_counted(mpi, tmp_path):
     for case in ("large", "shared_pointer"):
         report, _ = mpi.report(2, mpi.observed(), case, tmp_path / case)

@@ -85,6 +85,7 @@ def test_static_program_is_named_and_its_bytes_are_missed(job, bypassing, static
     assert "not recorded: 32" in job.command("report", "last").stdout
 
 
+@pytest.mark.soak
 def test_job_of_static_programs_alone_is_not_called_without_io(job, static):
     profiled(job, f"{static} written a {16 * MIB}")
     verdict = reported(job)["verdict"]
@@ -119,6 +120,7 @@ def test_io_uring_is_named(job, bypassing):
     assert "bypassing used io_uring" in profile["unread"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "how, options, library", [("io_uring", (), "liburing.so.2"), ("kernel_aio", ("-DKERNEL_AIO",), "libaio.so.1")]
 )
@@ -182,6 +184,7 @@ def test_mpi_that_a_program_looks_up_is_named(job, compiled, family, library):
     assert any("of the MPI-IO of looked_up, only the system calls" in note for note in profile["notes"])
 
 
+@pytest.mark.soak
 def test_child_of_a_rank_is_not_taken_for_a_program_that_looks_up_mpi(job, mpi):
     job.settings |= launching()
     launch = f"{mpi.command('mpiexec')} -n 2 {'--oversubscribe ' if mpi.family == 'openmpi' else ''}"

@@ -53,6 +53,7 @@ def test_exchange_keeps_the_program_name(mpi, telling, tmp_path):
     assert preloads == [str(mpi.library)]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", ["script", "loader", "memory"])
 def test_exchange_works_for_other_ways_to_start_a_program(mpi, telling, tmp_path, way):
     """As the interpreter of a script; by the loader's name; from a file that has no name any more."""

@@ -78,6 +78,7 @@ def test_layout_without_the_key_equals_that_without_the_library(openmpi, vpic, t
     assert {address % MIB for address in before} != {0}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("threshold, is_aligned", [(2 * PARTICLES * 4, True), (2 * PARTICLES * 4 + 1, False)])
 def test_data_below_the_threshold_are_not_aligned(openmpi, vpic, tmp_path, threshold, is_aligned):
     path = tmp_path / "threshold-vpic.h5"
@@ -85,6 +86,7 @@ def test_data_below_the_threshold_are_not_aligned(openmpi, vpic, tmp_path, thres
     assert ({address % MIB for address in addresses(path)} == {0}) is is_aligned
 
 
+@pytest.mark.soak
 def test_threshold_is_half_of_the_alignment_by_default(openmpi, vpic, tmp_path):
     path = tmp_path / "half-vpic.h5"
     dataset_bytes = 2 * PARTICLES * 4
@@ -93,6 +95,7 @@ def test_threshold_is_half_of_the_alignment_by_default(openmpi, vpic, tmp_path):
         assert ({address % alignment for address in addresses(path)} == {0}) is is_aligned
 
 
+@pytest.mark.soak
 def test_file_that_is_only_read_is_named(openmpi, vpic, tmp_path):
     path = tmp_path / "read-vpic.h5"
     unaligned_addresses(vpic, openmpi, path)
@@ -113,6 +116,7 @@ def test_program_without_hdf5_is_named(mpi, tmp_path):
     assert sum("hint hdf5_alignment" in line for line in said(run)) == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("value", ["0", "-4096", "1M", "99999999999999999999"])
 def test_alignment_that_is_no_number_of_bytes_is_refused(mpi, tmp_path, value):
     hints = f"*:hdf5_alignment={value}:cb_nodes=1"

@@ -33,6 +33,7 @@ def test_bytes_are_in_the_bins_of_their_time(mpi, tmp_path):
         assert bins[-1] - bins[0] >= 3, "350 ms lie between the two writes"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("case, written, read", [("independent", 4000, 1000), ("split", 1000, 1000)])
 def test_heat_map_has_program_calls_and_system_calls(mpi, tmp_path, case, written, read):
     report, _ = mpi.report(2, mpi.observed(), case, tmp_path / "file")

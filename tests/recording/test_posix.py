@@ -123,6 +123,7 @@ def test_only_rank_that_opened_a_file_is_named(mpi, direct, tmp_path):
     assert {file["layer"]: file["rank"] for file in report["files"]} == {"stdio": 0, "mpiio": None}
 
 
+@pytest.mark.soak
 def test_signal_handlers_can_open_and_write(mpi, direct, tmp_path):
     report, run = mpi.report(1, direct, "signals", tmp_path / "f")
     assert run.stdout == ""
@@ -154,6 +155,7 @@ def test_ten_thousand_files_of_eight_ranks_are_counted(mpich, tmp_path):
     assert all((file["ranks"], file["opens"], file["not_closed"]) == (1, 1, 0) for file in report["files"])
 
 
+@pytest.mark.soak
 def test_btio_with_a_file_for_each_rank_is_counted(mpi, tmp_path):
     """BTIO's deck is read by rank 0 as a stream; epio's files are opened without MPI-IO, one for each rank."""
     dumps, points, ranks, side = 3, 48**3, 4, 2

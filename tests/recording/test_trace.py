@@ -47,6 +47,7 @@ def test_shared_pointers_are_replayed(mpich, tmp_path):
     assert_complete(mpich, tmp_path, 4, traced(mpich), "shared_pointers", tmp_path / "f", by_chance=ORDER_BY_CHANCE)
 
 
+@pytest.mark.soak
 def test_collective_calls_of_several_threads_are_replayed(openmpi, tmp_path):
     """Open MPI only: MPICH 4.0 needs minutes for collective calls of threads, with or without the library."""
     before, _ = assert_complete(openmpi, tmp_path, 2, traced(openmpi), "threads", tmp_path / "f")
@@ -72,6 +73,7 @@ def test_hints_of_the_program_are_replayed(mpich, tmp_path):
     assert before["files"][0]["hints"]["program"]["cb_buffer_size"] == "65536"
 
 
+@pytest.mark.soak
 def test_replay_creates_the_input_and_keeps_the_original(mpi, tmp_path):
     path = tmp_path / "f"
     path.write_bytes(b"o" * 10_000)
@@ -151,6 +153,7 @@ def test_btio_through_pnetcdf_is_replayed(openmpi, kernel, tmp_path, variant, ro
     )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("romio", few(*MPI_IOS))
 def test_replib_is_replayed(openmpi, kernel, tmp_path, romio):
     assert_complete(
@@ -158,6 +161,7 @@ def test_replib_is_replayed(openmpi, kernel, tmp_path, romio):
     )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("romio", few(*MPI_IOS))
 @pytest.mark.parametrize("transfer", few("collective", "independent"))
 def test_vpic_is_replayed(openmpi, kernel, tmp_path, transfer, romio):
@@ -190,6 +194,7 @@ def test_traced_call_takes_a_few_bytes(mpi, tmp_path):
     assert sum(path.stat().st_size for path in trace.iterdir()) < 10 * calls
 
 
+@pytest.mark.soak
 def test_trace_limit_is_kept_and_reported(mpi, tmp_path):
     trace = tmp_path / "trace"
     run = mpi.run(1, traced(mpi), "many", tmp_path / "f", FOREBAY_MPI_TRACE=trace, FOREBAY_MPI_TRACE_BYTES_MAX=50_000)

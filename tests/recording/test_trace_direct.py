@@ -85,6 +85,7 @@ def gaps_s(mpi, trace) -> list[float]:
     return [begin - end for (_, end), (begin, _) in zip(times, times[1:])]
 
 
+@pytest.mark.soak
 def test_replay_waits_the_share_of_the_time_between_calls(mpi, tmp_path):
     """The program sleeps 0.35 s between its two writes."""
     trace = tmp_path / "trace"

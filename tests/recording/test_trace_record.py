@@ -33,6 +33,7 @@ def steps(job) -> list[tuple[dict, object]]:
     return found
 
 
+@pytest.mark.soak
 def test_profiled_command_is_traced(job, mpi, tmp_path):
     done = job.command(
         "profile", "--trace", "--", *started(mpi, 2, program(mpi), "types", job.directory / "f"), **launching()

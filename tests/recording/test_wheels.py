@@ -104,6 +104,7 @@ def python(wheel):
     return wheel.wheel / "bin" / "python", PROGRAMS / "late.py"
 
 
+@pytest.mark.soak
 def test_python_that_loads_mpi_late_is_recorded(wheel, tmp_path):
     report, run = wheel.report(2, *python(wheel), tmp_path / "f")
     assert (run.stderr, run.stdout.count(" ok")) == ("", 2)
@@ -112,6 +113,7 @@ def test_python_that_loads_mpi_late_is_recorded(wheel, tmp_path):
     assert report["arguments"] == [str(PROGRAMS / "late.py"), str(tmp_path / "f")]
 
 
+@pytest.mark.soak
 def test_python_with_the_other_library_is_exchanged_by_its_launcher(wheel, tmp_path):
     report, run = wheel.report(2, *python(wheel), tmp_path / "f", preload=other_library(wheel))
     assert (run.stderr, run.stdout.count(" ok")) == ("", 2)

@@ -37,6 +37,7 @@ def test_summary_fits_a_screen(report, name):
     assert "of the run time" in told.stdout
 
 
+@pytest.mark.soak
 def test_summary_has_the_size_of_most_calls_and_not_their_mean(report):
     """314,219 reads of 24.5 MiB: nearly all returned nothing."""
     told = report(LOGS.parents[1] / "report" / "labelled" / "e3sm_io_heatmap_only.darshan", COLUMNS="160")
@@ -52,6 +53,7 @@ def test_summary_of_two_runs_fits_a_screen(report):
     assert "POSIX writes: calls" in told.stdout
 
 
+@pytest.mark.soak
 def test_summary_fits_a_narrow_terminal(report):
     told = report(DEFAULT, COLUMNS="40")
     assert len(told.stdout.splitlines()) <= 40
@@ -72,6 +74,7 @@ def test_narrow_terminal_always_shows_the_lines_to_add():
     assert f"\n  {one.findings[0].lines[0]}\n" in told
 
 
+@pytest.mark.soak
 def test_bar_parts_are_marked_by_letters(report):
     assert re.search(r"slowest rank  W+x+M*\.+", report(DEFAULT).stdout)
 
@@ -219,6 +222,7 @@ def test_page_of_the_last_run_is_written_into_its_record(report, tmp_path):
     assert report("1700000000002").stdout == told.stdout
 
 
+@pytest.mark.soak
 def test_nodes_of_an_allocation_are_in_the_report(report, tmp_path):
     nodes = {"engine": "ceph", "names": ["n1", "n2"], "failed": None, "redundancy": 2, "share_bytes": 4 << 20}
     outcome = {"job_status": 0, "exit_code": 0, "job_s": 1.0, "nodes": nodes, "store": {"store": "/nvme on 2 nodes"}}

@@ -29,6 +29,7 @@ def test_comparison_has_figures_and_ratios():
     assert difference("run time", first, second).values == [first.job.wall_s, second.job.wall_s]
 
 
+@pytest.mark.soak
 def test_most_different_counters_come_first():
     tables = compare([log(name) for name in PAIR]).tables
     counters = next(table for table in tables if table.caption.startswith("Counters"))

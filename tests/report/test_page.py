@@ -74,6 +74,7 @@ def test_page_shows_all_known_values(browser, tmp_path, rich_page):
     assert "Exchange between ranks and waiting for them took 38\N{NO-BREAK SPACE}% of the run time" in text
 
 
+@pytest.mark.soak
 def test_charts_have_text_alternatives(browser, tmp_path, rich_page):
     shown(browser, tmp_path, rich_page)
     assert browser.evaluate(
@@ -85,6 +86,7 @@ def test_charts_have_text_alternatives(browser, tmp_path, rich_page):
     assert browser.evaluate("[...document.querySelectorAll('svg')].length") >= 8
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_contrast_is_sufficient(scheme, browser, tmp_path):
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

@@ -47,6 +47,7 @@ def test_headlines_are_about_the_layer_that_moved_most():
     assert " in POSIX, most of it in writing" in time_spent.section(scene(profile)).title
 
 
+@pytest.mark.soak
 def test_headlines_of_a_daos_run_are_about_its_interface():
     profile = open_path(TESTS / "profiles" / "labelled" / "ior_dfs.darshan")
     assert throughput.section(scene(profile)).title.startswith("DFS moved 32 MiB")
@@ -130,6 +131,7 @@ def test_library_has_a_section_with_its_datasets():
     assert libraries.of_library("PnetCDF")(scene(profile)) is None
 
 
+@pytest.mark.soak
 def test_files_of_pnetcdf_in_a_genuine_log_are_shown():
     profile = open_path(TESTS / "report" / "labelled" / "e3sm_io_heatmap_only.darshan")
     section = libraries.of_library("PnetCDF")(scene(profile))
@@ -157,6 +159,7 @@ def test_tables_of_what_a_chart_shows_are_folded_or_not_printed(paper, browser, 
     assert charted <= set(folded) or paper
 
 
+@pytest.mark.soak
 def test_storage_targets_are_shown_slowest_first():
     profile = open_path(TESTS / "report" / "labelled" / "sample-badost.darshan")
     section = targets.section(scene(profile))
@@ -166,6 +169,7 @@ def test_storage_targets_are_shown_slowest_first():
     assert [row[0].text for row in section.tables[0].rows][0] == "14" and len(section.tables[0].rows) == 24
 
 
+@pytest.mark.soak
 def test_files_on_all_targets_tell_nothing_of_one():
     file = file_of("/l/wide", written=1 << 30, calls=1, seconds=1.0)
     file.targets = [0, 1, 2, 3]

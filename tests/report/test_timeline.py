@@ -113,6 +113,7 @@ def test_page_of_many_calls_is_small_and_says_how_many_are_merged(traces):
     assert bars <= chart.BARS_MAX and calls == 16 * 8001
 
 
+@pytest.mark.soak
 def test_buttons_and_keys_zoom_within_the_run(browser, tmp_path, traces):
     page = shown(browser, tmp_path, html(traced(traces)))
     assert page.evaluate(VIEW) == [0, 0, 100_000, 44] and page.evaluate(STATUS) == "0 s to 100 µs"
@@ -157,6 +158,7 @@ def test_whole_run_is_shown_without_script(traces):
     assert "zoom" not in re.sub(r"<style>.*?</style>", "", without, flags=re.S)
 
 
+@pytest.mark.soak
 def test_compared_timelines_have_one_axis(traces, tmp_path):
     longer = tmp_path / "trace-2-3"
     longer.mkdir()

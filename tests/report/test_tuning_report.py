@@ -256,6 +256,7 @@ def test_search_chart_shows_every_run(whole):
     assert {chart.title for chart in strips} == {one.name for one in study_data.PARAMETERS} and left_out == 0
 
 
+@pytest.mark.soak
 def test_added_lines_are_those_of_the_scripts_that_ran(whole):
     told = figures(whole)
     ((caption, lines),) = records.added_lines(told)
@@ -448,6 +449,7 @@ def test_command_writes_summary_page_and_pdf(report, tmp_path):
     assert max(map(len, told.stdout.splitlines())) <= 80
 
 
+@pytest.mark.soak
 def test_study_cannot_be_combined_with_other_sources(report, whole, tmp_path):
     two = report(whole.directory, whole.directory)
     assert two.returncode != 0 and "stands alone" in two.stderr

@@ -108,6 +108,7 @@ def test_page_stands_alone_and_shows_all_rows(simulate, tmp_path):
     assert done.stdout.count("stage-ahead") >= 2
 
 
+@pytest.mark.soak
 def test_past_jobs_are_played_and_what_is_missing_is_said(simulate, tmp_path):
     (tmp_path / "past.csv").write_text("submit_s,nodes,run_s,capacity\n0,8,100,2GiB\n1,8,100,90GiB\n2,1,50,\nx,1,1,\n")
     found = result_of(simulate("--json", "--past", "past.csv", "--policy", "fifo"))

@@ -241,12 +241,17 @@ def test_killed_controller_starts_no_job_whose_nodes_still_stage(slurm_site, use
     prepare(users)
     (users.directory / "input").write_bytes(content)
     sees = f"stat -c %s $DW_JOB_PRIVATE/input >> {users.directory}/sizes"
+    sees += f"; until [ -e {users.directory}/end ]; do sleep 0.1; done"
     users.script(sees, SLOW.replace("16MiB", "64MiB"), IN, OUT.replace("directory", "file").replace("/out", "/input"))
     job = users.submit("--nodelist=n1")
     in_stage(users, "in")
     users.script("true")
     slurm_site.wait_until_saved(users.submit("--hold"))
     slurm_site.kill_controller()
+    users.appears("sizes")
+    slurm_site.wait(lambda: not slurm_site.processes("pre_run"), "the first call of pre_run does not end")
+    assert slurm_site.allocation(job)["problem"] is None
+    (users.directory / "end").touch()
     completes(users, job)
     frees(users, job)
     assert (users.directory / "sizes").read_text() == f"{len(content)}\n"

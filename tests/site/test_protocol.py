@@ -294,7 +294,10 @@ def test_configuration_with_a_fault_or_of_another_user_is_named(site_host):
     text = site_host.file.read_text()
     for change, wanted in [
         (("quantity", "quantitty"), f"{site_host.file}:10: there is no key quantitty; did you mean quantity?"),
-        (('"directory"', '"servers"'), f"{site_host.file}:7: kind: pools of kind servers are not supported yet"),
+        (
+            ('"directory"', '"servers"'),
+            f"{site_host.file}:7: kind: Forebay has no storage servers of its own; run a file system such as CephFS",
+        ),
         (("[[pool]]", "[[pool"), f"{site_host.file}:5: "),
         (("10", "10\nquantity = 3"), f"{site_host.file}:11: duplicate key"),
     ]:

@@ -50,6 +50,7 @@ def test_final_stage_out_starts_in_time_and_everything_arrives(users):
     assert users.left() == [] and users.status("n2") == []
 
 
+@pytest.mark.soak
 @pytest.mark.long
 def test_extended_time_limit_does_not_end_the_job(users):
     body = WRITE % ("1", 1000000) + "\nuntil [ -e done ]; do sleep 0.05; done"

@@ -21,6 +21,7 @@ CAPABILITIES = {
     "client.admin": {"mon": "allow *", "osd": "allow *", "mds": "allow *"},
     "client.job": {"mon": "allow r", "mds": "allow rw path=/allocation", "osd": "allow rw tag cephfs data=x"},
     "client.site": {"mon": "allow r", "mds": "allow rwp path=/site", "osd": "allow rw tag cephfs data=x"},
+    "client.compute": {"mon": "allow r", "mds": "allow rw path=/site", "osd": "allow rw tag cephfs data=x"},
     "osd.0": {"mon": "allow profile osd", "osd": "allow *"},
     "mds.a": {"mon": "allow profile mds", "osd": "allow *", "mds": "allow *"},
 }

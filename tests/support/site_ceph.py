@@ -5,10 +5,11 @@ It runs without a manager, so `df` shows the quota of the mounted directory.
 
 import contextlib
 import pathlib
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from support.ceph import Ceph
-from support.nodes import Bed
 from support.waiting import wait_until
 
 MOUNT = pathlib.Path("/mnt/cephfs")
@@ -19,10 +20,22 @@ FUSE_OPTIONS = ("--fuse_disable_pagecache=true", "--fuse_allow_other=true", "--c
 START_S = 60
 
 
+class Hosts(Protocol):
+    """A test bed, or what looks like one."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def top(self) -> pathlib.Path: ...
+    def address(self, node: str) -> str: ...
+    def run(self, node: str, words: Sequence[object], check: bool = True) -> subprocess.CompletedProcess: ...
+    def popen(self, node: str, words: Sequence[object]) -> subprocess.Popen: ...
+
+
 class SiteCeph(Ceph):
     """The daemons run on one node."""
 
-    def __init__(self, bed: Bed, node: str):
+    def __init__(self, bed: Hosts, node: str):
         self.bed, self.node = bed, node
         super().__init__(pathlib.Path("forebay"), bed.top / "site-ceph", address=bed.address(node))
 
@@ -34,20 +47,21 @@ class SiteCeph(Ceph):
 
 
 @contextlib.contextmanager
-def site_cephfs(bed: Bed, server: str, capacity_bytes: int) -> Iterator[pathlib.Path]:
-    """The mount point on all nodes but the server; every user may make directories there."""
+def site_cephfs(bed: Hosts, server: str, capacity_bytes: int, mode: int = 0o1777) -> Iterator[pathlib.Path]:
+    """The mount point on all nodes but the server. Only the first of them may set quotas."""
     ceph = SiteCeph(bed, server)
     clients = [name for name in bed.names if name != server]
     mounts = []
     try:
         ceph.start()
         quota = {"path": DIRECTORY, "name": "ceph.quota.max_bytes", "value": str(capacity_bytes)}
-        made = {"path": DIRECTORY, "mode": 0o1777, "uid": 0, "gid": 0}
+        made = {"path": DIRECTORY, "mode": mode, "uid": 0, "gid": 0}
         done = ceph.act({"make_directory": made}, {"set_attribute": quota})
         assert done.returncode == 0, done.stdout + done.stderr
         for node in clients:
             bed.run(node, ["mkdir", MOUNT])
-            words = ["--id", "site", "-f", f"--client_mountpoint={DIRECTORY}", *FUSE_OPTIONS, MOUNT]
+            client = "site" if node == clients[0] else "compute"
+            words = ["--id", client, "-f", f"--client_mountpoint={DIRECTORY}", *FUSE_OPTIONS, MOUNT]
             log = ceph.directory / f"{node}.out"
             mount = ["sh", "-c", 'exec "$@" >>"$0" 2>&1', log, *ceph.words("ceph-fuse", *words)]
             mounts.append(bed.popen(node, mount))

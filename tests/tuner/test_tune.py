@@ -137,6 +137,7 @@ def test_tune_trial_whose_output_is_wrong_fails(tuned):
     assert not tuned.tuned.exists()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("busy", "status"), [(1.0, "contaminated"), (0.5, "ok")])
 def test_tune_run_on_a_busy_node_is_repeated(tuned, busy, status):
     tuned.app()

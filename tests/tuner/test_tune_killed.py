@@ -66,6 +66,7 @@ def test_tune_interrupted_in_any_phase_keeps_its_runs_and_leaves_nothing(tuned, 
     tuned.leaves_nothing()
 
 
+@pytest.mark.soak
 def test_tune_killed_with_a_mapped_directory_does_not_affect_the_next(tuned, begun):
     tuned.app(before=f"cd '{tuned.directory}'\nmkdir {begun} && sleep 300")
     process = tuned.start(*EMULATED, "--budget", "1")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_host::tcp::{Acceptor, Closer, Connection};
 use forebay_host::{clock, filesystem, threads, users};
-use forebay_site::{Auth, Error, PoolKind, Side, Site};
+use forebay_site::{Auth, Error, PoolKind, Quota, Side, Site};
 use parking_lot::Mutex;
 
 use crate::owner::Owners;
@@ -125,9 +125,10 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             return Err(Error::new(message)
                 .with_hint(format!("lower its quantity in {}", site.file.display())));
         }
-        let how = match pool.has_quota {
-            true => "a project quota limits the size of an allocation",
-            false => "the size of an allocation is accounted, not enforced by the file system",
+        let how = match pool.quota {
+            Some(Quota::Project) => "a project quota limits the size of an allocation",
+            Some(Quota::Ceph) => "a quota of CephFS limits the size of an allocation",
+            None => "the size of an allocation is accounted, not enforced by the file system",
         };
         log(&format!("pool {}: {how}", pool.name));
     }

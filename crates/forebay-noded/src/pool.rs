@@ -4,9 +4,9 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use forebay_host::files::{Directory, Kind, NoQuota};
+use forebay_host::files::{self, Directory, Kind, NoQuota};
 use forebay_site::messages::Place;
-use forebay_site::{Error, Pool, PoolKind, Site, changeable_parent};
+use forebay_site::{Error, Pool, PoolKind, Quota, Site, changeable_parent};
 
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
@@ -20,12 +20,15 @@ const MARK: &str = ".forebay-pool";
 pub(crate) struct PoolDirectory {
     directory: Directory,
     kind: PoolKind,
-    has_quota: bool,
+    quota: Option<Quota>,
 }
 
 /// What journals and directories take, for each copy in or out, besides a part of the capacity.
 const OVERHEAD_BYTES: u64 = 16 << 20;
 const OVERHEAD_PART: u64 = 64;
+
+/// An attribute that each directory of CephFS has, and no other directory.
+const ONLY_CEPHFS: &str = "ceph.dir.rbytes";
 
 impl PoolDirectory {
     /// Opens the directory of a pool of this site.
@@ -65,26 +68,22 @@ impl PoolDirectory {
             );
         }
         check_parents(pool)?;
-        Ok(Self { directory, kind: pool.kind, has_quota: pool.has_quota })
+        Ok(Self { directory, kind: pool.kind, quota: pool.quota })
     }
 
     /// Refuses a pool with quotas whose file system has none.
     pub(crate) fn check_quota(&self, pool: &str) -> Result<(), Error> {
-        let none = if self.has_quota { self.directory.no_project_quota()? } else { None };
-        let Some(none) = none else { return Ok(()) };
-        let path = self.directory.path().display();
-        let (why, hint) = match none {
-            NoQuota::NotEnforced => (
-                "enforces no project quotas",
-                "mount XFS with -o prjquota, or ext4 with its features quota and project",
-            ),
-            NoQuota::NotAllowed => (
-                "lets this process set no quotas",
-                "add CAP_SYS_ADMIN to the unit: systemctl edit forebay-noded",
-            ),
-            NoQuota::OldKernel => ("needs Linux 5.14 for quotas", "use a newer kernel"),
+        let Some(quota) = self.quota else { return Ok(()) };
+        let why_not = match quota {
+            Quota::Project => self.directory.no_project_quota()?.map(no_project),
+            Quota::Ceph => {
+                let found = files::extended_attribute(self.directory.path(), ONLY_CEPHFS)?;
+                found.is_none().then_some(("is not on CephFS", "mount CephFS there"))
+            }
         };
-        let message = format!("the pool {pool} has quota = \"project\", but {path} {why}");
+        let Some((why, hint)) = why_not else { return Ok(()) };
+        let (word, path) = (quota.word(), self.directory.path().display());
+        let message = format!("the pool {pool} has quota = \"{word}\", but {path} {why}");
         Err(Error::new(message).with_hint(format!("{hint}; or drop quota")))
     }
 
@@ -95,13 +94,18 @@ impl PoolDirectory {
         capacity_bytes: u64,
         is_ended: bool,
     ) -> Result<(), Error> {
-        if !self.has_quota {
+        if self.quota != Some(Quota::Project) {
             return Ok(());
         }
         let overhead =
             (OVERHEAD_BYTES + capacity_bytes / OVERHEAD_PART) * (1 + u64::from(is_ended));
         let bytes = capacity_bytes.saturating_add(overhead);
         Ok(self.directory.limit_project(project_of(&place.name)?, bytes)?)
+    }
+
+    /// The limit of the namespace, which its owner sets: journals are outside of it. None where there is no such limit.
+    pub(crate) fn ceph_quota_bytes(&self, capacity_bytes: u64) -> Option<u64> {
+        (self.quota == Some(Quota::Ceph)).then_some(capacity_bytes)
     }
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
@@ -124,7 +128,7 @@ impl PoolDirectory {
                 return Err(Error::new(format!("{} was removed", place.name)));
             }
             self.limit(place, capacity_bytes, false)?;
-            if self.has_quota {
+            if self.quota == Some(Quota::Project) {
                 made.set_project(project_of(&place.name)?)?;
             }
             if place.is_shared {
@@ -202,7 +206,7 @@ impl PoolDirectory {
             Err(error) if error.is_not_found() => {}
             removed => removed?,
         }
-        if self.has_quota {
+        if self.quota == Some(Quota::Project) {
             self.directory.limit_project(project_of(name)?, 0)?;
         }
         self.directory.sync()?;
@@ -237,6 +241,21 @@ fn check_parents(pool: &Pool) -> Result<(), Error> {
         .with_hint("make the directory of the pool where only root can rename it"))
 }
 
+/// Why there are no project quotas, and what helps.
+fn no_project(why: NoQuota) -> (&'static str, &'static str) {
+    match why {
+        NoQuota::NotEnforced => (
+            "enforces no project quotas",
+            "mount XFS with -o prjquota, or ext4 with its features quota and project",
+        ),
+        NoQuota::NotAllowed => (
+            "lets this process set no quotas",
+            "add CAP_SYS_ADMIN to the unit: systemctl edit forebay-noded",
+        ),
+        NoQuota::OldKernel => ("needs Linux 5.14 for quotas", "use a newer kernel"),
+    }
+}
+
 /// The project of an allocation: its number, which no other has.
 fn project_of(name: &str) -> Result<u32, Error> {
     let number = name.rsplit_once('.').and_then(|(_, number)| number.parse().ok());
@@ -263,7 +282,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use forebay_host::{files, users};
+    use forebay_host::users;
 
     use super::*;
 
@@ -279,7 +298,7 @@ mod tests {
             reserve: 0,
             users: Vec::new(),
             groups: Vec::new(),
-            has_quota: false,
+            quota: None,
             user_bytes_max: None,
             staging_nodes: Vec::new(),
             stage_bytes_per_s_max: None,

@@ -96,8 +96,12 @@ impl Service {
                 let _creating = self.tasks.begin_to_create(&place.name)?;
                 let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
                 pool.make(&place, capacity_bytes)?;
-                let namespace = namespace_of(&place);
-                self.owners.run(&place, &Work::Prepare { namespace, is_shared: place.is_shared })
+                let work = Work::Prepare {
+                    namespace: namespace_of(&place),
+                    is_shared: place.is_shared,
+                    ceph_quota_bytes: pool.ceph_quota_bytes(capacity_bytes),
+                };
+                self.owners.run(&place, &work)
             }
             Operation::Check { place, user, group } => {
                 check_place(&place)?;

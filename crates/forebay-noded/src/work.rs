@@ -31,6 +31,8 @@ pub(crate) const NAME: &str = "forebay-staging";
 const NAMESPACE_MODE: u32 = 0o755;
 /// The same of a persistent allocation for a group. New files get the group of their directory.
 const SHARED_MODE: u32 = 0o2770;
+/// The attribute of a directory that limits what is below it (CephFS's documentation, "Quotas").
+const CEPH_QUOTA: &str = "ceph.quota.max_bytes";
 /// The journals of stage-in and stage-out, next to the namespace.
 const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
 /// The script in messages.
@@ -43,7 +45,7 @@ const FAILURES_MAX: usize = 1000;
 #[serde(tag = "work", rename_all = "kebab-case")]
 pub(crate) enum Work {
     /// Make the namespace.
-    Prepare { namespace: PathBuf, is_shared: bool },
+    Prepare { namespace: PathBuf, is_shared: bool, ceph_quota_bytes: Option<u64> },
     /// Look into the namespace.
     Check { namespace: PathBuf },
     /// Stage in or out.
@@ -91,7 +93,9 @@ pub fn work(words: &[OsString]) -> (String, i32) {
 impl Work {
     fn outcome(&self, reporter: &Reporter) -> Outcome {
         let result = match self {
-            Self::Prepare { namespace, is_shared } => prepare(namespace, *is_shared),
+            Self::Prepare { namespace, is_shared, ceph_quota_bytes } => {
+                prepare(namespace, *is_shared, *ceph_quota_bytes)
+            }
             Self::Check { namespace } => check(namespace),
             Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
                 let directory = (directory.as_path(), *access, tag.as_str());
@@ -136,13 +140,28 @@ impl From<forebay_staging::Error> for Failed {
 
 const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
 
-fn prepare(namespace: &Path, is_shared: bool) -> Result<Outcome, Failed> {
+fn prepare(
+    namespace: &Path,
+    is_shared: bool,
+    ceph_quota_bytes: Option<u64>,
+) -> Result<Outcome, Failed> {
     match files::make_directory(namespace, NAMESPACE_MODE) {
         Err(error) if error.already_exists() => {}
         made => made?,
     }
     if is_shared {
         files::set_mode(namespace, SHARED_MODE)?;
+    }
+    if let Some(bytes) = ceph_quota_bytes {
+        let value = bytes.to_string();
+        files::set_extended_attribute_of_path(namespace, CEPH_QUOTA, value.as_bytes()).map_err(
+            |error| Failed {
+                error: Error::from(error).with_hint(
+                    "this node's client of CephFS needs the capability p: ceph fs authorize ... rwp",
+                ),
+                is_final: false,
+            },
+        )?;
     }
     Ok(DONE)
 }

@@ -57,6 +57,28 @@ pub enum PoolKind {
     OnNode,
 }
 
+/// How a file system limits the size of an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quota {
+    /// A project quota of XFS or ext4.
+    Project,
+    /// An attribute of the directory, which the clients of CephFS obey.
+    Ceph,
+}
+
+impl Quota {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Project, Self::Ceph];
+
+    /// The word of the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Ceph => "ceph",
+        }
+    }
+}
+
 /// Space that jobs get parts of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
@@ -76,8 +98,8 @@ pub struct Pool {
     pub users: Vec<String>,
     /// Names of groups whose members may use it.
     pub groups: Vec<String>,
-    /// Whether the file system limits each allocation, by a project quota.
-    pub has_quota: bool,
+    /// How the file system limits each allocation; none if it does not.
+    pub quota: Option<Quota>,
     /// The most that one user has at a time.
     pub user_bytes_max: Option<u64>,
     /// The nodes that stage and remove data; of kind [`PoolKind::OnNode`], all that have the storage.

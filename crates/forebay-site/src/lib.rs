@@ -30,7 +30,7 @@ mod token_lock;
 
 pub use auth::{Auth, Message, Side, clock_error};
 pub use client::{Client, NoAnswer};
-pub use config::{FILE, FILE_VARIABLE, NODE_PORT, NodeAddress, Pool, PoolKind, Site};
+pub use config::{FILE, FILE_VARIABLE, NODE_PORT, NodeAddress, Pool, PoolKind, Quota, Site};
 pub use error::Error;
 pub use functions::dw_wlm_cli;
 pub use metrics::metrics;

@@ -267,6 +267,7 @@ def test_run_of_zero_length_or_without_files_is_exported(tmp_path):
     assert (back.wall_s, back.files) == (0.0, [])
 
 
+@pytest.mark.soak
 def test_existing_log_is_replaced_and_nothing_else_is_left(tmp_path):
     log = tmp_path / "a.darshan"
     for path in ("/scratch/one", "/scratch/two"):

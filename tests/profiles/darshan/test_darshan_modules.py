@@ -41,6 +41,7 @@ def test_objects_of_daos_are_read_where_nothing_above_them_is():
     assert (totals.read.calls, totals.write.calls) == (64 + 2 + 5, 64 + 1)
 
 
+@pytest.mark.soak
 def test_objects_of_daos_below_mpi_io_are_not_counted_again(logs):
     raw = darshan_log.raw_of(logs / "mpiio_shared_default.darshan")
     raw.modules["DAOS"] = darshan_log.raw_of(DFS).modules["DAOS"]
@@ -77,6 +78,7 @@ def test_library_above_modules_that_are_missing_is_named(logs):
     assert profile_of(raw).unread == ["Darshan's module H5D is not read"]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("unread", [True, False])
 def test_little_io_is_nothing_to_gain_only_where_all_data_are_read(logs, unread):
     raw = darshan_log.raw_of(logs / "posix_fpp.darshan")

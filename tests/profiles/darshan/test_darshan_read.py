@@ -137,6 +137,7 @@ def test_module_of_a_newer_version_is_named_and_the_others_are_read(log, module,
     assert (file.layers["POSIX"].write.calls, file.layers["MPI-IO"].write.calls) == (26, 20)
 
 
+@pytest.mark.soak
 def test_unknown_module_is_named(log):
     path = log("mpiio_shared_tuned")
     content = bytearray(path.read_bytes())

@@ -73,6 +73,7 @@ def test_parts_are_those_of_the_slowest_rank(log):
     assert (parts.read, parts.sum()) == (pytest.approx(30), pytest.approx(30))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("seconds", "named"), [(250.0, True), (99.0, False)])
 def test_more_seconds_than_the_ranks_had_are_named(log, seconds, named):
     notes = profile_of(log, dict.fromkeys(range(RANKS), seconds)).notes

@@ -98,6 +98,7 @@ def test_reading_again_comes_before_syncs():
     assert found[0].seconds == pytest.approx(84, abs=1) and found[1].seconds == pytest.approx(8.4, abs=0.1)
 
 
+@pytest.mark.soak
 def test_one_stripe_in_each_call_is_buffered():
     _, found, said = report("imbalanced-io")
     assert {one.code for one in found} == {"one-stripe"} and "buffer" not in said

@@ -11,7 +11,7 @@ use forebay_scheduler::expand_node_list;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{NODE_PORT, NodeAddress, Pool, PoolKind, Site};
+use super::{NODE_PORT, NodeAddress, Pool, PoolKind, Quota, Site};
 
 /// The user of slurmctld, unless the file names another one.
 const SLURM_USER: &str = "slurm";
@@ -24,8 +24,6 @@ const STAGE_OUT_RETRY: Duration = Duration::from_secs(300);
 const NODE_WAIT: Duration = Duration::from_secs(300);
 /// Slurm ends the call after 300 s, unless `OtherTimeout` is larger.
 const START_WAIT: Duration = Duration::from_secs(240);
-/// The only kind of quota.
-const QUOTA: &str = "project";
 /// A file server that fails over takes minutes.
 const STAGE_IDLE_MAX: Duration = Duration::from_secs(900);
 /// Slurm's counters of bytes are signed numbers of 64 bits.
@@ -294,7 +292,7 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
         reserve: reserve.saturating_mul(directories),
         users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
         groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
-        has_quota: has_quota(written.quota.as_ref(), faults),
+        quota: written.quota.as_ref().and_then(|quota| quota_of(kind, quota, faults)),
         user_bytes_max: faults.size("user_max", written.user_max.as_ref()),
         staging_nodes,
         stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
@@ -305,7 +303,10 @@ fn kind_of(kind: &Spanned<String>, faults: &mut Faults) -> Option<PoolKind> {
     let message = match kind.get_ref().as_str() {
         "directory" => return Some(PoolKind::Directory),
         "onnode" => return Some(PoolKind::OnNode),
-        "servers" => "kind: pools of kind servers are not supported yet".to_owned(),
+        "servers" => {
+            "kind: Forebay has no storage servers of its own; run a file system such as CephFS on the servers"
+                .to_owned()
+        }
         other => format!("kind: there is no kind {other:?}"),
     };
     let hint = "write kind = \"directory\" or kind = \"onnode\"";
@@ -313,13 +314,20 @@ fn kind_of(kind: &Spanned<String>, faults: &mut Faults) -> Option<PoolKind> {
     None
 }
 
-fn has_quota(quota: Option<&Spanned<String>>, faults: &mut Faults) -> bool {
-    let Some(quota) = quota else { return false };
-    if quota.get_ref() != QUOTA {
-        let message = format!("quota: there is no quota {:?}; write \"{QUOTA}\"", quota.get_ref());
-        faults.add(quota.span().start, &message);
-    }
-    true
+fn quota_of(kind: PoolKind, quota: &Spanned<String>, faults: &mut Faults) -> Option<Quota> {
+    let known = Quota::ALL.into_iter().find(|known| known.word() == quota.get_ref());
+    let message = match known {
+        Some(Quota::Ceph) if kind == PoolKind::OnNode => {
+            "quota: \"ceph\" is for pools of kind \"directory\" on CephFS".to_owned()
+        }
+        Some(_) => return known,
+        None => {
+            let words = Quota::ALL.map(|known| format!("{:?}", known.word())).join(" or ");
+            format!("quota: there is no quota {:?}; write {words}", quota.get_ref())
+        }
+    };
+    faults.add(quota.span().start, &message);
+    None
 }
 
 /// The grains of a pool, those of the reserve included.
@@ -532,7 +540,7 @@ staging_nodes = ["n1", "n2:99"]
             (
                 "\"directory\"",
                 "\"servers\"",
-                "site.toml:4: kind: pools of kind servers are not supported yet",
+                "site.toml:4: kind: Forebay has no storage servers of its own; run a file system such as CephFS",
             ),
             ("\"directory\"", "\"tape\"", "site.toml:4: kind: there is no kind \"tape\""),
             ("\"/flash/pool\"", "\"flash\"", "site.toml:5: path: \"flash\" is no absolute path"),
@@ -545,7 +553,7 @@ staging_nodes = ["n1", "n2:99"]
             (
                 "quantity = 10",
                 "quantity = 10\nquota = \"user\"",
-                "site.toml:8: quota: there is no quota \"user\"; write \"project\"",
+                "site.toml:8: quota: there is no quota \"user\"; write \"project\" or \"ceph\"",
             ),
             ("\"n1\"", "\"n2\"", "site.toml:9: staging_nodes: n2 is named twice"),
             ("\"n1\"", "\"n1:0\"", "site.toml:9: staging_nodes: \"n1:0\" is no node"),

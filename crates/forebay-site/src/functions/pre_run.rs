@@ -28,7 +28,8 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     if session.is_on_nodes() && session.phase != Phase::Running {
         let started = start_on_nodes(context, &session, &nodes);
         let problem = started.as_ref().err().map(ToString::to_string);
-        context.database.set_problem(session.id, problem.as_deref())?;
+        // Slurm may have called again meanwhile, after slurmctld was killed.
+        context.database.set_problem_of_start(session.id, problem.as_deref())?;
         started?;
     }
     if context.site.checks_nodes {

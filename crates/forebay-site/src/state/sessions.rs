@@ -324,6 +324,18 @@ impl Database {
         self.set(id, "problem", &problem)
     }
 
+    /// Stores what went wrong with the start of a job, unless another call has started it.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_problem_of_start(&mut self, id: u64, problem: Option<&str>) -> Result<(), Error> {
+        self.change(|transaction| {
+            let update = "UPDATE session SET problem = ? WHERE id = ? AND state != ?";
+            transaction.execute(update, params![problem, id, Phase::Running])?;
+            Ok(Ok(()))
+        })
+    }
+
     /// Stores which node stages and removes the data.
     ///
     /// # Errors
