@@ -88,6 +88,37 @@ def test_removal_where_the_storage_of_the_node_is_not_mounted_is_no_success(slur
     frees(users, job)
 
 
+def test_start_that_one_node_refused_leaves_nothing_on_a_node_that_lost_its_storage_since(slurm_site, users):
+    users.script("true", PRIVATE)
+    script = users.directory / "job.sh"
+    nodes = users.directory / "nodes"
+    nodes.write_text("n1\nn2\n")
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "local:64MiB")
+    of_job = ("--token", "900010", "--job", script)
+    pool, other = (slurm_site.top / "hosts" / node / "nvme" / "pool" for node in ("n1", "n2"))
+    away = pool.with_name("pool.away")
+    slurm_site.call("--function", "setup", *of_user, *of_job, check=True)
+    slurm_site.call("--function", "data_in", *of_job, check=True)
+    other.chmod(0o777)
+    try:
+        started = slurm_site.call("--function", "pre_run", "--nodehostnamefile", nodes, *of_job)
+    finally:
+        other.chmod(0o755)
+    assert started.returncode == 1 and "n2: the pool local: /mnt/nvme/pool must belong to root" in started.stderr
+    assert [one.split("/")[0] for one in slurm_site.on_nodes()] == ["n1"]
+    pool.rename(away)
+    pool.mkdir()
+    try:
+        removed = slurm_site.call("--function", "teardown", "--hurry", *of_job)
+    finally:
+        pool.rmdir()
+        away.rename(pool)
+    assert removed.returncode == 1 and "n1: /mnt/nvme/pool has no .forebay-pool" in removed.stderr
+    assert shares(users, "900010") == ["n1"]
+    slurm_site.call("--function", "teardown", "--hurry", *of_job, check=True)
+    assert slurm_site.on_nodes() == []
+
+
 @pytest.mark.soak
 def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, users):
     need_python()

@@ -186,11 +186,11 @@ def test_state_that_is_damaged_newer_or_foreign_is_named_and_left_alone(site_hos
     site_host.call("pools")
     whole = site_host.database.read_bytes()
     newer = sqlite3.connect(site_host.database)
-    newer.execute("PRAGMA user_version = 3")
+    newer.execute("PRAGMA user_version = 4")
     newer.commit()
     newer.close()
     for content, wanted in [
-        (None, "is of version 3, this program knows version 2; install the version of Forebay that wrote it"),
+        (None, "is of version 4, this program knows version 3; install the version of Forebay that wrote it"),
         (b"", "is damaged: it is empty; restore a copy of it"),
         (b"garbage" * 1000, "is damaged: file is not a database; restore a copy of it"),
         (whole[:4096] + b"\xff" * (len(whole) - 4096), "is damaged: "),
@@ -207,17 +207,30 @@ def test_state_that_is_damaged_newer_or_foreign_is_named_and_left_alone(site_hos
     assert site_host.call("pools").returncode == 0
 
 
-def test_state_of_an_earlier_version_is_brought_to_this_one(site_host):
+def test_state_of_version_1_is_brought_to_this_one(site_host):
     site_host.call("setup", WHOLE["setup"])
     before = site_host.call("show_sessions").stdout
-    earlier = sqlite3.connect(site_host.database)
-    earlier.execute("DROP TABLE share")
-    earlier.execute("PRAGMA user_version = 1")
-    earlier.commit()
-    assert site_host.call("show_sessions").stdout == before
-    assert earlier.execute("PRAGMA user_version").fetchone() == (2,)
-    assert earlier.execute("SELECT count(*) FROM share").fetchone() == (0,)
-    earlier.close()
+    with contextlib.closing(sqlite3.connect(site_host.database)) as earlier:
+        earlier.executescript("DROP TABLE share; PRAGMA user_version = 1")
+        assert site_host.call("show_sessions").stdout == before
+        assert earlier.execute("PRAGMA user_version").fetchone() == (3,)
+        assert earlier.execute("SELECT count(*) FROM share").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("nodes", [0, 1], ids=["waiting", "started"])
+def test_state_of_version_2_knows_what_the_nodes_of_a_started_job_made(site_host, nodes):
+    site_host.call("pools")
+    site_host.write_allocation("staged-in")
+    with contextlib.closing(sqlite3.connect(site_host.database)) as earlier:
+        share = "INSERT INTO share (session, node, bytes) SELECT id, 'n1:7077', 1 FROM session"
+        hosts = f"UPDATE session SET hosts = {nodes}"
+        version = "PRAGMA user_version = 2"
+        earlier.executescript(f"ALTER TABLE share DROP COLUMN is_made; {share}; {hosts}; {version}")
+        site_host.call("show_sessions")
+        assert earlier.execute("PRAGMA user_version").fetchone() == (3,)
+        assert earlier.execute("SELECT is_made FROM share").fetchall() == [(nodes,)]
+
+
 
 
 def test_state_that_another_user_could_change_is_refused(site_host):

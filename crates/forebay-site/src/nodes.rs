@@ -74,6 +74,10 @@ impl Patience {
 /// The request to a node, with the name of the attempt.
 pub(crate) type RequestTo<'a> = dyn Fn(&NodeAddress, &str) -> Operation + 'a;
 
+/// What happens when a node has done it.
+pub(crate) type OnDone<'a> =
+    &'a mut dyn FnMut(&mut Context, &NodeAddress, Outcome) -> Result<(), Error>;
+
 /// What nodes are to do.
 pub(crate) struct Work<'a> {
     /// The allocation.
@@ -82,7 +86,7 @@ pub(crate) struct Work<'a> {
     /// Whether the work is still wanted; the error says why not.
     pub(crate) check: &'a dyn Fn(&Context) -> Result<(), Error>,
     /// Called when a node has done it.
-    pub(crate) on_done: &'a mut dyn FnMut(&mut Context, &NodeAddress, Outcome) -> Result<(), Error>,
+    pub(crate) on_done: OnDone<'a>,
     /// Shows how far the nodes are.
     pub(crate) shown: Option<&'a mut Shown>,
     /// Whether what a node reports as an error gets the name of the node.

@@ -9,7 +9,7 @@ use forebay_host::{clock, files};
 use crate::call::Call;
 use crate::context::Context;
 use crate::messages::{Operation, Place};
-use crate::nodes::{Patience, Pause, RESTART, RequestTo, Rest, Work, names_of, unfinished};
+use crate::nodes::{OnDone, Patience, Pause, RESTART, RequestTo, Rest, Work, names_of, unfinished};
 use crate::progress::Shown;
 use crate::staging::{Waited, removed_meanwhile};
 use crate::state::Taken;
@@ -78,7 +78,9 @@ fn check(
         let group = if place.user == user { session.group } else { place.group };
         let operation =
             |_: &NodeAddress, _: &str| Operation::Check { place: place.clone(), user, group };
-        let failed = carry_out(context, session, (nodes.clone(), &operation), None)?.failed;
+        let nothing = &mut |_: &mut Context, _: &NodeAddress, _| Ok(());
+        let failed =
+            carry_out(context, session, (nodes.clone(), &operation), nothing, None)?.failed;
         nodes.retain(|node| failed.iter().all(|(other, _)| other != node));
         rest.failed.extend(failed);
     }
@@ -90,6 +92,7 @@ fn carry_out(
     context: &mut Context,
     session: &Session,
     (nodes, operation): (Vec<NodeAddress>, &RequestTo),
+    on_done: OnDone<'_>,
     shown: Option<&mut Shown>,
 ) -> Result<Rest, Error> {
     let usual = Patience::of(&context.site, Duration::ZERO);
@@ -98,7 +101,7 @@ fn carry_out(
         session,
         operation,
         check: &|context| context.check_kept(session),
-        on_done: &mut |_, _, _| Ok(()),
+        on_done,
         shown,
         names_node: true,
     };
@@ -119,7 +122,10 @@ fn start_on_nodes(
     take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
     let create =
         |_: &NodeAddress, _: &str| Operation::Create { place: session.place(), capacity_bytes };
-    carry_out(context, session, (nodes, &create), Some(&mut shown))?.none()?;
+    let mut note_made = |context: &mut Context, node: &NodeAddress, _| {
+        context.database.set_made(session.id, &node.to_string())
+    };
+    carry_out(context, session, (nodes, &create), &mut note_made, Some(&mut shown))?.none()?;
     drop(shown);
     let patience = Patience { until: Some(until), ..Patience::of(&context.site, Duration::ZERO) };
     match context.copy(session, Direction::In, &patience)? {

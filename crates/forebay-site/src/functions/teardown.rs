@@ -60,11 +60,13 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
     };
     let shares = context.database.shares(Some(session.id))?;
     let capacity = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
-    let operation = |_: &NodeAddress, attempt: &str| Operation::Remove {
+    let made: Vec<_> =
+        shares.iter().filter(|share| share.is_made).map(|share| share.node.as_str()).collect();
+    let operation = |node: &NodeAddress, attempt: &str| Operation::Remove {
         place: session.place(),
         attempt: attempt.to_owned(),
         // The start of the job may have failed before all nodes made it.
-        is_made: !session.is_on_nodes() || session.hosts > 0,
+        is_made: !session.is_on_nodes() || made.contains(&node.to_string().as_str()),
     };
     let mut on_done = |context: &mut Context, node: &NodeAddress, outcome: Outcome| {
         if let Outcome::Done { bytes, note, .. } = outcome {

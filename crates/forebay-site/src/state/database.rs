@@ -10,10 +10,13 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use crate::{Error, Site};
 
 const SCHEMA: &str = include_str!("schema.sql");
-/// What version 2 has more than version 1.
+/// What later versions have more than version 1.
 const SHARES: &str = include_str!("shares.sql");
+/// What version 3 has more than version 2: before, the directories were known to be made when the job had started.
+const MADE: &str = "ALTER TABLE share ADD COLUMN is_made INTEGER NOT NULL DEFAULT 0; \
+                    UPDATE share SET is_made = (SELECT hosts > 0 FROM session WHERE id = share.session);";
 /// `user_version` of the state that this program reads and writes.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// `application_id`, "FBst". It identifies other databases, which Forebay rejects.
 const APPLICATION: i64 = 0x4642_7374;
 const NAME: &str = "state.sqlite";
@@ -296,10 +299,11 @@ fn update(connection: &mut Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been faster.
-    if version(&transaction)? == 1 {
-        transaction.execute_batch(SHARES)?;
-        transaction.pragma_update(None, "user_version", VERSION)?;
+    match version(&transaction)? {
+        1 => transaction.execute_batch(SHARES)?,
+        2 => transaction.execute_batch(MADE)?,
+        _ => {} // another process was faster
     }
+    transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
 }

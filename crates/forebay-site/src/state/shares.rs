@@ -16,6 +16,8 @@ pub struct Share {
     pub bytes: u64,
     /// Whether its results are at their destinations.
     pub is_delivered: bool,
+    /// Whether the node has made its directory.
+    pub is_made: bool,
 }
 
 /// What came of a request for shares.
@@ -36,7 +38,7 @@ impl Database {
     /// If the file cannot be read.
     pub fn shares(&self, session: Option<u64>) -> Result<Vec<Share>, Error> {
         self.read(|connection| {
-            let query = "SELECT session, node, bytes, is_delivered FROM share \
+            let query = "SELECT session, node, bytes, is_delivered, is_made FROM share \
                          WHERE ?1 IS NULL OR session = ?1 ORDER BY session, node";
             let mut statement = connection.prepare(query)?;
             let found = statement.query_map([session], |row| {
@@ -45,6 +47,7 @@ impl Database {
                     node: row.get(1)?,
                     bytes: row.get(2)?,
                     is_delivered: row.get(3)?,
+                    is_made: row.get(4)?,
                 })
             });
             found?.collect()
@@ -95,9 +98,21 @@ impl Database {
     /// # Errors
     /// If the file cannot be written.
     pub fn set_delivered(&mut self, session: u64, node: &str) -> Result<(), Error> {
+        self.set_of_share(session, node, "is_delivered")
+    }
+
+    /// Notes that a node has made its directory.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn set_made(&mut self, session: u64, node: &str) -> Result<(), Error> {
+        self.set_of_share(session, node, "is_made")
+    }
+
+    fn set_of_share(&mut self, session: u64, node: &str, column: &str) -> Result<(), Error> {
         self.change(|transaction| {
-            let update = "UPDATE share SET is_delivered = 1 WHERE session = ? AND node = ?";
-            transaction.execute(update, params![session, node])?;
+            let update = format!("UPDATE share SET {column} = 1 WHERE session = ? AND node = ?");
+            transaction.execute(&update, params![session, node])?;
             Ok(Ok(()))
         })
     }

@@ -3,5 +3,6 @@ CREATE TABLE share (
   node TEXT NOT NULL,
   bytes INTEGER NOT NULL CHECK (bytes >= 0),
   is_delivered INTEGER NOT NULL DEFAULT 0,
+  is_made INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (session, node)
 ) STRICT;

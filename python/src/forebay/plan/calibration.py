@@ -25,13 +25,16 @@ from forebay.plan.published import Row, rows, table
 FIGURE_SIGMA = 0.15
 #: Beyond so many sigmas a residual counts less than quadratically.
 ROBUST_SIGMAS = 2.0
+#: Where a fit ends: at changes this small. From one fit to a similar one, the coarser one takes a third of the time and
+#: moves predictions by a thousandth at most.
+EXACT, COARSE = 1e-8, 1e-5
 
 
-def fit(using: Sequence[Row]) -> Parameters:
+def fit(using: Sequence[Row], start: Parameters = PRIORS, tolerance: float = EXACT) -> Parameters:
     """The parameters that miss these rows least, each held near its prior as far as its factor says."""
     values = [row for row in using if row.kind != "ordering"]
     weights = _weights(values)
-    priors = np.array([math.log(one.prior) for one in DESCRIPTIONS.values()])
+    priors, first = _logarithms(PRIORS), _logarithms(start)
     widths = np.array([math.log(one.factor) for one in DESCRIPTIONS.values()])
 
     def residuals(logarithms: np.ndarray) -> np.ndarray:
@@ -39,7 +42,7 @@ def fit(using: Sequence[Row]) -> Parameters:
         missed = [_missed(row, parameters) / FIGURE_SIGMA for row in values]
         return np.concatenate([_robust(np.array(missed)) * weights, (logarithms - priors) / widths])
 
-    done = least_squares(residuals, priors, x_scale=widths)
+    done = least_squares(residuals, first, x_scale=widths, xtol=tolerance, ftol=tolerance)
     return _of_logarithms(done.x)
 
 
@@ -61,6 +64,10 @@ def _missed(row: Row, parameters: Parameters) -> float:
     if row.kind == "below":
         return max(0.0, missed)
     return min(0.0, missed) if row.kind == "above" else missed
+
+
+def _logarithms(parameters: Parameters) -> np.ndarray:
+    return np.array([math.log(getattr(parameters, name)) for name in DESCRIPTIONS])
 
 
 def _of_logarithms(logarithms: np.ndarray) -> Parameters:
@@ -108,7 +115,7 @@ def cross_validate(everything: Sequence[Row], parameters: Parameters) -> list[Ju
 
 def left_out(everything: Sequence[Row], group: str, parameters: Parameters) -> list[Judged]:
     """The rows of one group, predicted by a model that was fitted to the others."""
-    without = fit([row for row in everything if row.group != group])
+    without = fit([row for row in everything if row.group != group], parameters, COARSE)
     return [
         Judged(row=row, left_out=row.predicted(without), fitted=row.predicted(parameters))
         for row in everything
