@@ -231,8 +231,6 @@ def test_state_of_version_2_knows_what_the_nodes_of_a_started_job_made(site_host
         assert earlier.execute("SELECT is_made FROM share").fetchall() == [(nodes,)]
 
 
-
-
 def test_state_that_another_user_could_change_is_refused(site_host):
     """Whoever can write it can have files copied as any user."""
     site_host.call("pools")
