@@ -40,8 +40,8 @@ $(BUILD)/wheels/%/made: tests/requirements-%.txt
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	touch $@
 
-# Nextflow for the tests, as jars in lib.
-$(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml
+# Nextflow for the tests, as jars in lib. After the packages of the other rule: apt-get runs once at a time.
+$(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml | $(VENV)/made
 	tools/needs.sh test
 	rm -rf $(@D)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(@D)/lib
@@ -170,9 +170,10 @@ reference: build
 	$(VENV)/bin/python tools/reference.py $(BUILD)/bin/forebay
 	$(VENV)/bin/python tools/schemas.py $(BUILD)/bin/forebay
 
-docs: $(BUILD)/docs/index.html
+docs: $(BUILD)/docs/made
 
-$(BUILD)/docs/index.html: $(BUILD)/docs-venv/made Cargo.toml $(shell find docs python/src -type f -not -name '*.pyc')
+# The time of a directory tells that a page or picture in it was removed.
+$(BUILD)/docs/made: $(BUILD)/docs-venv/made Cargo.toml $(shell find docs machines; find python/src -name '*.py')
 	tools/needs.sh check
 	rm -rf $(BUILD)/docs
 	$(BUILD)/docs-venv/bin/sphinx-build --quiet --fail-on-warning --keep-going --fresh-env -b html docs $(BUILD)/docs

@@ -73,11 +73,12 @@ def group_of(item) -> str | None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
     """Ends the servers after the last test of their group; they would go on until the last of all tests."""
-    result = yield
-    if nextitem is not None and group_of(nextitem) != group_of(item):
-        for name in SERVERS & set(item.fixturenames):
-            item.session._fixturemanager.getfixturedefs(name, item)[-1].finish(item._request)
-    return result
+    try:
+        return (yield)
+    finally:
+        if nextitem is not None and group_of(nextitem) != group_of(item):
+            for name in SERVERS & set(item.fixturenames):
+                item.session._fixturemanager.getfixturedefs(name, item)[-1].finish(item._request)
 
 
 @pytest.fixture(scope="session")

@@ -321,7 +321,8 @@ LONG = ("plan-calibration", "study")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in NAMES if name not in ELSEWHERE]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.soak] if name in LONG else []) for name in NAMES if name not in ELSEWHERE],
 )
 def test_output_validates_against_its_schema(job, build, name):
     for value in OUTPUTS[name](job, build):

@@ -237,7 +237,6 @@ elsewhere stripes /tmp; ask stripes empty""",
     assert refused == [*[INVALID] * 8, f"{-errno.ENOTCONN} -1 -1 -1", f"0 {MIB} 2 0"]
 
 
-@pytest.mark.soak
 def test_user_of_the_mount_sets_layouts_and_not_the_capacity(bed):
     printed = lines(
         bed,

@@ -304,7 +304,6 @@ def test_death_of_the_mount_is_an_error_of_sync_and_close(build):
         program.process.communicate()
 
 
-@pytest.mark.soak
 def test_stage_out_has_what_a_killed_program_wrote(build):
     with nodes(2, build) as bed:
         target = make_directory(bed.shared / "results", "ada")

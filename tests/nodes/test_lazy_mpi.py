@@ -72,7 +72,6 @@ def test_ranks_read_what_another_node_wrote(two, openmpi, io):
     assert all(file["lazy_opens"] == RANKS for file in files)
 
 
-@pytest.mark.soak
 def test_full_namespace_is_an_error_of_the_program(two, openmpi):
     """With ROMIO: ompio prints errors of its writes, and returns none."""
     base = two.directory / "full"

@@ -8,7 +8,7 @@ import pytest
 
 from forebay.plan import cases
 from forebay.plan.band import band
-from forebay.plan.calibration import calibrate, left_out, published_judged
+from forebay.plan.calibration import calibrate, fit, left_out, published_judged
 from forebay.plan.errors import PlanError
 from forebay.plan.model import predict
 from forebay.plan.parameters import DESCRIPTIONS, PRIORS, Parameters, fitted
@@ -78,7 +78,6 @@ def test_stored_parameters_are_those_that_the_fit_gives():
     assert all(ratios[one.id] == pytest.approx(one.ratio, rel=0.05) for one in FITTED.residuals)
 
 
-@pytest.mark.soak
 @of_calibration
 def test_left_out_rows_do_not_change_what_predicts_them(judged):
     """A figure is not reproduced by its own parameter: with another published value, the prediction is the same."""
@@ -86,8 +85,10 @@ def test_left_out_rows_do_not_change_what_predicts_them(judged):
         msgspec.structs.replace(row, published=3 * row.published) if row.group == "Replib on DataWarp" else row
         for row in rows()
     ]
-    again = left_out(changed, "Replib on DataWarp", FITTED.parameters)
-    assert [one.left_out for one in again] == [one.left_out for one in judged if one.row.group == "Replib on DataWarp"]
+    # The fit begins at parameters that know the other value.
+    again = left_out(changed, "Replib on DataWarp", fit(changed))
+    before = [one.left_out for one in judged if one.row.group == "Replib on DataWarp"]
+    assert [one.left_out for one in again] == pytest.approx(before, rel=0.005)
 
 
 def test_each_parameter_changes_a_prediction():

@@ -91,7 +91,6 @@ def test_wrong_directive_and_missing_source_are_named(users):
     assert "slurm bb data in" in users.waits_for(users.submit(), "no-such does not exist")
 
 
-@pytest.mark.soak
 def test_staging_that_the_limit_kills_does_not_start_the_job(lua_site, users):
     """The plugin takes whatever the function returns for the result."""
     (users.directory / "big").write_bytes(os.urandom(96 * MIB))  # 24 s; StageInTimeout is 15 s

@@ -153,7 +153,6 @@ def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, 
     frees(users, job)
 
 
-@pytest.mark.soak
 def test_node_that_is_down_at_teardown_is_named_and_freed_later(slurm_site, users):
     users.script("touch running; until [ -e end ]; do sleep 0.1; done", PRIVATE)
     job = users.submit("--nodelist=n1,n3")

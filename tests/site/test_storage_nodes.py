@@ -112,9 +112,14 @@ mpirun --map-by node -n 4 sh -c '{rank} 8 400000 1 posix collective'
 
 
 def test_quota_stops_a_job_at_its_capacity_and_its_results_arrive(storage_site, users):
-    raise_it = 'import os, sys; os.setxattr(sys.argv[1], "ceph.quota.max_bytes", b"0")'
+    attribute = '"ceph.quota.max_bytes"'
+    raise_it = f'import os, sys; os.setxattr(sys.argv[1], {attribute}, b"0")'
+    show_it = f"import os, sys; print(os.getxattr(sys.argv[1], {attribute}).decode())"
     body = f"""mkdir $DW_JOB_STRIPED/out
-for directory in $DW_JOB_STRIPED $DW_JOB_STRIPED/..; do python3 -c '{raise_it}' $directory; done
+for directory in $DW_JOB_STRIPED $DW_JOB_STRIPED/..; do
+    python3 -c '{raise_it}' $directory
+    python3 -c '{show_it}' $directory
+done
 until ! head -c 1M /dev/zero >> $DW_JOB_STRIPED/out/big; do sleep 0.05; done"""
     users.script(body, SERVERS, OUT)
     job = users.submit("--nodelist=n2")
@@ -122,6 +127,8 @@ until ! head -c 1M /dev/zero >> $DW_JOB_STRIPED/out/big; do sleep 0.05; done"""
     told = users.complained()
     assert told.count("Permission denied") == 2, told
     assert told.count("Disk quota exceeded") == 1, told
+    # That of the directory above has room for the journals of both directions.
+    assert list(map(int, users.said().split())) == [16 * MIB, 16 * MIB + 2 * (16 * MIB + MIB // 4)]
     users.wait_until_freed(job)
     # The clients learn some seconds later what was written.
     assert 16 * MIB <= (users.results / "big").stat().st_size

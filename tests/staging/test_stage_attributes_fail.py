@@ -36,7 +36,6 @@ def retried(job) -> None:
         assert stage(job, "retry", one["id"]).returncode == 0
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("error", ["EIO", "ESTALE"])
 def test_directory_mode_is_never_wider_than_its_source_after_an_error(job, tree, error):
     for path in ("closed", "closed/secret"):

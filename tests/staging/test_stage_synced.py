@@ -196,7 +196,6 @@ def test_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
     assert files_seen(job.directory / "out") == files_seen(source)
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["few"])
 @pytest.mark.parametrize("call", ["utimensat", "fsync", "rename"])
 def test_staging_killed_with_single_file_syncs_ends_in_the_same_state(job, source, call):

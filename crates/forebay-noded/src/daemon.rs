@@ -125,6 +125,9 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
             return Err(Error::new(message)
                 .with_hint(format!("lower its quantity in {}", site.file.display())));
         }
+        if !stages {
+            continue; // the quota was not looked at
+        }
         let how = match pool.quota {
             Some(Quota::Project) => "a project quota limits the size of an allocation",
             Some(Quota::Ceph) => "a quota of CephFS limits the size of an allocation",

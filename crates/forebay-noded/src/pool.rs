@@ -8,6 +8,8 @@ use forebay_host::files::{self, Directory, Kind, NoQuota};
 use forebay_site::messages::Place;
 use forebay_site::{Error, Pool, PoolKind, Quota, Site, changeable_parent};
 
+use crate::work::CephQuota;
+
 /// The permissions of an allocation's directory.
 const MODE: u32 = 0o700;
 /// The same where the members of a group reach the namespace below it.
@@ -97,15 +99,16 @@ impl PoolDirectory {
         if self.quota != Some(Quota::Project) {
             return Ok(());
         }
-        let overhead =
-            (OVERHEAD_BYTES + capacity_bytes / OVERHEAD_PART) * (1 + u64::from(is_ended));
-        let bytes = capacity_bytes.saturating_add(overhead);
+        let bytes = with_journals(capacity_bytes, is_ended);
         Ok(self.directory.limit_project(project_of(&place.name)?, bytes)?)
     }
 
-    /// The limit of the namespace, which its owner sets: journals are outside of it. None where there is no such limit.
-    pub(crate) fn ceph_quota_bytes(&self, capacity_bytes: u64) -> Option<u64> {
-        (self.quota == Some(Quota::Ceph)).then_some(capacity_bytes)
+    /// The limits that the owner's process sets; none where the file system is not CephFS.
+    pub(crate) fn ceph_quota(&self, capacity_bytes: u64) -> Option<CephQuota> {
+        (self.quota == Some(Quota::Ceph)).then(|| CephQuota {
+            namespace_bytes: capacity_bytes,
+            whole_bytes: with_journals(capacity_bytes, true),
+        })
     }
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
@@ -239,6 +242,12 @@ fn check_parents(pool: &Pool) -> Result<(), Error> {
     );
     Err(Error::new(message)
         .with_hint("make the directory of the pool where only root can rename it"))
+}
+
+/// A capacity with the journals of stage-in, and those of stage-out when the job has ended.
+fn with_journals(capacity_bytes: u64, is_ended: bool) -> u64 {
+    let overhead = (OVERHEAD_BYTES + capacity_bytes / OVERHEAD_PART) * (1 + u64::from(is_ended));
+    capacity_bytes.saturating_add(overhead)
 }
 
 /// Why there are no project quotas, and what helps.

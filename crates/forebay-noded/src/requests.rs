@@ -99,7 +99,7 @@ impl Service {
                 let work = Work::Prepare {
                     namespace: namespace_of(&place),
                     is_shared: place.is_shared,
-                    ceph_quota_bytes: pool.ceph_quota_bytes(capacity_bytes),
+                    quota: pool.ceph_quota(capacity_bytes),
                 };
                 self.owners.run(&place, &work)
             }

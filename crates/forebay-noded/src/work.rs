@@ -45,7 +45,7 @@ const FAILURES_MAX: usize = 1000;
 #[serde(tag = "work", rename_all = "kebab-case")]
 pub(crate) enum Work {
     /// Make the namespace.
-    Prepare { namespace: PathBuf, is_shared: bool, ceph_quota_bytes: Option<u64> },
+    Prepare { namespace: PathBuf, is_shared: bool, quota: Option<CephQuota> },
     /// Look into the namespace.
     Check { namespace: PathBuf },
     /// Stage in or out.
@@ -61,6 +61,15 @@ pub(crate) enum Work {
     },
     /// Remove everything in the directory.
     Empty { directory: PathBuf, tag: String },
+}
+
+/// Limits of CephFS. Only a client with the capability `p` can change them.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CephQuota {
+    /// Of the namespace.
+    pub(crate) namespace_bytes: u64,
+    /// Of the namespace and the journals next to it.
+    pub(crate) whole_bytes: u64,
 }
 
 /// Does what standard input says, prints the result, and returns the exit code. The progress goes to the counters behind
@@ -93,8 +102,8 @@ pub fn work(words: &[OsString]) -> (String, i32) {
 impl Work {
     fn outcome(&self, reporter: &Reporter) -> Outcome {
         let result = match self {
-            Self::Prepare { namespace, is_shared, ceph_quota_bytes } => {
-                prepare(namespace, *is_shared, *ceph_quota_bytes)
+            Self::Prepare { namespace, is_shared, quota } => {
+                prepare(namespace, *is_shared, quota.as_ref())
             }
             Self::Check { namespace } => check(namespace),
             Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
@@ -143,7 +152,7 @@ const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
 fn prepare(
     namespace: &Path,
     is_shared: bool,
-    ceph_quota_bytes: Option<u64>,
+    quota: Option<&CephQuota>,
 ) -> Result<Outcome, Failed> {
     match files::make_directory(namespace, NAMESPACE_MODE) {
         Err(error) if error.already_exists() => {}
@@ -152,18 +161,27 @@ fn prepare(
     if is_shared {
         files::set_mode(namespace, SHARED_MODE)?;
     }
-    if let Some(bytes) = ceph_quota_bytes {
-        let value = bytes.to_string();
-        files::set_extended_attribute_of_path(namespace, CEPH_QUOTA, value.as_bytes()).map_err(
-            |error| Failed {
-                error: Error::from(error).with_hint(
-                    "this node's client of CephFS needs the capability p: ceph fs authorize ... rwp",
-                ),
-                is_final: false,
-            },
-        )?;
+    if let Some(quota) = quota {
+        quota.set(namespace)?;
     }
     Ok(DONE)
+}
+
+impl CephQuota {
+    fn set(&self, namespace: &Path) -> Result<(), Failed> {
+        let whole = namespace.parent().unwrap_or(namespace);
+        for (directory, bytes) in [(whole, self.whole_bytes), (namespace, self.namespace_bytes)] {
+            let value = bytes.to_string();
+            files::set_extended_attribute_of_path(directory, CEPH_QUOTA, value.as_bytes())
+                .map_err(|error| Failed {
+                    error: Error::from(error).with_hint(
+                        "this node's client of CephFS needs the capability p: ceph fs authorize ... rwp",
+                    ),
+                    is_final: false,
+                })?;
+        }
+        Ok(())
+    }
 }
 
 fn check(namespace: &Path) -> Result<Outcome, Failed> {

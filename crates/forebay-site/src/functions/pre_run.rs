@@ -27,9 +27,7 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
     }
     if session.is_on_nodes() && session.phase != Phase::Running {
         let started = start_on_nodes(context, &session, &nodes);
-        let problem = started.as_ref().err().map(ToString::to_string);
-        // Slurm may have called again meanwhile, after slurmctld was killed.
-        context.database.set_problem_of_start(session.id, problem.as_deref())?;
+        note_problem(context, &session, &started)?;
         started?;
     }
     if context.site.checks_nodes {
@@ -39,8 +37,7 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
             own.into_iter().chain(used.iter().map(crate::Session::place)).collect();
         if !places.is_empty() {
             let seen = check(context, &session, nodes.clone(), &places);
-            let problem = seen.as_ref().err().map(ToString::to_string);
-            context.database.set_problem(session.id, problem.as_deref())?;
+            note_problem(context, &session, &seen)?;
             seen?;
         }
     }
@@ -50,6 +47,19 @@ pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
         return Err(removed_meanwhile(&session.token));
     }
     Ok(())
+}
+
+/// Stores why the job cannot start. Slurm may have called again meanwhile, after slurmctld was killed, and started it.
+fn note_problem(
+    context: &mut Context,
+    session: &Session,
+    done: &Result<(), Error>,
+) -> Result<(), Error> {
+    let problem = done.as_ref().err().map(ToString::to_string);
+    match session.phase {
+        Phase::Running => context.database.set_problem(session.id, problem.as_deref()),
+        _ => context.database.set_problem_of_start(session.id, problem.as_deref()),
+    }
 }
 
 /// The nodes of the job. Slurm writes one name in each line.
@@ -122,10 +132,15 @@ fn start_on_nodes(
     take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
     let create =
         |_: &NodeAddress, _: &str| Operation::Create { place: session.place(), capacity_bytes };
-    let mut note_made = |context: &mut Context, node: &NodeAddress, _| {
-        context.database.set_made(session.id, &node.to_string())
+    let mut made = Vec::new();
+    let mut note_made = |_: &mut Context, node: &NodeAddress, _| {
+        made.push(node.to_string());
+        Ok(())
     };
-    carry_out(context, session, (nodes, &create), &mut note_made, Some(&mut shown))?.none()?;
+    let work = (nodes, &create as &RequestTo);
+    let created = carry_out(context, session, work, &mut note_made, Some(&mut shown));
+    context.database.set_made(session.id, &made)?;
+    created?.none()?;
     drop(shown);
     let patience = Patience { until: Some(until), ..Patience::of(&context.site, Duration::ZERO) };
     match context.copy(session, Direction::In, &patience)? {

@@ -66,7 +66,9 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
         place: session.place(),
         attempt: attempt.to_owned(),
         // The start of the job may have failed before all nodes made it.
-        is_made: !session.is_on_nodes() || made.contains(&node.to_string().as_str()),
+        is_made: !session.is_on_nodes()
+            || session.hosts > 0
+            || made.contains(&node.to_string().as_str()),
     };
     let mut on_done = |context: &mut Context, node: &NodeAddress, outcome: Outcome| {
         if let Outcome::Done { bytes, note, .. } = outcome {

@@ -302,7 +302,7 @@ fn update(connection: &mut Connection) -> rusqlite::Result<()> {
     match version(&transaction)? {
         1 => transaction.execute_batch(SHARES)?,
         2 => transaction.execute_batch(MADE)?,
-        _ => {} // another process was faster
+        _ => return Ok(()), // another process was faster
     }
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()

@@ -330,8 +330,8 @@ impl Database {
     /// If the file cannot be written.
     pub fn set_problem_of_start(&mut self, id: u64, problem: Option<&str>) -> Result<(), Error> {
         self.change(|transaction| {
-            let update = "UPDATE session SET problem = ? WHERE id = ? AND state != ?";
-            transaction.execute(update, params![problem, id, Phase::Running])?;
+            let update = "UPDATE session SET problem = ? WHERE id = ? AND state IN (?, ?)";
+            transaction.execute(update, params![problem, id, Phase::Ready, Phase::StagedIn])?;
             Ok(Ok(()))
         })
     }

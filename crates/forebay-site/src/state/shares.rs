@@ -98,21 +98,24 @@ impl Database {
     /// # Errors
     /// If the file cannot be written.
     pub fn set_delivered(&mut self, session: u64, node: &str) -> Result<(), Error> {
-        self.set_of_share(session, node, "is_delivered")
+        self.change(|transaction| {
+            let update = "UPDATE share SET is_delivered = 1 WHERE session = ? AND node = ?";
+            transaction.execute(update, params![session, node])?;
+            Ok(Ok(()))
+        })
     }
 
-    /// Notes that a node has made its directory.
+    /// Notes that nodes have made their directories.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn set_made(&mut self, session: u64, node: &str) -> Result<(), Error> {
-        self.set_of_share(session, node, "is_made")
-    }
-
-    fn set_of_share(&mut self, session: u64, node: &str, column: &str) -> Result<(), Error> {
+    pub fn set_made(&mut self, session: u64, nodes: &[String]) -> Result<(), Error> {
         self.change(|transaction| {
-            let update = format!("UPDATE share SET {column} = 1 WHERE session = ? AND node = ?");
-            transaction.execute(&update, params![session, node])?;
+            let update = "UPDATE share SET is_made = 1 WHERE session = ? AND node = ?";
+            let mut statement = transaction.prepare(update)?;
+            for node in nodes {
+                statement.execute(params![session, node])?;
+            }
             Ok(Ok(()))
         })
     }

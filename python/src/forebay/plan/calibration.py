@@ -26,7 +26,7 @@ FIGURE_SIGMA = 0.15
 #: Beyond so many sigmas a residual counts less than quadratically.
 ROBUST_SIGMAS = 2.0
 #: Where a fit ends: at changes this small. From one fit to a similar one, the coarser one takes a third of
-#: the time and moves predictions by a thousandth at most.
+#: the time and moves predictions by about a thousandth.
 EXACT, COARSE = 1e-8, 1e-5
 
 
