@@ -138,10 +138,11 @@ soak: build test-programs docs $(TEST_ENVIRONMENTS)
 	@FOREBAY_BUILD=$(BUILD) PYTHONPATH=tests JOBS=$(JOBS) ONLY=$(ONLY) SEED=$(SEED) ROUNDS=$(ROUNDS) \
 	  SOAK_MINUTES=$(SOAK_MINUTES) $(VENV)/bin/python bench/soak
 
-check: $(VENV)/made
+check:
+	tools/needs.sh build
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
-	$(MAKE) docs & docs=$$!; $(CARGO) clippy --workspace --all-targets --locked -- -D warnings; clippy=$$?; wait $$docs && exit $$clippy
+	$(MAKE) --jobs=2 $(VENV)/made docs & docs=$$!; $(CARGO) clippy --workspace --all-targets --locked -- -D warnings; clippy=$$?; wait $$docs && exit $$clippy
 	$(VENV)/bin/python tools/floors.py
 	$(MAKE) -C kernels BUILD=$(BUILD)
 	$(MAKE) -C mpi BUILD=$(BUILD)
