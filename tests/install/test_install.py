@@ -56,7 +56,8 @@ def test_installed_programs_run_from_their_prefix(build, tmp_path):
     (tmp_path / "job.sh").write_text("#!/bin/bash\necho hello\n")
     model = prefix / "share" / "forebay" / "machines" / "lustre-small.toml"
     command = [forebay, "run", "--pfs-model", model, "job.sh"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    own_state = os.environ | {"FOREBAY_STATE": str(tmp_path / "state")}
+    done = subprocess.run(command, cwd=tmp_path, env=own_state, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
     assert "emulated: lustre-small" in done.stderr
     example = PROJECT / "examples" / "first-job"
