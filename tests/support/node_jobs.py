@@ -3,9 +3,11 @@
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import shlex
 import subprocess
+import tempfile
 from collections.abc import Iterator
 
 from support.engines import make_directory
@@ -86,15 +88,17 @@ class NodeJob:
 
 @contextlib.contextmanager
 def on_disks(bed: Bed) -> Iterator[None]:
-    """The store of each node is a directory on a disk."""
-    for node in bed.names:
-        disk = make_directory(bed.shared / f"disk-{node}", "ada")
-        bed.run(node, ["mount", "--bind", disk, STORE])
-    yield
-    for node in bed.names:
-        # Rarely it is in use for a moment longer; no process of the job was found then.
-        unmounted = lambda node=node: bed.run(node, ["umount", STORE], check=False).returncode == 0  # noqa: E731
-        wait_until(unmounted, what=f"the end of what uses the store of {node}")
+    """The store of each node is a directory on a disk: /tmp may be in memory, /var/tmp outlives a restart (FHS)."""
+    with tempfile.TemporaryDirectory(prefix="forebay-test-", dir="/var/tmp") as scratch:
+        os.chmod(scratch, 0o711)
+        for node in bed.names:
+            disk = make_directory(pathlib.Path(scratch, node), "ada")
+            bed.run(node, ["mount", "--bind", disk, STORE])
+        yield
+        for node in bed.names:
+            # Rarely it is in use for a moment longer; no process of the job was found then.
+            unmounted = lambda node=node: bed.run(node, ["umount", STORE], check=False).returncode == 0  # noqa: E731
+            wait_until(unmounted, what=f"the end of what uses the store of {node}")
 
 
 HOLD = "echo $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"
