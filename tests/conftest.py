@@ -98,9 +98,15 @@ def job_class():
 
 
 @pytest.fixture
-def job(build, job_class):
+def parent_of_jobs() -> str | None:
+    """Where jobs have their folders; None: where temporary files are, which may be in memory."""
+    return None
+
+
+@pytest.fixture
+def job(build, job_class, parent_of_jobs):
     # pytest's own folders are closed to other users, and some jobs are another user's.
-    with tempfile.TemporaryDirectory(prefix="forebay-test-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="forebay-test-", dir=parent_of_jobs) as scratch:
         os.chmod(scratch, 0o711)
         job = job_class(build / "bin" / "forebay", pathlib.Path(scratch))
         yield job

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 available_kib=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)
-if ((EUID == 0 && available_kib >= 16 << 20)) && [[ $PWD != /tmp/* ]] && unshare --mount true; then
+if ((EUID == 0 && available_kib >= 16 << 20)) && [[ $PWD != /tmp/* ]] && unshare --mount true 2>/dev/null; then
     exec unshare --mount bash -c 'mount -t tmpfs -o mode=1777,size=8g tmpfs /tmp && exec "$@"' "$0" "$@"
 fi
 exec "$@"
