@@ -35,10 +35,11 @@ $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'python[all]' --requirement tests/requirements.txt
 	touch $@
 
-# Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own.
+# Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own. Compiled files of
+# Python would not be read, since `test` keeps them in the build folder.
 $(BUILD)/wheels/%/made: tests/requirements-%.txt
 	test -x $(@D)/bin/pip || python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-compile --requirement $<
 	touch $@
 
 # Nextflow for the tests, as jars in lib. After the packages of the other rule: apt-get runs once at a time.
