@@ -234,14 +234,16 @@ def names_once(bed: Bed, all_workers: Workers, mount: pathlib.Path) -> dict[str,
     """Rates by name, of all nodes together."""
     count = len(bed.names)
     rates = {}
+    own = lambda node: mount / f"own{node}"
+    all_workers.phase([["make", own(node), *([mount / "one"] if node == 0 else [])] for node in range(count)])
     for where, directory, first in (
-        ("in own directories", lambda node: mount / f"own{node}", lambda node: 0),
+        ("in own directories", own, lambda node: 0),
         ("in one directory", lambda _: mount / "one", lambda node: node * NAMES),
     ):
         for call in ("create", "stat", "unlink"):
             requests = [[call, directory(node), NAMES, first(node)] for node in range(count)]
             rates[f"{call} {where}"] = count * NAMES / all_workers.phase(requests)
-    bed.run("n1", ["rm", "-r", mount / "one", *(mount / f"own{node}" for node in range(count))], USER)
+    bed.run("n1", ["rm", "-r", mount / "one", *map(own, range(count))], USER)
     return rates
 
 

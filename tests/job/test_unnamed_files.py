@@ -35,7 +35,8 @@ def test_files_that_no_line_names_are_counted_and_the_largest_named(job):
     assert "warning: written by the job and named by no stage_out line: 2 files, 2.93 KiB; " in done.stderr
     assert "deleted with the allocation; the largest: striped/deep/large (2.93 KiB)" in done.stderr
     unnamed = json.loads(done.stdout)["unnamed"]
-    assert unnamed == {"files": 2, "bytes": 3002, "largest": [["striped/deep/large", 3000], ["striped/b", 2]]}
+    largest = [["striped/deep/large", 3000], ["striped/b", 2]]
+    assert unnamed == {"files": 2, "bytes": 3002, "largest": largest, "complete": True}
 
 
 def test_no_message_where_directives_name_all_files(job):

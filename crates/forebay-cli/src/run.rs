@@ -226,12 +226,13 @@ fn hint_of_kept(outcome: &Outcome, kept: &str) -> String {
 
 /// Prints what the job wrote and no line names, a warning where lines name other files.
 fn print_unnamed(unnamed: &UnnamedFiles, outcome: &Outcome) {
-    let UnnamedFiles { files, bytes, largest } = unnamed;
+    let UnnamedFiles { files, bytes, largest, complete } = unnamed;
     let largest: Vec<_> =
         largest.iter().map(|(path, bytes)| format!("{path} ({})", HumanBytes(*bytes))).collect();
+    let at_least = if *complete { "" } else { "at least " };
     let fate = if outcome.kept.is_some() { "kept" } else { "deleted" };
     let text = format!(
-        "written by the job and named by no stage_out line: {}, {}; {fate} with the allocation; the largest: {}",
+        "written by the job and named by no stage_out line: {at_least}{}, {}; {fate} with the allocation; the largest: {}",
         counted(*files, "file"),
         HumanBytes(*bytes),
         largest.join(", ")

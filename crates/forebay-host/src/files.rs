@@ -44,7 +44,7 @@ pub use rename::{rename, rename_directory_noreplace};
 pub use resolve::{final_path, nearest_real_path, parent_of, real_path};
 pub use status::{
     Kind, Status, is_private_dir, kinds_in, names_in, status, status_of, status_of_name,
-    tree_bytes, tree_size,
+    tree_bytes, tree_bytes_within, tree_size,
 };
 pub use sync::{drop_page_cache, sync_directory, sync_file_system, sync_tree};
 

@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forebay_directive::{Direction, Request};
 use forebay_engine::JobAllocation;
@@ -20,6 +21,9 @@ use crate::Error;
 use crate::context::FAILURES_MAX;
 use crate::job_spec::Reporter;
 use crate::store_watch::StoreWatch;
+
+/// How long the end of a job looks at its files only to warn of something.
+pub(crate) const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Which files are staged in.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +69,9 @@ pub(crate) trait Node {
     /// is none. None if they cannot be listed.
     fn list_unsaved(&self, record: &RecordFile, reason: Option<&str>) -> Option<UnsavedFiles>;
 
-    /// Used bytes and capacity, if the capacity is exceeded and the file system does not enforce it.
-    fn over_capacity(&self) -> Option<(u64, u64)>;
+    /// Used bytes, whether they are all, and capacity, if the capacity is exceeded and the file system does not
+    /// enforce it. Looks for [`LOOK_TIME_MAX`].
+    fn over_capacity(&self) -> Option<(u64, bool, u64)>;
 
     /// The directory with data of the job; none if there is none.
     fn data_location(&self) -> Option<PathBuf>;
@@ -259,12 +264,13 @@ impl Node for LocalNode<'_> {
         }
     }
 
-    fn over_capacity(&self) -> Option<(u64, u64)> {
+    fn over_capacity(&self) -> Option<(u64, bool, u64)> {
         let allocated = self.job_allocation.filter(|allocated| !allocated.used.enforced)?;
         // Engines on nodes may show their directory by a link.
         let root = files::real_path(allocated.allocation.root()).ok()?;
-        let (used, given) = (files::tree_bytes(&root), allocated.used.capacity_bytes);
-        (used > given).then_some((used, given))
+        let (used, is_all) = files::tree_bytes_within(&root, LOOK_TIME_MAX);
+        let given = allocated.used.capacity_bytes;
+        (used > given).then_some((used, is_all, given))
     }
 
     fn data_location(&self) -> Option<PathBuf> {

@@ -12,7 +12,7 @@ use indicatif::HumanBytes;
 
 use crate::context::ActiveJob;
 use crate::execution::{Execution, ExecutionResult, JOB_GRACE, Program};
-use crate::node::{LocalNode, Node, Scope};
+use crate::node::{LOOK_TIME_MAX, LocalNode, Node, Scope};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
 use crate::remote_copies::remote_copiers;
@@ -251,7 +251,7 @@ impl ActiveJob<'_> {
             return None;
         }
         let root = self.job_allocation?.allocation.root();
-        UnnamedFiles::find(root, &stage_out, began_unix_ms).ok()
+        UnnamedFiles::find(root, &stage_out, began_unix_ms, LOOK_TIME_MAX).ok()
     }
 
     /// Syncs an allocation that is on the file system; how long that took, in seconds. A write to the emulated file
@@ -376,10 +376,11 @@ impl ActiveJob<'_> {
 
     /// Warns if the job exceeded a capacity that the file system does not enforce.
     pub(crate) fn check_capacity(&self, node: &dyn Node) {
-        if let Some((used, capacity)) = node.over_capacity() {
+        if let Some((used, is_all, capacity)) = node.over_capacity() {
             let (used, capacity) = (HumanBytes(used), HumanBytes(capacity));
+            let or_more = if is_all { "" } else { " or more" };
             self.context.reporter.warning(&format!(
-                "the job left {used} in an allocation of {capacity}: where the size is enforced it \
+                "the job left {used}{or_more} in an allocation of {capacity}: where the size is enforced it \
                  would have seen ENOSPC"
             ));
         }

@@ -1,8 +1,10 @@
 //! Finds what a job wrote into its allocation and no `stage_out` line names: it is deleted with the allocation.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use forebay_directive::AccessMode;
+use forebay_host::clock;
 use forebay_host::files::{self, Kind};
 use forebay_staging::{StageOut, expanded_out};
 use schemars::JsonSchema;
@@ -20,10 +22,13 @@ pub struct UnnamedFiles {
     pub bytes: u64,
     /// The largest, below the allocation, with their bytes.
     pub largest: Vec<(String, u64)>,
+    /// False if there may be more: the job ends, although not all files were looked at.
+    pub complete: bool,
 }
 
 impl UnnamedFiles {
-    /// Those of an allocation that changed after the job began, in milliseconds since 1970.
+    /// Those of an allocation that changed after the job began, in milliseconds since 1970; no more than are seen in
+    /// `time_max`. A million files on the nodes take a quarter of an hour.
     ///
     /// # Errors
     /// If a directory cannot be read.
@@ -31,13 +36,14 @@ impl UnnamedFiles {
         root: &Path,
         stage_out: &StageOut,
         began_unix_ms: u128,
+        time_max: Duration,
     ) -> forebay_host::Result<Self> {
         let stages = stage_out.stages.iter();
         let stages = stages.flat_map(|stage| expanded_out(stage).unwrap_or_default());
         let named: Vec<PathBuf> =
             stages.filter_map(|stage| stage_out.roots.path(&stage).ok()).collect();
-        let mut found = Self::default();
-        let visit = Visit { root, named: &named, began_unix_ms };
+        let mut found = Self { complete: true, ..Self::default() };
+        let visit = Visit { root, named: &named, began_unix_ms, until: clock::now() + time_max };
         for mode in [AccessMode::Striped, AccessMode::Private] {
             let namespace = root.join(mode.directory());
             if files::status(&namespace).is_ok() && !visit.is_named(&namespace) {
@@ -60,6 +66,7 @@ struct Visit<'a> {
     root: &'a Path,
     named: &'a [PathBuf],
     began_unix_ms: u128,
+    until: Instant,
 }
 
 impl Visit<'_> {
@@ -69,6 +76,10 @@ impl Visit<'_> {
 
     fn directory(&self, directory: &Path, found: &mut UnnamedFiles) -> forebay_host::Result<()> {
         for (name, kind) in files::kinds_in(directory)? {
+            found.complete &= clock::now() < self.until;
+            if !found.complete {
+                break;
+            }
             let path = directory.join(name);
             if self.is_named(&path) {
                 continue;
@@ -89,5 +100,33 @@ impl Visit<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_mover::FailedWrites;
+    use forebay_staging::Roots;
+
+    use super::*;
+
+    #[test]
+    fn without_time_nothing_is_counted_and_that_is_said() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
+        std::fs::create_dir(root.join("striped")).expect("a namespace");
+        std::fs::write(root.join("striped/large"), "result").expect("a file");
+        let stage_out = StageOut {
+            stages: &[],
+            elsewhere: Vec::new(),
+            roots: Roots::default(),
+            allocation: None,
+            failed_writes: FailedWrites::default(),
+        };
+        let of = |time_max| UnnamedFiles::find(root, &stage_out, 0, time_max).expect("readable");
+        let whole = of(Duration::from_secs(3600));
+        assert_eq!((whole.files, whole.bytes, whole.complete), (1, 6, true));
+        let cut = of(Duration::ZERO);
+        assert_eq!((cut.files, cut.bytes, cut.complete), (0, 0, false));
     }
 }

@@ -22,6 +22,7 @@ mod lazy_file;
 mod lock_requests;
 mod locks;
 mod lost_data;
+mod memory;
 mod open_file;
 mod open_inode;
 mod opened;
@@ -80,6 +81,7 @@ pub struct MountOptions {
 /// # Errors
 /// If the mount cannot be made.
 pub fn serve(options: &MountOptions) -> Result<(), Error> {
+    memory::keep_freed();
     let connect_s_max = options.connection.connect_s_max.max(1).to_string();
     let keyring = options.connection.keyring.display().to_string();
     let settings = [

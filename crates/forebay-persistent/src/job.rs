@@ -85,14 +85,16 @@ impl Attached {
     fn check_capacity(&self, watcher: &dyn Messages) {
         let about = self.persistent.about.as_ref().ok();
         let capacity = about.map(|about| about.capacity_bytes);
-        let Some((used, capacity)) = self.persistent.used_bytes().zip(capacity) else {
+        let used = self.persistent.used_bytes_within(LOOK_TIME_MAX);
+        let Some(((used, is_all), capacity)) = used.zip(capacity) else {
             return;
         };
         if used > capacity {
+            let or_more = if is_all { "" } else { " or more" };
             let (name, used, capacity) =
                 (&self.persistent.name, HumanBytes(used), HumanBytes(capacity));
             watcher.warning(&format!(
-                "the persistent allocation {name} of {capacity} holds {used}: where the size is enforced \
+                "the persistent allocation {name} of {capacity} holds {used}{or_more}: where the size is enforced \
                  writing would have failed with ENOSPC"
             ));
         }
@@ -461,6 +463,8 @@ fn usable(found: &Persistent) -> Result<()> {
     Err(Error::Closed { name: name(), owner })
 }
 
+/// How long the end of a job waits for the size of an allocation, which only a warning needs.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 /// Wait and attempts for the shared lock: `destroyable` holds the exclusive lock briefly.
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const LOCK_TRIES_MAX: u32 = 100;

@@ -3,6 +3,7 @@
 //! during creation and removal makes both atomic, and identifies leftovers of killed processes.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::files::{self, Kind};
@@ -261,7 +262,12 @@ impl Persistent {
 
     /// The bytes in use; none if this user may not read it.
     pub fn used_bytes(&self) -> Option<u64> {
-        self.is_open().then(|| files::tree_bytes(&self.namespace()))
+        self.used_bytes_within(Duration::MAX).map(|(used, _)| used)
+    }
+
+    /// The same of what is seen in this time, and whether that is all.
+    pub fn used_bytes_within(&self, time_max: Duration) -> Option<(u64, bool)> {
+        self.is_open().then(|| files::tree_bytes_within(&self.namespace(), time_max))
     }
 
     /// Locks it until the result is dropped. None if a lock conflicts or the allocation was

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::directory::Directory;
-use crate::{Result, on};
+use crate::{Result, clock, on};
 
 /// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,10 +141,25 @@ pub fn tree_size(directory: &Path) -> (u64, u64) {
 /// The space that a directory tree uses on its file system (`du`), in bytes. Omits unreadable and
 /// vanished paths. Counts each hard link.
 pub fn tree_bytes(path: &Path) -> u64 {
+    tree_bytes_within(path, Duration::MAX).0
+}
+
+/// [`tree_bytes`] of what is seen in this time, and whether that is the whole tree.
+pub fn tree_bytes_within(path: &Path, time_max: Duration) -> (u64, bool) {
+    let began = clock::now();
+    let mut bytes = 0;
+    let is_whole = add_tree_bytes(path, &|| began.elapsed() < time_max, &mut bytes);
+    (bytes, is_whole)
+}
+
+fn add_tree_bytes(path: &Path, has_time: &dyn Fn() -> bool, bytes: &mut u64) -> bool {
+    if !has_time() {
+        return false;
+    }
     let own = fs::symlink_metadata(path);
-    let own = own.map_or(0, |found| found.blocks() * BLOCK_BYTES);
+    *bytes += own.map_or(0, |found| found.blocks() * BLOCK_BYTES);
     let is_directory = status_of_name(path).is_ok_and(|status| status.kind == Kind::Directory);
     let names = if is_directory { names_in(path) } else { Ok(Vec::new()) };
-    let below = names.unwrap_or_default().into_iter();
-    own + below.map(|name| tree_bytes(&path.join(name))).sum::<u64>()
+    let mut below = names.unwrap_or_default().into_iter();
+    below.all(|name| add_tree_bytes(&path.join(name), has_time, bytes))
 }
