@@ -114,8 +114,10 @@ mod tests {
     fn without_time_nothing_is_counted_and_that_is_said() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = directory.path();
-        std::fs::create_dir(root.join("striped")).expect("a namespace");
-        std::fs::write(root.join("striped/large"), "result").expect("a file");
+        let namespace = root.join("striped");
+        files::make_directories(&namespace, 0o755).expect("a namespace");
+        let (file, fresh) = (namespace.join("large"), root.join("fresh"));
+        files::write_atomically(&file, &fresh, b"result").expect("a file");
         let stage_out = StageOut {
             stages: &[],
             elsewhere: Vec::new(),
