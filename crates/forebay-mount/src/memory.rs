@@ -1,6 +1,6 @@
 //! Memory that the process has freed serves its next requests.
 
-/// Bytes of freed memory that stay, the cache of libcephfs included.
+/// Bytes of freed memory that stay, at most. As much as libcephfs caches of files, and more.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: libc::c_int = 256 << 20;
 /// Larger blocks come from the kernel and go back to it. More is not possible.
