@@ -160,9 +160,10 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     unnamed.into_iter().for_each(|unnamed| print_unnamed(unnamed, outcome));
     if let Some(kept) = &outcome.kept {
         print_failures(outcome.stage_out.as_ref());
-        let kept_bytes = unnamed.map_or(0, |unnamed| unnamed.bytes);
+        let none = || UnnamedFiles { complete: true, ..UnnamedFiles::default() };
+        let others = outcome.unnamed.clone().unwrap_or_else(none);
         let place = if outcome.nodes.is_some() { "on the job's nodes" } else { "on this machine" };
-        outcome.not_safe.iter().for_each(|not_safe| print_unsaved(not_safe, kept_bytes, place));
+        outcome.not_safe.iter().for_each(|not_safe| print_unsaved(not_safe, &others, place));
         print_hint(&hint_of_kept(outcome, &forebay_host::files::printable(kept)));
     }
     if let Some(requested) = &outcome.requested {
@@ -240,8 +241,8 @@ fn print_unnamed(unnamed: &UnnamedFiles, outcome: &Outcome) {
     if outcome.stage_out.is_some() { print_warning(&text) } else { print_status(&text) }
 }
 
-/// Prints files that exist only in the allocation; so many other bytes do, too.
-fn print_unsaved(not_safe: &UnsavedFiles, other_bytes: u64, place: &str) {
+/// Prints files that exist only in the allocation; the others do, too.
+fn print_unsaved(not_safe: &UnsavedFiles, others: &UnnamedFiles, place: &str) {
     for path in &not_safe.first {
         print_error_line(&format!("not safe: {}", forebay_host::files::printable(path)));
     }
@@ -250,7 +251,10 @@ fn print_unsaved(not_safe: &UnsavedFiles, other_bytes: u64, place: &str) {
         print_error_line(&format!("not safe: and {}", counted(more, "more file")));
     }
     let files = counted(not_safe.files, "file");
-    let bytes = HumanBytes(not_safe.bytes + other_bytes);
+    let bytes = HumanBytes(not_safe.bytes + others.bytes);
+    let at_least = if others.complete { "" } else { "at least " };
     let list = forebay_host::files::printable(&not_safe.list);
-    print_hint(&format!("{place} only: {bytes}; {list} says of {files} why it did not arrive"));
+    print_hint(&format!(
+        "{place} only: {at_least}{bytes}; {list} says of {files} why it did not arrive"
+    ));
 }
