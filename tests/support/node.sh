@@ -25,11 +25,14 @@ mount --bind /mnt/build "$build"
 export FOREBAY_STORE=/mnt/nvme
 if [ -e "$top/site.toml" ]; then
     export FOREBAY_SITE=$top/site.toml
-    # With few capabilities, as packaging/forebay-noded.service, and in the cgroup of the unit.
+    # With few capabilities, as packaging/forebay-noded.service, and in the cgroup of the unit. Nodes with such a cgroup
+    # have a pool with an engine, as with packaging/forebay-noded-engine.conf.
+    rights=-all,+chown,+dac_read_search,+kill,+setgid,+setuid
+    [ ! -e /mnt/cgroup ] || rights+=,+sys_admin
     {
         [ ! -e /mnt/cgroup ] || echo "$BASHPID" >"/mnt/cgroup/${group##*/}/cgroup.procs"
         exec "$top/restart.sh" "$top" "$name" \
-            setpriv --bounding-set=-all,+chown,+dac_read_search,+kill,+setgid,+setuid --inh-caps=-all \
+            setpriv --bounding-set="$rights" --inh-caps=-all \
             "$build/bin/forebay-noded" --listen "10.77.0.${name#n}:7077" 2>>"$top/log/noded-$name"
     } &
 fi

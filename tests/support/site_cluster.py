@@ -83,6 +83,17 @@ quantity = 4
 nodes = ["n[1-3]"]
 stage_rate_max = "4MiB"
 """
+#: Only where the daemons of its nodes have cgroups.
+ENGINE_POOL = """
+[[pool]]
+name = "together"
+kind = "onnode"
+engine = "ceph"
+path = "/mnt/nvme/together"
+granularity = "16MiB"
+capacity = "1GiB"
+nodes = ["n1", "n[3-4]"]
+"""
 BURST_BUFFER = """
 GetSysState={build}/bin/dw_wlm_cli
 GetSysStatus={build}/bin/dwstat
@@ -94,7 +105,9 @@ SLOW = f"{DW} pool=slow"  # 4 MiB/s
 WITH_CGROUP = (
     "n1",
     "n3",
+    "n4",
 )  # nodes whose daemon has a cgroup of version 2 of its own, as from systemd, if there can be one
+TOGETHER = "#DW jobdw type=scratch access_mode=striped capacity=256MiB pool=together"
 PRIVATE = "#DW jobdw type=scratch access_mode=private capacity=64MiB pool=local"
 
 #: Ends all processes of the user of a job, while a test asks for it. If an Epilog fails, Slurm drains the node.
@@ -112,7 +125,7 @@ class SiteCluster(Cluster):
         for name in ("members", "slow", "small"):
             (self.top / "flash" / name).mkdir()
         for node in NODES:
-            for name in ("pool", "slow"):
+            for name in ("pool", "slow", "together"):
                 (self.top / "hosts" / node / "nvme" / name).mkdir()
         made = {node: cgroup.made_of_version_2(f"{self.top.name}-{node}") for node in WITH_CGROUP}
         self.cgroups = {node: group for node, group in made.items() if group}
@@ -123,7 +136,8 @@ class SiteCluster(Cluster):
         self.set_team("nobody", "daemon")
         self.state.mkdir(mode=0o700)
         shutil.chown(self.state, "slurm", "slurm")
-        (self.top / "site.toml").write_text(SITE.format(top=self.top))
+        engine = ENGINE_POOL if len(self.cgroups) == len(WITH_CGROUP) else ""
+        (self.top / "site.toml").write_text(SITE.format(top=self.top) + engine)
         (self.top / "burst_buffer.conf").write_text(BURST_BUFFER.format(build=self.build))
         self.epilog_ends_users = self.top / "epilog-ends-users"
         epilog = self.top / "epilog"

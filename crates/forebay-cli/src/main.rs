@@ -55,6 +55,7 @@ fn main() -> ExitCode {
     let status = match stand_in {
         Some(stand_in) => stand_in(rest),
         None if rest.first().is_some_and(|word| word == site::WORK) => site::work(&rest[1..]),
+        None if rest.first().is_some_and(|word| word == site::ENGINE) => site::engine(&rest[1..]),
         None => verb(words),
     };
     // The shell sees only the lowest byte; a failure above 255 must not become a success.

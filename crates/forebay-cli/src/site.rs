@@ -32,6 +32,9 @@ pub fn work(words: &[OsString]) -> i32 {
     print_stdout(&text, code)
 }
 
+/// The word of a process of an engine that `forebay-noded` started.
+pub use forebay_noded::{ENGINE, engine};
+
 /// An error is one line: Slurm makes it the reason of the job.
 fn print(reply: &Reply) -> i32 {
     if let Some(error) = &reply.error {

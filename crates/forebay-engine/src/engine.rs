@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host_facts::HostFacts;
-use crate::nodes_use::MOUNT;
+use crate::nodes_use::mount_in;
 use crate::steps::EnginePlan;
 
 /// The attribute of a mount with the number of servers that its files are spread over, for libdatawarp.
@@ -127,7 +127,7 @@ pub struct EngineRequest {
 impl EngineRequest {
     /// The directory that shows the namespace.
     pub fn mount(&self) -> PathBuf {
-        self.directory.join(MOUNT)
+        mount_in(&self.directory)
     }
 
     /// The directory for a job's data in the store of a node.

@@ -24,7 +24,7 @@ pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAlloca
 pub use engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Missing, Promise};
 pub use error::Error;
 pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
-pub use nodes_use::{NodesSummary, NodesUse};
+pub use nodes_use::{NodesSummary, NodesUse, mount_in};
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;
 pub use place::{JobAllocation, Ledger, Place, Step};

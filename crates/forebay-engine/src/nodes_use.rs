@@ -1,6 +1,6 @@
 //! What is recorded about the nodes of a job. Plain data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use forebay_host::files;
 use indicatif::HumanBytes;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::steps::{EnginePlan, ServerGroup};
 
 /// The directory of a job's directory that shows the namespace.
-pub(crate) const MOUNT: &str = "mount";
+const MOUNT: &str = "mount";
 /// The directory of each node's private namespace.
 pub(crate) const PRIVATE: &str = "private";
 /// The file of the first node's directory that says how the data can be read after all processes ended.
@@ -19,6 +19,11 @@ const RECOVERY: &str = "recovery.json";
 const STORED: &str = "stored.json";
 /// The file of the first node's directory with the servers whose data were given up.
 const GIVEN_UP: &str = "given-up.json";
+
+/// The directory that shows the namespace, in the job's directory on a node.
+pub fn mount_in(directory: &Path) -> PathBuf {
+    directory.join(MOUNT)
+}
 
 /// What is recorded about the nodes of a job, for the command that cleans up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -134,8 +139,9 @@ impl NodesUse {
 
     /// The directory that shows the namespace.
     pub fn mount(&self) -> PathBuf {
-        self.directory.join(MOUNT)
+        mount_in(&self.directory)
     }
+
     /// The file that says how the data can be read after all processes of the engine ended.
     pub(crate) fn recovery(&self) -> PathBuf {
         self.directory.join(RECOVERY)

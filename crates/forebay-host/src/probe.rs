@@ -33,6 +33,16 @@ pub fn read_sysctl(path: &str) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// Why this process and those that it starts cannot mount through a setuid program; none if they can.
+pub fn no_setuid_mounts() -> Option<&'static str> {
+    use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, no_new_privs};
+    if no_new_privs().unwrap_or(false) {
+        return Some("this process may start no setuid program (NoNewPrivileges)");
+    }
+    let can_mount = capability_is_in_bounding_set(CapabilitySet::SYS_ADMIN).unwrap_or(true);
+    (!can_mount).then_some("this process cannot have CAP_SYS_ADMIN")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,12 +23,12 @@ mod wait;
 mod watch;
 
 pub use as_user::{
-    Credentials, Killer, UserProcess, UserResult, become_user, close_to_debuggers, set_name,
-    start_as_user,
+    Credentials, Killer, Rights, Service, UserProcess, UserResult, become_user, close_to_debuggers,
+    sealed_input, set_name, start_as_user, start_service_as_user,
 };
 pub use capture::{Captured, run_captured};
 pub(crate) use cgroup::CGROUP_PROCESSES;
-pub use cgroup::{Cgroup, Cgroups};
+pub use cgroup::{Cgroup, Cgroups, KeptCgroup};
 pub use counters::{COUNTERS, CounterWriter, Counters};
 pub use ended::Ended;
 pub use group::{Group, GroupNumber};

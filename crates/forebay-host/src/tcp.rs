@@ -1,14 +1,16 @@
 //! Lines over TCP between programs of several machines. A peer may be anybody: each line has a size, and each wait
-//! an end.
+//! an end. A connection can become the standard input and output of a program.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::net::SendFlags;
 
-use crate::{Result, clock, on};
+use crate::{Result, clock, on, threads};
 
 /// Bytes read at a time.
 const PORTION_BYTES: usize = 16 << 10;
@@ -139,6 +141,61 @@ impl Connection {
         on(sent, "send to", Path::new(&self.name))
     }
 
+    /// That which another program made the standard input of this one.
+    ///
+    /// # Errors
+    /// If the standard input is no connection.
+    pub fn of_standard_input() -> Result<Self> {
+        let copied = io::stdin().as_fd().try_clone_to_owned().map(TcpStream::from);
+        let name = "the peer of standard input";
+        let checked = copied.and_then(|stream| stream.peer_addr().map(|peer| (stream, peer)));
+        let (stream, peer) = on(checked, "use", Path::new(name))?;
+        Ok(Self { stream, name: peer.to_string() })
+    }
+
+    /// The standard input and output of a program. Waits have no end any more, and small messages are sent at once.
+    ///
+    /// # Errors
+    /// If the connection cannot be copied.
+    pub fn into_stdio(self) -> Result<(Stdio, Stdio)> {
+        let copied = self.unlimited().and_then(|()| self.stream.try_clone());
+        let copy = on(copied, "copy", Path::new(&self.name))?;
+        Ok((OwnedFd::from(self.stream).into(), OwnedFd::from(copy).into()))
+    }
+
+    /// Lets waits have no end.
+    fn unlimited(&self) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        self.stream.set_read_timeout(None)?;
+        self.stream.set_write_timeout(None)
+    }
+
+    /// Sends what standard input brings, and prints what arrives, until the peer closes the connection. The end of
+    /// standard input is the end of what is sent.
+    ///
+    /// # Errors
+    /// If the connection is lost.
+    pub fn relay(self) -> Result<()> {
+        let began = self.unlimited().and_then(|()| self.stream.try_clone());
+        let mut sending = on(began, "copy", Path::new(&self.name))?;
+        threads::spawn(move || {
+            io::copy(&mut io::stdin().lock(), &mut sending).ok(); // where it arrives, the end is noticed
+            sending.shutdown(Shutdown::Write).ok();
+        })?;
+        let mut receiving = &self.stream;
+        let mut portion = [0; PORTION_BYTES];
+        let mut output = io::stdout().lock();
+        loop {
+            let read = match receiving.read(&mut portion) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Ok(0) => return Ok(()),
+                read => on(read, "receive from", Path::new(&self.name))?,
+            };
+            let printed = output.write_all(&portion[..read]).and_then(|()| output.flush());
+            on(printed, "print", Path::new("what arrived"))?;
+        }
+    }
+
     /// The address of the peer.
     pub fn peer(&self) -> &str {
         &self.name
@@ -160,7 +217,6 @@ impl Closer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::threads;
 
     const LONG: Duration = Duration::from_secs(60);
 

@@ -3,14 +3,16 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::tcp::{Acceptor, Closer, Connection};
-use forebay_host::{clock, filesystem, threads, users};
+use forebay_host::{clock, filesystem, probe, threads, users};
 use forebay_site::{Auth, Error, PoolKind, Quota, Side, Site};
 use parking_lot::Mutex;
 
+use crate::engines::Engines;
 use crate::owner::Owners;
 use crate::pool::PoolDirectory;
 use crate::requests::{Service, is_same_node};
@@ -43,14 +45,15 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
     }
     let site = Site::load()?;
     let auth = Auth::of(&site, Side::Node)?;
-    check_pools(&site, name, log)?;
+    let has_engine = check_pools(&site, name, log)?;
     site.unknown_names().iter().for_each(|unknown| log(&format!("warning: {unknown}")));
     // Only one daemon has the address, so what runs in its cgroup is that of a former one.
     let acceptor = Acceptor::bind(address)?;
     let owners = Arc::new(Owners::of(name, log));
-    let tasks = Tasks::of(site.clone(), name.to_owned(), Arc::clone(&owners));
+    let engines = Arc::new(Engines::of(&site, name, has_engine)?);
+    let tasks = Tasks::of(site.clone(), name.to_owned(), Arc::clone(&owners), Arc::clone(&engines));
     log(&format!("{name} listens at {}", acceptor.address()?));
-    let service = Arc::new(Service { site, auth, tasks, owners, name: name.to_owned() });
+    let service = Arc::new(Service { site, auth, tasks, owners, engines, name: name.to_owned() });
     let (silent, slots) =
         (Arc::new(Mutex::new(Silent::default())), threads::Slots::new(ANSWERED_MAX));
     loop {
@@ -96,8 +99,9 @@ fn forget(silent: &Mutex<Silent>, number: u64) {
     silent.lock().waiting.retain(|(other, _)| *other != number);
 }
 
-/// The pools that this node stages for must be there; others may be mounted later.
-fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
+/// The pools that this node stages for must be there; others may be mounted later. Returns whether one has an engine.
+fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<bool, Error> {
+    let mut has_engine = false;
     for pool in &site.pools {
         let stages = pool.staging_nodes.iter().any(|node| is_same_node(&node.name, name));
         if pool.kind == PoolKind::OnNode && !stages {
@@ -128,6 +132,15 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
         if !stages {
             continue; // the quota was not looked at
         }
+        if let Some(engine) = &pool.engine {
+            check_engine(&pool.name)?;
+            has_engine = true;
+            log(&format!(
+                "pool {}: the engine {engine} limits the size of an allocation",
+                pool.name
+            ));
+            continue;
+        }
         let how = match pool.quota {
             Some(Quota::Project) => "a project quota limits the size of an allocation",
             Some(Quota::Ceph) => "a quota of CephFS limits the size of an allocation",
@@ -135,5 +148,19 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<(), Error> {
         };
         log(&format!("pool {}: {how}", pool.name));
     }
-    Ok(())
+    Ok(has_engine)
+}
+
+/// An engine mounts its namespace with fusermount, which becomes root for it.
+fn check_engine(pool: &str) -> Result<(), Error> {
+    let fuse = Path::new("/dev/fuse");
+    let why_not = match probe::can_open_rw(fuse) {
+        Err(error) => Some(error.to_string()),
+        Ok(()) => probe::no_setuid_mounts().map(str::to_owned),
+    };
+    match why_not {
+        None => Ok(()),
+        Some(why) => Err(Error::new(format!("the pool {pool} has an engine, but {why}"))
+            .with_hint("the unit needs forebay-noded-engine.conf: docs/how-to/site-slurm.md")),
+    }
 }

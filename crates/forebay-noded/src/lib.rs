@@ -5,10 +5,14 @@
 //! them, and all that a user's script names, is touched by a process of that user alone (`work.rs`). The user can
 //! control that process, so the daemon believes its result for the user's own job only.
 //!
+//! An engine is started by processes of the owner, too (`engine_process.rs`). They go on when the daemon ends.
+//!
 //! The daemon keeps nothing on disk. Stagings are in journals next to the data, and each request says everything that
 //! the node does for it, so the daemon can be killed and started at any time.
 
 mod daemon;
+mod engine_process;
+mod engines;
 mod owner;
 mod pool;
 mod requests;
@@ -16,4 +20,5 @@ mod tasks;
 mod work;
 
 pub use daemon::serve;
+pub use engine_process::{ENGINE, engine};
 pub use work::work;

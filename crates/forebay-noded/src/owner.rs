@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::process::{
-    Cgroup, Cgroups, Counters, Credentials, Killer, Overdue, TimeLimit, UserProcess, command,
-    start_as_user,
+    Cgroup, Cgroups, Counters, Credentials, Killer, Overdue, Rights, TimeLimit, UserProcess,
+    command, start_as_user,
 };
 use forebay_host::{cgroup, users};
 use forebay_site::Error;
@@ -14,7 +14,7 @@ use forebay_site::messages::{Outcome, Place};
 use crate::work::Work;
 
 /// This program, also after it was replaced by a newer version.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Bytes of a result at most.
 const RESULT_BYTES_MAX: usize = 64 << 10;
 /// How long short work may take. The control host waits 60 s for an answer, and the user may have stopped the process:
@@ -49,6 +49,30 @@ pub(crate) enum Ended {
     Late(String),
 }
 
+/// The owner of an allocation, in a group of the owner.
+///
+/// # Errors
+/// If the owner is root, or not in the group.
+pub(crate) fn credentials(place: &Place, group: u32) -> Result<Credentials, Error> {
+    if place.user == 0 {
+        return Err(Error::new("root cannot have an allocation"));
+    }
+    let groups = match users::account_of(place.user)? {
+        Some(account) if !account.groups.contains(&group) => {
+            let (user, group) = (account.name, users::group_named(group));
+            return Err(Error::new(format!("{user} is not in the group {group} on this node"))
+                .with_hint("all hosts need the same users and groups"));
+        }
+        Some(account) => account.groups,
+        // A user who was removed meanwhile, whose files are to be removed, too.
+        None if group == 0 => {
+            return Err(Error::new("the group root cannot have an allocation"));
+        }
+        None => vec![group],
+    };
+    Ok(Credentials { user: place.user, group, groups })
+}
+
 impl Owners {
     /// Kills what a former daemon of the node `name` left running, and logs how the processes of owners run.
     pub(crate) fn of(name: &str, log: fn(&str)) -> Self {
@@ -74,35 +98,25 @@ impl Owners {
     /// # Errors
     /// If the owner is root, or the process cannot be started.
     pub(crate) fn start(&self, place: &Place, work: &Work) -> Result<OwnersProcess, Error> {
-        if place.user == 0 {
-            return Err(Error::new("root cannot have an allocation"));
-        }
         let mut group = place.group;
-        let groups = match users::account_of(place.user)? {
-            // Who left the group of the job still owns the directory.
-            Some(account) if matches!(work, Work::Empty { .. }) => {
-                group = account.group;
-                account.groups
-            }
-            Some(account) if !account.groups.contains(&place.group) => {
-                let (user, group) = (account.name, users::group_named(place.group));
-                return Err(Error::new(format!("{user} is not in the group {group} on this node"))
-                    .with_hint("all hosts need the same users and groups"));
-            }
-            Some(account) => account.groups,
-            // A user who was removed meanwhile, whose files are to be removed, too.
-            None if place.group == 0 => {
-                return Err(Error::new("the group root cannot have an allocation"));
-            }
-            None => vec![place.group],
+        if matches!(work, Work::Empty { .. })
+            && let Some(account) = users::account_of(place.user)?
+        {
+            group = account.group; // who left the group of the job still owns the directory
+        }
+        let who = credentials(place, group)?;
+        // A mount of an engine that ended is detached by fusermount.
+        let rights = match (work, &place.engine) {
+            (Work::Empty { .. }, Some(_)) => Rights::WithSetuid,
+            _ => Rights::OfUser,
         };
-        let who = Credentials { user: place.user, group, groups };
         let input = serde_json::to_vec(work).map_err(|error| Error::new(error.to_string()))?;
         let mut command = command(THIS_PROGRAM);
         let counters = Arc::new(Counters::new()?);
         command.arg("__site").arg(counters.descriptor().to_string());
         command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
-        let process = start_as_user(command, who, &input, Some(&counters), self.cgroup(place))?;
+        let process =
+            start_as_user(command, who, rights, &input, Some(&counters), self.cgroup(place))?;
         Ok(OwnersProcess { process, counters })
     }
 

@@ -198,6 +198,15 @@ impl PoolDirectory {
         }
     }
 
+    /// The owner and the group of a directory in the pool; none if there is none.
+    pub(crate) fn user_and_group_of(&self, name: &str) -> Result<Option<(u32, u32)>, Error> {
+        if self.owner_of(name)?.is_none() {
+            return Ok(None);
+        }
+        let found = self.directory.status_of_name(OsStr::new(name))?;
+        Ok(Some((found.owner, found.group)))
+    }
+
     /// Removes all that is in the directory of an allocation, also what members of its group left.
     pub(crate) fn empty(&self, name: &str) -> Result<(), Error> {
         Ok(self.directory.open_in(OsStr::new(name))?.clear_as_root()?)
@@ -311,6 +320,7 @@ mod tests {
             user_bytes_max: None,
             staging_nodes: Vec::new(),
             stage_bytes_per_s_max: None,
+            engine: None,
         }
     }
 
@@ -323,6 +333,7 @@ mod tests {
             group: NOBODY,
             is_shared: false,
             access: forebay_directive::AccessMode::Striped,
+            engine: None,
         }
     }
 

@@ -9,13 +9,17 @@ use forebay_site::messages::{
 };
 use forebay_site::{Auth, Error, Message, Site, clock_error};
 
+use crate::engines::Engines;
 use crate::owner::Owners;
 use crate::pool::{PoolDirectory, is_name};
-use crate::tasks::{Tasks, namespace_of};
+use crate::tasks::Tasks;
 use crate::work::Work;
 
 /// How long a peer may take to send its request, or to take the answer.
 const PEER: Duration = Duration::from_secs(10);
+
+/// The begin of a line that asks for an agent, with the name of an allocation behind it.
+const AGENT: &[u8] = b"ENGINE ";
 
 /// What requests are answered with.
 pub(crate) struct Service {
@@ -23,6 +27,7 @@ pub(crate) struct Service {
     pub(crate) auth: Auth,
     pub(crate) tasks: Tasks,
     pub(crate) owners: Arc<Owners>,
+    pub(crate) engines: Arc<Engines>,
     /// The name of this node.
     pub(crate) name: String,
 }
@@ -39,7 +44,11 @@ impl Service {
     ) -> Result<(), Error> {
         let line = connection.receive(LINE_BYTES_MAX, PEER);
         on_received();
-        let decoded = self.auth.decode(&line?);
+        let line = line?;
+        if let Some(name) = line.strip_prefix(AGENT) {
+            return self.engines.serve_agent(name, connection);
+        }
+        let decoded = self.auth.decode(&line);
         if let (Err(_), Some(refusal)) = (&decoded, self.auth.refusal()) {
             connection.send(refusal, PEER).ok(); // the error of the line counts
         }
@@ -91,13 +100,15 @@ impl Service {
 
     fn carry_out(&self, operation: Operation) -> Result<Outcome, Error> {
         match operation {
-            Operation::Create { place, capacity_bytes } => {
+            Operation::Create { place, capacity_bytes, key } => {
                 check_place(&place)?;
                 let _creating = self.tasks.begin_to_create(&place.name)?;
                 let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
                 pool.make(&place, capacity_bytes)?;
                 let work = Work::Prepare {
-                    namespace: namespace_of(&place),
+                    namespace: place.namespace(),
+                    key,
+                    directory: place.directory(),
                     is_shared: place.is_shared,
                     quota: pool.ceph_quota(capacity_bytes),
                 };
@@ -106,7 +117,7 @@ impl Service {
             Operation::Check { place, user, group } => {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
-                let namespace = namespace_of(&place);
+                let namespace = place.namespace();
                 self.owners.run(&Place { user, group, ..place }, &Work::Check { namespace })
             }
             Operation::Stage { place, staging, attempt } => {
@@ -115,6 +126,10 @@ impl Service {
                     check_place(place)?;
                 }
                 self.tasks.stage(&place, staging, attempt)
+            }
+            Operation::Start { place, nodes, capacity_bytes, attempt } => {
+                check_place(&place)?;
+                self.tasks.start_engine(&place, nodes, capacity_bytes, attempt)
             }
             Operation::Remove { place, attempt, is_made } => {
                 check_place(&place)?;

@@ -12,9 +12,11 @@ use forebay_site::messages::{Counts, Outcome, Place, Progress, Staging};
 use forebay_site::{Error, Site};
 use parking_lot::{Condvar, Mutex};
 
+use crate::engine_process::Wanted;
+use crate::engines::Engines;
 use crate::owner::{self, Ended, Owners};
 use crate::pool::{PoolDirectory, belongs_to_another};
-use crate::work::{NAME, Work, progress_of};
+use crate::work::{NAME, OwnNamespace, Work, progress_of};
 
 /// Tasks that run at a time; others wait.
 const RUNNING_MAX: usize = 32;
@@ -41,6 +43,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What a task does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Start,
     StageIn,
     StageOut,
     Remove,
@@ -120,6 +123,7 @@ struct Shared {
     site: Site,
     node: String,
     owners: Arc<Owners>,
+    engines: Arc<Engines>,
     table: Mutex<Table>,
     /// A task has ended.
     changed: Condvar,
@@ -127,12 +131,13 @@ struct Shared {
 
 impl Tasks {
     /// `node` is the name of this node.
-    pub(crate) fn of(site: Site, node: String, owners: Arc<Owners>) -> Self {
+    pub(crate) fn of(site: Site, node: String, owners: Arc<Owners>, engines: Arc<Engines>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 site,
                 node,
                 owners,
+                engines,
                 table: Mutex::default(),
                 changed: Condvar::new(),
             }),
@@ -187,6 +192,35 @@ impl Tasks {
         self.start(place, kind, attempt, move |shared, place| shared.repeat(place, &work))
     }
 
+    /// Starts the engine of an allocation, or says how far it is.
+    ///
+    /// # Errors
+    /// If the directory is missing, or no thread can be started.
+    pub(crate) fn start_engine(
+        &self,
+        place: &Place,
+        nodes: Vec<(String, u16)>,
+        capacity_bytes: u64,
+        attempt: String,
+    ) -> Result<Outcome, Error> {
+        if let Some(known) = self.known(place, Kind::Start, &attempt) {
+            return Ok(known);
+        }
+        let engine = place.engine.clone();
+        let wanted = Wanted {
+            directory: self.shared.directory(place)?,
+            name: place.name.clone(),
+            engine: engine.ok_or_else(|| Error::new("the allocation has no engine"))?,
+            nodes,
+            capacity_bytes,
+            namespace: place.access.directory().to_owned(),
+        };
+        self.start(place, Kind::Start, attempt, move |shared, place| {
+            let go_on = || !is_cancelled(&shared.table.lock(), &place.name);
+            shared.engines.start(place, &wanted, &go_on)
+        })
+    }
+
     /// Starts a removal, or says how far it is. A staging of the allocation ends.
     ///
     /// # Errors
@@ -234,7 +268,11 @@ impl Tasks {
                 Some(running()) // the next request finds it ended
             }
             (_, false) => {
-                let what = if task.kind == Kind::Remove { "removed" } else { "staged" };
+                let what = match task.kind {
+                    Kind::Start => "started",
+                    Kind::StageIn | Kind::StageOut => "staged",
+                    Kind::Remove => "removed",
+                };
                 let reason = format!("{} is being {what}", place.name);
                 Some(Outcome::Failed { reason, is_final: true })
             }
@@ -330,8 +368,10 @@ impl Shared {
         let persistent = persistent.map(|(name, place)| Ok((name.clone(), self.directory(place)?)));
         let persistent = persistent.collect::<Result<_, Error>>()?;
         let bytes_per_s_max = self.site.pool(&place.pool)?.stage_bytes_per_s_max;
+        let (namespace, has_engine) = (place.namespace(), place.engine.is_some());
         let (access, tag) = (place.access, self.tag_of(place));
-        Ok(Work::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max })
+        let own = OwnNamespace { directory, namespace, has_engine, access, tag };
+        Ok(Work::Stage { own, persistent, wanted, bytes_per_s_max })
     }
 
     /// Nodes that stage out of one allocation may do so into the same directory.
@@ -345,7 +385,7 @@ impl Shared {
     /// The path of an allocation that exists and is its owner's.
     fn directory(&self, place: &Place) -> Result<PathBuf, Error> {
         PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(place)?;
-        Ok(path_of(place))
+        Ok(place.directory())
     }
 
     /// Does the work in a process of the owner. A process that is killed or stopped is started again: the owner's
@@ -420,11 +460,18 @@ impl Shared {
             // Root had no time to give it away, so it is empty; or root took it, to empty it.
             Some(0) => emptied_by_root(&pool, place)?,
             Some(owner) if owner != place.user => {
-                return Err(belongs_to_another(&path_of(place), owner));
+                return Err(belongs_to_another(&place.directory(), owner));
             }
             Some(_) => {
-                let (directory, tag) = (path_of(place), self.tag_of(place));
+                if place.engine.is_some() {
+                    self.engines.end(&place.name)?;
+                }
+                let (directory, tag) = (place.directory(), self.tag_of(place));
                 match self.repeat(place, &Work::Empty { directory, tag })? {
+                    // What the servers of an engine kept is not what the job wrote.
+                    Outcome::Done { files, note, .. } if place.engine.is_some() => {
+                        Outcome::Done { files, bytes: 0, note }
+                    }
                     Outcome::Failed { .. } if place.is_shared => emptied_by_root(&pool, place)?,
                     outcome => outcome,
                 }
@@ -455,18 +502,9 @@ fn emptied_by_root(pool: &PoolDirectory, place: &Place) -> Result<Outcome, Error
     Ok(Outcome::Done { files: 0, bytes: 0, note: None })
 }
 
-/// The path of its namespace.
-pub(crate) fn namespace_of(place: &Place) -> PathBuf {
-    path_of(place).join(place.access.directory())
-}
-
-/// The path of an allocation.
-pub(crate) fn path_of(place: &Place) -> PathBuf {
-    PathBuf::from(&place.path).join(&place.name)
-}
-
 fn count(counts: &mut Counts, kind: Kind, outcome: &Outcome) {
     let counted = match kind {
+        Kind::Start => return,
         Kind::StageIn => &mut counts.stage_in,
         Kind::StageOut => &mut counts.stage_out,
         Kind::Remove => &mut counts.removal,
@@ -517,10 +555,6 @@ mod tests {
         }
     }
 
-    fn owners() -> Arc<Owners> {
-        Arc::new(Owners::without_cgroups())
-    }
-
     fn place() -> Place {
         Place {
             pool: "flash".to_owned(),
@@ -530,7 +564,14 @@ mod tests {
             group: 7,
             is_shared: false,
             access: AccessMode::Striped,
+            engine: None,
         }
+    }
+
+    fn tasks(node: &str) -> Tasks {
+        let (site, owners) = (site(), Arc::new(Owners::without_cgroups()));
+        let engines = Engines::of(&site, node, false).expect("none is needed");
+        Tasks::of(site, node.to_owned(), owners, Arc::new(engines))
     }
 
     #[test]
@@ -540,7 +581,7 @@ mod tests {
         for (kind, wanted) in
             [(Kind::StageIn, "1.1 is being staged"), (Kind::Remove, "1.1 is being removed")]
         {
-            let tasks = Tasks::of(site(), String::new(), owners());
+            let tasks = tasks("");
             let attempts = VecDeque::new();
             let task = Task { kind, state: State::Waiting, attempts, is_cancelled: false };
             tasks.shared.table.lock().tasks.insert(place.name.clone(), task);
@@ -553,7 +594,7 @@ mod tests {
     fn allocation_is_not_made_and_removed_at_the_same_time() {
         let text = |word: &str| word.to_owned();
         let place = place();
-        let tasks = Tasks::of(site(), text("n1"), owners());
+        let tasks = tasks("n1");
         let creating = tasks.begin_to_create("1.1").expect("new");
         assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
         assert!(tasks.shared.table.lock().tasks.is_empty(), "it waits");

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_directive::{AccessMode, Direction, Stage};
 use forebay_host::files::{self, printable};
 use forebay_host::messages::Messages;
+use forebay_host::mounts;
 use forebay_host::process::{CounterWriter, Counters, StopRequests};
 use forebay_mover::{
     Error as MoverError, Failure, Findings, Journal, RemoteCopiers, failure_lines,
@@ -23,6 +24,7 @@ use forebay_staging::{
 use forebay_store::Allocation;
 use serde::{Deserialize, Serialize};
 
+use crate::engine_process;
 use crate::owner::REPORTED;
 
 /// The name of the process in lists of processes.
@@ -34,7 +36,7 @@ const SHARED_MODE: u32 = 0o2770;
 /// The attribute of a directory that limits what is below it (CephFS's documentation, "Quotas").
 const CEPH_QUOTA: &str = "ceph.quota.max_bytes";
 /// The journals of stage-in and stage-out, next to the namespace.
-const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
+pub(crate) const JOURNALS: [&str; 2] = ["stage-in.journal", "stage-out.journal"];
 /// The script in messages.
 const SCRIPT: &str = "the job script";
 /// Failures of a plan that are read; one line names the first causes.
@@ -45,15 +47,19 @@ const FAILURES_MAX: usize = 1000;
 #[serde(tag = "work", rename_all = "kebab-case")]
 pub(crate) enum Work {
     /// Make the namespace.
-    Prepare { namespace: PathBuf, is_shared: bool, quota: Option<CephQuota> },
+    Prepare {
+        namespace: PathBuf,
+        /// That of the nodes of an engine, which makes the namespace itself.
+        key: Option<String>,
+        is_shared: bool,
+        quota: Option<CephQuota>,
+        directory: PathBuf,
+    },
     /// Look into the namespace.
     Check { namespace: PathBuf },
     /// Stage in or out.
     Stage {
-        directory: PathBuf,
-        access: AccessMode,
-        /// Part of the names of partial files: the same for each try, another one for each allocation and node.
-        tag: String,
+        own: OwnNamespace,
         /// Names and directories of persistent allocations.
         persistent: Vec<(String, PathBuf)>,
         wanted: Wanted,
@@ -61,6 +67,19 @@ pub(crate) enum Work {
     },
     /// Remove everything in the directory.
     Empty { directory: PathBuf, tag: String },
+}
+
+/// The namespace of the job, and its place.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OwnNamespace {
+    /// The directory of the allocation, in which journals are.
+    pub(crate) directory: PathBuf,
+    pub(crate) namespace: PathBuf,
+    /// Whether an engine shows it.
+    pub(crate) has_engine: bool,
+    pub(crate) access: AccessMode,
+    /// Part of the names of partial files: the same for each try, another one for each allocation and node.
+    pub(crate) tag: String,
 }
 
 /// Limits of CephFS. Only a client with the capability `p` can change them.
@@ -102,13 +121,13 @@ pub fn work(words: &[OsString]) -> (String, i32) {
 impl Work {
     fn outcome(&self, reporter: &Reporter) -> Outcome {
         let result = match self {
-            Self::Prepare { namespace, is_shared, quota } => {
+            Self::Prepare { directory, key: Some(key), .. } => prepare_engine(directory, key),
+            Self::Prepare { namespace, is_shared, quota, .. } => {
                 prepare(namespace, *is_shared, quota.as_ref())
             }
             Self::Check { namespace } => check(namespace),
-            Self::Stage { directory, access, tag, persistent, wanted, bytes_per_s_max } => {
-                let directory = (directory.as_path(), *access, tag.as_str());
-                stage(directory, persistent, wanted, *bytes_per_s_max, reporter)
+            Self::Stage { own, persistent, wanted, bytes_per_s_max } => {
+                stage(own, persistent, wanted, *bytes_per_s_max, reporter)
             }
             Self::Empty { directory, tag } => empty(directory, tag),
         };
@@ -147,7 +166,7 @@ impl From<forebay_staging::Error> for Failed {
     }
 }
 
-const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
+pub(crate) const DONE: Outcome = Outcome::Done { files: 0, bytes: 0, note: None };
 
 fn prepare(
     namespace: &Path,
@@ -164,6 +183,13 @@ fn prepare(
     if let Some(quota) = quota {
         quota.set(namespace)?;
     }
+    Ok(DONE)
+}
+
+/// Each start of the job has another key.
+fn prepare_engine(directory: &Path, key: &str) -> Result<Outcome, Failed> {
+    let path = engine_process::key_in(directory);
+    files::write_atomically(&path, &path.with_extension("fresh"), key.as_bytes())?;
     Ok(DONE)
 }
 
@@ -191,6 +217,10 @@ fn check(namespace: &Path) -> Result<Outcome, Failed> {
 
 /// Says how many bytes there were.
 fn empty(directory: &Path, tag: &str) -> Result<Outcome, Failed> {
+    // Those of an engine that ended.
+    let mut mounts: Vec<_> = mounts::mounts()?.into_iter().map(|mount| mount.mount_point).collect();
+    mounts.retain(|at| at.starts_with(directory));
+    mounts.iter().rev().try_for_each(|at| mounts::detach_fuse(at))?;
     let bytes = files::tree_bytes(directory);
     let note = remove_parts(directory, tag);
     match files::empty_directory(directory) {
@@ -227,16 +257,20 @@ fn remove_parts(directory: &Path, tag: &str) -> Option<String> {
 
 /// Carries out a staging. A killed one continues from its journal.
 fn stage(
-    (directory, access, tag): (&Path, AccessMode, &str),
+    own: &OwnNamespace,
     persistent: &[(String, PathBuf)],
     wanted: &Wanted,
     bytes_per_s_max: Option<u64>,
     reporter: &Reporter,
 ) -> Result<Outcome, Failed> {
-    let own = directory.join(access.directory());
+    let (directory, tag) = (own.directory.as_path(), own.tag.as_str());
+    if own.has_engine {
+        engine_process::make_readable(directory, &own.namespace)
+            .map_err(|error| Failed { error, is_final: false })?;
+    }
     let others = persistent.iter().map(|(name, path)| (name.clone(), namespace_of(path)));
     let roots = Roots {
-        job: (wanted.capacity_bytes > 0).then_some(own.clone()),
+        job: (wanted.capacity_bytes > 0).then(|| own.namespace.clone()),
         persistent: others.collect(),
     };
     let (name, word) = match wanted.direction {
@@ -270,9 +304,13 @@ fn stage(
         remotes: RemoteCopiers::default(),
     };
     let staged = staging.carry_out(&journal, findings, 0);
-    match failure(&staged, (&own, access), persistent, word) {
+    match failure(&staged, (&own.namespace, own.access), persistent, word) {
         None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes, note: None }),
-        Some(failed) => Err(failed),
+        Some(mut failed) => {
+            let why = own.has_engine.then(|| engine_process::failure(directory)).flatten();
+            why.iter().for_each(|why| failed.error.message.push_str(&format!("; {why}")));
+            Err(failed)
+        }
     }
 }
 

@@ -106,6 +106,8 @@ pub struct Pool {
     pub staging_nodes: Vec<NodeAddress>,
     /// The highest rate of one staging.
     pub stage_bytes_per_s_max: Option<u64>,
+    /// The engine that gives the nodes of a job one namespace; none: each node has its own.
+    pub engine: Option<String>,
 }
 
 /// A node whose `forebay-noded` answers.
@@ -208,6 +210,7 @@ impl Pool {
     pub fn access(&self) -> AccessMode {
         match self.kind {
             PoolKind::Directory => AccessMode::Striped,
+            PoolKind::OnNode if self.engine.is_some() => AccessMode::Striped,
             PoolKind::OnNode => AccessMode::Private,
         }
     }

@@ -406,6 +406,7 @@ fn discard_orphan(
         group: users::account_of(user)?.map_or(user, |account| account.group),
         is_shared: true, // what members left goes, too
         access: pool.access(),
+        engine: pool.engine.clone(),
     };
     let (attempt, mut pause) = (new_attempt()?, Pause::usual());
     loop {

@@ -156,6 +156,7 @@ pub(crate) fn check_access(pool: &Pool, access: AccessMode) -> Result<(), Error>
     let (name, wanted) = (&pool.name, access.directory());
     let why = match pool.kind {
         PoolKind::Directory => "it is one directory for all nodes",
+        PoolKind::OnNode if pool.engine.is_some() => "an engine makes one namespace of its nodes",
         PoolKind::OnNode => "each node has a directory of its own",
     };
     let message = format!("access_mode={wanted} is not possible in the pool {name}: {why}");
@@ -175,5 +176,6 @@ pub(crate) fn plan_of(request: &Request) -> Plan {
         variables: job.flat_map(|job| job.access.iter().map(|mode| job.variable(*mode))).collect(),
         persistent: request.persistent.iter().map(named).collect(),
         group: None,
+        engine: None,
     }
 }

@@ -238,7 +238,7 @@ fn configurations(sessions: &[Session], asked: &Asked) -> Table {
             state(session, 5),
             id,
             "scratch".to_owned(),
-            if session.is_on_nodes() { "private" } else { "stripe" }.to_owned(),
+            if session.is_private() { "private" } else { "stripe" }.to_owned(),
             active,
         ];
         cells.extend(asked.has_details.then(|| "-".to_owned()));

@@ -1,12 +1,14 @@
 //! What the control host asks a node, and what the node answers: one JSON line each, as the content of a credential.
 
+use std::path::{Path, PathBuf};
+
 use forebay_directive::{AccessMode, Direction, Stage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::Error;
 
 /// The version of these messages. Both sides refuse any other.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of a credential at most. MUNGE takes 1 MiB.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a message at most. A credential is a third longer.
@@ -53,6 +55,30 @@ pub struct Place {
     pub is_shared: bool,
     /// Whether it is one directory for all nodes, or that of one node.
     pub access: AccessMode,
+    /// The engine that gives the nodes one namespace; none where a directory of the pool is the namespace.
+    pub engine: Option<String>,
+}
+
+impl Place {
+    /// The path of its directory.
+    pub fn directory(&self) -> PathBuf {
+        PathBuf::from(&self.path).join(&self.name)
+    }
+
+    /// The path of its namespace.
+    pub fn namespace(&self) -> PathBuf {
+        let directory = self.directory();
+        let whole = match self.engine {
+            Some(_) => forebay_engine::mount_in(&engine_directory(&directory)),
+            None => directory,
+        };
+        whole.join(self.access.directory())
+    }
+}
+
+/// The directory of an engine on each node, in that of the allocation.
+pub fn engine_directory(allocation: &Path) -> PathBuf {
+    allocation.join("engine")
 }
 
 /// What to do.
@@ -65,6 +91,19 @@ pub enum Operation {
         place: Place,
         /// Its size, which the file system enforces where the pool has a quota.
         capacity_bytes: u64,
+        /// What nodes of an engine show each other; none without an engine.
+        key: Option<String>,
+    },
+    /// Start the engine on the nodes, the first of which this one is, or say how far it is.
+    Start {
+        /// The directory.
+        place: Place,
+        /// The names and ports of the nodes.
+        nodes: Vec<(String, u16)>,
+        /// The size of the namespace.
+        capacity_bytes: u64,
+        /// As of `Stage`.
+        attempt: String,
     },
     /// Whether a user sees the namespace on this node.
     Check {
@@ -258,7 +297,7 @@ mod tests {
         let error = read::<Request>(br#"{"version":1,"else":1}"#, "n1").expect_err("version");
         assert!(
             error.to_string().starts_with(
-                "n1 speaks version 1 of the messages, this program version 3; install"
+                "n1 speaks version 1 of the messages, this program version 4; install"
             )
         );
         let error = read::<Request>(b"[]", "n1").expect_err("none").to_string();

@@ -97,15 +97,21 @@ impl Context {
     ) -> Result<(Staged, Rest), Error> {
         let persistent = self.database.used_by(session.id)?;
         let shares = self.database.shares(Some(session.id))?;
-        let nodes = if session.is_on_nodes() {
+        let nodes = if session.has_engine() {
+            vec![self.node_named(&session.node)?]
+        } else if session.is_on_nodes() {
             let wanted =
                 shares.iter().filter(|share| direction == Direction::In || !share.is_delivered);
             wanted.map(|share| self.node_named(&share.node)).collect::<Result<_, _>>()?
         } else {
             vec![self.staging_node(session)?]
         };
-        let own = shares.first().map_or(session.capacity_bytes(), |share| share.bytes);
-        let is_by_node = session.is_on_nodes() && direction == Direction::Out;
+        let whole = session.capacity_bytes();
+        let own = match session.has_engine() {
+            true => whole,
+            false => shares.first().map_or(whole, |share| share.bytes),
+        };
+        let is_by_node = session.is_private() && direction == Direction::Out;
         let operation = |node: &NodeAddress, attempt: &str| Operation::Stage {
             place: session.place(),
             staging: Staging {

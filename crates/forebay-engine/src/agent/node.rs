@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::processes::{self, NodePlace, Process, end_of_log};
 use super::protocol::{Claim, EndedStep, NodeHealth};
-use crate::nodes_use::{MOUNT, PRIVATE};
+use crate::nodes_use::{PRIVATE, mount_in};
 use crate::steps::{EngineStep, Keeps, Ready, Role, Stop};
 
 /// The time for a command that stops a step.
@@ -242,7 +242,7 @@ impl Node {
             return Ok(());
         }
         // A command mounted it, and a link may show it.
-        let shown = self.place.directory.join(MOUNT);
+        let shown = mount_in(&self.place.directory);
         let shown = files::read_link(&shown).unwrap_or(shown);
         match mounts::abort_fuse(&shown).map_err(text)? {
             true => Ok(()),

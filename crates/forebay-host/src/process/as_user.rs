@@ -3,10 +3,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use rustix::fs::{Mode, SealFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use super::cgroup::Cgroup;
+use super::cgroup::{Cgroup, KeptCgroup};
 use super::counters::Counters;
 use super::watch::{Overdue, TimeLimit, Watch};
 use crate::{Result, clock, on};
@@ -64,6 +64,22 @@ pub struct UserResult {
     pub overdue: Option<Overdue>,
 }
 
+/// What a program of another user can become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// It keeps the rights of the user.
+    OfUser,
+    /// It can start programs of other users, such as fusermount.
+    WithSetuid,
+}
+
+/// A program of another user that goes on when this process has ended.
+#[derive(Debug)]
+pub struct Service {
+    child: Child,
+    program: PathBuf,
+}
+
 /// Makes this process one of the user, for good. Call it before a thread is started.
 ///
 /// # Errors
@@ -99,43 +115,29 @@ fn drop_rights(who: &Credentials) -> io::Result<()> {
 }
 
 /// Starts the command as another user: in a session of its own, in the root directory, with the variables that the
-/// command sets and no others, and without a way to new rights. It reads `input`, inherits the descriptor of `counters`,
-/// and ends with this thread. What it started ends with it if it has a cgroup.
+/// command sets and no others. It reads `input`, inherits the descriptor of `counters`, and ends with this thread. What
+/// it started ends with it if it has a cgroup.
 pub fn start_as_user(
     mut command: Command,
     who: Credentials,
+    rights: Rights,
     input: &[u8],
     counters: Option<&Counters>,
     cgroup: Option<Cgroup>,
 ) -> Result<UserProcess> {
     let program = Path::new(command.get_program()).to_owned();
     let input = on(sealed(input), "hand its input to", &program)?;
-    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
-    let parent = rustix::process::getpid();
-    let inherited = counters.map(Counters::descriptor);
-    let entrance = cgroup.as_ref().map(Cgroup::entrance).transpose()?;
-    let prepare = move || {
-        if let Some(entrance) = &entrance {
-            rustix::io::write(entrance, b"0")?;
-        }
-        rustix::process::setsid()?;
-        close_at_exec();
-        if let Some(inherited) = inherited {
-            // SAFETY: changes the flags of a descriptor only.
-            unsafe { libc::fcntl(inherited, libc::F_SETFD, 0) };
-        }
-        rustix::process::umask(Mode::from_raw_mode(0o077));
-        drop_rights(&who)?;
-        rustix::thread::set_no_new_privs(true)?;
-        // A change of the user clears it, so it comes last.
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        if rustix::process::getppid() != Some(parent) {
-            return Err(io::Error::from_raw_os_error(libc::ESRCH));
-        }
-        Ok(())
-    };
-    // SAFETY: the closure makes system calls only and allocates nothing: signal-safety(7).
-    unsafe { command.pre_exec(prepare) };
+    command.stdin(input).stdout(Stdio::piped());
+    confine(
+        &mut command,
+        Confinement {
+            who,
+            rights,
+            inherited: counters.map(Counters::descriptor),
+            entrance: cgroup.as_ref().map(Cgroup::entrance).transpose()?,
+            parent: Some(rustix::process::getpid()),
+        },
+    );
     let mut child = on(command.spawn(), "run", &program)?;
     let opened = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     match opened {
@@ -148,6 +150,86 @@ pub fn start_as_user(
             child.wait().ok(); // it was killed
             on(Err(error), "watch", &program)
         }
+    }
+}
+
+/// Starts the command as another user, as [`start_as_user`], but in a cgroup that stays, and with the standard input and
+/// output that the command has. It can start setuid programs, and goes on when this process has ended.
+pub fn start_service_as_user(
+    mut command: Command,
+    who: Credentials,
+    cgroup: &KeptCgroup,
+) -> Result<Service> {
+    let program = Path::new(command.get_program()).to_owned();
+    confine(
+        &mut command,
+        Confinement {
+            who,
+            rights: Rights::WithSetuid,
+            inherited: None,
+            entrance: Some(cgroup.entrance()?),
+            parent: None,
+        },
+    );
+    Ok(Service { child: on(command.spawn(), "run", &program)?, program })
+}
+
+/// Standard input that nobody can change.
+pub fn sealed_input(content: &[u8]) -> Result<Stdio> {
+    on(sealed(content), "hand its input to", Path::new("a program")).map(Stdio::from)
+}
+
+/// What a program of another user gets of this process.
+struct Confinement {
+    who: Credentials,
+    rights: Rights,
+    /// A descriptor.
+    inherited: Option<RawFd>,
+    /// The file of its cgroup.
+    entrance: Option<File>,
+    /// It ends with the thread of this process that starts it.
+    parent: Option<Pid>,
+}
+
+fn confine(command: &mut Command, how: Confinement) {
+    command.stderr(Stdio::null()).current_dir("/");
+    let prepare = move || {
+        if let Some(entrance) = &how.entrance {
+            rustix::io::write(entrance, b"0")?;
+        }
+        rustix::process::setsid()?;
+        close_at_exec();
+        if let Some(inherited) = how.inherited {
+            // SAFETY: changes the flags of a descriptor only.
+            unsafe { libc::fcntl(inherited, libc::F_SETFD, 0) };
+        }
+        rustix::process::umask(Mode::from_raw_mode(0o077));
+        drop_rights(&how.who)?;
+        if how.rights == Rights::OfUser {
+            rustix::thread::set_no_new_privs(true)?;
+        }
+        if let Some(parent) = how.parent {
+            // A change of the user clears it, so it comes last.
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            if rustix::process::getppid() != Some(parent) {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only and allocates nothing: signal-safety(7).
+    unsafe { command.pre_exec(prepare) };
+}
+
+impl Service {
+    /// What it prints; none if its output leads elsewhere.
+    pub fn take_output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Result<()> {
+        on(self.child.wait(), "wait for", &self.program).map(drop)
     }
 }
 
@@ -268,7 +350,8 @@ mod tests {
         }
         let script = "cat; id -u; id -g; id -G; pwd; umask; env | grep -c HOME; \
                       grep NoNewPrivs /proc/self/status; ls /proc/self/fd | wc -l";
-        let started = start_as_user(shell(script), nobody(), b"in\n", None, None).expect("start");
+        let started = start_as_user(shell(script), nobody(), Rights::OfUser, b"in\n", None, None)
+            .expect("start");
         let ended = started.finish(1000, LONG).expect("end");
         let output = String::from_utf8(ended.output).expect("text");
         let wanted = "in\n65534\n65534\n65534 7\n/\n0077\n0\nNoNewPrivs:\t1\n4\n";
@@ -280,7 +363,8 @@ mod tests {
         if !users::is_root() {
             return; // only root can become another user
         }
-        let talks = start_as_user(shell("yes"), nobody(), b"", None, None).expect("start");
+        let talks =
+            start_as_user(shell("yes"), nobody(), Rights::OfUser, b"", None, None).expect("start");
         let killer = talks.killer();
         let waiting = threads::spawn(move || talks.finish(10, LONG)).expect("thread");
         killer.kill();
@@ -288,7 +372,8 @@ mod tests {
         assert!(ended.output.len() <= 10 && ended.signal == Some(libc::SIGKILL));
         killer.kill(); // after its end
         let left =
-            start_as_user(shell("sleep 60 & echo $!"), nobody(), b"", None, None).expect("start");
+            start_as_user(shell("sleep 60 & echo $!"), nobody(), Rights::OfUser, b"", None, None)
+                .expect("start");
         let ended = left.finish(1000, LONG).expect("end");
         assert_eq!(ended.code, Some(0));
         let pid = String::from_utf8(ended.output).expect("text").trim().parse().expect("number");
@@ -305,7 +390,8 @@ mod tests {
         let work = |idle_max, stopped_max| TimeLimit::Work { idle_max, stopped_max };
         let (idle, stopped) = (work(soon, never), work(never, soon));
         let killed = |script: &str, limit| {
-            let started = start_as_user(shell(script), nobody(), b"", None, None).expect("start");
+            let started = start_as_user(shell(script), nobody(), Rights::OfUser, b"", None, None)
+                .expect("start");
             let ended = started.finish(1000, limit).expect("end");
             assert_eq!(ended.signal, Some(libc::SIGKILL), "{script}");
             ended.overdue
@@ -321,9 +407,11 @@ mod tests {
         assert_eq!(killed(moments, stopped), Some(Overdue::Stopped(soon)));
         // It works for longer than the limit, which is longer than a busy machine lets it wait for a processor.
         let busy = "i=0; while [ $i -lt 1200000 ]; do i=$((i+1)); done; exit 4";
-        let started = start_as_user(shell(busy), nobody(), b"", None, None).expect("start");
+        let started =
+            start_as_user(shell(busy), nobody(), Rights::OfUser, b"", None, None).expect("start");
         assert_eq!(started.finish(1000, work(10 * soon, soon)).expect("end").code, Some(4));
-        let started = start_as_user(shell("exit 3"), nobody(), b"", None, None).expect("start");
+        let started = start_as_user(shell("exit 3"), nobody(), Rights::OfUser, b"", None, None)
+            .expect("start");
         let ended = started.finish(1000, LONG).expect("end");
         assert_eq!((ended.code, ended.overdue), (Some(3), None));
     }
@@ -343,7 +431,8 @@ mod tests {
         };
         let run = |script: &str, limit| {
             let cgroup = cgroups.add("7.1").expect("cgroup");
-            let started = start_as_user(shell(script), nobody(), b"", None, Some(cgroup));
+            let started =
+                start_as_user(shell(script), nobody(), Rights::OfUser, b"", None, Some(cgroup));
             started.expect("start").finish(1000, limit).expect("end")
         };
         let stopped = Duration::from_millis(100);
@@ -362,7 +451,8 @@ mod tests {
         // A former process was killed before it removed the cgroup.
         let left = cgroups.add("7.2").expect("cgroup");
         let started =
-            start_as_user(shell("exec sleep 600"), nobody(), b"", None, Some(left)).expect("start");
+            start_as_user(shell("exec sleep 600"), nobody(), Rights::OfUser, b"", None, Some(left))
+                .expect("start");
         let parent = cgroups.path().parent().expect("a parent");
         Cgroups::make(parent, &name).expect("again");
         assert_eq!(started.finish(10, LONG).expect("end").signal, Some(libc::SIGKILL));

@@ -14,6 +14,8 @@ pub(crate) const CGROUP_PROCESSES: &str = "cgroup.procs";
 const KILL: &str = "cgroup.kill";
 /// How long the end of killed processes is waited for. One that hangs in the kernel keeps its cgroup.
 const END_MAX: Duration = Duration::from_secs(1);
+/// The same of processes that may have much memory to give back.
+const KEPT_END_MAX: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A cgroup that holds those of programs.
@@ -29,24 +31,64 @@ pub struct Cgroup {
     path: PathBuf,
 }
 
+/// A cgroup whose processes go on when this process has ended.
+#[derive(Debug)]
+pub struct KeptCgroup {
+    path: PathBuf,
+}
+
 impl Cgroups {
     /// Makes the cgroup `name` in the directory of another one, and kills what a former process left in it.
     ///
     /// # Errors
     /// If this process may not make cgroups there, or the kernel is older than Linux 5.14.
     pub fn make(parent: &Path, name: &str) -> Result<Self> {
-        let path = parent.join(name);
-        match on(std::fs::create_dir(&path), "create cgroup", &path) {
-            Err(error) if error.already_exists() => {}
-            made => made?,
-        }
-        files::status(&path.join(KILL))?;
-        for (name, kind) in files::kinds_in(&path)? {
+        let made = Self::open(parent, name)?;
+        for (name, kind) in files::kinds_in(&made.path)? {
             if kind == files::Kind::Directory {
-                drop(Cgroup { path: path.join(name) });
+                drop(Cgroup { path: made.path.join(name) });
             }
         }
+        Ok(made)
+    }
+
+    /// The same, with what a former process left in it.
+    ///
+    /// # Errors
+    /// As [`Cgroups::make`].
+    pub fn open(parent: &Path, name: &str) -> Result<Self> {
+        let path = parent.join(name);
+        make(&path)?;
+        files::status(&path.join(KILL))?;
         Ok(Self { path, number: AtomicU64::new(0) })
+    }
+
+    /// Makes the cgroup `name`, unless it exists.
+    ///
+    /// # Errors
+    /// If the directory cannot be made.
+    pub fn keep(&self, name: &str) -> Result<KeptCgroup> {
+        let path = self.path.join(name);
+        make(&path)?;
+        Ok(KeptCgroup { path })
+    }
+
+    /// Kills all processes of the cgroup `name`, and removes it. One that does not exist is no error.
+    ///
+    /// # Errors
+    /// If processes hang in the kernel.
+    pub fn end(&self, name: &str) -> Result<()> {
+        let path = self.path.join(name);
+        let deadline = clock::now() + KEPT_END_MAX;
+        loop {
+            std::fs::write(path.join(KILL), "1").ok(); // it may be removed already
+            match on(std::fs::remove_dir(&path), "remove cgroup", &path) {
+                Err(error) if error.is_not_found() => return Ok(()),
+                Err(error) if clock::now() > deadline => return Err(error),
+                Err(_) => clock::sleep(PAUSE),
+                Ok(()) => return Ok(()),
+            }
+        }
     }
 
     /// The directory of this cgroup.
@@ -72,10 +114,28 @@ impl Cgroups {
     }
 }
 
-impl Cgroup {
-    /// The open file that a process writes 0 to, to move into this cgroup.
+/// Makes the directory of a cgroup, unless it exists.
+fn make(path: &Path) -> Result<()> {
+    match on(std::fs::create_dir(path), "create cgroup", path) {
+        Err(error) if error.already_exists() => Ok(()),
+        made => made,
+    }
+}
+
+/// The open file that a process writes 0 to, to move into a cgroup.
+fn entrance(cgroup: &Path) -> Result<File> {
+    files::open_to_write(&cgroup.join(CGROUP_PROCESSES))
+}
+
+impl KeptCgroup {
     pub(super) fn entrance(&self) -> Result<File> {
-        files::open_to_write(&self.path.join(CGROUP_PROCESSES))
+        entrance(&self.path)
+    }
+}
+
+impl Cgroup {
+    pub(super) fn entrance(&self) -> Result<File> {
+        entrance(&self.path)
     }
 
     /// Kills all its processes.

@@ -15,6 +15,8 @@ use super::{NODE_PORT, NodeAddress, Pool, PoolKind, Quota, Site};
 
 /// The user of slurmctld, unless the file names another one.
 const SLURM_USER: &str = "slurm";
+/// The engine that is started on the nodes of a job.
+const ENGINE: &str = "ceph";
 const STATE: &str = "/var/lib/forebay";
 const SECRET: &str = "/etc/forebay/secret";
 /// The size of a grain, unless the file has another one.
@@ -66,6 +68,7 @@ struct WrittenPool {
     nodes: Option<Spanned<Vec<Spanned<String>>>>,
     quota: Option<Spanned<String>>,
     stage_rate_max: Option<Spanned<String>>,
+    engine: Option<Spanned<String>>,
 }
 
 /// The faults of a file, with their lines.
@@ -205,12 +208,19 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
     let pools: Vec<_> =
         written.pool.iter().filter_map(|pool| pool_of(pool, port, faults)).collect();
     check_distinct(&written.pool, faults);
+    let secret = secret(written, faults);
+    let engine = written.pool.iter().find_map(|pool| pool.get_ref().engine.as_ref());
+    if let (Some(engine), Some(_)) = (engine, &secret) {
+        let message =
+            "engine: its nodes get a key that others must not read; auth = \"munge\" encrypts it";
+        faults.add(engine.span().start, message);
+    }
     Some(Site {
         file: faults.file.to_owned(),
         slurm_user: slurm_user?,
         state: written.state.as_ref().map_or_else(|| STATE.into(), |path| path.get_ref().clone()),
         munge_socket: written.munge_socket.as_ref().map(|path| path.get_ref().clone()),
-        secret: secret(written, faults),
+        secret,
         node_port: port,
         checks_nodes: written.check_nodes.unwrap_or(true),
         stage_out_retry: faults.duration(
@@ -296,6 +306,7 @@ fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Op
         user_bytes_max: faults.size("user_max", written.user_max.as_ref()),
         staging_nodes,
         stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
+        engine: written.engine.as_ref().and_then(|engine| engine_of(kind, written, engine, faults)),
     })
 }
 
@@ -327,6 +338,24 @@ fn quota_of(kind: PoolKind, quota: &Spanned<String>, faults: &mut Faults) -> Opt
         }
     };
     faults.add(quota.span().start, &message);
+    None
+}
+
+fn engine_of(
+    kind: PoolKind,
+    written: &WrittenPool,
+    engine: &Spanned<String>,
+    faults: &mut Faults,
+) -> Option<String> {
+    let message = match engine.get_ref().as_str() {
+        _ if kind != PoolKind::OnNode => {
+            "engine: it is for pools of kind \"onnode\"; a directory is one namespace already"
+        }
+        _ if written.quota.is_some() => "engine: it limits its allocations itself; drop quota",
+        ENGINE => return Some(ENGINE.to_owned()),
+        _ => "engine: write \"ceph\"",
+    };
+    faults.add(engine.span().start, message);
     None
 }
 

@@ -124,6 +124,7 @@ fn allocation(
         .map(|share| node(&share.node, share.is_delivered))
         .collect::<Result<Vec<_>, Error>>()?;
     if !session.node.is_empty() {
+        nodes.clear(); // one node stages for all of an engine
         nodes.push(node(&session.node, session.phase == Phase::StagedOut)?);
     }
     let staging = progress::of(&context.site, session.id);

@@ -34,6 +34,10 @@ pub(super) fn create_persistent(context: &mut Context, call: &Call) -> Result<St
     let account = account_of(user)?;
     check_user(pool, &account)?;
     check_access(pool, AccessMode::Striped)?;
+    if pool.engine.is_some() {
+        let message = format!("the pool {} has no nodes between jobs", pool.name);
+        return Err(Error::new(message).with_hint("name another pool with pool="));
+    }
     let group = group.map(|name| group_of_member(&account, &name)).transpose()?;
     let pool = pool.clone();
     let new = NewSession {

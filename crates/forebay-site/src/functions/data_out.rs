@@ -58,6 +58,9 @@ fn undelivered(context: &Context, session: &Session) -> Result<String, Error> {
     if !session.is_on_nodes() {
         return Ok(String::new());
     }
+    if session.has_engine() {
+        return Ok(format!(" on {}", context.node_named(&session.node)?.name));
+    }
     let shares = context.database.shares(Some(session.id))?.into_iter();
     let nodes = shares.filter(|share| !share.is_delivered);
     let nodes =

@@ -61,7 +61,7 @@ fn made_on_a_node(
                 .set_node(session.id, &node.to_string())
                 .map_err(|error| (error, is_certain))?;
             let (place, capacity_bytes) = (session.place(), session.capacity_bytes());
-            match context.ask(&node, Operation::Create { place, capacity_bytes }) {
+            match context.ask(&node, Operation::Create { place, capacity_bytes, key: None }) {
                 Ok(Outcome::Done { .. }) => return Ok(()),
                 Ok(Outcome::Failed { reason, .. }) => return Err((Error::new(reason), false)),
                 Ok(_) => {

@@ -1,10 +1,11 @@
-//! `pre_run`: makes the directories of nodes, and checks that each node of the job sees its allocations.
+//! `pre_run`: makes the directories of nodes, starts an engine on them, and checks that each node of the job sees its
+//! allocations.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_directive::Direction;
-use forebay_host::{clock, files};
+use forebay_host::{clock, files, system};
 
 use crate::call::Call;
 use crate::context::Context;
@@ -130,23 +131,59 @@ fn start_on_nodes(
     let capacity_bytes = session.capacity_bytes() / nodes.len() as u64;
     let mut shown = Shown::of(&context.site, session, Direction::In, false);
     take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
-    let create =
-        |_: &NodeAddress, _: &str| Operation::Create { place: session.place(), capacity_bytes };
+    let key = session.has_engine().then(system::random_text::<32>).transpose()?;
+    let create = |_: &NodeAddress, _: &str| Operation::Create {
+        place: session.place(),
+        capacity_bytes,
+        key: key.clone(),
+    };
     let mut made = Vec::new();
     let mut note_made = |_: &mut Context, node: &NodeAddress, _| {
         made.push(node.to_string());
         Ok(())
     };
-    let work = (nodes, &create as &RequestTo);
+    let work = (nodes.clone(), &create as &RequestTo);
     let created = carry_out(context, session, work, &mut note_made, Some(&mut shown));
     context.database.set_made(session.id, &made)?;
     created?.none()?;
     drop(shown);
     let patience = Patience { until: Some(until), ..Patience::of(&context.site, Duration::ZERO) };
-    match context.copy(session, Direction::In, &patience)? {
+    let mut session = session.clone();
+    if session.has_engine() {
+        session.node = start_engine(context, &session, &nodes, &patience)?;
+    }
+    match context.copy(&session, Direction::In, &patience)? {
         Waited::ToTheEnd => Ok(()),
         Waited::NotToTheEnd(nodes) => Err(unfinished(&nodes)),
     }
+}
+
+/// Has the first node start the engine on all of them. From now on it stages for all.
+fn start_engine(
+    context: &mut Context,
+    session: &Session,
+    nodes: &[NodeAddress],
+    patience: &Patience,
+) -> Result<String, Error> {
+    let first = nodes[0].clone();
+    let address = first.to_string();
+    context.database.set_node(session.id, &address)?;
+    let operation = |_: &NodeAddress, attempt: &str| Operation::Start {
+        place: session.place(),
+        nodes: nodes.iter().map(|node| (node.name.clone(), node.port)).collect(),
+        capacity_bytes: session.capacity_bytes(),
+        attempt: attempt.to_owned(),
+    };
+    let mut work = Work {
+        session,
+        operation: &operation,
+        check: &|context| context.check_kept(session),
+        on_done: &mut |_, _, _| Ok(()),
+        shown: None,
+        names_node: false,
+    };
+    context.carry_out(vec![first], patience, &mut work)?.none()?;
+    Ok(address)
 }
 
 /// The nodes of the job, with the ports that the pool names.

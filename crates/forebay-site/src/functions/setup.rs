@@ -33,11 +33,12 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let (pool, bytes) = capacity(&context.site, call)?;
     let request = request_of(Path::new(call.value("--job")), SymbolsAre::Replaced)?;
     let (pool, grains) = (pool.clone(), pool.grains_of(bytes));
-    let plan = plan_of(&request);
+    let mut plan = plan_of(&request);
     let account = account_of(user)?;
     if grains > 0 {
         check_user(&pool, &account)?;
         check_access(&pool, plan.access)?;
+        plan.engine.clone_from(&pool.engine);
     }
     let new = NewSession { token, user, group, groups: &account.groups, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {

@@ -57,6 +57,9 @@ pub struct Plan {
     /// The group whose members may use this persistent allocation, too.
     #[serde(default)]
     pub group: Option<u32>,
+    /// The engine that gives the nodes of the job one namespace.
+    #[serde(default)]
+    pub engine: Option<String>,
 }
 
 /// An allocation.
@@ -108,6 +111,7 @@ impl Session {
             group: self.plan.group.unwrap_or(self.group),
             is_shared: self.plan.group.is_some(),
             access: self.plan.access,
+            engine: self.plan.engine.clone(),
         }
     }
 
@@ -129,12 +133,22 @@ impl Session {
 
     /// The path of its namespace, with the slash at the end that scripts rely on.
     pub fn namespace(&self) -> String {
-        format!("{}/{}/", self.directory(), self.plan.access.directory())
+        format!("{}/", self.place().namespace().display())
     }
 
-    /// Whether each node of the job has a directory of its own.
+    /// Whether its space is in the nodes of the job, each of which has a directory of its own.
     pub fn is_on_nodes(&self) -> bool {
+        self.is_private() || self.has_engine()
+    }
+
+    /// Whether each node of the job has its own files.
+    pub fn is_private(&self) -> bool {
         self.plan.access == AccessMode::Private
+    }
+
+    /// Whether an engine gives the nodes one namespace.
+    pub fn has_engine(&self) -> bool {
+        self.plan.engine.is_some()
     }
 
     /// Whether it needs one directory that all nodes see: for its files, or for the journals of staging in persistent
