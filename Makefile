@@ -219,7 +219,7 @@ install-programs:
 	install -m 644 machines/*.toml $(PREFIX)/share/forebay/machines/
 	install -m 644 profiles/*.toml $(PREFIX)/share/forebay/profiles/
 	install -D -m 644 -t $(PREFIX)/share/forebay/first-job $(FIRST_JOB)
-	install -m 644 packaging/forebay-noded.service $(PREFIX)/share/forebay/
+	install -m 644 packaging/forebay-noded.service packaging/forebay-noded-engine.conf $(PREFIX)/share/forebay/
 	sed 's|"/usr/bin/"|"$(abspath $(PREFIX))/bin/"|' integrations/slurm/burst_buffer.lua > $(PREFIX)/share/forebay/burst_buffer.lua
 	install -D -m 644 packaging/modulefile.tcl $(PREFIX)/share/modulefiles/forebay/$(VERSION)
 	$(BUILD)/bin/forebay __completions $(PREFIX)/share

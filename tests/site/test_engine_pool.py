@@ -1,45 +1,241 @@
 """Pools in the nodes' own storage with an engine: the nodes of a job share one namespace, which ends with the job."""
 
+import json
+import pathlib
+import re
+import shutil
+import signal
+
 import pytest
 
-from support.site_cluster import TOGETHER, chown
+from support.bed_processes import send
+from support.mpi import PROJECT, Mpi
+from support.site_cluster import DAEMON, MIB, TOGETHER, chown
+from support.slurm_cluster import NODES, command_of, descendants
 
 IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
-NODES = "--nodelist=n1,n3,n4"
+ON_NODES = ("-N4", "--ntasks-per-node=1")
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "how-to" / "site-slurm.md"
+#: Each node writes its name into a file of its own; then the job waits.
+WRITES = """set -e
+mkdir -p $DW_JOB_STRIPED/out
+srun bash -c 'hostname > $DW_JOB_STRIPED/out/$(hostname)'
+touch written; until [ -e end ]; do sleep 0.1; done
+"""
 
 
-def prepare(batch):
-    (batch.directory / "input").mkdir()
-    (batch.directory / "input" / "deck").write_text("input\n")
-    batch.results.mkdir()
-    for path in (batch.directory / "input", batch.results):
-        chown(path, batch.user)
+@pytest.fixture
+def batch(slurm_site, users):
+    """Jobs of a user; whatever they did, their nodes are empty at the end."""
+    slurm_site.cgroup(NODES[-1])
+    (users.directory / "input").mkdir()
+    (users.directory / "input" / "deck").write_text("input\n")
+    users.results.mkdir()
+    for path in (users.directory / "input", users.results):
+        chown(path, users.user)
+    yield users
+    users.end()
+    assert slurm_site.on_nodes("together") == []
+    assert engine_processes(slurm_site) == []
 
 
-def frees(batch, *jobs):
-    batch.wait_until_freed(*jobs)
-    assert batch.cluster.on_nodes("together") == []
+def engine_processes(cluster, node=None, word=None):
+    """Processes of engines, of one node or of all, perhaps those of one program."""
+    first = cluster.leader(node) if node else cluster.holder.pid
+    words = [(pid, " ".join(command_of(pid))) for pid in descendants(first)]
+    programs = ("__engine", "__node", "__mount", "ceph-")
+    return [pid for pid, text in words if any(one in text for one in programs) and (word or "") in text]
 
 
-def test_nodes_share_one_namespace_that_is_staged_in_and_out(slurm_site, users):
-    slurm_site.cgroup("n4")
-    prepare(users)
+def kills(pids):
+    assert pids
+    for pid in pids:
+        send(pid, signal.SIGKILL)
+
+
+def ends(batch):
+    (batch.directory / "end").touch()
+
+
+def delivered(batch):
+    return {path.name: path.read_text() for path in batch.results.iterdir()}
+
+
+#: And one writes a file that is on all servers; the node that wrote a file may have it in its cache.
+LARGE = "srun -N1 -n1 --nodelist=n3 dd if=/dev/zero of=$DW_JOB_STRIPED/out/large bs=1M count=32"
+WRITES_LARGE = WRITES.replace("set -e\n", "").replace("touch written", f"{LARGE}\ntouch written")
+ALL = {node: f"{node}\n" for node in NODES}
+
+
+def test_nodes_share_one_namespace_that_is_staged_in_and_out(slurm_site, batch):
     body = """set -e
 srun bash -c 'stat -f -c %T $DW_JOB_STRIPED; cat $DW_JOB_STRIPED/input/deck'
 mkdir $DW_JOB_STRIPED/out
 srun bash -c 'hostname > $DW_JOB_STRIPED/out/$(hostname)'
 srun bash -c 'ls $DW_JOB_STRIPED/out | wc -l'
 srun bash -c 'echo $(hostname) >> $DW_JOB_STRIPED/out/all'
-touch running; until [ -e end ]; do sleep 0.1; done
+touch written; until [ -e end ]; do sleep 0.1; done
 """
-    users.script(body, TOGETHER, IN, OUT)
-    job = users.submit("-N3", "--ntasks-per-node=1", NODES)
-    users.appears("running")
-    (users.directory / "end").touch()
-    frees(users, job)
-    assert sorted(users.said().splitlines()) == ["3"] * 3 + ["fuseblk"] * 3 + ["input"] * 3
-    found = {path.name: path.read_text() for path in users.results.iterdir()}
-    lines = found.pop("all").splitlines()
-    assert sorted(lines) == ["n1", "n3", "n4"]
-    assert found == {node: f"{node}\n" for node in ("n1", "n3", "n4")}
+    batch.script(body, TOGETHER, IN, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    shares = slurm_site.allocation(job)["shares"]
+    assert [one["capacity_bytes"] for one in shares] == [64 * MIB] * 4
+    ends(batch)
+    batch.wait_until_freed(job)
+    assert sorted(batch.said().splitlines()) == ["4"] * 4 + ["fuseblk"] * 4 + ["input"] * 4
+    found = delivered(batch)
+    assert sorted(found.pop("all").splitlines()) == list(NODES) and found == ALL
+
+
+def test_mpi_program_on_four_nodes_shares_the_namespace(slurm_site, batch, build):
+    program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
+    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), batch.directory / "exchange")
+    rank = "read name </proc/sys/kernel/hostname; FOREBAY_BED_NODE=${name#n} exec ./exchange $DW_JOB_STRIPED/out/shared"
+    mpirun = f"mpirun --map-by node -n 4 sh -c '{rank} 8 400000 1 posix collective'"
+    body = f"export OMPI_MCA_mpi_yield_when_idle=1\nmkdir $DW_JOB_STRIPED/out\n{mpirun}"
+    batch.script(body, TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    assert batch.wait(job) == "COMPLETED", batch.complained()
+    exchanged = [json.loads(line) for line in batch.said().splitlines() if line.startswith("{")]
+    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), batch.said()
+    assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), batch.said()
+    batch.wait_until_freed(job)
+    assert batch.arrived() == ["shared.collective", "shared.posix"]
+
+
+def test_job_on_one_node_and_a_second_job_beside_it_have_their_own_namespaces(slurm_site, batch):
+    body = "hostname > $DW_JOB_STRIPED/$SLURM_JOB_ID; ls $DW_JOB_STRIPED; touch written-$SLURM_JOB_ID\n"
+    batch.script(f"{body}until [ -e end ]; do sleep 0.1; done", TOGETHER.replace("256MiB", "32MiB"))
+    jobs = [batch.submit("--nodelist=n3", "--output=said-%j") for _ in range(2)]
+    for job in jobs:
+        batch.appears(f"written-{job}")
+    ends(batch)
+    batch.wait_until_freed(*jobs)
+    assert [(batch.directory / f"said-{job}").read_text() for job in jobs] == [f"{job}\n" for job in jobs]
+
+
+def test_daemons_that_end_leave_the_engine_to_the_job(slurm_site, batch):
+    batch.script(f"{WRITES}srun bash -c 'cat $DW_JOB_STRIPED/out/n[1-4] | wc -l'", TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    before = engine_processes(slurm_site)
+    for node in NODES:
+        slurm_site.kill_noded(node)
+    slurm_site.wait_until_up_again(*NODES)
+    assert engine_processes(slurm_site) == before
+    ends(batch)
+    batch.wait_until_freed(job)
+    assert batch.said().split() == ["4"] * 4 and delivered(batch) == ALL
+
+
+@pytest.mark.parametrize("word", ["__engine hold", "__engine agent", "__engine", "__mount"])
+def test_results_come_home_after_processes_of_the_engine_were_killed(slurm_site, batch, word):
+    batch.script(WRITES, TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    kills(engine_processes(slurm_site, word=word))
+    ends(batch)
+    batch.wait_until_freed(job)
+    assert delivered(batch) == ALL
+
+
+def test_engine_whose_first_process_is_killed_at_the_start_is_started_again(slurm_site, batch):
+    batch.script("ls $DW_JOB_STRIPED/input", TOGETHER, IN)
+    job = batch.submit(*ON_NODES)
+    slurm_site.wait(lambda: engine_processes(slurm_site, word="__engine hold"), batch.log)
+    kills(engine_processes(slurm_site, word="__engine hold"))
+    batch.wait(job)
+    assert batch.said() == "deck\n", batch.state_of(job)
+
+
+def test_write_beyond_the_capacity_fails_and_leaves_room_after_a_removal(slurm_site, batch):
+    body = """cd $DW_JOB_STRIPED
+dd if=/dev/zero of=big bs=1M count=400 2>&1 | grep -o 'Disk quota exceeded'
+rm big; for second in {1..60}; do dd if=/dev/zero of=small bs=1M count=64 2>/dev/null && break; sleep 1; done
+stat -c %s small
+"""
+    batch.script(body, TOGETHER)
+    job = batch.submit(*ON_NODES)
+    batch.wait(job)
+    assert batch.said().splitlines() == ["Disk quota exceeded", str(64 * MIB)], batch.state_of(job)
+
+
+def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
+    batch.script(WRITES, TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    batch.run("scancel", "--hurry", job)
+    batch.wait_until_freed(job)
+    for node in NODES:
+        mounts = slurm_site.run(["cat", "/proc/self/mountinfo"], node=node).stdout
+        assert "/mnt/nvme/together/" not in mounts
+
+
+def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slurm_site, batch):
+    batch.script(f"{WRITES_LARGE}cat $DW_JOB_STRIPED/out/large > /dev/null || touch failed", TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    kills(engine_processes(slurm_site, "n4", "ceph-osd"))
+    ends(batch)
+    batch.appears("failed")
+    reason = batch.waits_for(job, "dws data out")
+    assert "out/large: Input/output error" in reason and "on n1" in reason, reason
+    # What other servers have arrives.
+    rest = delivered(batch)
+    assert "large" not in rest and rest.items() <= ALL.items()
+    batch.run("scancel", "--hurry", job)
+    batch.wait_until_freed(job)
+
+
+def test_files_on_a_node_that_dies_are_named_and_its_part_is_freed_when_it_is_back(slurm_site, batch):
+    batch.script(WRITES_LARGE, TOGETHER, OUT)
+    job = batch.submit(*ON_NODES, "--no-requeue")
+    batch.appears("written")
+    try:
+        slurm_site.kill_node("n4")
+        slurm_site.run(["scontrol", "update", "NodeName=n4", "State=DOWN", "Reason=died"])
+        reason = batch.waits_for(job, "dws data out")
+        assert "out/large: Input/output error" in reason, reason
+    finally:
+        slurm_site.start_node("n4")
+    batch.run("scancel", "--hurry", job)
+    batch.wait_until_freed(job)
+
+
+def test_epilog_of_the_guide_spares_the_engine(slurm_site, batch):
+    batch.script(WRITES, TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    before = engine_processes(slurm_site)
+    (epilog,) = re.findall(r"^```bash\n(for process in .*?)```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    for node in NODES[1:]:
+        slurm_site.run(["bash", "-c", epilog], node=node, SLURM_JOB_USER="nobody")
+    assert before and engine_processes(slurm_site) == before
+    # This ends the job's script.
+    slurm_site.run(["bash", "-c", epilog], node="n1", SLURM_JOB_USER="nobody")
+    batch.wait(job)
+    batch.wait_until_freed(job)
+    assert delivered(batch) == ALL
+
+
+def test_peer_without_the_key_gets_no_agent(slurm_site, batch):
+    batch.script(WRITES, TOGETHER)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    name = slurm_site.allocation(job)["directory"].rsplit("/", 1)[-1]
+    script = f"""import socket
+for name in ["{name}", "0.0", "..", ""]:
+    peer = socket.create_connection(("n3", 7077), 10)
+    peer.sendall(b"ENGINE " + name.encode() + b"\\n")
+    text = peer.recv(100)
+    if text:
+        peer.sendall(b"00" * 32 + b"\\n")
+        assert peer.recv(100) == b""
+    print(bool(text))
+"""
+    said = slurm_site.run(["python3", "-c", script], user=str(DAEMON), node="n1").stdout.split()
+    assert said == ["True", "False", "False", "False"]
+    ends(batch)
+    batch.wait_until_freed(job)

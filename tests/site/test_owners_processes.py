@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from support.cgroup import of_process
-from support.site_cluster import MIB, SLOW
+from support.site_cluster import ENGINE_POOL, MIB, SLOW
 from support.site_staging import OUT, arrives, in_stage, prepare
 from support.slurm_cluster import NOBODY
 from support.strace import few
@@ -64,9 +64,8 @@ def test_process_has_a_cgroup_of_its_own_that_its_user_cannot_change(slurm_site,
     assert (own / "cgroup.procs").read_text().split() == [str(work)]
     (daemon,) = slurm_site.daemons("n1")
     assert of_process(daemon).name == group.name
-    logs = [(slurm_site.top / "log" / f"noded-{node}").read_text() for node in ("n1", "n2")]
-    assert f"processes of users run below /mnt/cgroup/{group.name}/forebay-noded.n1\n" in logs[0]
-    assert "processes of users run in the cgroup of this daemon: cannot find the cgroup of" in logs[1]
+    log = (slurm_site.top / "log" / "noded-n1").read_text()
+    assert f"processes of users run below /mnt/cgroup/{group.name}/forebay-noded.n1\n" in log
     with subprocess.Popen(["sleep", "600"], **AS_USER) as other:
         try:
             # Neither into it, nor out of it, nor stopped as a whole.
@@ -146,6 +145,20 @@ def test_epilog_of_the_guide_spares_the_process(slurm_site, users, staging_out):
     assert processes(slurm_site) in ([old], [])  # it may have come to its end
     arrives(users, job, content)
     assert killed(slurm_site, "others") == before
+
+
+def test_daemon_without_cgroups_says_so_and_refuses_a_pool_with_an_engine(slurm_site):
+    slurm_site.cgroup("n2")
+    whole = slurm_site.top / "site.toml"
+    plain = slurm_site.top / "site-without-engine.toml"
+    plain.write_text(whole.read_text().partition(ENGINE_POOL)[0])
+    daemon = f"{slurm_site.build}/bin/forebay-noded --listen 127.0.0.1:7078 --name n2"
+    words = ["unshare", "--mount", "sh", "-c", f"umount /mnt/cgroup && exec timeout 60 {daemon}"]
+    refused = slurm_site.run(words, node="n2", check=False, FOREBAY_SITE=str(whole))
+    assert refused.returncode == 1 and "an engine needs a cgroup of version 2" in refused.stderr
+    words[-1] = words[-1].replace("timeout 60", "timeout 2")
+    said = slurm_site.run(words, node="n2", check=False, FOREBAY_SITE=str(plain)).stderr
+    assert "processes of users run in the cgroup of this daemon: cannot find the cgroup of" in said
 
 
 #: Kills each process that a daemon starts for this user.

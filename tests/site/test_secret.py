@@ -24,6 +24,8 @@ sys.stdout.buffer.write(peer.makefile("rb").readline())
 
 
 class SecretCluster(SiteCluster):
+    has_engine = False  # it needs MUNGE
+
     """Slurm itself has MUNGE; Forebay does not know its socket."""
 
     def make_files(self):
@@ -93,7 +95,7 @@ def test_node_with_another_secret_is_named_in_the_reason(secret_site, users):
 
 def line_of(secret, operation, node="n1", time_s=None, side="request"):
     """A signed line, as the reference describes it."""
-    content = json.dumps({"version": 3, "node": node, "nonce": "x", "operation": operation}).encode()
+    content = json.dumps({"version": 4, "node": node, "nonce": "x", "operation": operation}).encode()
     time_ms = round((time.time() if time_s is None else time_s) * 1000)
     signed = f"{time_ms}:{os.urandom(8).hex()}:".encode() + content
     tag = hmac.new(secret, f"{side}\n".encode() + signed, hashlib.sha256).hexdigest()

@@ -25,8 +25,8 @@ mount --bind /mnt/build "$build"
 export FOREBAY_STORE=/mnt/nvme
 if [ -e "$top/site.toml" ]; then
     export FOREBAY_SITE=$top/site.toml
-    # With few capabilities, as packaging/forebay-noded.service, and in the cgroup of the unit. Nodes with such a cgroup
-    # have a pool with an engine, as with packaging/forebay-noded-engine.conf.
+    # With few capabilities, as packaging/forebay-noded.service, and in the cgroup of the unit. With such a cgroup there
+    # is a pool with an engine, as with packaging/forebay-noded-engine.conf.
     rights=-all,+chown,+dac_read_search,+kill,+setgid,+setuid
     [ ! -e /mnt/cgroup ] || rights+=,+sys_admin
     {

@@ -91,8 +91,8 @@ kind = "onnode"
 engine = "ceph"
 path = "/mnt/nvme/together"
 granularity = "16MiB"
-capacity = "1GiB"
-nodes = ["n1", "n[3-4]"]
+capacity = "80MiB"
+nodes = ["n[1-4]"]
 """
 BURST_BUFFER = """
 GetSysState={build}/bin/dw_wlm_cli
@@ -102,11 +102,6 @@ DefaultPool=flash
 """
 DW = "#DW jobdw type=scratch access_mode=striped capacity=16MiB"
 SLOW = f"{DW} pool=slow"  # 4 MiB/s
-WITH_CGROUP = (
-    "n1",
-    "n3",
-    "n4",
-)  # nodes whose daemon has a cgroup of version 2 of its own, as from systemd, if there can be one
 TOGETHER = "#DW jobdw type=scratch access_mode=striped capacity=256MiB pool=together"
 PRIVATE = "#DW jobdw type=scratch access_mode=private capacity=64MiB pool=local"
 
@@ -118,6 +113,8 @@ exit 0
 
 
 class SiteCluster(Cluster):
+    has_engine = True  # where the daemons have cgroups
+
     def make_files(self):
         super().make_files()
         self.pool = self.top / "flash" / "pool"
@@ -127,7 +124,8 @@ class SiteCluster(Cluster):
         for node in NODES:
             for name in ("pool", "slow", "together"):
                 (self.top / "hosts" / node / "nvme" / name).mkdir()
-        made = {node: cgroup.made_of_version_2(f"{self.top.name}-{node}") for node in WITH_CGROUP}
+        # The daemon of each node has a cgroup of version 2 of its own, as from systemd, if there can be one.
+        made = {node: cgroup.made_of_version_2(f"{self.top.name}-{node}") for node in NODES}
         self.cgroups = {node: group for node, group in made.items() if group}
         for node, group in self.cgroups.items():
             (self.top / f"cgroup-{node}").write_text(str(group))
@@ -136,7 +134,7 @@ class SiteCluster(Cluster):
         self.set_team("nobody", "daemon")
         self.state.mkdir(mode=0o700)
         shutil.chown(self.state, "slurm", "slurm")
-        engine = ENGINE_POOL if len(self.cgroups) == len(WITH_CGROUP) else ""
+        engine = ENGINE_POOL if self.has_engine and self.cgroups else ""
         (self.top / "site.toml").write_text(SITE.format(top=self.top) + engine)
         (self.top / "burst_buffer.conf").write_text(BURST_BUFFER.format(build=self.build))
         self.epilog_ends_users = self.top / "epilog-ends-users"

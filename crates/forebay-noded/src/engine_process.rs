@@ -29,13 +29,13 @@ use crate::work::{DONE, JOURNALS};
 
 /// The word that starts these processes.
 pub const ENGINE: &str = "__engine";
-/// An agent ends itself and what it started after so long without a message, in seconds: half an hour, in which a
-/// stage-out can continue after a kill of the first process.
-const LOST_S_MAX: u32 = 1800;
+/// An agent ends itself and what it started after so long without a message, in seconds. That is never: a job may run
+/// for weeks after a kill of the first process, and the removal of the allocation ends all.
+const LOST_S_MAX: u32 = 365 * 24 * 3600;
 /// How often the first process looks for messages.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long the peer of a connection may take to answer.
-const PEER: Duration = Duration::from_secs(10);
+pub(crate) const PEER: Duration = Duration::from_secs(10);
 /// Bytes of a proof, and of a random text.
 const LINE_BYTES_MAX: usize = 256;
 /// What an agent says when it has seen the proof.

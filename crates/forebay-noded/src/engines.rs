@@ -1,31 +1,31 @@
 //! The processes of engines, which give the nodes of a job one namespace. They are the owner's, in one cgroup for each
 //! allocation, and go on when this daemon ends: a later one finds them by the cgroup.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_host::process::{
     Cgroups, Credentials, KeptCgroup, Service, command, sealed_input, start_service_as_user,
 };
-use forebay_host::tcp::Connection;
-use forebay_host::{cgroup, threads};
+use forebay_host::tcp::{Closer, Connection};
+use forebay_host::{cgroup, clock, threads};
 use forebay_site::messages::{Outcome, Place};
 use forebay_site::{Error, Site};
 use parking_lot::Mutex;
 
-use crate::engine_process::{ENGINE, Wanted};
+use crate::engine_process::{ENGINE, PEER, Wanted};
 use crate::owner::{THIS_PROGRAM, credentials};
 use crate::pool::{PoolDirectory, is_name};
 
 /// The begin of the name of the cgroup that has those of the engines. An epilog knows them by it.
 const CGROUP: &str = "forebay-engines";
 /// Agents of one allocation on this node at a time. One is enough, and a new one ends the one before it.
-const AGENTS_MAX: usize = 8;
+const AGENTS_MAX: usize = 32;
 /// Bytes of the line with which the first process says that the engine serves.
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// How often a start looks whether it is still wanted.
@@ -36,8 +36,8 @@ pub(crate) struct Engines {
     site: Site,
     /// None where this daemon can make no cgroup: no pool has an engine then.
     cgroups: Option<Cgroups>,
-    /// Agents of each allocation.
-    agents: Mutex<HashMap<String, usize>>,
+    /// What closes the connections of the agents of each allocation, and when each was made, the oldest first.
+    agents: Mutex<HashMap<String, VecDeque<(Instant, Closer)>>>,
 }
 
 impl Engines {
@@ -113,7 +113,7 @@ impl Engines {
         let name = std::str::from_utf8(name).ok().filter(|name| is_name(name));
         let name = name.ok_or_else(|| Error::new("it asks for an agent of no allocation"))?;
         let (place, who) = self.found(name)?;
-        let held = Held::take(self, name)?;
+        let held = Held::take(self, name, connection.closer()?)?;
         let words = ["agent".into(), place.into_os_string()];
         let service = self.run(name, &words, who, connection.into_stdio()?)?;
         threads::spawn(move || {
@@ -179,26 +179,34 @@ impl Engines {
 struct Held {
     engines: Arc<Engines>,
     name: String,
+    since: Instant,
 }
 
 impl Held {
-    fn take(engines: &Arc<Engines>, name: &str) -> Result<Self, Error> {
+    /// Where all places are taken, the connection is closed that has shown no key for the longest time. One that is
+    /// older than a peer may take has shown it.
+    fn take(engines: &Arc<Engines>, name: &str, closer: Closer) -> Result<Self, Error> {
+        let since = clock::now();
         let mut agents = engines.agents.lock();
-        let count = agents.entry(name.to_owned()).or_default();
-        if *count == AGENTS_MAX {
-            return Err(Error::new(format!("{name} has {AGENTS_MAX} agents on this node")));
+        let held = agents.entry(name.to_owned()).or_default();
+        if held.len() >= AGENTS_MAX {
+            let is_young = |(began, _): &&(Instant, Closer)| began.elapsed() < PEER;
+            let Some((_, oldest)) = held.iter().find(is_young) else {
+                return Err(Error::new(format!("{name} has {AGENTS_MAX} agents on this node")));
+            };
+            oldest.close();
         }
-        *count += 1;
-        Ok(Self { engines: Arc::clone(engines), name: name.to_owned() })
+        held.push_back((since, closer));
+        Ok(Self { engines: Arc::clone(engines), name: name.to_owned(), since })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         let mut agents = self.engines.agents.lock();
-        if let Some(count) = agents.get_mut(&self.name) {
-            *count -= 1;
+        if let Some(held) = agents.get_mut(&self.name) {
+            held.retain(|(since, _)| *since != self.since);
         }
-        agents.retain(|_, count| *count > 0);
+        agents.retain(|_, held| !held.is_empty());
     }
 }

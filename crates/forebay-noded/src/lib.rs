@@ -16,6 +16,7 @@ mod engines;
 mod owner;
 mod pool;
 mod requests;
+mod task_table;
 mod tasks;
 mod work;
 

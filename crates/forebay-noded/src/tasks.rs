@@ -1,9 +1,9 @@
 //! Work that takes long: stagings and removals. One at a time for each allocation, a limited number at a time for all.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use forebay_directive::{AccessMode, Direction};
 use forebay_host::process::{Counters, Killer, TimeLimit};
@@ -16,12 +16,9 @@ use crate::engine_process::Wanted;
 use crate::engines::Engines;
 use crate::owner::{self, Ended, Owners};
 use crate::pool::{PoolDirectory, belongs_to_another};
-use crate::work::{NAME, OwnNamespace, Work, progress_of};
+use crate::task_table::{Kind, State, Table, Task, count, is_cancelled};
+use crate::work::{NAME, OwnNamespace, Work};
 
-/// Tasks that run at a time; others wait.
-const RUNNING_MAX: usize = 32;
-/// Of them those of one user, so that a user whose tasks hang holds up nobody else.
-const RUNNING_OF_USER_MAX: usize = 8;
 /// Tasks of which the daemon knows at most.
 const KNOWN_MAX: usize = 20_000;
 /// How long the result of a task can be asked for.
@@ -39,67 +36,6 @@ const STOPPED_MAX: Duration = Duration::from_secs(4);
 /// The first wait after an interruption; it doubles up to the second.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-
-/// What a task does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Start,
-    StageIn,
-    StageOut,
-    Remove,
-}
-
-#[derive(Debug)]
-enum State {
-    Waiting,
-    Running(Killer, Arc<Counters>),
-    Ended(Outcome, Instant),
-}
-
-impl State {
-    fn progress(&self) -> Progress {
-        let Self::Running(_, counters) = self else {
-            return Progress { is_waiting: true, ..Progress::default() };
-        };
-        progress_of(counters)
-    }
-}
-
-#[derive(Debug)]
-struct Task {
-    kind: Kind,
-    state: State,
-    /// Its calls, which may all ask for the result.
-    attempts: VecDeque<String>,
-    /// It shall end.
-    is_cancelled: bool,
-}
-
-#[derive(Default)]
-struct Table {
-    tasks: HashMap<String, Task>,
-    /// Running tasks of each user.
-    running: HashMap<u32, usize>,
-    /// Allocations that are being made.
-    creating: HashSet<String>,
-    counts: Counts,
-    removed: HashSet<String>,
-    removed_in_order: VecDeque<String>,
-}
-
-impl Table {
-    fn has_room_for(&self, user: u32) -> bool {
-        let of_user = self.running.get(&user).copied().unwrap_or_default();
-        of_user < RUNNING_OF_USER_MAX && self.running.values().sum::<usize>() < RUNNING_MAX
-    }
-
-    fn end_one_of(&mut self, user: u32) {
-        if let Some(count) = self.running.get_mut(&user) {
-            *count -= 1;
-        }
-        self.running.retain(|_, count| *count > 0);
-    }
-}
 
 /// All tasks of the daemon.
 #[derive(Clone)]
@@ -502,29 +438,8 @@ fn emptied_by_root(pool: &PoolDirectory, place: &Place) -> Result<Outcome, Error
     Ok(Outcome::Done { files: 0, bytes: 0, note: None })
 }
 
-fn count(counts: &mut Counts, kind: Kind, outcome: &Outcome) {
-    let counted = match kind {
-        Kind::Start => return,
-        Kind::StageIn => &mut counts.stage_in,
-        Kind::StageOut => &mut counts.stage_out,
-        Kind::Remove => &mut counts.removal,
-    };
-    match outcome {
-        Outcome::Done { files, bytes, .. } => {
-            counted.done += 1;
-            counted.files += files;
-            counted.bytes += bytes;
-        }
-        _ => counted.failed += 1,
-    }
-}
-
 fn running() -> Outcome {
     Outcome::Running { progress: Progress::default() }
-}
-
-fn is_cancelled(table: &Table, name: &str) -> bool {
-    table.tasks.get(name).is_some_and(|task| task.is_cancelled)
 }
 
 fn cancelled() -> Outcome {
@@ -536,6 +451,7 @@ mod tests {
     use forebay_host::users::Account;
 
     use super::*;
+    use crate::task_table::RUNNING_OF_USER_MAX;
 
     fn site() -> Site {
         let name = "nobody".to_owned();

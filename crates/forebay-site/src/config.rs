@@ -1,5 +1,7 @@
 //! The site's configuration: one TOML file that root owns and everybody may read.
 
+mod faults;
+mod pools;
 mod written;
 
 use std::path::{Path, PathBuf};

@@ -1,26 +1,21 @@
 //! The configuration as the file has it, and its checks. Each fault names its line.
 
-use std::collections::HashSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::{closest, parse_size};
-use forebay_host::messages::line_of;
+use forebay_directive::closest;
 use forebay_host::users;
-use forebay_scheduler::expand_node_list;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{NODE_PORT, NodeAddress, Pool, PoolKind, Quota, Site};
+use super::faults::Faults;
+use super::pools::{WrittenPool, check_distinct, pool_of};
+use super::{NODE_PORT, Site};
 
 /// The user of slurmctld, unless the file names another one.
 const SLURM_USER: &str = "slurm";
-/// The engine that is started on the nodes of a job.
-const ENGINE: &str = "ceph";
 const STATE: &str = "/var/lib/forebay";
 const SECRET: &str = "/etc/forebay/secret";
-/// The size of a grain, unless the file has another one.
-const GRANULARITY_BYTES: u64 = 1 << 30;
 /// File servers that fail over take minutes; a user who waits for a reason does not want to wait for more.
 const STAGE_OUT_RETRY: Duration = Duration::from_secs(300);
 const NODE_WAIT: Duration = Duration::from_secs(300);
@@ -28,8 +23,6 @@ const NODE_WAIT: Duration = Duration::from_secs(300);
 const START_WAIT: Duration = Duration::from_secs(240);
 /// A file server that fails over takes minutes.
 const STAGE_IDLE_MAX: Duration = Duration::from_secs(900);
-/// Slurm's counters of bytes are signed numbers of 64 bits.
-const POOL_BYTES_MAX: u64 = i64::MAX as u64;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,84 +40,6 @@ struct Written {
     stage_idle_max: Option<Spanned<String>>,
     #[serde(default)]
     pool: Vec<Spanned<WrittenPool>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenPool {
-    name: Spanned<String>,
-    kind: Spanned<String>,
-    path: Option<Spanned<PathBuf>>,
-    granularity: Option<Spanned<String>>,
-    quantity: Option<Spanned<u64>>,
-    capacity: Option<Spanned<String>>,
-    reserve: Option<Spanned<String>>,
-    #[serde(default)]
-    users: Vec<Spanned<String>>,
-    #[serde(default)]
-    groups: Vec<Spanned<String>>,
-    user_max: Option<Spanned<String>>,
-    staging_nodes: Option<Spanned<Vec<Spanned<String>>>>,
-    nodes: Option<Spanned<Vec<Spanned<String>>>>,
-    quota: Option<Spanned<String>>,
-    stage_rate_max: Option<Spanned<String>>,
-    engine: Option<Spanned<String>>,
-}
-
-/// The faults of a file, with their lines.
-struct Faults<'a> {
-    file: &'a Path,
-    text: &'a str,
-    found: Vec<String>,
-}
-
-impl Faults<'_> {
-    fn add(&mut self, byte: usize, message: &str) {
-        let line = line_of(self.text, byte);
-        self.found.push(format!("{}:{line}: {message}", self.file.display()));
-    }
-
-    fn size(&mut self, key: &str, written: Option<&Spanned<String>>) -> Option<u64> {
-        let written = written?;
-        match parse_size(written.get_ref()) {
-            Ok(bytes) => Some(bytes),
-            Err(error) => {
-                let text = written.get_ref();
-                let message =
-                    format!("{key}: {text:?} is no size: {error}; write for example \"10GiB\"");
-                self.add(written.span().start, &message);
-                None
-            }
-        }
-    }
-
-    fn duration(
-        &mut self,
-        key: &str,
-        written: Option<&Spanned<String>>,
-        usual: Duration,
-    ) -> Duration {
-        let Some(written) = written else { return usual };
-        humantime::parse_duration(written.get_ref()).unwrap_or_else(|error| {
-            let message = format!("{key}: {error}; write for example \"5min\"");
-            self.add(written.span().start, &message);
-            usual
-        })
-    }
-
-    fn path(&mut self, key: &str, written: &Spanned<PathBuf>) {
-        let path = written.get_ref();
-        let is_plain = |part: Component| matches!(part, Component::RootDir | Component::Normal(_));
-        let text = path.to_string_lossy();
-        if !path.is_absolute() || !path.components().all(is_plain) || path == Path::new("/") {
-            let message = format!("{key}: {text:?} is no absolute path without \"..\"");
-            self.add(written.span().start, &message);
-        } else if text.contains(|c: char| c.is_control() || c.is_whitespace()) {
-            let message =
-                format!("{key}: {text:?} has blanks or control characters, which scripts split");
-            self.add(written.span().start, &message);
-        }
-    }
 }
 
 /// Parses the text of a file.
@@ -267,192 +182,9 @@ fn idle_max(written: &Written, faults: &mut Faults) -> Duration {
     idle_max
 }
 
-fn pool_of(spanned: &Spanned<WrittenPool>, port: u16, faults: &mut Faults) -> Option<Pool> {
-    let (start, written) = (spanned.span().start, spanned.get_ref());
-    let name = written.name.get_ref();
-    if let Some(what) = forebay_directive::name_error(name) {
-        faults.add(written.name.span().start, &format!("name: {name:?} {what}"));
-    }
-    let kind = kind_of(&written.kind, faults)?;
-    match &written.path {
-        Some(path) => faults.path("path", path),
-        None => faults.add(start, &format!("pool {name} has no path; name its directory")),
-    }
-    let granularity =
-        faults.size("granularity", written.granularity.as_ref()).unwrap_or(GRANULARITY_BYTES);
-    let grains = grains(written, start, granularity, faults);
-    let reserve =
-        faults.size("reserve", written.reserve.as_ref()).unwrap_or(0).div_ceil(granularity);
-    if reserve >= grains && grains > 0 {
-        let place = written.reserve.as_ref().map_or(start, |reserve| reserve.span().start);
-        faults.add(place, &format!("reserve: {reserve} of {grains} grains leave none for jobs"));
-    }
-    let staging_nodes = nodes_of(kind, written, start, port, faults);
-    // The file has the size of each directory.
-    let directories = match kind {
-        PoolKind::Directory => 1,
-        PoolKind::OnNode => staging_nodes.len() as u64,
-    };
-    Some(Pool {
-        name: name.clone(),
-        kind,
-        path: written.path.as_ref()?.get_ref().components().collect(),
-        granularity_bytes: granularity,
-        quantity: grains.saturating_sub(reserve).saturating_mul(directories),
-        reserve: reserve.saturating_mul(directories),
-        users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
-        groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
-        quota: written.quota.as_ref().and_then(|quota| quota_of(kind, quota, faults)),
-        user_bytes_max: faults.size("user_max", written.user_max.as_ref()),
-        staging_nodes,
-        stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
-        engine: written.engine.as_ref().and_then(|engine| engine_of(kind, written, engine, faults)),
-    })
-}
-
-fn kind_of(kind: &Spanned<String>, faults: &mut Faults) -> Option<PoolKind> {
-    let message = match kind.get_ref().as_str() {
-        "directory" => return Some(PoolKind::Directory),
-        "onnode" => return Some(PoolKind::OnNode),
-        "servers" => {
-            "kind: Forebay has no storage servers of its own; run a file system such as CephFS on the servers"
-                .to_owned()
-        }
-        other => format!("kind: there is no kind {other:?}"),
-    };
-    let hint = "write kind = \"directory\" or kind = \"onnode\"";
-    faults.add(kind.span().start, &format!("{message}; {hint}"));
-    None
-}
-
-fn quota_of(kind: PoolKind, quota: &Spanned<String>, faults: &mut Faults) -> Option<Quota> {
-    let known = Quota::ALL.into_iter().find(|known| known.word() == quota.get_ref());
-    let message = match known {
-        Some(Quota::Ceph) if kind == PoolKind::OnNode => {
-            "quota: \"ceph\" is for pools of kind \"directory\" on CephFS".to_owned()
-        }
-        Some(_) => return known,
-        None => {
-            let words = Quota::ALL.map(|known| format!("{:?}", known.word())).join(" or ");
-            format!("quota: there is no quota {:?}; write {words}", quota.get_ref())
-        }
-    };
-    faults.add(quota.span().start, &message);
-    None
-}
-
-fn engine_of(
-    kind: PoolKind,
-    written: &WrittenPool,
-    engine: &Spanned<String>,
-    faults: &mut Faults,
-) -> Option<String> {
-    let message = match engine.get_ref().as_str() {
-        _ if kind != PoolKind::OnNode => {
-            "engine: it is for pools of kind \"onnode\"; a directory is one namespace already"
-        }
-        _ if written.quota.is_some() => "engine: it limits its allocations itself; drop quota",
-        ENGINE => return Some(ENGINE.to_owned()),
-        _ => "engine: write \"ceph\"",
-    };
-    faults.add(engine.span().start, message);
-    None
-}
-
-/// The grains of a pool, those of the reserve included.
-fn grains(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Faults) -> u64 {
-    let capacity = faults.size("capacity", written.capacity.as_ref());
-    let grains = match (&written.quantity, capacity) {
-        (Some(quantity), None) if written.capacity.is_none() => *quantity.get_ref(),
-        (None, Some(bytes)) => bytes / granularity,
-        (None, None) if written.capacity.is_some() => return 0, // its fault is named
-        _ => {
-            let name = written.name.get_ref();
-            faults.add(
-                start,
-                &format!("pool {name}: give either quantity, in grains, or capacity, in bytes"),
-            );
-            return 0;
-        }
-    };
-    let bytes = grains.checked_mul(granularity).filter(|bytes| *bytes <= POOL_BYTES_MAX);
-    if grains == 0 || bytes.is_none() {
-        let what = format!("{grains} grains of {granularity} bytes");
-        faults.add(
-            start,
-            &format!("pool {}: {what}: a pool has from 1 grain to 8 EiB", written.name.get_ref()),
-        );
-    }
-    grains
-}
-
-/// The nodes of a pool, under the key that its kind has.
-fn nodes_of(
-    kind: PoolKind,
-    written: &WrittenPool,
-    start: usize,
-    port: u16,
-    faults: &mut Faults,
-) -> Vec<NodeAddress> {
-    let (staging, own) = (&written.staging_nodes, &written.nodes);
-    let (key, listed, other, unused, what) = match kind {
-        PoolKind::Directory => ("staging_nodes", staging, "nodes", own, "run forebay-noded"),
-        PoolKind::OnNode => ("nodes", own, "staging_nodes", staging, "have this directory"),
-    };
-    let name = written.name.get_ref();
-    if let Some(unused) = unused {
-        faults.add(unused.span().start, &format!("{other}: a pool of this kind has {key}"));
-    }
-    let Some(listed) = listed.as_ref().filter(|nodes| !nodes.get_ref().is_empty()) else {
-        faults.add(start, &format!("pool {name} has no {key}; name nodes that {what}"));
-        return Vec::new();
-    };
-    let (mut nodes, mut names) = (Vec::new(), HashSet::new());
-    for word in listed.get_ref() {
-        let parsed = expand_node_list(word.get_ref()).and_then(|words| {
-            words.iter().map(|word| NodeAddress::parse(word, port)).collect::<Result<Vec<_>, _>>()
-        });
-        match parsed {
-            Ok(parsed) => {
-                let twice = parsed.iter().find(|node| !names.insert(node.name.clone()));
-                if let Some(node) = twice {
-                    faults.add(word.span().start, &format!("{key}: {} is named twice", node.name));
-                }
-                nodes.extend(parsed);
-            }
-            Err(message) => faults.add(word.span().start, &format!("{key}: {message}")),
-        }
-    }
-    nodes
-}
-
-/// Two pools in one directory would count its space twice.
-fn check_distinct(pools: &[Spanned<WrittenPool>], faults: &mut Faults) {
-    for (index, late) in pools.iter().enumerate() {
-        let late = late.get_ref();
-        for early in &pools[..index] {
-            let early = early.get_ref();
-            if early.name.get_ref() == late.name.get_ref() {
-                let message = format!("name: there is a pool {} already", late.name.get_ref());
-                faults.add(late.name.span().start, &message);
-            }
-            let (Some(one), Some(other)) = (&early.path, &late.path) else { continue };
-            let (one, path) = (one.get_ref(), other.get_ref());
-            if one.starts_with(path) || path.starts_with(one) {
-                let message = format!(
-                    "path: {} and {} of the pool {} are not separate",
-                    path.display(),
-                    one.display(),
-                    early.name.get_ref()
-                );
-                faults.add(other.span().start, &message);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::NodeAddress;
     use super::*;
 
     const WHOLE: &str = r#"slurm_user = "nobody"
@@ -514,6 +246,29 @@ staging_nodes = ["n1", "n2:99"]
         let error = read(&WHOLE.replace("directory", "onnode")).expect_err("the wrong key");
         assert!(error.contains("site.toml:9: staging_nodes: a pool of this kind has nodes"));
         assert!(error.contains("site.toml:2: pool flash has no nodes; name nodes that have"));
+    }
+
+    #[test]
+    fn engine_makes_one_namespace_of_nodes_and_needs_messages_that_are_encrypted() {
+        let text = WHOLE.replace("directory", "onnode").replace("staging_nodes", "nodes");
+        let with = |lines: &str| read(&text.replace("reserve", &format!("{lines}\nreserve")));
+        let site = with("engine = \"ceph\"").expect("valid");
+        assert_eq!(site.pools[0].access(), forebay_directive::AccessMode::Striped);
+        for (lines, wanted) in [
+            ("engine = \"gfs\"", "8: engine: write \"ceph\""),
+            (
+                "engine = \"ceph\"\nquota = \"project\"",
+                "8: engine: it limits its allocations itself; drop quota",
+            ),
+        ] {
+            assert_eq!(with(lines).expect_err(lines), format!("site.toml:{wanted}"));
+        }
+        let error =
+            read(&WHOLE.replace("reserve", "engine = \"ceph\"\nreserve")).expect_err("kind");
+        assert!(error.contains("8: engine: it is for pools of kind \"onnode\""), "{error}");
+        let text = text.replace("[[pool]]", "auth = \"secret\"\n[[pool]]");
+        let error = read(&text.replace("reserve", "engine = \"ceph\"\nreserve")).expect_err("auth");
+        assert!(error.contains("auth = \"munge\" encrypts it"), "{error}");
     }
 
     #[test]

@@ -182,7 +182,8 @@ fn start_engine(
         shown: None,
         names_node: false,
     };
-    context.carry_out(vec![first], patience, &mut work)?.none()?;
+    let patience = Patience { retry: RESTART, ..*patience };
+    context.carry_out(vec![first], &patience, &mut work)?.none()?;
     Ok(address)
 }
 
