@@ -31,8 +31,8 @@ OF_A_MODULE = {
     "statistics",
 }  # fmt: skip
 
-# The tests of sites take two of them, so that neither takes longer than all other tests.
-SECOND_SITE = {"test_onnode", "test_owners_processes"}
+# The tests of sites take three of them, so that none takes longer than all other tests.
+SITES = {"test_onnode": 2, "test_owners_processes": 2, "test_engine_pool": 3}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -43,9 +43,7 @@ def pytest_collection_modifyitems(config, items):
         if "cluster" in names:
             item.add_marker(pytest.mark.xdist_group("slurm"))
         elif "slurm_site" in names:
-            item.add_marker(
-                pytest.mark.xdist_group("slurm-site-2" if item.path.stem in SECOND_SITE else "slurm-site-1")
-            )
+            item.add_marker(pytest.mark.xdist_group(f"slurm-site-{SITES.get(item.path.stem, 1)}"))
         elif "engine_namespace" in names:
             item.add_marker(
                 pytest.mark.xdist_group("namespace-{}-{}".format(*item.callspec.params["engine_namespace"]))

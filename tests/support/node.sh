@@ -27,6 +27,7 @@ if [ -e "$top/site.toml" ]; then
     export FOREBAY_SITE=$top/site.toml
     # With few capabilities, as packaging/forebay-noded.service, and in the cgroup of the unit. With such a cgroup there
     # is a pool with an engine, as with packaging/forebay-noded-engine.conf.
+    export FOREBAY_ENGINE_HANG_S=20 # half a minute less for tests of lost nodes
     rights=-all,+chown,+dac_read_search,+kill,+setgid,+setuid
     [ ! -e /mnt/cgroup ] || rights+=,+sys_admin
     {

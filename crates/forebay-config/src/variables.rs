@@ -127,8 +127,8 @@ const OTHERS: &[Variable] = &[
     row(
         SetBy::User,
         &["FOREBAY_ENGINE_HANG_S"],
-        "the time in seconds after which operations fail on the file system of several nodes if a mount does not answer; \
-         default 60",
+        "the time in seconds after which operations fail on the file system of several nodes if a mount does not answer, \
+         of `forebay run` and `forebay-noded`; default 60",
     ),
     row(
         SetBy::Forebay,

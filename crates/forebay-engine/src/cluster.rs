@@ -12,6 +12,6 @@ mod runner;
 mod session;
 
 pub use leftovers::{remove_left, restore_left};
-pub use monitor::HANG_S_MAX;
+pub use monitor::{HANG_S_MAX, hang_s_max};
 pub use nodes::{NodeHandle, Reach, directory_of};
 pub use session::{Session, SessionSpec};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, HANG_S_MAX, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session,
-    SessionSpec, Step, directory_of,
+    Coherence, Engine, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session, SessionSpec,
+    Step, directory_of, hang_s_max,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -22,12 +22,12 @@ use crate::job_spec::{JobSpec, Reporter};
 /// An agent ends what it started after so long without a message, in seconds: half an hour, in which
 /// `forebay clean` can continue after a kill of `forebay run`.
 const LOST_S_MAX: u32 = 1800;
-/// Override this limit, and that of a mount that does not answer.
+/// Overrides it.
 const LOST_VARIABLE: &str = "FOREBAY_AGENT_LOST_S";
-const HANG_VARIABLE: &str = "FOREBAY_ENGINE_HANG_S";
 
-fn limit(variable: &str, usual_s: u32) -> u32 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual_s)
+fn lost_s_max() -> u32 {
+    let set = std::env::var(LOST_VARIABLE).ok().and_then(|text| text.parse().ok());
+    set.unwrap_or(LOST_S_MAX)
 }
 
 /// The options of a job on several nodes.
@@ -107,7 +107,7 @@ impl NodeOptions {
             names: self.names.clone(),
             commands: self.names.iter().enumerate().map(command).collect::<Result<_, _>>()?,
             directory: directory_of(&files::real_path(&self.directory)?, id)?,
-            lost_s_max: limit(LOST_VARIABLE, LOST_S_MAX),
+            lost_s_max: lost_s_max(),
         })
     }
 }
@@ -152,7 +152,7 @@ impl JobSpec<'_> {
                 .collect(),
             private: asked.access.contains(&AccessMode::Private),
             node_local: self.node_local_path(),
-            hang_s_max: limit(HANG_VARIABLE, HANG_S_MAX),
+            hang_s_max: hang_s_max(),
             messages,
         })
     }

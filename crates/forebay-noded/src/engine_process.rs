@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use forebay_engine::engines::engine_named;
 use forebay_engine::{
-    Coherence, HANG_S_MAX, Layout, NodesUse, Reach, Session, SessionSpec, remove_left, restore_left,
+    Coherence, Layout, NodesUse, Reach, Session, SessionSpec, remove_left, restore_left,
 };
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::messages::Messages;
@@ -58,6 +58,8 @@ pub(crate) struct Wanted {
     pub(crate) capacity_bytes: u64,
     /// Its directory.
     pub(crate) namespace: String,
+    /// How long a mount may not answer, and a node not be reached, in seconds.
+    pub(crate) hang_s_max: u32,
 }
 
 /// What is recorded about an engine, in the directory of the allocation on the first node.
@@ -193,7 +195,7 @@ fn start(wanted: &Wanted) -> Result<Option<(Session, Record, DirectoryLock)>, Er
         namespaces: vec![wanted.namespace.clone()],
         private: false,
         node_local: None,
-        hang_s_max: HANG_S_MAX,
+        hang_s_max: wanted.hang_s_max,
         messages: &log,
     };
     let program = system::this_program()?.into_os_string();

@@ -150,6 +150,7 @@ impl Tasks {
             nodes,
             capacity_bytes,
             namespace: place.access.directory().to_owned(),
+            hang_s_max: forebay_engine::hang_s_max(),
         };
         self.start(place, Kind::Start, attempt, move |shared, place| {
             let go_on = || !is_cancelled(&shared.table.lock(), &place.name);

@@ -35,6 +35,14 @@ const RECONNECT_MAX: Duration = Duration::from_secs(RECONNECT_S_MAX);
 /// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
 /// server and an engine that survives a lost one need some of it.
 pub const HANG_S_MAX: u32 = 60;
+/// Overrides it.
+const HANG_VARIABLE: &str = "FOREBAY_ENGINE_HANG_S";
+
+/// [`HANG_S_MAX`], or what the environment says.
+pub fn hang_s_max() -> u32 {
+    let set = std::env::var(HANG_VARIABLE).ok().and_then(|text| text.parse().ok());
+    set.unwrap_or(HANG_S_MAX)
+}
 
 /// What the monitor found.
 #[derive(Debug, Default)]
