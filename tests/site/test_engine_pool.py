@@ -36,7 +36,7 @@ def batch(slurm_site, users):
         chown(path, users.user)
     yield users
     users.end()
-    assert slurm_site.on_nodes("together") == []
+    assert slurm_site.on_nodes("together") == [] and slurm_site.on_nodes("copies") == []
     assert engine_processes(slurm_site) == []
 
 
@@ -200,6 +200,45 @@ def test_files_on_a_node_that_dies_are_named_and_its_part_is_freed_when_it_is_ba
         assert "out/large: Input/output error" in reason, reason
     finally:
         slurm_site.start_node("n4")
+    batch.run("scancel", "--hurry", job)
+    batch.wait_until_freed(job)
+
+
+def test_node_that_dies_takes_nothing_with_it_where_the_pool_keeps_two_copies(slurm_site, batch):
+    copies = TOGETHER.replace("together", "copies").replace("256MiB", "128MiB")
+    reads = "cat $DW_JOB_STRIPED/out/large | wc -c; echo late > $DW_JOB_STRIPED/out/late"
+    batch.script(f"{WRITES_LARGE}{reads}", copies, OUT)
+    job = batch.submit(*ON_NODES, "--no-requeue", "--no-kill")
+    batch.appears("written")
+    assert [one["capacity_bytes"] for one in slurm_site.allocation(job)["shares"]] == [64 * MIB] * 4
+    try:
+        slurm_site.kill_node("n4")
+        slurm_site.run(["scontrol", "update", "NodeName=n4", "State=DOWN", "Reason=died"])
+        ends(batch)
+        rest = ALL | {"late": "late\n"}
+        arrived = lambda: len(batch.arrived()) == len(rest) + 1  # noqa: E731
+        slurm_site.wait(arrived, lambda: batch.state_of(job))
+    finally:
+        slurm_site.start_node("n4")
+    batch.wait_until_freed(job)
+    found = {name: (batch.results / name).read_text() for name in batch.arrived()}
+    assert len(found.pop("large")) == 32 * MIB and found == rest
+    assert batch.said().splitlines()[-1] == str(32 * MIB)
+
+
+def test_first_node_that_dies_delivers_from_the_second_copy_when_it_is_back(slurm_site, batch):
+    batch.script(WRITES_LARGE, TOGETHER.replace("together", "copies").replace("256MiB", "128MiB"), OUT)
+    job = batch.submit(*ON_NODES, "--no-requeue")
+    batch.appears("written")
+    try:
+        slurm_site.kill_node("n1")
+        slurm_site.run(["scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=died"])
+        assert "kept in" in batch.waits_for(job, "forebay-noded does not answer on n1")
+    finally:
+        slurm_site.start_node("n1")
+    slurm_site.control("deliver", job)
+    found = {name: (batch.results / name).read_text() for name in batch.arrived()}
+    assert len(found.pop("large")) == 32 * MIB and found == ALL
     batch.run("scancel", "--hurry", job)
     batch.wait_until_freed(job)
 

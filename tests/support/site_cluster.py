@@ -93,6 +93,16 @@ path = "/mnt/nvme/together"
 granularity = "16MiB"
 capacity = "80MiB"
 nodes = ["n[1-4]"]
+
+[[pool]]
+name = "copies"
+kind = "onnode"
+engine = "ceph"
+redundancy = 2
+path = "/mnt/nvme/copies"
+granularity = "16MiB"
+capacity = "80MiB"
+nodes = ["n[1-4]"]
 """
 BURST_BUFFER = """
 GetSysState={build}/bin/dw_wlm_cli
@@ -122,7 +132,7 @@ class SiteCluster(Cluster):
         for name in ("members", "slow", "small"):
             (self.top / "flash" / name).mkdir()
         for node in NODES:
-            for name in ("pool", "slow", "together"):
+            for name in ("pool", "slow", "together", "copies"):
                 (self.top / "hosts" / node / "nvme" / name).mkdir()
         # The daemon of each node has a cgroup of version 2 of its own, as from systemd, if there can be one.
         made = {node: cgroup.made_of_version_2(f"{self.top.name}-{node}") for node in NODES}

@@ -56,6 +56,8 @@ pub(crate) struct Wanted {
     pub(crate) nodes: Vec<(String, u16)>,
     /// The size of the namespace.
     pub(crate) capacity_bytes: u64,
+    /// Copies of the data.
+    pub(crate) redundancy: u32,
     /// Its directory.
     pub(crate) namespace: String,
     /// How long a mount may not answer, and a node not be reached, in seconds.
@@ -188,7 +190,7 @@ fn start(wanted: &Wanted) -> Result<Option<(Session, Record, DirectoryLock)>, Er
         store: Some(directory),
         capacity_bytes: Some(wanted.capacity_bytes),
         strict_capacity: true,
-        redundancy: 1,
+        redundancy: wanted.redundancy,
         metadata_servers: None,
         layout: Layout::default(),
         coherence: Coherence::Strict,

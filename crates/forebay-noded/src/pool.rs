@@ -321,6 +321,7 @@ mod tests {
             staging_nodes: Vec::new(),
             stage_bytes_per_s_max: None,
             engine: None,
+            redundancy: 1,
         }
     }
 

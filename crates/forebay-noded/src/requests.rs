@@ -127,9 +127,9 @@ impl Service {
                 }
                 self.tasks.stage(&place, staging, attempt)
             }
-            Operation::Start { place, nodes, capacity_bytes, attempt } => {
+            Operation::Start { place, nodes, capacity_bytes, redundancy, attempt } => {
                 check_place(&place)?;
-                self.tasks.start_engine(&place, nodes, capacity_bytes, attempt)
+                self.tasks.start_engine(&place, nodes, (capacity_bytes, redundancy), attempt)
             }
             Operation::Remove { place, attempt, is_made } => {
                 check_place(&place)?;

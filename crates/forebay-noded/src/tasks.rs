@@ -136,7 +136,7 @@ impl Tasks {
         &self,
         place: &Place,
         nodes: Vec<(String, u16)>,
-        capacity_bytes: u64,
+        (capacity_bytes, redundancy): (u64, u32),
         attempt: String,
     ) -> Result<Outcome, Error> {
         if let Some(known) = self.known(place, Kind::Start, &attempt) {
@@ -149,6 +149,7 @@ impl Tasks {
             engine: engine.ok_or_else(|| Error::new("the allocation has no engine"))?,
             nodes,
             capacity_bytes,
+            redundancy,
             namespace: place.access.directory().to_owned(),
             hang_s_max: forebay_engine::hang_s_max(),
         };

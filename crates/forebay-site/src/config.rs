@@ -92,7 +92,8 @@ pub struct Pool {
     pub path: PathBuf,
     /// The size of a grain.
     pub granularity_bytes: u64,
-    /// Grains that jobs can get, without the reserve; of kind [`PoolKind::OnNode`], those of all nodes together.
+    /// Grains that jobs can get, without the reserve; of kind [`PoolKind::OnNode`], those of all nodes together, as far
+    /// as no further copies take them.
     pub quantity: u64,
     /// Grains that no job gets.
     pub reserve: u64,
@@ -110,6 +111,8 @@ pub struct Pool {
     pub stage_bytes_per_s_max: Option<u64>,
     /// The engine that gives the nodes of a job one namespace; none: each node has its own.
     pub engine: Option<String>,
+    /// Copies of the data that the engine keeps on different nodes.
+    pub redundancy: u32,
 }
 
 /// A node whose `forebay-noded` answers.
@@ -219,7 +222,8 @@ impl Pool {
 
     /// The bytes in one directory of the pool, without the reserve.
     pub fn directory_bytes(&self) -> u64 {
-        (self.quantity / self.directories()).saturating_mul(self.granularity_bytes)
+        let all = self.quantity.saturating_mul(self.redundancy.into());
+        (all / self.directories()).saturating_mul(self.granularity_bytes)
     }
 
     /// The reserve in one directory of the pool.

@@ -177,5 +177,6 @@ pub(crate) fn plan_of(request: &Request) -> Plan {
         persistent: request.persistent.iter().map(named).collect(),
         group: None,
         engine: None,
+        redundancy: 0,
     }
 }

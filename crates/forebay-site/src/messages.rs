@@ -102,6 +102,8 @@ pub enum Operation {
         nodes: Vec<(String, u16)>,
         /// The size of the namespace.
         capacity_bytes: u64,
+        /// Copies of the data.
+        redundancy: u32,
         /// As of `Stage`.
         attempt: String,
     },

@@ -37,6 +37,7 @@ pub(super) struct WrittenPool {
     quota: Option<Spanned<String>>,
     stage_rate_max: Option<Spanned<String>>,
     pub(super) engine: Option<Spanned<String>>,
+    redundancy: Option<Spanned<u32>>,
 }
 
 /// A pool; none if what is wrong leaves no pool.
@@ -70,12 +71,14 @@ pub(super) fn pool_of(
         PoolKind::Directory => 1,
         PoolKind::OnNode => staging_nodes.len() as u64,
     };
+    let redundancy = redundancy_of(written, faults);
     Some(Pool {
         name: name.clone(),
         kind,
         path: written.path.as_ref()?.get_ref().components().collect(),
         granularity_bytes: granularity,
-        quantity: grains.saturating_sub(reserve).saturating_mul(directories),
+        quantity: grains.saturating_sub(reserve).saturating_mul(directories)
+            / u64::from(redundancy),
         reserve: reserve.saturating_mul(directories),
         users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
         groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
@@ -84,6 +87,7 @@ pub(super) fn pool_of(
         staging_nodes,
         stage_bytes_per_s_max: faults.size("stage_rate_max", written.stage_rate_max.as_ref()),
         engine: written.engine.as_ref().and_then(|engine| engine_of(kind, written, engine, faults)),
+        redundancy,
     })
 }
 
@@ -134,6 +138,18 @@ fn engine_of(
     };
     faults.add(engine.span().start, message);
     None
+}
+
+/// The copies of the data.
+fn redundancy_of(written: &WrittenPool, faults: &mut Faults) -> u32 {
+    let Some(redundancy) = &written.redundancy else { return 1 };
+    let message = match *redundancy.get_ref() {
+        _ if written.engine.is_none() => "redundancy: it needs an engine, which keeps the copies",
+        copies @ (1 | 2) => return copies,
+        _ => "redundancy: write 1 or 2",
+    };
+    faults.add(redundancy.span().start, message);
+    1
 }
 
 /// The grains of a pool, those of the reserve included.

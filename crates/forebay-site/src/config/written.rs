@@ -254,8 +254,14 @@ staging_nodes = ["n1", "n2:99"]
         let with = |lines: &str| read(&text.replace("reserve", &format!("{lines}\nreserve")));
         let site = with("engine = \"ceph\"").expect("valid");
         assert_eq!(site.pools[0].access(), forebay_directive::AccessMode::Striped);
+        let twice = with("engine = \"ceph\"\nredundancy = 2").expect("valid").pools.remove(0);
+        let once = &site.pools[0];
+        assert_eq!((once.quantity, twice.quantity), (16, 8));
+        assert_eq!(once.directory_bytes(), twice.directory_bytes());
         for (lines, wanted) in [
             ("engine = \"gfs\"", "8: engine: write \"ceph\""),
+            ("redundancy = 2", "8: redundancy: it needs an engine, which keeps the copies"),
+            ("engine = \"ceph\"\nredundancy = 3", "9: redundancy: write 1 or 2"),
             (
                 "engine = \"ceph\"\nquota = \"project\"",
                 "8: engine: it limits its allocations itself; drop quota",

@@ -128,7 +128,8 @@ fn start_on_nodes(
     let until = clock::now() + context.site.start_wait;
     let pool = context.site.pool(&session.pool)?.clone();
     let nodes = nodes_of_pool(&pool, nodes)?;
-    let capacity_bytes = session.capacity_bytes() / nodes.len() as u64;
+    let copies = u64::from(session.plan.redundancy.max(1));
+    let capacity_bytes = session.capacity_bytes() * copies / nodes.len() as u64;
     let mut shown = Shown::of(&context.site, session, Direction::In, false);
     take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
     let key = session.has_engine().then(system::random_text::<32>).transpose()?;
@@ -172,6 +173,7 @@ fn start_engine(
         place: session.place(),
         nodes: nodes.iter().map(|node| (node.name.clone(), node.port)).collect(),
         capacity_bytes: session.capacity_bytes(),
+        redundancy: session.plan.redundancy,
         attempt: attempt.to_owned(),
     };
     let mut work = Work {

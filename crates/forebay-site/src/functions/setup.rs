@@ -39,6 +39,7 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
         check_user(&pool, &account)?;
         check_access(&pool, plan.access)?;
         plan.engine.clone_from(&pool.engine);
+        plan.redundancy = if pool.engine.is_some() { pool.redundancy } else { 0 };
     }
     let new = NewSession { token, user, group, groups: &account.groups, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {

@@ -60,6 +60,9 @@ pub struct Plan {
     /// The engine that gives the nodes of the job one namespace.
     #[serde(default)]
     pub engine: Option<String>,
+    /// Copies of the data that it keeps; 0 without an engine.
+    #[serde(default)]
+    pub redundancy: u32,
 }
 
 /// An allocation.
