@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import signal
+import time
 
 import pytest
 
@@ -173,10 +174,18 @@ def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
         assert "/mnt/nvme/together/" not in mounts
 
 
-def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slurm_site, batch):
+@pytest.mark.parametrize("is_watched", ["from the start", "again", "by another daemon"])
+def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slurm_site, batch, is_watched):
     batch.script(f"{WRITES_LARGE}cat $DW_JOB_STRIPED/out/large > /dev/null || touch failed", TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
     batch.appears("written")
+    if is_watched != "from the start":
+        name = slurm_site.allocation(job)["directory"].rsplit("/", 1)[-1]
+        log = slurm_site.top / "hosts/n1/nvme/together" / name / "engine.log"
+        if is_watched == "by another daemon":
+            slurm_site.kill_noded("n1")
+        kills(engine_processes(slurm_site, word="__engine hold"))
+        slurm_site.wait(lambda: "the engine is watched again" in log.read_text(), log.read_text)
     kills(engine_processes(slurm_site, "n4", "ceph-osd"))
     ends(batch)
     batch.appears("failed")
@@ -243,6 +252,29 @@ def test_first_node_that_dies_delivers_from_the_second_copy_when_it_is_back(slur
     batch.wait_until_freed(job)
 
 
+@pytest.mark.soak
+def test_staging_that_cannot_reach_a_node_leaves_the_servers_running(slurm_site, batch):
+    batch.script(WRITES_LARGE, TOGETHER, OUT)
+    job = batch.submit(*ON_NODES)
+    batch.appears("written")
+    servers = engine_processes(slurm_site, word="ceph-osd")
+    slurm_site.kill_noded("n3", hold=True)
+    try:
+        kills(engine_processes(slurm_site, word="__engine hold"))
+        kills(engine_processes(slurm_site, "n1", "__mount"))
+        ends(batch)
+        assert "kept in" in batch.waits_for(job, "dws data out")
+        time.sleep(90)  # agents that clean up after `forebay run` wait for 60 s
+        assert engine_processes(slurm_site, word="ceph-osd") == servers
+    finally:
+        slurm_site.release("n3")
+    slurm_site.wait_until_up_again("n3")
+    slurm_site.control("deliver", job)
+    assert "large" in batch.arrived()
+    batch.run("scancel", "--hurry", job)
+    batch.wait_until_freed(job)
+
+
 def test_epilog_of_the_guide_spares_the_engine(slurm_site, batch):
     batch.script(WRITES, TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
@@ -265,16 +297,18 @@ def test_peer_without_the_key_gets_no_agent(slurm_site, batch):
     batch.appears("written")
     name = slurm_site.allocation(job)["directory"].rsplit("/", 1)[-1]
     script = f"""import socket
-for name in ["{name}", "0.0", "..", ""]:
+for name in ["{name} n3 x", "{name} n1 x", "{name}", "0.0 n3 x", ".. n3 x", ""]:
     peer = socket.create_connection(("n3", 7077), 10)
     peer.sendall(b"ENGINE " + name.encode() + b"\\n")
-    text = peer.recv(100)
+    text = peer.recv(1000)
     if text:
         peer.sendall(b"00" * 32 + b"\\n")
         assert peer.recv(100) == b""
     print(bool(text))
 """
     said = slurm_site.run(["python3", "-c", script], user=str(DAEMON), node="n1").stdout.split()
-    assert said == ["True", "False", "False", "False"]
+    assert said == ["True"] + ["False"] * 5
+    agents = [command_of(pid) for pid in engine_processes(slurm_site, word="__engine agent")]
+    assert len(agents) == len(NODES)
     ends(batch)
     batch.wait_until_freed(job)

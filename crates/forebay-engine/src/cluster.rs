@@ -10,8 +10,10 @@ mod nodes;
 mod requests;
 mod runner;
 mod session;
+mod watch;
 
 pub use leftovers::{remove_left, restore_left};
 pub use monitor::{HANG_S_MAX, hang_s_max};
-pub use nodes::{NodeHandle, Reach, directory_of};
+pub use nodes::{NodeHandle, Reach, directory_of, lost_s_max};
 pub use session::{Session, SessionSpec};
+pub use watch::Watch;

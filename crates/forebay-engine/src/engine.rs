@@ -51,7 +51,7 @@ impl std::str::FromStr for Coherence {
 }
 
 /// What an engine guarantees.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promise {
     /// When a node sees what another node wrote.
     pub coherence: Coherence,

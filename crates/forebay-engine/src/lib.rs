@@ -18,8 +18,8 @@ mod runner;
 mod steps;
 
 pub use cluster::{
-    HANG_S_MAX, NodeHandle, Reach, Session, SessionSpec, directory_of, hang_s_max, remove_left,
-    restore_left,
+    HANG_S_MAX, NodeHandle, Reach, Session, SessionSpec, Watch, directory_of, hang_s_max,
+    lost_s_max, remove_left, restore_left,
 };
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
 pub use engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Missing, Promise};

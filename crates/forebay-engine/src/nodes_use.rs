@@ -7,7 +7,8 @@ use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::steps::{EnginePlan, ServerGroup};
+use crate::engine::Promise;
+use crate::steps::{EnginePlan, EngineStep, Fence, Loss, ServerGroup};
 
 /// The directory of a job's directory that shows the namespace.
 const MOUNT: &str = "mount";
@@ -172,4 +173,20 @@ pub(crate) struct Recovery {
     pub(crate) servers: Vec<ServerGroup>,
     /// Whether it goes on without a node.
     pub(crate) survives_node: bool,
+    /// What watches the nodes while the engine runs; none in records without this field.
+    #[serde(default)]
+    pub(crate) watch: Option<WatchPlan>,
+}
+
+/// What watches the nodes of an engine that runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WatchPlan {
+    pub(crate) engine: String,
+    pub(crate) promise: Promise,
+    pub(crate) servers: Vec<ServerGroup>,
+    pub(crate) fences: Vec<Fence>,
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) tell_loss: Vec<EngineStep>,
+    /// Small files in the namespace for each node.
+    pub(crate) probes: Vec<Vec<PathBuf>>,
 }

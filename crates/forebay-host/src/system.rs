@@ -66,9 +66,13 @@ pub fn current_directory() -> Result<PathBuf> {
     Ok(shown.filter(same).unwrap_or(real))
 }
 
-/// The path of this program.
+/// The path of this program, or of the one that has replaced it since it was started.
 pub fn this_program() -> Result<PathBuf> {
-    on(std::env::current_exe(), "find", Path::new("/proc/self/exe"))
+    let path = on(std::env::current_exe(), "find", Path::new("/proc/self/exe"))?;
+    // proc(5), "/proc/pid/exe"
+    let replaced =
+        path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Ok(replaced.filter(|replaced| replaced.is_file()).unwrap_or(path))
 }
 
 /// The directory of this program, with symbolic links resolved.

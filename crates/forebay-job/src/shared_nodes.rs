@@ -7,7 +7,7 @@ use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
     Coherence, Engine, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session, SessionSpec,
-    Step, directory_of, hang_s_max,
+    Step, directory_of, hang_s_max, lost_s_max,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -18,17 +18,6 @@ use forebay_store::Allocation;
 use crate::Error;
 use crate::context::JobContext;
 use crate::job_spec::{JobSpec, Reporter};
-
-/// An agent ends what it started after so long without a message, in seconds: half an hour, in which
-/// `forebay clean` can continue after a kill of `forebay run`.
-const LOST_S_MAX: u32 = 1800;
-/// Overrides it.
-const LOST_VARIABLE: &str = "FOREBAY_AGENT_LOST_S";
-
-fn lost_s_max() -> u32 {
-    let set = std::env::var(LOST_VARIABLE).ok().and_then(|text| text.parse().ok());
-    set.unwrap_or(LOST_S_MAX)
-}
 
 /// The options of a job on several nodes.
 #[derive(Debug, Clone)]

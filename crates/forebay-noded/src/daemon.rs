@@ -50,7 +50,8 @@ pub fn serve(address: SocketAddr, name: &str, log: fn(&str)) -> Result<(), Error
     // Only one daemon has the address, so what runs in its cgroup is that of a former one.
     let acceptor = Acceptor::bind(address)?;
     let owners = Arc::new(Owners::of(name, log));
-    let engines = Arc::new(Engines::of(&site, name, has_engine)?);
+    let engines = Arc::new(Engines::of(&site, name, has_engine, log)?);
+    engines.watch_all()?;
     let tasks = Tasks::of(site.clone(), name.to_owned(), Arc::clone(&owners), Arc::clone(&engines));
     log(&format!("{name} listens at {}", acceptor.address()?));
     let service = Arc::new(Service { site, auth, tasks, owners, engines, name: name.to_owned() });

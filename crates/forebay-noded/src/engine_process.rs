@@ -1,8 +1,5 @@
 //! The owner's side of an engine: `forebay __engine`. One process on the first node starts the engine and watches it; an
 //! agent on each node does what that process asks; a relay carries the messages between both.
-//!
-//! An agent carries out commands, so it shows nobody more than a random text before the other side has proved that it
-//! has the key. Each node got the key from the control host, in a message that is encrypted.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -11,20 +8,19 @@ use std::time::Duration;
 
 use forebay_engine::engines::engine_named;
 use forebay_engine::{
-    Coherence, Layout, NodesUse, Reach, Session, SessionSpec, remove_left, restore_left,
+    Coherence, Layout, NodesUse, Reach, Session, SessionSpec, Watch, remove_left, restore_left,
 };
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::messages::Messages;
 use forebay_host::process::Identity;
-use forebay_host::tcp::{self, Connection};
+use forebay_host::tcp;
 use forebay_host::{clock, files, system};
 use forebay_site::Error;
 use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, engine_directory};
-use hmac::{Hmac, Mac};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
 
+use crate::engine_proof::{Asked, PEER};
 use crate::work::{DONE, JOURNALS};
 
 /// The word that starts these processes.
@@ -34,17 +30,16 @@ pub const ENGINE: &str = "__engine";
 const LOST_S_MAX: u32 = 365 * 24 * 3600;
 /// How often the first process looks for messages.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the peer of a connection may take to answer.
-pub(crate) const PEER: Duration = Duration::from_secs(10);
-/// Bytes of a proof, and of a random text.
-const LINE_BYTES_MAX: usize = 256;
-/// What an agent says when it has seen the proof.
-const ACCEPTED: &[u8] = b"accepted";
+/// How long a staging waits for the end of a process that it has killed.
+const READABLE_MAX: Duration = Duration::from_secs(60);
 /// How long a process that starts the engine waits for another one that does so already.
 const START_MAX: Duration = Duration::from_secs(280);
 
+/// The exit code of a process that finds nothing to watch.
+pub(crate) const NOTHING: i32 = 2;
+
 /// What the first process is to start.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     /// The directory of the allocation, on each node.
     pub(crate) directory: PathBuf,
@@ -73,6 +68,7 @@ struct Record {
     is_ready: bool,
     /// Why operations on the namespace fail; none while they succeed.
     failure: Option<String>,
+    wanted: Wanted,
     nodes: NodesUse,
 }
 
@@ -81,8 +77,11 @@ pub fn engine(words: &[OsString]) -> i32 {
     let word = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let done = match word(0) {
         "hold" => return hold(),
-        "agent" => return agent(Path::new(word(1))),
-        _ => relay(&format!("{}:{}", word(1), word(2)), Path::new(word(3))),
+        "resume" => return resume(Path::new(word(1))),
+        "agent" => {
+            return forebay_engine::agent::serve(|_, _| Err("this agent has no tasks".to_owned()));
+        }
+        _ => relay((word(1), word(2)), Path::new(word(3))),
     };
     match done {
         Ok(()) => 0,
@@ -102,49 +101,18 @@ pub(crate) fn key_in(directory: &Path) -> PathBuf {
     directory.join("engine.key")
 }
 
-/// The key, from a file that only the owner reads.
-fn keyed(directory: &Path) -> Result<Hmac<Sha256>, Error> {
-    let key = files::read_to_string(&key_in(directory))?;
-    Hmac::new_from_slice(key.trim().as_bytes()).map_err(|error| Error::new(error.to_string()))
-}
-
 /// Connects an agent of another node, or of this one, with standard input and output.
-fn relay(address: &str, directory: &Path) -> Result<(), Error> {
-    let mut connection = tcp::connect(address, PEER)?;
+fn relay((node, port): (&str, &str), directory: &Path) -> Result<(), Error> {
+    let mut peer = tcp::connect(&format!("{node}:{port}"), PEER)?;
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    connection.send(format!("ENGINE {name}").as_bytes(), PEER)?;
-    let text = connection.receive(LINE_BYTES_MAX, PEER)?;
-    let proof = keyed(directory)?.chain_update(text).finalize().into_bytes();
-    connection.send(hex::encode(proof).as_bytes(), PEER)?;
-    if connection.receive(LINE_BYTES_MAX, PEER)? != ACCEPTED {
-        return Err(Error::new(format!("{address} does not accept the key")));
-    }
-    Ok(connection.relay()?)
-}
-
-/// Serves whoever has the key, through standard input and output.
-fn agent(directory: &Path) -> i32 {
-    if let Err(error) = accept(directory) {
-        writeln!(std::io::stderr(), "{error}").ok(); // it may be closed
-        return 1;
-    }
-    forebay_engine::agent::serve(|_, _| Err("this agent has no tasks".to_owned()))
-}
-
-fn accept(directory: &Path) -> Result<(), Error> {
-    let mut peer = Connection::of_standard_input()?;
-    let text = system::random_text::<16>()?;
-    peer.send(text.as_bytes(), PEER)?;
-    let proof = hex::decode(peer.receive(LINE_BYTES_MAX, PEER)?).unwrap_or_default();
-    let refused = |_| Error::new(format!("{} does not have the key", peer.peer()));
-    keyed(directory)?.chain_update(&text).verify_slice(&proof).map_err(refused)?;
-    peer.send(ACCEPTED, PEER)?;
-    peer.into_stdio()?; // the same connection: waits of the agent have no end
-    Ok(())
+    let key = files::read_to_string(&key_in(directory))?;
+    Asked::ask((&name, node, &key), &mut peer)?;
+    Ok(peer.relay()?)
 }
 
 /// Starts the engine, says so in one line, and watches it until this process is killed.
 fn hold() -> i32 {
+    forebay_host::process::close_to_debuggers();
     let mut input = Vec::new();
     let read = std::io::stdin().take(2 * MESSAGE_BYTES_MAX as u64).read_to_end(&mut input);
     let wanted = read
@@ -152,19 +120,60 @@ fn hold() -> i32 {
         .and_then(|_| serde_json::from_slice::<Wanted>(&input).map_err(|error| error.to_string()));
     let wanted = match wanted {
         Ok(wanted) => wanted,
-        Err(error) => return report(&failed(&Error::new(error))),
+        Err(error) => return report(&Failed::from(Error::new(error)).outcome()),
     };
-    let (session, record, _lock) = match start(&wanted) {
-        Ok(Some(started)) => started,
+    let held = match started(wanted) {
+        Ok(Some(held)) => held,
         Ok(None) => return report(&DONE), // another process holds it
-        Err(error) => return report(&failed(&error)),
+        Err(failed) => return report(&failed.outcome()),
     };
     report(&DONE);
-    watch(&session, record, &Log::of(&wanted.directory), &wanted.directory)
+    held.watch()
 }
 
-fn failed(error: &Error) -> Outcome {
-    Outcome::Failed { reason: error.to_string(), is_final: true }
+/// Watches an engine whose first process has ended.
+fn resume(directory: &Path) -> i32 {
+    forebay_host::process::close_to_debuggers();
+    let log = Log::of(directory);
+    let held = DirectoryLock::take(directory, LockMode::Exclusive).map_err(Error::from);
+    let lock = match held {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return 0, // another process watches it, or makes it readable
+        Err(_) => return NOTHING,
+    };
+    let Ok(Some(record)) = read(directory) else { return NOTHING };
+    if !record.is_ready {
+        return NOTHING;
+    }
+    match Held::resumed(record, lock) {
+        Ok(held) => {
+            log.line("the engine is watched again");
+            held.watch()
+        }
+        Err(error) => {
+            log.line(&error.to_string());
+            1
+        }
+    }
+}
+
+/// Why an engine was not started.
+struct Failed {
+    error: Error,
+    /// Whether another try could not help.
+    is_final: bool,
+}
+
+impl Failed {
+    fn outcome(&self) -> Outcome {
+        Outcome::Failed { reason: self.error.to_string(), is_final: self.is_final }
+    }
+}
+
+impl<E: Into<Error>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), is_final: false }
+    }
 }
 
 fn report(outcome: &Outcome) -> i32 {
@@ -175,59 +184,118 @@ fn report(outcome: &Outcome) -> i32 {
     i32::from(!matches!(outcome, Outcome::Done { .. }))
 }
 
+/// An engine that this process watches.
+struct Held {
+    watch: Watch,
+    record: Record,
+    _lock: DirectoryLock,
+}
+
 /// None if another process holds the engine.
-fn start(wanted: &Wanted) -> Result<Option<(Session, Record, DirectoryLock)>, Error> {
-    let directory = wanted.directory.as_path();
-    let Some(lock) = locked(directory)? else { return Ok(None) };
-    let log = Log::of(directory);
-    remove_earlier(directory)?;
-    let engine = engine_named(&wanted.engine)
-        .ok_or_else(|| Error::new(format!("there is no engine {}", wanted.engine)))?;
-    let spec = SessionSpec {
-        id: &wanted.name,
-        engine: engine.as_ref(),
-        engine_root: None,
-        store: Some(directory),
-        capacity_bytes: Some(wanted.capacity_bytes),
-        strict_capacity: true,
-        redundancy: wanted.redundancy,
-        metadata_servers: None,
-        layout: Layout::default(),
-        coherence: Coherence::Strict,
-        namespaces: vec![wanted.namespace.clone()],
-        private: false,
-        node_local: None,
-        hang_s_max: wanted.hang_s_max,
-        messages: &log,
-    };
-    let program = system::this_program()?.into_os_string();
-    let command = |(node, port): &(String, u16)| {
-        let words = [program.clone(), ENGINE.into(), "relay".into(), node.into()];
-        let end = [port.to_string().into(), directory.into()];
-        words.into_iter().chain(end).collect()
-    };
-    let reach = Reach {
-        names: wanted.nodes.iter().map(|(name, _)| name.clone()).collect(),
-        commands: wanted.nodes.iter().map(command).collect(),
-        directory: engine_directory(directory),
-        lost_s_max: LOST_S_MAX,
-    };
-    let mut recorded = None;
-    let holder = Identity::ours()?;
-    let mut record = |nodes: &NodesUse| {
-        let record = Record { holder, is_ready: false, failure: None, nodes: nodes.clone() };
+fn started(wanted: Wanted) -> Result<Option<Held>, Failed> {
+    let directory = wanted.directory.clone();
+    let Some(lock) = locked(&directory)? else { return Ok(None) };
+    match read(&directory)? {
+        // A former call could not say so, and the job may run already.
+        Some(record) if record.is_ready => return Ok(Some(Held::resumed(record, lock)?)),
+        Some(record) => remove(&directory, &record.nodes)?,
+        None => {}
+    }
+    Held::started(wanted, lock).map(Some)
+}
+
+impl Wanted {
+    /// How the nodes are reached: through their daemons.
+    fn reach(&self) -> Result<Reach, Error> {
+        let program = system::this_program()?.into_os_string();
+        let command = |(node, port): &(String, u16)| {
+            let words = [program.clone(), ENGINE.into(), "relay".into(), node.into()];
+            let end = [port.to_string().into(), self.directory.clone().into()];
+            words.into_iter().chain(end).collect()
+        };
+        Ok(Reach {
+            names: self.nodes.iter().map(|(name, _)| name.clone()).collect(),
+            commands: self.nodes.iter().map(command).collect(),
+            directory: engine_directory(&self.directory),
+            lost_s_max: LOST_S_MAX,
+        })
+    }
+}
+
+impl Held {
+    fn started(wanted: Wanted, lock: DirectoryLock) -> Result<Self, Failed> {
+        let directory = wanted.directory.as_path();
+        let log = Log::of(directory);
+        let engine = engine_named(&wanted.engine)
+            .ok_or_else(|| Error::new(format!("there is no engine {}", wanted.engine)))?;
+        let spec = SessionSpec {
+            id: &wanted.name,
+            engine: engine.as_ref(),
+            engine_root: None,
+            store: Some(directory),
+            capacity_bytes: Some(wanted.capacity_bytes),
+            strict_capacity: true,
+            redundancy: wanted.redundancy,
+            metadata_servers: None,
+            layout: Layout::default(),
+            coherence: Coherence::Strict,
+            namespaces: vec![wanted.namespace.clone()],
+            private: false,
+            node_local: None,
+            hang_s_max: wanted.hang_s_max,
+            messages: &log,
+        };
+        let mut recorded = None;
+        let holder = Identity::ours()?;
+        let mut record = |nodes: &NodesUse| {
+            let (wanted, nodes) = (wanted.clone(), nodes.clone());
+            let record = Record { holder, is_ready: false, failure: None, wanted, nodes };
+            write(directory, &record)?;
+            recorded = Some(record);
+            Ok(())
+        };
+        let session = Session::start(&spec, wanted.reach()?, &mut record, &|| true);
+        let session = session.map_err(|error| {
+            use forebay_engine::Error as Why;
+            let passes = [
+                matches!(error, Why::Host(_) | Why::Node { .. } | Why::NodeUnreachable { .. }),
+                matches!(error, Why::EngineLeft { .. } | Why::EngineInterrupted),
+            ];
+            let message = format!("the engine {}: {error}", wanted.engine);
+            let error = Error { hint: error.hint(), ..Error::new(message) };
+            Failed { error, is_final: !passes.contains(&true) }
+        })?;
+        let mut record = recorded.ok_or_else(|| Error::new("the engine has no nodes"))?;
+        record.is_ready = true;
         write(directory, &record)?;
-        recorded = Some(record);
-        Ok(())
-    };
-    let session = Session::start(&spec, reach, &mut record, &|| true).map_err(|error| Error {
-        hint: error.hint(),
-        ..Error::new(format!("the engine {}: {error}", wanted.engine))
-    })?;
-    let mut record = recorded.ok_or_else(|| Error::new("the engine has no nodes"))?;
-    record.is_ready = true;
-    write(directory, &record)?;
-    Ok(Some((session, record, lock)))
+        Ok(Self { watch: session.into_watch(), record, _lock: lock })
+    }
+
+    fn resumed(mut record: Record, lock: DirectoryLock) -> Result<Self, Error> {
+        record.holder = Identity::ours()?;
+        write(&record.wanted.directory, &record)?;
+        let (reach, limit) = (record.wanted.reach()?, record.wanted.hang_s_max);
+        let watch = Watch::resume(reach, &record.nodes, limit)
+            .map_err(|error| Error::new(format!("the engine is not watched: {error}")))?;
+        Ok(Self { watch, record, _lock: lock })
+    }
+
+    /// Writes down what the nodes say, until this process is killed.
+    fn watch(mut self) -> i32 {
+        let directory = self.record.wanted.directory.clone();
+        let log = Log::of(&directory);
+        loop {
+            clock::sleep(LOOK);
+            self.watch.take_messages().iter().for_each(|message| log.line(message));
+            let failure = self.watch.failure();
+            if failure != self.record.failure {
+                self.record.failure = failure;
+                if let Err(error) = write(&directory, &self.record) {
+                    log.line(&error.to_string());
+                }
+            }
+        }
+    }
 }
 
 /// The lock of the first process; none if another one has started the engine, for which this one waits.
@@ -248,9 +316,8 @@ fn locked(directory: &Path) -> Result<Option<DirectoryLock>, Error> {
 }
 
 /// Removes what an earlier start left: the job has not begun.
-fn remove_earlier(directory: &Path) -> Result<(), Error> {
-    let Some(record) = read(directory)? else { return Ok(()) };
-    let left = remove_left(&record.nodes);
+fn remove(directory: &Path, nodes: &NodesUse) -> Result<(), Error> {
+    let left = remove_left(nodes);
     if let Some(first) = left.first() {
         return Err(Error::new(format!("an engine that ended left this: {first}")));
     }
@@ -272,35 +339,31 @@ fn write(directory: &Path, record: &Record) -> forebay_host::Result<()> {
     files::write_json(&path, &path.with_extension("fresh"), record)
 }
 
-/// Writes down what the session says.
-fn watch(session: &Session, mut record: Record, log: &Log, directory: &Path) -> i32 {
-    loop {
-        clock::sleep(LOOK);
-        session.take_messages().iter().for_each(|message| log.line(message));
-        let failure = session.failure();
-        if failure != record.failure {
-            record.failure = failure;
-            if let Err(error) = write(directory, &record) {
-                log.line(&error.to_string());
-            }
-        }
-    }
-}
-
 /// Lets this node, the first, read the namespace, after the job has ended.
 ///
 /// # Errors
 /// Why it cannot be read.
 pub(crate) fn make_readable(directory: &Path, namespace: &Path) -> Result<(), Error> {
-    let Some(record) = read(directory)? else {
-        return Err(Error::new("the engine of the job was never started"));
-    };
-    let is_held = DirectoryLock::take(directory, LockMode::Exclusive)?.is_none();
-    if is_held && files::status(namespace).is_ok() {
-        return Ok(());
+    let deadline = clock::now() + READABLE_MAX;
+    loop {
+        let Some(record) = read(directory)? else {
+            return Err(Error::new("the engine of the job was never started"));
+        };
+        if let Some(_lock) = DirectoryLock::take(directory, LockMode::Exclusive)? {
+            return restore_left(&record.nodes, LOST_S_MAX, &Log::of(directory))
+                .map_err(Error::new);
+        }
+        if files::status(namespace).is_ok() {
+            return Ok(());
+        }
+        if clock::now() > deadline {
+            return Err(Error::new(
+                "the mount of the engine ended, and its first process does not",
+            ));
+        }
+        record.holder.kill(); // its agents and those of this process would end each other
+        clock::sleep(LOOK / 10);
     }
-    record.holder.kill(); // its agents and those of this process would end each other
-    restore_left(&record.nodes, &Log::of(directory)).map_err(Error::new)
 }
 
 /// Why operations on the namespace failed; none if they did not.

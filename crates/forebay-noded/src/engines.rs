@@ -1,26 +1,29 @@
 //! The processes of engines, which give the nodes of a job one namespace. They are the owner's, in one cgroup for each
 //! allocation, and go on when this daemon ends: a later one finds them by the cgroup.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use forebay_host::process::{
     Cgroups, Credentials, KeptCgroup, Service, command, sealed_input, start_service_as_user,
 };
-use forebay_host::tcp::{Closer, Connection};
+use forebay_host::tcp::Connection;
 use forebay_host::{cgroup, clock, threads};
 use forebay_site::messages::{Outcome, Place};
 use forebay_site::{Error, Site};
 use parking_lot::Mutex;
 
-use crate::engine_process::{ENGINE, PEER, Wanted};
+use crate::engine_process::{ENGINE, NOTHING, Wanted};
+use crate::engine_proof::Asked;
 use crate::owner::{THIS_PROGRAM, credentials};
 use crate::pool::{PoolDirectory, is_name};
+use crate::requests::is_same_node;
 
 /// The begin of the name of the cgroup that has those of the engines. An epilog knows them by it.
 const CGROUP: &str = "forebay-engines";
@@ -30,29 +33,74 @@ const AGENTS_MAX: usize = 32;
 const LINE_BYTES_MAX: u64 = 64 << 10;
 /// How often a start looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
+/// How long after its end the first process of an engine is started again.
+const PAUSE: Duration = Duration::from_secs(10);
 
 /// The engines of this node.
 pub(crate) struct Engines {
     site: Site,
     /// None where this daemon can make no cgroup: no pool has an engine then.
     cgroups: Option<Cgroups>,
-    /// What closes the connections of the agents of each allocation, and when each was made, the oldest first.
-    agents: Mutex<HashMap<String, VecDeque<(Instant, Closer)>>>,
+    /// Agents of each allocation.
+    agents: Mutex<HashMap<String, usize>>,
+    /// Allocations that are being removed. Locked while a process is started for one that is not.
+    starting: Mutex<HashSet<String>>,
+    log: fn(&str),
 }
 
 impl Engines {
-    /// Finds what a former daemon of the node `name` left running.
+    /// The engines of the node `name`.
     ///
     /// # Errors
     /// If a pool of this node has an engine, and no cgroup can be made for it.
-    pub(crate) fn of(site: &Site, name: &str, is_needed: bool) -> Result<Self, Error> {
+    pub(crate) fn of(
+        site: &Site,
+        name: &str,
+        is_needed: bool,
+        log: fn(&str),
+    ) -> Result<Self, Error> {
         let ours = cgroup::of_this_process();
         let opened = ours.and_then(|ours| Cgroups::open(&ours, &format!("{CGROUP}.{name}")));
         if let (Err(error), true) = (&opened, is_needed) {
             return Err(Error::new(format!("an engine needs a cgroup of version 2: {error}"))
                 .with_hint("is Delegate=yes in the unit of forebay-noded?"));
         }
-        Ok(Self { site: site.clone(), cgroups: opened.ok(), agents: Mutex::default() })
+        let (site, cgroups) = (site.clone(), opened.ok());
+        Ok(Self { site, cgroups, agents: Mutex::default(), starting: Mutex::default(), log })
+    }
+
+    /// Watches what a former daemon left running.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(crate) fn watch_all(self: &Arc<Self>) -> Result<(), Error> {
+        let Some(cgroups) = &self.cgroups else { return Ok(()) };
+        for name in cgroups.names()? {
+            if let Ok(name) = name.into_string() {
+                let engines = Arc::clone(self);
+                threads::spawn(move || engines.keep_watched(&name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the first process of an engine again whenever it has ended, until the allocation is removed.
+    fn keep_watched(self: &Arc<Self>, name: &str) {
+        loop {
+            clock::sleep(PAUSE);
+            let started = self.on_existing(name, |directory, who| {
+                let words = ["resume".into(), directory.as_os_str().to_owned()];
+                self.run(name, &words, who, (Stdio::null(), Stdio::null()))
+            });
+            match started.and_then(|service| Ok(service.wait()?)) {
+                Ok(Some(NOTHING)) => return, // this is not the first node
+                Ok(_) => {}
+                Err(error) if self.found(name).is_ok() => {
+                    (self.log)(&format!("warning: the engine of {name} is not watched: {error}"));
+                }
+                Err(_) => return, // it was removed
+            }
+        }
     }
 
     /// Starts the engine of an allocation on its nodes, of which this is the first, and waits until it serves, or
@@ -61,7 +109,7 @@ impl Engines {
     /// # Errors
     /// If the first process cannot be started.
     pub(crate) fn start(
-        &self,
+        self: &Arc<Self>,
         place: &Place,
         wanted: &Wanted,
         go_on: &dyn Fn() -> bool,
@@ -72,50 +120,70 @@ impl Engines {
         let mut service = self.run(&place.name, &["hold".into()], who, stdio)?;
         let (sender, receiver) = mpsc::channel();
         let output = service.take_output();
+        let (engines, name) = (Arc::clone(self), place.name.clone());
         threads::spawn(move || {
-            let mut line = String::new();
-            // What is no line of text is no outcome, which is told below.
-            if let Some(output) = output {
-                let mut output = std::io::BufReader::new(output.take(LINE_BYTES_MAX));
-                std::io::BufRead::read_line(&mut output, &mut line).ok();
-            }
-            sender.send(line).ok(); // nobody may wait any more
+            let outcome = output.and_then(outcome_of);
+            let serves = matches!(outcome, Some(Outcome::Done { .. }));
+            sender.send(outcome).ok(); // nobody may wait any more
             service.wait().ok(); // how it ended is in its log
+            if serves {
+                engines.keep_watched(&name);
+            }
         })?;
         loop {
-            let line = match receiver.recv_timeout(LOOK) {
+            let outcome = match receiver.recv_timeout(LOOK) {
                 Err(RecvTimeoutError::Timeout) if go_on() => continue,
                 Err(RecvTimeoutError::Timeout) => {
                     self.end(&place.name)?;
-                    return Ok(Outcome::Failed {
-                        reason: "it was cancelled".into(),
-                        is_final: true,
-                    });
+                    let reason = "it was cancelled".to_owned();
+                    return Ok(Outcome::Failed { reason, is_final: true });
                 }
-                line => line.unwrap_or_default(),
+                received => received.ok().flatten(),
             };
-            return Ok(serde_json::from_str(&line).unwrap_or_else(|_| Outcome::Failed {
+            return Ok(outcome.unwrap_or_else(|| Outcome::Failed {
                 reason: "the process that starts the engine was killed".to_owned(),
                 is_final: false,
             }));
         }
     }
 
-    /// Gives a connection to an agent of the allocation `name`, which lets nobody in without its key.
+    /// Checks that the peer that asks for an agent has the key of the allocation.
     ///
     /// # Errors
-    /// If there is no such allocation with an engine, or it has too many agents.
+    /// If it has not, or asks for no allocation with an engine on the node `ours`.
+    pub(crate) fn prove(
+        &self,
+        line: &[u8],
+        ours: &str,
+        peer: &mut Connection,
+    ) -> Result<Asked, Error> {
+        let asked = Asked::read(line)?;
+        if !is_name(&asked.name) || !is_same_node(&asked.node, ours) {
+            return Err(Error::new("it asks for an agent of another node, or of no allocation"));
+        }
+        for pool in self.site.pools.iter().filter(|pool| pool.engine.is_some()) {
+            if let Some(key) = PoolDirectory::of(pool)?.key_of(&asked.name)? {
+                asked.answer(&key, peer)?;
+                return Ok(asked);
+            }
+        }
+        Err(Error::new(format!("no allocation {} with an engine is on this node", asked.name)))
+    }
+
+    /// Gives a connection whose peer has the key to an agent.
+    ///
+    /// # Errors
+    /// If the allocation is being removed, or it has too many agents.
     pub(crate) fn serve_agent(
         self: &Arc<Self>,
-        name: &[u8],
+        asked: &Asked,
         connection: Connection,
     ) -> Result<(), Error> {
-        let name = std::str::from_utf8(name).ok().filter(|name| is_name(name));
-        let name = name.ok_or_else(|| Error::new("it asks for an agent of no allocation"))?;
-        let (place, who) = self.found(name)?;
-        let held = Held::take(self, name, connection.closer()?)?;
-        let words = ["agent".into(), place.into_os_string()];
-        let service = self.run(name, &words, who, connection.into_stdio()?)?;
+        let held = Held::take(self, &asked.name)?;
+        let stdio = connection.into_stdio()?;
+        let service = self.on_existing(&asked.name, |_, who| {
+            self.run(&asked.name, &["agent".into()], who, stdio)
+        })?;
         threads::spawn(move || {
             service.wait().ok(); // the peer notices its end
             drop(held);
@@ -123,8 +191,22 @@ impl Engines {
         Ok(())
     }
 
+    /// Starts a process for an allocation, which is not removed meanwhile.
+    fn on_existing(
+        &self,
+        name: &str,
+        start: impl FnOnce(&Path, Credentials) -> Result<Service, Error>,
+    ) -> Result<Service, Error> {
+        let starting = self.starting.lock();
+        if starting.contains(name) {
+            return Err(Error::new(format!("{name} is being removed")));
+        }
+        let (directory, who) = self.found(name)?;
+        start(&directory, who)
+    }
+
     /// The directory and the owner of an allocation of a pool with an engine.
-    fn found(&self, name: &str) -> Result<(std::path::PathBuf, Credentials), Error> {
+    fn found(&self, name: &str) -> Result<(PathBuf, Credentials), Error> {
         for pool in self.site.pools.iter().filter(|pool| pool.engine.is_some()) {
             let directory = PoolDirectory::of(pool)?;
             let Some((user, group)) = directory.user_and_group_of(name)? else { continue };
@@ -173,40 +255,53 @@ impl Engines {
             None => Ok(()),
         }
     }
+
+    /// The same for an allocation that is being removed: from now on no process is started for it.
+    ///
+    /// # Errors
+    /// As [`Engines::end`].
+    pub(crate) fn begin_removal(&self, name: &str) -> Result<(), Error> {
+        self.starting.lock().insert(name.to_owned());
+        self.end(name)
+    }
+
+    /// The directory of the allocation is gone, so none is found for it.
+    pub(crate) fn end_removal(&self, name: &str) {
+        self.starting.lock().remove(name);
+    }
+}
+
+/// The outcome that a process prints in one line; none if it was killed first.
+fn outcome_of(output: ChildStdout) -> Option<Outcome> {
+    let mut line = String::new();
+    BufReader::new(output.take(LINE_BYTES_MAX)).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
 }
 
 /// A place among the agents of an allocation.
 struct Held {
     engines: Arc<Engines>,
     name: String,
-    since: Instant,
 }
 
 impl Held {
-    /// Where all places are taken, the connection is closed that has shown no key for the longest time. One that is
-    /// older than a peer may take has shown it.
-    fn take(engines: &Arc<Engines>, name: &str, closer: Closer) -> Result<Self, Error> {
-        let since = clock::now();
+    fn take(engines: &Arc<Engines>, name: &str) -> Result<Self, Error> {
         let mut agents = engines.agents.lock();
-        let held = agents.entry(name.to_owned()).or_default();
-        if held.len() >= AGENTS_MAX {
-            let is_young = |(began, _): &&(Instant, Closer)| began.elapsed() < PEER;
-            let Some((_, oldest)) = held.iter().find(is_young) else {
-                return Err(Error::new(format!("{name} has {AGENTS_MAX} agents on this node")));
-            };
-            oldest.close();
+        let count = agents.entry(name.to_owned()).or_default();
+        if *count == AGENTS_MAX {
+            return Err(Error::new(format!("{name} has {AGENTS_MAX} agents on this node")));
         }
-        held.push_back((since, closer));
-        Ok(Self { engines: Arc::clone(engines), name: name.to_owned(), since })
+        *count += 1;
+        Ok(Self { engines: Arc::clone(engines), name: name.to_owned() })
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         let mut agents = self.engines.agents.lock();
-        if let Some(held) = agents.get_mut(&self.name) {
-            held.retain(|(since, _)| *since != self.since);
+        if let Some(count) = agents.get_mut(&self.name) {
+            *count -= 1;
         }
-        agents.retain(|_, held| !held.is_empty());
+        agents.retain(|_, count| *count > 0);
     }
 }

@@ -12,6 +12,7 @@
 
 mod daemon;
 mod engine_process;
+mod engine_proof;
 mod engines;
 mod owner;
 mod pool;

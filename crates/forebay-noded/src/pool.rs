@@ -2,7 +2,8 @@
 //! can write, and no link is followed.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Directory, Kind, NoQuota};
 use forebay_site::messages::Place;
@@ -207,6 +208,26 @@ impl PoolDirectory {
         Ok(Some((found.owner, found.group)))
     }
 
+    /// Keeps the key of an engine where only root reads it.
+    pub(crate) fn keep_key(&self, name: &str, key: &str) -> Result<(), Error> {
+        let path = self.key_path(name);
+        files::remove_if_present(&path)?;
+        let mut file = files::make_file(&path, 0o600)?;
+        Ok(files::with_path(file.write_all(key.as_bytes()), "write", &path)?)
+    }
+
+    /// The key; none if there is none of this name.
+    pub(crate) fn key_of(&self, name: &str) -> Result<Option<String>, Error> {
+        match files::read_to_string(&self.key_path(name)) {
+            Err(error) if error.is_not_found() => Ok(None),
+            key => Ok(Some(key?)),
+        }
+    }
+
+    fn key_path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(MARK).join(format!("{name}.key"))
+    }
+
     /// Removes all that is in the directory of an allocation, also what members of its group left.
     pub(crate) fn empty(&self, name: &str) -> Result<(), Error> {
         Ok(self.directory.open_in(OsStr::new(name))?.clear_as_root()?)
@@ -218,6 +239,7 @@ impl PoolDirectory {
             Err(error) if error.is_not_found() => {}
             removed => removed?,
         }
+        files::remove_if_present(&self.key_path(name))?;
         if self.quota == Some(Quota::Project) {
             self.directory.limit_project(project_of(name)?, 0)?;
         }
@@ -313,6 +335,7 @@ mod tests {
             path: path.to_owned(),
             granularity_bytes: 1,
             quantity: 1,
+            directory_grains: 1,
             reserve: 0,
             users: Vec::new(),
             groups: Vec::new(),

@@ -9,6 +9,7 @@ use forebay_site::messages::{
 };
 use forebay_site::{Auth, Error, Message, Site, clock_error};
 
+use crate::engine_proof::ASKS;
 use crate::engines::Engines;
 use crate::owner::Owners;
 use crate::pool::{PoolDirectory, is_name};
@@ -17,9 +18,6 @@ use crate::work::Work;
 
 /// How long a peer may take to send its request, or to take the answer.
 const PEER: Duration = Duration::from_secs(10);
-
-/// The begin of a line that asks for an agent, with the name of an allocation behind it.
-const AGENT: &[u8] = b"ENGINE ";
 
 /// What requests are answered with.
 pub(crate) struct Service {
@@ -43,12 +41,15 @@ impl Service {
         on_received: impl FnOnce(),
     ) -> Result<(), Error> {
         let line = connection.receive(LINE_BYTES_MAX, PEER);
-        on_received();
-        let line = line?;
-        if let Some(name) = line.strip_prefix(AGENT) {
-            return self.engines.serve_agent(name, connection);
+        if let Ok(line) = &line
+            && let Some(asked) = line.strip_prefix(ASKS.as_bytes())
+        {
+            let proved = self.engines.prove(asked, &self.name, &mut connection);
+            on_received();
+            return self.engines.serve_agent(&proved?, connection);
         }
-        let decoded = self.auth.decode(&line);
+        on_received();
+        let decoded = self.auth.decode(&line?);
         if let (Err(_), Some(refusal)) = (&decoded, self.auth.refusal()) {
             connection.send(refusal, PEER).ok(); // the error of the line counts
         }
@@ -105,6 +106,9 @@ impl Service {
                 let _creating = self.tasks.begin_to_create(&place.name)?;
                 let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
                 pool.make(&place, capacity_bytes)?;
+                if let Some(key) = &key {
+                    pool.keep_key(&place.name, key)?;
+                }
                 let work = Work::Prepare {
                     namespace: place.namespace(),
                     key,

@@ -391,6 +391,9 @@ impl Shared {
     /// Removes the content as the owner, then the empty directory as root. What members of a group left, root removes.
     fn remove(&self, place: &Place, is_made: bool) -> Result<Outcome, Error> {
         let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
+        if place.engine.is_some() {
+            self.engines.begin_removal(&place.name)?;
+        }
         let outcome = match pool.owner_of(&place.name)? {
             // Without the file system of the pool, the directory would seem to be gone.
             None if is_made && !pool.is_marked()? => return Err(pool.has_no_mark()),
@@ -401,9 +404,6 @@ impl Shared {
                 return Err(belongs_to_another(&place.directory(), owner));
             }
             Some(_) => {
-                if place.engine.is_some() {
-                    self.engines.end(&place.name)?;
-                }
                 let (directory, tag) = (place.directory(), self.tag_of(place));
                 match self.repeat(place, &Work::Empty { directory, tag })? {
                     // What the servers of an engine kept is not what the job wrote.
@@ -417,6 +417,7 @@ impl Shared {
         };
         if matches!(outcome, Outcome::Done { .. }) {
             pool.remove(&place.name)?;
+            self.engines.end_removal(&place.name);
             self.note_removed(&place.name);
         }
         Ok(outcome)
@@ -488,7 +489,7 @@ mod tests {
 
     fn tasks(node: &str) -> Tasks {
         let (site, owners) = (site(), Arc::new(Owners::without_cgroups()));
-        let engines = Engines::of(&site, node, false).expect("none is needed");
+        let engines = Engines::of(&site, node, false, |_| {}).expect("none is needed");
         Tasks::of(site, node.to_owned(), owners, Arc::new(engines))
     }
 

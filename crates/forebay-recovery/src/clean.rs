@@ -108,7 +108,8 @@ pub fn clean(
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
     if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
-        forebay_engine::restore_left(&nodes, reporter).map_err(Error::NotReadable)?;
+        forebay_engine::restore_left(&nodes, forebay_engine::lost_s_max(), reporter)
+            .map_err(Error::NotReadable)?;
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let staged = drained.transpose()?;

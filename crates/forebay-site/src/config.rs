@@ -95,6 +95,8 @@ pub struct Pool {
     /// Grains that jobs can get, without the reserve; of kind [`PoolKind::OnNode`], those of all nodes together, as far
     /// as no further copies take them.
     pub quantity: u64,
+    /// Grains in one directory of the pool, without the reserve.
+    pub directory_grains: u64,
     /// Grains that no job gets.
     pub reserve: u64,
     /// Names of users who may use it. Empty together with `groups`: everybody.
@@ -222,8 +224,7 @@ impl Pool {
 
     /// The bytes in one directory of the pool, without the reserve.
     pub fn directory_bytes(&self) -> u64 {
-        let all = self.quantity.saturating_mul(self.redundancy.into());
-        (all / self.directories()).saturating_mul(self.granularity_bytes)
+        self.directory_grains.saturating_mul(self.granularity_bytes)
     }
 
     /// The reserve in one directory of the pool.

@@ -178,5 +178,6 @@ pub(crate) fn plan_of(request: &Request) -> Plan {
         group: None,
         engine: None,
         redundancy: 0,
+        key: None,
     }
 }

@@ -25,7 +25,7 @@ const REMOUNT_MAX: Duration = Duration::from_secs(150);
 /// The time to reach a node of an earlier `forebay run`, in seconds.
 const REACH_S_MAX: u64 = 30;
 /// The agents that clean end after so long without a message, in seconds.
-const LOST_S_MAX: u32 = 60;
+const CLEAN_LOST_S_MAX: u32 = 60;
 
 /// Mounts the namespace again where the mount does not answer. Messages about these nodes.
 pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
@@ -46,20 +46,27 @@ pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
 /// Lets this node, the first, read the namespace that an earlier `forebay run` left. Mounts it again if the
 /// mount does not answer. Starts the engine again if its servers ended and their data are on disk.
 ///
+/// The agents end the engine after `lost_s_max` seconds without a message, also where they were reached in vain.
+///
 /// # Errors
 /// Why the data cannot be read.
-pub fn restore_left(used: &NodesUse, messages: &dyn Messages) -> Result<(), String> {
+pub fn restore_left(
+    used: &NodesUse,
+    lost_s_max: u32,
+    messages: &dyn Messages,
+) -> Result<(), String> {
     let recovery: Option<Recovery> = files::read_json(&used.recovery()).ok();
     let given_up: HashSet<String> = files::read_json(&used.given_up()).unwrap_or_default();
-    let all = reach_of(used, 0..used.nodes.len());
-    let nodes = match (connect(all), &recovery) {
+    let reach = || Reach { lost_s_max, ..reach_of(used, 0..used.nodes.len()) };
+    let nodes = match (connect(reach()), &recovery) {
         (Ok(nodes), _) => nodes,
         (Err(message), Some(recovery)) if !recovery.survives_node && given_up.is_empty() => {
             return Err(format!("{message}; a part of the data is there"));
         }
         (Err(message), _) => {
             messages.warning(&message);
-            connect(reach_of(used, 0..1))?
+            let limit = Duration::from_secs(REACH_S_MAX);
+            Nodes::connect_some(reach(), limit).map_err(|error| error.to_string())?
         }
     };
     let restored = restore(&nodes, used, (recovery, given_up), messages);
@@ -76,9 +83,6 @@ fn restore(
 ) -> Result<(), String> {
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
     let mut gone = gone(nodes, survives_node || !given_up.is_empty())?;
-    if given_up.is_empty() {
-        gone.lost.extend(nodes.len()..used.nodes.len()); // they were not reached
-    } // else one of them is lost, and the mount shows whether the others serve
     gone.given_up = given_up;
     let Some(recovery) = recovery.filter(|one| !serve_without(&one.servers, &gone)) else {
         let here = (0, Request::Remount { probes: vec![probe_file(&used.mount(), 0, 0)] });
@@ -154,7 +158,7 @@ fn reach_of(used: &NodesUse, nodes: Range<usize>) -> Reach {
         names: used.nodes[nodes.clone()].to_vec(),
         commands: used.commands[nodes].iter().map(of_node).collect(),
         directory: used.directory.clone(),
-        lost_s_max: LOST_S_MAX,
+        lost_s_max: CLEAN_LOST_S_MAX,
     }
 }
 

@@ -22,6 +22,18 @@ const RECONNECT_AGAIN_S_MAX: u64 = 3;
 const FAILED_RECENTLY: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// An agent ends what it started after so long without a message, in seconds: half an hour, in which
+/// `forebay clean` can continue after a kill of `forebay run`.
+const LOST_S_MAX: u32 = 1800;
+/// Overrides it.
+const LOST_VARIABLE: &str = "FOREBAY_AGENT_LOST_S";
+
+/// How long an agent of `forebay run` waits for a message, in seconds: half an hour, or what the environment says.
+pub fn lost_s_max() -> u32 {
+    let set = std::env::var(LOST_VARIABLE).ok().and_then(|text| text.parse().ok());
+    set.unwrap_or(LOST_S_MAX)
+}
+
 /// How the nodes of a job are reached.
 pub struct Reach {
     /// The names, as the user or the scheduler wrote them. The first is this machine.
@@ -45,6 +57,9 @@ pub struct Nodes {
     is_closed: AtomicBool,
 }
 
+/// The answer of each node, or why there is none.
+type Answers = Vec<Result<Answer, String>>;
+
 /// A failure on a node.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeFailure {
@@ -64,6 +79,38 @@ impl Nodes {
         time_max: Duration,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Arc<Self>, Error> {
+        let (nodes, answers) = Self::begin(reach, time_max, go_on)?;
+        match nodes.check_attached(answers) {
+            Ok(()) => Ok(nodes),
+            Err(error) => {
+                nodes.close(true);
+                Err(error)
+            }
+        }
+    }
+
+    /// Connects the nodes that can be reached, among them the first. Requests to the others fail.
+    ///
+    /// # Errors
+    /// If the first one cannot be reached, or the Forebay of one differs.
+    pub(super) fn connect_some(reach: Reach, time_max: Duration) -> Result<Arc<Self>, Error> {
+        let (nodes, mut answers) = Self::begin(reach, time_max, &|| true)?;
+        let first = answers.drain(..1).collect();
+        nodes.check_attached(first).inspect_err(|_| nodes.close(true))?;
+        for (node, answer) in answers.iter().enumerate() {
+            if answer.is_err() {
+                *nodes.reconnecting[node + 1].lock() = Some(clock::now());
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Starts the agents of all nodes; their answers.
+    fn begin(
+        reach: Reach,
+        time_max: Duration,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(Arc<Self>, Answers), Error> {
         let started = reach.commands.iter().map(|words| {
             let connection = Connection::start(words)?;
             Ok(RwLock::new(Arc::new(connection)))
@@ -79,13 +126,7 @@ impl Nodes {
         });
         let all = (0..nodes.len()).map(|node| (node, nodes.attach_request(node))).collect();
         let answers = nodes.ask_with(all, WhenLost::Fail, time_max, go_on);
-        match nodes.check_attached(answers) {
-            Ok(()) => Ok(nodes),
-            Err(error) => {
-                nodes.close(true);
-                Err(error)
-            }
-        }
+        Ok((nodes, answers))
     }
 
     fn attach_request(&self, node: usize) -> Request {

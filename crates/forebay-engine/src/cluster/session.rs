@@ -3,27 +3,23 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::messages::Messages;
-use forebay_host::{clock, files, system, threads, users};
+use forebay_host::{clock, files, system, users};
 use indicatif::HumanBytes;
-use parking_lot::Mutex;
 
-use super::fences::Fences;
 use super::leftovers::{described, remount, stop};
-use super::losses::Losses;
-use super::monitor::{Findings, Monitor};
+use super::monitor::Findings;
 use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
 use super::runner;
+use super::watch::Watch;
 use crate::agent::protocol::{Answer, Claim, Request};
 use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, PROBES, Promise};
 use crate::error::Error;
 use crate::host_facts::{FactsRequest, HostFacts};
-use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE, Recovery};
+use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE, Recovery, WatchPlan};
 use crate::options::StoreUsed;
 use crate::steps::EnginePlan;
 
@@ -79,7 +75,7 @@ impl SessionSpec<'_> {
 
 /// A namespace over all nodes of a job.
 pub struct Session {
-    nodes: Arc<Nodes>,
+    watch: Watch,
     mount: PathBuf,
     environment: BTreeMap<String, String>,
     used: StoreUsed,
@@ -87,21 +83,6 @@ pub struct Session {
     choices: Vec<String>,
     has_namespace: bool,
     nodes_use: NodesUse,
-    findings: Arc<Mutex<Findings>>,
-    is_ending: Arc<AtomicBool>,
-    watchers: Vec<Watcher>,
-}
-
-/// A thread that watches the nodes, until its sender is dropped.
-struct Watcher(mpsc::Sender<()>, JoinHandle<()>);
-
-impl Watcher {
-    fn start(
-        watch: impl FnOnce(&mpsc::Receiver<()>) + Send + 'static,
-    ) -> forebay_host::Result<Self> {
-        let (sender, receiver) = mpsc::channel();
-        Ok(Self(sender, threads::spawn(move || watch(&receiver))?))
-    }
 }
 
 /// What was settled before anything is started.
@@ -161,8 +142,19 @@ impl Session {
         let plan = plan_of(spec, &settled)?;
         let nodes_use = nodes_use(spec, nodes, &settled);
         record(&nodes_use)?;
+        let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
+        let choices = spec.engine.choices(&settled.facts);
+        let watch = WatchPlan {
+            engine: spec.engine.name().to_owned(),
+            promise: promise.clone(),
+            servers: plan.servers.clone(),
+            fences: plan.fences.clone(),
+            losses: plan.losses.clone(),
+            tell_loss: plan.tell_loss.clone(),
+            probes: probes(spec, &plan.mount, nodes.len()),
+        };
         let started = claim(spec, nodes, &settled)
-            .and_then(|()| write_recovery(spec, &settled, &plan, &nodes_use))
+            .and_then(|()| write_recovery(spec, &settled, &watch, &nodes_use))
             .and_then(|()| runner::carry_out(&plan, nodes, go_on))
             .and_then(|()| prepare_namespace(&plan.mount, spec, nodes));
         if let Err(error) = started {
@@ -172,44 +164,9 @@ impl Session {
                 false => Error::EngineLeft { error: Box::new(error), left },
             });
         }
-        let findings: Arc<Mutex<Findings>> = Arc::default();
-        let is_ending: Arc<AtomicBool> = Arc::default();
-        let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
-        let choices = spec.engine.choices(&settled.facts);
-        let losses = Losses {
-            nodes: Arc::clone(nodes),
-            losses: plan.losses,
-            tell: plan.tell_loss,
-            servers: plan.servers.clone(),
-            findings: Arc::clone(&findings),
-            nodes_use: nodes_use.clone(),
-        };
-        let fences = Fences {
-            engine: spec.engine.name().to_owned(),
-            nodes: Arc::clone(nodes),
-            fences: plan.fences,
-            servers: plan.servers.clone(),
-            findings: Arc::clone(&findings),
-            is_ending: Arc::clone(&is_ending),
-        };
-        let monitor = Monitor {
-            engine: spec.engine.name().to_owned(),
-            nodes: Arc::clone(nodes),
-            promise: promise.clone(),
-            servers: plan.servers,
-            probes: probes(spec, &plan.mount, nodes.len()),
-            findings: Arc::clone(&findings),
-            losses,
-            hang_max: Duration::from_secs(spec.hang_s_max.into()),
-            stored: nodes_use.stored(),
-            is_ending: Arc::clone(&is_ending),
-        };
-        let mut watchers = vec![Watcher::start(move |stop| monitor.run(stop))?];
-        if !fences.fences.is_empty() {
-            watchers.push(Watcher::start(move |stop| fences.watch(stop))?);
-        }
+        let limits = (&nodes_use, spec.hang_s_max);
         Ok(Self {
-            nodes: Arc::clone(nodes),
+            watch: Watch::start(nodes, watch, limits, Findings::default())?,
             mount: plan.mount,
             environment: plan.environment,
             used: settled.used,
@@ -217,9 +174,6 @@ impl Session {
             choices,
             has_namespace: !spec.namespaces.is_empty(),
             nodes_use,
-            findings,
-            is_ending,
-            watchers,
         })
     }
 
@@ -230,7 +184,8 @@ impl Session {
 
     /// The nodes but this one.
     pub fn others(&self) -> Vec<NodeHandle> {
-        (1..self.nodes.len()).map(|node| NodeHandle::new(&self.nodes, node)).collect()
+        let nodes = self.watch.nodes();
+        (1..nodes.len()).map(|node| NodeHandle::new(nodes, node)).collect()
     }
 
     /// Variables for the job's processes.
@@ -257,55 +212,54 @@ impl Session {
     pub fn summary(&self) -> NodesSummary {
         NodesSummary {
             failed: self.failure(),
-            data_lost: self.findings.lock().are_data_lost,
+            data_lost: self.watch.are_data_lost(),
             ..self.nodes_use.summary()
         }
     }
 
     /// The processes here that lead to the agents. They are not processes of the job.
     pub fn launchers(&self) -> Vec<i32> {
-        self.nodes.launchers()
+        self.watch.nodes().launchers()
     }
 
     /// Messages of the monitor since the last call.
     pub fn take_messages(&self) -> Vec<String> {
-        std::mem::take(&mut self.findings.lock().messages)
+        self.watch.take_messages()
     }
 
     /// Why operations on the namespace fail; none while they succeed.
     pub fn failure(&self) -> Option<String> {
-        self.findings.lock().failed.clone()
+        self.watch.failure()
     }
 
     /// Mounts the namespace again on nodes whose mount ended, for the stage-out. The job's processes have
     /// ended. Messages about these nodes.
     pub fn remount(&self) -> Vec<String> {
         let has_namespace = self.has_namespace && self.failure().is_none();
-        if has_namespace { remount(&self.nodes, &self.mount) } else { Vec::new() }
+        if has_namespace { remount(self.watch.nodes(), &self.mount) } else { Vec::new() }
     }
 
-    fn end_watchers(&mut self) {
-        self.is_ending.store(true, Ordering::Relaxed);
-        for Watcher(stop, thread) in self.watchers.drain(..) {
-            drop(stop);
-            thread.join().ok(); // a panic was printed, and there is nothing to watch any more
-        }
+    /// What watches the nodes, for a process that has no other use for the namespace.
+    pub fn into_watch(self) -> Watch {
+        self.watch
     }
 
     /// Leaves the engine running, without agents: a later `forebay clean` continues.
     pub fn leave(mut self) -> Vec<String> {
-        self.end_watchers();
-        let left = self.nodes.all(&Request::Leave, CLAIM_MAX);
+        self.watch.end();
+        let nodes = self.watch.nodes();
+        let left = nodes.all(&Request::Leave, CLAIM_MAX);
         let left: Vec<_> = left.into_iter().filter_map(Result::err).map(described).collect();
-        self.nodes.close(!left.is_empty());
+        nodes.close(!left.is_empty());
         left
     }
 
     /// Stops the engine and removes its data; returns the leftovers, with the node.
     pub fn remove(mut self) -> Vec<String> {
-        self.end_watchers();
-        let left = stop(&self.nodes, &self.nodes_use, true);
-        self.nodes.close(!left.is_empty());
+        self.watch.end();
+        let nodes = self.watch.nodes();
+        let left = stop(nodes, &self.nodes_use, true);
+        nodes.close(!left.is_empty());
         left
     }
 }
@@ -537,17 +491,17 @@ fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<()
 fn write_recovery(
     spec: &SessionSpec,
     settled: &Settled,
-    plan: &EnginePlan,
+    watch: &WatchPlan,
     nodes_use: &NodesUse,
 ) -> Result<(), Error> {
     if spec.namespaces.is_empty() {
         return Ok(()); // there is no engine
     }
-    let promise = spec.engine.promise(spec.redundancy, settled.used.in_memory, &settled.facts);
     let recovery = Recovery {
         plan: spec.engine.recover(&settled.request, &settled.facts),
-        servers: plan.servers.clone(),
-        survives_node: promise.survives_node,
+        servers: watch.servers.clone(),
+        survives_node: watch.promise.survives_node,
+        watch: Some(watch.clone()),
     };
     let path = nodes_use.recovery();
     files::write_json(&path, &path.with_extension("fresh"), &recovery)?;

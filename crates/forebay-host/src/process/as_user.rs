@@ -227,9 +227,9 @@ impl Service {
         self.child.stdout.take()
     }
 
-    /// Waits for its end.
-    pub fn wait(mut self) -> Result<()> {
-        on(self.child.wait(), "wait for", &self.program).map(drop)
+    /// Waits for its end; its exit code, none if a signal ended it.
+    pub fn wait(mut self) -> Result<Option<i32>> {
+        on(self.child.wait(), "wait for", &self.program).map(|status| status.code())
     }
 }
 

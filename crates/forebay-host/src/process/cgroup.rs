@@ -1,6 +1,7 @@
 //! Cgroups of version 2, one for each program of another user: what the program started ends with it, and the user's
 //! other processes can be told from it.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,10 +45,8 @@ impl Cgroups {
     /// If this process may not make cgroups there, or the kernel is older than Linux 5.14.
     pub fn make(parent: &Path, name: &str) -> Result<Self> {
         let made = Self::open(parent, name)?;
-        for (name, kind) in files::kinds_in(&made.path)? {
-            if kind == files::Kind::Directory {
-                drop(Cgroup { path: made.path.join(name) });
-            }
+        for name in made.names()? {
+            drop(Cgroup { path: made.path.join(name) });
         }
         Ok(made)
     }
@@ -61,6 +60,18 @@ impl Cgroups {
         make(&path)?;
         files::status(&path.join(KILL))?;
         Ok(Self { path, number: AtomicU64::new(0) })
+    }
+
+    /// The names of the cgroups in it.
+    ///
+    /// # Errors
+    /// If its directory cannot be read.
+    pub fn names(&self) -> Result<Vec<OsString>> {
+        let kinds = files::kinds_in(&self.path)?.into_iter();
+        Ok(kinds
+            .filter(|(_, kind)| *kind == files::Kind::Directory)
+            .map(|(name, _)| name)
+            .collect())
     }
 
     /// Makes the cgroup `name`, unless it exists.

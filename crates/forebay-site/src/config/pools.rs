@@ -72,13 +72,18 @@ pub(super) fn pool_of(
         PoolKind::OnNode => staging_nodes.len() as u64,
     };
     let redundancy = redundancy_of(written, faults);
+    let quantity =
+        grains.saturating_sub(reserve).saturating_mul(directories) / u64::from(redundancy);
+    if quantity == 0 && redundancy > 1 {
+        faults.add(start, &format!("pool {name}: {redundancy} copies leave no grain for jobs"));
+    }
     Some(Pool {
         name: name.clone(),
         kind,
         path: written.path.as_ref()?.get_ref().components().collect(),
         granularity_bytes: granularity,
-        quantity: grains.saturating_sub(reserve).saturating_mul(directories)
-            / u64::from(redundancy),
+        quantity,
+        directory_grains: grains.saturating_sub(reserve),
         reserve: reserve.saturating_mul(directories),
         users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
         groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_directive::Direction;
-use forebay_host::{clock, files, system};
+use forebay_host::{clock, files};
 
 use crate::call::Call;
 use crate::context::Context;
@@ -128,15 +128,17 @@ fn start_on_nodes(
     let until = clock::now() + context.site.start_wait;
     let pool = context.site.pool(&session.pool)?.clone();
     let nodes = nodes_of_pool(&pool, nodes)?;
+    if session.has_engine() {
+        refuse_other_nodes(context, session, &nodes)?;
+    }
     let copies = u64::from(session.plan.redundancy.max(1));
     let capacity_bytes = session.capacity_bytes() * copies / nodes.len() as u64;
     let mut shown = Shown::of(&context.site, session, Direction::In, false);
     take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
-    let key = session.has_engine().then(system::random_text::<32>).transpose()?;
     let create = |_: &NodeAddress, _: &str| Operation::Create {
         place: session.place(),
         capacity_bytes,
-        key: key.clone(),
+        key: session.plan.key.clone(),
     };
     let mut made = Vec::new();
     let mut note_made = |_: &mut Context, node: &NodeAddress, _| {
@@ -157,6 +159,25 @@ fn start_on_nodes(
         Waited::ToTheEnd => Ok(()),
         Waited::NotToTheEnd(nodes) => Err(unfinished(&nodes)),
     }
+}
+
+/// A former call may have started the engine, and slurmctld may have lost that it did.
+fn refuse_other_nodes(
+    context: &Context,
+    session: &Session,
+    nodes: &[NodeAddress],
+) -> Result<(), Error> {
+    let shares = context.database.shares(Some(session.id))?;
+    let is_known = |node: &NodeAddress| shares.iter().any(|share| share.node == node.to_string());
+    let first = nodes.first().map(ToString::to_string).unwrap_or_default();
+    let is_same = shares.len() == nodes.len()
+        && nodes.iter().all(is_known)
+        && (session.node.is_empty() || session.node == first);
+    if shares.is_empty() || is_same {
+        return Ok(());
+    }
+    let error = Error::new("the engine of the job was started on other nodes before");
+    Err(error.with_hint(format!("scancel {}, and submit the job again", session.token)))
 }
 
 /// Has the first node start the engine on all of them. From now on it stages for all.

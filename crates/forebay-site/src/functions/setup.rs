@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use forebay_directive::{SizeError, parse_size};
-use forebay_host::clock;
 use forebay_host::process::{command, run_captured};
 use forebay_host::users::{self, Account};
+use forebay_host::{clock, system};
 
 use super::place::make_directory;
 use crate::call::Call;
@@ -39,7 +39,9 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
         check_user(&pool, &account)?;
         check_access(&pool, plan.access)?;
         plan.engine.clone_from(&pool.engine);
-        plan.redundancy = if pool.engine.is_some() { pool.redundancy } else { 0 };
+        if pool.engine.is_some() {
+            (plan.redundancy, plan.key) = (pool.redundancy, Some(system::random_text::<32>()?));
+        }
     }
     let new = NewSession { token, user, group, groups: &account.groups, pool: &pool, grains, plan };
     match context.database.reserve(&new)? {

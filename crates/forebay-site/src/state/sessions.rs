@@ -63,6 +63,9 @@ pub struct Plan {
     /// Copies of the data that it keeps; 0 without an engine.
     #[serde(default)]
     pub redundancy: u32,
+    /// What its nodes show each other, another one for each allocation.
+    #[serde(default)]
+    pub key: Option<String>,
 }
 
 /// An allocation.
@@ -426,7 +429,9 @@ fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
         let error = Error::new(format!("the earlier allocation of {token} is still being removed"));
         return Err(error.with_hint("try again in a minute"));
     }
-    let wanted = (new.user, new.pool.name.as_str(), new.grains, &new.plan);
+    // The first request made the key.
+    let plan = Plan { key: found.plan.key.clone(), ..new.plan.clone() };
+    let wanted = (new.user, new.pool.name.as_str(), new.grains, &plan);
     if (found.user, found.pool.as_str(), found.grains, &found.plan) != wanted {
         let owner = users::user_named(found.user);
         let what = format!(

@@ -132,7 +132,8 @@ impl Database {
                 params![session, node],
             )?;
             let update = "UPDATE session SET grains = min(grains, \
-                          (SELECT (coalesce(sum(bytes), 0) + granularity_bytes - 1) / granularity_bytes FROM share \
+                          (SELECT (coalesce(sum(bytes), 0) / max(1, coalesce(json_extract(plan, '$.redundancy'), 1)) \
+                                   + granularity_bytes - 1) / granularity_bytes FROM share \
                            WHERE session = session.id)) WHERE id = ?";
             transaction.execute(update, [session])?;
             Ok(Ok(()))
