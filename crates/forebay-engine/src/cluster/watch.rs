@@ -40,11 +40,12 @@ impl Watch {
     /// Watches an engine whose process that watched it has ended. The nodes get new agents, which end those before.
     ///
     /// # Errors
-    /// If the first node does not answer, or nothing is recorded about the engine.
+    /// If a node does not answer, or nothing is recorded about the engine.
     pub fn resume(reach: Reach, nodes_use: &NodesUse, hang_s_max: u32) -> Result<Self, Error> {
         let recovery: Recovery = files::read_json(&nodes_use.recovery())?;
         let plan = recovery.watch.ok_or(Error::NoNodes)?;
-        let nodes = Nodes::connect_some(reach, CONNECT_MAX)?; // what is lost is judged below
+        // A node that cannot be reached may serve: who watches would give up what it has.
+        let nodes = Nodes::connect(reach, CONNECT_MAX, &|| true)?;
         let mut findings = Findings::default();
         findings.gone.given_up = files::read_json(&nodes_use.given_up()).unwrap_or_default();
         findings.are_data_lost = !findings.gone.given_up.is_empty();
