@@ -68,6 +68,9 @@ struct Record {
     is_ready: bool,
     /// Why operations on the namespace fail; none while they succeed.
     failure: Option<String>,
+    /// The nodes that were lost, by index.
+    #[serde(default)]
+    lost: Vec<usize>,
     wanted: Wanted,
     nodes: NodesUse,
 }
@@ -135,21 +138,21 @@ fn hold() -> i32 {
 fn resume(directory: &Path) -> i32 {
     forebay_host::process::close_to_debuggers();
     let log = Log::of(directory);
-    let held = DirectoryLock::take(directory, LockMode::Exclusive).map_err(Error::from);
-    let lock = match held {
-        Ok(Some(lock)) => lock,
-        Ok(None) => return 0, // another process watches it, or makes it readable
-        Err(_) => return NOTHING,
+    let resumed = || {
+        let Some(lock) = DirectoryLock::take(directory, LockMode::Exclusive)? else {
+            return Ok(Err(0)); // another process watches it, or makes it readable
+        };
+        match read(directory)? {
+            Some(record) if record.is_ready => Held::resumed(record, lock).map(Ok),
+            _ => Ok(Err(NOTHING)),
+        }
     };
-    let Ok(Some(record)) = read(directory) else { return NOTHING };
-    if !record.is_ready {
-        return NOTHING;
-    }
-    match Held::resumed(record, lock) {
-        Ok(held) => {
+    match resumed() {
+        Ok(Ok(held)) => {
             log.line("the engine is watched again");
             held.watch()
         }
+        Ok(Err(code)) => code,
         Err(error) => {
             log.line(&error.to_string());
             1
@@ -167,6 +170,28 @@ struct Failed {
 impl Failed {
     fn outcome(&self) -> Outcome {
         Outcome::Failed { reason: self.error.to_string(), is_final: self.is_final }
+    }
+}
+
+impl Failed {
+    /// The hints of `forebay run` name its options.
+    fn to_start(engine: &str, why: &forebay_engine::Error) -> Self {
+        use forebay_engine::Error as Why;
+        let (is_final, hint) = match why {
+            Why::NodeUnreachable { node, .. } => {
+                (false, Some(format!("look at journalctl -u forebay-noded on {node}")))
+            }
+            Why::EngineLeft { .. } => (false, None), // the next start removes it
+            // Another program may have taken a port, and a node may be slow.
+            Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
+            Why::LessThanAsked { .. } => {
+                let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
+                (true, Some(hint.to_owned()))
+            }
+            _ => (true, why.hint()),
+        };
+        let error = Error { hint, ..Error::new(format!("the engine {engine}: {why}")) };
+        Self { error, is_final }
     }
 }
 
@@ -249,22 +274,14 @@ impl Held {
         let holder = Identity::ours()?;
         let mut record = |nodes: &NodesUse| {
             let (wanted, nodes) = (wanted.clone(), nodes.clone());
-            let record = Record { holder, is_ready: false, failure: None, wanted, nodes };
+            let record =
+                Record { holder, is_ready: false, failure: None, lost: Vec::new(), wanted, nodes };
             write(directory, &record)?;
             recorded = Some(record);
             Ok(())
         };
         let session = Session::start(&spec, wanted.reach()?, &mut record, &|| true);
-        let session = session.map_err(|error| {
-            use forebay_engine::Error as Why;
-            let passes = [
-                matches!(error, Why::Host(_) | Why::Node { .. } | Why::NodeUnreachable { .. }),
-                matches!(error, Why::EngineLeft { .. } | Why::EngineInterrupted),
-            ];
-            let message = format!("the engine {}: {error}", wanted.engine);
-            let error = Error { hint: error.hint(), ..Error::new(message) };
-            Failed { error, is_final: !passes.contains(&true) }
-        })?;
+        let session = session.map_err(|error| Failed::to_start(&wanted.engine, &error))?;
         let mut record = recorded.ok_or_else(|| Error::new("the engine has no nodes"))?;
         record.is_ready = true;
         write(directory, &record)?;
@@ -274,8 +291,9 @@ impl Held {
     fn resumed(mut record: Record, lock: DirectoryLock) -> Result<Self, Error> {
         record.holder = Identity::ours()?;
         write(&record.wanted.directory, &record)?;
-        let (reach, limit) = (record.wanted.reach()?, record.wanted.hang_s_max);
-        let watch = Watch::resume(reach, &record.nodes, limit)
+        let nodes = (&record.nodes, record.wanted.hang_s_max);
+        let found = (record.failure.clone(), record.lost.as_slice());
+        let watch = Watch::resume(record.wanted.reach()?, nodes, found)
             .map_err(|error| Error::new(format!("the engine is not watched: {error}")))?;
         Ok(Self { watch, record, _lock: lock })
     }
@@ -287,9 +305,9 @@ impl Held {
         loop {
             clock::sleep(LOOK);
             self.watch.take_messages().iter().for_each(|message| log.line(message));
-            let failure = self.watch.failure();
-            if failure != self.record.failure {
-                self.record.failure = failure;
+            let found = (self.watch.failure(), self.watch.lost());
+            if (&found.0, &found.1) != (&self.record.failure, &self.record.lost) {
+                (self.record.failure, self.record.lost) = found;
                 if let Err(error) = write(&directory, &self.record) {
                     log.line(&error.to_string());
                 }
@@ -350,8 +368,8 @@ pub(crate) fn make_readable(directory: &Path, namespace: &Path) -> Result<(), Er
             return Err(Error::new("the engine of the job was never started"));
         };
         if let Some(_lock) = DirectoryLock::take(directory, LockMode::Exclusive)? {
-            return restore_left(&record.nodes, LOST_S_MAX, &Log::of(directory))
-                .map_err(Error::new);
+            restore_left(&record.nodes, LOST_S_MAX, &Log::of(directory)).map_err(Error::new)?;
+            return Ok(write(directory, &Record { failure: None, ..record })?);
         }
         if files::status(namespace).is_ok() {
             return Ok(());

@@ -14,6 +14,8 @@ use sha2::Sha256;
 pub(crate) const ASKS: &str = "ENGINE ";
 /// How long the peer of a connection may take to answer.
 pub(crate) const PEER: Duration = Duration::from_secs(10);
+/// Bytes of a key. A shorter one was not written to its end.
+const KEY_BYTES_MIN: usize = 32;
 /// Bytes of a line.
 const LINE_BYTES_MAX: usize = 1024;
 /// What the daemon says when it has seen the proof.
@@ -40,7 +42,11 @@ impl Asked {
 
     /// What the side `role` proves, with the random text of the daemon.
     fn keyed(&self, key: &str, role: &str, random: &str) -> Result<Hmac<Sha256>, Error> {
-        let keyed = Hmac::<Sha256>::new_from_slice(key.trim().as_bytes());
+        let key = key.trim();
+        if key.len() < KEY_BYTES_MIN {
+            return Err(Error::new(format!("{} has no key", self.name)));
+        }
+        let keyed = Hmac::<Sha256>::new_from_slice(key.as_bytes());
         let keyed = keyed.map_err(|error| Error::new(error.to_string()))?;
         let words = [role, &self.node, &self.name, &self.random, random];
         Ok(words.iter().fold(keyed, |keyed, word| keyed.chain_update(word).chain_update([0])))
@@ -122,11 +128,13 @@ mod tests {
 
     #[test]
     fn both_sides_need_the_key_and_a_proof_is_for_one_node_and_one_allocation() {
-        let relay = ("1.2", "n2", "key");
-        assert_eq!(proved(relay, "key", |_| {}), (true, true));
-        assert_eq!(proved(relay, "other", |_| {}), (false, false));
-        assert_eq!(proved(relay, "key", |asked| asked.node = "n3".to_owned()), (false, false));
-        assert_eq!(proved(relay, "key", |asked| asked.name = "1.3".to_owned()), (false, false));
+        let key = "k".repeat(32);
+        let relay = ("1.2", "n2", key.as_str());
+        assert_eq!(proved(relay, &key, |_| {}), (true, true));
+        assert_eq!(proved(relay, &"o".repeat(32), |_| {}), (false, false));
+        assert_eq!(proved(relay, &key, |asked| asked.node = "n3".to_owned()), (false, false));
+        assert_eq!(proved(relay, &key, |asked| asked.name = "1.3".to_owned()), (false, false));
+        assert_eq!(proved(("1.2", "n2", ""), "", |_| {}), (false, false));
         for line in ["", "1.2", "1.2 n2", "1.2 n2 x y"] {
             assert!(Asked::read(line.as_bytes()).is_err(), "{line}");
         }

@@ -14,9 +14,9 @@ use forebay_host::process::{
     Cgroups, Credentials, KeptCgroup, Service, command, sealed_input, start_service_as_user,
 };
 use forebay_host::tcp::Connection;
-use forebay_host::{cgroup, clock, threads};
+use forebay_host::{cgroup, clock, files, threads};
 use forebay_site::messages::{Outcome, Place};
-use forebay_site::{Error, Site};
+use forebay_site::{Error, Pool, Site};
 use parking_lot::Mutex;
 
 use crate::engine_process::{ENGINE, NOTHING, Wanted};
@@ -39,12 +39,14 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The engines of this node.
 pub(crate) struct Engines {
     site: Site,
+    /// The name of this node.
+    node: String,
     /// None where this daemon can make no cgroup: no pool has an engine then.
     cgroups: Option<Cgroups>,
     /// Agents of each allocation.
     agents: Mutex<HashMap<String, usize>>,
     /// Allocations that are being removed. Locked while a process is started for one that is not.
-    starting: Mutex<HashSet<String>>,
+    removing: Mutex<HashSet<String>>,
     log: fn(&str),
 }
 
@@ -65,8 +67,8 @@ impl Engines {
             return Err(Error::new(format!("an engine needs a cgroup of version 2: {error}"))
                 .with_hint("is Delegate=yes in the unit of forebay-noded?"));
         }
-        let (site, cgroups) = (site.clone(), opened.ok());
-        Ok(Self { site, cgroups, agents: Mutex::default(), starting: Mutex::default(), log })
+        let (site, node, cgroups) = (site.clone(), name.to_owned(), opened.ok());
+        Ok(Self { site, node, cgroups, agents: Mutex::default(), removing: Mutex::default(), log })
     }
 
     /// Watches what a former daemon left running.
@@ -95,10 +97,11 @@ impl Engines {
             match started.and_then(|service| Ok(service.wait()?)) {
                 Ok(Some(NOTHING)) => return, // this is not the first node
                 Ok(_) => {}
-                Err(error) if self.found(name).is_ok() => {
+                Err(_) if self.removing.lock().contains(name) => {}
+                Err(_) if matches!(self.found(name), Ok(None)) => return, // it was removed
+                Err(error) => {
                     (self.log)(&format!("warning: the engine of {name} is not watched: {error}"));
                 }
-                Err(_) => return, // it was removed
             }
         }
     }
@@ -150,24 +153,29 @@ impl Engines {
     /// Checks that the peer that asks for an agent has the key of the allocation.
     ///
     /// # Errors
-    /// If it has not, or asks for no allocation with an engine on the node `ours`.
-    pub(crate) fn prove(
-        &self,
-        line: &[u8],
-        ours: &str,
-        peer: &mut Connection,
-    ) -> Result<Asked, Error> {
+    /// If it has not, or asks for no allocation with an engine on this node.
+    pub(crate) fn prove(&self, line: &[u8], peer: &mut Connection) -> Result<Asked, Error> {
         let asked = Asked::read(line)?;
-        if !is_name(&asked.name) || !is_same_node(&asked.node, ours) {
+        if !is_name(&asked.name) || !is_same_node(&asked.node, &self.node) {
             return Err(Error::new("it asks for an agent of another node, or of no allocation"));
         }
-        for pool in self.site.pools.iter().filter(|pool| pool.engine.is_some()) {
-            if let Some(key) = PoolDirectory::of(pool)?.key_of(&asked.name)? {
+        for (_, directory) in self.pools()? {
+            if let Some(key) = directory.key_of(&asked.name)? {
                 asked.answer(&key, peer)?;
                 return Ok(asked);
             }
         }
-        Err(Error::new(format!("no allocation {} with an engine is on this node", asked.name)))
+        Err(is_not_here(&asked.name))
+    }
+
+    /// The pools of this node that have an engine.
+    fn pools(&self) -> Result<Vec<(&Pool, PoolDirectory)>, Error> {
+        let is_here = |pool: &&Pool| {
+            let mut nodes = pool.staging_nodes.iter();
+            pool.engine.is_some() && nodes.any(|node| is_same_node(&node.name, &self.node))
+        };
+        let pools = self.site.pools.iter().filter(is_here);
+        pools.map(|pool| Ok((pool, PoolDirectory::of(pool)?))).collect()
     }
 
     /// Gives a connection whose peer has the key to an agent.
@@ -197,18 +205,18 @@ impl Engines {
         name: &str,
         start: impl FnOnce(&Path, Credentials) -> Result<Service, Error>,
     ) -> Result<Service, Error> {
-        let starting = self.starting.lock();
-        if starting.contains(name) {
+        let (directory, who) = self.found(name)?.ok_or_else(|| is_not_here(name))?;
+        let removing = self.removing.lock();
+        let found = files::status_of_name(&directory);
+        if removing.contains(name) || !found.is_ok_and(|found| found.owner == who.user) {
             return Err(Error::new(format!("{name} is being removed")));
         }
-        let (directory, who) = self.found(name)?;
         start(&directory, who)
     }
 
     /// The directory and the owner of an allocation of a pool with an engine.
-    fn found(&self, name: &str) -> Result<(PathBuf, Credentials), Error> {
-        for pool in self.site.pools.iter().filter(|pool| pool.engine.is_some()) {
-            let directory = PoolDirectory::of(pool)?;
+    fn found(&self, name: &str) -> Result<Option<(PathBuf, Credentials)>, Error> {
+        for (pool, directory) in self.pools()? {
             let Some((user, group)) = directory.user_and_group_of(name)? else { continue };
             let place = Place {
                 pool: pool.name.clone(),
@@ -220,9 +228,9 @@ impl Engines {
                 access: pool.access(),
                 engine: pool.engine.clone(),
             };
-            return Ok((place.directory(), credentials(&place, group)?));
+            return Ok(Some((place.directory(), credentials(&place, group)?)));
         }
-        Err(Error::new(format!("no allocation {name} with an engine is on this node")))
+        Ok(None)
     }
 
     /// Starts a process of the engine.
@@ -261,14 +269,18 @@ impl Engines {
     /// # Errors
     /// As [`Engines::end`].
     pub(crate) fn begin_removal(&self, name: &str) -> Result<(), Error> {
-        self.starting.lock().insert(name.to_owned());
+        self.removing.lock().insert(name.to_owned());
         self.end(name)
     }
 
     /// The directory of the allocation is gone, so none is found for it.
     pub(crate) fn end_removal(&self, name: &str) {
-        self.starting.lock().remove(name);
+        self.removing.lock().remove(name);
     }
+}
+
+fn is_not_here(name: &str) -> Error {
+    Error::new(format!("no allocation {name} with an engine is on this node"))
 }
 
 /// The outcome that a process prints in one line; none if it was killed first.

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Directory, Kind, NoQuota};
+use forebay_host::system;
 use forebay_site::messages::Place;
 use forebay_site::{Error, Pool, PoolKind, Quota, Site, changeable_parent};
 
@@ -211,9 +212,19 @@ impl PoolDirectory {
     /// Keeps the key of an engine where only root reads it.
     pub(crate) fn keep_key(&self, name: &str, key: &str) -> Result<(), Error> {
         let path = self.key_path(name);
-        files::remove_if_present(&path)?;
-        let mut file = files::make_file(&path, 0o600)?;
-        Ok(files::with_path(file.write_all(key.as_bytes()), "write", &path)?)
+        if self.key_of(name)?.is_some_and(|known| known == key) {
+            return Ok(());
+        }
+        // It must be whole wherever it is seen, also after a crash.
+        let fresh = path.with_extension(format!("key-{}", system::random_text::<8>()?));
+        let mut file = files::make_file(&fresh, 0o600)?;
+        let written = file.write_all(key.as_bytes()).and_then(|()| file.sync_all());
+        let kept =
+            files::with_path(written, "write", &fresh).and_then(|()| files::rename(&fresh, &path));
+        if kept.is_err() {
+            files::remove_if_present(&fresh)?;
+        }
+        Ok(kept?)
     }
 
     /// The key; none if there is none of this name.

@@ -44,7 +44,7 @@ impl Service {
         if let Ok(line) = &line
             && let Some(asked) = line.strip_prefix(ASKS.as_bytes())
         {
-            let proved = self.engines.prove(asked, &self.name, &mut connection);
+            let proved = self.engines.prove(asked, &mut connection);
             on_received();
             return self.engines.serve_agent(&proved?, connection);
         }

@@ -66,7 +66,7 @@ pub fn restore_left(
         (Err(message), _) => {
             messages.warning(&message);
             let limit = Duration::from_secs(REACH_S_MAX);
-            Nodes::connect_some(reach(), limit).map_err(|error| error.to_string())?
+            Nodes::connect_some(reach(), limit).map_err(|error| error.to_string())?.0
         }
     };
     let restored = restore(&nodes, used, (recovery, given_up), messages);
@@ -82,7 +82,9 @@ fn restore(
     messages: &dyn Messages,
 ) -> Result<(), String> {
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
-    let mut gone = gone(nodes, survives_node || !given_up.is_empty())?;
+    // Without a record there is no engine, and the first node has what it has.
+    let goes_on = survives_node || !given_up.is_empty() || recovery.is_none();
+    let mut gone = gone(nodes, goes_on)?;
     gone.given_up = given_up;
     let Some(recovery) = recovery.filter(|one| !serve_without(&one.servers, &gone)) else {
         let here = (0, Request::Remount { probes: vec![probe_file(&used.mount(), 0, 0)] });

@@ -57,6 +57,9 @@ pub struct Nodes {
     is_closed: AtomicBool,
 }
 
+/// Nodes that were not reached, by index, and why.
+type Unreachable = Vec<(usize, Error)>;
+
 /// The answer of each node, or why there is none.
 type Answers = Vec<Result<Answer, String>>;
 
@@ -89,20 +92,30 @@ impl Nodes {
         }
     }
 
-    /// Connects the nodes that can be reached, among them the first. Requests to the others fail.
+    /// Connects the nodes that can be reached, among them the first. Requests to the others fail; their errors.
     ///
     /// # Errors
     /// If the first one cannot be reached, or the Forebay of one differs.
-    pub(super) fn connect_some(reach: Reach, time_max: Duration) -> Result<Arc<Self>, Error> {
-        let (nodes, mut answers) = Self::begin(reach, time_max, &|| true)?;
-        let first = answers.drain(..1).collect();
-        nodes.check_attached(first).inspect_err(|_| nodes.close(true))?;
-        for (node, answer) in answers.iter().enumerate() {
-            if answer.is_err() {
-                *nodes.reconnecting[node + 1].lock() = Some(clock::now());
+    pub(super) fn connect_some(
+        reach: Reach,
+        time_max: Duration,
+    ) -> Result<(Arc<Self>, Unreachable), Error> {
+        let (nodes, answers) = Self::begin(reach, time_max, &|| true)?;
+        let mut unreachable = Unreachable::new();
+        for (node, answer) in answers.into_iter().enumerate() {
+            match nodes.check_one(node, answer) {
+                Ok(()) => {}
+                Err(error @ Error::NodeUnreachable { .. }) if node > 0 => {
+                    *nodes.reconnecting[node].lock() = Some(clock::now());
+                    unreachable.push((node, error));
+                }
+                Err(error) => {
+                    nodes.close(true);
+                    return Err(error);
+                }
             }
         }
-        Ok(nodes)
+        Ok((nodes, unreachable))
     }
 
     /// Starts the agents of all nodes; their answers.
@@ -137,25 +150,23 @@ impl Nodes {
         }
     }
 
-    fn check_attached(&self, answers: Vec<Result<Answer, String>>) -> Result<(), Error> {
-        for (node, answer) in answers.into_iter().enumerate() {
-            let name = self.name(node).to_owned();
-            match answer {
-                Ok(Answer::Attached { forebay, .. }) if forebay == env!("CARGO_PKG_VERSION") => {}
-                Ok(Answer::Attached { forebay, .. }) => {
-                    return Err(Error::NodeVersion { node: name, forebay });
-                }
-                Ok(Answer::Failed { message, .. }) => {
-                    return Err(Error::Node { node: name, message });
-                }
-                Ok(_) => return Err(Error::Node { node: name, message: UNEXPECTED.to_owned() }),
-                Err(message) => {
-                    let printed = self.connections[node].read().printed();
-                    return Err(Error::NodeUnreachable { node: name, message, printed });
-                }
+    fn check_attached(&self, answers: Answers) -> Result<(), Error> {
+        let mut answers = answers.into_iter().enumerate();
+        answers.try_for_each(|(node, answer)| self.check_one(node, answer))
+    }
+
+    fn check_one(&self, node: usize, answer: Result<Answer, String>) -> Result<(), Error> {
+        let name = self.name(node).to_owned();
+        match answer {
+            Ok(Answer::Attached { forebay, .. }) if forebay == env!("CARGO_PKG_VERSION") => Ok(()),
+            Ok(Answer::Attached { forebay, .. }) => Err(Error::NodeVersion { node: name, forebay }),
+            Ok(Answer::Failed { message, .. }) => Err(Error::Node { node: name, message }),
+            Ok(_) => Err(Error::Node { node: name, message: UNEXPECTED.to_owned() }),
+            Err(message) => {
+                let printed = self.connections[node].read().printed();
+                Err(Error::NodeUnreachable { node: name, message, printed })
             }
         }
-        Ok(())
     }
 
     /// The number of nodes.

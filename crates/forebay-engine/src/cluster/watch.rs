@@ -37,16 +37,26 @@ impl Watcher {
 }
 
 impl Watch {
-    /// Watches an engine whose process that watched it has ended. The nodes get new agents, which end those before.
+    /// Watches an engine whose process that watched it has ended. It had found `failure` and `lost`. The nodes get new
+    /// agents, which end those before.
     ///
     /// # Errors
-    /// If a node does not answer, or nothing is recorded about the engine.
-    pub fn resume(reach: Reach, nodes_use: &NodesUse, hang_s_max: u32) -> Result<Self, Error> {
+    /// If a node that was not lost does not answer, or nothing is recorded about the engine.
+    pub fn resume(
+        reach: Reach,
+        (nodes_use, hang_s_max): (&NodesUse, u32),
+        (failure, lost): (Option<String>, &[usize]),
+    ) -> Result<Self, Error> {
         let recovery: Recovery = files::read_json(&nodes_use.recovery())?;
         let plan = recovery.watch.ok_or(Error::NoNodes)?;
+        let (nodes, unreachable) = Nodes::connect_some(reach, CONNECT_MAX)?;
         // A node that cannot be reached may serve: who watches would give up what it has.
-        let nodes = Nodes::connect(reach, CONNECT_MAX, &|| true)?;
-        let mut findings = Findings::default();
+        if let Some((_, error)) = unreachable.into_iter().find(|(node, _)| !lost.contains(node)) {
+            nodes.close(true);
+            return Err(error);
+        }
+        let mut findings = Findings { failed: failure, ..Findings::default() };
+        findings.gone.lost = lost.iter().copied().collect();
         findings.gone.given_up = files::read_json(&nodes_use.given_up()).unwrap_or_default();
         findings.are_data_lost = !findings.gone.given_up.is_empty();
         Self::start(&nodes, plan, (nodes_use, hang_s_max), findings)
@@ -107,6 +117,13 @@ impl Watch {
     /// Why operations on the namespace fail; none while they succeed.
     pub fn failure(&self) -> Option<String> {
         self.findings.lock().failed.clone()
+    }
+
+    /// The nodes that were lost, by index.
+    pub fn lost(&self) -> Vec<usize> {
+        let mut lost: Vec<_> = self.findings.lock().gone.lost.iter().copied().collect();
+        lost.sort_unstable();
+        lost
     }
 
     /// Whether data were given up.
