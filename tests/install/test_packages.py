@@ -56,7 +56,11 @@ def check_site(root):
 
 
 def test_tree_of_the_tarball_has_the_files_of_a_site(tree):
-    for name, source in (("burst_buffer.lua", "integrations/slurm"), ("forebay-noded.service", "packaging")):
+    for name, source in (
+        ("burst_buffer.lua", "integrations/slurm"),
+        ("forebay-noded.service", "packaging"),
+        ("forebay-noded-engine.conf", "packaging"),
+    ):
         assert (tree / "share" / "forebay" / name).read_bytes() == (PROJECT / source / name).read_bytes()
 
 

@@ -171,9 +171,7 @@ impl Failed {
     fn outcome(&self) -> Outcome {
         Outcome::Failed { reason: self.error.to_string(), is_final: self.is_final }
     }
-}
 
-impl Failed {
     /// The hints of `forebay run` name its options.
     fn to_start(engine: &str, why: &forebay_engine::Error) -> Self {
         use forebay_engine::Error as Why;
