@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from support.site_cluster import DW, MIB, SLOW, SiteBatch, SiteCluster, chown
+from support.site_cluster import DW, MIB, SLOW, SiteBatch, SiteCluster, TOGETHER, chown
 from support.slurm_cluster import NOBODY, Cluster, command_of, descendants, started
 from support.waiting import wait_until
 
@@ -81,6 +81,18 @@ def test_job_is_staged_in_run_on_two_nodes_and_staged_out(lua_site, users):
     users.wait_until_freed(job)
     assert lua_site.directories() == []
     assert users.run("scontrol", "show", "bbstat", "pools").stdout.split()[:2] == ["pool", "units"]
+
+
+def test_nodes_of_a_job_share_the_namespace_of_an_engine(lua_site, users):
+    lua_site.cgroup("n4")
+    writes = "srun -N4 --ntasks-per-node=1 bash -c 'hostname > $DW_JOB_STRIPED/$(hostname)'"
+    body = f"{writes}; cd $DW_JOB_STRIPED; cat input n1 n2 n3 n4 > result"
+    users.script(body, TOGETHER, IN, OUT)
+    job = users.submit("-N4")
+    assert users.wait(job) == "COMPLETED", users.log()
+    users.wait_until_freed(job)
+    assert (users.results / job).read_text().split() == ["input", "n1", "n2", "n3", "n4"]
+    assert lua_site.on_nodes("together") == []
 
 
 def test_wrong_directive_and_missing_source_are_named(users):
