@@ -163,6 +163,21 @@ stat -c %s small
     assert batch.said().splitlines() == ["Disk quota exceeded", str(64 * MIB)], batch.state_of(job)
 
 
+def test_pool_that_is_not_mounted_on_a_node_does_not_stop_the_engines_of_another(slurm_site, batch):
+    batch.script(WRITES, TOGETHER, OUT)
+    pool = slurm_site.top / "hosts/n3/nvme/copies"
+    away = pool.with_name("copies.away")
+    pool.rename(away)
+    try:
+        job = batch.submit(*ON_NODES)
+        batch.appears("written")
+    finally:
+        away.rename(pool)
+    ends(batch)
+    batch.wait_until_freed(job)
+    assert delivered(batch) == ALL
+
+
 def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
     batch.script(WRITES, TOGETHER, OUT)
     job = batch.submit(*ON_NODES)

@@ -159,23 +159,30 @@ impl Engines {
         if !is_name(&asked.name) || !is_same_node(&asked.node, &self.node) {
             return Err(Error::new("it asks for an agent of another node, or of no allocation"));
         }
-        for (_, directory) in self.pools()? {
+        let (pools, problem) = self.pools();
+        for (_, directory) in pools {
             if let Some(key) = directory.key_of(&asked.name)? {
                 asked.answer(&key, peer)?;
                 return Ok(asked);
             }
         }
-        Err(is_not_here(&asked.name))
+        Err(problem.unwrap_or_else(|| is_not_here(&asked.name)))
     }
 
-    /// The pools of this node that have an engine.
-    fn pools(&self) -> Result<Vec<(&Pool, PoolDirectory)>, Error> {
+    /// The pools of this node that have an engine, and why one cannot be opened.
+    fn pools(&self) -> (Vec<(&Pool, PoolDirectory)>, Option<Error>) {
         let is_here = |pool: &&Pool| {
             let mut nodes = pool.staging_nodes.iter();
             pool.engine.is_some() && nodes.any(|node| is_same_node(&node.name, &self.node))
         };
-        let pools = self.site.pools.iter().filter(is_here);
-        pools.map(|pool| Ok((pool, PoolDirectory::of(pool)?))).collect()
+        let (mut opened, mut problem) = (Vec::new(), None);
+        for pool in self.site.pools.iter().filter(is_here) {
+            match PoolDirectory::of(pool) {
+                Ok(directory) => opened.push((pool, directory)),
+                Err(error) => problem = Some(error),
+            }
+        }
+        (opened, problem)
     }
 
     /// Gives a connection whose peer has the key to an agent.
@@ -216,7 +223,8 @@ impl Engines {
 
     /// The directory and the owner of an allocation of a pool with an engine.
     fn found(&self, name: &str) -> Result<Option<(PathBuf, Credentials)>, Error> {
-        for (pool, directory) in self.pools()? {
+        let (pools, problem) = self.pools();
+        for (pool, directory) in pools {
             let Some((user, group)) = directory.user_and_group_of(name)? else { continue };
             let place = Place {
                 pool: pool.name.clone(),
@@ -230,7 +238,7 @@ impl Engines {
             };
             return Ok(Some((place.directory(), credentials(&place, group)?)));
         }
-        Ok(None)
+        problem.map_or(Ok(None), Err)
     }
 
     /// Starts a process of the engine.
