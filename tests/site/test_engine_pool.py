@@ -1,17 +1,15 @@
 """Pools in the nodes' own storage with an engine: the nodes of a job share one namespace, which ends with the job."""
 
-import json
 import pathlib
 import re
-import shutil
 import signal
 import time
 
 import pytest
 
 from support.bed_processes import send
-from support.mpi import PROJECT, Mpi
 from support.site_cluster import DAEMON, MIB, TOGETHER, chown
+from support.site_exchange import exchange_over_four_nodes
 from support.slurm_cluster import NODES, command_of, descendants
 
 IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
@@ -91,22 +89,10 @@ touch written; until [ -e end ]; do sleep 0.1; done
 
 
 def test_mpi_program_on_four_nodes_shares_the_namespace(slurm_site, batch, build):
-    program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
-    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), batch.directory / "exchange")
-    rank = "read name </proc/sys/kernel/hostname; FOREBAY_BED_NODE=${name#n} exec ./exchange $DW_JOB_STRIPED/out/shared"
-    mpirun = f"mpirun --map-by node -n 4 sh -c '{rank} 8 400000 1 posix collective'"
-    body = f"export OMPI_MCA_mpi_yield_when_idle=1\nmkdir $DW_JOB_STRIPED/out\n{mpirun}"
-    batch.script(body, TOGETHER, OUT)
-    job = batch.submit(*ON_NODES)
-    assert batch.wait(job) == "COMPLETED", batch.complained()
-    exchanged = [json.loads(line) for line in batch.said().splitlines() if line.startswith("{")]
-    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), batch.said()
-    assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), batch.said()
-    batch.wait_until_freed(job)
-    assert batch.arrived() == ["shared.collective", "shared.posix"]
+    exchange_over_four_nodes(batch, build, TOGETHER, OUT)
 
 
-def test_job_on_one_node_and_a_second_job_beside_it_have_their_own_namespaces(slurm_site, batch):
+def test_two_jobs_on_one_node_have_their_own_namespaces(slurm_site, batch):
     body = "hostname > $DW_JOB_STRIPED/$SLURM_JOB_ID; ls $DW_JOB_STRIPED; touch written-$SLURM_JOB_ID\n"
     batch.script(f"{body}until [ -e end ]; do sleep 0.1; done", TOGETHER.replace("256MiB", "32MiB"))
     jobs = [batch.submit("--nodelist=n3", "--output=said-%j") for _ in range(2)]

@@ -1,10 +1,7 @@
 """The life of a job with `#DW` lines under the unpatched plugin: staged in, run, staged out, freed."""
 
-import json
-import shutil
-
-from support.mpi import PROJECT, Mpi
 from support.site_cluster import DW, chown
+from support.site_exchange import exchange_over_four_nodes
 
 IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/in"
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -43,19 +40,7 @@ srun -N4 -n4 bash -c 'cp -a $DW_JOB_STRIPED/in $DW_JOB_STRIPED/out/$(hostname)'
 
 
 def test_mpi_program_on_four_nodes_shares_the_directory(slurm_site, users, build):
-    program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
-    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), users.directory / "exchange")
-    rank = "read name </proc/sys/kernel/hostname; FOREBAY_BED_NODE=${name#n} exec ./exchange $DW_JOB_STRIPED/out/shared"
-    mpirun = f"mpirun --map-by node -n 4 sh -c '{rank} 8 400000 1 posix collective'"
-    body = f"export OMPI_MCA_mpi_yield_when_idle=1\nmkdir $DW_JOB_STRIPED/out\n{mpirun}"
-    users.script(body, DW.replace("16MiB", "32MiB"), OUT)
-    job = users.submit("--nodes=4", "--ntasks-per-node=1")
-    assert users.wait(job) == "COMPLETED", users.complained()
-    exchanged = [json.loads(line) for line in users.said().splitlines() if line.startswith("{")]
-    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), users.said()
-    assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), users.said()
-    users.wait_until_freed(job)
-    assert users.arrived() == ["shared.collective", "shared.posix"]
+    exchange_over_four_nodes(users, build, DW.replace("16MiB", "32MiB"), OUT)
 
 
 def test_script_of_rabbit_is_carried_out(slurm_site, users):

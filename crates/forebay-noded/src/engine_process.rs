@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::engine_proof::{Asked, PEER};
-use crate::work::{DONE, JOURNALS};
+use crate::work::{DONE, Failed, JOURNALS};
 
 /// The word that starts these processes.
 pub const ENGINE: &str = "__engine";
@@ -160,43 +160,24 @@ fn resume(directory: &Path) -> i32 {
     }
 }
 
-/// Why an engine was not started.
-struct Failed {
-    error: Error,
-    /// Whether another try could not help.
-    is_final: bool,
-}
-
-impl Failed {
-    fn outcome(&self) -> Outcome {
-        Outcome::Failed { reason: self.error.to_string(), is_final: self.is_final }
-    }
-
-    /// The hints of `forebay run` name its options.
-    fn to_start(engine: &str, why: &forebay_engine::Error) -> Self {
-        use forebay_engine::Error as Why;
-        let (is_final, hint) = match why {
-            Why::NodeUnreachable { node, .. } => {
-                (false, Some(format!("look at journalctl -u forebay-noded on {node}")))
-            }
-            Why::EngineLeft { .. } => (false, None), // the next start removes it
-            // Another program may have taken a port, and a node may be slow.
-            Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
-            Why::LessThanAsked { .. } => {
-                let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
-                (true, Some(hint.to_owned()))
-            }
-            _ => (true, why.hint()),
-        };
-        let error = Error { hint, ..Error::new(format!("the engine {engine}: {why}")) };
-        Self { error, is_final }
-    }
-}
-
-impl<E: Into<Error>> From<E> for Failed {
-    fn from(error: E) -> Self {
-        Self { error: error.into(), is_final: false }
-    }
+/// Why an engine was not started. The hints of `forebay run` name its options.
+fn not_started(engine: &str, why: &forebay_engine::Error) -> Failed {
+    use forebay_engine::Error as Why;
+    let (is_final, hint) = match why {
+        Why::NodeUnreachable { node, .. } => {
+            (false, Some(format!("look at journalctl -u forebay-noded on {node}")))
+        }
+        Why::EngineLeft { .. } => (false, None), // the next start removes it
+        // Another program may have taken a port, and a node may be slow.
+        Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
+        Why::LessThanAsked { .. } => {
+            let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
+            (true, Some(hint.to_owned()))
+        }
+        _ => (true, why.hint()),
+    };
+    let error = Error { hint, ..Error::new(format!("the engine {engine}: {why}")) };
+    Failed { error, is_final }
 }
 
 fn report(outcome: &Outcome) -> i32 {
@@ -279,7 +260,7 @@ impl Held {
             Ok(())
         };
         let session = Session::start(&spec, wanted.reach()?, &mut record, &|| true);
-        let session = session.map_err(|error| Failed::to_start(&wanted.engine, &error))?;
+        let session = session.map_err(|error| not_started(&wanted.engine, &error))?;
         let mut record = recorded.ok_or_else(|| Error::new("the engine has no nodes"))?;
         record.is_ready = true;
         write(directory, &record)?;

@@ -131,17 +131,26 @@ impl Work {
             }
             Self::Empty { directory, tag } => empty(directory, tag),
         };
-        result.unwrap_or_else(|failed| Outcome::Failed {
-            reason: failed.error.to_string(),
-            is_final: failed.is_final,
-        })
+        result.unwrap_or_else(|failed| failed.outcome())
     }
 }
 
 /// Why the work failed, and whether another try could not help.
-struct Failed {
-    error: Error,
-    is_final: bool,
+pub(crate) struct Failed {
+    pub(crate) error: Error,
+    pub(crate) is_final: bool,
+}
+
+impl Failed {
+    pub(crate) fn outcome(&self) -> Outcome {
+        Outcome::Failed { reason: self.error.to_string(), is_final: self.is_final }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self { error, is_final: false }
+    }
 }
 
 impl From<forebay_host::Error> for Failed {
@@ -265,8 +274,7 @@ fn stage(
 ) -> Result<Outcome, Failed> {
     let (directory, tag) = (own.directory.as_path(), own.tag.as_str());
     if own.has_engine {
-        engine_process::make_readable(directory, &own.namespace)
-            .map_err(|error| Failed { error, is_final: false })?;
+        engine_process::make_readable(directory, &own.namespace)?;
     }
     let others = persistent.iter().map(|(name, path)| (name.clone(), namespace_of(path)));
     let roots = Roots {
