@@ -57,9 +57,13 @@ pub(super) fn make(context: &mut Context, session: Session, pool: &Pool) -> Resu
     let (token, size) = (session.token.clone(), session.capacity_bytes());
     make_directory(context, session, pool)?;
     let name = &pool.name;
-    let limits = if pool.quota.is_some() { "limits" } else { "does not limit" };
+    let limits = match (&pool.engine, pool.quota) {
+        (Some(_), _) => "engine limits",
+        (None, Some(_)) => "file system limits",
+        (None, None) => "file system does not limit",
+    };
     context.log.line(&format!(
-        "{token}: {size} bytes of the pool {name} are accounted; its file system {limits} them"
+        "{token}: {size} bytes of the pool {name} are accounted; its {limits} them"
     ));
     Ok(())
 }
