@@ -117,7 +117,7 @@ for n in 1 2 3; do head -c 6M /dev/zero > waits-$n; done
 """
 
 
-def left_to_stage_out(job, more="", bandwidth="8 MB/s"):
+def left_to_stage_out(job, more="", bandwidth="4 MB/s"):
     """The options of a run of this, on a slow file system."""
     job.in_memory()
     job.pfs = job.directory.parent / "pfs"
@@ -164,7 +164,7 @@ def test_files_missing_without_journal_are_not_logged_as_done(job):
     """What should be the journal of the stage-out is damaged when that begins."""
     damage = 'for record in "$FOREBAY_STATE"/*.json; do echo no journal > "${record%.json}.journal"; done'
     # The first four are copied until long after that.
-    options, variables = left_to_stage_out(job, damage, "3 MB/s")
+    options, variables = left_to_stage_out(job, damage, "1 MB/s")
     done = job.run(*options, **variables)
     assert done.returncode == 123 and "is damaged" in done.stderr, done.stderr
     assert logged(job, "ENQUEUE") == ALL and logged(job, "DONE") == arrived(job) != ALL
