@@ -72,6 +72,9 @@ def test_deb_has_the_files_of_a_site(build, tree, tmp_path):
     (package,) = tree.parent.glob("forebay_*_amd64.deb")
     subprocess.run(["dpkg-deb", "--extract", package, tmp_path], check=True)
     check_site(tmp_path)
+    subprocess.run(["dpkg-deb", "--control", package, tmp_path / "control"], check=True)
+    for name, source in (("postinst", "after_install.sh"), ("prerm", "before_removal.sh")):
+        assert (tmp_path / "control" / name).read_bytes() == (PROJECT / "packaging" / source).read_bytes()
 
 
 def test_rpm_has_the_files_of_a_site(build, tree, tmp_path):

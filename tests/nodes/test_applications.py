@@ -5,8 +5,9 @@ import json
 import pytest
 
 from support.nodes import PYTHON, ended
+from support.strace import EVERY_POINT
 
-INSERTS = 25
+INSERTS = 25 if EVERY_POINT else 8
 
 INSERT = """
 import sqlite3, sys

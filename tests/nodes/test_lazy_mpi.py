@@ -11,7 +11,7 @@ from support.nodes import nodes
 from support.strace import EVERY_POINT, few
 
 PROGRAMS = PROJECT / "tests" / "programs" / "nodes"
-ROUNDS = 50 if EVERY_POINT else 5
+ROUNDS = 50 if EVERY_POINT else 3
 RANKS = 4
 #: Whether files of the case are lazy. A file that is open without MPI stays strict, and so does one of a single rank.
 CASES = {
@@ -66,7 +66,15 @@ def test_mpi_io_keeps_its_promises(two, openmpi, io):
 
 @pytest.mark.parametrize("io", few("romio321", "ompio"))
 def test_ranks_read_what_another_node_wrote(two, openmpi, io):
-    words = [two.directory / f"exchange-{io}", 40, 4008, 3, "independent", "sieving", "collective"]
+    words = [
+        two.directory / f"exchange-{io}",
+        40 if EVERY_POINT else 15,
+        4008,
+        3,
+        "independent",
+        "sieving",
+        "collective",
+    ]
     told, files = run(two, openmpi, "exchange", *words, io=io)
     assert [line["mismatches"] for line in told] == [0, 0, 0]
     assert all(file["lazy_opens"] == RANKS for file in files)

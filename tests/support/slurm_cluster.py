@@ -90,6 +90,7 @@ class Cluster:
         self.make_files()
         environment = {"PATH": f"{os.defpath}:/usr/sbin:/sbin", "SLURM_CONF": str(self.top / "slurm.conf")}
         words = "unshare --net --mount --uts --pid --fork --kill-child --mount-proc".split()
+        self.leaders = {}
         self.log = (self.top / "log" / "cluster").open("w")
         self.holder = subprocess.Popen(
             [*words, self.top / "cluster.sh", self.top, self.build],
@@ -147,18 +148,17 @@ class Cluster:
             waited_s = time.monotonic() - began
             assert self.holder.poll() is None, (self.top / "log" / "cluster").read_text()
             assert waited_s < WAIT_S, complaint() if callable(complaint) else complaint
-            time.sleep(min(max(waited_s / 20, 0.05), 0.25))  # most conditions start a program that asks Slurm
+            time.sleep(min(max(waited_s / 10, 0.05), 0.5))  # most conditions start a program that asks Slurm
 
     def leader(self, node=None):
         """The first process of the controller's or a node's namespaces, as seen from here."""
         if node is None:
             return children(self.holder.pid)[0]
-        # A subshell has the same command line for a moment, and comes after it.
-        return next(
-            pid
-            for pid in descendants(self.holder.pid)
-            if command_of(pid)[:3] == ["/bin/bash", str(self.top / "node.sh"), node]
-        )
+        is_leader = lambda pid: command_of(pid)[:3] == ["/bin/bash", str(self.top / "node.sh"), node]  # noqa: E731
+        if not is_leader(self.leaders.get(node)):
+            # A subshell has the same command line for a moment, and comes after it.
+            self.leaders[node] = next(pid for pid in descendants(self.holder.pid) if is_leader(pid))
+        return self.leaders[node]
 
     def run(self, words, node=None, user=None, check=True, **environment):
         """A command on the controller's host, or on a node, to its end."""

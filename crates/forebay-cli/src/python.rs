@@ -11,13 +11,16 @@ use forebay_terminal::{
 
 use crate::in_effect;
 
+const INSTALL: &str =
+    "the wheel has it: docs/start/install.md; from source, run make build or make install";
+
 /// Replaces this process by the Python program. Returns an exit code if that fails.
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     let Some(program) = python_program() else {
         let message = format!(
             "{PYTHON_PROGRAM}, which makes reports and tunes, is neither in the directory of forebay nor in PATH"
         );
-        return print_error(&message, Some("run make build, or make install"), CANNOT_RUN);
+        return print_error(&message, Some(INSTALL), CANNOT_RUN);
     };
     let state = match forebay_profile::state_directory() {
         Ok(state) => state,
@@ -41,7 +44,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         std::io::ErrorKind::PermissionDenied => {
             "its Python may not be run by this user: an installation for all users is made by make install as root"
         }
-        _ => "run make build, or make install",
+        _ => INSTALL,
     };
     print_error(&error.to_string(), Some(hint), CANNOT_RUN)
 }

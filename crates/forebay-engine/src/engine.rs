@@ -80,6 +80,16 @@ pub struct Missing {
     pub what: String,
     /// How to get it.
     pub remedy: String,
+    /// Whether a bundle of the engine has it.
+    pub in_bundle: bool,
+}
+
+impl Missing {
+    /// How a user who chooses the options gets it.
+    pub fn remedy_or_bundle(&self) -> String {
+        let bundle = if self.in_bundle { ", or name a bundle with --engine-root" } else { "" };
+        format!("{}{bundle}", self.remedy)
+    }
 }
 
 /// How files are distributed.

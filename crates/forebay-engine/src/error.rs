@@ -173,7 +173,7 @@ impl Error {
                 "forebay doctor --engine NAME --nodes n1,n2 shows what the nodes offer"
             }
             Self::EngineMissing { missing, .. } => {
-                let remedies: Vec<_> = missing.iter().map(|one| one.remedy.as_str()).collect();
+                let remedies: Vec<_> = missing.iter().map(Missing::remedy_or_bundle).collect();
                 return Some(remedies.join("; "));
             }
             Self::Coherence { .. } => {

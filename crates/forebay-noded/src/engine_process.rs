@@ -170,14 +170,22 @@ fn not_started(engine: &str, why: &forebay_engine::Error) -> Failed {
         Why::EngineLeft { .. } => (false, None), // the next start removes it
         // Another program may have taken a port, and a node may be slow.
         Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
+        // Users of a site choose no options of the engine.
+        Why::EngineMissing { missing, .. } => {
+            let remedies: Vec<_> = missing.iter().map(|one| one.remedy.as_str()).collect();
+            (true, Some(remedies.join("; ")))
+        }
         Why::LessThanAsked { .. } => {
             let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
             (true, Some(hint.to_owned()))
         }
         _ => (true, why.hint()),
     };
-    let error = Error { hint, ..Error::new(format!("the engine {engine}: {why}")) };
-    Failed { error, is_final }
+    let text = match why {
+        Why::EngineMissing { .. } | Why::EngineRefuses { .. } => why.to_string(), // it names the engine
+        _ => format!("the engine {engine}: {why}"),
+    };
+    Failed { error: Error { hint, ..Error::new(text) }, is_final }
 }
 
 fn report(outcome: &Outcome) -> i32 {
@@ -399,5 +407,31 @@ impl Messages for Log {
 
     fn explain(&self, text: &str) {
         self.line(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_engine::Missing;
+
+    use super::*;
+
+    #[test]
+    fn what_a_node_lacks_has_a_remedy_without_options_that_a_site_does_not_have() {
+        let absent = Missing {
+            what: "ceph-mds".to_owned(),
+            remedy: "install the package ceph-mds on n1".to_owned(),
+            in_bundle: true,
+        };
+        let missing = forebay_engine::Error::EngineMissing {
+            engine: "ceph".to_owned(),
+            node: "n1".to_owned(),
+            missing: vec![absent],
+        };
+        let failed = not_started("ceph", &missing);
+        assert!(failed.is_final);
+        let reason = "engine ceph: node n1 lacks ceph-mds; install the package ceph-mds on n1";
+        assert_eq!(failed.error.to_string(), reason);
+        assert!(missing.hint().expect("hint").ends_with("or name a bundle with --engine-root"));
     }
 }

@@ -150,8 +150,8 @@ impl ListedEngine {
         if let Some(tested) = self.tested_version {
             add(format!("tested with {tested}"));
         }
-        for Missing { what, remedy } in &self.missing {
-            add(format!("lacks {what}; remedy: {remedy}"));
+        for missing in &self.missing {
+            add(format!("lacks {}; remedy: {}", missing.what, missing.remedy_or_bundle()));
         }
         self.choices.iter().for_each(|choice| add(choice.clone()));
         add(format!("promises: {}", promises(&self.promise)));

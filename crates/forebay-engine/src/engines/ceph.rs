@@ -77,22 +77,22 @@ impl Engine for Ceph {
             .iter()
             .map(|(what, package)| Missing {
                 what: what.clone(),
-                remedy: format!(
-                    "install the package {package} on {}, or name a bundle with --engine-root",
-                    node.name
-                ),
+                remedy: format!("install the package {package} on {}", node.name),
+                in_bundle: true,
             })
             .collect();
         if !node.has_fuse {
             missing.push(Missing {
                 what: "/dev/fuse that you can open".to_owned(),
                 remedy: format!("as root on {}: modprobe fuse; chmod 666 /dev/fuse", node.name),
+                in_bundle: false,
             });
         }
         if !node.can_mount_fuse {
             missing.push(Missing {
                 what: "fusermount3".to_owned(),
                 remedy: format!("install the package fuse3 on {}", node.name),
+                in_bundle: false,
             });
         }
         missing
@@ -193,7 +193,7 @@ fn check_versions(nodes: &[HostFacts]) -> Result<(), String> {
     match nodes.iter().find(|node| version(node) != version(first)) {
         None => Ok(()),
         Some(other) => Err(format!(
-            "node {} has Ceph {}, and node {} has {}: install the same, or name a bundle with --engine-root",
+            "node {} has Ceph {}, and node {} has {}: install the same on all",
             first.name,
             version(first),
             other.name,

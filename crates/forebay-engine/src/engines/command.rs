@@ -115,6 +115,7 @@ impl Engine for Command {
         let missing = |program: &String| Missing {
             what: program.clone(),
             remedy: format!("install {program} on {}, which profile {} runs", node.name, self.name),
+            in_bundle: false,
         };
         self.profile.programs.iter().filter(absent).map(missing).collect()
     }
