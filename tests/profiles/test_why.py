@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from support import record_data
+from support.in_process import in_process
 
 
 @pytest.fixture
@@ -16,9 +17,8 @@ def why(build, tmp_path):
     """Runs the command on the records in tmp_path."""
 
     def run(*arguments, status=0):
-        words = [sys.executable, "-c", "from forebay.cli import main; main()", "why", *arguments]
-        environment = os.environ | {"FOREBAY_STATE": str(tmp_path)}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
+        variables = {"FOREBAY_STATE": str(tmp_path)}
+        done = in_process(build / "bin" / "forebay", ["why", *arguments], tmp_path, variables)
         assert done.returncode == status, done.stderr
         return done.stdout if status == 0 else done.stderr
 

@@ -1,5 +1,9 @@
 """The life of a job with `#DW` lines under the unpatched plugin: staged in, run, staged out, freed."""
 
+import re
+
+import pytest
+
 from support.site_cluster import DW, chown
 from support.site_exchange import exchange_over_four_nodes
 
@@ -58,3 +62,22 @@ def test_script_of_rabbit_is_carried_out(slurm_site, users):
     for line in ("create_persistent type=lustre name=abc capacity=1GiB", "destroy_persistent name=abc"):
         users.script("true", f"#DW {line}")
         assert users.run("sbatch", "job.sh", check=False).returncode != 0, line
+
+
+def test_file_of_directives_gives_an_interactive_job_a_buffer(slurm_site, users):
+    make_input(users)
+    (users.directory / "buffer.txt").write_text("\n".join([DW, IN, OUT, ""]))
+    copy = "mkdir $DW_JOB_STRIPED/out && cp -a $DW_JOB_STRIPED/in $DW_JOB_STRIPED/out/copy"
+    done = users.run("salloc", "--bbf=buffer.txt", "-N2", "srun", "-N1", "-n1", "sh", "-c", copy)
+    (job,) = re.findall(r"Granted job allocation (\d+)", done.stderr)
+    users.wait_until_freed(job)
+    assert (users.results / "copy" / "deep" / "file7").read_bytes() == bytes([7]) * 1000
+
+
+@pytest.mark.parametrize("program", ["sbatch", "srun", "salloc"])
+def test_option_bb_gives_a_buffer(slurm_site, users, program):
+    users.script("echo $DW_JOB_STRIPED > $DW_JOB_STRIPED/a && cp $DW_JOB_STRIPED/a seen")
+    words = {"sbatch": ["--wait", "job.sh"], "srun": ["./job.sh"], "salloc": ["srun", "./job.sh"]}[program]
+    users.run(program, "--bb=capacity=16MiB access=striped type=scratch", "-N1", "-n1", *words)
+    assert (users.directory / "seen").read_text().startswith("/")
+    slurm_site.wait(lambda: slurm_site.directories() == [], users.log)
