@@ -64,6 +64,29 @@ def test_tree_of_the_tarball_has_the_files_of_a_site(tree):
         assert (tree / "share" / "forebay" / name).read_bytes() == (PROJECT / source / name).read_bytes()
 
 
+def called_by(script, argument, tmp_path):
+    """What a script of the packages calls where systemd is PID 1. Each call fails."""
+    (tmp_path / "systemctl").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/called\nexit 1\n')
+    (tmp_path / "systemctl").chmod(0o755)
+    (tmp_path / "called").touch()
+    inside = 'mount -t tmpfs tmpfs /run; mkdir -p /run/systemd/system; PATH=$1:$PATH; shift; exec sh "$@"'
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", inside, "sh", tmp_path]
+    subprocess.run([*words, PROJECT / "packaging" / script, argument], check=True)
+    return (tmp_path / "called").read_text().splitlines()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount another /run")
+@pytest.mark.parametrize("argument, is_upgrade", [("remove", False), ("0", False), ("upgrade", True), ("1", True)])
+def test_daemon_ends_with_its_package_and_is_started_again_by_an_upgrade(tmp_path, argument, is_upgrade):
+    ends = [] if is_upgrade else ["disable --now forebay-noded.service"]
+    assert called_by("before_removal.sh", argument, tmp_path) == ends
+    (tmp_path / "called").unlink()
+    assert called_by("after_install.sh", "configure", tmp_path) == [
+        "daemon-reload",
+        "try-restart forebay-noded.service",
+    ]
+
+
 @pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="dpkg-deb is not installed")
 def test_deb_has_the_files_of_a_site(build, tree, tmp_path):
     if not (build / "tools" / "bin" / "nfpm").exists():

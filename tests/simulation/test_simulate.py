@@ -1,5 +1,6 @@
 """`forebay plan simulate` as a user types it."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -38,7 +39,10 @@ stage_in = "1GiB"
 
 
 @pytest.fixture
-def simulate(build, tmp_path):
+def simulate(build, tmp_path, monkeypatch):
+    # It would take the alarm that ends a test which hangs.
+    monkeypatch.setattr("forebay.cli.plan.simulate.interruptible", contextlib.nullcontext)
+
     def run(*words, text=SMALL, separately=False):
         (tmp_path / "site.toml").write_text(text)
         forebay, words = build / "bin" / "forebay", ["plan", "simulate", "site.toml", *map(str, words)]

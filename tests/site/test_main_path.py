@@ -80,4 +80,4 @@ def test_option_bb_gives_a_buffer(slurm_site, users, program):
     words = {"sbatch": ["--wait", "job.sh"], "srun": ["./job.sh"], "salloc": ["srun", "./job.sh"]}[program]
     users.run(program, "--bb=capacity=16MiB access=striped type=scratch", "-N1", "-n1", *words)
     assert (users.directory / "seen").read_text().startswith("/")
-    slurm_site.wait(lambda: slurm_site.directories() == [], users.log)
+    slurm_site.wait(lambda: not slurm_site.status()["allocations"], users.log)

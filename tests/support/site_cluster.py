@@ -375,6 +375,8 @@ class SiteBatch(Batch):
         """Leaves nothing to the next test."""
         for job in self.jobs:
             self.run("scancel", "--hurry", job, check=False)
+        # Those of salloc, srun and `sbatch --wait`, whose IDs a test that failed does not know.
+        self.run("scancel", "--hurry", f"--user={self.user}", check=False)
         for job in self.jobs:
             self.wait(job)
         self.wait_until_freed(*self.jobs)

@@ -6,13 +6,11 @@ use forebay_host::exit_codes::{CANNOT_RUN, FAILED};
 use forebay_host::process::{command, replace_by};
 use forebay_host::system;
 use forebay_terminal::{
-    PYTHON_PROGRAM, library_directory, machine_directory, print_error, python_program,
+    PYTHON_PROGRAM, PYTHON_PROGRAM_REMEDY, library_directory, machine_directory, print_error,
+    python_program,
 };
 
 use crate::in_effect;
-
-const INSTALL: &str =
-    "the wheel has it: docs/start/install.md; from source, run make build or make install";
 
 /// Replaces this process by the Python program. Returns an exit code if that fails.
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
@@ -20,7 +18,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
         let message = format!(
             "{PYTHON_PROGRAM}, which makes reports and tunes, is neither in the directory of forebay nor in PATH"
         );
-        return print_error(&message, Some(INSTALL), CANNOT_RUN);
+        return print_error(&message, Some(PYTHON_PROGRAM_REMEDY), CANNOT_RUN);
     };
     let state = match forebay_profile::state_directory() {
         Ok(state) => state,
@@ -42,9 +40,9 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     let error = replace_by(python);
     let hint = match error.source.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            "its Python may not be run by this user: an installation for all users is made by make install as root"
+            "its Python may not be run by this user: install it with one that all users can run, such as make install as root does"
         }
-        _ => INSTALL,
+        _ => PYTHON_PROGRAM_REMEDY,
     };
     print_error(&error.to_string(), Some(hint), CANNOT_RUN)
 }

@@ -4,7 +4,7 @@ use forebay_profile::usage;
 use indicatif::HumanBytes;
 
 use super::diagnosis::{Diagnosis, run_helper};
-use forebay_terminal::{observers, python_program};
+use forebay_terminal::{PYTHON_PROGRAM_REMEDY, observers, python_program};
 
 const BUILD: &str = "run make build, or make install";
 
@@ -43,7 +43,7 @@ pub fn reports() -> Diagnosis {
         "jobs are recorded, but forebay report, why, tune and profile export do not work";
     let Some(path) = python_program() else {
         let found = "forebay-py is neither in the directory of forebay nor in PATH";
-        return Diagnosis::missing(found, consequence, BUILD);
+        return Diagnosis::missing(found, consequence, PYTHON_PROGRAM_REMEDY);
     };
     match run_helper(&path, "--help") {
         Ok(found) => {

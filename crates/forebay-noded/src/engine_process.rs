@@ -160,7 +160,7 @@ fn resume(directory: &Path) -> i32 {
     }
 }
 
-/// Why an engine was not started. The hints of `forebay run` name its options.
+/// Why an engine was not started. Hints of `forebay run` that name its options are left out: a site chooses none of them.
 fn not_started(engine: &str, why: &forebay_engine::Error) -> Failed {
     use forebay_engine::Error as Why;
     let (is_final, hint) = match why {
@@ -170,7 +170,6 @@ fn not_started(engine: &str, why: &forebay_engine::Error) -> Failed {
         Why::EngineLeft { .. } => (false, None), // the next start removes it
         // Another program may have taken a port, and a node may be slow.
         Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
-        // Users of a site choose no options of the engine.
         Why::EngineMissing { missing, .. } => {
             let remedies: Vec<_> = missing.iter().map(|one| one.remedy.as_str()).collect();
             (true, Some(remedies.join("; ")))
@@ -179,10 +178,13 @@ fn not_started(engine: &str, why: &forebay_engine::Error) -> Failed {
             let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
             (true, Some(hint.to_owned()))
         }
+        Why::NoNodes | Why::NodeTwice(..) | Why::Store(_) | Why::Coherence { .. } => (true, None),
         _ => (true, why.hint()),
     };
     let text = match why {
-        Why::EngineMissing { .. } | Why::EngineRefuses { .. } => why.to_string(), // it names the engine
+        Why::EngineMissing { .. } | Why::EngineRefuses { .. } | Why::Coherence { .. } => {
+            format!("the {why}") // it names the engine
+        }
         _ => format!("the engine {engine}: {why}"),
     };
     Failed { error: Error { hint, ..Error::new(text) }, is_final }
@@ -430,7 +432,7 @@ mod tests {
         };
         let failed = not_started("ceph", &missing);
         assert!(failed.is_final);
-        let reason = "engine ceph: node n1 lacks ceph-mds; install the package ceph-mds on n1";
+        let reason = "the engine ceph: node n1 lacks ceph-mds; install the package ceph-mds on n1";
         assert_eq!(failed.error.to_string(), reason);
         assert!(missing.hint().expect("hint").ends_with("or name a bundle with --engine-root"));
     }

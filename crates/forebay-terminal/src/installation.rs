@@ -32,6 +32,9 @@ pub fn observers() -> Libraries {
 
 /// The program with the verbs written in Python.
 pub const PYTHON_PROGRAM: &str = "forebay-py";
+/// How to get it.
+pub const PYTHON_PROGRAM_REMEDY: &str =
+    "install the wheel (docs/start/install.md), or from source run make build or make install";
 
 /// `forebay-py`: in the program's directory, otherwise in PATH.
 #[must_use]

@@ -11,8 +11,8 @@ mod write_failures;
 pub use drain::{drain_counts, drain_exit_code, print_drain_failures};
 pub use error::CliError;
 pub use installation::{
-    MPI_LIBRARY, PYTHON_PROGRAM, library_directory, machine_directory, observers, preload_library,
-    profile_directory, python_program,
+    MPI_LIBRARY, PYTHON_PROGRAM, PYTHON_PROGRAM_REMEDY, library_directory, machine_directory,
+    observers, preload_library, profile_directory, python_program,
 };
 pub use messages::{
     Refusal, print_error, print_error_line, print_failures, print_hint, print_json,

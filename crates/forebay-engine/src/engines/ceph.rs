@@ -176,7 +176,7 @@ fn check_addresses(nodes: &[HostFacts]) -> Result<(), String> {
     }
     if let Some(node) = nodes.iter().find(|node| node.address.is_ipv6()) {
         return Err(format!(
-            "node {} reaches the others from {}: the engine needs IPv4 addresses; name the nodes by one in --nodes",
+            "node {} reaches the others from {}: the engine needs IPv4 addresses, or names that have one",
             node.name, node.address
         ));
     }
