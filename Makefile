@@ -49,7 +49,7 @@ $(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml | $(VENV)/made
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(@D)/lib
 	touch $@
 
-.PHONY: build programs run test test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
+.PHONY: build programs run test test-slurm test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
 
 # What is downloaded, for the tests too if they are next, comes while Rust compiles.
 build: downloads = $(VENV)/made $(if $(filter test,$(MAKECMDGOALS)),$(TEST_ENVIRONMENTS))
@@ -92,10 +92,10 @@ run: build
 
 # What measures time runs after the rest, three at a time: they wait and hardly compute. Only its files are read then.
 # SEED=NUMBER repeats an order of the Python tests.
-test: export FOREBAY_BUILD := $(BUILD)
+test test-slurm: export FOREBAY_BUILD := $(BUILD)
 # Each worker would compile the tests again.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
+test test-slurm: export PYTHONDONTWRITEBYTECODE :=
+test test-slurm: export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
 test: build test-programs docs
 	tools/needs.sh test
@@ -111,6 +111,10 @@ test: build test-programs docs
 	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
 	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
 	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
+
+# Those of them with a real Slurm: jobs on its nodes, and the burst buffers of a site.
+test-slurm: build test-programs
+	$(IN_MEMORY) $(VENV)/bin/pytest -q -n $(JOBS) --dist loadgroup tests/slurm tests/site
 
 # The C programs that tests run.
 test-programs: build

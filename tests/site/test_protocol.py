@@ -394,7 +394,20 @@ def test_daemon_that_cannot_serve_its_pools_does_not_start(site_host):
         assert f"{site_host.top}/{name}, which leads to {site_host.top}/{name}/pool, must belong to root" in error
     site_host.file.write_text(text.replace("quantity = 10", "quantity = 1000000"))
     error = start()
-    assert "the pool flash has " in error and f"its file system at {pool} " in error and "lower its quantity" in error
+    assert (
+        "the pool flash has " in error and f"the file system at {pool} has " in error and "lower its quantity" in error
+    )
+    # Two pools of one file system, each with three fifths of it.
+    (site_host.top / "other").mkdir(mode=0o755)
+    space = os.statvfs(pool)
+    part = space.f_blocks * space.f_frsize * 3 // 5 >> 20
+    one = text[text.index("[[pool]]") :].replace("1TiB", "1MiB").replace("quantity = 10", f"quantity = {part}")
+    other = one.replace('"flash"', '"other"').replace("/pool", "/other")
+    site_host.file.write_text(text[: text.index("[[pool]]")] + one + other)
+    refused = site_host.run("--listen", "127.0.0.1:0", name="forebay-noded", user=0)
+    error = refused.stderr.splitlines()[-1]  # after what is said of the first
+    assert refused.returncode == 1 and error.startswith("the pools flash, other together have "), refused.stderr
+    assert "lower their quantities" in error
     assert "must be started by root" in start(user=NOBODY)
     wrong = site_host.run("--listen", "nowhere", name="forebay-noded", user=0)
     assert wrong.returncode == 2 and "invalid value 'nowhere' for '--listen <ADDRESS:PORT>'" in wrong.stderr

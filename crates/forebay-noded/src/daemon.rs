@@ -1,15 +1,16 @@
 //! Listens for requests. A peer that is silent holds up nobody: when too many wait, the one that has waited longest is
 //! closed.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::tcp::{Acceptor, Closer, Connection};
-use forebay_host::{clock, filesystem, probe, threads, users};
-use forebay_site::{Auth, Error, PoolKind, Quota, Side, Site};
+use forebay_host::{clock, files, filesystem, probe, threads, users};
+use forebay_site::{Auth, Error, Pool, PoolKind, Quota, Side, Site};
+use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
 use crate::engines::Engines;
@@ -103,6 +104,7 @@ fn forget(silent: &Mutex<Silent>, number: u64) {
 /// The pools that this node stages for must be there; others may be mounted later. Returns whether one has an engine.
 fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<bool, Error> {
     let mut has_engine = false;
+    let mut sizes = HashMap::new();
     for pool in &site.pools {
         let stages = pool.staging_nodes.iter().any(|node| is_same_node(&node.name, name));
         if pool.kind == PoolKind::OnNode && !stages {
@@ -117,22 +119,10 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<bool, Error> {
                 continue;
             }
         }
-        let has = filesystem::space(&pool.path)?.total_bytes;
-        let wanted = pool.directory_bytes().saturating_add(pool.directory_reserve_bytes());
-        if stages && wanted > has {
-            let shown = |bytes| indicatif::HumanBytes(bytes).to_string();
-            let (path, whole) = (pool.path.display(), shown(wanted));
-            let message = format!(
-                "the pool {} has {whole}, its file system at {path} {}",
-                pool.name,
-                shown(has)
-            );
-            return Err(Error::new(message)
-                .with_hint(format!("lower its quantity in {}", site.file.display())));
-        }
         if !stages {
-            continue; // the quota was not looked at
+            continue; // neither the size nor the quota was looked at
         }
+        check_size(site, pool, &mut sizes)?;
         if let Some(engine) = &pool.engine {
             check_engine(&pool.name)?;
             has_engine = true;
@@ -150,6 +140,30 @@ fn check_pools(site: &Site, name: &str, log: fn(&str)) -> Result<bool, Error> {
         log(&format!("pool {}: {how}", pool.name));
     }
     Ok(has_engine)
+}
+
+/// The pools of each file system, by device number: their names, and the bytes of all.
+type Sizes<'a> = HashMap<u64, (Vec<&'a str>, u64)>;
+
+/// Pools of one file system must fit into it together.
+fn check_size<'a>(site: &Site, pool: &'a Pool, sizes: &mut Sizes<'a>) -> Result<(), Error> {
+    let (names, wanted) = sizes.entry(files::status(&pool.path)?.device).or_default();
+    names.push(&pool.name);
+    *wanted = wanted
+        .saturating_add(pool.directory_bytes())
+        .saturating_add(pool.directory_reserve_bytes());
+    let has = filesystem::space(&pool.path)?.total_bytes;
+    if *wanted <= has {
+        return Ok(());
+    }
+    let (path, file) = (pool.path.display(), site.file.display());
+    let (wanted, has) = (HumanBytes(*wanted), HumanBytes(has));
+    let (who, remedy) = match names.as_slice() {
+        [one] => (format!("the pool {one} has"), "lower its quantity"),
+        all => (format!("the pools {} together have", all.join(", ")), "lower their quantities"),
+    };
+    Err(Error::new(format!("{who} {wanted}, and the file system at {path} has {has}"))
+        .with_hint(format!("{remedy} in {file}")))
 }
 
 /// An engine mounts its namespace with fusermount, which becomes root for it.
