@@ -137,8 +137,8 @@ class Job:
 
 
 def of_process(pid: str, name: str) -> bytes:
-    """A file of it in /proc; empty if it has ended, or is another user's. Every test reads those of all processes, and
-    pathlib would take four times as long."""
+    """A file of the process in /proc; empty if it has ended, or is another user's. Most tests read those of all processes,
+    for which pathlib takes several times as long."""
     try:
         with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
             return file.read()
