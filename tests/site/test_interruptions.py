@@ -1,8 +1,11 @@
 """Daemons and calls are killed in the middle of their work: it is completed, once."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 
@@ -10,6 +13,7 @@ import pytest
 
 from support.schemas import complaints
 from support.site_cluster import DW, MIB, SLOW, chown
+from support.slurm_cluster import descendants
 from support.site_staging import IN, OUT, SIZE, arrives, in_stage, parts, prepare
 from support.strace import few
 from support.why import need_python, why
@@ -253,18 +257,64 @@ def test_cancelled_staging_leaves_no_partial_files(slurm_site, users, direction)
     assert slurm_site.directories("slow") == []
 
 
+def setup_of(users, token, *directives):
+    """The words of a call, which Slurm's plugin makes."""
+    users.script("true", DW, *directives)
+    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
+    return [*map(str, ("--function", "setup", "--token", token, *of_user, "--job", users.directory / "job.sh"))]
+
+
+def teardown_of(users, token):
+    return ["--function", "teardown", "--token", token, "--job", str(users.directory / "job.sh")]
+
+
+def test_setup_that_begins_after_its_job_was_cancelled_is_refused(slurm_site, users):
+    """Slurm has asked for the removal before, and does not ask again."""
+    users.script("true", DW)
+    job = users.submit("--hold")
+    users.run("scancel", job)
+    done = slurm_site.call(*setup_of(users, job))
+    assert done.returncode == 1 and f"job {job} is over (CANCELLED)" in done.stdout + done.stderr
+    assert slurm_site.allocation(job) is None and slurm_site.directories() == []
+
+
+def test_teardown_waits_for_the_setup_that_runs(slurm_site, users):
+    """Slurm asks for both at once when a job is cancelled in that moment."""
+    token = "900003"
+    slow = users.directory / "slow"
+    slow.mkdir(mode=0o777)
+    slow.chmod(0o777)
+    (slow / "scontrol").write_text(
+        f"#!/bin/sh\ntouch {slow}/asked\nuntil [ -e {slow}/go ]; do sleep 0.02; done\nexit 1\n"
+    )
+    (slow / "scontrol").chmod(0o755)
+    setup = slurm_site.start_call(*setup_of(users, token), path=f"{slow}:{os.defpath}")
+    slurm_site.wait((slow / "asked").exists, users.log)
+    teardown = slurm_site.start_call(*teardown_of(users, token))
+    slurm_site.wait(lambda: teardown.poll() is not None or has_slept(teardown.pid, 20), users.log)
+    (slow / "go").touch()
+    assert (setup.wait(timeout=60), teardown.wait(timeout=60)) == (0, 0)
+    assert slurm_site.allocation(token) is None and slurm_site.directories() == []
+
+
+def has_slept(leader, times):
+    """Whether a process of these has gone to sleep so often."""
+    for pid in descendants(leader):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            if int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[1]) >= times:
+                return True
+    return False
+
+
 CALLS = ("pwrite64", "fdatasync", "unlink", "sendto", "connect")
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 def test_calls_killed_at_any_point_are_completed_by_the_next(slurm_site, users):
     """Slurm repeats a call that was killed; what one began, the next one finds."""
-    users.script("true", DW)
-    script = users.directory / "job.sh"
-    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
     token = "900002"
-    setup = ("--function", "setup", "--token", token, *of_user, "--job", script)
-    teardown = ("--function", "teardown", "--token", token, "--job", script)
+    setup, teardown = setup_of(users, token), teardown_of(users, token)
     killed = 0
     for function in (setup, teardown):
         for call in CALLS:
@@ -307,19 +357,17 @@ def test_reap_names_orphans_and_removes_them_on_request(slurm_site, users):
 
 def test_reap_removes_the_allocations_of_ended_jobs_that_slurm_left(slurm_site, users):
     """Slurm sometimes forgets the removal of a cancelled job. What may still be wanted is kept."""
-    of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
     script = users.directory / "job.sh"
 
     def set_up(token, *directives):
-        users.script("true", DW, *directives)
-        slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script, check=True)
+        slurm_site.call(*setup_of(users, token, *directives), check=True)
 
     users.script("sleep 600")
     ended, pending = users.submit(), users.submit("--hold")
     users.wait(ended, "RUNNING")
+    set_up(ended)
     users.run("scancel", ended)
     users.wait(ended)
-    set_up(ended)
     set_up(pending)
     set_up("900020")  # Slurm does not know it
     set_up("900021", "#DW stage_out type=file source=$DW_JOB_STRIPED/a destination=/tmp/a")

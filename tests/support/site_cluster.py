@@ -279,11 +279,11 @@ class SiteCluster(Cluster):
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         return self.run([*become, *program], check=check, FOREBAY_SITE=str(self.top / "site.toml"))
 
-    def start_call(self, *words, site=None):
-        """`dw_wlm_cli`, as Slurm calls it, perhaps with another configuration; it goes on."""
+    def start_call(self, *words, site=None, path=os.defpath):
+        """`dw_wlm_cli`, as Slurm calls it, perhaps with another configuration or other programs; it goes on."""
         inside = ["nsenter", "--target", str(self.leader()), "--net", "--mount", "--uts", "--pid"]
         become = ["setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups"]
-        environment = {"PATH": os.defpath, "FOREBAY_SITE": str(site or self.top / "site.toml")}
+        environment = {"PATH": path, "FOREBAY_SITE": str(site or self.top / "site.toml")}
         return subprocess.Popen([*inside, *become, self.build / "bin" / "dw_wlm_cli", *words], env=environment)
 
     def directories(self, pool="pool"):

@@ -12,7 +12,7 @@ use crate::{Error, Phase, Session};
 /// How long Slurm may take to list its jobs.
 const LIST_JOBS: Duration = Duration::from_secs(60);
 
-/// States in which nothing of a job runs or is staged any more, as `squeue -o %T` prints them.
+/// As `squeue -o %T` prints them.
 const OVER: [&str; 9] = [
     "BOOT_FAIL",
     "CANCELLED",
@@ -38,6 +38,11 @@ pub(crate) fn of_ended_jobs(sessions: &[Session]) -> Result<Vec<Session>, Error>
     let listed = list_jobs()?;
     let still = jobs_still_there(&listed);
     Ok(asked.into_iter().filter(|one| !still.contains(one.token.as_str())).collect())
+}
+
+/// Whether nothing runs or is staged any more in this state of a job, as Slurm prints it.
+pub(crate) fn is_over(state: &str) -> bool {
+    OVER.contains(&state)
 }
 
 fn may_go(session: &Session) -> bool {
@@ -74,7 +79,7 @@ fn leaves_out_jobs(variable: &str) -> bool {
 /// The IDs in the lines `ID STATE` of jobs that are not over.
 fn jobs_still_there(listed: &str) -> HashSet<&str> {
     let jobs = listed.lines().filter_map(|line| line.trim().split_once(' '));
-    jobs.filter(|(_, state)| !OVER.contains(state)).map(|(job, _)| job).collect()
+    jobs.filter(|(_, state)| !is_over(state)).map(|(job, _)| job).collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
 use crate::state::{NewSession, Reserved};
 use crate::token_lock::TokenLock;
-use crate::{Error, Phase, Pool, Session, Site};
+use crate::{Error, Phase, Pool, Session, Site, ended_jobs};
 
 /// How long Slurm may take to say what kind of job it is.
 const ASK_SLURM: Duration = Duration::from_secs(20);
@@ -24,7 +24,7 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let _lock = TokenLock::take(&context.site, token)?;
     // First of all: scancel of a job whose set-up failed tears down with --hurry what has this token.
     context.database.set_aside_earlier(token, asked_unix_s)?;
-    refuse_heterogeneous(token)?;
+    check_job(token)?;
     let (user, group) = (call.number("--user")?, call.number("--groupid")?);
     if user == 0 {
         return Err(Error::new("root cannot have an allocation")
@@ -68,17 +68,36 @@ pub(super) fn make(context: &mut Context, session: Session, pool: &Pool) -> Resu
     Ok(())
 }
 
-/// Slurm hands each component of a heterogeneous job a script with other directives, and the variables to one component
-/// only. The script of a component does not say so when the components come from the command line.
-fn refuse_heterogeneous(token: &str) -> Result<(), Error> {
+/// Asks Slurm about the job.
+///
+/// A heterogeneous one is refused: Slurm hands each component a script with other directives, and the variables to one
+/// component only. The script of a component does not say so when the components come from the command line.
+///
+/// One that is over is refused too: Slurm cancels a job, asks for its removal, and does not ask again. A set-up that
+/// begins after that would never be removed.
+fn check_job(token: &str) -> Result<(), Error> {
     let mut ask = command("scontrol");
     ask.args(["-o", "show", "job", token]);
     // Where Slurm does not answer, nothing is known, and the other jobs must go on.
     let Ok(Some(shown)) = run_captured(ask, ASK_SLURM, &|| true) else { return Ok(()) };
-    match shown.output.split_whitespace().find_map(|word| word.strip_prefix("HetJobId=")) {
-        Some(whole) if shown.success => Err(heterogeneous(&format!("job {whole}"))),
+    if !shown.success {
+        return Ok(());
+    }
+    if let Some(whole) = value_in(&shown.output, "HetJobId=") {
+        return Err(heterogeneous(&format!("job {whole}")));
+    }
+    // The ID of an array also shows its other tasks.
+    let of_job = |line: &&str| value_in(line, "JobId=") == Some(token);
+    match shown.output.lines().find(of_job).and_then(|line| value_in(line, "JobState=")) {
+        Some(state) if ended_jobs::is_over(state) => {
+            Err(Error::new(format!("job {token} is over ({state}): it gets no burst buffer")))
+        }
         _ => Ok(()),
     }
+}
+
+fn value_in<'a>(shown: &'a str, name: &str) -> Option<&'a str> {
+    shown.split_whitespace().find_map(|word| word.strip_prefix(name))
 }
 
 /// The error for a heterogeneous job.

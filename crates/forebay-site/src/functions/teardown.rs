@@ -19,10 +19,7 @@ pub(super) const WAIT: Duration = Duration::from_secs(240);
 
 pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> {
     let token = call.token()?;
-    let Some(session) = context.database.session(token)? else {
-        context.log.line(&format!("teardown {token}: there is nothing to remove"));
-        return Ok(());
-    };
+    let Some(session) = session_to_remove(context, token)? else { return Ok(()) };
     if !call.hurry && session.has_undelivered_results() {
         let until = Some(clock::now() + WAIT);
         let patience = Patience { until, ..Patience::of(&context.site, Duration::ZERO) };
@@ -44,6 +41,21 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
     context.database.forget(session.id)?;
     crate::progress::forget(&context.site, session.id);
     lock.discard()
+}
+
+/// What a token has. The set-up of a job that is cancelled may still run: it is waited for. One that begins after this is
+/// refused, for Slurm has ended the job by then.
+fn session_to_remove(context: &Context, token: &str) -> Result<Option<Session>, Error> {
+    if let Some(session) = context.database.session(token)? {
+        return Ok(Some(session));
+    }
+    let lock = TokenLock::take(&context.site, token)?;
+    let session = context.database.session(token)?;
+    if session.is_none() {
+        context.log.line(&format!("teardown {token}: there is nothing to remove"));
+        lock.discard()?;
+    }
+    Ok(session)
 }
 
 /// Has its nodes remove the directories of an allocation, and waits for them.
