@@ -5,6 +5,10 @@ BUILD  := $(CURDIR)/build
 PREFIX ?= /usr/local
 CARGO  ?= cargo
 VENV   := $(BUILD)/venv
+# Programs in C, all processors at once.
+C_MAKE := $(MAKE) --jobs=$(shell nproc)
+# Python compiles what runs when it first runs; most of a package never does.
+PIP_INSTALL := install --quiet --disable-pip-version-check --no-compile
 export CARGO_TARGET_DIR := $(CURDIR)/target
 MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
@@ -36,14 +40,19 @@ SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh 
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	tools/needs.sh build
 	test -x $(VENV)/bin/pip || python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'python[all]' --requirement tests/requirements.txt
+	$(VENV)/bin/pip $(PIP_INSTALL) 'pip>=25' # half the time of Debian's
+	$(VENV)/bin/pip $(PIP_INSTALL) --editable 'python[all]' --requirement tests/requirements.txt
 	touch $@
 
-# Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own. Compiled files of
-# Python would not be read, since `test` keeps them in the build folder.
-$(BUILD)/wheels/%/made: tests/requirements-%.txt
-	test -x $(@D)/bin/pip || python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-compile --requirement $<
+# An environment of Python in a directory, with a list of packages.
+define made_environment
+test -x $(1)/bin/python || python3 -m venv --without-pip $(1)
+	$(VENV)/bin/pip --python $(1)/bin/python $(PIP_INSTALL) --requirement $(2)
+endef
+
+# Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own.
+$(BUILD)/wheels/%/made: tests/requirements-%.txt | $(VENV)/made
+	$(call made_environment,$(@D),$<)
 	touch $@
 
 # Nextflow for the tests, as jars in lib. After the packages of the other rule: apt-get runs once at a time.
@@ -61,7 +70,7 @@ build:
 	tools/needs.sh build
 	$(MAKE) --jobs=4 $(downloads) & downloads=$$!; $(CARGO) build --release --locked; built=$$?; wait $$downloads && exit $$built
 	$(MAKE) programs
-	$(MAKE) -C kernels BUILD=$(BUILD)
+	$(C_MAKE) -C kernels BUILD=$(BUILD)
 	$(VENV)/bin/python tools/man_pages.py $(BUILD)/share/man/man1
 	ln -sfn $(VENV)/bin/forebay-py $(BUILD)/bin/forebay-py
 	install -m 755 $(BUILD)/kernels/btio examples/btio/
@@ -69,9 +78,9 @@ build:
 # The programs and libraries without Python; it installs no package of the system. For package managers.
 programs:
 	$(CARGO) build --release --locked
-	$(MAKE) -C mpi BUILD=$(BUILD)
-	$(MAKE) -C replay BUILD=$(BUILD)
-	$(MAKE) -C kernels benchmark BUILD=$(BUILD)
+	$(C_MAKE) -C mpi BUILD=$(BUILD)
+	$(C_MAKE) -C replay BUILD=$(BUILD)
+	$(C_MAKE) -C kernels benchmark BUILD=$(BUILD)
 	install -d $(BUILD)/bin $(BUILD)/lib/forebay $(BUILD)/share/man/man1
 	install -m 755 $(CARGO_TARGET_DIR)/release/forebay $(BUILD)/bin/
 	for name in $(SITE_PROGRAMS); do ln -sfn forebay $(BUILD)/bin/$$name; done
@@ -123,9 +132,9 @@ test-slurm: build test-programs
 # The C programs that tests run.
 test-programs: build
 	tools/needs.sh test
-	$(MAKE) -C mpi BUILD=$(BUILD)
-	$(MAKE) -C replay BUILD=$(BUILD)
-	$(MAKE) -C tests BUILD=$(BUILD)
+	$(C_MAKE) -C mpi BUILD=$(BUILD)
+	$(C_MAKE) -C replay BUILD=$(BUILD)
+	$(C_MAKE) -C tests BUILD=$(BUILD)
 
 # Measures what Forebay costs and gains here, in some minutes; ONLY=NAME for one (docs/development/benchmarks.md).
 bench: build $(VENV)/made
@@ -154,9 +163,9 @@ check:
 	$(CARGO) fmt --all --check
 	$(MAKE) --jobs=2 $(VENV)/made docs & docs=$$!; $(LINT); clippy=$$?; wait $$docs && exit $$clippy
 	$(VENV)/bin/python tools/floors.py
-	$(MAKE) -C kernels BUILD=$(BUILD)
-	$(MAKE) -C mpi BUILD=$(BUILD)
-	$(MAKE) -C replay BUILD=$(BUILD)
+	$(C_MAKE) -C kernels BUILD=$(BUILD)
+	$(C_MAKE) -C mpi BUILD=$(BUILD)
+	$(C_MAKE) -C replay BUILD=$(BUILD)
 	python3 tools/circles_c.py $(BUILD)
 	$(VENV)/bin/python tools/circles.py .
 	$(VENV)/bin/python tools/prose.py
@@ -171,9 +180,8 @@ check:
 	$(VENV)/bin/hadolint packaging/containers/Containerfile
 
 # The documentation as pages in build/docs; a broken link or an unlisted page is an error.
-$(BUILD)/docs-venv/made: docs/requirements.txt
-	test -x $(@D)/bin/pip || python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+$(BUILD)/docs-venv/made: docs/requirements.txt | $(VENV)/made
+	$(call made_environment,$(@D),$<)
 	touch $@
 
 # The page of all commands, from what they say of themselves, and the schemas of JSON output.

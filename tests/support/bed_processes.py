@@ -88,18 +88,15 @@ def number_inside(pid: int) -> int:
 def namespace(pid: int, kind: str) -> str | None:
     """Which "mnt", "net", "uts" or "pid" namespace it is in."""
     try:
-        return os.readlink(PROC / f"{pid}/ns/{kind}")
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
     except OSError:
         return None
 
 
 def members(namespaces: set[str], kind: str) -> list[int]:
     """All processes in one of these namespaces of a kind."""
-    return [
-        int(entry.name)
-        for entry in PROC.iterdir()
-        if entry.name.isdigit() and namespace(int(entry.name), kind) in namespaces
-    ]
+    # Tests ask for it in loops: without pathlib it takes a third of the time.
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and namespace(int(name), kind) in namespaces]
 
 
 def mounts_of(pid: int) -> list[list[str]]:
