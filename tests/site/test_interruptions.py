@@ -258,7 +258,7 @@ def test_cancelled_staging_leaves_no_partial_files(slurm_site, users, direction)
 
 
 def setup_of(users, token, *directives):
-    """The words of a call, which Slurm's plugin makes."""
+    """Writes the script of a job; returns the words of the call that Slurm's plugin makes for it."""
     users.script("true", DW, *directives)
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
     return [*map(str, ("--function", "setup", "--token", token, *of_user, "--job", users.directory / "job.sh"))]
@@ -274,7 +274,8 @@ def test_setup_that_begins_after_its_job_was_cancelled_is_refused(slurm_site, us
     job = users.submit("--hold")
     users.run("scancel", job)
     done = slurm_site.call(*setup_of(users, job))
-    assert done.returncode == 1 and f"job {job} is over (CANCELLED)" in done.stdout + done.stderr
+    assert done.returncode == 1
+    assert f"job {job} is over (CANCELLED): it gets no burst buffer; submit it again" in done.stdout + done.stderr
     assert slurm_site.allocation(job) is None and slurm_site.directories() == []
 
 
@@ -288,17 +289,23 @@ def test_teardown_waits_for_the_setup_that_runs(slurm_site, users):
         f"#!/bin/sh\ntouch {slow}/asked\nuntil [ -e {slow}/go ]; do sleep 0.02; done\nexit 1\n"
     )
     (slow / "scontrol").chmod(0o755)
-    setup = slurm_site.start_call(*setup_of(users, token), path=f"{slow}:{os.defpath}")
-    slurm_site.wait((slow / "asked").exists, users.log)
-    teardown = slurm_site.start_call(*teardown_of(users, token))
-    slurm_site.wait(lambda: teardown.poll() is not None or has_slept(teardown.pid, 20), users.log)
-    (slow / "go").touch()
-    assert (setup.wait(timeout=60), teardown.wait(timeout=60)) == (0, 0)
-    assert slurm_site.allocation(token) is None and slurm_site.directories() == []
+    calls = [slurm_site.start_call(*setup_of(users, token), path=f"{slow}:{os.defpath}")]
+    try:
+        slurm_site.wait((slow / "asked").exists, users.log)
+        calls.append(slurm_site.start_call(*teardown_of(users, token)))
+        slurm_site.wait(lambda: calls[1].poll() is not None or has_slept(calls[1].pid, 20), users.log)
+        (slow / "go").touch()
+        assert [call.wait(timeout=60) for call in calls] == [0, 0]
+        assert slurm_site.allocation(token) is None and slurm_site.directories() == []
+    finally:
+        (slow / "go").touch()
+        for call in calls:
+            call.wait()
+        slurm_site.call(*teardown_of(users, token), "--hurry")
 
 
 def has_slept(leader, times):
-    """Whether a process of these has gone to sleep so often."""
+    """Whether one of these processes has gone to sleep at least so many times."""
     for pid in descendants(leader):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             status = pathlib.Path(f"/proc/{pid}/status").read_text()

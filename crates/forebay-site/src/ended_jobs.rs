@@ -12,7 +12,7 @@ use crate::{Error, Phase, Session};
 /// How long Slurm may take to list its jobs.
 const LIST_JOBS: Duration = Duration::from_secs(60);
 
-/// As `squeue -o %T` prints them.
+/// States of jobs that are over, as `squeue -o %T` and `scontrol show job` print them.
 const OVER: [&str; 9] = [
     "BOOT_FAIL",
     "CANCELLED",

@@ -16,15 +16,15 @@ use crate::state::{NewSession, Reserved};
 use crate::token_lock::TokenLock;
 use crate::{Error, Phase, Pool, Session, Site, ended_jobs};
 
-/// How long Slurm may take to say what kind of job it is.
-const ASK_SLURM: Duration = Duration::from_secs(20);
+/// How long Slurm may take to say what kind of job it is, and in which state.
+const ASK_SLURM: Duration = Duration::from_secs(60);
 
 pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     let (token, asked_unix_s) = (call.token()?, clock::unix_s());
     let _lock = TokenLock::take(&context.site, token)?;
     // First of all: scancel of a job whose set-up failed tears down with --hurry what has this token.
     context.database.set_aside_earlier(token, asked_unix_s)?;
-    check_job(token)?;
+    check_job(context, token)?;
     let (user, group) = (call.number("--user")?, call.number("--groupid")?);
     if user == 0 {
         return Err(Error::new("root cannot have an allocation")
@@ -75,14 +75,19 @@ pub(super) fn make(context: &mut Context, session: Session, pool: &Pool) -> Resu
 ///
 /// One that is over is refused too: Slurm cancels a job, asks for its removal, and does not ask again. A set-up that
 /// begins after that would never be removed.
-fn check_job(token: &str) -> Result<(), Error> {
+fn check_job(context: &Context, token: &str) -> Result<(), Error> {
     let mut ask = command("scontrol");
     ask.args(["-o", "show", "job", token]);
-    // Where Slurm does not answer, nothing is known, and the other jobs must go on.
-    let Ok(Some(shown)) = run_captured(ask, ASK_SLURM, &|| true) else { return Ok(()) };
-    if !shown.success {
-        return Ok(());
-    }
+    let shown = match run_captured(ask, ASK_SLURM, &|| true) {
+        Ok(Some(shown)) if shown.success => shown,
+        _ => {
+            // The other jobs must go on.
+            context.log.line(&format!(
+                "setup {token}: scontrol does not show the job; if it is over, forebay control reap removes its allocation"
+            ));
+            return Ok(());
+        }
+    };
     if let Some(whole) = value_in(&shown.output, "HetJobId=") {
         return Err(heterogeneous(&format!("job {whole}")));
     }
@@ -90,7 +95,8 @@ fn check_job(token: &str) -> Result<(), Error> {
     let of_job = |line: &&str| value_in(line, "JobId=") == Some(token);
     match shown.output.lines().find(of_job).and_then(|line| value_in(line, "JobState=")) {
         Some(state) if ended_jobs::is_over(state) => {
-            Err(Error::new(format!("job {token} is over ({state}): it gets no burst buffer")))
+            let message = format!("job {token} is over ({state}): it gets no burst buffer");
+            Err(Error::new(message).with_hint("submit it again if it is still wanted"))
         }
         _ => Ok(()),
     }

@@ -43,8 +43,8 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
     lock.discard()
 }
 
-/// What a token has. The set-up of a job that is cancelled may still run: it is waited for. One that begins after this is
-/// refused, for Slurm has ended the job by then.
+/// What a token has. The set-up of a job that is cancelled may still run: it is waited for. One that begins after this
+/// learns from Slurm that the job is over, and makes nothing.
 fn session_to_remove(context: &Context, token: &str) -> Result<Option<Session>, Error> {
     if let Some(session) = context.database.session(token)? {
         return Ok(Some(session));

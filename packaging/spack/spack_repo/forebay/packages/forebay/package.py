@@ -76,7 +76,8 @@ class Forebay(MakefilePackage):
 
     @property
     def build_targets(self):
-        return ["programs", f"CARGO_BUILD_JOBS={make_jobs}", *self.make_settings()]
+        jobs = [f"{name}={make_jobs}" for name in ("CARGO_BUILD_JOBS", "C_JOBS")]
+        return ["programs", *jobs, *self.make_settings()]
 
     @property
     def install_targets(self):
