@@ -13,8 +13,8 @@ import pytest
 
 from support.schemas import complaints
 from support.site_cluster import DW, MIB, SLOW, chown
-from support.slurm_cluster import descendants
 from support.site_staging import IN, OUT, SIZE, arrives, in_stage, parts, prepare
+from support.slurm_cluster import descendants
 from support.strace import few
 from support.why import need_python, why
 
@@ -259,9 +259,9 @@ def test_cancelled_staging_leaves_no_partial_files(slurm_site, users, direction)
 
 def setup_of(users, token, *directives):
     """Writes the script of a job; returns the words of the call that Slurm's plugin makes for it."""
-    users.script("true", DW, *directives)
+    script = users.script_for_calls(DW, *directives)
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
-    return [*map(str, ("--function", "setup", "--token", token, *of_user, "--job", users.directory / "job.sh"))]
+    return [*map(str, ("--function", "setup", "--token", token, *of_user, "--job", script))]
 
 
 def teardown_of(users, token):
@@ -283,8 +283,8 @@ def test_teardown_waits_for_the_setup_that_runs(slurm_site, users):
     """Slurm asks for both at once when a job is cancelled in that moment."""
     token = "900003"
     slow = users.directory / "slow"
-    slow.mkdir(mode=0o777)
-    slow.chmod(0o777)
+    slow.mkdir()
+    slow.chmod(0o777)  # SlurmUser writes there
     (slow / "scontrol").write_text(
         f"#!/bin/sh\ntouch {slow}/asked\nuntil [ -e {slow}/go ]; do sleep 0.02; done\nexit 1\n"
     )

@@ -68,12 +68,12 @@ pub(super) fn make(context: &mut Context, session: Session, pool: &Pool) -> Resu
     Ok(())
 }
 
-/// Asks Slurm about the job.
+/// Asks Slurm whether the job can have an allocation.
 ///
-/// A heterogeneous one is refused: Slurm hands each component a script with other directives, and the variables to one
+/// A heterogeneous one cannot: Slurm hands each component a script with other directives, and the variables to one
 /// component only. The script of a component does not say so when the components come from the command line.
 ///
-/// One that is over is refused too: Slurm cancels a job, asks for its removal, and does not ask again. A set-up that
+/// One that is over cannot either: Slurm cancels a job, asks for its removal, and does not ask again. A set-up that
 /// begins after that would never be removed.
 fn check_job(context: &Context, token: &str) -> Result<(), Error> {
     let mut ask = command("scontrol");
@@ -102,6 +102,7 @@ fn check_job(context: &Context, token: &str) -> Result<(), Error> {
     }
 }
 
+/// The value of the first `NAME=VALUE` in what scontrol shows; the name ends with `=`.
 fn value_in<'a>(shown: &'a str, name: &str) -> Option<&'a str> {
     shown.split_whitespace().find_map(|word| word.strip_prefix(name))
 }
