@@ -8,13 +8,12 @@ import signal
 import pytest
 
 from support.engines import ENGINES, SMALL, make_directory, namespace_of
-from support.mpi import PROJECT
 from support.node_jobs import STRIPED, node_job
+from support.node_programs import PROGRAM, NodeProgram, lazily, program_on_each
 from support.nodes import PYTHON, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
-PROGRAM = PROJECT / "tests" / "programs" / "nodes" / "lazy.py"
 ROUNDS = 200 if EVERY_POINT else 20
 COUNTS = 500 if EVERY_POINT else 60
 
@@ -25,34 +24,11 @@ def two(build):
         yield namespace
 
 
-class Program:
-    """The program on a node of a namespace."""
-
-    def __init__(self, namespace, node):
-        self.process = namespace.popen(node, [PYTHON, PROGRAM])
-
-    def start(self, name, *arguments):
-        self.process.stdin.write(json.dumps([name, *arguments]) + "\n")
-        self.process.stdin.flush()
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        assert line, self.process.communicate()
-        return json.loads(line)
-
-    def call(self, name, *arguments):
-        self.start(name, *map(lambda one: one if isinstance(one, (int, str)) else str(one), arguments))
-        return self.answer()
-
-
 @pytest.fixture
 def programs(two):
     """One on each node."""
-    started = [Program(two, node) for node in two.nodes]
-    yield started
-    for program in started:
-        program.process.kill()
-        program.process.communicate()
+    with program_on_each(two) as started:
+        yield started
 
 
 numbers = itertools.count()
@@ -64,14 +40,6 @@ def path(two):
     path = two.directory / f"lazy-{next(numbers)}"
     two.run("n1", ["sh", "-c", f"head -c 8192 /dev/zero | tr '\\0' 0 >{path}"])
     return path
-
-
-def lazily(program, path, *flags):
-    """The file's descriptor in the program, which has asked for lazy I/O."""
-    file = program.call("open", path, *flags)
-    assert isinstance(file, int), file
-    assert program.call("begin", file) == 1
-    return file
 
 
 def both_lazily(programs, path):
@@ -294,7 +262,7 @@ def test_death_of_the_mount_is_an_error_of_sync_and_close(build):
     with nodes(2, build, clean_s=20) as bed, namespace_of(bed, ENGINES["ceph"]) as two:
         path = two.directory / "file"
         two.run("n1", ["touch", path])
-        program = Program(two, "n2")
+        program = NodeProgram(two, "n2")
         file = lazily(program, path)
         assert program.call("fill", file, 0, "l", 4096) == 4096
         assert bed.kill("n2", "__mount")

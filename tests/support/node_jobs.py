@@ -87,13 +87,22 @@ class NodeJob:
 
 
 @contextlib.contextmanager
-def on_disks(bed: Bed) -> Iterator[None]:
-    """The store of each node is a directory on a disk: /tmp may be in memory, /var/tmp outlives a restart (FHS)."""
+def on_disks(bed: Bed, size_bytes: int | None = None) -> Iterator[None]:
+    """The store of each node is a directory on a disk: /tmp may be in memory, /var/tmp outlives a restart (FHS). With a
+    size it is a file system of its own, whose blocks take room once they are written."""
     with tempfile.TemporaryDirectory(prefix="forebay-test-", dir="/var/tmp") as scratch:
         os.chmod(scratch, 0o711)
         for node in bed.names:
-            disk = make_directory(pathlib.Path(scratch, node), "ada")
-            bed.run(node, ["mount", "--bind", disk, STORE])
+            if size_bytes is None:
+                disk = make_directory(pathlib.Path(scratch, node), "ada")
+                bed.run(node, ["mount", "--bind", disk, STORE])
+                continue
+            image = pathlib.Path(scratch, node)
+            image.touch()
+            os.truncate(image, size_bytes)
+            subprocess.run(["mkfs.xfs", "-q", "-K", "-l", "size=64m", image], check=True, capture_output=True)
+            bed.run(node, ["mount", "-t", "xfs", "-o", "loop", image, STORE])
+            bed.run(node, ["chown", "ada:", STORE])
         yield
         for node in bed.names:
             # Rarely it is in use for a moment longer; no process of the job was found then.

@@ -32,12 +32,19 @@ type Wait = unsafe extern "C" fn(*mut libc::pthread_cond_t, *mut libc::pthread_m
 thread_local! {
     static SERVES_REQUESTS: Cell<Option<bool>> = const { Cell::new(None) };
     static LOOKS_AGAIN: Cell<bool> = const { Cell::new(false) };
+    static WAITS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// From now on, or no longer, all waits of this thread return after a while.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_ceph_look_again(looks_again: bool) {
     LOOKS_AGAIN.set(looks_again);
+}
+
+/// How often this thread has waited for a condition. What libcephfs has in its cache, it reads without.
+#[unsafe(no_mangle)]
+pub extern "C" fn forebay_ceph_waits() -> u64 {
+    WAITS.get()
 }
 
 /// Waits for a condition, as the function of libc does; for a capability, at most for a while.
@@ -49,6 +56,7 @@ pub unsafe extern "C" fn pthread_cond_wait(
     condition: *mut libc::pthread_cond_t,
     mutex: *mut libc::pthread_mutex_t,
 ) -> c_int {
+    WAITS.set(WAITS.get() + 1);
     // After a wait that ended early the caller has to look: a wake-up in between is not repeated. So the choice is
     // made before it.
     let may_end = LOOKS_AGAIN.get() || (serves_requests() && awaits_capability());

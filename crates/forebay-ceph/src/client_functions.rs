@@ -1,7 +1,7 @@
 //! The functions of libcephfs that a FUSE client needs, with the types of cephfs/libcephfs.h.
 //! Assumes that the library can be missing or older: one that lacks a function is not used at all.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
 use forebay_host::files;
@@ -92,17 +92,37 @@ impl InodeNumber {
     pub const NO_SNAPSHOT: u64 = u64::MAX - 1;
 }
 
-/// `forebay_ceph_look_again` of the preload library.
-pub type LookAgain = unsafe extern "C" fn(bool);
+/// The functions of Forebay's preload library.
+#[derive(Debug, Clone, Copy)]
+pub struct PreloadFunctions {
+    /// `forebay_ceph_look_again`: whether the waits of this thread return after a while.
+    pub look_again: unsafe extern "C" fn(bool),
+    /// `forebay_ceph_waits`: how often this thread has waited.
+    pub waits: unsafe extern "C" fn() -> u64,
+}
 
-/// The function of Forebay's preload library that lets the waits of a thread return after a while; none: it is not
-/// loaded.
-#[must_use]
-pub fn look_again() -> Option<LookAgain> {
+impl PreloadFunctions {
+    /// None: the library is not loaded.
+    #[must_use]
+    pub fn find() -> Option<Self> {
+        let look_again = loaded(c"forebay_ceph_look_again")?;
+        let waits = loaded(c"forebay_ceph_waits")?;
+        // SAFETY: the functions have these types.
+        unsafe {
+            Some(Self {
+                look_again: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(bool)>(
+                    look_again,
+                ),
+                waits: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> u64>(waits),
+            })
+        }
+    }
+}
+
+fn loaded(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name ends with a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"forebay_ceph_look_again".as_ptr()) };
-    // SAFETY: the function has this type.
-    (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, LookAgain>(found) })
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
 }
 
 macro_rules! functions {

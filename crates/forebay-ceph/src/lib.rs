@@ -24,8 +24,8 @@ pub use actions::{Action, Actions, Step};
 pub use block_list::MountAddresses;
 pub use bundle::{Bundle, BundleError, BundledFile, Manifest, Progress};
 pub use client_functions::{
-    Attributes, ClientFunctions, Inode, InodeNumber, LookAgain, Mount, OpenDirectory, OpenFile,
-    Permissions, look_again,
+    Attributes, ClientFunctions, Inode, InodeNumber, Mount, OpenDirectory, OpenFile, Permissions,
+    PreloadFunctions,
 };
 pub use connection::{Connection, c_text};
 pub use error::{CommandError, Error};

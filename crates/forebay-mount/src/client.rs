@@ -11,8 +11,8 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use forebay_ceph::{
-    Attributes, ClientFunctions, Connection, Inode, InodeNumber, LookAgain, Mount, Permissions,
-    c_text, look_again,
+    Attributes, ClientFunctions, Connection, Inode, InodeNumber, Mount, Permissions,
+    PreloadFunctions, c_text,
 };
 use forebay_host::users;
 use parking_lot::Mutex;
@@ -40,7 +40,8 @@ pub(crate) struct Client {
     root: Inode,
     /// Those of root, for what is not judged by its caller: a file was opened before.
     of_root: Permissions,
-    pub(crate) look_again: Option<LookAgain>,
+    /// Without it nothing is cached.
+    pub(crate) preload: Option<PreloadFunctions>,
     /// One opening without reading ahead at a time.
     read_ahead_setting: Mutex<()>,
 }
@@ -134,9 +135,14 @@ impl Client {
             mount,
             root: inode,
             of_root,
-            look_again: look_again(),
+            preload: PreloadFunctions::find(),
             read_ahead_setting: Mutex::new(()),
         })
+    }
+
+    /// Whether it caches what it reads and buffers writes.
+    pub(crate) fn has_cache(&self) -> bool {
+        self.preload.is_some()
     }
 
     /// A number that no other client has.

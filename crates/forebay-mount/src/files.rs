@@ -55,7 +55,11 @@ impl Server {
         if buffer.len() < size {
             buffer.resize(size, 0);
         }
-        file.read(offset, &mut buffer[..size]).map(Outcome::Buffer)
+        let count = file.read(offset, &mut buffer[..size])?;
+        if self.client.has_cache() {
+            self.read_ahead.note(&file, offset, count);
+        }
+        Ok(Outcome::Buffer(count))
     }
 
     pub(crate) fn write(&self, request: &mut Request) -> Result {

@@ -24,8 +24,6 @@ pub(crate) struct Inodes {
     pub(crate) client: Arc<Client>,
     /// Where processes see the mount.
     point: PathBuf,
-    /// Files can be lazy: the client buffers writes.
-    pub(crate) offers_lazy: bool,
     pub(crate) announcements: Announcements,
     pub(crate) lost: LostData,
     /// By the kernel's number.
@@ -50,7 +48,6 @@ impl Inodes {
         Ok(Self {
             client: Arc::clone(client),
             point,
-            offers_lazy: client.look_again.is_some(),
             announcements: Announcements::begin(client)?,
             lost,
             open: Mutex::default(),

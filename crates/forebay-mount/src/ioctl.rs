@@ -30,7 +30,7 @@ impl Server {
         let (size, _) = (body.u32()?, body.u32()?);
         let argument = body.take(size as usize)?;
         let is_known = matches!(command, LAZY_BEGIN | LAZY_SYNC | LAZY_END);
-        if flags & (UNRESTRICTED | OF_DIRECTORY) != 0 || !is_known || !self.inodes.offers_lazy {
+        if flags & (UNRESTRICTED | OF_DIRECTORY) != 0 || !is_known || !self.client.has_cache() {
             return Err(Failure(libc::ENOTTY));
         }
         let file = self.files.get(number)?;

@@ -87,7 +87,7 @@ impl LazyFile {
     pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len() as i64);
         let client = &self.client;
-        let _checked = Checked::begin(client.look_again);
+        let _checked = Checked::begin(client.preload);
         // SAFETY: the file is open, and the function writes at most `length` bytes.
         counted(unsafe {
             (client.functions.read_fd)(client.mount, self.descriptor, at, length, offset)
@@ -97,7 +97,7 @@ impl LazyFile {
     pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
         let (at, length) = (data.as_ptr().cast(), data.len() as i64);
         let client = &self.client;
-        let _checked = Checked::begin(client.look_again);
+        let _checked = Checked::begin(client.preload);
         // SAFETY: the file is open, and the function reads `length` bytes.
         counted(unsafe {
             (client.functions.write_fd)(client.mount, self.descriptor, at, length, offset)

@@ -28,6 +28,7 @@ mod open_inode;
 mod opened;
 mod protocol;
 mod ranges;
+mod read_ahead;
 mod reply;
 mod server;
 mod session;
@@ -37,7 +38,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use forebay_ceph::{Connection, LostGroups, MountAddresses};
+use forebay_ceph::{Connection, LostGroups, MountAddresses, PreloadFunctions};
 use forebay_host::fuse::FuseDevice;
 use forebay_host::process::{Identity, SignalGuard};
 use forebay_host::{clock, mounts, threads};
@@ -90,7 +91,7 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
         ("log_file", ""),
         ("admin_socket", ""),
         // Without the preload library a write may never return once another node writes the file.
-        ("client_oc", if forebay_ceph::look_again().is_some() { "true" } else { "false" }),
+        ("client_oc", if PreloadFunctions::find().is_some() { "true" } else { "false" }),
     ];
     let events = SignalGuard::listen()?.watch(None)?;
     let client = Client::mount(&options.connection, &settings, &options.root)?;

@@ -4,15 +4,19 @@ use std::ffi::c_int;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::error::Failure;
 use crate::inodes::Inodes;
 use crate::open_inode::OpenInode;
 use crate::opened::Opened;
+use crate::read_ahead::Reads;
 
 /// An open file. Dropping it closes it.
 pub(crate) struct File {
     opened: Opened,
     inode: Arc<OpenInode>,
+    reads: Mutex<Reads>,
     /// Its number among the files of the inode.
     number: u64,
     /// It was opened for writing.
@@ -36,7 +40,8 @@ impl File {
         let access = flags & libc::O_ACCMODE;
         let number = inode.add(access);
         let (is_written, is_append) = (access != libc::O_RDONLY, flags & libc::O_APPEND != 0);
-        Self { opened, inode, number, is_written, is_append, node }
+        let reads = Mutex::default();
+        Self { opened, inode, reads, number, is_written, is_append, node }
     }
 
     /// Reads into `buffer` and returns the count, which is less only at the end of the file.
@@ -49,6 +54,30 @@ impl File {
         // Data that were lost read as zeros.
         self.inode.check_data(offset, Some(count))?;
         Ok(count)
+    }
+
+    /// After a read: the offsets and lengths to read ahead.
+    pub(crate) fn next_reads(&self, offset: i64, length: i64) -> Vec<(i64, i64)> {
+        let mut reads = self.reads.lock();
+        let next = reads.note(offset, length);
+        // libcephfs does it already.
+        if reads.follow(length) && !self.inode.is_lazy() { Vec::new() } else { next }
+    }
+
+    /// Reads into the cache of libcephfs. `buffer` is of no use afterwards. What then forgets the cache waits until it is
+    /// there.
+    pub(crate) fn read_ahead(&self, offset: i64, buffer: &mut [u8]) {
+        let Ok(mode) = self.inode.for_io(self.number, &self.opened) else { return };
+        if let Some(lazy) = mode.lazy_file(self.number) {
+            let _ = lazy.read(offset, buffer);
+            return;
+        }
+        let Some(last) = self.reads.lock().last() else { return };
+        if self.opened.is_cached(last) {
+            let _ = self.opened.read(offset, buffer);
+        } else {
+            self.reads.lock().pause();
+        }
     }
 
     /// Writes `data` and returns the count.

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
-use forebay_ceph::LookAgain;
+use forebay_ceph::PreloadFunctions;
 
 use crate::client::{Client, counted, done};
 use crate::error::Failure;
@@ -45,23 +45,23 @@ impl Drop for Directory {
 
 /// A call whose waits all check what they wait for. A thread that waits for a capability may not be woken
 /// (`Client::get_caps` of version 16), so its waits return after a while.
-pub(crate) struct Checked(Option<LookAgain>);
+pub(crate) struct Checked(Option<PreloadFunctions>);
 
 impl Checked {
-    pub(crate) fn begin(look_again: Option<LookAgain>) -> Self {
-        if let Some(look_again) = look_again {
+    pub(crate) fn begin(preload: Option<PreloadFunctions>) -> Self {
+        if let Some(preload) = preload {
             // SAFETY: the function only notes it for this thread.
-            unsafe { look_again(true) };
+            unsafe { (preload.look_again)(true) };
         }
-        Self(look_again)
+        Self(preload)
     }
 }
 
 impl Drop for Checked {
     fn drop(&mut self) {
-        if let Some(look_again) = self.0 {
+        if let Some(preload) = self.0 {
             // SAFETY: as above.
-            unsafe { look_again(false) };
+            unsafe { (preload.look_again)(false) };
         }
     }
 }
@@ -75,16 +75,25 @@ impl Opened {
     pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len() as u64);
         let client = &self.client;
-        let _checked = Checked::begin(client.look_again);
+        let _checked = Checked::begin(client.preload);
         // SAFETY: the file is open, and the function writes at most `length` bytes.
         counted(unsafe { (client.functions.read)(client.mount, self.handle, offset, length, at) })
+    }
+
+    /// Whether this node reads the byte without a server. Otherwise it reads it, too.
+    pub(crate) fn is_cached(&self, offset: i64) -> bool {
+        let Some(preload) = self.client.preload else { return false };
+        // SAFETY: the function only counts.
+        let waits = || unsafe { (preload.waits)() };
+        let before = waits();
+        self.read(offset, &mut [0]).is_ok() && waits() == before
     }
 
     /// Writes `data` and returns the count.
     pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
         let (at, length) = (data.as_ptr().cast(), data.len() as u64);
         let client = &self.client;
-        let _checked = Checked::begin(client.look_again);
+        let _checked = Checked::begin(client.preload);
         // SAFETY: the file is open, and the function reads `length` bytes.
         counted(unsafe { (client.functions.write)(client.mount, self.handle, offset, length, at) })
     }
@@ -106,7 +115,7 @@ impl Opened {
 
     pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Failure> {
         let client = &self.client;
-        let _checked = Checked::begin(client.look_again);
+        let _checked = Checked::begin(client.preload);
         // SAFETY: the file is open.
         done(unsafe {
             (client.functions.allocate)(client.mount, self.handle, mode, offset, length)

@@ -18,6 +18,7 @@ use crate::locks::Locks;
 use crate::lost_data::LostData;
 use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
+use crate::read_ahead::ReadAhead;
 use crate::reply::{Outcome, Reply, Result};
 use crate::walked::WalkedDirectories;
 
@@ -34,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) directories: Handles<Mutex<Listing>>,
     pub(crate) locks: Arc<Locks>,
     pub(crate) appends: AppendLocks,
+    pub(crate) read_ahead: ReadAhead,
     pub(crate) layouts: Layouts,
     walked: WalkedDirectories,
 }
@@ -54,6 +56,7 @@ impl Server {
             directories: Handles::default(),
             locks: Arc::default(),
             appends: AppendLocks::default(),
+            read_ahead: ReadAhead::default(),
             layouts,
             walked: WalkedDirectories::default(),
         })

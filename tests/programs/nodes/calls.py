@@ -1,4 +1,4 @@
-"""A program that asks for lazy I/O of its files: one call a line of standard input, one answer a line."""
+"""Calls on files, also those for lazy I/O: one call a line of standard input, one answer a line."""
 
 import errno
 import fcntl
@@ -26,6 +26,12 @@ def locked_count(file, times):
         fcntl.lockf(file, fcntl.LOCK_UN, 64)
 
 
+def records(file, count, length, distance):
+    """The first bytes of records, and whether each has so many of its own."""
+    found = [os.pread(file, length, number * distance) for number in range(count)]
+    return "".join(one[:1].decode() for one in found), all(one == one[:1] * length for one in found)
+
+
 CALLS = {
     "open": lambda path, flags="O_RDWR": os.open(path, sum(getattr(os, name) for name in flags.split("|"))),
     "close": os.close,
@@ -36,6 +42,7 @@ CALLS = {
     "write": lambda file, offset, text: os.pwrite(file, text.encode(), offset),
     "fill": lambda file, offset, text, count: os.pwrite(file, text.encode() * count, offset),
     "read": lambda file, offset, count: os.pread(file, count, offset).decode(),
+    "records": records,
     "size": lambda file: os.fstat(file).st_size,
     "cut": os.ftruncate,
     "mapped": lambda file, count: mmap.mmap(file, count)[:].decode(),
