@@ -153,13 +153,24 @@ def test_profile_that_others_can_write_is_refused(bed, flash):
     assert "can be written by other users" in run(bed, file, "true").stderr
 
 
+LAYOUT = ("placement=local", "stripe_bytes=4194304")
+
+
+def test_engine_that_cannot_place_files_is_named(bed, flash):
+    done = run(bed, profile(bed), "true", directive=" placement=local")
+    assert done.returncode == 125 and "the engine flash does not choose the node that stores a file" in done.stderr
+    assert "hint: remove placement=local, or use the engine ceph" in done.stderr
+
+
 def test_what_needs_several_nodes_has_no_effect_on_one(bed, flash):
     script = bed.shared / "job.sh"
-    script.write_text(JOB.format(lines="true", profile=" profile=beeondd redundancy=2"))
+    script.write_text(
+        JOB.format(lines="true", profile=" profile=beeondd redundancy=2 placement=local stripe_bytes=4MiB")
+    )
     words = ["--engine", "ceph", "--redundancy", "2"]
     for nodes_of_job in ([], ["--nodes", "n1"]):
         done = bed.run("n1", ["forebay", "run", *nodes_of_job, *words, script])
-        for word in ("--engine ceph", "--redundancy 2", "profile=beeondd", "redundancy=2"):
+        for word in ("--engine ceph", "--redundancy 2", "profile=beeondd", "redundancy=2", *LAYOUT):
             assert f"warning: {word} has no effect on one node" in done.stderr, done.stderr
 
 

@@ -35,9 +35,9 @@ def bed(some_nodes):
     some_nodes.wait_until_clean()
 
 
-def lines(bed, name: str, body: str, *options) -> list[str]:
-    """What the script of a job prints."""
-    head = f"{STRIPED}\n{ASK}{ELSEWHERE}S=$DW_JOB_STRIPED\ncd $S || exit\n"
+def lines(bed, name: str, body: str, *options, directive: str = "") -> list[str]:
+    """What the script of a job prints. `directive` has more words of its allocation."""
+    head = f"{STRIPED} {directive}\n{ASK}{ELSEWHERE}S=$DW_JOB_STRIPED\ncd $S || exit\n"
     job = node_job(bed, head + body, *options, name=name)
     printed = job.run().stdout.splitlines()
     assert job.left() == []
@@ -149,6 +149,15 @@ cmp other/moved <(ssh n2 cat $S/other/moved) && cmp checkpoint-1/deep/n1 <(ssh n
     assert printed[:6] == ["local.1", "local.2", "data", "local.1", "local.2", "data"]
     one = [f"0 {MIB} 1 0", f"0 {MIB} 1 1", f"0 {4 * MIB} 1 1", f"0 {MIB} 1 0", f"0 {MIB} 2 0"]
     assert printed[6:] == [*one, INVALID, "equal"]
+
+
+def test_directive_chooses_placement_and_unit_of_all_files(bed):
+    body = """for node in n1 n2; do ssh $node "mkdir $S/of-$node; echo 1 >$S/of-$node/file; echo 1 >$S/$node"; done
+for name in of-n1/file of-n2/file n2; do getfattr --only-values -n ceph.file.layout $name; echo; done"""
+    of = lambda pool: f"stripe_unit={4 * MIB} stripe_count=1 object_size={4 * MIB} pool={pool}"
+    local = lines(bed, "directive-local", body, directive="placement=local stripe_bytes=4MiB")
+    assert local == [of("local.1"), of("local.2"), of("local.2")]
+    assert lines(bed, "directive-striped", body, directive="stripe_bytes=4MiB") == [of("data")] * 3
 
 
 def test_writing_a_local_file_sends_no_data_to_other_nodes(bed):

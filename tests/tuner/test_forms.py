@@ -338,6 +338,31 @@ def test_striping_command_of_the_script_is_changed(tmp_path, line, changed):
     assert f"mkdir out\n  # 1.4 times as fast\n  # was: {line}\n  {changed}\nls\n" in tuned
 
 
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        (
+            "#DW jobdw type=scratch access_mode=striped capacity=1MiB",
+            "#DW jobdw stripe_bytes=65536 placement=local type=scratch access_mode=striped capacity=1MiB",
+        ),
+        (
+            "#DW  jobdw type=scratch \\\n  stripe_bytes=1MiB placement=striped \\\n access_mode=striped capacity=1MiB",
+            "#DW  jobdw type=scratch \\\n  stripe_bytes=65536 placement=local \\\n access_mode=striped capacity=1MiB",
+        ),
+    ],
+)
+def test_layout_of_the_namespace_is_set_in_its_directive(tmp_path, line, changed):
+    job = read(tmp_path, f"#!/bin/bash\n{line}\nls\n")
+    asked = {"dw_placement": "local", "dw_stripe_bytes": "65536"}
+    assert changed + "\nls\n" in trial(job, "library", asked)
+    by_place = {"burst-buffer": (plan_of(*asked), asked, ""), "file-system": (plan_of(), {}, "")}
+    tuned = script_forms.tuned_script(job, by_place, "library", [], {"burst-buffer": {"dw_placement": "1.4 times"}})
+    rows = "".join(f"# was: {row.strip()}\n" for row in line.split("\n"))
+    assert f"# 1.4 times\n{rows}{changed}\nls\n" in tuned and "if " not in tuned
+    (tmp_path / "tuned").mkdir()
+    assert read(tmp_path / "tuned", tuned).jobdw.values["placement"] == "local"
+
+
 STRIPED = (
     "#!{}\n#DW jobdw type=scratch access_mode=striped capacity=1MiB\n"
     "if ( 1 == 1 ) then\n  lfs setstripe -c 4 out\nendif\n"

@@ -7,7 +7,7 @@ from support.record_data import log
 from support.mpi_run import TARGETS, MpiRun
 from support.plans import plan as plan_with
 
-from forebay.profiles.model import Collective, Hints, Job, Profile
+from forebay.profiles.model import Allocation, Collective, Hints, Job, Profile
 from forebay.tune import space
 from forebay.tune.job_script import script
 from forebay.tune.model import PLACES, key
@@ -345,6 +345,32 @@ def test_lazy_io_is_tried_off_where_a_mount_took_it(empty):
     assert "out.nc:lazy_io" not in named(built(profile_of(collective(lazy_opens=0)), empty))
     off = collective(lazy_opens=0, hints=Hints(environment={"lazy_io": "disable"}))
     assert named(built(profile_of(off), empty))["out.nc:lazy_io"].values == ("enable",)
+
+
+def on_ceph(*files):
+    profile = profile_of(*files)
+    profile.job.allocation = Allocation(engine="ceph", nodes=["n1", "n2"], redundancy=1, share_bytes=None, failed=None)
+    return profile
+
+
+def test_placement_is_tried_for_files_of_one_rank_each_in_a_namespace_of_ceph(ran):
+    jobdw = "#DW jobdw type=scratch access_mode=striped capacity=1GiB"
+    written = lambda words: script.read(ran.script("placed", jobdw + words, "srun ./app"))
+    own = [local(f"/bb/rank.{number}", moved=64 * MIB, seconds=1.0, ranks=1) for number in range(4)]
+    made = built(on_ceph(*own), written(""), "burst-buffer")
+    assert (named(made)["dw_placement"].values, named(made)["dw_placement"].default) == (("local",), "striped")
+    assert named(made)["dw_stripe_bytes"].default == "1048576"
+    assert {"dw_placement": "local"} in [guess.configuration for guess in made.guesses]
+    already = built(on_ceph(*own), written(" placement=local stripe_bytes=4MiB"), "burst-buffer")
+    assert named(already)["dw_placement"].values == ("striped",)
+    assert named(already)["dw_stripe_bytes"].default == "4194304"
+    of_profile = built(on_ceph(*own), written(" profile=mine"), "burst-buffer")
+    assert named(of_profile)["dw_placement"].values == ("striped", "local")
+    all_ranks = built(on_ceph(collective()), written(""), "burst-buffer")
+    assert "several ranks write each file" in refused(all_ranks, "dw_placement")
+    assert "dw_stripe_bytes" in named(all_ranks)
+    for profile, words, place in [(profile_of(*own), "", "burst-buffer"), (on_ceph(*own), "", "file-system")]:
+        assert not [name for name in named(built(profile, written(words), place)) if name.startswith("dw_")]
 
 
 def test_existing_directories_get_the_layout(ran, empty):

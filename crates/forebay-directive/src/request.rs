@@ -45,6 +45,10 @@ pub struct JobDw {
     pub profile: Option<String>,
     /// `redundancy=`: copies of the data on different nodes.
     pub redundancy: Option<u32>,
+    /// `placement=local`: each file is stored on the node that creates it.
+    pub is_local: bool,
+    /// `stripe_bytes=`: bytes of a file that are next to each other on one node.
+    pub stripe_bytes: Option<u64>,
     /// How the script names its namespaces.
     pub naming: VariableStyle,
     /// The position of the directive.
@@ -330,6 +334,10 @@ fn add_job(
         pool: directive.value("pool").map(|token| token.text.clone()),
         profile: directive.value("profile").map(|token| token.text.clone()),
         redundancy: directive.value("redundancy").and_then(|token| token.text.parse().ok()),
+        is_local: directive.value("placement").is_some_and(|token| token.text == "local"),
+        stripe_bytes: directive
+            .value("stripe_bytes")
+            .and_then(|token| parse_size(&token.text).ok()),
         naming: naming.clone(),
         position: directive.start,
     });

@@ -258,6 +258,9 @@ const JOBDW_KEYS: &[Key] = &[
     Key::new("profile", Requirement::Optional, Value::NnfId),
     // An extension: copies of the data on different nodes.
     Key::new("redundancy", Requirement::Optional, Value::Words(&[yes("1"), yes("2")])),
+    // Extensions: where the data of a file are.
+    Key::new("placement", Requirement::Optional, Value::Words(&[yes("striped"), yes("local")])),
+    Key::new("stripe_bytes", Requirement::Optional, Value::Size),
     Key::new("max_mds", Requirement::Optional, YES_NO).no_effect(ONE_STORE),
     Key::new(
         "optimization_strategy",

@@ -191,6 +191,10 @@ pub trait Engine: Sync {
     }
     /// What it guarantees with this redundancy and store on these nodes. Without a node: what it guarantees on all.
     fn promise(&self, redundancy: u32, in_memory: bool, nodes: &[HostFacts]) -> Promise;
+    /// The same engine, which stores each file on the node that creates it; none: it cannot.
+    fn with_local_files(&self) -> Option<Box<dyn Engine>> {
+        None
+    }
     /// What a plan for these nodes would choose where there is a choice, a sentence each.
     fn choices(&self, _nodes: &[HostFacts]) -> Vec<String> {
         Vec::new()

@@ -57,6 +57,9 @@ pub enum Error {
     /// No engine has this name, or none keeps this request.
     #[error("no engine is or keeps {0:?}")]
     NoEngine(String),
+    /// The engine cannot store files on the node that creates them.
+    #[error("placement=local: the engine {0} does not choose the node that stores a file")]
+    NoLocalFiles(String),
     /// Other nodes cannot be reached.
     #[error("{0}")]
     Launcher(String),
@@ -152,6 +155,7 @@ impl Error {
             Self::NoEngine(_) => {
                 "forebay doctor --engine NAME shows what an engine promises; write --engine ceph"
             }
+            Self::NoLocalFiles(_) => "remove placement=local, or use the engine ceph",
             Self::Launcher(_) => {
                 "name a way to reach nodes with --launcher, for example --launcher ssh"
             }

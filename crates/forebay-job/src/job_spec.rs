@@ -200,6 +200,8 @@ fn node_local() -> JobDw {
     JobDw {
         profile: None,
         redundancy: None,
+        is_local: false,
+        stripe_bytes: None,
         access: Vec::new(),
         capacity_bytes: None,
         pool: None,

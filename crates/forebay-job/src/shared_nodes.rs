@@ -38,6 +38,10 @@ pub struct NodeOptions {
     pub redundancy: u32,
     /// Metadata servers that share the names; none: as the profile says, else as many as the engine has.
     pub metadata_servers: Option<u32>,
+    /// Whether each file is stored on the node that creates it, unless the profile says otherwise.
+    pub is_local: bool,
+    /// Bytes of a file that are next to each other on one server; none: as the profile says.
+    pub stripe_bytes: Option<u64>,
     /// The parent of the job's directory on each node.
     pub directory: PathBuf,
 }
@@ -48,6 +52,14 @@ impl NodeOptions {
     /// # Errors
     /// If there is none of this name, or none that keeps the request.
     pub fn engine(&self) -> Result<Box<dyn Engine>, Error> {
+        let engine = self.chosen_engine()?;
+        if !self.is_local {
+            return Ok(engine);
+        }
+        engine.with_local_files().ok_or_else(|| Error::NoLocalFiles(engine.name().to_owned()))
+    }
+
+    fn chosen_engine(&self) -> Result<Box<dyn Engine>, Error> {
         if let Some(profile) = &self.profile {
             return Ok(profile.driver());
         }
@@ -73,8 +85,9 @@ impl NodeOptions {
         let profile = self.profile.as_ref();
         let default = Layout::default();
         Layout {
-            stripe_unit_bytes: profile
-                .and_then(|profile| profile.stripe_bytes)
+            stripe_unit_bytes: self
+                .stripe_bytes
+                .or(profile.and_then(|profile| profile.stripe_bytes))
                 .unwrap_or(default.stripe_unit_bytes),
             stripe_count: profile.and_then(|profile| profile.stripe_count),
         }

@@ -104,9 +104,12 @@ fn check(request: &Request, text: &str) -> Result<(), Error> {
                 format!("{line}: no pool of this site has access_mode=striped,private together");
             return Err(Error::new(message).with_hint("name one of the two modes"));
         }
-        for (key, is_given) in
-            [("profile", job.profile.is_some()), ("redundancy", job.redundancy.is_some())]
-        {
+        for (key, is_given) in [
+            ("profile", job.profile.is_some()),
+            ("redundancy", job.redundancy.is_some()),
+            ("placement", job.is_local),
+            ("stripe_bytes", job.stripe_bytes.is_some()),
+        ] {
             if is_given {
                 let message = format!("{line}: {key}= is not possible in the pools of a site");
                 return Err(Error::new(message).with_hint(format!("drop {key}=")));

@@ -69,7 +69,6 @@ impl NodeArguments {
     /// If the nodes cannot be listed or reached, or this one is none of them.
     pub fn options(&self, asked: Option<&JobDw>) -> Result<Option<NodeOptions>, CliError> {
         let of_directive = asked.and_then(|asked| asked.profile.as_deref());
-        let redundancy = asked.and_then(|asked| asked.redundancy);
         let is_chosen = self.engine.is_some() || self.profile.is_some();
         // Also without nodes: a wrong name on the command line is an error everywhere.
         let of_command = self.profile.as_deref().map(profiles::find).transpose()?;
@@ -90,8 +89,9 @@ impl NodeArguments {
             None => of_command,
         };
         let mut options = self.options_of(local_first(names)?, profile)?;
-        if let (None, Some(copies)) = (self.redundancy, redundancy) {
-            options.redundancy = copies;
+        if let Some(asked) = asked {
+            options.redundancy = self.redundancy.or(asked.redundancy).unwrap_or(options.redundancy);
+            (options.is_local, options.stripe_bytes) = (asked.is_local, asked.stripe_bytes);
         }
         Ok(Some(options))
     }
@@ -140,6 +140,12 @@ impl NodeArguments {
         if let Some(copies @ 2..) = asked.redundancy {
             without_effect.push(format!("redundancy={copies}"));
         }
+        if asked.is_local {
+            without_effect.push("placement=local".to_owned());
+        }
+        if let Some(bytes) = asked.stripe_bytes {
+            without_effect.push(format!("stripe_bytes={bytes}"));
+        }
         for option in without_effect {
             print_warning(&format!("{option} has no effect on one node"));
         }
@@ -184,6 +190,8 @@ impl NodeArguments {
                 .or(profile.as_ref().and_then(|profile| profile.redundancy))
                 .unwrap_or(1),
             metadata_servers: self.metadata_servers,
+            is_local: false,
+            stripe_bytes: None,
             profile,
             directory: self.node_dir.clone(),
         })

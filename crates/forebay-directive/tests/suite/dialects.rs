@@ -27,6 +27,16 @@ fn nnf_allocation_is_one_striped_namespace_under_its_name() {
         assert_eq!(made.job.and_then(|job| job.redundancy), copies);
     }
     bad(&format!("{JOBDW} redundancy=3"));
+    for (words, layout) in [
+        ("", (false, None)),
+        (" placement=striped", (false, None)),
+        (" placement=local stripe_bytes=4MiB", (true, Some(4 << 20))),
+    ] {
+        let job = good(&format!("{JOBDW}{words}")).job.expect("a job");
+        assert_eq!((job.is_local, job.stripe_bytes), layout);
+    }
+    bad(&format!("{JOBDW} placement=near"));
+    bad(&format!("{JOBDW} stripe_bytes=much"));
     let found = bad(&format!("{NNF}\n{}", NNF.replace("my-", "other-")));
     assert_begins(&found, "2:5 a second jobdw; the first is at line 1, column 5 | a job has one");
 }

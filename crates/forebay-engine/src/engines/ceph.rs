@@ -67,6 +67,18 @@ impl Engine for Ceph {
         [client].into_iter().chain(local.map(NamedLayout::to_string)).collect()
     }
 
+    /// After the other layouts, so that those of the profile count first.
+    fn with_local_files(&self) -> Option<Box<dyn Engine>> {
+        let mut local = self.clone();
+        local.layouts.push(NamedLayout {
+            named: Named::Files,
+            pattern: "*".to_owned(),
+            stripe_unit_bytes: None,
+            placement: Placement::Local,
+        });
+        Some(Box::new(local))
+    }
+
     fn missing(&self, node: &HostFacts) -> Vec<Missing> {
         let absent = match &node.ceph {
             Some(CephFacts::Found(_)) => &[][..],

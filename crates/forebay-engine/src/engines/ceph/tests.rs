@@ -204,6 +204,18 @@ fn mounts_know_the_pool_of_their_node_and_the_layouts() {
     }
 }
 
+#[test]
+fn all_other_files_are_local_where_the_job_asks_for_it() {
+    let nodes: Vec<_> = (1..=2).map(node).collect();
+    let engine = local(Named::Directories).with_local_files().expect("it can");
+    let plan = engine.plan(&request(1), &nodes).expect("a plan");
+    let mount = plan.steps.iter().find(|step| step.role == Role::Mount).expect("a mount");
+    let words = mount.argv.join(" ");
+    let expected = "--layout directories:local:1048576:ckpt* --layout names:local:1048576:* \
+                    --local-pool local.1";
+    assert!(words.contains(expected), "{words}");
+}
+
 /// With files that stay on their node, one node may have all of them.
 #[test]
 fn each_node_takes_the_whole_capacity_as_far_as_its_store_has_room() {

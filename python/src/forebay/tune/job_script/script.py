@@ -16,6 +16,7 @@ import msgspec
 
 from forebay import series_client
 from forebay.tune.errors import TuneError
+from forebay.tune.job_script.jobdw import JobDwLine, jobdw_line
 from forebay.tune.job_script.launching import Launch, launch_of
 from forebay.tune.job_script.shell import Command, Statement, commands, statements
 
@@ -87,6 +88,7 @@ class JobScript(msgspec.Struct, frozen=True, kw_only=True):
     burst_buffer: bool
     variables: tuple[str, ...]  # that name the burst buffer's namespaces: DW_JOB_STRIPED ...
     launches: tuple[Launch, ...]  # empty: it hides them, or has none; the profile decides
+    jobdw: JobDwLine | None
     stripe_lines: tuple[StripeLine, ...]
     assignments: tuple[Assignment, ...]
     inherited: dict[str, str]  # of OWN_VARIABLES, what the environment had when the script was read
@@ -125,6 +127,7 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
         burst_buffer=preview["store"] is not None,
         variables=tuple(preview["variables"]),
         launches=tuple(launch for _, launch in launches),
+        jobdw=jobdw_line(lines[: _header_lines(lines)]),
         stripe_lines=tuple(line for at, command in found if (line := stripe_line(at, command))),
         assignments=tuple(assignments),
         inherited={name: os.environ[name] for name in OWN_VARIABLES if os.environ.get(name)},

@@ -26,6 +26,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     text: str
     carries: frozenset[str]
+    is_directive: bool = False  # no shell reads it, and it has a meaning with the burst buffer alone
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import msgspec
 from forebay.tune.errors import TuneError
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Configuration, Parameter, Plan
-from forebay.tune.script_forms import cray, forwarding, library, lustre, pnetcdf, romio_file
+from forebay.tune.script_forms import cray, forwarding, jobdw, library, lustre, pnetcdf, romio_file
 from forebay.tune.script_forms.job_lines import Change, Hints, Job, Line
 
 _FORMS = {"cray": cray.lines, "library": library.lines, "romio-file": romio_file.lines}
@@ -35,17 +35,17 @@ def block(
     chosen = _parameters(plan, configuration)
     striping = _pick(chosen, lambda setting: setting.startswith("lfs_"))
     alignment = _pick(chosen, lambda setting: setting.startswith("nc_"))
-    lines = _hint_lines(
-        job, [pair for pair in chosen if pair not in striping and pair not in alignment], form
-    )
+    of_line = _pick(chosen, lambda setting: setting.startswith("dw_"))
+    others = (*striping, *alignment, *of_line)
+    lines = _hint_lines(job, [pair for pair in chosen if pair not in others], form)
     if alignment:
         lines += pnetcdf.lines(job, _settings(alignment), _names(alignment))
     lines += forwarding.lines(job, [line.variable for line in lines if line.variable])
-    changes: list[Change] = []
-    others = [
+    changes = jobdw.changes(job, _settings(of_line), _names(of_line))
+    unset = [
         one for one in plan.parameters if one.setting.startswith("lfs_") and one.name not in configuration
     ]
-    defaults = [(one, one.default or "0") for one in others] if undoing else []  # 0: the file system's
+    defaults = [(one, one.default or "0") for one in unset] if undoing else []  # 0: the file system's
     for directory in dict.fromkeys(one.pattern for one, _ in [*striping, *defaults]):
         named = _in(directory, striping)
         lines += lustre.lines(job, directory, _settings([*_in(directory, defaults), *named]), _names(named))

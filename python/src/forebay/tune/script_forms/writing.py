@@ -88,7 +88,12 @@ def _branched(script: JobScript, by_place: dict[Place, Change]) -> Change:
     *_, last = by_place.values()
     old = "\n".join(script.text.split("\n")[last.first : last.end])
     texts = [by_place[one].text if one in by_place else old for one in ("burst-buffer", "file-system")]
-    if not script.burst_buffer or texts[0] == texts[1] or not syntax.is_whole(script.syntax, old):
+    if (
+        last.is_directive
+        or not script.burst_buffer
+        or texts[0] == texts[1]
+        or not syntax.is_whole(script.syntax, old)
+    ):
         return last
     indent = re.match(r"\s*", old)[0]
     branches = ([line.removeprefix(indent) for line in text.split("\n")] for text in texts)

@@ -8,6 +8,7 @@ from forebay.tune.settings.collective_buffering import CollectiveBuffering
 from forebay.tune.settings.data_sieving import DataSieving, SievingBuffer
 from forebay.tune.settings.lazy_io import LazyIo
 from forebay.tune.settings.lustre import LfsStripeCount, LfsStripeSize
+from forebay.tune.settings.namespace_layout import DwPlacement, DwStripeBytes
 from forebay.tune.settings.no_independent import NoIndependent
 from forebay.tune.settings.setting import Setting, SettingContext
 from forebay.tune.settings.striping_hints import StripingFactor, StripingUnit
@@ -18,6 +19,8 @@ __all__ = ["ALL", "SettingContext", "Setting", "named"]
 ALL: tuple[Setting, ...] = (
     LfsStripeCount(),
     LfsStripeSize(),
+    DwPlacement(),
+    DwStripeBytes(),
     StripingFactor(),
     StripingUnit(),
     CbNodes(),

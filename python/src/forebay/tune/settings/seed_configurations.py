@@ -122,6 +122,11 @@ def _wide(offer: Offer) -> Values:
     return {most.setting: most.values[-1]} if is_more else {}
 
 
+def _own_node(offer: Offer) -> Values:
+    """Each file on the node that creates it."""
+    return offer.take("dw_placement", "local")
+
+
 def _fitted(offer: Offer) -> Values:
     """Most targets, a stripe unit near what a system write moves (KAUST's burst buffer talk, 2018)."""
     is_driver = "striping_factor" in offer.parameters
@@ -139,6 +144,7 @@ def _bordered(offer: Offer) -> Values:
 RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
     (_spread, "as many aggregators as keep the storage busy", _wide, "most storage targets"),
     (_nothing, "", _wide, "most storage targets"),
+    (_nothing, "", _own_node, "files on the nodes that write them"),
     (_buffered, "as many aggregators with buffers of about 4 MiB", _wide, "most storage targets"),
     (_spread, "as many aggregators as keep the storage busy", _fitted, "stripe units near system writes"),
     (_automatic, "ROMIO as it is", _wide, "most storage targets"),
