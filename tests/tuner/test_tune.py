@@ -151,11 +151,21 @@ def test_tune_run_on_a_busy_node_is_repeated(tuned, busy, status):
     assert all(run.foreign_cpu == 0.1 for run in runs[:3])
 
 
-def test_burst_buffer_of_an_earlier_job_counts_as_inside_the_job_directory(tmp_path):
+@pytest.mark.parametrize(
+    ("before", "now", "other"),
+    [
+        ("/mnt/forebay/1795476034261/striped/", "/mnt/forebay/1795476999999/striped/", "/other/1795476999999/striped/"),
+        (
+            "/tmp/forebay-node-1795476034261-17d71af21c3f/mount/striped/",
+            "/tmp/forebay-node-1795476999999-d7b2daf62c51/mount/striped/",
+            "/tmp/forebay-node-1795476999999-d7b2daf62c51/data/striped/",
+        ),
+    ],
+    ids=["one-node", "several-nodes"],
+)
+def test_burst_buffer_of_an_earlier_job_counts_as_inside_the_job_directory(tmp_path, before, now, other):
     """A dry run leaves the profile of the default; the next call has a burst buffer of another name."""
-    path = "/mnt/forebay/1795476034261/striped/out"
-    file = File(path=path, layers={"posix": Layer(read=Traffic(), write=Traffic(bytes=1))})
+    file = File(path=before + "out", layers={"posix": Layer(read=Traffic(), write=Traffic(bytes=1))})
     profile = Profile(source="forebay", path="x", job=Job(), programs=[Program(files=[file], uses_mpi=True)])
-    variables = {"DW_JOB_STRIPED": "/mnt/forebay/1795476999999/striped/"}
-    assert eligibility.warnings(profile, tmp_path, variables) == []
-    assert eligibility.warnings(profile, tmp_path, {"DW_JOB_STRIPED": "/other/1795476999999/striped/"}) != []
+    assert eligibility.warnings(profile, tmp_path, {"DW_JOB_STRIPED": now}) == []
+    assert eligibility.warnings(profile, tmp_path, {"DW_JOB_STRIPED": other}) != []

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay_directive::JobDw;
-use forebay_engine::StoreOptions;
+use forebay_engine::{LocalFiles, StoreOptions};
 use forebay_host::exit_codes::{FAILED_BEFORE_THE_JOB, USAGE};
 use forebay_host::process::SignalGuard;
 use forebay_job::{Error, JobSpec, NodeOptions, Output};
@@ -108,6 +108,15 @@ impl<'a> JobSetup<'a> {
                      other's writes after MPI_File_sync and MPI_File_close"
                 }
             });
+        }
+    }
+
+    /// Lets directories of the namespace get other layouts between the runs of a series.
+    pub fn allow_local_files(&mut self) {
+        if let Some(nodes) = &mut self.nodes
+            && nodes.local_files == LocalFiles::Named
+        {
+            nodes.local_files = LocalFiles::Possible;
         }
     }
 

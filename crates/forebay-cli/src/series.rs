@@ -106,7 +106,8 @@ pub fn refuse(error: &CliError) -> i32 {
 }
 
 fn carry_out(arguments: &JobArguments) -> Result<i32, CliError> {
-    let (setup, caught) = JobSetup::of(arguments)?;
+    let (mut setup, caught) = JobSetup::of(arguments)?;
+    setup.allow_local_files();
     let model = setup.emulation.as_ref();
     let model = model.map(|emulation| emulation.model().name.as_str());
     // Only the model's name: the counters cover all runs together.

@@ -107,6 +107,18 @@ impl Default for Layout {
     }
 }
 
+/// Which files are stored on the node that creates them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LocalFiles {
+    /// Those that the profile names.
+    #[default]
+    Named,
+    /// The same, and those of directories that get the layout later.
+    Possible,
+    /// All that the profile does not name otherwise.
+    All,
+}
+
 /// What a driver plans for.
 #[derive(Debug, Clone)]
 pub struct EngineRequest {
@@ -191,8 +203,8 @@ pub trait Engine: Sync {
     }
     /// What it guarantees with this redundancy and store on these nodes. Without a node: what it guarantees on all.
     fn promise(&self, redundancy: u32, in_memory: bool, nodes: &[HostFacts]) -> Promise;
-    /// The same engine, which stores each file on the node that creates it; none: it cannot.
-    fn with_local_files(&self) -> Option<Box<dyn Engine>> {
+    /// The same engine with other local files; none: it cannot store files on the node that creates them.
+    fn with_local_files(&self, _which: LocalFiles) -> Option<Box<dyn Engine>> {
         None
     }
     /// What a plan for these nodes would choose where there is a choice, a sentence each.

@@ -22,7 +22,9 @@ pub use cluster::{
     lost_s_max, remove_left, restore_left,
 };
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
-pub use engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, Missing, Promise};
+pub use engine::{
+    CapacityCommand, Coherence, Engine, EngineRequest, Layout, LocalFiles, Missing, Promise,
+};
 pub use error::Error;
 pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
 pub use nodes_use::{NodesSummary, NodesUse, mount_in};

@@ -224,7 +224,11 @@ impl Written {
         let engine = match self.engine.get_ref().as_str() {
             "ceph" => {
                 self.without_commands()?;
-                ProfileEngine::Ceph(Ceph { client: self.client()?, layouts: self.layouts()? })
+                ProfileEngine::Ceph(Ceph {
+                    client: self.client()?,
+                    layouts: self.layouts()?,
+                    ..Ceph::default()
+                })
             }
             "command" => {
                 self.without_ceph()?;

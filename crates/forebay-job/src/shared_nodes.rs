@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, JobAllocation, Layout, Ledger, Place, Profile, Reach, Session, SessionSpec,
-    Step, directory_of, hang_s_max, lost_s_max,
+    Coherence, Engine, JobAllocation, Layout, Ledger, LocalFiles, Place, Profile, Reach, Session,
+    SessionSpec, Step, directory_of, hang_s_max, lost_s_max,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -38,8 +38,8 @@ pub struct NodeOptions {
     pub redundancy: u32,
     /// Metadata servers that share the names; none: as the profile says, else as many as the engine has.
     pub metadata_servers: Option<u32>,
-    /// Whether each file is stored on the node that creates it, unless the profile says otherwise.
-    pub is_local: bool,
+    /// Which files are stored on the node that creates them.
+    pub local_files: LocalFiles,
     /// Bytes of a file that are next to each other on one server; none: as the profile says.
     pub stripe_bytes: Option<u64>,
     /// The parent of the job's directory on each node.
@@ -53,10 +53,11 @@ impl NodeOptions {
     /// If there is none of this name, or none that keeps the request.
     pub fn engine(&self) -> Result<Box<dyn Engine>, Error> {
         let engine = self.chosen_engine()?;
-        if !self.is_local {
-            return Ok(engine);
+        match (self.local_files, engine.with_local_files(self.local_files)) {
+            (_, Some(with_local_files)) => Ok(with_local_files),
+            (LocalFiles::All, None) => Err(Error::NoLocalFiles(engine.name().to_owned())),
+            (_, None) => Ok(engine),
         }
-        engine.with_local_files().ok_or_else(|| Error::NoLocalFiles(engine.name().to_owned()))
     }
 
     fn chosen_engine(&self) -> Result<Box<dyn Engine>, Error> {

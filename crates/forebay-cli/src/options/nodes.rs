@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay_directive::JobDw;
-use forebay_engine::{Coherence, Profile};
+use forebay_engine::{Coherence, LocalFiles, Profile};
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
 use forebay_scheduler::{
@@ -91,7 +91,10 @@ impl NodeArguments {
         let mut options = self.options_of(local_first(names)?, profile)?;
         if let Some(asked) = asked {
             options.redundancy = self.redundancy.or(asked.redundancy).unwrap_or(options.redundancy);
-            (options.is_local, options.stripe_bytes) = (asked.is_local, asked.stripe_bytes);
+            options.stripe_bytes = asked.stripe_bytes;
+            if asked.is_local {
+                options.local_files = LocalFiles::All;
+            }
         }
         Ok(Some(options))
     }
@@ -190,7 +193,7 @@ impl NodeArguments {
                 .or(profile.as_ref().and_then(|profile| profile.redundancy))
                 .unwrap_or(1),
             metadata_servers: self.metadata_servers,
-            is_local: false,
+            local_files: LocalFiles::default(),
             stripe_bytes: None,
             profile,
             directory: self.node_dir.clone(),

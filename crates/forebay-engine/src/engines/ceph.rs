@@ -6,7 +6,7 @@ mod cluster;
 mod placement;
 mod settings;
 
-use crate::engine::{Coherence, Engine, EngineRequest, Layout, Missing, Promise};
+use crate::engine::{Coherence, Engine, EngineRequest, Layout, LocalFiles, Missing, Promise};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::EnginePlan;
 pub use client::MountClient;
@@ -21,6 +21,8 @@ pub struct Ceph {
     pub client: Option<MountClient>,
     /// The layouts of new files by names: the first that matches counts.
     pub layouts: Vec<NamedLayout>,
+    /// Other files that are stored on the node that creates them.
+    pub local_files: LocalFiles,
 }
 
 impl Engine for Ceph {
@@ -64,19 +66,13 @@ impl Engine for Ceph {
     fn choices(&self, nodes: &[HostFacts]) -> Vec<String> {
         let client = Client::choose(self.client, nodes).to_string();
         let local = self.layouts.iter().filter(|layout| layout.placement == Placement::Local);
-        [client].into_iter().chain(local.map(NamedLayout::to_string)).collect()
+        let all = (self.local_files == LocalFiles::All)
+            .then(|| "files are stored on the node that creates them".to_owned());
+        [client].into_iter().chain(local.map(NamedLayout::to_string)).chain(all).collect()
     }
 
-    /// After the other layouts, so that those of the profile count first.
-    fn with_local_files(&self) -> Option<Box<dyn Engine>> {
-        let mut local = self.clone();
-        local.layouts.push(NamedLayout {
-            named: Named::Files,
-            pattern: "*".to_owned(),
-            stripe_unit_bytes: None,
-            placement: Placement::Local,
-        });
-        Some(Box::new(local))
+    fn with_local_files(&self, which: LocalFiles) -> Option<Box<dyn Engine>> {
+        Some(Box::new(Self { local_files: which, ..self.clone() }))
     }
 
     fn missing(&self, node: &HostFacts) -> Vec<Missing> {
@@ -137,18 +133,24 @@ impl Engine for Ceph {
             ));
         }
         check_addresses(nodes)?;
-        Ok(Cluster::new(request, nodes, self.client(nodes)?, &self.layouts).plan())
+        Ok(Cluster::new(request, nodes, self.client(nodes)?, self).plan())
     }
 
     fn recover(&self, request: &EngineRequest, nodes: &[HostFacts]) -> Result<EnginePlan, String> {
         if nodes.iter().any(|node| node.store.in_memory) {
             return Err("the data were in memory, and ended with the storage daemons".to_owned());
         }
-        Ok(Cluster::new(request, nodes, self.client(nodes)?, &self.layouts).restart())
+        Ok(Cluster::new(request, nodes, self.client(nodes)?, self).restart())
     }
 }
 
 impl Ceph {
+    /// Whether files can be stored on the node that creates them.
+    fn has_local(&self) -> bool {
+        self.local_files != LocalFiles::Named
+            || self.layouts.iter().any(|layout| layout.placement == Placement::Local)
+    }
+
     /// The client sets the layouts of new files.
     fn check_layouts(&self, nodes: &[HostFacts]) -> Result<(), String> {
         for NamedLayout { pattern, stripe_unit_bytes, .. } in &self.layouts {
@@ -160,6 +162,9 @@ impl Ceph {
         match client.which {
             MountClient::CephFuse if !self.layouts.is_empty() => {
                 Err(format!("layouts of names need the client forebay-mount, and {client}"))
+            }
+            MountClient::CephFuse if self.local_files == LocalFiles::All => {
+                Err(format!("placement=local needs the client forebay-mount, and {client}"))
             }
             _ => Ok(()),
         }

@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use forebay_ceph::{Action, Actions, Connection, DATA_POOL, Key, Programs, Step as CephStep};
+use forebay_ceph::{
+    Action, Actions, Connection, DATA_POOL, Key, LOCAL_POOL, Programs, Step as CephStep,
+};
 use serde_json::{Map, Value, json};
 
+use super::Ceph;
 use super::MountClient;
-use super::placement::{NAMES, NamedLayout, has_local, local_pool, placement_s_more, pools};
-use crate::engine::{EngineRequest, SERVERS_ATTRIBUTE};
+use super::placement::{NAMES, NamedLayout, local_pool, placement_s_more, pools};
+use crate::engine::{EngineRequest, LocalFiles, SERVERS_ATTRIBUTE};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{
     EnginePlan, EngineStep, Fence, Keeps, PlannedFile, Ready, Role, ServerGroup, Stop,
@@ -41,7 +44,7 @@ pub(super) struct Cluster<'a> {
     request: &'a EngineRequest,
     nodes: &'a [HostFacts],
     client: MountClient,
-    layouts: &'a [NamedLayout],
+    engine: &'a Ceph,
     /// Steps of the plan so far.
     steps: Vec<EngineStep>,
 }
@@ -51,9 +54,9 @@ impl<'a> Cluster<'a> {
         request: &'a EngineRequest,
         nodes: &'a [HostFacts],
         client: MountClient,
-        layouts: &'a [NamedLayout],
+        engine: &'a Ceph,
     ) -> Self {
-        Self { request, nodes, client, layouts, steps: Vec::new() }
+        Self { request, nodes, client, engine, steps: Vec::new() }
     }
 
     /// Makes and starts a new cluster.
@@ -388,7 +391,7 @@ impl<'a> Cluster<'a> {
         actions.push(at_once(daemons().map(place).collect()));
         actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids.clone()})));
         let copies = self.request.redundancy as usize;
-        let pools = pools(ids.len(), self.layouts, copies);
+        let pools = pools(ids.len(), self.engine.has_local(), copies);
         actions.extend(pools.iter().map(|pool| monitor_command(pool.create())));
         let numbered = (1..).zip(&pools);
         let placement =
@@ -494,12 +497,12 @@ impl<'a> Cluster<'a> {
             Action::from(CephStep::SetAttribute { path, name, value })
         };
         let set = |name: &str, value: String| set_of(ALLOCATION, name, value);
+        let pool = if self.engine.local_files == LocalFiles::All { LOCAL_POOL } else { DATA_POOL };
+        let layout =
+            format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes} pool={pool}");
         let mut actions = vec![
             make(ALLOCATION, 0o700),
-            set(
-                "ceph.dir.layout",
-                format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes}"),
-            ),
+            set("ceph.dir.layout", layout),
             set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
             set(SERVERS_ATTRIBUTE, self.nodes.len().to_string()),
         ];
@@ -567,12 +570,12 @@ impl<'a> Cluster<'a> {
         if let Some(directory) = libraries {
             words.extend(["--libraries".to_owned(), text(directory)]);
         }
-        for NamedLayout { named, pattern, stripe_unit_bytes, placement } in self.layouts {
+        for NamedLayout { named, pattern, stripe_unit_bytes, placement } in &self.engine.layouts {
             let bytes = stripe_unit_bytes.unwrap_or(self.request.layout.stripe_unit_bytes);
             let layout = format!("{}:{placement}:{bytes}:{pattern}", named.key());
             words.extend(["--layout".to_owned(), layout]);
         }
-        if has_local(self.layouts) {
+        if self.engine.has_local() {
             words.extend(["--local-pool".to_owned(), local_pool(node)]);
         }
         words.push(mount);

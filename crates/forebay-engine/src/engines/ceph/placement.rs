@@ -95,9 +95,9 @@ pub(super) struct Pool {
     node: Option<usize>,
 }
 
-/// All pools in the order of their making. Local pools only where a layout needs them. One copy of the names is on the
+/// All pools in the order of their making. Local pools only where they may be used. One copy of the names is on the
 /// first node, where the monitor is: then the loss of another storage daemon takes no names along.
-pub(super) fn pools(nodes: usize, layouts: &[NamedLayout], copies: usize) -> Vec<Pool> {
+pub(super) fn pools(nodes: usize, has_local: bool, copies: usize) -> Vec<Pool> {
     let pool = |name: &str, groups, node| Pool { name: name.to_owned(), groups, node };
     let is_large = nodes > DAEMONS_WITH_ALL_GROUPS;
     let per_daemon = if is_large { GROUPS_PER_DAEMON_MIN } else { GROUPS_PER_DAEMON };
@@ -105,7 +105,7 @@ pub(super) fn pools(nodes: usize, layouts: &[NamedLayout], copies: usize) -> Vec
     let groups_of_node = if is_large { GROUPS_PER_DAEMON_MIN } else { GROUPS_SMALL };
     let mut pools =
         vec![pool(NAMES, GROUPS_SMALL, (copies == 1).then_some(0)), pool(DATA_POOL, groups, None)];
-    if has_local(layouts) {
+    if has_local {
         pools.push(pool(LOCAL_POOL, GROUPS_SMALL, None));
         pools.extend((0..nodes).map(|node| pool(&local_pool(node), groups_of_node, Some(node))));
     }
@@ -115,10 +115,6 @@ pub(super) fn pools(nodes: usize, layouts: &[NamedLayout], copies: usize) -> Vec
 /// How many seconds the places of all groups may take beyond the usual time of an action.
 pub(super) fn placement_s_more(nodes: usize) -> u32 {
     (nodes * PLACEMENT_MS_PER_NODE / 1000) as u32
-}
-
-pub(super) fn has_local(layouts: &[NamedLayout]) -> bool {
-    layouts.iter().any(|layout| layout.placement == Placement::Local)
 }
 
 impl Pool {

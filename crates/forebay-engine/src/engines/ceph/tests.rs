@@ -207,13 +207,15 @@ fn mounts_know_the_pool_of_their_node_and_the_layouts() {
 #[test]
 fn all_other_files_are_local_where_the_job_asks_for_it() {
     let nodes: Vec<_> = (1..=2).map(node).collect();
-    let engine = local(Named::Directories).with_local_files().expect("it can");
-    let plan = engine.plan(&request(1), &nodes).expect("a plan");
-    let mount = plan.steps.iter().find(|step| step.role == Role::Mount).expect("a mount");
-    let words = mount.argv.join(" ");
-    let expected = "--layout directories:local:1048576:ckpt* --layout names:local:1048576:* \
-                    --local-pool local.1";
-    assert!(words.contains(expected), "{words}");
+    for (which, pool) in [(LocalFiles::All, "local"), (LocalFiles::Possible, "data")] {
+        let engine = local(Named::Directories).with_local_files(which).expect("it can");
+        let plan = engine.plan(&request(1), &nodes).expect("a plan");
+        let files = plan.steps.iter().flat_map(|step| &step.files);
+        let root = format!("stripe_unit=1048576 stripe_count=1 object_size=1048576 pool={pool}");
+        assert_eq!(files.filter(|file| file.text.contains(&root)).count(), 1);
+        let is_named = engine.choices(&nodes).iter().any(|choice| choice.starts_with("files are"));
+        assert_eq!(is_named, which == LocalFiles::All);
+    }
 }
 
 /// With files that stay on their node, one node may have all of them.
@@ -398,7 +400,7 @@ fn pool_of_a_thousand_nodes_has_all_its_groups_from_the_beginning() {
 }
 
 fn striped_groups(nodes: usize) -> usize {
-    let pools = placement::pools(nodes, &[], 1);
+    let pools = placement::pools(nodes, false, 1);
     pools.iter().find(|pool| pool.name == DATA_POOL).expect("a pool").groups
 }
 

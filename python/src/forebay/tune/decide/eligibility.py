@@ -89,8 +89,12 @@ def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) ->
 
 
 def _of_any_job(path: str) -> str:
-    """A pattern of this directory of the burst buffer: the profile may be of an earlier job."""
-    return re.sub(r"\d{13,}", r"\\d+", re.escape(path.rstrip("/") + "/"))
+    """A pattern of this directory of the burst buffer: the profile may be of an earlier job.
+
+    On several nodes a random part follows the number of the job.
+    """
+    escaped = re.escape(path.rstrip("/") + "/")
+    return re.sub(r"\d{13,}(\\-[0-9a-f]{12})?", r"\\d+(?:-[0-9a-f]{12})?", escaped)
 
 
 def io_s(profile: Profile) -> float | None:

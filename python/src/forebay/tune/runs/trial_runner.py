@@ -22,6 +22,7 @@ from forebay.tune.decide import eligibility
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Place, Plan, Run, Step
 from forebay.tune.runs import cpu_contention, effect, replay
+from forebay.tune.runs.namespace_layout import NamespaceLayout
 from forebay.tune.runs.output_check import OutputCheck, Root
 from forebay.tune.runs.run_directory import RunDirectory
 from forebay.tune.settings.job_view import head_of
@@ -69,6 +70,7 @@ class Runner:
         self._limit_s: float | None = None  # of the run in hand
         self.clock = clock
         self.judge = self._new_judge()
+        self._layout = NamespaceLayout(series.ready)
         self.replayed: JobScript | None = None  # the recorded I/O, once there is a replay
         self.plan: Plan | None = None  # from here on: once the default run is known
         self.form = "library"
@@ -146,6 +148,8 @@ class Runner:
         directory = self._new_directory(number)
         self._write_script(directory, step)
         self.workplace.reset()
+        if self.plan is not None:
+            self._layout.set(self.plan, step.configuration)
         self.output_differs, self._limit_s = False, limit_s
         use = cpu_contention.CpuShare(self.series.process_id)
         run = Run(

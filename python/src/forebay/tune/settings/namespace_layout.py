@@ -37,7 +37,7 @@ class DwPlacement(Setting):
         if not _is_asked_for(job):
             return None
         default = _written(job, "placement", "striped")
-        own = [file for file in created if (file.ranks or 1) == 1]
+        own = [file for file in created if _writers(file) == 1]
         if not own and default != "local":
             reason = "several ranks write each file that is worth a look: one node would have all of its data"
             return self.refusal(None, reason)
@@ -81,6 +81,12 @@ class DwStripeBytes(Setting):
             reason=f"{PurePath(largest.path).name} has {size(file_bytes(largest) or 0)}{told}; a unit is on "
             "one node",
         )
+
+
+def _writers(file: File) -> int:
+    """Ranks that wrote it; all that opened it where that is not known."""
+    known = [layer.write.ranks for layer in file.layers.values() if layer.write.ranks]
+    return max(known, default=file.ranks or 1)
 
 
 def _is_asked_for(job: Job) -> bool:
