@@ -13,7 +13,6 @@ from support.nodes import Bed
 TWO_COPIES_MIN, LOCAL_MIN = 0.45, 1.0
 #: Of each byte written into a local file. Daemons of the nodes talk to each other meanwhile.
 SENT_MAX = 0.02
-LOCAL = 'engine = "ceph"\n[[layouts]]\nnames = "own*"\nplacement = "local"\n'
 SENT = ["awk", "/eth0/ { print $10 }", "/proc/net/dev"]
 
 
@@ -45,15 +44,13 @@ class OwnFiles:
 
 def copies(bed: Bed) -> list[Line]:
     """In turn, in the namespaces of three jobs."""
-    profile = bed.shared / "local.toml"
-    profile.write_text(LOCAL)
-    ceph = ("--engine", "ceph")
-    options = {"one copy": ceph, "two copies": (*ceph, "--redundancy", 2), "local": ("--engine-profile", profile)}
+    more = {"one copy": "", "two copies": " redundancy=2", "local": " placement=local"}
     with contextlib.ExitStack() as stack:
         all_workers = stack.enter_context(workers(bed))
         ways = []
-        for name, words in options.items():
-            job = support_engines.of_job(bed, USER, *words, capacity=capacity(bed), name=name.replace(" ", "-"))
+        for name, words in more.items():
+            asked = {"capacity": capacity(bed) + words, "name": name.replace(" ", "-")}
+            job = support_engines.of_job(bed, USER, "--engine", "ceph", **asked)
             ways.append(OwnFiles(bed, all_workers, stack.enter_context(job)))
         one, two, local, again = in_turn(ROUNDS, *(way.once for way in ways))
     lines = []

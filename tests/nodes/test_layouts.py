@@ -160,6 +160,24 @@ for name in of-n1/file of-n2/file n2; do getfattr --only-values -n ceph.file.lay
     assert lines(bed, "directive-striped", body, directive="stripe_bytes=4MiB") == [of("data")] * 3
 
 
+def test_directive_and_profile_together(bed):
+    """Its unit is that of all files without one in the profile, and files that the profile names have its placement."""
+    profile = bed.shared / "both.toml"
+    profile.write_text('engine = "ceph"\nstripe_bytes = 131072\n[[layouts]]\nnames = "*.h5"\nplacement = "striped"\n')
+    body = "for name in a a.h5; do touch $name; getfattr --only-values -n ceph.file.layout $name; echo; done"
+    words = "placement=local stripe_bytes=64KiB redundancy=2"
+    printed = lines(bed, "both", body, "--engine-profile", profile, directive=words)
+    of = lambda pool: f"stripe_unit=65536 stripe_count=1 object_size=65536 pool={pool}"
+    assert printed == [of("local.1"), of("data")]
+
+
+def test_layout_without_a_striped_namespace_has_no_effect(bed):
+    script = STRIPED.replace("striped", "private") + " placement=local stripe_bytes=64KiB"
+    done = node_job(bed, script, "--engine", "ceph", name="private").run()
+    for word in ("placement=local", "stripe_bytes=65536"):
+        assert f"warning: {word} has no effect with access_mode=private alone" in done.stderr, done.stderr
+
+
 def test_writing_a_local_file_sends_no_data_to_other_nodes(bed):
     profile = bed.shared / "local.toml"
     profile.write_text(LOCAL)

@@ -28,6 +28,7 @@ def test_trials_have_the_layout_that_they_ask_for(build):
         configurations = [run.configuration for run in study.runs]
         assert {"dw_placement": "local"} in configurations and {} in configurations, configurations
         assert any("dw_stripe_bytes" in one for one in configurations), configurations
+        assert {run.status for run in study.runs} <= {"ok", "contaminated"}
         for run in study.runs:
             unit = run.configuration.get("dw_stripe_bytes", 1 << 20)
             pool = POOLS[run.configuration.get("dw_placement", "striped")]

@@ -349,6 +349,10 @@ def test_striping_command_of_the_script_is_changed(tmp_path, line, changed):
             "#DW  jobdw type=scratch \\\n  stripe_bytes=1MiB placement=striped \\\n access_mode=striped capacity=1MiB",
             "#DW  jobdw type=scratch \\\n  stripe_bytes=65536 placement=local \\\n access_mode=striped capacity=1MiB",
         ),
+        (
+            "#DW jobdw type=scratch placement=striped\\\n#DW access_mode=striped capacity=1MiB",
+            "#DW jobdw stripe_bytes=65536 type=scratch placement=local\\\n#DW access_mode=striped capacity=1MiB",
+        ),
     ],
 )
 def test_layout_of_the_namespace_is_set_in_its_directive(tmp_path, line, changed):

@@ -7,10 +7,11 @@ from support.record_data import log
 from support.mpi_run import TARGETS, MpiRun
 from support.plans import plan as plan_with
 
-from forebay.profiles.model import Allocation, Collective, Hints, Job, Profile
+from forebay.profiles.model import Collective, Hints, Job, Profile
 from forebay.tune import space
 from forebay.tune.job_script import script
 from forebay.tune.model import PLACES, key
+from forebay.tune.settings.job_view import Namespace
 
 MIB = 1 << 20
 
@@ -347,30 +348,53 @@ def test_lazy_io_is_tried_off_where_a_mount_took_it(empty):
     assert named(built(profile_of(off), empty))["out.nc:lazy_io"].values == ("enable",)
 
 
-def on_ceph(*files):
-    profile = profile_of(*files)
-    profile.job.allocation = Allocation(engine="ceph", nodes=["n1", "n2"], redundancy=1, share_bytes=None, failed=None)
-    return profile
+JOBDW = "#DW jobdw type=scratch access_mode=striped capacity=1GiB"
+NAMESPACE = Namespace(
+    path="/n/forebay-node-1795476999999-d7b2daf62c51/", placement="striped", stripe_bytes=MIB, takes_local=True
+)
+#: In the namespace of an earlier job.
+OWN_FILES = [
+    local(f"/n/forebay-node-1795476034261-17d71af21c3f/rank.{number}", moved=512 * MIB, seconds=1.0)
+    for number in range(4)
+]
 
 
-def test_placement_is_tried_for_files_of_one_rank_each_in_a_namespace_of_ceph(ran):
-    jobdw = "#DW jobdw type=scratch access_mode=striped capacity=1GiB"
-    written = lambda words: script.read(ran.script("placed", jobdw + words, "srun ./app"))
-    own = [local(f"/bb/rank.{number}", moved=64 * MIB, seconds=1.0, ranks=1) for number in range(4)]
-    made = built(on_ceph(*own), written(""), "burst-buffer")
-    assert (named(made)["dw_placement"].values, named(made)["dw_placement"].default) == (("local",), "striped")
-    assert named(made)["dw_stripe_bytes"].default == "1048576"
+def in_namespace(ran, *files, lines=(JOBDW,), place="burst-buffer", **layout):
+    """The space of a job that wrote these files."""
+    job_script = script.read(ran.script("placed", *lines, "srun ./app"))
+    namespace = msgspec.structs.replace(NAMESPACE, **layout)
+    return built(profile_of(*files), job_script, place, namespace=namespace)
+
+
+def test_placement_and_unit_are_tried_for_files_of_one_rank_each_in_a_namespace(ran):
+    made = in_namespace(ran, *OWN_FILES)
+    placement, unit = named(made)["dw_placement"], named(made)["dw_stripe_bytes"]
+    assert (placement.values, placement.default, unit.default) == (("local",), "striped", str(MIB))
     assert {"dw_placement": "local"} in [guess.configuration for guess in made.guesses]
-    already = built(on_ceph(*own), written(" placement=local stripe_bytes=4MiB"), "burst-buffer")
-    assert named(already)["dw_placement"].values == ("striped",)
-    assert named(already)["dw_stripe_bytes"].default == "4194304"
-    of_profile = built(on_ceph(*own), written(" profile=mine"), "burst-buffer")
-    assert named(of_profile)["dw_placement"].values == ("striped", "local")
-    all_ranks = built(on_ceph(collective()), written(""), "burst-buffer")
-    assert "several ranks write each file" in refused(all_ranks, "dw_placement")
-    assert "dw_stripe_bytes" in named(all_ranks)
-    for profile, words, place in [(profile_of(*own), "", "burst-buffer"), (on_ceph(*own), "", "file-system")]:
-        assert not [name for name in named(built(profile, written(words), place)) if name.startswith("dw_")]
+    already = named(in_namespace(ran, *OWN_FILES, placement="local", stripe_bytes=4 * MIB))
+    assert already["dw_placement"].values == ("striped",) and already["dw_stripe_bytes"].default == str(4 * MIB)
+
+
+def test_units_are_those_that_the_engine_takes(ran):
+    largest = local(OWN_FILES[0].path, moved=2048 * MIB, calls=10, seconds=1.0)
+    assert max(map(int, named(in_namespace(ran, largest))["dw_stripe_bytes"].values)) <= 128 * MIB
+
+
+def test_placement_is_left_out_where_it_cannot_help(ran):
+    shared_file = collective(OWN_FILES[0].path)
+    assert "several ranks write each file" in refused(in_namespace(ran, shared_file), "dw_placement")
+    assert "dw_stripe_bytes" in named(in_namespace(ran, shared_file))
+    assert "do not place" in refused(in_namespace(ran, *OWN_FILES, takes_local=False), "dw_placement")
+    staged = (JOBDW, "#DW stage_in type=file source=/etc/passwd destination=$DW_JOB_STRIPED/a")
+    assert "stages files in" in refused(in_namespace(ran, *OWN_FILES, lines=staged), "dw_placement")
+    elsewhere = local("/home/ada/log", moved=64 * MIB, seconds=1.0)
+    nnf = "#DW jobdw type=xfs capacity=1GiB name=mine"
+    for made in (
+        in_namespace(ran, elsewhere),
+        in_namespace(ran, *OWN_FILES, lines=(nnf,)),
+        built(profile_of(*OWN_FILES), script.read(ran.script("placed", JOBDW, "srun ./app")), "burst-buffer"),
+    ):
+        assert not [one for one in made.parameters if one.setting.startswith("dw_")]
 
 
 def test_existing_directories_get_the_layout(ran, empty):

@@ -41,7 +41,7 @@ pub extern "C" fn forebay_ceph_look_again(looks_again: bool) {
     LOOKS_AGAIN.set(looks_again);
 }
 
-/// How often this thread has waited for a condition. What libcephfs has in its cache, it reads without.
+/// How often this thread has waited for a condition. A read from the cache of libcephfs does not wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn forebay_ceph_waits() -> u64 {
     WAITS.get()

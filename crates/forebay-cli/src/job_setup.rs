@@ -116,7 +116,7 @@ impl<'a> JobSetup<'a> {
         if let Some(nodes) = &mut self.nodes
             && nodes.local_files == LocalFiles::Named
         {
-            nodes.local_files = LocalFiles::Possible;
+            nodes.local_files = LocalFiles::OnRequest;
         }
     }
 

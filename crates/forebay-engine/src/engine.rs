@@ -114,7 +114,7 @@ pub enum LocalFiles {
     #[default]
     Named,
     /// The same, and those of directories that get the layout later.
-    Possible,
+    OnRequest,
     /// All that the profile does not name otherwise.
     All,
 }

@@ -81,7 +81,7 @@ impl NodeOptions {
         self.metadata_servers.or_else(|| profile.and_then(|profile| profile.metadata_servers))
     }
 
-    /// How files are distributed: as the profile says.
+    /// How files are distributed: as the directive says, else the profile.
     pub fn layout(&self) -> Layout {
         let profile = self.profile.as_ref();
         let default = Layout::default();

@@ -29,6 +29,7 @@ mod opened;
 mod protocol;
 mod ranges;
 mod read_ahead;
+mod regular_reads;
 mod reply;
 mod server;
 mod session;
@@ -117,6 +118,7 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
             clock::sleep(POLL_INTERVAL);
         }
     }
+    session.server().read_ahead.end();
     let (sender, unmounted) = channel();
     threads::spawn(move || sender.send(session.server().client.unmount()).ok())?;
     match unmounted.recv_timeout(END_MAX) {

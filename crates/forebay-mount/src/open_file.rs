@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::inodes::Inodes;
 use crate::open_inode::OpenInode;
 use crate::opened::Opened;
-use crate::read_ahead::Reads;
+use crate::regular_reads::Reads;
 
 /// An open file. Dropping it closes it.
 pub(crate) struct File {
@@ -57,26 +57,35 @@ impl File {
     }
 
     /// After a read: the offsets and lengths to read ahead.
-    pub(crate) fn next_reads(&self, offset: i64, length: i64) -> Vec<(i64, i64)> {
-        let mut reads = self.reads.lock();
-        let next = reads.note(offset, length);
-        // libcephfs does it already.
-        if reads.follow(length) && !self.inode.is_lazy() { Vec::new() } else { next }
+    pub(crate) fn next_reads(&self, read: (i64, i64)) -> Vec<(i64, i64)> {
+        let has_own = !self.inode.is_lazy();
+        let mut asked = self.inode.asked_pieces.lock();
+        let mut next = self.reads.lock().note(read, has_own, asked.forgotten());
+        next.retain(|place| !asked.has(*place));
+        next
+    }
+
+    /// Nobody reads these places ahead.
+    pub(crate) fn give_up_next_reads(&self, places: &[(i64, i64)]) {
+        self.inode.asked_pieces.lock().give_up(places);
+        if let Some(first) = places.first() {
+            self.reads.lock().give_up(*first);
+        }
     }
 
     /// Reads into the cache of libcephfs. `buffer` is of no use afterwards. What then forgets the cache waits until it is
     /// there.
     pub(crate) fn read_ahead(&self, offset: i64, buffer: &mut [u8]) {
-        let Ok(mode) = self.inode.for_io(self.number, &self.opened) else { return };
+        let Some(mode) = self.inode.mode_without_waiting(self.number) else { return };
         if let Some(lazy) = mode.lazy_file(self.number) {
             let _ = lazy.read(offset, buffer);
             return;
         }
-        let Some(last) = self.reads.lock().last() else { return };
-        if self.opened.is_cached(last) {
+        let Some(last) = self.reads.lock().last_unless_paused() else { return };
+        let is_cached = self.opened.read_is_cached(last);
+        self.reads.lock().note_cached(is_cached);
+        if is_cached {
             let _ = self.opened.read(offset, buffer);
-        } else {
-            self.reads.lock().pause();
         }
     }
 

@@ -23,6 +23,7 @@ use crate::inodes::Inodes;
 use crate::lazy_file::LazyFile;
 use crate::opened::Opened;
 use crate::ranges::{LAZY_BYTE, STRICT_BYTE, byte_lock};
+use crate::regular_reads::AskedPieces;
 
 /// The owner of both locks.
 const OWNER: u64 = u64::MAX >> 2;
@@ -44,6 +45,7 @@ pub(crate) struct OpenInode {
     checked: AtomicU64,
     /// The lock of [`STRICT_BYTE`]. It stays until all files are closed.
     claim: Mutex<Option<Opened>>,
+    pub(crate) asked_pieces: Mutex<AskedPieces>,
 }
 
 /// How an inode is read and written.
@@ -103,6 +105,7 @@ impl OpenInode {
             last_file: AtomicU64::new(0),
             checked: AtomicU64::new(0),
             claim: Mutex::default(),
+            asked_pieces: Mutex::default(),
         }
     }
 
@@ -172,6 +175,7 @@ impl OpenInode {
         let mode = self.gate.write();
         let Mode::Lazy(lazy) = &*mode else { return Ok(()) };
         self.write_back_all(lazy);
+        self.asked_pieces.lock().forget();
         lazy.forget_cached()
     }
 
@@ -225,7 +229,7 @@ impl OpenInode {
                 }
                 Mode::Strict => {
                     let announced = self.all.announcements.lazy_files()?;
-                    if announced == 0 || self.checked.load(Ordering::Acquire) == announced {
+                    if self.was_checked(announced) {
                         return Ok(mode);
                     }
                     drop(mode);
@@ -234,6 +238,23 @@ impl OpenInode {
                 }
             }
         }
+    }
+
+    /// The same where nothing has to be waited for or changed; else none.
+    pub(crate) fn mode_without_waiting(&self, file: u64) -> Option<RwLockReadGuard<'_, Mode>> {
+        let mode = self.gate.try_read()?;
+        let is_ready = match &*mode {
+            Mode::Lazy(lazy) => lazy.files.contains_key(&file),
+            Mode::Strict => {
+                self.all.announcements.lazy_files().is_ok_and(|number| self.was_checked(number))
+            }
+        };
+        is_ready.then_some(mode)
+    }
+
+    /// Whether no other node is lazy after this announcement.
+    fn was_checked(&self, announced: u64) -> bool {
+        announced == 0 || self.checked.load(Ordering::Acquire) == announced
     }
 
     /// Makes the inode lazy, if all its files have asked and no other node needs it strict.
@@ -309,6 +330,7 @@ impl OpenInode {
     fn end_in(&self, mode: &mut Mode) {
         let Mode::Lazy(lazy) = std::mem::replace(mode, Mode::Strict) else { return };
         self.write_back_all(&lazy);
+        self.asked_pieces.lock().forget();
         if let Err(error) = lazy.forget_cached() {
             eprintln!("cannot forget what is cached of a lazy file: error {}", error.0);
         }

@@ -80,8 +80,8 @@ impl Opened {
         counted(unsafe { (client.functions.read)(client.mount, self.handle, offset, length, at) })
     }
 
-    /// Whether this node reads the byte without a server. Otherwise it reads it, too.
-    pub(crate) fn is_cached(&self, offset: i64) -> bool {
+    /// Whether this node reads the byte without a server. If not, the call reads it from one.
+    pub(crate) fn read_is_cached(&self, offset: i64) -> bool {
         let Some(preload) = self.client.preload else { return false };
         // SAFETY: the function only counts.
         let waits = || unsafe { (preload.waits)() };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_directive::JobDw;
+use forebay_directive::{AccessMode, JobDw};
 use forebay_engine::{Coherence, LocalFiles, Profile};
 use forebay_host::{network, system};
 use forebay_job::NodeOptions;
@@ -90,6 +90,9 @@ impl NodeArguments {
         };
         let mut options = self.options_of(local_first(names)?, profile)?;
         if let Some(asked) = asked {
+            if !asked.access.contains(&AccessMode::Striped) {
+                without_effect(layout_words(asked), "with access_mode=private alone");
+            }
             options.redundancy = self.redundancy.or(asked.redundancy).unwrap_or(options.redundancy);
             options.stripe_bytes = asked.stripe_bytes;
             if asked.is_local {
@@ -121,37 +124,30 @@ impl NodeArguments {
     /// Says what has no effect. A setting that is meant for jobs on several nodes is no surprise.
     fn warn_on_one_node(&self, asked: Option<&JobDw>) {
         let Some(asked) = asked else { return };
-        let mut without_effect = Vec::new();
+        let mut words = Vec::new();
         for (key, value) in [("engine", &self.engine), ("engine-profile", &self.profile)] {
             if let Some(value) = value.as_ref().filter(|_| in_effect::is_of_option(key)) {
-                without_effect.push(format!("--{key} {value}"));
+                words.push(format!("--{key} {value}"));
             }
         }
         if let Some(copies @ 2..) =
             self.redundancy.filter(|_| in_effect::is_of_option("redundancy"))
         {
-            without_effect.push(format!("--redundancy {copies}"));
+            words.push(format!("--redundancy {copies}"));
         }
         if let Some(servers @ 2..) =
             self.metadata_servers.filter(|_| in_effect::is_of_option("metadata-servers"))
         {
-            without_effect.push(format!("--metadata-servers {servers}"));
+            words.push(format!("--metadata-servers {servers}"));
         }
         if let Some(profile) = asked.profile.as_ref() {
-            without_effect.push(format!("profile={profile}"));
+            words.push(format!("profile={profile}"));
         }
         if let Some(copies @ 2..) = asked.redundancy {
-            without_effect.push(format!("redundancy={copies}"));
+            words.push(format!("redundancy={copies}"));
         }
-        if asked.is_local {
-            without_effect.push("placement=local".to_owned());
-        }
-        if let Some(bytes) = asked.stripe_bytes {
-            without_effect.push(format!("stripe_bytes={bytes}"));
-        }
-        for option in without_effect {
-            print_warning(&format!("{option} has no effect on one node"));
-        }
+        words.extend(layout_words(asked));
+        without_effect(words, "on one node");
     }
 
     /// The options for the nodes, or for this one as the only node.
@@ -217,6 +213,19 @@ impl NodeArguments {
             },
             _ => Ok(None),
         }
+    }
+}
+
+/// Keys of the directive that say where the data of files are.
+fn layout_words(asked: &JobDw) -> Vec<String> {
+    let local = asked.is_local.then(|| "placement=local".to_owned());
+    let unit = asked.stripe_bytes.map(|bytes| format!("stripe_bytes={bytes}"));
+    local.into_iter().chain(unit).collect()
+}
+
+fn without_effect(words: Vec<String>, why: &str) {
+    for word in words {
+        print_warning(&format!("{word} has no effect {why}"));
     }
 }
 

@@ -19,7 +19,7 @@ from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Configuration, Guess, Machine, Parameter, Place, Plan, Refusal, key
 from forebay.tune.script_forms import choose, per_file
 from forebay.tune.settings import ALL, SettingContext, named
-from forebay.tune.settings.job_view import Files, Job, head_of, is_created
+from forebay.tune.settings.job_view import Files, Job, Namespace, head_of, is_created
 from forebay.tune.settings.seed_configurations import guesses
 
 #: Patterns of files that are named in a refusal.
@@ -42,13 +42,15 @@ def build(
     *,
     layout_may_change: bool,
     stripe_targets: int | None = None,
+    namespace: Namespace | None = None,
     head_of: Callable[[str], bytes] = head_of,
 ) -> Space:
     """The space of one place, from the profile of the default run there.
 
     `layout_may_change`: can the output be judged although its bytes lie elsewhere in the file?
     `stripe_targets`: how many the file system has, if known (`forebay.profiles.machine.read_machine` tells it
-    of a model). `head_of`: the first bytes of a file by its path, where the job sees other files than we.
+    of a model). `namespace`: that of the job over several nodes, if it has layouts.
+    `head_of`: the first bytes of a file by its path, where the job sees other files than we.
     """
     view = JobView(profile, None)
     job = Job(
@@ -57,6 +59,7 @@ def build(
         place=place,
         layout_may_change=layout_may_change,
         stripe_targets=stripe_targets,
+        namespace=namespace,
         head_of=head_of,
     )
     patterns = _patterns(view, job)

@@ -194,6 +194,7 @@ class StorageTuning:
             self.place,
             layout_may_change=self.runner.judge.knows_contents and not head.replay,
             stripe_targets=emulated.targets if emulated else None,
+            namespace=self.runner.layout.now(),
             head_of=self.runner.head_of,
         )
         return Plan(

@@ -27,6 +27,8 @@ const FILE_SYSTEM: &str = "job";
 const ALLOCATION: &str = "/allocation";
 /// From so many nodes on, three monitors survive the loss of one.
 const MONITORS_OF: usize = 3;
+/// The attribute of a directory that says how its new files are distributed.
+const LAYOUT: &str = "ceph.dir.layout";
 /// The attribute of a directory whose directories are spread over the metadata servers.
 const SPREAD: &str = "ceph.dir.pin.distributed";
 /// The largest file of a new file system, in bytes.
@@ -57,6 +59,11 @@ impl<'a> Cluster<'a> {
         engine: &'a Ceph,
     ) -> Self {
         Self { request, nodes, client, engine, steps: Vec::new() }
+    }
+
+    /// Whether files can be stored on the node that creates them: Forebay's client alone places them.
+    fn has_local(&self) -> bool {
+        self.client == MountClient::ForebayMount && self.engine.has_local()
     }
 
     /// Makes and starts a new cluster.
@@ -391,7 +398,7 @@ impl<'a> Cluster<'a> {
         actions.push(at_once(daemons().map(place).collect()));
         actions.push(monitor_command(json!({"prefix": "osd in", "ids": ids.clone()})));
         let copies = self.request.redundancy as usize;
-        let pools = pools(ids.len(), self.engine.has_local(), copies);
+        let pools = pools(ids.len(), self.has_local(), copies);
         actions.extend(pools.iter().map(|pool| monitor_command(pool.create())));
         let numbered = (1..).zip(&pools);
         let placement =
@@ -497,20 +504,27 @@ impl<'a> Cluster<'a> {
             Action::from(CephStep::SetAttribute { path, name, value })
         };
         let set = |name: &str, value: String| set_of(ALLOCATION, name, value);
-        let pool = if self.engine.local_files == LocalFiles::All { LOCAL_POOL } else { DATA_POOL };
-        let layout =
-            format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes} pool={pool}");
+        let layout = |pool: &str| {
+            format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes} pool={pool}")
+        };
         let mut actions = vec![
             make(ALLOCATION, 0o700),
-            set("ceph.dir.layout", layout),
+            set(LAYOUT, layout(DATA_POOL)),
             set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
             set(SERVERS_ATTRIBUTE, self.nodes.len().to_string()),
         ];
-        if self.active_servers() > 1 {
-            let paths = self.request.namespaces.iter().map(|name| format!("{ALLOCATION}/{name}"));
-            actions.extend(
-                paths.flat_map(|path| [make(&path, 0o755), set_of(&path, SPREAD, "1".to_owned())]),
-            );
+        // Not of the whole allocation: the probes of a node have to reach all servers.
+        let local =
+            (self.engine.local_files == LocalFiles::All).then(|| (LAYOUT, layout(LOCAL_POOL)));
+        let spread = (self.active_servers() > 1).then(|| (SPREAD, "1".to_owned()));
+        let attributes: Vec<_> = local.into_iter().chain(spread).collect();
+        if !attributes.is_empty() {
+            for name in &self.request.namespaces {
+                let path = format!("{ALLOCATION}/{name}");
+                actions.push(make(&path, 0o755));
+                let each = attributes.iter();
+                actions.extend(each.map(|(name, value)| set_of(&path, name, value.clone())));
+            }
         }
         actions
     }
@@ -575,7 +589,7 @@ impl<'a> Cluster<'a> {
             let layout = format!("{}:{placement}:{bytes}:{pattern}", named.key());
             words.extend(["--layout".to_owned(), layout]);
         }
-        if self.engine.has_local() {
+        if self.has_local() {
             words.extend(["--local-pool".to_owned(), local_pool(node)]);
         }
         words.push(mount);

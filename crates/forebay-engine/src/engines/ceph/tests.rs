@@ -207,15 +207,21 @@ fn mounts_know_the_pool_of_their_node_and_the_layouts() {
 #[test]
 fn all_other_files_are_local_where_the_job_asks_for_it() {
     let nodes: Vec<_> = (1..=2).map(node).collect();
-    for (which, pool) in [(LocalFiles::All, "local"), (LocalFiles::Possible, "data")] {
+    for (which, count) in [(LocalFiles::All, 1), (LocalFiles::OnRequest, 0)] {
         let engine = local(Named::Directories).with_local_files(which).expect("it can");
         let plan = engine.plan(&request(1), &nodes).expect("a plan");
         let files = plan.steps.iter().flat_map(|step| &step.files);
-        let root = format!("stripe_unit=1048576 stripe_count=1 object_size=1048576 pool={pool}");
-        assert_eq!(files.filter(|file| file.text.contains(&root)).count(), 1);
+        let of_namespace = "stripe_unit=1048576 stripe_count=1 object_size=1048576 pool=local";
+        assert_eq!(files.filter(|file| file.text.contains(of_namespace)).count(), count);
         let is_named = engine.choices(&nodes).iter().any(|choice| choice.starts_with("files are"));
         assert_eq!(is_named, which == LocalFiles::All);
     }
+    let fuse = Ceph { client: Some(MountClient::CephFuse), ..Ceph::default() };
+    let plan = |which| fuse.with_local_files(which).expect("it can").plan(&request(1), &nodes);
+    let error = plan(LocalFiles::All).expect_err("ceph-fuse");
+    assert!(error.starts_with("placement=local needs the client forebay-mount"), "{error}");
+    let steps = plan(LocalFiles::OnRequest).expect("a plan").steps;
+    assert!(!steps.iter().flat_map(|step| &step.files).any(|file| file.text.contains("local.1")));
 }
 
 /// With files that stay on their node, one node may have all of them.

@@ -12,6 +12,7 @@ from forebay.profiles.metrics import io_share
 from forebay.profiles.model import File, Profile, Program
 from forebay.quantities import percent
 from forebay.tune.errors import TuneError
+from forebay.tune.settings.job_view import of_any_job
 
 
 def mpi_programs(profile: Profile) -> list[Program]:
@@ -51,7 +52,7 @@ def check_own_directory(profile: Profile, directory: Path, copy: Path, variables
 
     The allocation that `variables` name is that of the run, wherever it is.
     """
-    of_run = re.compile("|".join([re.escape(f"{copy}/"), *map(_of_any_job, variables.values())]))
+    of_run = re.compile("|".join([re.escape(f"{copy}/"), *map(of_any_job, variables.values())]))
     for program in mpi_programs(profile):
         for file in program.files:
             is_own = file.path.startswith(f"{directory}/") and not of_run.match(file.path)
@@ -70,7 +71,7 @@ def is_written(file: File) -> bool:
 
 def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
     """Warnings about files that runs change in directories that are not restored between runs."""
-    own = re.compile("|".join([re.escape(f"{directory}/"), *map(_of_any_job, variables.values())]))
+    own = re.compile("|".join([re.escape(f"{directory}/"), *map(of_any_job, variables.values())]))
     outside = sorted(
         {
             os.path.dirname(file.path)
@@ -86,15 +87,6 @@ def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) ->
         f"the job writes to {', '.join(outside[:3])}{more}, outside of its own directory: "
         "what is there is neither put back between runs nor kept from them"
     ]
-
-
-def _of_any_job(path: str) -> str:
-    """A pattern of this directory of the burst buffer: the profile may be of an earlier job.
-
-    On several nodes a random part follows the number of the job.
-    """
-    escaped = re.escape(path.rstrip("/") + "/")
-    return re.sub(r"\d{13,}(\\-[0-9a-f]{12})?", r"\\d+(?:-[0-9a-f]{12})?", escaped)
 
 
 def io_s(profile: Profile) -> float | None:

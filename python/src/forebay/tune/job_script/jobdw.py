@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+_STAGE_IN = re.compile(r"#DW\s+stage_in\b")
 _BEGIN = re.compile(r"#DW\s+jobdw\b")
 
 
 class JobDwLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of DataWarp; those of NNF have no access mode, and other keys."""
 
-    line: int  # its first, from 1
-    end: int  # index behind its last
+    first: int  # index of its first line, and of the line behind it
+    end: int
     values: dict[str, str]  # as written
+    stages_in: bool  # into the allocation
 
 
 def jobdw_line(header: Sequence[str]) -> JobDwLine | None:
@@ -29,5 +31,7 @@ def jobdw_line(header: Sequence[str]) -> JobDwLine | None:
         words = " ".join(row.rstrip().removesuffix("\\") for row in header[first:end]).split()
         values = {key: value for key, is_set, value in (word.partition("=") for word in words) if is_set}
         is_datawarp = "access_mode" in values or "access" in values
-        return JobDwLine(line=first + 1, end=end, values=values) if is_datawarp else None
+        stages_in = any(_STAGE_IN.match(row) for row in header)
+        made = JobDwLine(first=first, end=end, values=values, stages_in=stages_in)
+        return made if is_datawarp else None
     return None

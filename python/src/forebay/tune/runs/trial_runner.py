@@ -19,6 +19,7 @@ from forebay.series_client import Answer, Request, Series
 from forebay.tune import script_forms
 from forebay.tune.budget import Clock
 from forebay.tune.decide import eligibility
+from forebay.tune.errors import TuneError
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Place, Plan, Run, Step
 from forebay.tune.runs import cpu_contention, effect, replay
@@ -70,7 +71,7 @@ class Runner:
         self._limit_s: float | None = None  # of the run in hand
         self.clock = clock
         self.judge = self._new_judge()
-        self._layout = NamespaceLayout(series.ready)
+        self.layout = NamespaceLayout(series.ready)
         self.replayed: JobScript | None = None  # the recorded I/O, once there is a replay
         self.plan: Plan | None = None  # from here on: once the default run is known
         self.form = "library"
@@ -148,8 +149,6 @@ class Runner:
         directory = self._new_directory(number)
         self._write_script(directory, step)
         self.workplace.reset()
-        if self.plan is not None:
-            self._layout.set(self.plan, step.configuration)
         self.output_differs, self._limit_s = False, limit_s
         use = cpu_contention.CpuShare(self.series.process_id)
         run = Run(
@@ -162,6 +161,11 @@ class Runner:
             started_unix_s=time.time(),
             record=str(self.study.run_directory(number).relative_to(self.study.directory)),
         )
+        try:
+            if self.plan is not None:
+                self.layout.set(self.plan, step.configuration)
+        except TuneError as error:
+            return _failed(run, str(error))
         answer = self.series.run(self._request(number, directory, limit_s, trace))
         foreign, busy = use.read()
         run.job_s, run.foreign_cpu = answer.job_s, round(foreign, 3)

@@ -17,13 +17,12 @@ def changes(job: Job, settings: dict[str, str], carries: frozenset[str]) -> list
     own = job.script.jobdw
     if own is None or not settings:
         return []
-    first = own.line - 1
-    text = "\n".join(job.script.text.split("\n")[first : own.end])
+    text = "\n".join(job.script.text.split("\n")[own.first : own.end])
     for setting, value in sorted(settings.items()):
-        word = f"{setting.removeprefix(_PREFIX)}={value}"
-        key = re.escape(setting.removeprefix(_PREFIX))
-        if setting.removeprefix(_PREFIX) in own.values:
-            text = re.sub(rf"(?<=\s){key}=\S*", word, text, count=1)
+        key = setting.removeprefix(_PREFIX)
+        if key in own.values:
+            # What follows the value may be the sign that the line goes on.
+            text = re.sub(rf"(?<=\s){key}=[^\s\\]*", f"{key}={value}", text, count=1)
         else:
-            text = re.sub(r"(?<=\bjobdw)\b", f" {word}", text, count=1)
-    return [Change(first=first, end=own.end, text=text, carries=carries, is_directive=True)]
+            text = re.sub(r"(?<=\bjobdw)\b", f" {key}={value}", text, count=1)
+    return [Change(first=own.first, end=own.end, text=text, carries=carries, is_directive=True)]

@@ -35,13 +35,13 @@ def block(
     chosen = _parameters(plan, configuration)
     striping = _pick(chosen, lambda setting: setting.startswith("lfs_"))
     alignment = _pick(chosen, lambda setting: setting.startswith("nc_"))
-    of_line = _pick(chosen, lambda setting: setting.startswith("dw_"))
-    others = (*striping, *alignment, *of_line)
+    of_directive = _pick(chosen, lambda setting: setting.startswith("dw_"))
+    others = (*striping, *alignment, *of_directive)
     lines = _hint_lines(job, [pair for pair in chosen if pair not in others], form)
     if alignment:
         lines += pnetcdf.lines(job, _settings(alignment), _names(alignment))
     lines += forwarding.lines(job, [line.variable for line in lines if line.variable])
-    changes = jobdw.changes(job, _settings(of_line), _names(of_line))
+    changes = jobdw.changes(job, _settings(of_directive), _names(of_directive))
     unset = [
         one for one in plan.parameters if one.setting.startswith("lfs_") and one.name not in configuration
     ]

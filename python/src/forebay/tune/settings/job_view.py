@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -73,6 +74,19 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
         return is_sieved or (self.system_calls or 0) >= 2 * self.independent
 
 
+class Namespace(msgspec.Struct, frozen=True, kw_only=True):
+    """The namespace of the job over several nodes, where it has layouts."""
+
+    path: str
+    placement: str  # of new files
+    stripe_bytes: int
+    takes_local: bool  # can each file be stored on the node that creates it?
+
+    def has(self, path: str) -> bool:
+        """Is the file in it, or in that of an earlier job?"""
+        return re.match(of_any_job(self.path), path) is not None
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What each setting knows of the job."""
 
@@ -81,6 +95,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     layout_may_change: bool
     stripe_targets: int | None
+    namespace: Namespace | None
     head_of: Callable[[str], bytes]  # path -> its first bytes, none where it cannot be read
 
     @property
@@ -231,6 +246,15 @@ def _calls(view: FileView, way: Way) -> Calls:
 def _sum(values: list[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def of_any_job(path: str) -> str:
+    """A pattern of this directory of the burst buffer: a profile may be of an earlier job.
+
+    On several nodes a random part follows the number of the job.
+    """
+    escaped = re.escape(path.rstrip("/") + "/")
+    return re.sub(r"\d{13,}(\\-[0-9a-f]{12})?", r"\\d+(?:-[0-9a-f]{12})?", escaped)
 
 
 def is_created(file: File) -> bool:

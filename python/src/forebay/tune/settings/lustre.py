@@ -38,7 +38,7 @@ class LfsStripeCount(Setting):
         largest = striped[0]
         now = str(largest.stripe_count) if largest.stripe_count else None
         file_size = file_bytes(largest) or 0
-        smallest = min([largest.stripe_bytes or MIB, *units(_mean_bytes(largest), file_size)])
+        smallest = min([largest.stripe_bytes or MIB, *units(mean_write_bytes(largest), file_size)])
         units_in_file = max(2, -(-file_size // smallest))
         own = next((line for line in job.script.stripe_lines if line.count is not None), None)
         by = f" (line {own.line} of the script)" if own else ""
@@ -75,7 +75,7 @@ class LfsStripeSize(Setting):
         if isinstance(striped, str):
             return None  # the count's refusal says it
         largest = striped[0]
-        mean = _mean_bytes(largest)
+        mean = mean_write_bytes(largest)
         told = f", the mean system write is {size(mean)}" if mean else ""
         return self.parameter(
             None,
@@ -97,7 +97,7 @@ class LfsStripeSize(Setting):
         )
 
 
-def _mean_bytes(file: File) -> float | None:
+def mean_write_bytes(file: File) -> float | None:
     """Of a system write."""
     posix = file.layers.get("POSIX")
     return mean_bytes(posix.write) if posix else None

@@ -5,22 +5,22 @@ Keys of `#DW jobdw` for the engine ceph (docs/reference/directives.md).
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from pathlib import PurePath
 
+from forebay.advice.thresholds import STRIPE_UNIT_BYTES_MIN
 from forebay.profiles.metrics import file_bytes
 from forebay.profiles.model import File
-from forebay.quantities import count, size, size_bytes
+from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Files, Job
+from forebay.tune.settings.lustre import mean_write_bytes
 from forebay.tune.settings.setting import MIB, Setting
 from forebay.tune.settings.striping_hints import units
 
-#: The engine whose namespaces take them.
-ENGINE = "ceph"
-#: Its default unit, and what each is a multiple of.
-UNIT_BYTES, UNIT_BYTES_MIN = MIB, 64 << 10
+#: The largest unit of the engine. Each is a multiple of STRIPE_UNIT_BYTES_MIN.
+UNIT_BYTES_MAX = 128 * MIB
+STAGED = "the job stages files in, which are laid out once for all runs of a series"
 
 
 class DwPlacement(Setting):
@@ -34,15 +34,19 @@ class DwPlacement(Setting):
         self, job: Job, patterns: Sequence[Files], created: Sequence[File]
     ) -> Parameter | Refusal | None:
         """Where files that matter are written by one rank each."""
-        if not _is_asked_for(job):
+        files = _in_namespace(job, created)
+        if isinstance(files, str):
+            return self.refusal(None, files)
+        if not files or job.namespace is None:
             return None
-        default = _written(job, "placement", "striped")
-        own = [file for file in created if _writers(file) == 1]
+        default = job.namespace.placement
+        if not job.namespace.takes_local:
+            return self.refusal(None, "the mounts of the namespace do not place files on one node")
+        own = [file for file in files if _writers(file) == 1]
         if not own and default != "local":
             reason = "several ranks write each file that is worth a look: one node would have all of its data"
             return self.refusal(None, reason)
-        files = own or created
-        largest = max(files, key=lambda file: file_bytes(file) or 0)
+        largest = max(own or files, key=lambda file: file_bytes(file) or 0)
         return self.parameter(
             None,
             ["striped", "local"],
@@ -65,22 +69,24 @@ class DwStripeBytes(Setting):
         self, job: Job, patterns: Sequence[Files], created: Sequence[File]
     ) -> Parameter | Refusal | None:
         """Where a file has several units."""
-        if not _is_asked_for(job) or not created:
-            return None
-        largest = max(created, key=lambda file: file_bytes(file) or 0)
-        posix = largest.layers.get("POSIX")
-        calls = posix.write.calls if posix else None
-        mean_bytes = (posix.write.bytes or 0) / calls if posix and calls else None
-        default = _in_bytes(_written(job, "stripe_bytes", str(UNIT_BYTES)))
-        told = f", the mean system write is {size(mean_bytes)}" if mean_bytes else ""
+        files = _in_namespace(job, created)
+        if isinstance(files, str) or not files or job.namespace is None:
+            return None  # the placement's refusal says it
+        largest = max(files, key=lambda file: file_bytes(file) or 0)
+        mean = mean_write_bytes(largest)
+        told = f", the mean system write is {size(mean)}" if mean else ""
         return self.parameter(
             None,
-            [unit for unit in units(mean_bytes, file_bytes(largest) or 0) if unit % UNIT_BYTES_MIN == 0],
-            default=default,
+            [one for one in units(mean, file_bytes(largest) or 0) if _is_unit(one)],
+            default=str(job.namespace.stripe_bytes),
             ordered=True,
             reason=f"{PurePath(largest.path).name} has {size(file_bytes(largest) or 0)}{told}; a unit is on "
             "one node",
         )
+
+
+def _is_unit(size_bytes: int) -> bool:
+    return size_bytes % STRIPE_UNIT_BYTES_MIN == 0 and size_bytes <= UNIT_BYTES_MAX
 
 
 def _writers(file: File) -> int:
@@ -89,23 +95,9 @@ def _writers(file: File) -> int:
     return max(known, default=file.ranks or 1)
 
 
-def _is_asked_for(job: Job) -> bool:
-    """Has the job such a namespace, and a line that can say it?"""
-    allocation = job.profile.job.allocation
-    is_engine = allocation is not None and allocation.engine == ENGINE
-    return is_engine and job.place == "burst-buffer" and job.script.jobdw is not None
-
-
-def _in_bytes(text: str | None) -> str | None:
-    """As a number, if it is a size."""
-    if text is None or text.isdecimal():
-        return text
-    with contextlib.suppress(ValueError):
-        return str(int(size_bytes(text)))
-    return text
-
-
-def _written(job: Job, key: str, default: str) -> str | None:
-    """What the line says; of a profile that it names nothing is known."""
-    values = job.script.jobdw.values if job.script.jobdw else {}
-    return values.get(key, None if "profile" in values else default)
+def _in_namespace(job: Job, created: Sequence[File]) -> list[File] | str:
+    """Those of the files that are in a namespace with a layout of its own; else why it stays as it is."""
+    if job.namespace is None or job.script.jobdw is None:
+        return []
+    files = [file for file in created if job.namespace.has(file.path)]
+    return STAGED if files and job.script.jobdw.stages_in else files

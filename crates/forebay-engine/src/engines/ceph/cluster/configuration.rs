@@ -55,7 +55,7 @@ impl Cluster<'_> {
         let extra = if has_names { self.nodes.len() as u64 } else { 1 };
         let extra_bytes = DEVICE_EXTRA_BYTES.saturating_mul(extra);
         let bytes = |data_bytes: u64| data_bytes / 100 * DEVICE_PERCENT + extra_bytes;
-        if !self.engine.has_local() {
+        if !self.has_local() {
             return bytes(share_bytes);
         }
         let of_one_bytes = self.request.share_bytes(1).min(self.nodes[node].store.usable_bytes);
