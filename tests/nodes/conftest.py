@@ -4,6 +4,7 @@ import pytest
 
 from support.engines import ENGINES, Engine, PROMISES, incoherent, namespace_of
 from support.mpi import Mpi, PROJECT
+from support.node_programs import program_on_each
 from support.nodes import missing, nodes
 from support.strace import EVERY_POINT
 
@@ -47,6 +48,13 @@ def incoherent_namespace(build):
     """Two nodes, of which n2 sees what it once saw."""
     with nodes(2, build) as bed, namespace_of(bed, Engine("incoherent", incoherent)) as namespace:
         yield namespace
+
+
+@pytest.fixture
+def programs(two):
+    """A program on each node of a module's namespace `two`, that makes calls as the test says."""
+    with program_on_each(two) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

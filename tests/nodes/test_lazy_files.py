@@ -9,7 +9,7 @@ import pytest
 
 from support.engines import ENGINES, SMALL, make_directory, namespace_of
 from support.node_jobs import STRIPED, node_job
-from support.node_programs import PROGRAM, NodeProgram, lazily, program_on_each
+from support.node_programs import PROGRAM, NodeProgram, lazily
 from support.nodes import PYTHON, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
@@ -22,13 +22,6 @@ COUNTS = 500 if EVERY_POINT else 60
 def two(build):
     with nodes(2, build) as bed, namespace_of(bed, SMALL) as namespace:
         yield namespace
-
-
-@pytest.fixture
-def programs(two):
-    """One on each node."""
-    with program_on_each(two) as started:
-        yield started
 
 
 numbers = itertools.count()

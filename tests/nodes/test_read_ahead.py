@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from support.engines import ENGINES, namespace_of
-from support.node_programs import lazily, program_on_each
+from support.node_programs import lazily
 from support.nodes import nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
@@ -21,13 +21,6 @@ BYTES_RECEIVED, PACKETS_SENT = 2, 11
 def two(build):
     with nodes(2, build) as bed, namespace_of(bed, ENGINES["ceph"]) as namespace:
         yield namespace
-
-
-@pytest.fixture
-def programs(two):
-    """One on each node."""
-    with program_on_each(two) as started:
-        yield started
 
 
 numbers = itertools.count()
