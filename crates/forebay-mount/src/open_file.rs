@@ -16,6 +16,7 @@ use crate::regular_reads::Reads;
 pub(crate) struct File {
     opened: Opened,
     inode: Arc<OpenInode>,
+    /// From which the next ones are expected.
     reads: Mutex<Reads>,
     /// Its number among the files of the inode.
     number: u64,
@@ -74,7 +75,7 @@ impl File {
     }
 
     /// Reads into the cache of libcephfs. `buffer` is of no use afterwards. What then forgets the cache waits until it is
-    /// there.
+    /// there. Nobody gets an error here: the program reads the same place itself.
     pub(crate) fn read_ahead(&self, offset: i64, buffer: &mut [u8]) {
         let Some(mode) = self.inode.mode_without_waiting(self.number) else { return };
         if let Some(lazy) = mode.lazy_file(self.number) {

@@ -45,6 +45,7 @@ pub(crate) struct OpenInode {
     checked: AtomicU64,
     /// The lock of [`STRICT_BYTE`]. It stays until all files are closed.
     claim: Mutex<Option<Opened>>,
+    /// What this node has read ahead of it.
     pub(crate) asked_pieces: Mutex<AskedPieces>,
 }
 

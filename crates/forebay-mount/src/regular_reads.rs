@@ -24,6 +24,7 @@ const PAUSE_GROWS: i64 = 4;
 const PAUSE_READS_MAX: i64 = 4096;
 /// Pieces of a file that all its readers on the node know to be asked for.
 const PIECES_KNOWN: usize = 32;
+
 /// The reads of one open file so far.
 #[derive(Default)]
 pub(crate) struct Reads {

@@ -2,20 +2,19 @@
 
 mod configuration;
 mod losses;
+mod namespace;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use forebay_ceph::{
-    Action, Actions, Connection, DATA_POOL, Key, LOCAL_POOL, Programs, Step as CephStep,
-};
+use forebay_ceph::{Action, Actions, Connection, DATA_POOL, Key, Programs, Step as CephStep};
 use serde_json::{Map, Value, json};
 
 use super::Ceph;
 use super::MountClient;
 use super::placement::{NAMES, NamedLayout, local_pool, placement_s_more, pools};
-use crate::engine::{EngineRequest, LocalFiles, SERVERS_ATTRIBUTE};
+use crate::engine::EngineRequest;
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{
     EnginePlan, EngineStep, Fence, Keeps, PlannedFile, Ready, Role, ServerGroup, Stop,
@@ -27,10 +26,6 @@ const FILE_SYSTEM: &str = "job";
 const ALLOCATION: &str = "/allocation";
 /// From so many nodes on, three monitors survive the loss of one.
 const MONITORS_OF: usize = 3;
-/// The attribute of a directory that says how its new files are distributed.
-const LAYOUT: &str = "ceph.dir.layout";
-/// The attribute of a directory whose directories are spread over the metadata servers.
-const SPREAD: &str = "ceph.dir.pin.distributed";
 /// The largest file of a new file system, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 40;
 /// The time for the monitors to hear that a storage daemon does not answer, in seconds.
@@ -470,63 +465,6 @@ impl<'a> Cluster<'a> {
 
     fn has(&self, id: &str) -> bool {
         self.steps.iter().any(|step| step.id == id)
-    }
-
-    /// Waits for the servers; then the directory that nodes mount, with owner, layout and capacity.
-    fn add_namespace(&mut self, is_new: bool) {
-        let mut actions: Vec<Action> = vec![
-            CephStep::WaitForStorage { daemons: self.nodes.len() as u64 }.into(),
-            CephStep::WaitForMetadataServers {
-                file_system: FILE_SYSTEM.to_owned(),
-                active: self.active_servers(),
-                standby: self.standby_servers(),
-            }
-            .into(),
-        ];
-        if is_new {
-            actions.extend(self.allocation());
-        }
-        let step = self.actions(0, "namespace", &[step_id(0, "file-system")], actions);
-        self.steps.push(step);
-    }
-
-    fn allocation(&self) -> Vec<Action> {
-        let (uid, gid) = self.request.owner;
-        // Each unit is an object of its own, so a file is spread over all storage daemons. With a stripe count
-        // above 1 the metadata server finds a wrong size for a file whose writer died: up to a stripe too much,
-        // or too little.
-        let unit_bytes = self.request.layout.stripe_unit_bytes;
-        let make = |path: &str, mode: u32| {
-            Action::from(CephStep::MakeDirectory { path: path.to_owned(), mode, uid, gid })
-        };
-        let set_of = |path: &str, name: &str, value: String| {
-            let (path, name) = (path.to_owned(), name.to_owned());
-            Action::from(CephStep::SetAttribute { path, name, value })
-        };
-        let set = |name: &str, value: String| set_of(ALLOCATION, name, value);
-        let layout = |pool: &str| {
-            format!("stripe_unit={unit_bytes} stripe_count=1 object_size={unit_bytes} pool={pool}")
-        };
-        let mut actions = vec![
-            make(ALLOCATION, 0o700),
-            set(LAYOUT, layout(DATA_POOL)),
-            set("ceph.quota.max_bytes", self.request.capacity_bytes.to_string()),
-            set(SERVERS_ATTRIBUTE, self.nodes.len().to_string()),
-        ];
-        // Not of the whole allocation: the probes of a node have to reach all servers.
-        let local =
-            (self.engine.local_files == LocalFiles::All).then(|| (LAYOUT, layout(LOCAL_POOL)));
-        let spread = (self.active_servers() > 1).then(|| (SPREAD, "1".to_owned()));
-        let attributes: Vec<_> = local.into_iter().chain(spread).collect();
-        if !attributes.is_empty() {
-            for name in &self.request.namespaces {
-                let path = format!("{ALLOCATION}/{name}");
-                actions.push(make(&path, 0o755));
-                let each = attributes.iter();
-                actions.extend(each.map(|(name, value)| set_of(&path, name, value.clone())));
-            }
-        }
-        actions
     }
 
     fn add_mounts(&mut self) {
