@@ -30,6 +30,8 @@ def test_wrong_directives_are_refused_at_submission(users):
             "line 2: access_mode=private is not possible in the pool flash",
         ),
         ([DW.replace("striped", "striped,private")], "no pool of this site has access_mode=striped,private together"),
+        ([DW + " placement=local"], "placement= is not possible in the pools of a site"),
+        ([DW + " stripe_bytes=4MiB"], "stripe_bytes= is not possible in the pools of a site"),
         (
             [f"{DW} pool=local"],
             "access_mode=striped is not possible in the pool local: each node has a directory of its own",

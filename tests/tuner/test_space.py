@@ -7,7 +7,7 @@ from support.record_data import log
 from support.mpi_run import TARGETS, MpiRun
 from support.plans import plan as plan_with
 
-from forebay.profiles.model import Collective, Hints, Job, Profile
+from forebay.profiles.model import Allocation, Collective, Hints, Job, Profile
 from forebay.tune import space
 from forebay.tune.job_script import script
 from forebay.tune.model import PLACES, key
@@ -359,11 +359,16 @@ OWN_FILES = [
 ]
 
 
-def in_namespace(ran, *files, lines=(JOBDW,), place="burst-buffer", **layout):
+def of_engine(name):
+    return Allocation(engine=name, nodes=["n1", "n2"], redundancy=1, share_bytes=None, failed=None)
+
+
+def in_namespace(ran, *files, lines=(JOBDW,), place="burst-buffer", allocation=of_engine("ceph"), **layout):
     """The space of a job that wrote these files."""
     job_script = script.read(ran.script("placed", *lines, "srun ./app"))
     namespace = msgspec.structs.replace(NAMESPACE, **layout)
-    return built(profile_of(*files), job_script, place, namespace=namespace)
+    profile = profile_of(*files, job=Job(allocation=allocation))
+    return built(profile, job_script, place, namespace=namespace)
 
 
 def test_placement_and_unit_are_tried_for_files_of_one_rank_each_in_a_namespace(ran):
@@ -392,6 +397,8 @@ def test_placement_is_left_out_where_it_cannot_help(ran):
     for made in (
         in_namespace(ran, elsewhere),
         in_namespace(ran, *OWN_FILES, lines=(nnf,)),
+        in_namespace(ran, *OWN_FILES, allocation=None),
+        in_namespace(ran, *OWN_FILES, allocation=of_engine("beeond")),
         built(profile_of(*OWN_FILES), script.read(ran.script("placed", JOBDW, "srun ./app")), "burst-buffer"),
     ):
         assert not [one for one in made.parameters if one.setting.startswith("dw_")]

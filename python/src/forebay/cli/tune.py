@@ -122,10 +122,11 @@ Examples:
 def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
     """Find faster I/O settings for a job, and write a script with them.
 
-    The tuner runs SCRIPT in a copy of its directory: first as it is, then with settings of MPI-IO, PnetCDF,
-    HDF5 and Lustre that can matter for its files, one run after the other in one allocation. At the end it
-    runs the best settings and the default in turn. Only settings that are faster there go into JOB.tuned.sh.
-    JOB.tune keeps all measurements. The same command resumes an interrupted study.
+    The tuner runs SCRIPT in a copy of its directory: first as it is, then with settings of MPI-IO,
+    PnetCDF, HDF5, Lustre and namespaces over several nodes that can matter for its files, one run after
+    the other in one allocation. At the end it runs the best settings and the default in turn. Only
+    settings that are faster there go into JOB.tuned.sh. JOB.tune keeps all measurements. The same
+    command resumes an interrupted study.
     """
     if options["traces"] and not options["replay"]:
         raise TuneError("--trace names what --replay issues", "give --replay as well")

@@ -22,6 +22,7 @@ from forebay.tune.model import Place, Plan, Run, Step, Verdict
 from forebay.tune.runs import replay
 from forebay.tune.runs.run_directory import RunDirectory
 from forebay.tune.runs.trial_runner import OUTPUT, Runner, last_lines, limit_s
+from forebay.tune.settings.namespace_layout import is_over_nodes
 from forebay.tune.study import Study
 
 #: Runs of a plan whose budget is only a time that would suffice for more.
@@ -188,13 +189,14 @@ class StorageTuning:
         assert self.runner.default is not None
         head = self.study.head
         emulated = study_setup.emulation(head.options)
+        default = self.runner.default
         found = space.build(
-            self.runner.default,
+            default,
             self.job,
             self.place,
             layout_may_change=self.runner.judge.knows_contents and not head.replay,
             stripe_targets=emulated.targets if emulated else None,
-            namespace=self.runner.layout.now(),
+            namespace=self.runner.layout.now() if is_over_nodes(default) else None,
             head_of=self.runner.head_of,
         )
         return Plan(

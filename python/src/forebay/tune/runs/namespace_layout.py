@@ -6,7 +6,6 @@ directory gets the layout before each run, and what the run creates inherits it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 from pathlib import Path
@@ -89,8 +88,12 @@ class NamespaceLayout:
 def _of(path: Path) -> dict[str, str]:
     """What new files have there: the layout of the nearest directory with one of its own."""
     for directory in (path, *path.parents):
-        with contextlib.suppress(OSError):
+        try:
             text = os.getxattr(directory, ATTRIBUTE).decode()
+        except OSError as error:
+            if error.errno != errno.ENODATA:
+                raise
+        else:
             return dict(word.split("=", 1) for word in text.split())
     raise OSError(errno.ENODATA, os.strerror(errno.ENODATA))
 

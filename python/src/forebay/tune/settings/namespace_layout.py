@@ -10,7 +10,7 @@ from pathlib import PurePath
 
 from forebay.advice.thresholds import STRIPE_UNIT_BYTES_MIN
 from forebay.profiles.metrics import file_bytes
-from forebay.profiles.model import File
+from forebay.profiles.model import File, Profile
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Files, Job
@@ -18,6 +18,8 @@ from forebay.tune.settings.lustre import mean_write_bytes
 from forebay.tune.settings.setting import MIB, Setting
 from forebay.tune.settings.striping_hints import units
 
+#: On one node, and with other engines, the keys have no effect.
+ENGINE = "ceph"
 #: The largest unit of the engine. Each is a multiple of STRIPE_UNIT_BYTES_MIN.
 UNIT_BYTES_MAX = 128 * MIB
 STAGED = "the job stages files in, which are laid out once for all runs of a series"
@@ -85,6 +87,12 @@ class DwStripeBytes(Setting):
         )
 
 
+def is_over_nodes(profile: Profile) -> bool:
+    """Had the job a namespace of the engine over its nodes?"""
+    allocation = profile.job.allocation
+    return allocation is not None and allocation.engine == ENGINE
+
+
 def _is_unit(size_bytes: int) -> bool:
     return size_bytes % STRIPE_UNIT_BYTES_MIN == 0 and size_bytes <= UNIT_BYTES_MAX
 
@@ -97,7 +105,7 @@ def _writers(file: File) -> int:
 
 def _in_namespace(job: Job, created: Sequence[File]) -> list[File] | str:
     """Those of the files that are in a namespace with a layout of its own; else why it stays as it is."""
-    if job.namespace is None or job.script.jobdw is None:
+    if job.namespace is None or job.script.jobdw is None or not is_over_nodes(job.profile):
         return []
     files = [file for file in created if job.namespace.has(file.path)]
     return STAGED if files and job.script.jobdw.stages_in else files
