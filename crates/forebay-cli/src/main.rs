@@ -114,7 +114,7 @@ fn verb(words: Vec<OsString>) -> i32 {
         Verb::Man { directory } => arguments::write_manual(&directory),
         Verb::Completions { directory } => arguments::write_completions(&directory),
         Verb::Schemas { directory } => schemas::write_schemas(&directory),
-        Verb::Node => forebay_engine::agent::serve(forebay_job::serve_task),
+        Verb::Node => forebay_cluster::agent::serve(forebay_job::serve_task),
         Verb::Rank { program } => forebay_launchers::exec_rank(&program),
     }
 }

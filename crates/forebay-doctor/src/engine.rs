@@ -8,11 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use comfy_table::{Table, presets};
+use forebay_cluster::{Session, SessionSpec};
 use forebay_conformance as conformance;
 use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
-use forebay_engine::{
-    Coherence, Engine, HANG_S_MAX, Ledger, NodesUse, Place, Promise, Session, SessionSpec, Step,
-};
+use forebay_engine::{Coherence, Engine, HANG_S_MAX, Ledger, NodesUse, Place, Promise, Step};
 use forebay_host::exit_codes;
 use forebay_host::messages::{Messages, counted};
 use forebay_host::process::{Piped, SignalGuard, command};
@@ -182,7 +181,7 @@ fn examine_recorded(
     let spec = spec(id, engine, options, store.as_deref(), &messages);
     let started = Session::start(&spec, reach, &mut |used| trace.about_to(used), go_on);
     let session = started.map_err(|error| {
-        if !matches!(error, forebay_engine::Error::EngineLeft { .. }) {
+        if !matches!(error, forebay_cluster::Error::EngineLeft { .. }) {
             trace.forget_nodes();
         }
         CliError::of_job(error.into())

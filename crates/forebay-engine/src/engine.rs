@@ -15,7 +15,10 @@ use crate::steps::EnginePlan;
 pub(crate) const SERVERS_ATTRIBUTE: &str = "user.forebay.servers";
 
 /// The directory of the files that the nodes write through their mounts, to see whether the engine answers.
-pub(crate) const PROBES: &str = ".forebay-probes";
+pub const PROBES: &str = ".forebay-probes";
+/// A mount that does not answer for so long, in seconds, is aborted, and a node that cannot be reached is lost. A busy
+/// server and an engine that survives a lost one need some of it.
+pub const HANG_S_MAX: u32 = 60;
 
 /// When a node sees what another node wrote.
 #[derive(

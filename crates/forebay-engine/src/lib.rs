@@ -1,8 +1,6 @@
 //! Creates the allocation of a job and the view of the file system in which the job sees it.
 //! Records each step in a ledger before taking it. Never copies data.
 
-pub mod agent;
-mod cluster;
 mod driver;
 mod engine;
 pub mod engines;
@@ -17,20 +15,20 @@ mod provision;
 mod runner;
 mod steps;
 
-pub use cluster::{
-    HANG_S_MAX, NodeHandle, Reach, Session, SessionSpec, Watch, directory_of, hang_s_max,
-    lost_s_max, remove_left, restore_left,
-};
 pub use driver::{Driver, JobFacts, MOUNTED_BELOW, NodeFacts, Plan, PlannedAllocation};
 pub use engine::{
-    CapacityCommand, Coherence, Engine, EngineRequest, Layout, LocalFiles, Missing, Promise,
+    CapacityCommand, Coherence, Engine, EngineRequest, HANG_S_MAX, Layout, LocalFiles, Missing,
+    PROBES, Promise,
 };
 pub use error::Error;
 pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
-pub use nodes_use::{NodesSummary, NodesUse, mount_in};
+pub use nodes_use::{NodesSummary, NodesUse, PRIVATE, mount_in};
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;
 pub use place::{JobAllocation, Ledger, Place, Step};
 pub use profile::{CommandProfile, Profile, ProfileEngine};
 pub use provision::{Provisioned, Provisioner};
-pub use steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
+pub use steps::{
+    EnginePlan, EngineStep, Fence, Gone, Keeps, Loss, PlannedFile, Ready, Role, ServerGroup, Stop,
+    serve_without,
+};

@@ -7,13 +7,10 @@ use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Promise;
-use crate::steps::{EnginePlan, EngineStep, Fence, Loss, ServerGroup};
-
 /// The directory of a job's directory that shows the namespace.
 const MOUNT: &str = "mount";
 /// The directory of each node's private namespace.
-pub(crate) const PRIVATE: &str = "private";
+pub const PRIVATE: &str = "private";
 /// The file of the first node's directory that says how the data can be read after all processes ended.
 const RECOVERY: &str = "recovery.json";
 /// The file of the first node's directory with what each node stores.
@@ -144,17 +141,17 @@ impl NodesUse {
     }
 
     /// The file that says how the data can be read after all processes of the engine ended.
-    pub(crate) fn recovery(&self) -> PathBuf {
+    pub fn recovery(&self) -> PathBuf {
         self.directory.join(RECOVERY)
     }
 
     /// The file with what each node stores, which `forebay run` keeps up to date.
-    pub(crate) fn stored(&self) -> PathBuf {
+    pub fn stored(&self) -> PathBuf {
         self.directory.join(STORED)
     }
 
     /// The file with the servers whose data were given up.
-    pub(crate) fn given_up(&self) -> PathBuf {
+    pub fn given_up(&self) -> PathBuf {
         self.directory.join(GIVEN_UP)
     }
 
@@ -162,31 +159,4 @@ impl NodesUse {
     pub fn can_restart(&self) -> bool {
         !self.in_memory && files::status(&self.recovery()).is_ok()
     }
-}
-
-/// How the data can be read after processes of the engine ended.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Recovery {
-    /// What to start, or why the data cannot be read.
-    pub(crate) plan: Result<EnginePlan, String>,
-    /// Its servers.
-    pub(crate) servers: Vec<ServerGroup>,
-    /// Whether it goes on without a node.
-    pub(crate) survives_node: bool,
-    /// What watches the nodes while the engine runs; none in records without this field.
-    #[serde(default)]
-    pub(crate) watch: Option<WatchPlan>,
-}
-
-/// What watches the nodes of an engine that runs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct WatchPlan {
-    pub(crate) engine: String,
-    pub(crate) promise: Promise,
-    pub(crate) servers: Vec<ServerGroup>,
-    pub(crate) fences: Vec<Fence>,
-    pub(crate) losses: Vec<Loss>,
-    pub(crate) tell_loss: Vec<EngineStep>,
-    /// Small files in the namespace for each node.
-    pub(crate) probes: Vec<Vec<PathBuf>>,
 }

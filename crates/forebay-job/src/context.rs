@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_cluster::Session;
 use forebay_directive::Request;
-use forebay_engine::{JobAllocation, Provisioned, Provisioner, Session};
+use forebay_engine::{JobAllocation, Provisioned, Provisioner};
 use forebay_host::files::{self, Kind};
 use forebay_host::process::{Events, Identity};
 use forebay_host::system;

@@ -90,6 +90,9 @@ pub enum Error {
     /// The allocation or the view cannot be created.
     #[error(transparent)]
     Engine(#[from] forebay_engine::Error),
+    /// The nodes get no namespace.
+    #[error(transparent)]
+    Cluster(#[from] forebay_cluster::Error),
     /// The job's record cannot be used.
     #[error(transparent)]
     Record(#[from] forebay_record::Error),
@@ -169,6 +172,7 @@ impl Error {
             Self::Host(error) => return error.hint().map(str::to_owned),
             Self::Script(error) => return error.hint().map(str::to_owned),
             Self::Engine(error) => return error.hint(),
+            Self::Cluster(error) => return error.hint(),
             Self::RequestServer(error) => return error.hint(),
             Self::Profile(error) => return error.hint().map(str::to_owned),
             Self::StageIn(_) => {

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use forebay_cluster::{NodeHandle, Session};
 use forebay_directive::AccessMode;
-use forebay_engine::{JobAllocation, NodeHandle, Session};
+use forebay_engine::JobAllocation;
 use forebay_host::exit_codes;
 use forebay_host::process::{
     EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,

@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::Duration;
 
-use forebay_engine::{JobAllocation, Provisioned, Session};
+use forebay_cluster::Session;
+use forebay_engine::{JobAllocation, Provisioned};
 use forebay_host::namespace::Keeper;
 use forebay_host::process::SignalGuard;
 use forebay_host::{clock, probe, system, threads};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_engine::{NodeHandle, Session};
+use forebay_cluster::{NodeHandle, Session};
 use forebay_mover::{RemoteAnswer, RemoteCopier, RemoteCopiers, RemoteRequest, serve_remote};
 use forebay_onclose::{NodeTask, serve_closes};
 use serde_json::Value;

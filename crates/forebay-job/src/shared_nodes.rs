@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use forebay_cluster::{Reach, Session, SessionSpec, directory_of, hang_s_max, lost_s_max};
 use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, JobAllocation, Layout, Ledger, LocalFiles, Place, Profile, Reach, Session,
-    SessionSpec, Step, directory_of, hang_s_max, lost_s_max,
+    Coherence, Engine, JobAllocation, Layout, Ledger, LocalFiles, Place, Profile, Step,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -184,7 +184,7 @@ impl JobContext<'_> {
         };
         let started = Session::start(&spec, nodes.reach(spec.id)?, &mut record, &go_on);
         if let Err(error) = &started
-            && !matches!(error, forebay_engine::Error::EngineLeft { .. })
+            && !matches!(error, forebay_cluster::Error::EngineLeft { .. })
         {
             // Nothing is left on the nodes, so nothing is to be removed there.
             recorded.update(|record| {
@@ -194,7 +194,7 @@ impl JobContext<'_> {
         }
         let session = started.map_err(|error| match error {
             _ if stops.count() > 0
-                && !matches!(error, forebay_engine::Error::EngineLeft { .. }) =>
+                && !matches!(error, forebay_cluster::Error::EngineLeft { .. }) =>
             {
                 Error::Stopped
             }

@@ -4,8 +4,9 @@
 use std::cell::RefCell;
 use std::path::Path;
 
+use forebay_cluster::Session;
 use forebay_directive::StageKind;
-use forebay_engine::{JobAllocation, Session};
+use forebay_engine::JobAllocation;
 use forebay_host::{clock, files};
 use forebay_mover::{Error as MoverError, Number};
 use indicatif::HumanBytes;

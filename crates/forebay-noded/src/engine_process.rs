@@ -6,10 +6,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use forebay_cluster::{Reach, Session, SessionSpec, Watch, remove_left, restore_left};
 use forebay_engine::engines::engine_named;
-use forebay_engine::{
-    Coherence, Layout, NodesUse, Reach, Session, SessionSpec, Watch, remove_left, restore_left,
-};
+use forebay_engine::{Coherence, Layout, NodesUse};
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
 use forebay_host::messages::Messages;
 use forebay_host::process::Identity;
@@ -82,7 +81,7 @@ pub fn engine(words: &[OsString]) -> i32 {
         "hold" => return hold(),
         "resume" => return resume(Path::new(word(1))),
         "agent" => {
-            return forebay_engine::agent::serve(|_, _| Err("this agent has no tasks".to_owned()));
+            return forebay_cluster::agent::serve(|_, _| Err("this agent has no tasks".to_owned()));
         }
         _ => relay((word(1), word(2)), Path::new(word(3))),
     };
@@ -161,24 +160,29 @@ fn resume(directory: &Path) -> i32 {
 }
 
 /// Why an engine was not started. Hints of `forebay run` that name its options are left out: a site chooses none of them.
-fn not_started(engine: &str, why: &forebay_engine::Error) -> Failed {
-    use forebay_engine::Error as Why;
+fn not_started(engine: &str, why: &forebay_cluster::Error) -> Failed {
+    use forebay_cluster::Error as Why;
+    use forebay_engine::Error::{Host, LessThanAsked, Store};
     let (is_final, hint) = match why {
         Why::NodeUnreachable { node, .. } => {
             (false, Some(format!("look at journalctl -u forebay-noded on {node}")))
         }
         Why::EngineLeft { .. } => (false, None), // the next start removes it
         // Another program may have taken a port, and a node may be slow.
-        Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
+        Why::Host(_) | Why::Engine(Host(_)) | Why::Node { .. } | Why::StepFailed { .. } => {
+            (false, why.hint())
+        }
         Why::EngineMissing { missing, .. } => {
             let remedies: Vec<_> = missing.iter().map(|one| one.remedy.as_str()).collect();
             (true, Some(remedies.join("; ")))
         }
-        Why::LessThanAsked { .. } => {
+        Why::Engine(LessThanAsked { .. }) => {
             let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
             (true, Some(hint.to_owned()))
         }
-        Why::NoNodes | Why::NodeTwice(..) | Why::Store(_) | Why::Coherence { .. } => (true, None),
+        Why::NoNodes | Why::NodeTwice(..) | Why::Engine(Store(_)) | Why::Coherence { .. } => {
+            (true, None)
+        }
         _ => (true, why.hint()),
     };
     let text = match why {
@@ -425,7 +429,7 @@ mod tests {
             remedy: "install the package ceph-mds on n1".to_owned(),
             in_bundle: true,
         };
-        let missing = forebay_engine::Error::EngineMissing {
+        let missing = forebay_cluster::Error::EngineMissing {
             engine: "ceph".to_owned(),
             node: "n1".to_owned(),
             missing: vec![absent],

@@ -151,7 +151,7 @@ impl Tasks {
             capacity_bytes,
             redundancy,
             namespace: place.access.directory().to_owned(),
-            hang_s_max: forebay_engine::hang_s_max(),
+            hang_s_max: forebay_cluster::hang_s_max(),
         };
         self.start(place, Kind::Start, attempt, move |shared, place| {
             let go_on = || !is_cancelled(&shared.table.lock(), &place.name);

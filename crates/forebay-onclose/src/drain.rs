@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use forebay_cluster::NodeHandle;
 use forebay_directive::{Request, Stage};
-use forebay_engine::NodeHandle;
 use forebay_host::clock;
 use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
 use forebay_host::messages::Messages;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use forebay_engine::NodeHandle;
+use forebay_cluster::NodeHandle;
 use forebay_host::close_watch::{CloseEvent, CloseWatcher, Found, WatchHandle, is_closed};
 use forebay_host::{clock, threads};
 use parking_lot::{Condvar, Mutex};

@@ -108,7 +108,7 @@ pub fn clean(
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
     if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
-        forebay_engine::restore_left(&nodes, forebay_engine::lost_s_max(), reporter)
+        forebay_cluster::restore_left(&nodes, forebay_cluster::lost_s_max(), reporter)
             .map_err(Error::NotReadable)?;
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
@@ -345,7 +345,7 @@ fn remove_all(
 ) -> Result<(), Error> {
     let record = &job.record;
     if let Some(nodes) = how.nodes_of(record) {
-        let left = forebay_engine::remove_left(&nodes);
+        let left = forebay_cluster::remove_left(&nodes);
         if !left.is_empty() && !how.discard {
             return Err(Error::NodesLeft(left));
         }

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use forebay_engine::{EnginePlan, EngineStep};
 use forebay_host::clock;
 
-use super::nodes::Nodes;
-use super::requests::{Asked, RECONNECT_S_MAX, SILENT_S_MAX, WhenLost};
 use crate::agent::protocol::{Answer, Request};
 use crate::error::Error;
-use crate::steps::{EnginePlan, EngineStep};
+use crate::nodes::Nodes;
+use crate::requests::{Asked, RECONNECT_S_MAX, SILENT_S_MAX, WhenLost};
 
 /// The agent reports a late step itself; this is the time for its report, and to connect it again.
 const REPORT_MAX: Duration = Duration::from_secs(10 + SILENT_S_MAX + RECONNECT_S_MAX);
@@ -28,7 +28,7 @@ struct Begun<'a> {
 ///
 /// # Errors
 /// Names the first step that failed, with its node and the end of its log. Other steps may run.
-pub(super) fn carry_out(
+pub(crate) fn carry_out(
     plan: &EnginePlan,
     nodes: &Arc<Nodes>,
     go_on: &dyn Fn() -> bool,
@@ -84,7 +84,7 @@ fn look(begun: &mut Begun, nodes: &Arc<Nodes>) -> Result<bool, Error> {
         None => Ok(false),
         Some(Ok(Answer::Done)) => Ok(true),
         Some(Ok(Answer::Failed { message, log })) => Err(failed(message, log)),
-        Some(Ok(_)) => Err(failed(super::nodes::UNEXPECTED.to_owned(), String::new())),
+        Some(Ok(_)) => Err(failed(crate::nodes::UNEXPECTED.to_owned(), String::new())),
         Some(Err(message)) => Err(failed(message, String::new())),
     }
 }

@@ -4,33 +4,32 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay_engine::{EngineStep, Loss, NodesUse, ServerGroup, serve_without};
 use forebay_host::files;
 use parking_lot::Mutex;
 
-use super::monitor::Findings;
-use super::nodes::Nodes;
 use crate::agent::protocol::{Answer, Request};
-use crate::nodes_use::NodesUse;
-use crate::steps::{EngineStep, Loss, ServerGroup, serve_without};
+use crate::monitor::Findings;
+use crate::nodes::Nodes;
 
 /// The time for each of the steps.
 const STEP_MAX: Duration = Duration::from_secs(20);
 
 /// What can be given up, and what was.
-pub(super) struct Losses {
-    pub(super) nodes: Arc<Nodes>,
-    pub(super) losses: Vec<Loss>,
+pub(crate) struct Losses {
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) losses: Vec<Loss>,
     /// For each node.
-    pub(super) tell: Vec<EngineStep>,
-    pub(super) servers: Vec<ServerGroup>,
-    pub(super) findings: Arc<Mutex<Findings>>,
-    pub(super) nodes_use: NodesUse,
+    pub(crate) tell: Vec<EngineStep>,
+    pub(crate) servers: Vec<ServerGroup>,
+    pub(crate) findings: Arc<Mutex<Findings>>,
+    pub(crate) nodes_use: NodesUse,
 }
 
 impl Losses {
     /// Gives up the data of a node's server, which ended or whose node is lost. None: the engine cannot, or other
     /// servers are missing, too.
-    pub(super) fn give_up(&self, node: usize) -> Option<Result<(), String>> {
+    pub(crate) fn give_up(&self, node: usize) -> Option<Result<(), String>> {
         let gone = self.findings.lock().gone.clone();
         let mut without = gone.clone();
         let loss = self.losses.iter().find(|loss| loss.node == node)?;
@@ -66,13 +65,13 @@ impl Losses {
     }
 
     /// Carries out steps at the same time.
-    pub(super) fn take(&self, steps: &[&EngineStep]) -> Result<(), String> {
+    pub(crate) fn take(&self, steps: &[&EngineStep]) -> Result<(), String> {
         let requests = steps.iter().map(|&step| (step.node, Request::Start(step.clone())));
         let answers = self.nodes.ask(requests.collect(), STEP_MAX, &|| true);
         let failed = |(step, answer): (&&EngineStep, Result<Answer, String>)| match answer {
             Ok(Answer::Done) => None,
             Ok(Answer::Failed { message, log }) => Some(format!("{}: {message}\n{log}", step.id)),
-            Ok(_) => Some(format!("{}: {}", step.id, super::nodes::UNEXPECTED)),
+            Ok(_) => Some(format!("{}: {}", step.id, crate::nodes::UNEXPECTED)),
             Err(message) => Some(format!("{}: {message}", step.id)),
         };
         match steps.iter().zip(answers).find_map(failed) {

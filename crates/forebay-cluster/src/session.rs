@@ -6,27 +6,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use forebay_engine::Error::LessThanAsked;
+use forebay_engine::{
+    CapacityCommand, Coherence, Engine, EnginePlan, EngineRequest, FactsRequest, HostFacts, Layout,
+    NodesSummary, NodesUse, PRIVATE, PROBES, Promise, StoreUsed,
+};
 use forebay_host::messages::Messages;
 use forebay_host::{clock, files, system, users};
 use indicatif::HumanBytes;
 
-use super::leftovers::{described, remount, stop};
-use super::monitor::Findings;
-use super::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
-use super::runner;
-use super::watch::Watch;
 use crate::agent::protocol::{Answer, Claim, Request};
-use crate::engine::{CapacityCommand, Coherence, Engine, EngineRequest, Layout, PROBES, Promise};
 use crate::error::Error;
-use crate::host_facts::{FactsRequest, HostFacts};
-use crate::nodes_use::{NodesSummary, NodesUse, PRIVATE, Recovery, WatchPlan};
-use crate::options::StoreUsed;
-use crate::steps::EnginePlan;
+use crate::leftovers::{described, remount, stop};
+use crate::monitor::Findings;
+use crate::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
+use crate::recovery::{Recovery, WatchPlan};
+use crate::runner;
+use crate::watch::Watch;
 
 /// The time for a node to look at itself.
 const FACTS_MAX: Duration = Duration::from_secs(60);
 /// The time for a node to make directories.
-pub(super) const CLAIM_MAX: Duration = Duration::from_secs(30);
+pub(crate) const CLAIM_MAX: Duration = Duration::from_secs(30);
 /// Clocks that differ by more are reported, in milliseconds.
 const CLOCK_DIFFERENCE_MS_MAX: u64 = 30_000;
 /// Data are not distributed evenly: a store has room for so many percent of its share.
@@ -346,7 +347,7 @@ fn facts_of(
         match answer {
             Ok(Answer::Facts(facts)) => Ok(*facts),
             Ok(Answer::Failed { message, .. }) | Err(message) => Err(failed(message)),
-            Ok(_) => Err(failed(super::nodes::UNEXPECTED.to_owned())),
+            Ok(_) => Err(failed(crate::nodes::UNEXPECTED.to_owned())),
         }
     };
     answers.into_iter().enumerate().map(named).collect()
@@ -401,7 +402,7 @@ fn size(spec: &SessionSpec, facts: &[HostFacts]) -> Result<StoreUsed, Error> {
         && asked_bytes > capacity_bytes
     {
         let store = format!("{store}, of which that of node {} is the smallest,", smallest.name);
-        return Err(Error::LessThanAsked { asked_bytes, usable_bytes, store });
+        return Err(LessThanAsked { asked_bytes, usable_bytes, store }.into());
     }
     if largest > smallest.store.usable_bytes.saturating_mul(2) && capacity_bytes == usable_bytes {
         spec.messages.warning(&format!(
@@ -429,7 +430,7 @@ fn size_of_engine(spec: &SessionSpec, usable_bytes: u64, nodes: usize) -> Result
     let capacity_bytes = asked_bytes.unwrap_or(usable_bytes).min(usable_bytes);
     match asked_bytes {
         Some(asked_bytes) if spec.strict_capacity && asked_bytes > capacity_bytes => {
-            Err(Error::LessThanAsked { asked_bytes, usable_bytes, store })
+            Err(LessThanAsked { asked_bytes, usable_bytes, store }.into())
         }
         _ => Ok(StoreUsed {
             store,
@@ -481,7 +482,7 @@ fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<()
         match answer {
             Ok(Answer::Done) => {}
             Ok(Answer::Failed { message, .. }) | Err(message) => return Err(failed(message)),
-            Ok(_) => return Err(failed(super::nodes::UNEXPECTED.to_owned())),
+            Ok(_) => return Err(failed(crate::nodes::UNEXPECTED.to_owned())),
         }
     }
     Ok(())
@@ -530,7 +531,7 @@ fn probes(spec: &SessionSpec, mount: &Path, nodes: usize) -> Vec<Vec<PathBuf>> {
         .collect()
 }
 
-pub(super) fn probe_file(mount: &Path, node: usize, number: usize) -> PathBuf {
+pub(crate) fn probe_file(mount: &Path, node: usize, number: usize) -> PathBuf {
     mount.join(PROBES).join(format!("{node}.{number}"))
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use forebay_engine::{EngineStep, HostFacts};
 use forebay_host::{clock, process, system, threads};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -15,8 +16,6 @@ use super::node::Node;
 use super::probe::{Probe, answers};
 use super::processes::{NodePlace, Process, wait_until_ready};
 use super::protocol::{Answer, Envelope, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, Request};
-use crate::host_facts::HostFacts;
-use crate::steps::EngineStep;
 
 /// A task stops when nothing was heard for so long: `forebay run` sends pings while it waits, and gives the task to
 /// another node later than this.

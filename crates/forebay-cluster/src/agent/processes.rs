@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use forebay_engine::{EngineStep, Ready};
 use forebay_host::process::{self, Identity, SERVES_JOB_VARIABLE, command};
 use forebay_host::{clock, files, mounts, network};
-
-use crate::steps::{EngineStep, Ready};
 
 /// Names the node and the job's directory for the processes of a node.
 const NODE_VARIABLE: &str = "FOREBAY_NODE";

@@ -8,18 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use forebay_engine::{Gone, HANG_S_MAX, Promise, Role, ServerGroup, serve_without};
 use forebay_host::{clock, files};
 use indicatif::HumanBytes;
 use parking_lot::Mutex;
 
-use super::connection::Connection;
-use super::losses::Losses;
-use super::nodes::Nodes;
-use super::requests::{RECONNECT_S_MAX, Reconnection, WhenLost};
 use crate::agent::GONE;
 use crate::agent::protocol::{Answer, NodeHealth, Request};
-use crate::engine::Promise;
-use crate::steps::{Gone, Role, ServerGroup, serve_without};
+use crate::connection::Connection;
+use crate::losses::Losses;
+use crate::nodes::Nodes;
+use crate::requests::{RECONNECT_S_MAX, Reconnection, WhenLost};
 
 /// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -32,9 +31,6 @@ const ANSWER_MAX: Duration = Duration::from_secs(12);
 const STORE_BYTES_MIN: u64 = 16 << 20;
 /// The time to start another agent.
 const RECONNECT_MAX: Duration = Duration::from_secs(RECONNECT_S_MAX);
-/// A mount that does not answer for so long is aborted, and a node that cannot be reached is lost. A busy
-/// server and an engine that survives a lost one need some of it.
-pub const HANG_S_MAX: u32 = 60;
 /// Overrides it.
 const HANG_VARIABLE: &str = "FOREBAY_ENGINE_HANG_S";
 
@@ -73,21 +69,21 @@ struct Watched {
 }
 
 /// Watches the nodes.
-pub(super) struct Monitor {
-    pub(super) engine: String,
-    pub(super) nodes: Arc<Nodes>,
-    pub(super) promise: Promise,
-    pub(super) servers: Vec<ServerGroup>,
+pub(crate) struct Monitor {
+    pub(crate) engine: String,
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) promise: Promise,
+    pub(crate) servers: Vec<ServerGroup>,
     /// Small files in the namespace for each node; none if there is no namespace over the nodes.
-    pub(super) probes: Vec<Vec<PathBuf>>,
-    pub(super) findings: Arc<Mutex<Findings>>,
-    pub(super) losses: Losses,
+    pub(crate) probes: Vec<Vec<PathBuf>>,
+    pub(crate) findings: Arc<Mutex<Findings>>,
+    pub(crate) losses: Losses,
     /// [`HANG_S_MAX`], unless tests need less.
-    pub(super) hang_max: Duration,
+    pub(crate) hang_max: Duration,
     /// The file with what each node stores.
-    pub(super) stored: PathBuf,
+    pub(crate) stored: PathBuf,
     /// Set when nobody waits for a look any more.
-    pub(super) is_ending: Arc<AtomicBool>,
+    pub(crate) is_ending: Arc<AtomicBool>,
 }
 
 /// What a look at a node says.
@@ -142,7 +138,7 @@ fn is_probed(look: usize, node: usize, nodes: usize) -> bool {
 
 impl Monitor {
     /// Watches until `stop` is closed or has a message.
-    pub(super) fn run(&self, stop: &Receiver<()>) {
+    pub(crate) fn run(&self, stop: &Receiver<()>) {
         let mut watched: Vec<_> = (0..self.nodes.len()).map(|_| Watched::default()).collect();
         let mut settled = HashSet::new();
         for look in 0.. {
@@ -201,7 +197,7 @@ impl Monitor {
                     self.judge(node, state, &health, &unreachable);
                 }
                 Ok(Answer::Failed { message, .. }) => self.tell(node, &message),
-                Ok(_) => self.tell(node, super::nodes::UNEXPECTED),
+                Ok(_) => self.tell(node, crate::nodes::UNEXPECTED),
                 Err(message) => self.begin_reconnection(node, state, &message, &connection),
             }
         }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use forebay_host::{clock, threads};
 
-use super::connection::{Connection, Sent};
-use super::nodes::Nodes;
 use crate::agent::protocol::{Answer, Request};
+use crate::connection::{Connection, Sent};
+use crate::nodes::Nodes;
 
 /// A node that answers nothing for so long, not even a ping, is connected again, in seconds.
-pub(super) const SILENT_S_MAX: u64 = 15;
+pub(crate) const SILENT_S_MAX: u64 = 15;
 /// The time to connect a node again, in seconds.
-pub(super) const RECONNECT_S_MAX: u64 = 15;
+pub(crate) const RECONNECT_S_MAX: u64 = 15;
 /// A request is repeated so often.
 const REPEATS_MAX: u32 = 3;
 /// The time between two attempts.
@@ -21,7 +21,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// What happens when the connection is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WhenLost {
+pub(crate) enum WhenLost {
     /// Connect again, and repeat the request.
     Repeat,
     /// Report it.
@@ -29,7 +29,7 @@ pub(super) enum WhenLost {
 }
 
 /// A request and its state.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     node: usize,
     request: Request,
     when_lost: WhenLost,
@@ -44,7 +44,7 @@ enum State {
 
 impl Asked {
     /// Sends a request.
-    pub(super) fn new(nodes: &Nodes, node: usize, request: Request, when_lost: WhenLost) -> Self {
+    pub(crate) fn new(nodes: &Nodes, node: usize, request: Request, when_lost: WhenLost) -> Self {
         let state = Self::sent(nodes, node, &request);
         Self { node, request, when_lost, repeats: 0, state }
     }
@@ -56,7 +56,7 @@ impl Asked {
     }
 
     /// The answer, if it has arrived, or why none will.
-    pub(super) fn poll(&mut self, nodes: &Arc<Nodes>) -> Option<Result<Answer, String>> {
+    pub(crate) fn poll(&mut self, nodes: &Arc<Nodes>) -> Option<Result<Answer, String>> {
         match &self.state {
             State::Sent { connection, sent } => {
                 let lost = match sent.poll() {
@@ -93,11 +93,11 @@ impl Asked {
 }
 
 /// Connects a node again in a thread of its own.
-pub(super) struct Reconnection(mpsc::Receiver<Result<bool, String>>);
+pub(crate) struct Reconnection(mpsc::Receiver<Result<bool, String>>);
 
 impl Reconnection {
     /// Tries for `limit`. `lost` is the connection that was lost.
-    pub(super) fn start(
+    pub(crate) fn start(
         nodes: &Arc<Nodes>,
         node: usize,
         lost: &Arc<Connection>,
@@ -125,7 +125,7 @@ impl Reconnection {
     }
 
     /// Whether the job's directory exists there, once the node is connected; or why it is not.
-    pub(super) fn poll(&self) -> Option<Result<bool, String>> {
+    pub(crate) fn poll(&self) -> Option<Result<bool, String>> {
         match self.0.try_recv() {
             Ok(done) => Some(done),
             Err(mpsc::TryRecvError::Empty) => None,

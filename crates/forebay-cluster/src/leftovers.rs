@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use forebay_engine::{Gone, NodesUse, Role, serve_without};
 use forebay_host::messages::Messages;
 use forebay_host::{files, threads};
 
-use super::nodes::{NodeFailure, Nodes, Reach, UNEXPECTED};
-use super::runner;
-use super::session::{CLAIM_MAX, probe_file};
 use crate::agent::protocol::{Answer, Request};
-use crate::nodes_use::{NodesUse, Recovery};
-use crate::steps::{Gone, Role, serve_without};
+use crate::nodes::{NodeFailure, Nodes, Reach, UNEXPECTED};
+use crate::recovery::Recovery;
+use crate::runner;
+use crate::session::{CLAIM_MAX, probe_file};
 
 /// The time for a node that answers to stop its steps, and to remove their data.
 const STOP_MAX: Duration = Duration::from_secs(180);
@@ -28,7 +28,7 @@ const REACH_S_MAX: u64 = 30;
 const CLEAN_LOST_S_MAX: u32 = 60;
 
 /// Mounts the namespace again where the mount does not answer. Messages about these nodes.
-pub(super) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
+pub(crate) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
     // A file of each node: no node waits for what another one has in use.
     let request = |node| Request::Remount { probes: vec![probe_file(mount, node, 0)] };
     let answers = nodes.each(request, REMOUNT_MAX);
@@ -169,12 +169,12 @@ fn connect(reach: Reach) -> Result<Arc<Nodes>, String> {
     Nodes::connect(reach, limit, &|| true).map_err(|error| error.to_string())
 }
 
-pub(super) fn described(failure: NodeFailure) -> String {
+pub(crate) fn described(failure: NodeFailure) -> String {
     format!("node {}: {}", failure.node, failure.message)
 }
 
 /// Stops all steps on all nodes; returns the leftovers, with the node.
-pub(super) fn stop(nodes: &Arc<Nodes>, used: &NodesUse, remove: bool) -> Vec<String> {
+pub(crate) fn stop(nodes: &Arc<Nodes>, used: &NodesUse, remove: bool) -> Vec<String> {
     stop_each(nodes, remove, &|node| may_be_left(used, node))
 }
 

@@ -10,13 +10,13 @@ use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::connection::Connection;
-use super::requests::{Asked, RECONNECT_S_MAX, WhenLost};
 use crate::agent::protocol::{Answer, Request};
+use crate::connection::Connection;
 use crate::error::Error;
+use crate::requests::{Asked, RECONNECT_S_MAX, WhenLost};
 
 /// The time for an agent to answer its first request: the launcher may ask other machines.
-pub(super) const CONNECT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(60);
 /// The time to connect a node again where that failed just now, in seconds.
 const RECONNECT_AGAIN_S_MAX: u64 = 3;
 const FAILED_RECENTLY: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ impl Nodes {
     ///
     /// # Errors
     /// If the first one cannot be reached, or the Forebay of one differs.
-    pub(super) fn connect_some(
+    pub(crate) fn connect_some(
         reach: Reach,
         time_max: Duration,
     ) -> Result<(Arc<Self>, Unreachable), Error> {
@@ -170,7 +170,7 @@ impl Nodes {
     }
 
     /// The number of nodes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.connections.len()
     }
 
@@ -190,13 +190,13 @@ impl Nodes {
     }
 
     /// The present connection to a node.
-    pub(super) fn connection(&self, node: usize) -> Arc<Connection> {
+    pub(crate) fn connection(&self, node: usize) -> Arc<Connection> {
         Arc::clone(&self.connections[node].read())
     }
 
     /// Sends requests and waits for all answers, in the order of the requests. A node whose connection is lost
     /// is connected again.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         self: &Arc<Self>,
         requests: Vec<(usize, Request)>,
         time_max: Duration,
@@ -206,7 +206,7 @@ impl Nodes {
     }
 
     /// The same, for a choice of what happens when a connection is lost.
-    pub(super) fn ask_with(
+    pub(crate) fn ask_with(
         self: &Arc<Self>,
         requests: Vec<(usize, Request)>,
         when_lost: WhenLost,
@@ -241,7 +241,7 @@ impl Nodes {
     }
 
     /// Sends one request to all nodes, and waits until each is carried out.
-    pub(super) fn all(
+    pub(crate) fn all(
         self: &Arc<Self>,
         request: &Request,
         time_max: Duration,
@@ -250,7 +250,7 @@ impl Nodes {
     }
 
     /// Sends each node a request of its own, and waits until each is carried out.
-    pub(super) fn each(
+    pub(crate) fn each(
         self: &Arc<Self>,
         request: impl Fn(usize) -> Request,
         time_max: Duration,
@@ -270,7 +270,7 @@ impl Nodes {
 
     /// Starts another agent for a node whose connection was lost. It continues what the earlier one began.
     /// Returns whether the job's directory exists there.
-    pub(super) fn reconnect(
+    pub(crate) fn reconnect(
         &self,
         node: usize,
         lost: &Arc<Connection>,
@@ -305,7 +305,7 @@ impl Nodes {
     }
 
     /// The time to connect a node again: shorter if that failed just now.
-    pub(super) fn reconnect_max(&self, node: usize) -> Duration {
+    pub(crate) fn reconnect_max(&self, node: usize) -> Duration {
         // Where a thread is at it, its result counts.
         let failed = self.reconnecting[node].try_lock().and_then(|failed| *failed);
         let is_recent = failed.is_some_and(|at| at.elapsed() < FAILED_RECENTLY);
@@ -327,7 +327,7 @@ pub struct NodeHandle {
 }
 
 impl NodeHandle {
-    pub(super) fn new(nodes: &Arc<Nodes>, node: usize) -> Self {
+    pub(crate) fn new(nodes: &Arc<Nodes>, node: usize) -> Self {
         Self { nodes: Arc::clone(nodes), node }
     }
 
@@ -356,7 +356,7 @@ impl NodeHandle {
 }
 
 /// An agent of this version does not do that.
-pub(super) const UNEXPECTED: &str = "it gave an unexpected answer";
+pub(crate) const UNEXPECTED: &str = "it gave an unexpected answer";
 
 /// A new directory for a job, with a name that nobody can guess.
 ///

@@ -3,11 +3,9 @@
 
 use std::path::PathBuf;
 
+use forebay_engine::{EngineStep, FactsRequest, HostFacts, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::host_facts::{FactsRequest, HostFacts};
-use crate::steps::{EngineStep, Role};
 
 /// The version of these messages. Nodes with another version are refused.
 pub const PROTOCOL_VERSION: u32 = 4;

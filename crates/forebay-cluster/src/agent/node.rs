@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use forebay_engine::{EngineStep, Keeps, PRIVATE, Ready, Role, Stop, mount_in};
 use forebay_host::process::{Identity, command, run_captured};
 use forebay_host::{files, filesystem, mounts};
 use serde::{Deserialize, Serialize};
 
 use super::processes::{self, NodePlace, Process, end_of_log};
 use super::protocol::{Claim, EndedStep, NodeHealth};
-use crate::nodes_use::{PRIVATE, mount_in};
-use crate::steps::{EngineStep, Keeps, Ready, Role, Stop};
 
 /// The time for a command that stops a step.
 const STOP_MAX: Duration = Duration::from_secs(120);

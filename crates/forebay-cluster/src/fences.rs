@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use forebay_engine::{Fence, ServerGroup, serve_without};
 use forebay_host::network::is_reachable;
 use parking_lot::Mutex;
 
-use super::monitor::Findings;
-use super::nodes::Nodes;
 use crate::agent::protocol::{Answer, Request};
-use crate::steps::{Fence, ServerGroup, serve_without};
+use crate::monitor::Findings;
+use crate::nodes::Nodes;
 
 /// The step of a fence begins when a node has left a ping without an answer for so long. A connection is given up
 /// after 15 s. TCP doubles the time between its attempts, so a link that was down for 5 s carries a ping up to 6.4 s
@@ -31,14 +31,14 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const STEP_MAX: Duration = Duration::from_secs(20);
 
 /// Watches for nodes to fence.
-pub(super) struct Fences {
-    pub(super) engine: String,
-    pub(super) nodes: Arc<Nodes>,
-    pub(super) fences: Vec<Fence>,
-    pub(super) servers: Vec<ServerGroup>,
-    pub(super) findings: Arc<Mutex<Findings>>,
+pub(crate) struct Fences {
+    pub(crate) engine: String,
+    pub(crate) nodes: Arc<Nodes>,
+    pub(crate) fences: Vec<Fence>,
+    pub(crate) servers: Vec<ServerGroup>,
+    pub(crate) findings: Arc<Mutex<Findings>>,
     /// Set when nobody needs the namespace any more.
-    pub(super) is_ending: Arc<AtomicBool>,
+    pub(crate) is_ending: Arc<AtomicBool>,
 }
 
 /// New connections to a node.
@@ -64,7 +64,7 @@ impl Connections {
 
 impl Fences {
     /// Watches until `stop` is closed or has a message.
-    pub(super) fn watch(&self, stop: &Receiver<()>) {
+    pub(crate) fn watch(&self, stop: &Receiver<()>) {
         let mut fences: Vec<_> =
             self.fences.iter().map(|fence| (fence, Connections::to(fence.address))).collect();
         while matches!(stop.recv_timeout(INTERVAL), Err(RecvTimeoutError::Timeout)) {

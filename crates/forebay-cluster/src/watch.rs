@@ -6,15 +6,16 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use forebay_engine::NodesUse;
 use forebay_host::{files, threads};
 use parking_lot::Mutex;
 
-use super::fences::Fences;
-use super::losses::Losses;
-use super::monitor::{Findings, Monitor};
-use super::nodes::{CONNECT_MAX, Nodes, Reach};
 use crate::error::Error;
-use crate::nodes_use::{NodesUse, Recovery, WatchPlan};
+use crate::fences::Fences;
+use crate::losses::Losses;
+use crate::monitor::{Findings, Monitor};
+use crate::nodes::{CONNECT_MAX, Nodes, Reach};
+use crate::recovery::{Recovery, WatchPlan};
 
 /// Threads that watch the nodes, and what they found.
 pub struct Watch {
@@ -62,7 +63,7 @@ impl Watch {
         Self::start(&nodes, plan, (nodes_use, hang_s_max), findings)
     }
 
-    pub(super) fn start(
+    pub(crate) fn start(
         nodes: &Arc<Nodes>,
         plan: WatchPlan,
         (nodes_use, hang_s_max): (&NodesUse, u32),
@@ -105,7 +106,7 @@ impl Watch {
         Ok(Self { nodes: Arc::clone(nodes), findings, is_ending, watchers })
     }
 
-    pub(super) fn nodes(&self) -> &Arc<Nodes> {
+    pub(crate) fn nodes(&self) -> &Arc<Nodes> {
         &self.nodes
     }
 
@@ -127,11 +128,11 @@ impl Watch {
     }
 
     /// Whether data were given up.
-    pub(super) fn are_data_lost(&self) -> bool {
+    pub(crate) fn are_data_lost(&self) -> bool {
         self.findings.lock().are_data_lost
     }
 
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.is_ending.store(true, Ordering::Relaxed);
         for Watcher(stop, thread) in self.watchers.drain(..) {
             drop(stop);

@@ -32,7 +32,7 @@ type Reply = Option<Answer>;
 type Waiting = Arc<Mutex<Option<HashMap<u64, mpsc::Sender<Reply>>>>>;
 
 /// The connection to an agent.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     group: Mutex<Option<Group>>,
     pid: i32,
     /// Lines for the thread that writes to the launcher.
@@ -58,14 +58,14 @@ impl Heard {
 }
 
 /// A request that was sent.
-pub(super) struct Sent(mpsc::Receiver<Reply>);
+pub(crate) struct Sent(mpsc::Receiver<Reply>);
 
 impl Sent {
     /// The answer within `time_max`.
     ///
     /// # Errors
     /// If it does not arrive, or the connection was lost.
-    pub(super) fn answer(&self, time_max: Duration) -> Result<Answer, String> {
+    pub(crate) fn answer(&self, time_max: Duration) -> Result<Answer, String> {
         match self.0.recv_timeout(time_max) {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) | Err(mpsc::RecvTimeoutError::Disconnected) => {
@@ -78,7 +78,7 @@ impl Sent {
     }
 
     /// The answer, if it has arrived.
-    pub(super) fn poll(&self) -> Option<Result<Answer, String>> {
+    pub(crate) fn poll(&self) -> Option<Result<Answer, String>> {
         match self.0.try_recv() {
             Ok(Some(answer)) => Some(Ok(answer)),
             Err(mpsc::TryRecvError::Empty) => None,
@@ -94,7 +94,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the launcher cannot be started.
-    pub(super) fn start(words: &[OsString]) -> forebay_host::Result<Self> {
+    pub(crate) fn start(words: &[OsString]) -> forebay_host::Result<Self> {
         let mut launcher = command(words.first().cloned().unwrap_or_default());
         launcher.args(words.get(1..).unwrap_or_default()).env(SERVES_JOB_VARIABLE, "1");
         launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -135,7 +135,7 @@ impl Connection {
     }
 
     /// Sends a request.
-    pub(super) fn send(&self, message: &Request) -> Sent {
+    pub(crate) fn send(&self, message: &Request) -> Sent {
         let (sender, receiver) = mpsc::channel();
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let envelope = Envelope { version: PROTOCOL_VERSION, number, message };
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// How long the agent has left a ping without an answer. A connection that was lost is not silent: the node may live.
-    pub(super) fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         if self.waiting.lock().is_none() {
             return Duration::ZERO;
         }
@@ -172,17 +172,17 @@ impl Connection {
     }
 
     /// The process of the launcher here.
-    pub(super) fn launcher_pid(&self) -> i32 {
+    pub(crate) fn launcher_pid(&self) -> i32 {
         self.pid
     }
 
     /// What the launcher printed, for an error.
-    pub(super) fn printed(&self) -> String {
+    pub(crate) fn printed(&self) -> String {
         self.printed.lock().trim().to_owned()
     }
 
     /// Closes the connection. The launcher ends, and the agent if nothing is left of the job.
-    pub(super) fn close(&self, kills: bool) {
+    pub(crate) fn close(&self, kills: bool) {
         self.input.lock().take();
         if let Some(mut group) = self.group.lock().take() {
             end(&mut group, kills, END_MAX);
