@@ -60,12 +60,25 @@ def of_interfaces(two, column):
     return int(two.run("n1", ["sh", "-c", count]).stdout)
 
 
+def wait_until_cached(two, reader, file):
+    """The node that wrote may keep its rights for some seconds after it has closed the file."""
+
+    def is_cached():
+        before = of_interfaces(two, PACKETS_SENT)
+        for _ in range(100):
+            reader.call("read", file, 0, RECORD_BYTES)
+        return of_interfaces(two, PACKETS_SENT) - before < 100
+
+    wait_until(is_cached, seconds=30)
+
+
 @pytest.mark.parametrize("opened", [strictly, lazily])
 @pytest.mark.parametrize("distance", [1024, 20_000])
 def test_near_records_of_another_node_need_fewer_requests_than_reads(two, programs, path, opened, distance):
     reader, writer = programs
     written(writer, path, RECORDS, RECORD_BYTES, distance)
     file = opened(reader, path, "O_RDONLY")
+    wait_until_cached(two, reader, file)
     before = of_interfaces(two, PACKETS_SENT)
     found = reader.call("records", file, RECORDS, RECORD_BYTES, distance)
     sent = of_interfaces(two, PACKETS_SENT) - before
@@ -79,6 +92,7 @@ def test_far_records_are_there_before_the_program_asks(two, programs, path, open
     count, length, distance = 30, 256 << 10, 2 << 20
     written(writer, path, count, length, distance)
     file = opened(reader, path, "O_RDONLY")
+    wait_until_cached(two, reader, file)
     before = of_interfaces(two, BYTES_RECEIVED)
     assert reader.call("records", file, 8, length, distance) == ["".join(map(letter, range(8))), True]
     # The daemons receive some 100 kB/s from each other.

@@ -21,7 +21,7 @@ const REQUEST_BYTES_MAX: i64 = 1 << 20;
 /// how much longer it gets each time, and at most.
 const PAUSE_READS_FIRST: i64 = 16;
 const PAUSE_GROWS: i64 = 4;
-const PAUSE_READS_MAX: i64 = 4096;
+const PAUSE_READS_MAX: i64 = 256;
 /// Pieces of a file that all its readers on the node know to be asked for.
 const PIECES_KNOWN: usize = 32;
 
