@@ -99,7 +99,7 @@ run: build
 	cd examples/btio && rm -rf btio.tune btio.tuned.sh && BTIO_FLAGS= $(BUILD)/bin/forebay tune --pfs-model $(MODEL) --budget $(TUNE_RUNS) --overwrite btio.sh
 	test ! -e examples/btio/btio.tuned.sh || cat examples/btio/btio.tuned.sh
 
-# What measures time runs after the rest, three at a time: they wait and hardly compute. Only its files are read then.
+# What measures time runs after the rest, six at a time: they wait and hardly compute. Only its files are read then.
 # SEED=NUMBER repeats an order of the Python tests.
 test test-slurm: export FOREBAY_BUILD := $(BUILD)
 # Each worker would compile the tests again.
@@ -117,7 +117,7 @@ test: build test-programs docs
 	$(LINTED) $(IN_MEMORY) $(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
 	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
-	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n 3 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
+	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n 6 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \
 	python3 tools/test_times.py $(TEST_RESULTS) $(TEST_MINUTES_MAX) || failed="$$failed time"; \
 	test -z "$$failed" || { echo "error: failed:$$failed" >&2; exit 1; }
 

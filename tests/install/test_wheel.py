@@ -41,8 +41,9 @@ def environment(build, tmp_path_factory) -> pathlib.Path:
     subprocess.run([*make, "--wheel-dir", directory, source], env=settings, check=True)
     (wheel,) = directory.glob(f"forebay-*-py3-none-{TAG}.whl")
     own = directory / "environment"
-    subprocess.run([sys.executable, "-m", "venv", own], check=True)
-    subprocess.run([own / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", own], check=True)
+    install = [sys.executable, "-m", "pip", "--python", own, "install", "--quiet", "--no-deps", "--no-index", wheel]
+    subprocess.run(install, check=True)
     return own
 
 

@@ -11,7 +11,7 @@ from support.nodes import nodes
 from support.strace import EVERY_POINT, few
 
 PROGRAMS = PROJECT / "tests" / "programs" / "nodes"
-ROUNDS = 50 if EVERY_POINT else 3
+ROUNDS = 50 if EVERY_POINT else 2
 RANKS = 4
 #: Whether files of the case are lazy. A file that is open without MPI stays strict, and so does one of a single rank.
 CASES = {

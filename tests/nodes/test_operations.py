@@ -5,10 +5,11 @@ import random
 
 import pytest
 
+from support.strace import EVERY_POINT
 from support.tree_operations import Agents, compare_with_model
 
 SEEDS, STEPS = 3, 400
-CUTS = 200
+CUTS = 200 if EVERY_POINT else 60
 VARIABLE = "FOREBAY_TEST_SEED"
 
 

@@ -11,6 +11,7 @@ from support.bed_processes import send
 from support.site_cluster import DAEMON, MIB, TOGETHER, chown
 from support.site_exchange import exchange_over_four_nodes
 from support.slurm_cluster import NODES, command_of, descendants
+from support.strace import few
 
 IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
 OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
@@ -175,7 +176,7 @@ def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
         assert "/mnt/nvme/together/" not in mounts
 
 
-@pytest.mark.parametrize("is_watched", ["from the start", "again", "by another daemon"])
+@pytest.mark.parametrize("is_watched", few("by another daemon", "again", "from the start"))
 def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slurm_site, batch, is_watched):
     batch.script(f"{WRITES_LARGE}cat $DW_JOB_STRIPED/out/large > /dev/null || touch failed", TOGETHER, OUT)
     job = batch.submit(*ON_NODES)

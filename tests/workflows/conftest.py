@@ -23,4 +23,5 @@ def nextflow(build):
     """The command that starts Nextflow."""
     home = build / "nextflow"
     assert (home / "made").exists(), f"{home} is missing: make {home}/made"
-    return ["java", "-cp", home / "lib" / "*", "nextflow.cli.Launcher"]
+    # It runs too short for the second compiler of Java to pay.
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", home / "lib" / "*", "nextflow.cli.Launcher"]
