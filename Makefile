@@ -102,7 +102,7 @@ run: build
 # What measures time runs after the rest, six at a time: they wait and hardly compute. Only its files are read then.
 # SEED=NUMBER repeats an order of the Python tests.
 test test-slurm: export FOREBAY_BUILD := $(BUILD)
-# Each worker would compile the tests again.
+# Each worker would compile the tests again; in a clean checkout one process does it beside the Rust tests.
 test test-slurm: export PYTHONDONTWRITEBYTECODE :=
 test test-slurm: export PYTHONPYCACHEPREFIX := $(BUILD)/pycache
 test: test_seed = $(or $(SEED),$(shell od -An -N2 -tu2 /dev/urandom))
@@ -113,8 +113,10 @@ test: build test-programs docs
 	rm -rf $(TEST_RESULTS)
 	install -d $(TEST_RESULTS)
 	touch $(TEST_RESULTS)/started
+	test -e $(BUILD)/pycache$(CURDIR)/tests || $(VENV)/bin/pytest -q --collect-only tests >/dev/null & \
 	failed=; \
 	$(LINTED) $(IN_MEMORY) $(NEXTEST) nextest run --workspace --locked --profile ci --test-threads $(JOBS) --status-level fail || failed=rust; \
+	wait; \
 	seed=$(strip $(test_seed)) && echo "order of the Python tests: SEED=$$seed"; \
 	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n $(JOBS) --dist loadgroup -m 'not alone' --junitxml=$(TEST_RESULTS)/python.xml tests || failed="$$failed python"; \
 	$(IN_MEMORY) $(VENV)/bin/pytest -q --randomly-seed=$$seed -n 6 --dist load -m alone --junitxml=$(TEST_RESULTS)/python-alone.xml $$(grep --recursive --files-with-matches --include='test_*.py' mark.alone tests) || failed="$$failed python-alone"; \

@@ -66,13 +66,14 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
-def pytest_collection_finish():
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
     gc.freeze()
     gc.enable()
 
 
 #: Their servers take processor time while nobody uses them.
-SERVERS = {"cluster", "engine_namespace", "slurm_site", "two", "four"}
+SERVERS = {"cluster", "engine_namespace", "slurm_site"}
 
 
 def group_of(item) -> str | None:

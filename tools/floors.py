@@ -1,6 +1,7 @@
 """Checks the order of crates, and of a crate's folders, and draws the picture in docs/development/architecture.md.
 
-A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to the lowest.
+A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to `*`, or
+to the lowest.
 The methods of a type are in the folder of the type.
 
 Usage: tools/floors.py [--draw]. Without --draw a picture that differs from the crates is an error.
@@ -66,7 +67,8 @@ def wrong_imports(package: dict) -> list[str]:
 
     def floor(file: pathlib.Path) -> int:
         name = file.relative_to(source).with_suffix("").parts[0]
-        return folders.index(name) if name in folders else 0
+        others = folders.index("*") if "*" in folders else 0
+        return folders.index(name) if name in folders else others
 
     edges = Crate(source).graph().edges if folders else []
     return [
@@ -79,6 +81,7 @@ def wrong_imports(package: dict) -> list[str]:
 def foreign_methods(package: dict) -> list[str]:
     """Methods of a type in another folder than the type's own."""
     folders = ((package["metadata"] or {}).get("forebay") or {}).get("folders", [])
+    folders = [name for name in folders if name != "*"]
     source = pathlib.Path(package["manifest_path"]).parent / "src"
     files = [file for name in folders for file in (*source.glob(f"{name}.rs"), *(source / name).rglob("*.rs"))]
     texts = {file: without_tests(file.read_text())[0] for file in files}

@@ -33,7 +33,7 @@ SEED = int(os.environ.get("SEED", 21))
 SERVERS = ("ceph-osd", "ceph-mds", "ceph-mon")
 #: Each loses one server of each kind, so these are 9 points of the load, and 180 in a soak run.
 JOBS = 60 if EVERY_POINT else 3
-#: The points at which a node is lost. Each takes most of a minute: the other nodes wait for what it had in use.
+#: The points at which a node is lost. Each takes most of a minute, mostly for the delivery without it.
 LOST_NODES = 20
 
 

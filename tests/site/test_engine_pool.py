@@ -176,7 +176,7 @@ def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
         assert "/mnt/nvme/together/" not in mounts
 
 
-@pytest.mark.parametrize("is_watched", few("by another daemon", "again", "from the start"))
+@pytest.mark.parametrize("is_watched", few("by another daemon", "again", "from the start", kept=2))
 def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slurm_site, batch, is_watched):
     batch.script(f"{WRITES_LARGE}cat $DW_JOB_STRIPED/out/large > /dev/null || touch failed", TOGETHER, OUT)
     job = batch.submit(*ON_NODES)

@@ -3,10 +3,10 @@
 from support.site_cluster import DW, chown
 from support.strace import EVERY_POINT
 
+JOBS = 50 if EVERY_POINT else 15
 SMALL = DW.replace("16MiB", "1MiB") + " pool=small"
 
 OUT = "#DW stage_out type=file source=$DW_JOB_STRIPED/result destination=%d/results/%A-%a"
-JOBS = 50 if EVERY_POINT else 15
 IN = "#DW stage_in type=file source=%d/input.%a destination=$DW_JOB_STRIPED/input"
 
 

@@ -43,33 +43,35 @@ def put_in(batch):
     (batch.directory / "in" / "file").write_text("for all\n")
 
 
+@pytest.mark.parametrize("batch", few("nobody", "root"), indirect=True)
 @pytest.mark.parametrize("count", few(4, 2))
-def test_tasks_of_all_nodes_share_one_namespace(users, build, count):
+def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     """Started by srun and by mpirun; with what a script sets for its own steps."""
-    put_in(users)
+    put_in(batch)
     program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
-    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), users.directory / "exchange")
-    mpirun = f"export OMPI_MCA_mpi_yield_when_idle=1\nmpirun --map-by node -n {count}"
+    shutil.copy(Mpi("openmpi", build).compiled("exchange", program), batch.directory / "exchange")
+    root = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1"
+    mpirun = f"{root}\nmpirun --map-by node -n {count}"
     body = f"srun sh -c '{ON_EACH}'\n{mpirun} sh -c '{OF_MPIRUN}'\n{mpirun} sh -c '{EXCHANGE}'"
-    users.script(f"{RUN % ''}\n{body}", "#SBATCH --mem-per-cpu=100 --cpus-per-task=1", DW, STAGE_IN, STAGE_OUT)
-    job = users.submit(f"--nodes={count}", "--ntasks-per-node=1")
-    assert users.wait(job) == "COMPLETED", users.complained()
+    batch.script(f"{RUN % ''}\n{body}", "#SBATCH --mem-per-cpu=100 --cpus-per-task=1", DW, STAGE_IN, STAGE_OUT)
+    job = batch.submit(f"--nodes={count}", "--ntasks-per-node=1")
+    assert batch.wait(job) == "COMPLETED", batch.complained()
     shared = ["shared.collective", "shared.posix"]
-    assert users.arrived() == [*(f"rank{number}" for number in range(count)), *shared], users.complained()
-    said = users.said().splitlines()
+    assert batch.arrived() == [*(f"rank{number}" for number in range(count)), *shared], batch.complained()
+    said = batch.said().splitlines()
     ranks = sorted(line.split() for line in said if line[0].isdigit())
     assert len({node for _, node, _ in ranks}) == count
     assert [(rank, files) for rank, _, files in ranks] == [(str(n), str(count)) for n in range(count)]
     exchanged = [line for line in said if line.startswith("{")]
     assert len(exchanged) == 2 and all('"mismatches": 0' in line for line in exchanged), said
     assert all(f'"bytes_of_other_nodes": {count * 8 * 400000}' in line for line in exchanged)
-    assert f"on {count} nodes" in users.complained()
-    report = users.cluster.run(["forebay", "report", "--json", "last"], FOREBAY_STATE=str(users.state))
+    assert f"on {count} nodes" in batch.complained()
+    report = batch.cluster.run(["forebay", "report", "--json", "last"], FOREBAY_STATE=str(batch.state))
     (job,) = json.loads(report.stdout)["jobs"]
     known = job["profile"]["coverage"]
     assert known is not None and known["recorded_bytes"] > 2 * count * 8 * 400000, job["profile"]["coverage_unknown"]
     assert known["share"] > 0.95, "the ranks of other nodes report what the kernel counted there"
-    clean(users)
+    clean(batch)
 
 
 @pytest.mark.alone

@@ -43,7 +43,7 @@ pub(crate) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
     answers.into_iter().enumerate().filter_map(told).collect()
 }
 
-/// Lets this node, the first, read the namespace that an earlier `forebay run` left. Mounts it again if the
+/// Lets this node, the first, read the namespace that an earlier session left. Mounts it again if the
 /// mount does not answer. Starts the engine again if its servers ended and their data are on disk.
 ///
 /// The agents end the engine after `lost_s_max` seconds without a message, also where they were reached in vain.
@@ -132,7 +132,7 @@ fn gone(nodes: &Arc<Nodes>, survives_node: bool) -> Result<Gone, String> {
     Ok(gone)
 }
 
-/// Stops and removes what an earlier `forebay run` left on nodes; returns the leftovers, with the node.
+/// Stops and removes what an earlier session left on nodes; returns the leftovers, with the node.
 pub fn remove_left(used: &NodesUse) -> Vec<String> {
     let remove = |node: usize| match connect(reach_of(used, node..node + 1)) {
         Ok(one) => {

@@ -1,5 +1,5 @@
-//! The nodes of a job, seen from the first one: connections to their agents, the runner of an engine's plan, and its
-//! monitor. Assumes that each node runs the same version of Forebay. Never decides what an engine starts.
+//! The nodes of a job: the agent on each, and on the first one the connections to them, the runner of an engine's plan
+//! and its monitor. Assumes that each node runs the same version of Forebay. Never decides what an engine starts.
 
 pub mod agent;
 mod connection;

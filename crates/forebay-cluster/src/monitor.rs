@@ -31,7 +31,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(12);
 const STORE_BYTES_MIN: u64 = 16 << 20;
 /// The time to start another agent.
 const RECONNECT_MAX: Duration = Duration::from_secs(RECONNECT_S_MAX);
-/// Overrides it.
+/// Overrides [`HANG_S_MAX`].
 const HANG_VARIABLE: &str = "FOREBAY_ENGINE_HANG_S";
 
 /// [`HANG_S_MAX`], or what the environment says.
@@ -42,15 +42,15 @@ pub fn hang_s_max() -> u32 {
 
 /// What the monitor found.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub(crate) struct Findings {
     /// Messages for the user that were not taken yet.
-    pub messages: Vec<String>,
+    pub(crate) messages: Vec<String>,
     /// Why operations on the namespace fail; none while they succeed.
-    pub failed: Option<String>,
+    pub(crate) failed: Option<String>,
     /// Whether data ended with a server.
-    pub are_data_lost: bool,
+    pub(crate) are_data_lost: bool,
     /// What is not there any more.
-    pub gone: Gone,
+    pub(crate) gone: Gone,
 }
 
 /// The state of one node between two looks.

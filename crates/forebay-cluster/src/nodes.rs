@@ -47,7 +47,7 @@ pub struct Reach {
 }
 
 /// The connected nodes.
-pub struct Nodes {
+pub(crate) struct Nodes {
     reach: Reach,
     connections: Vec<RwLock<Arc<Connection>>>,
     /// One thread at a time connects a node again. When that failed last.
@@ -77,7 +77,7 @@ impl Nodes {
     ///
     /// # Errors
     /// Names the node that cannot be reached, or whose Forebay differs. Leaves no agent running.
-    pub fn connect(
+    pub(crate) fn connect(
         reach: Reach,
         time_max: Duration,
         go_on: &dyn Fn() -> bool,
@@ -175,17 +175,17 @@ impl Nodes {
     }
 
     /// The name of a node.
-    pub fn name(&self, node: usize) -> &str {
+    pub(crate) fn name(&self, node: usize) -> &str {
         &self.reach.names[node]
     }
 
     /// How the nodes are reached.
-    pub fn reach(&self) -> &Reach {
+    pub(crate) fn reach(&self) -> &Reach {
         &self.reach
     }
 
     /// The processes here that lead to the agents. They are not processes of the job.
-    pub fn launchers(&self) -> Vec<i32> {
+    pub(crate) fn launchers(&self) -> Vec<i32> {
         self.launched.lock().clone()
     }
 
@@ -313,7 +313,7 @@ impl Nodes {
     }
 
     /// Closes the connections. With `kills` launchers do not wait for their agents.
-    pub fn close(&self, kills: bool) {
+    pub(crate) fn close(&self, kills: bool) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.connections.iter().for_each(|connection| connection.read().close(kills));
     }

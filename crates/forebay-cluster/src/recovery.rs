@@ -1,5 +1,4 @@
-//! What the first node's directory says of an engine, for who reads its data or watches it after `forebay run` ended. Plain
-//! data.
+//! What the first node's directory says of an engine, for a later process that reads its data or watches it. Plain data.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Creates the allocation of a job and the view of the file system in which the job sees it.
+//! Creates the allocation of a job and the view of the file system in which the job sees it, and plans what an engine
+//! starts on several nodes.
 //! Records each step in a ledger before taking it. Never copies data.
 
 mod driver;

@@ -269,7 +269,7 @@ mod tests {
             }
         };
         reads_until_next(&mut reads);
-        for expected in [16, 64, 256] {
+        for expected in [16, 64, 256, 256] {
             reads.note_cached(false);
             assert_eq!(reads.last_unless_paused(), None);
             assert_eq!(reads_until_next(&mut reads), expected);

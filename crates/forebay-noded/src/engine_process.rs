@@ -162,16 +162,14 @@ fn resume(directory: &Path) -> i32 {
 /// Why an engine was not started. Hints of `forebay run` that name its options are left out: a site chooses none of them.
 fn not_started(engine: &str, why: &forebay_cluster::Error) -> Failed {
     use forebay_cluster::Error as Why;
-    use forebay_engine::Error::{Host, LessThanAsked, Store};
+    use forebay_engine::Error::LessThanAsked;
     let (is_final, hint) = match why {
         Why::NodeUnreachable { node, .. } => {
             (false, Some(format!("look at journalctl -u forebay-noded on {node}")))
         }
         Why::EngineLeft { .. } => (false, None), // the next start removes it
         // Another program may have taken a port, and a node may be slow.
-        Why::Host(_) | Why::Engine(Host(_)) | Why::Node { .. } | Why::StepFailed { .. } => {
-            (false, why.hint())
-        }
+        Why::Host(_) | Why::Node { .. } | Why::StepFailed { .. } => (false, why.hint()),
         Why::EngineMissing { missing, .. } => {
             let remedies: Vec<_> = missing.iter().map(|one| one.remedy.as_str()).collect();
             (true, Some(remedies.join("; ")))
@@ -180,9 +178,7 @@ fn not_started(engine: &str, why: &forebay_cluster::Error) -> Failed {
             let hint = "ask for less, or the site lowers the capacity of the pool in site.toml";
             (true, Some(hint.to_owned()))
         }
-        Why::NoNodes | Why::NodeTwice(..) | Why::Engine(Store(_)) | Why::Coherence { .. } => {
-            (true, None)
-        }
+        Why::NoNodes | Why::NodeTwice(..) | Why::Coherence { .. } => (true, None),
         _ => (true, why.hint()),
     };
     let text = match why {

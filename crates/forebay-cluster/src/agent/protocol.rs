@@ -1,4 +1,4 @@
-//! The messages between `forebay run` and the agent of a node: one JSON object a line, on the agent's
+//! The messages between a session and the agent of a node: one JSON object a line, on the agent's
 //! standard input and output. Each has the version of the protocol.
 
 use std::path::PathBuf;
