@@ -58,7 +58,7 @@ $(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml | $(VENV)/made
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(@D)/lib
 	touch $@
 
-.PHONY: build programs run test test-slurm test-programs check docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
+.PHONY: build programs run test test-slurm test-programs check check-c check-python check-text docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
 
 # What is downloaded, for the tests too if they are next, comes while Rust compiles.
 build: downloads = $(VENV)/made $(if $(filter test,$(MAKECMDGOALS)),$(TEST_ENVIRONMENTS))
@@ -160,20 +160,27 @@ check:
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
 	$(MAKE) --jobs=2 $(VENV)/made docs & docs=$$!; $(LINT); clippy=$$?; wait $$docs && exit $$clippy
-	$(VENV)/bin/python tools/floors.py
+	$(MAKE) --jobs=2 check-c check-python check-text
+
+check-c:
 	$(C_MAKE) -C kernels BUILD=$(BUILD)
 	$(C_MAKE) -C mpi BUILD=$(BUILD)
 	$(C_MAKE) -C replay BUILD=$(BUILD)
 	python3 tools/circles_c.py $(BUILD)
+	clang-format --dry-run --Werror $(C_FILES)
+
+check-python:
 	$(VENV)/bin/python tools/circles.py .
-	$(VENV)/bin/python tools/prose.py
-	$(VENV)/bin/reuse lint --quiet
 	$(VENV)/bin/ruff check $(PYTHON)
 	$(VENV)/bin/ruff format --check $(PYTHON) tests bench tools
 	$(VENV)/bin/ruff check tests bench tools
 	cd python && $(VENV)/bin/lint-imports --no-cache
 	cd python/src/forebay && MYPYPATH=.. $(VENV)/bin/mypy --strict --follow-imports=silent --cache-dir=$(BUILD)/mypy $(PYTHON_TYPED)
-	clang-format --dry-run --Werror $(C_FILES)
+
+check-text:
+	$(VENV)/bin/python tools/floors.py
+	$(VENV)/bin/python tools/prose.py
+	$(VENV)/bin/reuse lint --quiet
 	shellcheck $(SHELL_FILES)
 	$(VENV)/bin/hadolint packaging/containers/Containerfile
 
