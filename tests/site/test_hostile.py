@@ -255,7 +255,7 @@ def set_up_with_signal(slurm_site, users, number, is_enough):
     words = [*as_user, "python3", "-c", SIGNALLER, str(int(number)), *map(str, slurm_site.daemons())]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as signaller:
         assert signaller.stdout.readline() == "ready\n"
-        tokens = [str(900100 + number) for number in range(60)]
+        tokens = [str(900100 + number) for number in range(300)]
         for tries, token in enumerate(tokens, 1):
             done = slurm_site.call("--function", "setup", "--token", token, *of_user, "--job", script)
             if is_enough(done, signaller.poll() is not None):
