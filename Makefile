@@ -160,7 +160,7 @@ check:
 	tools/needs.sh check
 	$(CARGO) fmt --all --check
 	$(MAKE) --jobs=2 $(VENV)/made docs & docs=$$!; $(LINT); clippy=$$?; wait $$docs && exit $$clippy
-	$(MAKE) --jobs=2 check-c check-python check-text
+	$(MAKE) --jobs=2 --output-sync=target check-c check-python check-text
 
 check-c:
 	$(C_MAKE) -C kernels BUILD=$(BUILD)

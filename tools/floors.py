@@ -1,8 +1,7 @@
 """Checks the order of crates, and of a crate's folders, and draws the picture in docs/development/architecture.md.
 
-A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to `*`, or
-to the lowest.
-The methods of a type are in the folder of the type.
+A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to `*`, or to the
+lowest. The methods of a type are in the folder of the type.
 
 Usage: tools/floors.py [--draw]. Without --draw a picture that differs from the crates is an error.
 """
