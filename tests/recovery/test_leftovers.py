@@ -265,8 +265,116 @@ def test_lost_memory_is_reported_as_lost(job):
     assert "lost" in job.command("status").stdout
     job.script("true")
     assert "is gone" in job.run().stderr
-    assert job.command("clean").returncode == 0
+    done = job.command("clean", "--json")
+    assert done.returncode == 1 and "its results are lost" in done.stderr
+    (told,) = map(json.loads, done.stdout.splitlines())
+    assert (told["removed"], told["results_lost"]) == (True, True)
     assert not (job.directory / "results").exists()
+    job.leaves_nothing()
+
+
+def test_discarded_job_whose_memory_is_lost_is_no_error(job):
+    job.in_memory()
+    shown = killed_while_it_runs(job)
+    when_the_job_has_ended(job)
+    kill_keeper(job)
+    done = job.command("clean", "--discard", shown["job_id"])
+    assert done.returncode == 0 and "lost" not in done.stderr, done.stderr
+    job.leaves_nothing()
+
+
+def kill_keeper(job):
+    keeper = job.keeper()
+    os.kill(keeper, KILL)
+    wait_until(lambda: has_ended(keeper))
+
+
+@pytest.fixture(params=["root", "nobody"])
+def memory_job(job, request):
+    if os.getuid() != 0 and request.param == "root":
+        pytest.skip("only root can be both")
+    job.in_memory()
+    if request.param == "nobody":
+        job.as_nobody()
+    return job
+
+
+def test_user_who_kills_the_run_by_its_command_line_loses_nothing(memory_job):
+    job = memory_job
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "wrote").exists, process=process)
+    keeper = job.keeper()
+    listed = pathlib.Path(f"/proc/{keeper}/cmdline").read_bytes().rstrip(b"\0")
+    assert listed == b"forebay-keeper"
+    environment = pathlib.Path(f"/proc/{keeper}/environ").read_bytes()
+    assert f"TMPDIR={job.temporary}".encode() in environment.split(b"\0")
+    job.stop_when(process, lambda: True, KILL)
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+@pytest.mark.parametrize("option", [None, "--kill"], ids=["wait", "kill"])
+def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes(memory_job, option):
+    job = memory_job
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "wrote").exists, process=process)
+    kill_keeper(job)
+    assert status(job)[0]["state"] == "running"
+    job.stop_when(process, lambda: True, KILL)
+    (shown,) = status(job)
+    assert (shown["state"], shown["undrained"], shown["ends_with_processes"]) == ("left", True, True)
+    assert shown["processes"] and shown["used_bytes"]
+    assert (pathlib.Path(shown["data"]) / "striped" / "out" / "x").read_text() == "result\n"
+    assert "ends with them" in job.command("status").stdout
+    if option is None:
+        done = job.command("clean")
+        assert done.returncode == 1 and "still alive" in done.stderr
+        (job.directory / "go").touch()
+        when_the_job_has_ended(job)
+        (shown,) = status(job)
+        assert (shown["state"], shown["ends_with_processes"]) == ("left", False)
+    done = job.command("clean", *filter(None, [option]))
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    assert all(has_ended(pid) for pid in shown["processes"])
+    job.leaves_nothing()
+
+
+def test_files_that_did_not_arrive_outlive_a_run_whose_keeper_was_killed(memory_job):
+    job = memory_job
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "wrote").exists, process=process)
+    kill_keeper(job)
+    (job.directory / "results").write_text("in the way")
+    (job.directory / "go").touch()
+    done = finished(process)
+    assert done.returncode == 123, done.stderr
+    (shown,) = status(job)
+    assert (shown["state"], shown["undrained"]) == ("kept", True)
+    assert f"{shown['data']}" in done.stderr
+    (job.directory / "results").unlink()
+    done = job.command("clean")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_run_whose_keeper_was_killed_leaves_nothing(memory_job):
+    job = memory_job
+    job.script(BODY, DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "wrote").exists, process=process)
+    kill_keeper(job)
+    (job.directory / "go").touch()
+    done = finished(process)
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    assert status(job) == []
     job.leaves_nothing()
 
 

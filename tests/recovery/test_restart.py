@@ -111,6 +111,8 @@ def test_data_in_memory_are_reported_lost_after_a_restart(job):
     machine = cut_off(job)
     (left,) = machine.status()
     assert (left["state"], left["data"]) == ("lost", None)
+    done = machine.command("clean")
+    assert done.returncode == 1 and "its results are lost" in done.stderr
     assert machine.command("clean").returncode == 0
     assert not (job.directory / "results").exists()
     job.leaves_nothing()

@@ -30,6 +30,7 @@ use serde::Serialize;
 use crate::emulation;
 use crate::job_id::resolve_job;
 use crate::options::staging::JobStagingArguments;
+use crate::stage::job_staging::with_id;
 use crate::status::warn_of_unreadable;
 
 #[derive(Debug, Clone, Args)]
@@ -70,6 +71,8 @@ pub struct Cleaned<'a> {
     job_id: &'a str,
     /// True if the job and its leftovers were removed.
     removed: bool,
+    /// True if results that were to be staged out were in memory, and are lost.
+    results_lost: bool,
     /// The stage-out; null if nothing was to be staged out.
     stage_out: Option<&'a StagingSummary>,
     /// The files that were deleted with the allocation.
@@ -324,44 +327,34 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
     let caught = SignalGuard::listen().map_err(recovery::Error::from);
     let cleaned =
         caught.and_then(|caught| recovery::clean(recorded, &how, caught, &Progress::default()));
-    let (staged, error) = match &cleaned {
-        Ok(staged) => (staged.as_ref(), None),
-        Err(error) => (None, Some(error)),
-    };
-    let failures = staged.map_or(0, |staged| staged.failures.len());
-    let code = match (error, failures) {
-        (Some(error), _) => {
-            let message = format!("job {id}: {error}");
-            print_error(&message, error.hint().as_deref(), FAILED)
-        }
-        (None, 0) if is_forgotten => {
-            let place = forebay_host::files::printable(&data_lie_in.unwrap_or_default());
+    let data = data_lie_in.unwrap_or_default();
+    let code = match &cleaned {
+        Err(error) => print_error(&format!("job {id}: {error}"), error.hint().as_deref(), FAILED),
+        Ok(_) if is_forgotten => {
+            let place = forebay_host::files::printable(&data);
             print_status(&format!(
                 "job {id}: forgotten; nothing was removed, and its files may still be in {place}"
             ));
             0
         }
-        (None, 0) => {
-            print_incomplete(staged);
-            print_removed(&id, held, missing);
-            if staged.is_some_and(StagingSummary::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
-        }
-        (None, _) => {
-            print_failures(staged);
-            let message = format!("job {id}: not everything arrived; nothing was removed");
-            let hint = hint_after_failures(&id, &data_lie_in.unwrap_or_default(), staged);
-            print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE)
-        }
+        Ok(cleaned) => print_cleaned(&id, &data, cleaned, held, missing),
     };
     if !arguments.json {
         return code;
     }
-    let is_removed = error.is_none() && failures == 0 && !is_forgotten;
+    let (cleaned, error) = match &cleaned {
+        Ok(cleaned) => (Some(cleaned), None),
+        Err(error) => (None, Some(error)),
+    };
+    let staged = cleaned.and_then(|cleaned| cleaned.stage_out.as_ref());
+    let is_complete = staged.is_none_or(|staged| staged.failures.is_empty());
+    let is_removed = error.is_none() && is_complete && !is_forgotten;
     let missing = missing.filter(|_| is_removed);
     let held = held.filter(|_| is_removed);
     let shown = Cleaned {
         job_id: &id,
         removed: is_removed,
+        results_lost: cleaned.is_some_and(|cleaned| cleaned.results_lost),
         deleted_files: held.map(|held| held.files),
         deleted_bytes: held.map(|held| held.bytes),
         discarded_files: missing.map(|missing| missing.files),
@@ -371,6 +364,34 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
         error: error.map(ToString::to_string),
     };
     print_json(&shown, code)
+}
+
+/// Prints what happened to a job. Returns the exit code.
+fn print_cleaned(
+    id: &str,
+    data: &Path,
+    cleaned: &recovery::Cleaned,
+    held: Option<Number>,
+    missing: Option<Number>,
+) -> i32 {
+    let staged = cleaned.stage_out.as_ref();
+    if staged.is_some_and(|staged| !staged.failures.is_empty()) {
+        print_failures(staged);
+        let message = format!("job {id}: not everything arrived; nothing was removed");
+        // Another process may hold the view now.
+        let now = with_id(id).ok().flatten().and_then(|job| job.data());
+        let hint = hint_after_failures(id, now.as_deref().unwrap_or(data), staged);
+        return print_error(&message, Some(&hint), STAGE_OUT_INCOMPLETE);
+    }
+    print_incomplete(staged);
+    if cleaned.results_lost {
+        let message = format!(
+            "job {id}: its results are lost with the memory that held them; the rest of the job was removed"
+        );
+        return print_error(&message, Some("run the job again"), FAILED);
+    }
+    print_removed(id, held, missing);
+    if staged.is_some_and(StagingSummary::is_incomplete) { STAGE_OUT_INCOMPLETE } else { 0 }
 }
 
 fn print_removed(id: &str, held: Option<Number>, missing: Option<Number>) {

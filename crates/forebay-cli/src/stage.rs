@@ -3,7 +3,7 @@
 //! that others changed, unless the user requests it.
 
 mod arguments;
-mod job_staging;
+pub mod job_staging;
 mod selection;
 mod store;
 mod transfer_list;

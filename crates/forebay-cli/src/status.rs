@@ -128,6 +128,9 @@ fn state(job: &JobReport) -> String {
         let pids: Vec<_> = job.processes.iter().map(ToString::to_string).collect();
         text.push_str(&format!(", alive: {}", pids.join(" ")));
     }
+    if job.ends_with_processes {
+        text.push_str("; its memory ends with them: run forebay clean before");
+    }
     text
 }
 

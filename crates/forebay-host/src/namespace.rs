@@ -17,7 +17,7 @@ use rustix::thread::{
 };
 
 use crate::files::{self, Kind};
-use crate::process::{Identity, KEEPER, set_name};
+use crate::process::{CommandLine, Identity, KEEPER, name_thread};
 use crate::{Result, on};
 
 /// The maximum number of names bound again to add a path that does not exist.
@@ -66,20 +66,47 @@ impl Keeper {
     /// # Errors
     /// If the machine or its administrator does not allow it. Leaves nothing behind.
     pub fn start(scratch: &Path, mounts: &[Mount]) -> Result<Self> {
-        let view = Path::new("a private view of the file system");
-        let one_thread = files::names_in(Path::new("/proc/self/task"))?.len() == 1;
-        if !one_thread {
-            let source = io::Error::other("a thread was started before");
-            return on(Err::<Self, _>(source), "make", view);
-        }
+        check_one_thread()?;
+        // SAFETY: this process has one thread.
+        unsafe { Self::fork(|| View::make(scratch, mounts)) }
+    }
+
+    /// Another keeper of the view in which a process is, for a view whose keeper was killed. This process must have
+    /// only one thread.
+    ///
+    /// # Errors
+    /// If the process has ended, or its view cannot be entered.
+    pub fn in_view_of(process: Identity) -> Result<Self> {
+        check_one_thread()?;
+        // SAFETY: this process has one thread.
+        unsafe { Self::fork(|| enter(process)) }
+    }
+
+    /// Another keeper of the view in which this process is.
+    ///
+    /// # Errors
+    /// If no process can be started.
+    pub fn in_our_view() -> Result<Self> {
+        // SAFETY: nothing is to be made, so the child allocates no memory.
+        unsafe { Self::fork(|| Ok(())) }
+    }
+
+    /// Starts the keeper; `make` makes its view there.
+    ///
+    /// # Safety
+    /// If `make` allocates memory, this process must have only one thread: another one may hold the lock of the
+    /// allocator, for ever in the child.
+    unsafe fn fork(make: impl FnOnce() -> Result<()>) -> Result<Self> {
+        let view = Path::new(VIEW);
         let (life_reader, life) = on(io::pipe(), "make", view)?;
         let (mut report, report_writer) = on(io::pipe(), "make", view)?;
-        // SAFETY: the process has one thread, and with all flags 0 the child shares nothing with
-        // it. End signal 0 hides the keeper from wait(2), which must see only processes of the job.
+        let command_line = CommandLine::ours()?;
+        // SAFETY: with all flags 0 the child shares nothing with this process. End signal 0 hides the keeper from
+        // wait(2), which must see only processes of the job.
         let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) };
         if pid == 0 {
             drop((life, report));
-            keep(scratch, mounts, life_reader, report_writer);
+            keep(make, &command_line, life_reader, report_writer);
         }
         drop(report_writer);
         let pid = i32::try_from(pid).unwrap_or(-1);
@@ -123,18 +150,33 @@ impl Keeper {
 }
 
 const READY: &str = "ready";
+const VIEW: &str = "a private view of the file system";
 
-/// Enters the view of a keeper. Children gain no capabilities. Keeps the path of the working
-/// directory. This process must have only one thread.
-pub fn enter(keeper: Identity) -> Result<()> {
+fn check_one_thread() -> Result<()> {
+    if files::names_in(Path::new("/proc/self/task"))?.len() == 1 {
+        return Ok(());
+    }
+    on(Err(io::Error::other("a thread was started before")), "make", Path::new(VIEW))
+}
+
+/// Enters the view in which a process is, such as its keeper. Children gain no capabilities. Keeps the path of the
+/// working directory. This process must have only one thread.
+///
+/// # Errors
+/// If the process has ended, or the machine does not allow it.
+pub fn enter(process: Identity) -> Result<()> {
     let here = crate::system::current_directory()?;
-    let path = |name: &str| PathBuf::from(format!("/proc/{}/ns/{name}", keeper.pid));
+    let path = |name: &str| PathBuf::from(format!("/proc/{}/ns/{name}", process.pid));
     let (user, mounts) = (path("user"), path("mnt"));
     let open = |path: &Path| {
         let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         on(opened, "open", path)
     };
     let (user_file, mounts_file) = (open(&user)?, open(&mounts)?);
+    if !process.is_alive() {
+        // Its PID may have been reused.
+        return on(Err(io::Error::from(io::ErrorKind::NotFound)), "enter", &mounts);
+    }
     let same = |a: &Path, b: &str| Ok(files::read_link(a)? == files::read_link(Path::new(b))?);
     let own_user_namespace = !same(&user, "/proc/self/ns/user")?;
     let before = on(capabilities(None), "ask for the rights of", &here)?.effective;
@@ -190,8 +232,13 @@ fn give_up_rights(before: CapabilitySet) -> Result<()> {
     on(set_capabilities(None, rights), "give up the rights of", here)
 }
 
-/// Runs the keeper process.
-fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: PipeWriter) -> ! {
+/// Runs the keeper process. Allocates no memory unless `make` does or fails.
+fn keep(
+    make: impl FnOnce() -> Result<()>,
+    command_line: &CommandLine,
+    mut life: PipeReader,
+    mut report: PipeWriter,
+) -> ! {
     // SAFETY: both calls change only this process and get valid pointers to a signal set. Blocked
     // signals run no handler of the parent here. Only SIGKILL ends the keeper.
     unsafe {
@@ -199,18 +246,20 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
-    let made = View::make(scratch, mounts);
-    // `clean` recognizes keepers by this name, so set it before the parent can record the keeper.
-    set_name(KEEPER);
-    let report_text = match &made {
-        Ok(()) => READY.to_owned(),
-        Err(error) => error.to_string(),
+    let made = make();
+    // `clean` recognizes keepers by this name, so set it before the parent can record the keeper. Who ends processes
+    // by the command line of `forebay run` does not mean the keeper.
+    name_thread(KEEPER);
+    // SAFETY: the keeper does not read its arguments.
+    unsafe { command_line.replace(KEEPER) };
+    let stay = match &made {
+        Ok(()) => report.write_all(READY.as_bytes()).is_ok(),
+        Err(error) => {
+            report.write_all(error.to_string().as_bytes()).ok(); // the parent may be gone
+            false
+        }
     };
     let mut order = [0];
-    let stay = made.is_ok() && report.write_all(report_text.as_bytes()).is_ok();
-    if !stay {
-        report.write_all(report_text.as_bytes()).ok(); // the parent may be gone
-    }
     drop(report);
     if !stay || !matches!(life.read(&mut order), Ok(1)) {
         exit();
@@ -218,7 +267,8 @@ fn keep(scratch: &Path, mounts: &[Mount], mut life: PipeReader, mut report: Pipe
     rustix::process::setsid().ok(); // leave the terminal; the keeper leads no group
     close_all();
     loop {
-        std::thread::park();
+        // SAFETY: waits for a signal, and changes nothing.
+        unsafe { libc::pause() };
     }
 }
 

@@ -5,6 +5,7 @@
 mod as_user;
 mod capture;
 mod cgroup;
+mod command_line;
 mod counters;
 mod ended;
 mod group;
@@ -22,6 +23,7 @@ mod transferred;
 mod wait;
 mod watch;
 
+pub(crate) use as_user::name_thread;
 pub use as_user::{
     Credentials, Killer, Rights, Service, UserProcess, UserResult, become_user, close_to_debuggers,
     sealed_input, set_name, start_as_user, start_service_as_user,
@@ -29,6 +31,7 @@ pub use as_user::{
 pub use capture::{Captured, run_captured};
 pub(crate) use cgroup::CGROUP_PROCESSES;
 pub use cgroup::{Cgroup, Cgroups, KeptCgroup};
+pub(crate) use command_line::CommandLine;
 pub use counters::{COUNTERS, CounterWriter, Counters};
 pub use ended::Ended;
 pub use group::{Group, GroupNumber};

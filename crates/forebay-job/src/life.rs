@@ -230,6 +230,8 @@ impl JobResources {
         if let Some(keeper) = self.provisioned.keeper {
             keeper.end();
         }
+        // Another one, if the first was killed.
+        self.recorded.record.keeper.inspect(|keeper| keeper.kill());
         freed.transpose()?;
         self.directory.remove()?;
         Ok(self.recorded.remove()?)

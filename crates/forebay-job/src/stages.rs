@@ -6,7 +6,9 @@ use std::path::Path;
 
 use forebay_cluster::Session;
 use forebay_directive::StageKind;
-use forebay_engine::JobAllocation;
+use forebay_engine::{JobAllocation, Ledger, Step};
+use forebay_host::namespace::Keeper;
+use forebay_host::process::Identity;
 use forebay_host::{clock, files};
 use forebay_mover::{Error as MoverError, Number};
 use indicatif::HumanBytes;
@@ -162,6 +164,9 @@ impl ActiveJob<'_> {
         guard: Option<&Guard>,
     ) -> Outcome {
         let context = self.context;
+        if let Err(error) = self.renew_keeper(recorded) {
+            context.reporter.warning(&error.to_string());
+        }
         let mut missing = !outcome.unended_processes.is_empty();
         let drain = node.drain;
         let drained = drain.map(Drain::report_progress);
@@ -197,6 +202,16 @@ impl ActiveJob<'_> {
             outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
         outcome
+    }
+
+    /// Starts another keeper if the first one was killed: a view that is kept must outlive this process.
+    fn renew_keeper(&self, recorded: &mut RecordFile) -> Result<(), Error> {
+        if self.keeper.is_none_or(Identity::holds_view) {
+            return Ok(());
+        }
+        let mut keeper = Keeper::in_our_view()?;
+        recorded.about_to(Step::Keeper(keeper.identity()))?;
+        Ok(keeper.pin()?)
     }
 
     /// Carries out the stage-out and lists unsaved files. `before` is the number of earlier stop requests.

@@ -13,7 +13,7 @@ use forebay_store::persistent::namespace_in;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{DrainTarget, Error, StagingOptions};
+use crate::{DrainTarget, Error, RUN_VARIABLE, StagingOptions};
 /// The phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -56,6 +56,9 @@ pub struct Record {
     pub runner: ProcessRef,
     /// The process that holds the view of the allocation.
     pub keeper: Option<Identity>,
+    /// The mount namespace of the view, as /proc names it; none without a view, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<String>,
     /// True if the user requested that the allocation stays.
     pub keep: bool,
     /// The current phase.
@@ -123,6 +126,7 @@ impl Record {
             began_unix_ms: u64::try_from(clock::unix_milliseconds()).unwrap_or_default(),
             runner: ProcessRef::ours()?,
             keeper: None,
+            view: None,
             keep: false,
             phase: Phase::Preparing,
             job_directory: job_directory.to_owned(),
@@ -188,12 +192,43 @@ impl Record {
         self.phase = Phase::Removing;
     }
 
+    /// A process that has the view: its keeper or, if that was killed, the job's `forebay run` or another process of
+    /// the job. None if there is no view, or no more.
+    ///
+    /// # Errors
+    /// If /proc or a process of this user cannot be read.
+    pub fn view_holder(&self) -> forebay_host::Result<Option<Identity>> {
+        let Some(keeper) = self.keeper else {
+            return Ok(None);
+        };
+        if !self.runner.is_of_this_boot()? {
+            return Ok(None);
+        }
+        if keeper.holds_view() {
+            return Ok(Some(keeper));
+        }
+        let runner = self.runner.process;
+        // The kernel gives the number of a namespace to another one later: that of another user, perhaps.
+        let has_view = |process: &Identity| {
+            self.view.is_some()
+                && process.mount_namespace() == self.view
+                && process.is_of_our_user()
+        };
+        if has_view(&runner) {
+            return Ok(Some(runner));
+        }
+        let run = self.job_directory.as_os_str();
+        let of_job = process::with_env(RUN_VARIABLE, run, runner)?;
+        Ok(of_job.into_iter().filter_map(|pid| Identity::of(pid).ok()).find(has_view))
+    }
+
     /// The path under which a directory of the view can be reached from outside of it.
     pub fn path_from_outside(&self, root: &Path) -> PathBuf {
         let mounted = self.place.as_ref().is_some_and(|place| place.mounted);
         match self.keeper.filter(|_| mounted) {
             Some(keeper) => {
-                let view = PathBuf::from(format!("/proc/{}/root", keeper.pid));
+                let holder = self.view_holder().ok().flatten().unwrap_or(keeper);
+                let view = PathBuf::from(format!("/proc/{}/root", holder.pid));
                 view.join(root.strip_prefix("/").unwrap_or(root))
             }
             None => root.to_owned(),
@@ -357,7 +392,7 @@ pub fn reserved_bytes() -> forebay_host::Result<u64> {
     let records = read_records()?;
     let reserved = records.found.iter().filter_map(|job| {
         let place = job.record.place.as_ref().filter(|place| place.mounted)?;
-        job.record.keeper.filter(|keeper| keeper.is_alive())?;
+        job.record.view_holder().ok()??;
         Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
     });
     Ok(reserved.sum())
@@ -367,8 +402,11 @@ impl Ledger for RecordFile {
     fn about_to(&mut self, step: Step) -> forebay_host::Result<()> {
         match step {
             Step::Allocation(place) => self.record.place = Some(place),
-            Step::Keeper(keeper) => self.record.keeper = Some(keeper),
-            Step::KeeperEnded => self.record.keeper = None,
+            Step::Keeper(keeper) => {
+                self.record.keeper = Some(keeper);
+                self.record.view = keeper.mount_namespace();
+            }
+            Step::KeeperEnded => (self.record.keeper, self.record.view) = (None, None),
             Step::Nodes(nodes) => self.record.nodes = Some(nodes),
         }
         self.write()

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, Direction};
-use forebay_engine::{NodesUse, Place};
+use forebay_engine::{Ledger, NodesUse, Place, Step};
 use forebay_host::messages::Messages;
+use forebay_host::namespace::Keeper;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
 use forebay_mover::{
@@ -58,6 +59,15 @@ impl CleanOptions {
     }
 }
 
+/// What `clean` did to a job.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// The stage-out; none if nothing was to be staged out.
+    pub stage_out: Option<StagingSummary>,
+    /// True if results that were to be staged out were in memory, and are lost.
+    pub results_lost: bool,
+}
+
 /// Completes pending stage-outs and removes the allocation and files of the job. If a file fails,
 /// nothing is removed and the result lists the failures. The caller must not have started a thread:
 /// this process may enter the job's view and stay in it.
@@ -69,10 +79,12 @@ pub fn clean(
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
-) -> Result<Option<StagingSummary>, Error> {
+) -> Result<Cleaned, Error> {
     let lock = match job.lock() {
         // The job has ended in the meantime.
-        Err(forebay_record::Error::Host(error)) if error.is_not_found() => return Ok(None),
+        Err(forebay_record::Error::Host(error)) if error.is_not_found() => {
+            return Ok(Cleaned::default());
+        }
         locked => locked?,
     };
     let mut now = state(&job)?;
@@ -84,7 +96,7 @@ pub fn clean(
         JobState::Running => return Err(Error::IsRunning(job.record.id)),
         JobState::OtherHost if how.discard => {
             job.remove()?; // the leftovers are on another machine
-            return Ok(None);
+            return Ok(Cleaned::default());
         }
         JobState::OtherHost => return Err(Error::Elsewhere(job.record.runner.host)),
         JobState::Unreachable if !how.discard => {
@@ -92,6 +104,9 @@ pub fn clean(
             return Err(Error::Unreachable(place.unwrap_or_default()));
         }
         JobState::Orphaned { processes } if !processes.is_empty() => {
+            if !how.discard {
+                renew_keeper(&mut job)?;
+            }
             end_processes(&job.record, processes, how)?;
             now = state(&job)?; // these may have been the last leftovers
         }
@@ -102,24 +117,27 @@ pub fn clean(
     if is_inside {
         outside.check()?;
     }
-    if now == JobState::AllocationLost {
-        forget_lost_files(&mut job, reporter)?;
+    let is_lost = now == JobState::AllocationLost;
+    let results_lost = is_lost && !how.discard && job.needs_stage_out();
+    if is_lost {
+        forget_lost_files(&mut job)?;
     }
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
-    remove_partial_files(&job, now == JobState::AllocationLost || !drains, reporter);
+    remove_partial_files(&job, is_lost || !drains, reporter);
     if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
         forebay_cluster::restore_left(&nodes, forebay_cluster::lost_s_max(), reporter)
             .map_err(Error::NotReadable)?;
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
-    let staged = drained.transpose()?;
+    let stage_out = drained.transpose()?;
+    let cleaned = Cleaned { stage_out, results_lost };
     let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
-    if staged.as_ref().is_some_and(is_incomplete) {
-        return Ok(staged);
+    if cleaned.stage_out.as_ref().is_some_and(is_incomplete) {
+        return Ok(cleaned);
     }
-    let asked = match now {
-        JobState::AllocationLost if !how.discard => names_with_requests(&job.record)?,
-        _ => Vec::new(),
+    let asked = match is_lost && !how.discard {
+        true => names_with_requests(&job.record)?,
+        false => Vec::new(),
     };
     if !asked.is_empty() {
         job.update(Record::clear_stage_out)?;
@@ -132,14 +150,22 @@ pub fn clean(
     }
     remove_all(job, is_inside, how, reporter)?;
     drop(lock);
-    Ok(staged)
+    Ok(cleaned)
+}
+
+/// If the keeper was killed, the view ends with the processes of the job. A new keeper lets it outlive them.
+fn renew_keeper(job: &mut RecordFile) -> Result<(), Error> {
+    let holder = job.record.view_holder()?;
+    let Some(holder) = holder.filter(|holder| job.record.keeper != Some(*holder)) else {
+        return Ok(());
+    };
+    let mut keeper = Keeper::in_view_of(holder).map_err(Error::View)?;
+    job.about_to(Step::Keeper(keeper.identity()))?;
+    Ok(keeper.pin()?)
 }
 
 /// The job's own allocation can no longer be drained; persistent allocations can.
-fn forget_lost_files(job: &mut RecordFile, reporter: &dyn Messages) -> Result<(), Error> {
-    if job.record.nodes.is_some() && job.needs_stage_out() {
-        reporter.warning("the job's files are lost: they were in memory, and the engine has ended");
-    }
+fn forget_lost_files(job: &mut RecordFile) -> Result<(), Error> {
     Ok(job.update(|record| {
         record.stage_out.retain(|stage| stage.persistent.is_some());
         record.drain_to.clear();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_engine::{NodesSummary, NodesUse};
+use forebay_host::process::Identity;
 use forebay_mover::{Failure, Shortage};
 use forebay_record::{Phase, RecordFile, Records};
 use schemars::JsonSchema;
@@ -31,6 +32,9 @@ pub struct JobReport {
     pub phase: Phase,
     /// Processes of the job that outlived its `forebay run`.
     pub processes: Vec<i32>,
+    /// True if its memory ends with these processes, since the process that was to keep it was killed;
+    /// `forebay clean` keeps it.
+    pub ends_with_processes: bool,
     /// True if some of its data are still to be staged out.
     pub undrained: bool,
     /// Pending and failed files of a stage-out; none if no stage-out began.
@@ -94,6 +98,9 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
         began_unix_s: record.began_unix_s,
         state,
         phase: record.phase,
+        ends_with_processes: !processes.is_empty()
+            && record.place.as_ref().is_some_and(|place| place.mounted)
+            && !record.keeper.is_some_and(Identity::holds_view),
         processes,
         undrained: state != "lost" && recorded.needs_stage_out(),
         missing_files: missing.map(|missing| missing.files),

@@ -37,16 +37,12 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
         Liveness::Alive => return Ok(JobState::Running),
         Liveness::Gone => {}
     }
-    let same_boot = record.runner.is_of_this_boot()?;
     match &record.place {
         // A successful job removes its record last, so it is ending.
         Some(_) | None if files::status(recorded.path()).is_err() => return Ok(JobState::Running),
-        Some(place) if place.mounted && !(same_boot && view_is_alive(record)) => {
-            // Its processes may still write in persistent allocations.
-            return match record.persistent.is_empty() {
-                true => Ok(JobState::AllocationLost),
-                false => orphaned_or(record, JobState::AllocationLost),
-            };
+        // Its processes may still write in persistent allocations.
+        Some(place) if place.mounted && !view_is_alive(record) => {
+            return orphaned_or(record, JobState::AllocationLost);
         }
         Some(place) if mounts_on_nodes(record) && !mounts::is_mount_point(&place.root)? => {
             let nodes = record.nodes.as_ref();
@@ -106,8 +102,8 @@ pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let since = if same_boot { record.runner.process } else { Identity::default() };
     let run = record.job_directory.as_os_str();
     let mut found = process::with_env(RUN_VARIABLE, run, since)?;
-    if let Some(keeper) = record.keeper.filter(|keeper| keeper.is_alive()) {
-        found.extend(process::in_mount_namespace(keeper, since)?);
+    if let Some(holder) = record.view_holder()? {
+        found.extend(process::in_mount_namespace(holder, since)?);
     }
     if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
         // Engines on nodes may show their directory by a link; the kernel names what it leads to.
@@ -122,6 +118,7 @@ pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     Ok(found)
 }
 
+/// Also if that cannot be known, since processes of the job are hidden.
 pub(crate) fn view_is_alive(record: &Record) -> bool {
-    record.keeper.is_some_and(Identity::holds_view)
+    record.view_holder().map_or(true, |holder| holder.is_some())
 }

@@ -97,8 +97,12 @@ pub fn close_to_debuggers() {
 
 /// Names this process in lists of processes.
 pub fn set_name(name: &str) {
-    let name = std::ffi::CString::new(name).unwrap_or_default();
-    rustix::thread::set_name(&name).ok(); // for display only
+    name_thread(&std::ffi::CString::new(name).unwrap_or_default());
+}
+
+/// As [`set_name`], without allocating memory.
+pub(crate) fn name_thread(name: &std::ffi::CStr) {
+    rustix::thread::set_name(name).ok(); // for display only
 }
 
 /// Raw system calls, which allocate nothing and leave other threads alone.

@@ -1,7 +1,7 @@
 //! Reads the processes of the machine from /proc.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,24 @@ impl Identity {
         let has_root = !root.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
         let presence = self.presence();
         presence == Presence::Hidden || presence == Presence::Alive && has_root
+    }
+
+    /// The mount namespace in which it is, as /proc names it; none if it is gone, or of another user.
+    pub fn mount_namespace(self) -> Option<String> {
+        let link = std::fs::read_link(format!("/proc/{}/ns/mnt", self.pid)).ok()?;
+        let name = link.into_os_string().into_string().ok()?;
+        self.is_alive().then_some(name) // else its PID may have been reused
+    }
+
+    /// Whether it runs as this process's user, and as no other user at the same time.
+    pub fn is_of_our_user(self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
+        let ours = rustix::process::geteuid().as_raw().to_string();
+        let is_ours = |status: String| {
+            let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+            users.is_some_and(|users| users.split_whitespace().all(|user| user == ours))
+        };
+        status.is_ok_and(is_ours) && self.is_alive()
     }
 
     /// Kills the process if it is alive.
@@ -122,7 +140,7 @@ pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
 }
 
 /// The name of processes that hold views. They do not belong to jobs.
-pub(crate) const KEEPER: &str = "forebay-keeper";
+pub(crate) const KEEPER: &CStr = c"forebay-keeper";
 
 /// Marks processes that lead to the nodes of a job, or that serve them. They do not belong to jobs, also if
 /// the one that started them has died and this process has become their parent.
@@ -312,7 +330,7 @@ pub(super) fn processes() -> Result<Processes> {
         };
         found.children.entry(stat.ppid).or_default().push(pid);
         found.started_ticks.insert(pid, stat.starttime);
-        if stat.comm == KEEPER {
+        if stat.comm.as_bytes() == KEEPER.to_bytes() {
             found.keepers.insert(pid);
         }
         if stat.ppid == us() && serves_job(pid) {
