@@ -20,6 +20,7 @@ MIB = 1 << 20
 STAGE_IN = "#DW stage_in type=directory source=%d/input destination=$DW_JOB_STRIPED/input"
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results"
 ROOMY = DW.replace("64MiB", "256MiB")
+SLEEP = "exec sleep 600"
 # Writes, says so, and waits to be let go on.
 BODY = (
     "mkdir $DW_JOB_STRIPED/out; echo result > $DW_JOB_STRIPED/out/x; touch wrote; until [ -e go ]; do sleep 0.01; done"
@@ -341,6 +342,54 @@ def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes
     assert done.returncode == 0, done.stderr
     assert (job.directory / "results" / "x").read_text() == "result\n"
     assert all(has_ended(pid) for pid in shown["processes"])
+    job.leaves_nothing()
+
+
+def test_job_with_a_new_keeper_is_cleaned_by_one_process(memory_job):
+    """The record is replaced when its new keeper is written down, and stays locked."""
+    job = memory_job
+    job.script(BODY.replace("echo result", "head -c 2M /dev/zero"), DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "wrote").exists, process=process)
+    kill_keeper(job)
+    job.stop_when(process, lambda: True, KILL)
+    first = job.forebay_starts("clean", "--kill", "--rate", "1MiB")
+    wait_until(lambda: named(job.directory, "*.part"), process=first)
+    second = job.command("clean", "--kill")
+    assert second.returncode == 1 and "is being cleaned" in second.stderr, second.stderr
+    done = finished(first)
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").stat().st_size == 2 * MIB
+    job.leaves_nothing()
+
+
+def test_processes_without_the_variables_of_the_job_keep_its_memory(memory_job):
+    job = memory_job
+    job.script(BODY.replace("until", "touch free; exec env -i sh -c 'until").replace("done", "done'"), DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "free").exists, process=process)
+    kill_keeper(job)
+    job.stop_when(process, lambda: True, KILL)
+    wait_until(lambda: status(job)[0]["ends_with_processes"])
+    done = job.command("clean", "--kill")
+    assert done.returncode == 0, done.stderr
+    assert (job.directory / "results" / "x").read_text() == "result\n"
+    job.leaves_nothing()
+
+
+def test_processes_of_a_job_whose_memory_is_lost_are_ended_on_request(job):
+    """A program in a mount namespace of its own is not in the view."""
+    if os.getuid() != 0:
+        pytest.skip("only root can leave the view")
+    job.in_memory()
+    job.script(f"touch wrote; exec unshare -m sh -c 'umount -l $DW_JOB_STRIPED/..; touch out; {SLEEP}'", DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / "out").exists, process=process)
+    kill_keeper(job)
+    job.stop_when(process, lambda: True, KILL)
+    assert status(job)[0]["state"] == "lost"
+    done = job.command("clean", "--kill")
+    assert done.returncode == 1 and "its results are lost" in done.stderr
     job.leaves_nothing()
 
 

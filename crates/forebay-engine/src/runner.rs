@@ -87,7 +87,7 @@ impl Runner<'_> {
             .about_to(Step::Keeper(identity))
             .and_then(|()| keeper.pin())
             .map_err(Error::from)
-            .and_then(|()| namespace::enter(identity).map_err(Error::View));
+            .and_then(|()| namespace::enter(identity, None).map_err(Error::View));
         if let Err(error) = entered {
             keeper.end();
             ledger.about_to(Step::KeeperEnded)?;

@@ -3,6 +3,7 @@
 //! its later children enter it. It ends with its last process.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
@@ -71,15 +72,14 @@ impl Keeper {
         unsafe { Self::fork(|| View::make(scratch, mounts)) }
     }
 
-    /// Another keeper of the view in which a process is, for a view whose keeper was killed. This process must have
-    /// only one thread.
+    /// Another keeper of the view in which a process is, as for [`enter`].
     ///
     /// # Errors
-    /// If the process has ended, or its view cannot be entered.
-    pub fn in_view_of(process: Identity) -> Result<Self> {
+    /// If the process has ended, is not in this view, or the view cannot be entered.
+    pub fn in_view_of(process: Identity, view: Option<&str>) -> Result<Self> {
         check_one_thread()?;
         // SAFETY: this process has one thread.
-        unsafe { Self::fork(|| enter(process)) }
+        unsafe { Self::fork(|| enter(process, view)) }
     }
 
     /// Another keeper of the view in which this process is.
@@ -150,6 +150,9 @@ impl Keeper {
 }
 
 const READY: &str = "ready";
+
+/// More files than any process has open, as the kernel's own limit (`fs.nr_open`).
+const OPEN_MAX: i32 = 1 << 20;
 const VIEW: &str = "a private view of the file system";
 
 fn check_one_thread() -> Result<()> {
@@ -160,11 +163,11 @@ fn check_one_thread() -> Result<()> {
 }
 
 /// Enters the view in which a process is, such as its keeper. Children gain no capabilities. Keeps the path of the
-/// working directory. This process must have only one thread.
+/// working directory. This process must have only one thread. `view`: the name of the mount namespace; none: any.
 ///
 /// # Errors
-/// If the process has ended, or the machine does not allow it.
-pub fn enter(process: Identity) -> Result<()> {
+/// If the process has ended or is not in this namespace, or the machine does not allow it.
+pub fn enter(process: Identity, view: Option<&str>) -> Result<()> {
     let here = crate::system::current_directory()?;
     let path = |name: &str| PathBuf::from(format!("/proc/{}/ns/{name}", process.pid));
     let (user, mounts) = (path("user"), path("mnt"));
@@ -173,7 +176,9 @@ pub fn enter(process: Identity) -> Result<()> {
         on(opened, "open", path)
     };
     let (user_file, mounts_file) = (open(&user)?, open(&mounts)?);
-    if !process.is_alive() {
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", mounts_file.as_raw_fd()));
+    let is_other = view.is_some_and(|view| files::read_link(&opened).ok() != Some(view.into()));
+    if is_other || !process.is_alive() {
         // Its PID may have been reused.
         return on(Err(io::Error::from(io::ErrorKind::NotFound)), "enter", &mounts);
     }
@@ -279,10 +284,11 @@ fn close_all() {
     if unsafe { libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) } == 0 {
         return;
     }
-    // Fallback before Linux 5.9.
-    let names = files::names_in(Path::new("/proc/self/fd")).unwrap_or_default();
-    for number in names.iter().filter_map(|name| name.to_str()?.parse().ok()) {
-        // SAFETY: as above. The descriptor of the listing is closed already.
+    // Before Linux 5.9.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.and_then(|limit| i32::try_from(limit).ok()).unwrap_or(OPEN_MAX);
+    for number in 0..limit.min(OPEN_MAX) {
+        // SAFETY: as above.
         unsafe { libc::close(number) };
     }
 }

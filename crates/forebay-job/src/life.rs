@@ -14,6 +14,7 @@ use crate::context::{ActiveJob, JobContext, check_directory};
 use crate::job_spec::{JobSpec, Reporter};
 use crate::recording::{self, record_refusal};
 use crate::series::RunSource;
+use crate::stages::renew_keeper;
 use crate::store_watch::StoreWatch;
 use crate::{Error, Outcome};
 use forebay_persistent::Error as PersistentError;
@@ -212,6 +213,7 @@ impl JobResources {
     }
 
     fn mark_kept(mut self, reporter: &dyn Reporter) -> Result<(), Error> {
+        renew_keeper(&mut self.recorded, reporter);
         let left = self.session.map(Session::leave).unwrap_or_default();
         left.iter().for_each(|failure| reporter.warning(failure));
         self.recorded.update(|record| record.phase = Phase::Kept)?;

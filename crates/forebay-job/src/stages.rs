@@ -19,7 +19,7 @@ use crate::node::{LOOK_TIME_MAX, LocalNode, Node, Scope};
 use crate::open_work::OpenStageOut;
 use crate::outcome::exit_code;
 use crate::remote_copies::remote_copiers;
-use crate::{Error, Outcome, UnnamedFiles};
+use crate::{Error, Outcome, Reporter, UnnamedFiles};
 use forebay_deadline::{Guard, Measurements};
 use forebay_directive::Direction;
 use forebay_onclose::{Drain, Job as DrainedJob};
@@ -164,9 +164,7 @@ impl ActiveJob<'_> {
         guard: Option<&Guard>,
     ) -> Outcome {
         let context = self.context;
-        if let Err(error) = self.renew_keeper(recorded) {
-            context.reporter.warning(&error.to_string());
-        }
+        renew_keeper(recorded, context.reporter);
         let mut missing = !outcome.unended_processes.is_empty();
         let drain = node.drain;
         let drained = drain.map(Drain::report_progress);
@@ -198,20 +196,11 @@ impl ActiveJob<'_> {
             }
         }
         if missing || (context.spec.keep && self.job_allocation.is_some()) {
+            renew_keeper(recorded, context.reporter);
             let kept = node.data_location();
             outcome.kept = kept.map(|root| recorded.record.path_from_outside(&root));
         }
         outcome
-    }
-
-    /// Starts another keeper if the first one was killed: a view that is kept must outlive this process.
-    fn renew_keeper(&self, recorded: &mut RecordFile) -> Result<(), Error> {
-        if self.keeper.is_none_or(Identity::holds_view) {
-            return Ok(());
-        }
-        let mut keeper = Keeper::in_our_view()?;
-        recorded.about_to(Step::Keeper(keeper.identity()))?;
-        Ok(keeper.pin()?)
     }
 
     /// Carries out the stage-out and lists unsaved files. `before` is the number of earlier stop requests.
@@ -418,5 +407,20 @@ impl ActiveJob<'_> {
             }),
             None => Ok(()),
         }
+    }
+}
+
+/// Starts another keeper if the one of our view was killed: a view that is kept must outlive this process.
+pub(crate) fn renew_keeper(recorded: &mut RecordFile, reporter: &dyn Reporter) {
+    if recorded.record.keeper.is_none_or(Identity::holds_view) {
+        return;
+    }
+    let renewed = Keeper::in_our_view().and_then(|mut keeper| {
+        recorded.about_to(Step::Keeper(keeper.identity()))?;
+        keeper.pin()
+    });
+    if let Err(error) = renewed {
+        let what = "the files in memory end with this process, since their keeper was killed";
+        reporter.warning(&format!("{what}: {error}"));
     }
 }

@@ -59,6 +59,9 @@ pub struct Record {
     /// The mount namespace of the view, as /proc names it; none without a view, and in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<String>,
+    /// True if results that were to be staged out were in memory, and `forebay clean` found them lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub results_lost: bool,
     /// True if the user requested that the allocation stays.
     pub keep: bool,
     /// The current phase.
@@ -94,6 +97,8 @@ pub struct RecordFile {
     /// The content of the file.
     pub record: Record,
     path: PathBuf,
+    /// While this process cleans the job.
+    lock: Option<std::fs::File>,
 }
 
 /// A written change of a record that has not replaced it yet.
@@ -127,6 +132,7 @@ impl Record {
             runner: ProcessRef::ours()?,
             keeper: None,
             view: None,
+            results_lost: false,
             keep: false,
             phase: Phase::Preparing,
             job_directory: job_directory.to_owned(),
@@ -168,7 +174,7 @@ impl Record {
         let path = directory.join(name);
         self.profile =
             is_profiled.then(|| directory.join(forebay_profile::PROFILES).join(&self.id));
-        let recorded = RecordFile { record: self, path };
+        let mut recorded = RecordFile { record: self, path, lock: None };
         recorded.write().map(|()| recorded)
     }
 }
@@ -207,33 +213,40 @@ impl Record {
         if keeper.holds_view() {
             return Ok(Some(keeper));
         }
-        let runner = self.runner.process;
-        // The kernel gives the number of a namespace to another one later: that of another user, perhaps.
-        let has_view = |process: &Identity| {
-            self.view.is_some()
-                && process.mount_namespace() == self.view
-                && process.is_of_our_user()
+        let (Some(view), Some(place)) = (&self.view, &self.place) else {
+            return Ok(None);
         };
-        if has_view(&runner) {
+        let runner = self.runner.process;
+        if runner.mount_namespace().as_ref() == Some(view) {
             return Ok(Some(runner));
         }
-        let run = self.job_directory.as_os_str();
-        let of_job = process::with_env(RUN_VARIABLE, run, runner)?;
-        Ok(of_job.into_iter().filter_map(|pid| Identity::of(pid).ok()).find(has_view))
+        let found = match place.mounted {
+            true => process::in_mount_namespace(view, runner)?,
+            false => process::with_env(RUN_VARIABLE, self.job_directory.as_os_str(), runner)?,
+        };
+        // The kernel may have given the number of the namespace to another one: of another job or user.
+        let has_view = |process: &Identity| {
+            files::status(&in_root_of(*process, &place.root)).is_ok()
+                && process.is_of_our_user()
+                && process.mount_namespace().as_ref() == Some(view)
+        };
+        Ok(found.into_iter().filter_map(|pid| Identity::of(pid).ok()).find(has_view))
     }
 
     /// The path under which a directory of the view can be reached from outside of it.
     pub fn path_from_outside(&self, root: &Path) -> PathBuf {
         let mounted = self.place.as_ref().is_some_and(|place| place.mounted);
         match self.keeper.filter(|_| mounted) {
-            Some(keeper) => {
-                let holder = self.view_holder().ok().flatten().unwrap_or(keeper);
-                let view = PathBuf::from(format!("/proc/{}/root", holder.pid));
-                view.join(root.strip_prefix("/").unwrap_or(root))
-            }
+            Some(keeper) => in_root_of(self.view_holder().ok().flatten().unwrap_or(keeper), root),
             None => root.to_owned(),
         }
     }
+}
+
+/// A path as a process sees it.
+fn in_root_of(process: Identity, path: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{}/root", process.pid));
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 impl RecordFile {
@@ -294,14 +307,16 @@ impl RecordFile {
         &self.path
     }
 
-    /// Prevents other processes from cleaning the same job until the result is dropped. File
+    /// Prevents other processes from cleaning the same job until this value is dropped. File
     /// systems without locks give no such protection.
     ///
     /// # Errors
     /// If another process cleans the job, or the record does not exist.
-    pub fn lock(&self) -> Result<std::fs::File, Error> {
+    pub fn lock(&mut self) -> Result<(), Error> {
         let locked = files::lock(&self.path)?;
-        locked.ok_or_else(|| Error::IsBeingCleaned(self.record.id.clone()))
+        let is_being_cleaned = || Error::IsBeingCleaned(self.record.id.clone());
+        self.lock = Some(locked.ok_or_else(is_being_cleaned)?);
+        Ok(())
     }
 
     /// Reads the file again; true if it has changed.
@@ -322,8 +337,16 @@ impl RecordFile {
         self.path.with_extension(TEMPORARY)
     }
 
-    fn write(&self) -> forebay_host::Result<()> {
-        files::write_json(&self.path, &self.temporary(), &self.record)
+    fn write(&mut self) -> forebay_host::Result<()> {
+        let temporary = self.temporary();
+        // The new file is locked before it has the name.
+        let next = match self.lock {
+            Some(_) => files::lock_or_create(&temporary)?,
+            None => None,
+        };
+        files::write_json(&self.path, &temporary, &self.record)?;
+        self.lock = next.or(self.lock.take());
+        Ok(())
     }
 }
 
@@ -377,7 +400,7 @@ fn read_records() -> forebay_host::Result<Records> {
                 record.check().map(|()| record)
             });
             match record {
-                Ok(record) => records.found.push(RecordFile { record, path }),
+                Ok(record) => records.found.push(RecordFile { record, path, lock: None }),
                 Err(reason) => records.unreadable.push((path, reason)),
             }
         }
@@ -392,7 +415,9 @@ pub fn reserved_bytes() -> forebay_host::Result<u64> {
     let records = read_records()?;
     let reserved = records.found.iter().filter_map(|job| {
         let place = job.record.place.as_ref().filter(|place| place.mounted)?;
-        job.record.view_holder().ok()??;
+        let is_dying = || job.record.keeper.is_some_and(Identity::is_alive);
+        let has_memory = job.record.view_holder().map_or(true, |holder| holder.is_some());
+        (has_memory || is_dying()).then_some(())?;
         Some(place.capacity_bytes.saturating_sub(job.used_bytes()?))
     });
     Ok(reserved.sum())

@@ -52,12 +52,10 @@ impl RecordFile {
     ) -> Result<(UnsavedFiles, forebay_host::Result<()>), Error> {
         let mut found = UnsavedFiles { list: self.unsaved_list(), ..UnsavedFiles::default() };
         let mut text = self.header();
+        let outside = root.map(|root| self.record.path_from_outside(root)).unwrap_or_default();
         forebay_mover::undelivered(journal, &|| true, |missing| {
-            let inner = root.and_then(|root| Some((root, missing.source.strip_prefix(root).ok()?)));
-            let location = inner.map_or_else(
-                || missing.source.clone(),
-                |(root, path)| self.record.path_from_outside(root).join(path),
-            );
+            let inner = root.and_then(|root| missing.source.strip_prefix(root).ok());
+            let location = inner.map_or_else(|| missing.source.clone(), |path| outside.join(path));
             append_line(&mut text, &missing, &location, reason);
             found.files += 1;
             found.bytes += missing.bytes;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_directive::{AccessMode, Direction};
+use forebay_directive::{AccessMode, Direction, Stage};
 use forebay_engine::{Ledger, NodesUse, Place, Step};
 use forebay_host::messages::Messages;
 use forebay_host::namespace::Keeper;
@@ -80,13 +80,13 @@ pub fn clean(
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
 ) -> Result<Cleaned, Error> {
-    let lock = match job.lock() {
+    match job.lock() {
         // The job has ended in the meantime.
         Err(forebay_record::Error::Host(error)) if error.is_not_found() => {
             return Ok(Cleaned::default());
         }
         locked => locked?,
-    };
+    }
     let mut now = state(&job)?;
     // The job may have continued after its record was read and before its process was checked.
     while job.reload()? {
@@ -110,6 +110,11 @@ pub fn clean(
             end_processes(&job.record, processes, how)?;
             now = state(&job)?; // these may have been the last leftovers
         }
+        JobState::AllocationLost if how.end_processes => {
+            // The others are left alone: there is nothing that they could change.
+            let processes = processes(&job.record)?;
+            end_processes(&job.record, &processes, how)?;
+        }
         JobState::Orphaned { .. } | JobState::AllocationLost | JobState::Unreachable => {}
     }
     let outside = Outside::look(destinations(&job.record, how))?;
@@ -118,7 +123,6 @@ pub fn clean(
         outside.check()?;
     }
     let is_lost = now == JobState::AllocationLost;
-    let results_lost = is_lost && !how.discard && job.needs_stage_out();
     if is_lost {
         forget_lost_files(&mut job)?;
     }
@@ -130,7 +134,7 @@ pub fn clean(
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let stage_out = drained.transpose()?;
-    let cleaned = Cleaned { stage_out, results_lost };
+    let cleaned = Cleaned { stage_out, results_lost: job.record.results_lost && !how.discard };
     let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
     if cleaned.stage_out.as_ref().is_some_and(is_incomplete) {
         return Ok(cleaned);
@@ -149,7 +153,6 @@ pub fn clean(
         reporter.warning(&error.to_string());
     }
     remove_all(job, is_inside, how, reporter)?;
-    drop(lock);
     Ok(cleaned)
 }
 
@@ -159,7 +162,8 @@ fn renew_keeper(job: &mut RecordFile) -> Result<(), Error> {
     let Some(holder) = holder.filter(|holder| job.record.keeper != Some(*holder)) else {
         return Ok(());
     };
-    let mut keeper = Keeper::in_view_of(holder).map_err(Error::View)?;
+    let view = job.record.view.as_deref();
+    let mut keeper = Keeper::in_view_of(holder, view).map_err(Error::View)?;
     job.about_to(Step::Keeper(keeper.identity()))?;
     Ok(keeper.pin()?)
 }
@@ -167,7 +171,11 @@ fn renew_keeper(job: &mut RecordFile) -> Result<(), Error> {
 /// The job's own allocation can no longer be drained; persistent allocations can.
 fn forget_lost_files(job: &mut RecordFile) -> Result<(), Error> {
     Ok(job.update(|record| {
-        record.stage_out.retain(|stage| stage.persistent.is_some());
+        let is_lost = |stage: &Stage| stage.persistent.is_none();
+        let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
+        record.results_lost |=
+            has_begun && (record.stage_out.iter().any(is_lost) || !record.drain_to.is_empty());
+        record.stage_out.retain(|stage| !is_lost(stage));
         record.drain_to.clear();
     })?)
 }
@@ -213,7 +221,7 @@ fn enter_view(
     };
     let mut entered = Ok(false);
     if (job.needs_stage_out() || how.to.is_some()) && view_is_alive(record) {
-        entered = namespace::enter(keeper).map(|()| true);
+        entered = namespace::enter(keeper, record.view.as_deref()).map(|()| true);
     }
     let is_memory = |place: &Place| place.mounted;
     match entered {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use forebay_engine::{NodesSummary, NodesUse};
-use forebay_host::process::Identity;
 use forebay_mover::{Failure, Shortage};
 use forebay_record::{Phase, RecordFile, Records};
 use schemars::JsonSchema;
@@ -100,7 +99,7 @@ pub fn report(recorded: &RecordFile) -> Result<JobReport, Error> {
         phase: record.phase,
         ends_with_processes: !processes.is_empty()
             && record.place.as_ref().is_some_and(|place| place.mounted)
-            && !record.keeper.is_some_and(Identity::holds_view),
+            && record.view_holder()?.is_some_and(|holder| record.keeper != Some(holder)),
         processes,
         undrained: state != "lost" && recorded.needs_stage_out(),
         missing_files: missing.map(|missing| missing.files),

@@ -40,9 +40,12 @@ pub fn state(recorded: &RecordFile) -> Result<JobState, Error> {
     match &record.place {
         // A successful job removes its record last, so it is ending.
         Some(_) | None if files::status(recorded.path()).is_err() => return Ok(JobState::Running),
-        // Its processes may still write in persistent allocations.
         Some(place) if place.mounted && !view_is_alive(record) => {
-            return orphaned_or(record, JobState::AllocationLost);
+            // Its processes may still write in persistent allocations.
+            return match record.persistent.is_empty() {
+                true => Ok(JobState::AllocationLost),
+                false => orphaned_or(record, JobState::AllocationLost),
+            };
         }
         Some(place) if mounts_on_nodes(record) && !mounts::is_mount_point(&place.root)? => {
             let nodes = record.nodes.as_ref();
@@ -102,8 +105,10 @@ pub(crate) fn processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let since = if same_boot { record.runner.process } else { Identity::default() };
     let run = record.job_directory.as_os_str();
     let mut found = process::with_env(RUN_VARIABLE, run, since)?;
-    if let Some(holder) = record.view_holder()? {
-        found.extend(process::in_mount_namespace(holder, since)?);
+    if let Some(holder) = record.view_holder()?
+        && let Some(view) = record.view.clone().or_else(|| holder.mount_namespace())
+    {
+        found.extend(process::in_mount_namespace(&view, since)?);
     }
     if let Some(place) = record.place.as_ref().filter(|place| !place.mounted) {
         // Engines on nodes may show their directory by a link; the kernel names what it leads to.

@@ -4,6 +4,7 @@
 //! lock for a moment: questions do not see each other, and [`lock`] waits until they end.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,16 +23,28 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// Locks a file exclusively; none if another process has locked it so. Dropping the result releases
 /// the lock. Locks nothing if the file system has no locks.
 pub fn lock(path: &Path) -> Result<Option<File>> {
-    let file = open(path)?;
     let deadline = clock::now() + SHARED_MAX;
-    while !take(&file, FlockOperation::NonBlockingLockExclusive, path)? {
-        if !take(&file, FlockOperation::NonBlockingLockShared, path)? || clock::now() > deadline {
-            return Ok(None);
+    loop {
+        let file = open(path)?;
+        while !take(&file, FlockOperation::NonBlockingLockExclusive, path)? {
+            if !take(&file, FlockOperation::NonBlockingLockShared, path)? || clock::now() > deadline
+            {
+                return Ok(None);
+            }
+            take(&file, FlockOperation::Unlock, path)?;
+            clock::sleep(INTERVAL);
         }
-        take(&file, FlockOperation::Unlock, path)?;
-        clock::sleep(INTERVAL);
+        if has_name(&file, path)? {
+            return Ok(Some(file));
+        }
     }
-    Ok(Some(file))
+}
+
+/// Whether the file was not replaced since it was opened.
+fn has_name(file: &File, path: &Path) -> Result<bool> {
+    let (opened, named) =
+        (on(file.metadata(), "look at", path)?, on(path.metadata(), "look at", path)?);
+    Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
 }
 
 /// Creates the file if missing, and locks it as [`lock`] does.
@@ -66,6 +79,21 @@ fn take(file: &File, operation: FlockOperation, path: &Path) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_that_replaces_a_locked_one_is_locked_by_the_next() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let (path, next) = (scratch.path().join("file"), scratch.path().join("next"));
+        let first = lock_or_create(&path).expect("lock").expect("free");
+        let opened_before = open(&path).expect("open");
+        let second = lock_or_create(&next).expect("lock").expect("free");
+        std::fs::rename(&next, &path).expect("rename");
+        assert!(!has_name(&opened_before, &path).expect("look"));
+        drop(first);
+        assert!(lock(&path).expect("lock").is_none(), "the one that replaced it is locked");
+        drop(second);
+        assert!(lock(&path).expect("lock").is_some());
+    }
 
     #[test]
     fn lock_waits_for_those_who_ask_and_not_for_its_holder() {

@@ -195,11 +195,10 @@ pub fn of_user(user: u32, since: Identity) -> Result<Vec<i32>> {
     matching(since, |pid| Ok(owner(pid).is_ok_and(|owner| owner == user)))
 }
 
-/// Living processes, not older than `since`, in the view of a keeper.
-pub fn in_mount_namespace(keeper: Identity, since: Identity) -> Result<Vec<i32>> {
-    let view = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
-    let wanted = view(keeper.pid)?;
-    matching(since, |pid| Ok(wanted.is_some() && view(pid)? == wanted))
+/// Living processes, not older than `since`, in the mount namespace with this name.
+pub fn in_mount_namespace(name: &str, since: Identity) -> Result<Vec<i32>> {
+    let namespace = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
+    matching(since, |pid| Ok(namespace(pid)?.is_some_and(|found| found == Path::new(name))))
 }
 
 /// Living processes, not older than `since`, with a working directory or open file in `directory`.
