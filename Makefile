@@ -17,7 +17,7 @@ TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
 # Tests at a time, which wait more than they compute, the number that repeats their order, and how long all of them
 # may take: twelve minutes are the goal on two cores.
-JOBS ?= $(shell echo $$(($$(nproc) * 2 + 2)))
+JOBS ?= $(shell n=$$(nproc); test $$n = 1 && echo 2 || echo $$((n * 2 + 2)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(VENV)/bin/cargo-nextest
