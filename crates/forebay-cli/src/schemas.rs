@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use forebay_control_host::control::{Reaped, Status as SiteStatus};
 use forebay_doctor::{EngineFound, Finding};
 use forebay_host::exit_codes::FAILED;
 use forebay_host::files;
@@ -9,7 +10,6 @@ use forebay_job::{Outcome, Profiled};
 use forebay_onclose::{CommandSummary, DrainStatus};
 use forebay_profile::JobFile;
 use forebay_request_server::Accounting;
-use forebay_site::control::{Reaped, Status as SiteStatus};
 use forebay_terminal::{Refusal, print_error};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
