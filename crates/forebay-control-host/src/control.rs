@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::ended_jobs;
 use crate::functions::{deliver, first_answer, remove_directory};
-use crate::nodes::{Patience, Pause, new_attempt};
+use crate::nodes::{Pause, TimeLimits, new_attempt};
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session, Share};
 use forebay_site::messages::{Operation, Outcome, Place};
@@ -215,8 +215,8 @@ pub fn deliver_results(token: &str) -> Result<(), Error> {
             Error::new(format!("job {token} has not ended: its allocation is {}", session.phase));
         return Err(error.with_hint("its results are staged out when it has ended"));
     }
-    let patience = Patience::of(&context.site, Duration::ZERO);
-    let delivered = deliver(&mut context, &session, &patience).map(drop);
+    let limits = TimeLimits::of(&context.site, Duration::ZERO);
+    let delivered = deliver(&mut context, &session, &limits).map(drop);
     let said = delivered.as_ref().err().map_or_else(|| "ok".to_owned(), ToString::to_string);
     context.log.line(&format!("control: deliver {token}: {said}"));
     delivered
@@ -409,7 +409,7 @@ fn discard_orphan(
         access: pool.access(),
         engine: pool.engine.clone(),
     };
-    let (attempt, mut pause) = (new_attempt()?, Pause::usual());
+    let (attempt, mut pause) = (new_attempt()?, Pause::shortest());
     loop {
         let (place, attempt) = (place.clone(), attempt.clone());
         let remove = Operation::Remove { place, attempt, is_made: true };

@@ -21,7 +21,7 @@ const DIRECTIVES_BYTES_MAX: usize = 64 << 10;
 
 /// Whether Slurm has put the values of `%` symbols into the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SymbolsAre {
+pub(crate) enum SymbolState {
     /// No: at submission, and for `paths` and `pre_run`.
     Written,
     /// Yes: for `setup` and the stages.
@@ -33,7 +33,7 @@ pub(crate) enum SymbolsAre {
 /// # Errors
 /// If the file cannot be read, or the directives ask for something that is wrong or not done here. All problems are in
 /// one line.
-pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, Error> {
+pub(crate) fn request_of(script: &Path, symbols: SymbolState) -> Result<Request, Error> {
     let file = files::open_to_read(script)
         .map_err(|error| Error::new(format!("the job script: {error}")))?;
     let mut bytes = Vec::new();
@@ -43,8 +43,8 @@ pub(crate) fn request_of(script: &Path, symbols: SymbolsAre) -> Result<Request, 
     check_size(&text)?;
     check_components(&text)?;
     let parsed = match symbols {
-        SymbolsAre::Written => parse_for_site(&text, Some(&stand_ins())),
-        SymbolsAre::Replaced => parse_for_site(&text, None),
+        SymbolState::Written => parse_for_site(&text, Some(&stand_ins())),
+        SymbolState::Replaced => parse_for_site(&text, None),
     };
     let request = parsed.map_err(|problems| joined(&problems))?;
     check(&request, &text)?;

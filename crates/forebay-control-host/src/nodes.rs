@@ -36,7 +36,7 @@ pub(crate) fn new_attempt() -> Result<String, Error> {
 pub(crate) struct Pause(Duration);
 
 impl Pause {
-    pub(crate) fn usual() -> Self {
+    pub(crate) fn shortest() -> Self {
         Self(INTERVAL_MIN)
     }
 
@@ -48,7 +48,7 @@ impl Pause {
 }
 
 /// How long work is waited for and tried again.
-pub(crate) struct Patience {
+pub(crate) struct TimeLimits {
     /// Tries again for so long after the first failure.
     pub(crate) retry: Duration,
     /// Waits so long for a node that does not answer.
@@ -59,7 +59,7 @@ pub(crate) struct Patience {
     pub(crate) polls: bool,
 }
 
-impl Patience {
+impl TimeLimits {
     /// Waits for the end.
     pub(crate) fn of(site: &Site, retry: Duration) -> Self {
         Self { retry, silence: site.node_wait, until: None, polls: false }
@@ -96,16 +96,16 @@ pub(crate) struct Work<'a> {
 
 /// What came of the work on the nodes that are not named here: they have done it.
 #[derive(Default)]
-pub(crate) struct Rest {
+pub(crate) struct Unfinished {
     /// Nodes where it failed.
     pub(crate) failed: Vec<(NodeAddress, Error)>,
     /// Nodes where it goes on, although time is up.
     pub(crate) pending: Vec<NodeAddress>,
 }
 
-impl Rest {
+impl Unfinished {
     /// An error unless all nodes have done it.
-    pub(crate) fn none(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match of_nodes(&self.failed) {
             Some(error) => Err(error),
             None if self.pending.is_empty() => Ok(()),
@@ -136,13 +136,13 @@ impl Pending {
         let progress =
             shown.map_or_else(|| OnNode::new(&node.name), |shown| shown.on_node(&node.name))?;
         let due = clock::now() + progress.wait();
-        Ok(Self { node, progress, pause: Pause::usual(), due })
+        Ok(Self { node, progress, pause: Pause::shortest(), due })
     }
 
     fn after(
         &mut self,
         answer: Result<Outcome, NoAnswer>,
-        patience: &Patience,
+        limits: &TimeLimits,
         names_node: bool,
     ) -> Result<Next, Error> {
         Ok(match answer {
@@ -153,13 +153,13 @@ impl Pending {
             }
             Ok(Outcome::Failed { reason, is_final }) => {
                 self.progress.answered(None);
-                self.pause = Pause::usual();
+                self.pause = Pause::shortest();
                 let reason = match names_node {
                     true => format!("{}: {reason}", self.node.name),
                     false => reason,
                 };
                 let wait = Duration::from_secs(1 << self.progress.failures.min(6)).min(RETRY_MAX);
-                if is_final || self.progress.failed() + wait > patience.retry {
+                if is_final || self.progress.failed() + wait > limits.retry {
                     return Ok(Next::Failed(Error::new(reason)));
                 }
                 self.progress.try_again_after(wait)?;
@@ -168,7 +168,7 @@ impl Pending {
             Ok(_) => Next::Failed(Error::new(format!("{} answered another question", self.node))),
             Err(NoAnswer::Wrong(error)) => Next::Failed(error),
             Err(NoAnswer::Unreachable(error) | NoAnswer::Lost(error)) => {
-                match self.progress.is_silent() > patience.silence {
+                match self.progress.note_silence() > limits.silence {
                     true => Next::Failed(error),
                     false => Next::Wait(self.pause.next()),
                 }
@@ -185,26 +185,26 @@ impl Context {
     pub(crate) fn carry_out(
         &mut self,
         nodes: Vec<NodeAddress>,
-        patience: &Patience,
+        limits: &TimeLimits,
         work: &mut Work,
-    ) -> Result<Rest, Error> {
+    ) -> Result<Unfinished, Error> {
         let pending = nodes.into_iter().map(|node| Pending::on(node, work.shown.as_deref()));
         let mut pending = pending.collect::<Result<Vec<_>, _>>()?;
         let mut failed: Vec<(Pending, Error)> = Vec::new();
         while let Some(first) = pending.iter().map(|one| one.due).min() {
-            let is_over = patience.until.is_some_and(|until| first > until);
+            let is_over = limits.until.is_some_and(|until| first > until);
             if let Some(shown) = &mut work.shown {
                 let nodes = pending.iter().chain(failed.iter().map(|(one, _)| one));
-                shown.show(nodes.map(|one| one.progress.clone()), is_over && patience.polls);
+                shown.show(nodes.map(|one| one.progress.clone()), is_over && limits.polls);
             }
             if is_over {
                 break;
             }
             clock::sleep(first.saturating_duration_since(clock::now()));
             (work.check)(self)?;
-            pending = self.ask_due(pending, &mut failed, patience, work)?;
+            pending = self.ask_due(pending, &mut failed, limits, work)?;
         }
-        Ok(Rest {
+        Ok(Unfinished {
             failed: failed.into_iter().map(|(one, error)| (one.node, error)).collect(),
             pending: pending.into_iter().map(|one| one.node).collect(),
         })
@@ -215,7 +215,7 @@ impl Context {
         &mut self,
         pending: Vec<Pending>,
         failed: &mut Vec<(Pending, Error)>,
-        patience: &Patience,
+        limits: &TimeLimits,
         work: &mut Work,
     ) -> Result<Vec<Pending>, Error> {
         let now = clock::now();
@@ -228,7 +228,7 @@ impl Context {
         let answers = self.ask_all(requests.collect())?;
         let session = work.session;
         for (mut one, answer) in due.into_iter().zip(answers) {
-            let wait = match one.after(answer, patience, work.names_node)? {
+            let wait = match one.after(answer, limits, work.names_node)? {
                 Next::Done(outcome) => {
                     (work.on_done)(self, &one.node, outcome)?;
                     continue;
@@ -265,8 +265,8 @@ impl Context {
         }) else {
             return Ok(node);
         };
-        let (began, mut pause) = (clock::now(), Pause::usual());
-        while !self.is_reached(&node, session)? {
+        let (began, mut pause) = (clock::now(), Pause::shortest());
+        while !self.probe_node(&node, session)? {
             if began.elapsed() > self.site.node_wait.min(RESTART) {
                 return self.taken_over(session, node, &pool.staging_nodes);
             }
@@ -285,7 +285,7 @@ impl Context {
     ) -> Result<NodeAddress, Error> {
         let turn = usize::try_from(session.id).unwrap_or_default() % nodes.len().max(1);
         for next in nodes[turn..].iter().chain(&nodes[..turn]) {
-            if self.is_reached(next, session)? {
+            if self.probe_node(next, session)? {
                 self.database.set_node(session.id, &next.to_string())?;
                 let (token, gone, pool) = (&session.token, &gone.name, &session.pool);
                 self.log.line(&format!(
@@ -298,7 +298,7 @@ impl Context {
     }
 
     /// Whether a node can be reached, even if it does not answer in time.
-    fn is_reached(&mut self, node: &NodeAddress, session: &Session) -> Result<bool, Error> {
+    fn probe_node(&mut self, node: &NodeAddress, session: &Session) -> Result<bool, Error> {
         let list = Operation::List { pool: session.pool.clone(), path: session.path.clone() };
         match self.ask(node, list) {
             Ok(_) | Err(NoAnswer::Lost(_)) => Ok(true),

@@ -84,7 +84,7 @@ impl OnNode {
     }
 
     /// The node does not answer. Returns for how long.
-    pub(crate) fn is_silent(&mut self) -> Duration {
+    pub(crate) fn note_silence(&mut self) -> Duration {
         since(*self.silent_since_unix_s.get_or_insert_with(clock::unix_s))
     }
 

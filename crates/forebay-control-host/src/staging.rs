@@ -3,7 +3,7 @@
 use forebay_directive::{Direction, Stage};
 
 use crate::context::Context;
-use crate::nodes::{Patience, Rest, Work};
+use crate::nodes::{TimeLimits, Unfinished, Work};
 use crate::progress::Shown;
 use crate::{Phase, Session};
 use forebay_site::messages::{Operation, Outcome, Staging};
@@ -38,13 +38,13 @@ impl Context {
         &mut self,
         session: &Session,
         direction: Direction,
-        patience: &Patience,
+        limits: &TimeLimits,
     ) -> Result<Waited, Error> {
         let (from, to) = match direction {
             Direction::In => (Phase::StagingIn, Phase::StagedIn),
             Direction::Out => (Phase::StagingOut, Phase::StagedOut),
         };
-        match self.copy(session, direction, patience) {
+        match self.copy(session, direction, limits) {
             Ok(Waited::ToTheEnd) => {}
             Ok(not) => return Ok(not),
             Err(error) => {
@@ -68,7 +68,7 @@ impl Context {
         &mut self,
         session: &Session,
         direction: Direction,
-        patience: &Patience,
+        limits: &TimeLimits,
     ) -> Result<Waited, Error> {
         let (stages, word) = match direction {
             Direction::In => (&session.plan.stage_in, "in"),
@@ -78,12 +78,12 @@ impl Context {
             return Ok(Waited::ToTheEnd);
         }
         let (Staged { files, bytes }, rest) =
-            self.stage_on_nodes(session, direction, stages, patience)?;
-        let goes_on = !rest.pending.is_empty() && (patience.polls || rest.failed.is_empty());
+            self.stage_on_nodes(session, direction, stages, limits)?;
+        let goes_on = !rest.pending.is_empty() && (limits.polls || rest.failed.is_empty());
         if goes_on {
             return Ok(Waited::NotToTheEnd(rest.pending));
         }
-        rest.none()?;
+        rest.check()?;
         let token = &session.token;
         self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
         Ok(Waited::ToTheEnd)
@@ -94,8 +94,8 @@ impl Context {
         session: &Session,
         direction: Direction,
         stages: &[Stage],
-        patience: &Patience,
-    ) -> Result<(Staged, Rest), Error> {
+        limits: &TimeLimits,
+    ) -> Result<(Staged, Unfinished), Error> {
         let persistent = self.database.used_by(session.id)?;
         let shares = self.database.shares(Some(session.id))?;
         let nodes = if session.has_engine() {
@@ -135,7 +135,7 @@ impl Context {
                 false => Ok(()),
             }
         };
-        let mut shown = Shown::of(&self.site, session, direction, patience.polls);
+        let mut shown = Shown::of(&self.site, session, direction, limits.polls);
         let mut work = Work {
             session,
             operation: &operation,
@@ -144,7 +144,7 @@ impl Context {
             shown: Some(&mut shown),
             names_node: session.is_on_nodes(),
         };
-        let rest = self.carry_out(nodes, patience, &mut work)?;
+        let rest = self.carry_out(nodes, limits, &mut work)?;
         Ok((staged, rest))
     }
 

@@ -8,7 +8,7 @@ use forebay_host::clock;
 use super::setup::make;
 use crate::call::Call;
 use crate::context::Context;
-use crate::nodes::{Patience, Pause};
+use crate::nodes::{Pause, TimeLimits};
 use crate::staging::{Waited, removed_meanwhile};
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session};
@@ -38,15 +38,15 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Erro
         context.database.advance(session.id, &[Phase::StagingIn], Phase::StagedIn)?;
         return Ok(Waited::ToTheEnd);
     }
-    let patience = Patience::of_call(call, &context.site, Duration::ZERO);
-    context.stage(&session, Direction::In, &patience)
+    let limits = TimeLimits::of_call(call, &context.site, Duration::ZERO);
+    context.stage(&session, Direction::In, &limits)
 }
 
 /// Waits until the user's other allocations leave room for this one, and makes it. Returns false if the call ends before
 /// that, and comes again.
 fn wait_for_room(context: &mut Context, call: &Call, waiting: &Session) -> Result<bool, Error> {
-    let until = Patience::of_call(call, &context.site, Duration::ZERO).until;
-    let mut pause = Pause::usual();
+    let until = TimeLimits::of_call(call, &context.site, Duration::ZERO).until;
+    let mut pause = Pause::shortest();
     let mut refused = String::new();
     let mut said = false;
     loop {

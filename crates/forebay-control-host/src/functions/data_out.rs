@@ -4,7 +4,7 @@ use forebay_directive::Direction;
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::nodes::{Patience, names_of};
+use crate::nodes::{TimeLimits, names_of};
 use crate::staging::Waited;
 use crate::{Phase, Session};
 use forebay_site::Error;
@@ -14,8 +14,8 @@ pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<Waited, Err
     if session.phase == Phase::StagedOut {
         return Ok(Waited::ToTheEnd);
     }
-    let patience = Patience::of_call(call, &context.site, context.site.stage_out_retry);
-    deliver(context, &session, &patience)
+    let limits = TimeLimits::of_call(call, &context.site, context.site.stage_out_retry);
+    deliver(context, &session, &limits)
 }
 
 /// Stages out. The allocation is kept, unless another call removes it.
@@ -25,7 +25,7 @@ pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<Waited, Err
 pub(crate) fn deliver(
     context: &mut Context,
     session: &Session,
-    patience: &Patience,
+    limits: &TimeLimits,
 ) -> Result<Waited, Error> {
     let token = &session.token;
     let from = [Phase::Ready, Phase::StagedIn, Phase::Running, Phase::Ended, Phase::StagingOut];
@@ -35,7 +35,7 @@ pub(crate) fn deliver(
             session.phase
         )));
     }
-    let staged = context.stage(session, Direction::Out, patience);
+    let staged = context.stage(session, Direction::Out, limits);
     let error = match staged {
         Ok(waited) => return Ok(waited),
         Err(error) => error,

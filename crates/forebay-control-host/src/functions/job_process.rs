@@ -5,11 +5,11 @@ use std::path::Path;
 use forebay_directive::JobDw;
 
 use crate::call::Call;
-use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
+use crate::directives::{SymbolState, check_access, plan_of, request_of};
 use forebay_site::{Error, Pool, Site};
 
 pub(super) fn job_process(call: &Call) -> Result<(), Error> {
-    let request = request_of(Path::new(call.value("--job")), SymbolsAre::Written)?;
+    let request = request_of(Path::new(call.value("--job")), SymbolState::Written)?;
     let Some(job) = &request.job else {
         return Ok(());
     };

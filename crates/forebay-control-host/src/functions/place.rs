@@ -52,7 +52,7 @@ fn made_on_a_node(
         // An earlier call may have had it made there.
         nodes = vec![context.staging_node(session).map_err(|error| (error, false))?];
     }
-    let (mut pause, began) = (Pause::usual(), clock::now());
+    let (mut pause, began) = (Pause::shortest(), clock::now());
     let mut is_certain = is_new;
     loop {
         let mut silent = Error::new(format!("the pool {} has no staging node", pool.name));
@@ -93,7 +93,7 @@ pub(crate) fn first_answer(
     nodes: &[NodeAddress],
     operation: &Operation,
 ) -> Result<Outcome, Error> {
-    let (mut pause, began) = (Pause::usual(), clock::now());
+    let (mut pause, began) = (Pause::shortest(), clock::now());
     loop {
         let mut silent = Error::new("there is no node to ask");
         for node in nodes {

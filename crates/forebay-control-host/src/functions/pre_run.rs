@@ -9,7 +9,9 @@ use forebay_host::{clock, files};
 
 use crate::call::Call;
 use crate::context::Context;
-use crate::nodes::{OnDone, Patience, Pause, RESTART, RequestTo, Rest, Work, names_of, unfinished};
+use crate::nodes::{
+    OnDone, Pause, RESTART, RequestTo, TimeLimits, Unfinished, Work, names_of, unfinished,
+};
 use crate::progress::Shown;
 use crate::staging::{Waited, removed_meanwhile};
 use crate::state::Taken;
@@ -83,7 +85,7 @@ fn check(
     mut nodes: Vec<NodeAddress>,
     places: &[Place],
 ) -> Result<(), Error> {
-    let mut rest = Rest::default();
+    let mut rest = Unfinished::default();
     for place in places {
         let user = session.user;
         // A member must be one on each node. The owner may have left the group meanwhile.
@@ -106,9 +108,9 @@ fn carry_out(
     (nodes, operation): (Vec<NodeAddress>, &RequestTo),
     on_done: OnDone<'_>,
     shown: Option<&mut Shown>,
-) -> Result<Rest, Error> {
-    let usual = Patience::of(&context.site, Duration::ZERO);
-    let patience = Patience { silence: usual.silence.min(RESTART), ..usual };
+) -> Result<Unfinished, Error> {
+    let usual = TimeLimits::of(&context.site, Duration::ZERO);
+    let limits = TimeLimits { silence: usual.silence.min(RESTART), ..usual };
     let mut work = Work {
         session,
         operation,
@@ -117,7 +119,7 @@ fn carry_out(
         shown,
         names_node: true,
     };
-    context.carry_out(nodes, &patience, &mut work)
+    context.carry_out(nodes, &limits, &mut work)
 }
 
 /// Makes the directory of each node of the job, and has each node copy the input into its own.
@@ -149,14 +151,14 @@ fn start_on_nodes(
     let work = (nodes.clone(), &create as &RequestTo);
     let created = carry_out(context, session, work, &mut note_made, Some(&mut shown));
     context.database.set_made(session.id, &made)?;
-    created?.none()?;
+    created?.check()?;
     drop(shown);
-    let patience = Patience { until: Some(until), ..Patience::of(&context.site, Duration::ZERO) };
+    let limits = TimeLimits { until: Some(until), ..TimeLimits::of(&context.site, Duration::ZERO) };
     let mut session = session.clone();
     if session.has_engine() {
-        session.node = start_engine(context, &session, &nodes, &patience)?;
+        session.node = start_engine(context, &session, &nodes, &limits)?;
     }
-    match context.copy(&session, Direction::In, &patience)? {
+    match context.copy(&session, Direction::In, &limits)? {
         Waited::ToTheEnd => Ok(()),
         Waited::NotToTheEnd(nodes) => Err(unfinished(&nodes)),
     }
@@ -186,7 +188,7 @@ fn start_engine(
     context: &mut Context,
     session: &Session,
     nodes: &[NodeAddress],
-    patience: &Patience,
+    limits: &TimeLimits,
 ) -> Result<String, Error> {
     let first = nodes[0].clone();
     let address = first.to_string();
@@ -206,8 +208,8 @@ fn start_engine(
         shown: None,
         names_node: false,
     };
-    let patience = Patience { retry: RESTART, ..*patience };
-    context.carry_out(vec![first], &patience, &mut work)?.none()?;
+    let limits = TimeLimits { retry: RESTART, ..*limits };
+    context.carry_out(vec![first], &limits, &mut work)?.check()?;
     Ok(address)
 }
 
@@ -237,7 +239,7 @@ fn take_shares(
     until: Instant,
     shown: &mut Shown,
 ) -> Result<(), Error> {
-    let mut pause = Pause::usual();
+    let mut pause = Pause::shortest();
     loop {
         match context.database.take_shares(session.id, pool, nodes, bytes)? {
             Taken::All => {

@@ -11,7 +11,7 @@ use forebay_host::{clock, system};
 use super::place::make_directory;
 use crate::call::Call;
 use crate::context::Context;
-use crate::directives::{SymbolsAre, check_access, plan_of, request_of};
+use crate::directives::{SymbolState, check_access, plan_of, request_of};
 use crate::state::{NewSession, Reserved};
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session, ended_jobs};
@@ -32,7 +32,7 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
             .with_hint("submit the job as an ordinary user"));
     }
     let (pool, bytes) = capacity(&context.site, call)?;
-    let request = request_of(Path::new(call.value("--job")), SymbolsAre::Replaced)?;
+    let request = request_of(Path::new(call.value("--job")), SymbolState::Replaced)?;
     let (pool, grains) = (pool.clone(), pool.grains_of(bytes));
     let mut plan = plan_of(&request);
     let account = account_of(user)?;

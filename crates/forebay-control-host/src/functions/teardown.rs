@@ -8,7 +8,7 @@ use forebay_host::clock;
 use super::data_out::deliver;
 use crate::call::Call;
 use crate::context::Context;
-use crate::nodes::{Patience, Work, unfinished};
+use crate::nodes::{TimeLimits, Work, unfinished};
 use crate::staging::Waited;
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session};
@@ -23,8 +23,8 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
     let Some(session) = session_to_remove(context, token)? else { return Ok(()) };
     if !call.hurry && session.has_undelivered_results() {
         let until = Some(clock::now() + WAIT);
-        let patience = Patience { until, ..Patience::of(&context.site, Duration::ZERO) };
-        if let Waited::NotToTheEnd(nodes) = deliver(context, &session, &patience)? {
+        let limits = TimeLimits { until, ..TimeLimits::of(&context.site, Duration::ZERO) };
+        if let Waited::NotToTheEnd(nodes) = deliver(context, &session, &limits)? {
             return Err(unfinished(&nodes));
         }
     }
@@ -92,7 +92,7 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
             false => Ok(()),
         }
     };
-    let usual = Patience::of(&context.site, Duration::ZERO);
+    let usual = TimeLimits::of(&context.site, Duration::ZERO);
     let (silence, until) = (WAIT.min(usual.silence), Some(clock::now() + WAIT));
     let mut work = Work {
         session,
@@ -102,7 +102,7 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
         shown: None,
         names_node: session.is_on_nodes(),
     };
-    context.carry_out(nodes, &Patience { silence, until, ..usual }, &mut work)?.none()
+    context.carry_out(nodes, &TimeLimits { silence, until, ..usual }, &mut work)?.none()
 }
 
 /// The nodes that have a directory of an allocation. One that the pool has not any more is gone, and its share with it.
