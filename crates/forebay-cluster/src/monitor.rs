@@ -147,7 +147,7 @@ impl Monitor {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.findings.lock().failed.is_none() {
-                self.look(look, &mut watched);
+                self.check_nodes(look, &mut watched);
                 self.settle_losses(&mut settled);
             }
         }
@@ -164,7 +164,7 @@ impl Monitor {
         }
     }
 
-    fn look(&self, look: usize, watched: &mut [Watched]) {
+    fn check_nodes(&self, look: usize, watched: &mut [Watched]) {
         for (node, state) in watched.iter_mut().enumerate() {
             self.end_reconnection(node, state);
         }

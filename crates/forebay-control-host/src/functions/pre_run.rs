@@ -98,7 +98,7 @@ fn check(
         nodes.retain(|node| failed.iter().all(|(other, _)| other != node));
         rest.failed.extend(failed);
     }
-    rest.none()
+    rest.check()
 }
 
 /// Has nodes do what takes no long time. A daemon that does not answer may be started again just now.

@@ -102,7 +102,7 @@ pub(crate) fn remove_directory(context: &mut Context, session: &Session) -> Resu
         shown: None,
         names_node: session.is_on_nodes(),
     };
-    context.carry_out(nodes, &TimeLimits { silence, until, ..usual }, &mut work)?.none()
+    context.carry_out(nodes, &TimeLimits { silence, until, ..usual }, &mut work)?.check()
 }
 
 /// The nodes that have a directory of an allocation. One that the pool has not any more is gone, and its share with it.

@@ -170,7 +170,7 @@ impl CopyContext<'_> {
         if let Some(same) = helper.same.get(&status.device) {
             return *same;
         }
-        let same = self.look(helper, directory).unwrap_or(false);
+        let same = self.sees_directory(helper, directory).unwrap_or(false);
         helper.same.insert(status.device, same);
         if !same {
             let text = format!(
@@ -182,7 +182,7 @@ impl CopyContext<'_> {
         same
     }
 
-    fn look(&self, helper: &Helper, directory: &Path) -> forebay_host::Result<bool> {
+    fn sees_directory(&self, helper: &Helper, directory: &Path) -> forebay_host::Result<bool> {
         let random: [u8; 16] = system::random_bytes()?;
         let name = random.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let path = partial_names::in_directory(directory, &self.options.tag, name);
