@@ -80,8 +80,8 @@ static char *target_of(const struct replay_thread *self, int64_t prefix, int64_t
 }
 
 /* An exclusive open that succeeded found no file: the program had removed it by other means. */
-static void clear_way(const struct replay_thread *self, const struct traced_call *call,
-                      MPI_Comm comm) {
+static void remove_existing_target(const struct replay_thread *self, const struct traced_call *call,
+                                   MPI_Comm comm) {
   int rank;
   MPI_Comm_rank(comm, &rank);
   if (rank != 0 || (call->mode & MPI_MODE_EXCL) == 0 || call->code != TRACE_SUCCESS ||
@@ -102,7 +102,7 @@ static int issue_open(struct replay_thread *self, const struct traced_call *call
     return code;
   MPI_Info info = info_of(&self->reader, call->info);
   char *name = target_of(self, call->prefix, call->path);
-  clear_way(self, call, comm);
+  remove_existing_target(self, call, comm);
   code = MPI_File_open(comm, name, (int)call->mode, info, &handle->file);
   handle->is_open = code == MPI_SUCCESS;
   free(name);

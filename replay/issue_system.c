@@ -11,19 +11,19 @@
 
 enum { EITHER = DIRECTIONS };
 
-static bool may(const struct opened *opened, int direction) {
+static bool allows_direction(const struct opened *opened, int direction) {
   int mode = opened->flags & O_ACCMODE;
   return direction == EITHER || mode == O_RDWR || (mode == O_WRONLY) == (direction == WRITING);
 }
 
 /* The trace does not say which of several descriptors or streams of one file it was. Takes the last
  * one of that kind that may do it, else the last one that may, else the last. */
-static struct opened *pick(struct openings *all, bool is_stream, int direction) {
+static struct opened *choose_opened(struct openings *all, bool is_stream, int direction) {
   struct opened *found = &all->open[all->count - 1];
   int best = 0;
   for (int i = all->count; i-- > 0;) {
     struct opened *one = &all->open[i];
-    int fit = may(one, direction) ? 1 + ((one->stream != NULL) == is_stream) : 0;
+    int fit = allows_direction(one, direction) ? 1 + ((one->stream != NULL) == is_stream) : 0;
     if (fit > best) {
       best = fit;
       found = one;
@@ -101,7 +101,7 @@ static ssize_t stream_transfer(struct opened *opened, const struct traced_call *
 
 static int issue_transfer(struct replay_thread *self, const struct traced_call *call,
                           struct openings *all, bool is_stream) {
-  struct opened *opened = pick(all, is_stream, call->direction);
+  struct opened *opened = choose_opened(all, is_stream, call->direction);
   size_t length = (size_t)call->count;
   void *bytes = buffers_bytes(&self->buffers, call->direction, length);
   ssize_t moved;
@@ -144,7 +144,7 @@ static int issue_on_path(const struct traced_call *call, const char *target) {
 }
 
 static int issue_other(const struct traced_call *call, struct openings *all, bool is_stream) {
-  struct opened *opened = pick(all, is_stream, EITHER);
+  struct opened *opened = choose_opened(all, is_stream, EITHER);
   struct stat status;
   int code = 0;
   if (is_stream && stream_of(opened) == NULL)
@@ -166,7 +166,7 @@ static int issue_other(const struct traced_call *call, struct openings *all, boo
     code = is_stream && call->number == 1 ? fflush(opened->stream) : fsync(opened->descriptor);
     break;
   case TRACE_SYSTEM_TRUNCATION:
-    code = ftruncate(pick(all, is_stream, WRITING)->descriptor, call->number);
+    code = ftruncate(choose_opened(all, is_stream, WRITING)->descriptor, call->number);
     break;
   case TRACE_SYSTEM_STAT:
     code = fstat(opened->descriptor, &status);

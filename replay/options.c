@@ -91,7 +91,7 @@ static char *concatenate(const char *first, const char *second) {
 }
 
 /* True if ".." leads out of the directory that the path begins in. */
-static bool leads_out(const char *path) {
+static bool escapes_directory(const char *path) {
   int depth = 0;
   while (*path != '\0' && depth >= 0) {
     path += strspn(path, "/");
@@ -111,9 +111,10 @@ char *options_target(const struct options *options, const char *path) {
       length--;
     if (strncmp(path, options->old[i], length) == 0 &&
         (path[length] == '/' || path[length] == '\0'))
-      return leads_out(path + length) ? NULL : concatenate(options->replacement[i], path + length);
+      return escapes_directory(path + length) ? NULL
+                                              : concatenate(options->replacement[i], path + length);
   }
   if (options->directory != NULL)
-    return leads_out(path) ? NULL : concatenate(options->directory, path);
+    return escapes_directory(path) ? NULL : concatenate(options->directory, path);
   return options->in_place ? concatenate(path, "") : NULL;
 }

@@ -104,7 +104,7 @@ static bool all_agree(const char *problem, const char *hint) {
 }
 
 /* The traces are those of one run, with as many ranks as there are now. */
-static bool ranks_fit(const struct reader *reader) {
+static bool check_rank_count(const struct reader *reader) {
   int size;
   char problem[256] = "";
   int64_t own[3] = {reader->header.ranks, reader->header.started_unix_ms, reader->header.pid};
@@ -138,7 +138,7 @@ static void describe_gap(const struct reader *reader, char *problem, size_t room
     snprintf(problem, room, "%s: the program ended by MPI_Abort", reader->path);
 }
 
-static bool is_complete(const struct reader *reader) {
+static bool check_trace_complete(const struct reader *reader) {
   char problem[8192] = "";
   describe_gap(reader, problem, sizeof problem);
   return all_agree(problem, "--partial issues what there is");
@@ -285,10 +285,10 @@ static bool prepare_files(const struct plan *plan, const struct reader *reader,
 bool plan_make(struct plan *plan, struct reader *reader, const struct options *options) {
   int64_t threads;
   *plan = (struct plan){0};
-  if (!ranks_fit(reader))
+  if (!check_rank_count(reader))
     return false;
   scan(plan, reader);
-  if (!options->partial && !is_complete(reader))
+  if (!options->partial && !check_trace_complete(reader))
     return false;
   MPI_Allreduce(&plan->thread_count, &threads, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
   plan->has_threads = threads > 1;

@@ -1,6 +1,7 @@
 """Checks the order of crates, and of a crate's folders, and draws the picture in docs/development/architecture.md.
 
-A crate's Cargo.toml names its floor and may name its folders, lowest first; other modules count to `*`, or to the
+A crate has at most LINES_MAX lines, unless its Cargo.toml has a higher limit, with the reason in decision 19. Its
+Cargo.toml names its floor and may name its folders, lowest first; other modules count to `*`, or to the
 lowest. The methods of a type are in the folder of the type.
 
 Usage: tools/floors.py [--draw]. Without --draw a picture that differs from the crates is an error.
@@ -16,6 +17,7 @@ import sys
 import networkx
 from circles import Crate, without_tests
 
+LINES_MAX = 5500
 PAGE = pathlib.Path("docs/development/architecture.md")
 TYPE = re.compile(r"\b(?:struct|enum) (\w+)")
 METHODS = re.compile(r"^impl(?:<[^>]*>)? (\w+)(?:<[^>]*>)? \{", re.MULTILINE)
@@ -77,6 +79,14 @@ def wrong_imports(package: dict) -> list[str]:
     ]
 
 
+def excess_lines(package: dict) -> list[str]:
+    """The crate, if its source is longer than it may be."""
+    limit = ((package["metadata"] or {}).get("forebay") or {}).get("lines_max", LINES_MAX)
+    source = pathlib.Path(package["manifest_path"]).parent / "src"
+    lines = sum(len(file.read_text().splitlines()) for file in source.rglob("*.rs"))
+    return [f"{package['name']}: {lines} lines, and at most {limit} are allowed"] if lines > limit else []
+
+
 def foreign_methods(package: dict) -> list[str]:
     """Methods of a type in another folder than the type's own."""
     folders = ((package["metadata"] or {}).get("forebay") or {}).get("folders", [])
@@ -121,11 +131,12 @@ def main(is_drawing: bool) -> int:
     floors, graph = crates(packages)
     found = faults(floors, graph)
     for package in packages:
-        found += wrong_imports(package) + foreign_methods(package)
+        found += wrong_imports(package) + foreign_methods(package) + excess_lines(package)
     for line in found:
         print(f"error: {line}", file=sys.stderr)
     if found:
         print("hint: a crate uses only crates of lower floors, a folder only lower folders", file=sys.stderr)
+        print("hint: a crate that grows has more than one theme: see decision 19", file=sys.stderr)
         print("hint: only the folder of a type has its methods; elsewhere, write a function", file=sys.stderr)
         return 1
     text = PAGE.read_text()

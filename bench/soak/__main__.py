@@ -62,13 +62,21 @@ def tests(_: float) -> int:
     print("tests: those with the mark soak", flush=True)
     jobs, seed = os.environ.get("JOBS") or "5", os.environ.get("SEED")
     words = [sys.executable, "-m", "pytest", "-q", "-m", "soak", "-n", jobs, "--dist", "loadgroup"]
-    return subprocess.run([*words, *([f"--randomly-seed={seed}"] if seed else []), TESTS]).returncode
+    # Those of files with loops are among the points.
+    left_out = [] if os.environ.get("ONLY") else [f"--ignore={path}" for path in looping_files()]
+    seeded = [f"--randomly-seed={seed}"] if seed else []
+    return subprocess.run([*words, *seeded, *left_out, TESTS]).returncode
+
+
+def looping_files() -> list[pathlib.Path]:
+    """Files of tests that EVERY_POINT makes longer."""
+    looping = re.compile(r"\b(points|few|kill_at_each_syscall)\(|EVERY_POINT")
+    return [path for path in sorted(TESTS.rglob("test_*.py")) if looping.search(path.read_text())]
 
 
 def points(_: float) -> int:
     """Kills, stops and holds at every system call, of which `make test` takes three."""
-    looping = re.compile(r"\b(points|few|kill_at_each_syscall)\(|EVERY_POINT")
-    files = [path for path in sorted(TESTS.rglob("test_*.py")) if looping.search(path.read_text())]
+    files = looping_files()
     print(f"points: {len(files)} files of tests", flush=True)
     status = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *files], env=os.environ | {"EVERY_POINT": "1"}

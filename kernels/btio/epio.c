@@ -120,7 +120,7 @@ static int32_t record_length(const struct dump_file *file, int index) {
 }
 
 /* In a sequential file the record that was written last is the last one. */
-static const char *cut_behind(struct dump_file *file) {
+static const char *truncate_after_rewind(struct dump_file *file) {
   if (!file->epio.rewound)
     return NULL;
   file->epio.rewound = false;
@@ -153,7 +153,7 @@ static const char *write_record(struct dump_file *file, int index, const double 
   partition_each_row_of(file->partition, index, pack_row, &packing);
   memcpy(packing.next, &length, MARK_BYTES);
   const char *fault = move_record(file, true, length);
-  return fault != NULL ? fault : cut_behind(file);
+  return fault != NULL ? fault : truncate_after_rewind(file);
 }
 
 static const char *read_record(struct dump_file *file, int index, double *values) {

@@ -66,7 +66,7 @@ static bool create(struct dump_file *file) {
 
 static bool open_existing(struct dump_file *file) {
   if (open_unit(file, &opening, false) &&
-      stored_file_has_size(file->comm, file->path, dump_file_bytes(file)))
+      stored_file_check_size(file->comm, file->path, dump_file_bytes(file)))
     return true;
   give_up(file);
   return false;
@@ -121,7 +121,7 @@ static bool read_points(struct dump_file *file, int dump, double *values) {
 }
 
 /* A file has one state on the disk, whichever descriptor syncs it. */
-static const char *store(const char *path) {
+static const char *sync_path(const char *path) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
   const char *fault = descriptor >= 0 && fsync(descriptor) == 0 ? NULL : strerror(errno);
   if (descriptor >= 0)
@@ -133,7 +133,7 @@ static bool sync_file(struct dump_file *file) {
   char message[FAULT_BYTES_MAX];
   double start = MPI_Wtime();
   int status = btio_direct_flush(file->fortran.unit, sizeof message, message);
-  const char *fault = status == 0 ? store(file->path) : message;
+  const char *fault = status == 0 ? sync_path(file->path) : message;
   file->times->sync_s += MPI_Wtime() - start;
   return attempt_agreed(file->comm, file->path, &syncing, fault);
 }
@@ -147,7 +147,7 @@ static bool close_file(struct dump_file *file) {
   file->times->close_s += MPI_Wtime() - start;
   file->fortran.open = false;
   return attempt_agreed(file->comm, file->path, &closing, status == 0 ? NULL : message) &&
-         (!file->writing || stored_file_is_whole(file->comm, file->path, dump_file_bytes(file)));
+         (!file->writing || stored_file_check_whole(file->comm, file->path, dump_file_bytes(file)));
 }
 
 const struct variant variant_fortran = {

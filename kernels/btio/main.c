@@ -63,7 +63,7 @@ static bool choose_variant(struct benchmark *benchmark, int rank) {
 }
 
 /* Of NAS, only the variant full gives hints. */
-static bool hints_are_taken(const struct benchmark *benchmark, int rank) {
+static bool check_hints(const struct benchmark *benchmark, int rank) {
   bool taken = benchmark->options.collbuf_nodes == 0 || benchmark->variant == &variant_full;
   if (!taken)
     complain_once(rank, "--collbuf-nodes belongs to --variant full, not to %s",
@@ -80,7 +80,7 @@ static int run(int argc, char **argv, double start) {
     return outcome == OPTIONS_HELP_SHOWN ? STATUS_DONE : STATUS_USAGE;
   if (!deck_read(benchmark.options.deck, benchmark.comm, &benchmark.deck))
     return STATUS_USAGE;
-  if (!choose_variant(&benchmark, rank) || !hints_are_taken(&benchmark, rank))
+  if (!choose_variant(&benchmark, rank) || !check_hints(&benchmark, rank))
     return STATUS_USAGE;
   if (!partition_make(&benchmark.deck, benchmark.comm, &benchmark.partition))
     return STATUS_USAGE;

@@ -17,7 +17,7 @@ bool mpi_variant_open(struct dump_file *file, MPI_Datatype element, MPI_Datatype
   prepare(file, false);
   if (!mpi_file_open(&file->mpi) || !mpi_file_set_view(&file->mpi, element, view, MPI_INFO_NULL))
     return false;
-  if (mpi_file_has_size(&file->mpi, dump_file_bytes(file)))
+  if (mpi_file_check_size(&file->mpi, dump_file_bytes(file)))
     return true;
   mpi_file_give_up(&file->mpi);
   return false;
@@ -26,7 +26,7 @@ bool mpi_variant_open(struct dump_file *file, MPI_Datatype element, MPI_Datatype
 bool mpi_variant_sync(struct dump_file *file) { return mpi_file_sync(&file->mpi); }
 
 bool mpi_variant_close(struct dump_file *file) {
-  bool whole = !file->writing || mpi_file_has_size(&file->mpi, dump_file_bytes(file));
+  bool whole = !file->writing || mpi_file_check_size(&file->mpi, dump_file_bytes(file));
   return whole && mpi_file_close(&file->mpi);
 }
 

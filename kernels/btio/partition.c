@@ -28,7 +28,7 @@ int64_t cell_points(const struct cell *cell) {
   return (int64_t)cell->size[0] * cell->size[1] * cell->size[2];
 }
 
-static bool ranks_are_square(int rank, int ranks, int side) {
+static bool check_ranks_square(int rank, int ranks, int side) {
   if (side == 0)
     complain_once(rank,
                   "%d ranks are not a square number\n"
@@ -37,7 +37,7 @@ static bool ranks_are_square(int rank, int ranks, int side) {
   return side != 0;
 }
 
-static bool cells_are_large_enough(int rank, const struct deck *deck, int side) {
+static bool check_cell_sizes(int rank, const struct deck *deck, int side) {
   for (int axis = 0; axis < AXES; axis++) {
     if (deck->grid[axis] / side >= CELL_POINTS_MIN)
       continue;
@@ -52,7 +52,7 @@ static bool cells_are_large_enough(int rank, const struct deck *deck, int side) 
 }
 
 /* MPI-IO libraries count the bytes of one call in an int, whatever type the caller describes. */
-static bool dump_fits_a_call(int rank, MPI_Comm comm, int64_t points) {
+static bool check_dump_size(int rank, MPI_Comm comm, int64_t points) {
   int64_t bytes = points * COMPONENTS * (int64_t)sizeof(double), largest;
   MPI_Allreduce(&bytes, &largest, 1, MPI_INT64_T, MPI_MAX, comm);
   if (largest > INT_MAX)
@@ -68,7 +68,7 @@ bool partition_make(const struct deck *deck, MPI_Comm comm, struct partition *pa
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &ranks);
   int side = square_root(ranks);
-  if (!ranks_are_square(rank, ranks, side) || !cells_are_large_enough(rank, deck, side))
+  if (!check_ranks_square(rank, ranks, side) || !check_cell_sizes(rank, deck, side))
     return false;
   *partition = (struct partition){.side = side};
   memcpy(partition->grid, deck->grid, sizeof partition->grid);
@@ -79,7 +79,7 @@ bool partition_make(const struct deck *deck, MPI_Comm comm, struct partition *pa
     place_cell(partition, rank, index, &partition->cells[index]);
     partition->points += cell_points(&partition->cells[index]);
   }
-  if (!dump_fits_a_call(rank, comm, partition->points)) {
+  if (!check_dump_size(rank, comm, partition->points)) {
     partition_free(partition);
     return false;
   }

@@ -131,7 +131,7 @@ static bool open_existing(struct dump_file *file) {
   if (!agreed(file, &opening, code))
     return false;
   if (attempt_agreed(file->comm, file->path, &inquiring, inquire(file)) &&
-      stored_file_has_size(file->comm, file->path, end_of(file)))
+      stored_file_check_size(file->comm, file->path, end_of(file)))
     return true;
   give_up(file);
   return false;
@@ -239,7 +239,7 @@ static bool sync_file(struct dump_file *file) {
 
 static bool close_file(struct dump_file *file) {
   int64_t end = end_of(file);
-  if (file->writing && !stored_file_has_size(file->comm, file->path, end))
+  if (file->writing && !stored_file_check_size(file->comm, file->path, end))
     return false;
   double start = MPI_Wtime();
   int code = ncmpi_close(file->netcdf.id);

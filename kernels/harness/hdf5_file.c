@@ -23,7 +23,7 @@ static herr_t innermost(unsigned depth, const H5E_error2_t *error, void *client)
   return 0;
 }
 
-bool hdf5_good(struct hdf5_file *file, int64_t answer) {
+bool hdf5_check(struct hdf5_file *file, int64_t answer) {
   if (answer < 0 && file->fault[0] == '\0') {
     snprintf(file->fault, sizeof file->fault, "failed");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, file->fault);
@@ -36,8 +36,8 @@ bool hdf5_agreed(struct hdf5_file *file, const struct attempt *attempt) {
   return attempt_agreed(file->comm, file->path, attempt, fault);
 }
 
-void hdf5_must(struct hdf5_file *file, const struct attempt *attempt, int64_t answer) {
-  if (hdf5_good(file, answer))
+void hdf5_check_or_abort(struct hdf5_file *file, const struct attempt *attempt, int64_t answer) {
+  if (hdf5_check(file, answer))
     return;
   int rank;
   MPI_Comm_rank(file->comm, &rank);
@@ -60,7 +60,7 @@ bool hdf5_file_create(struct hdf5_file *file) {
   double start = MPI_Wtime();
   file->id = H5Fcreate(file->path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
   file->times->open_s += MPI_Wtime() - start;
-  hdf5_good(file, file->id);
+  hdf5_check(file, file->id);
   H5Pclose(access);
   return hdf5_agreed(file, &creating);
 }
@@ -70,7 +70,7 @@ bool hdf5_file_open(struct hdf5_file *file) {
   double start = MPI_Wtime();
   file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
   file->times->open_s += MPI_Wtime() - start;
-  hdf5_good(file, file->id);
+  hdf5_check(file, file->id);
   H5Pclose(access);
   return hdf5_agreed(file, &opening);
 }
@@ -98,7 +98,7 @@ void hdf5_wrote(struct hdf5_file *file, haddr_t begin, int64_t bytes) {
 
 bool hdf5_has_length(struct hdf5_file *file, hid_t dataset, int64_t length) {
   hid_t space = H5Dget_space(dataset);
-  if (!hdf5_good(file, space))
+  if (!hdf5_check(file, space))
     return false;
   hssize_t found = H5Sget_simple_extent_npoints(space);
   H5Sclose(space);
@@ -124,7 +124,7 @@ void hdf5_file_sync(struct hdf5_file *file) {
   double start = MPI_Wtime();
   herr_t code = H5Fflush(file->id, H5F_SCOPE_GLOBAL);
   file->times->sync_s += MPI_Wtime() - start;
-  hdf5_must(file, &syncing, code);
+  hdf5_check_or_abort(file, &syncing, code);
 }
 
 bool hdf5_file_close(struct hdf5_file *file) {
@@ -133,8 +133,8 @@ bool hdf5_file_close(struct hdf5_file *file) {
   file->times->close_s += MPI_Wtime() - start;
   file->id = -1;
   if (file->writing)
-    hdf5_must(file, &closing, code);
-  hdf5_good(file, code);
+    hdf5_check_or_abort(file, &closing, code);
+  hdf5_check(file, code);
   return hdf5_agreed(file, &closing);
 }
 

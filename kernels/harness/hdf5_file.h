@@ -21,7 +21,7 @@ struct hdf5_file {
 
 /* For one rank, without a word: whether a call went well. If not, HDF5's own words for it are kept,
  * because the next call forgets them. */
-bool hdf5_good(struct hdf5_file *file, int64_t answer);
+bool hdf5_check(struct hdf5_file *file, int64_t answer);
 
 /* Whether no rank has a fault. */
 bool hdf5_agreed(struct hdf5_file *file, const struct attempt *attempt);
@@ -30,7 +30,7 @@ bool hdf5_agreed(struct hdf5_file *file, const struct attempt *attempt);
  * A rank that got an error has left HDF5 at another place than the others. They wait for it inside
  * the library for ever (after a collective write, in H5Dwrite itself), so it cannot agree with
  * them. */
-void hdf5_must(struct hdf5_file *file, const struct attempt *attempt, int64_t answer);
+void hdf5_check_or_abort(struct hdf5_file *file, const struct attempt *attempt, int64_t answer);
 
 /* A new file in place of an old one. */
 bool hdf5_file_create(struct hdf5_file *file);
@@ -58,7 +58,7 @@ bool hdf5_has_length(struct hdf5_file *file, hid_t dataset, int64_t length);
  * which would make a file too short as long as it should be. */
 bool hdf5_file_is_whole(struct hdf5_file *file);
 
-/* A failure ends the program, as in hdf5_must; so does one of close after writing. */
+/* A failure ends the program, as in hdf5_check_or_abort; so does one of close after writing. */
 void hdf5_file_sync(struct hdf5_file *file);
 bool hdf5_file_close(struct hdf5_file *file);
 

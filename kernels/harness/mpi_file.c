@@ -87,7 +87,7 @@ bool mpi_file_sync(struct mpi_file *file) {
   return succeeded(file, &syncing, code);
 }
 
-bool mpi_file_has_size(struct mpi_file *file, int64_t bytes) {
+bool mpi_file_check_size(struct mpi_file *file, int64_t bytes) {
   char fault[96];
   MPI_Offset size = -1;
   MPI_Barrier(file->comm); /* other ranks may still be writing */

@@ -48,7 +48,7 @@ bool mpi_file_sync(struct mpi_file *file);
 
 /* Not timed. Some MPI libraries (Open MPI 4.1's ompio) report success for a collective write that
  * met a full disk; the missing tail gives it away. */
-bool mpi_file_has_size(struct mpi_file *file, int64_t bytes);
+bool mpi_file_check_size(struct mpi_file *file, int64_t bytes);
 
 bool mpi_file_close(struct mpi_file *file);
 

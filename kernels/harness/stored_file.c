@@ -37,14 +37,14 @@ static const char *hole_fault(const char *path, int64_t bytes, char room[FAULT_B
   return hole < 0 || hole >= bytes ? NULL : room;
 }
 
-bool stored_file_has_size(MPI_Comm comm, const char *path, int64_t bytes) {
+bool stored_file_check_size(MPI_Comm comm, const char *path, int64_t bytes) {
   char room[FAULT_BYTES_MAX];
   int rank;
   MPI_Comm_rank(comm, &rank);
   return attempt_agreed(comm, path, &measuring, rank == 0 ? size_fault(path, bytes, room) : NULL);
 }
 
-bool stored_file_is_whole(MPI_Comm comm, const char *path, int64_t bytes) {
+bool stored_file_check_whole(MPI_Comm comm, const char *path, int64_t bytes) {
   char room[FAULT_BYTES_MAX];
   const char *fault = NULL;
   int rank;

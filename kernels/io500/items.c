@@ -202,8 +202,9 @@ static void name_mismatches(struct items *items) {
 }
 
 /* Acts on the partner's files. */
-static bool act(struct benchmark *benchmark, const struct attempt *attempt,
-                const char *(*operate)(void *context, int64_t index), struct items *items) {
+static bool run_on_partner_files(struct benchmark *benchmark, const struct attempt *attempt,
+                                 const char *(*operate)(void *context, int64_t index),
+                                 struct items *items) {
   if (!prepare(items, benchmark, benchmark->partner))
     return false;
   const struct stonewall stonewall = {attempt, items->path, operate, items};
@@ -221,18 +222,18 @@ static bool act(struct benchmark *benchmark, const struct attempt *attempt,
 
 bool items_stat(struct benchmark *benchmark) {
   struct items items;
-  return act(benchmark, &looking, stat_one, &items);
+  return run_on_partner_files(benchmark, &looking, stat_one, &items);
 }
 
 bool items_read(struct benchmark *benchmark) {
   struct items items;
-  return act(benchmark, &reading, read_one, &items);
+  return run_on_partner_files(benchmark, &reading, read_one, &items);
 }
 
 bool items_delete(struct benchmark *benchmark) {
   struct items items;
   bool removes = benchmark->rank == 0 || benchmark->options->phase->in_own_file;
-  if (!act(benchmark, &deleting, delete_one, &items))
+  if (!run_on_partner_files(benchmark, &deleting, delete_one, &items))
     return false;
   bool good = !removes || rmdir(items.path) == 0;
   if (!agreed(&items, items.path, &deleting, good))

@@ -39,8 +39,8 @@ static void invert(int ranks, struct chunks_of_rank *blocks) {
 }
 
 /* From rank 0, which has them all, to each rank its own. */
-static void deal(MPI_Comm comm, int rank, int ranks, const struct chunks_of_rank *blocks,
-                 struct chunks_of_rank *mine) {
+static void send_chunks(MPI_Comm comm, int rank, int ranks, const struct chunks_of_rank *blocks,
+                        struct chunks_of_rank *mine) {
   if (rank != 0) {
     MPI_Recv(&mine->count, 1, MPI_INT64_T, 0, 0, comm, MPI_STATUS_IGNORE);
     mine->chunks = malloc((size_t)(mine->count + 1) * sizeof *mine->chunks);
@@ -72,7 +72,7 @@ static bool chunks_from_file(const struct options *options, MPI_Comm comm,
   }
   MPI_Bcast(&good, 1, MPI_INT, 0, comm);
   if (good)
-    deal(comm, rank, ranks, blocks, mine);
+    send_chunks(comm, rank, ranks, blocks, mine);
   if (rank == 0) {
     *mine = blocks[0];
     blocks[0].chunks = NULL;
@@ -82,7 +82,7 @@ static bool chunks_from_file(const struct options *options, MPI_Comm comm,
   return good;
 }
 
-static bool can_be_written(MPI_Comm comm, int rank, int64_t values) {
+static bool check_value_counts(MPI_Comm comm, int rank, int64_t values) {
   int64_t mine[2] = {values, -values}, extremes[2];
   MPI_Allreduce(mine, extremes, 2, MPI_INT64_T, MPI_MAX, comm);
   if (extremes[1] == 0)
@@ -95,7 +95,7 @@ static bool can_be_written(MPI_Comm comm, int rank, int64_t values) {
   return extremes[1] != 0 && extremes[0] <= INT_MAX / FLOAT_BYTES;
 }
 
-static bool report_fits(const struct options *options, int rank, int64_t step_values) {
+static bool check_report_size(const struct options *options, int rank, int64_t step_values) {
   bool fits = step_values <= INT64_MAX / FLOAT_BYTES / options->rep_steps;
   if (!fits)
     complain_once(rank, "the report is larger than 2^63 bytes\nhint: take fewer --rep-steps");
@@ -142,7 +142,7 @@ static bool place(const struct options *options, MPI_Comm comm, const struct chu
   MPI_Comm_rank(comm, &rank);
   int64_t rows = rows_of(options);
   distribution->values -= distribution->values % rows;
-  if (!can_be_written(comm, rank, distribution->values))
+  if (!check_value_counts(comm, rank, distribution->values))
     return false;
   size_t runs = (size_t)(options->distribution == FILENB ? chunks->count : rows);
   distribution->runs = malloc(runs * sizeof *distribution->runs);
@@ -152,7 +152,7 @@ static bool place(const struct options *options, MPI_Comm comm, const struct chu
     place_in_rows(comm, rows, distribution);
   return attempt_memory(comm, distribution->runs != NULL, "the places of a rank's values",
                         "take fewer simulation steps") &&
-         report_fits(options, rank, distribution->step_values);
+         check_report_size(options, rank, distribution->step_values);
 }
 
 bool distribution_make(const struct options *options, MPI_Comm comm,

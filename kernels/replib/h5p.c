@@ -83,9 +83,9 @@ static void write_attribute(struct hdf5_file *file, const char *name, hsize_t co
                             const int *values) {
   hid_t space = H5Screate_simple(1, &count, NULL);
   hid_t id = H5Acreate2(file->id, name, H5T_STD_U32LE, space, H5P_DEFAULT, H5P_DEFAULT);
-  hdf5_must(file, &defining, id);
-  hdf5_must(file, &writing, H5Awrite(id, H5T_NATIVE_INT, values));
-  hdf5_must(file, &writing, H5Aclose(id));
+  hdf5_check_or_abort(file, &defining, id);
+  hdf5_check_or_abort(file, &writing, H5Awrite(id, H5T_NATIVE_INT, values));
+  hdf5_check_or_abort(file, &writing, H5Aclose(id));
   H5Sclose(space);
 }
 
@@ -134,11 +134,12 @@ static void write_table(struct hdf5_file *file, const struct table *table) {
   struct hdf5_piece piece = hdf5_piece_of(1, &table->total, &table->first, &table->count, false);
   hid_t id = H5Dcreate2(file->id, table->name, table->stored, piece.file, H5P_DEFAULT, H5P_DEFAULT,
                         H5P_DEFAULT);
-  hdf5_must(file, &defining, id);
-  hdf5_must(file, &writing,
-            H5Dwrite(id, table->native, piece.memory, piece.file, piece.transfer, table->values));
+  hdf5_check_or_abort(file, &defining, id);
+  hdf5_check_or_abort(
+      file, &writing,
+      H5Dwrite(id, table->native, piece.memory, piece.file, piece.transfer, table->values));
   hdf5_wrote(file, H5Dget_offset(id), (int64_t)(table->total * H5Tget_size(table->stored)));
-  hdf5_must(file, &writing, H5Dclose(id));
+  hdf5_check_or_abort(file, &writing, H5Dclose(id));
   hdf5_piece_close(&piece);
 }
 
@@ -150,10 +151,10 @@ static void write_mapping(struct report_file *file) {
   write_attribute(hdf5, "magic", 1, magic);
   write_attribute(hdf5, "version", 2, version);
   hid_t group = H5Gcreate2(hdf5->id, "/mapping", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  hdf5_must(hdf5, &defining, group);
+  hdf5_check_or_abort(hdf5, &defining, group);
   for (int i = 0; i < TABLES; i++)
     write_table(hdf5, &tables[i]);
-  hdf5_must(hdf5, &writing, H5Gclose(group));
+  hdf5_check_or_abort(hdf5, &writing, H5Gclose(group));
 }
 
 static void make_data(struct report_file *file) {
@@ -161,10 +162,10 @@ static void make_data(struct report_file *file) {
   hsize_t chunk[DIMENSIONS], size[DIMENSIONS] = {rows_of_report(file), columns_of_report(file)};
   chunk_of(file, chunk);
   hid_t space = H5Screate_simple(DIMENSIONS, size, NULL), layout = H5Pcreate(H5P_DATASET_CREATE);
-  hdf5_must(&report->file, &defining, H5Pset_chunk(layout, DIMENSIONS, chunk));
+  hdf5_check_or_abort(&report->file, &defining, H5Pset_chunk(layout, DIMENSIONS, chunk));
   report->data = H5Dcreate2(report->file.id, "/data", H5T_NATIVE_FLOAT, space, H5P_DEFAULT, layout,
                             H5P_DEFAULT);
-  hdf5_must(&report->file, &defining, report->data);
+  hdf5_check_or_abort(&report->file, &defining, report->data);
   H5Pclose(layout);
   H5Sclose(space);
 }
@@ -188,8 +189,8 @@ static void compare_table(struct hdf5_file *file, const struct table *table) {
   hid_t id = H5Dopen2(file->id, table->name, H5P_DEFAULT);
   struct hdf5_piece piece = hdf5_piece_of(1, &table->total, &table->first, &table->count, false);
   bool got =
-      found != NULL && hdf5_good(file, id) && hdf5_has_length(file, id, (int64_t)table->total) &&
-      hdf5_good(file, H5Dread(id, table->native, piece.memory, piece.file, piece.transfer, found));
+      found != NULL && hdf5_check(file, id) && hdf5_has_length(file, id, (int64_t)table->total) &&
+      hdf5_check(file, H5Dread(id, table->native, piece.memory, piece.file, piece.transfer, found));
   for (size_t i = 0; got && i < table->count && file->fault[0] == '\0'; i++)
     if (memcmp(found + i * bytes, (const char *)table->values + i * bytes, bytes) != 0)
       snprintf(file->fault, sizeof file->fault, "wrong value at %lld of %s (from 0)",
@@ -206,7 +207,7 @@ static void check_shape(struct report_file *file) {
   struct hdf5_report *report = file->hdf5;
   hsize_t size[H5S_MAX_RANK] = {0};
   hid_t space = H5Dget_space(report->data);
-  if (!hdf5_good(&report->file, space))
+  if (!hdf5_check(&report->file, space))
     return;
   int dimensions = H5Sget_simple_extent_dims(space, size, NULL);
   H5Sclose(space);
@@ -226,17 +227,17 @@ static void give_up(struct report_file *file) {
   discard(file);
 }
 
-static bool has_this_report(struct report_file *file) {
+static bool open_data(struct report_file *file) {
   struct hdf5_report *report = file->hdf5;
   double start = MPI_Wtime();
   report->data = H5Dopen2(report->file.id, "/data", H5P_DEFAULT);
   file->times->open_s += MPI_Wtime() - start;
-  if (hdf5_good(&report->file, report->data))
+  if (hdf5_check(&report->file, report->data))
     check_shape(file);
   return hdf5_agreed(&report->file, &opening);
 }
 
-static bool has_this_mapping(struct report_file *file) {
+static bool check_mapping(struct report_file *file) {
   struct table tables[TABLES];
   tables_of(file, tables);
   for (int i = 0; i < TABLES; i++)
@@ -249,7 +250,7 @@ static bool open_existing(struct report_file *file) {
     discard(file);
     return false;
   }
-  if (has_this_report(file) && (!file->options->verify || has_this_mapping(file)))
+  if (open_data(file) && (!file->options->verify || check_mapping(file)))
     return true;
   give_up(file);
   return false;
@@ -259,7 +260,7 @@ static bool write_step(struct report_file *file, int step, const float *values) 
   struct hdf5_report *report = file->hdf5;
   struct hdf5_piece piece = piece_of_step(file, step);
   double start = MPI_Wtime();
-  hdf5_must(
+  hdf5_check_or_abort(
       &report->file, &writing,
       H5Dwrite(report->data, H5T_NATIVE_FLOAT, piece.memory, piece.file, piece.transfer, values));
   file->times->write_s += MPI_Wtime() - start;
@@ -272,8 +273,8 @@ static bool read_step(struct report_file *file, int step, float *values) {
   struct hdf5_report *report = file->hdf5;
   struct hdf5_piece piece = piece_of_step(file, step);
   double start = MPI_Wtime();
-  hdf5_good(&report->file, H5Dread(report->data, H5T_NATIVE_FLOAT, piece.memory, piece.file,
-                                   piece.transfer, values));
+  hdf5_check(&report->file, H5Dread(report->data, H5T_NATIVE_FLOAT, piece.memory, piece.file,
+                                    piece.transfer, values));
   file->times->read_s += MPI_Wtime() - start;
   file->calls++;
   hdf5_piece_close(&piece);
@@ -290,7 +291,7 @@ static void note_chunks(struct report_file *file) {
   for (at[0] = 0; at[0] < rows_of_report(file); at[0] += chunk[0])
     for (at[1] = 0; at[1] < columns_of_report(file); at[1] += chunk[1]) {
       herr_t code = H5Dget_chunk_info_by_coord(report->data, at, &filters, &begin, &bytes);
-      hdf5_must(&report->file, &writing, code);
+      hdf5_check_or_abort(&report->file, &writing, code);
       hdf5_wrote(&report->file, begin, (int64_t)bytes);
     }
 }
@@ -310,7 +311,7 @@ static bool close_file(struct report_file *file) {
   file->times->close_s += MPI_Wtime() - start;
   report->data = -1;
   if (report->file.writing)
-    hdf5_must(&report->file, &writing, code);
+    hdf5_check_or_abort(&report->file, &writing, code);
   bool closed = hdf5_file_close(&report->file);
   if (closed)
     discard(file);

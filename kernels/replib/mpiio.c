@@ -49,7 +49,7 @@ static bool open_existing(struct report_file *file) {
   prepare(file);
   if (!mpi_file_open(&file->mpi) || !set_view(file))
     return false;
-  if (mpi_file_has_size(&file->mpi, report_file_bytes(file)))
+  if (mpi_file_check_size(&file->mpi, report_file_bytes(file)))
     return true;
   mpi_file_give_up(&file->mpi);
   return false;
@@ -80,7 +80,7 @@ static bool read_step(struct report_file *file, int step, float *values) {
 
 static bool finish(struct report_file *file, bool sync) {
   return (!sync || mpi_file_sync(&file->mpi)) &&
-         mpi_file_has_size(&file->mpi, report_file_bytes(file));
+         mpi_file_check_size(&file->mpi, report_file_bytes(file));
 }
 
 static bool close_file(struct report_file *file) { return mpi_file_close(&file->mpi); }

@@ -24,13 +24,13 @@ static void write_dataset(struct particle_file *file, hid_t group, int dataset,
   struct hdf5_file *hdf5 = &file->hdf5;
   hid_t id = H5Dcreate2(group, datasets[dataset].name, type_of(dataset), piece->file, H5P_DEFAULT,
                         H5P_DEFAULT, H5P_DEFAULT);
-  hdf5_must(hdf5, &writing, id);
-  hdf5_must(hdf5, &writing,
-            H5Dwrite(id, type_of(dataset), piece->memory, piece->file, piece->transfer,
-                     particles->values[dataset]));
+  hdf5_check_or_abort(hdf5, &writing, id);
+  hdf5_check_or_abort(hdf5, &writing,
+                      H5Dwrite(id, type_of(dataset), piece->memory, piece->file, piece->transfer,
+                               particles->values[dataset]));
   file->calls++;
   hdf5_wrote(hdf5, H5Dget_offset(id), particles->total * VALUE_BYTES);
-  hdf5_must(hdf5, &writing, H5Dclose(id));
+  hdf5_check_or_abort(hdf5, &writing, H5Dclose(id));
 }
 
 void particle_file_write(struct particle_file *file, int step, struct particles *particles) {
@@ -39,10 +39,10 @@ void particle_file_write(struct particle_file *file, int step, struct particles 
   group_name(step, name);
   double start = MPI_Wtime();
   hid_t group = H5Gcreate2(file->hdf5.id, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  hdf5_must(&file->hdf5, &writing, group);
+  hdf5_check_or_abort(&file->hdf5, &writing, group);
   for (int dataset = 0; dataset < DATASETS; dataset++)
     write_dataset(file, group, dataset, &piece, particles);
-  hdf5_must(&file->hdf5, &writing, H5Gclose(group));
+  hdf5_check_or_abort(&file->hdf5, &writing, H5Gclose(group));
   file->hdf5.times->write_s += MPI_Wtime() - start;
   hdf5_piece_close(&piece);
 }
@@ -51,13 +51,13 @@ static void read_dataset(struct particle_file *file, hid_t group, int dataset,
                          const struct hdf5_piece *piece, struct particles *particles) {
   struct hdf5_file *hdf5 = &file->hdf5;
   hid_t id = H5Dopen2(group, datasets[dataset].name, H5P_DEFAULT);
-  if (!hdf5_good(hdf5, id))
+  if (!hdf5_check(hdf5, id))
     return;
   if (hdf5_has_length(hdf5, id, particles->total))
-    hdf5_good(hdf5, H5Dread(id, type_of(dataset), piece->memory, piece->file, piece->transfer,
-                            particles->values[dataset]));
+    hdf5_check(hdf5, H5Dread(id, type_of(dataset), piece->memory, piece->file, piece->transfer,
+                             particles->values[dataset]));
   file->calls++;
-  hdf5_good(hdf5, H5Dclose(id));
+  hdf5_check(hdf5, H5Dclose(id));
 }
 
 bool particle_file_read(struct particle_file *file, int step, struct particles *particles) {
@@ -66,10 +66,10 @@ bool particle_file_read(struct particle_file *file, int step, struct particles *
   group_name(step, name);
   double start = MPI_Wtime();
   hid_t group = H5Gopen2(file->hdf5.id, name, H5P_DEFAULT);
-  if (hdf5_good(&file->hdf5, group)) {
+  if (hdf5_check(&file->hdf5, group)) {
     for (int dataset = 0; dataset < DATASETS; dataset++)
       read_dataset(file, group, dataset, &piece, particles);
-    hdf5_good(&file->hdf5, H5Gclose(group));
+    hdf5_check(&file->hdf5, H5Gclose(group));
   }
   file->hdf5.times->read_s += MPI_Wtime() - start;
   hdf5_piece_close(&piece);

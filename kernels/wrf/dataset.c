@@ -89,7 +89,7 @@ bool dataset_open(struct dataset *file, const struct domain *domain) {
     return false;
   file->records = records_in(file);
   if (attempt_agreed(file->comm, file->path, &inquiring, grid_fault(file, domain, room)) &&
-      stored_file_has_size(file->comm, file->path, end_of(file)))
+      stored_file_check_size(file->comm, file->path, end_of(file)))
     return true;
   dataset_give_up(file);
   return false;
@@ -151,7 +151,7 @@ bool dataset_close(struct dataset *file) {
 }
 
 bool dataset_close_written(struct dataset *file) {
-  return stored_file_has_size(file->comm, file->path, end_of(file)) && dataset_close(file);
+  return stored_file_check_size(file->comm, file->path, end_of(file)) && dataset_close(file);
 }
 
 void dataset_give_up(struct dataset *file) { ncmpi_abort(file->id); }

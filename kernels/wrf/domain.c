@@ -7,7 +7,7 @@
 
 /* A whole 3-D variable below 2 GiB is what one call and CDF-2, with its sizes of 32 bits, are sure
  * to take. The plane comes first, because the product of three ints may not fit 64 bits. */
-static bool variable_fits(int rank, struct domain *domain) {
+static bool check_variable_size(int rank, struct domain *domain) {
   int64_t plane = (int64_t)domain->size[NORTH] * domain->size[EAST];
   int64_t planes_max = INT_MAX / (int64_t)sizeof(float) / plane;
   if (domain->size[LEVELS] > planes_max)
@@ -34,5 +34,5 @@ bool domain_make(const struct options *options, MPI_Comm comm, struct domain *do
   domain->count[LEVELS] = options->nz;
   share_of(options->ny, parts[0], rank / parts[1], &domain->low[NORTH], &domain->count[NORTH]);
   share_of(options->nx, parts[1], rank % parts[1], &domain->low[EAST], &domain->count[EAST]);
-  return variable_fits(rank, domain);
+  return check_variable_size(rank, domain);
 }

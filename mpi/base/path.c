@@ -170,7 +170,7 @@ static bool is_of_interpreter(const char *path) {
 enum { KEPT_OUT_MAX = 4 };
 static const char *kept_out[KEPT_OUT_MAX];
 
-void path_keep_out(const char *directory) {
+void path_exclude(const char *directory) {
   for (int i = 0; i < KEPT_OUT_MAX && directory != NULL; i++)
     if (kept_out[i] == NULL) {
       kept_out[i] = directory;
@@ -178,7 +178,7 @@ void path_keep_out(const char *directory) {
     }
 }
 
-static bool is_kept_out(const char *path) {
+static bool is_below_excluded(const char *path) {
   for (int i = 0; i < KEPT_OUT_MAX && kept_out[i] != NULL; i++) {
     size_t length = strlen(kept_out[i]);
     if (strncmp(path, kept_out[i], length) == 0 && (path[length] == '/' || path[length] == '\0'))
@@ -187,13 +187,13 @@ static bool is_kept_out(const char *path) {
   return false;
 }
 
-bool path_is_foreign(const char *path) {
+bool path_is_excluded(const char *path) {
   static const char *const system[] = {
       "/proc/", "/sys/",  "/dev/", "/etc/", "/usr/", "/lib",
       "/bin/",  "/sbin/", "/opt/", "/run/", "/var/",
   };
   const char *last = strrchr(path, '/');
-  if (is_code(last != NULL ? last : path) || is_of_interpreter(path) || is_kept_out(path))
+  if (is_code(last != NULL ? last : path) || is_of_interpreter(path) || is_below_excluded(path))
     return true;
   if (begins_with(path, "/dev/shm/") || begins_with(path, "/var/tmp/"))
     return false;

@@ -34,10 +34,10 @@ uint64_t path_hash(const char *path, uint64_t seed);
 
 /* Of the system, not of the user's data: programs, libraries, what interpreters and libc read for
  * themselves, devices, settings; and our own. */
-bool path_is_foreign(const char *path);
+bool path_is_excluded(const char *path);
 
 /* Paths below it are foreign from now on: what Forebay itself keeps there. Not copied. */
-void path_keep_out(const char *directory);
+void path_exclude(const char *directory);
 
 /* True for an address in an MPI, in a library that an MPI uses, or in this library. */
 bool path_is_of_mpi(const void *address);

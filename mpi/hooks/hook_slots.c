@@ -12,17 +12,19 @@ struct jump {
 };
 extern struct jump __start_forebay_jumps[], __stop_forebay_jumps[];
 
-static void turn(struct jump *jump, void *to) { __atomic_store_n(&jump->to, to, __ATOMIC_RELAXED); }
+static void set_jump_target(struct jump *jump, void *to) {
+  __atomic_store_n(&jump->to, to, __ATOMIC_RELAXED);
+}
 
 void hook_slots_bypass(void) {
   for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++) {
     void *next = real_find(jump->name);
-    turn(jump, next != NULL ? next : jump->instead);
+    set_jump_target(jump, next != NULL ? next : jump->instead);
   }
 }
 
 void hook_slots_fill_gaps(void) {
   for (struct jump *jump = __start_forebay_jumps; jump < __stop_forebay_jumps; jump++)
     if (jump->instead != NULL && real_find(jump->name) == NULL)
-      turn(jump, jump->instead);
+      set_jump_target(jump, jump->instead);
 }

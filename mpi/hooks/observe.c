@@ -119,7 +119,7 @@ static int64_t place_after_the_last(const struct file *file, enum direction dire
 }
 
 /* Programs without MPI that do little I/O get no live file: a script may have thousands of them. */
-static void keep_if_worth_it(const struct file *file) {
+static void create_live_file_if_busy(const struct file *file) {
   const struct counters *counters = &file->tally->counters;
   const struct traffic *reads = &counters->traffic[READING], *writes = &counters->traffic[WRITING];
   int64_t calls = counters->opens + counters->open_failures + counters_metadata_calls(counters) +
@@ -127,7 +127,7 @@ static void keep_if_worth_it(const struct file *file) {
   if (settings.ranks > 0 || calls >= KEPT_CALLS_MIN ||
       reads->system_bytes + writes->system_bytes >= KEPT_BYTES_MIN ||
       files_at(KEPT_FILES_MIN - 1) != NULL)
-    files_keep();
+    files_move_to_live();
 }
 
 void observe_data(struct file *file, struct transfer transfer, double elapsed_s) {
@@ -147,7 +147,7 @@ void observe_data(struct file *file, struct transfer transfer, double elapsed_s)
     file->tally->seconds.traffic[transfer.direction].outside += elapsed_s;
   file_unlock(file);
   if (!live_is_settled())
-    keep_if_worth_it(file);
+    create_live_file_if_busy(file);
   trace_system_data(file, &transfer, elapsed_s);
   if (call == NULL)
     return;
@@ -275,7 +275,7 @@ static struct file *record_of(const struct opening *opening, struct stat *status
   if (!path_absolute(opening->directory, opening->path, path_room))
     return NULL;
   struct file *known = record_known(opening, status);
-  if (known != NULL || path_is_foreign(path_room))
+  if (known != NULL || path_is_excluded(path_room))
     return known;
   if (opening->descriptor < 0)
     return files_for_failure(path_room, opening->layer);
@@ -321,7 +321,7 @@ static void open_directly(const struct opening *opening) {
     position_begin(opening->descriptor, (opening->flags & O_APPEND) != 0);
   }
   if (!live_is_settled())
-    keep_if_worth_it(file);
+    create_live_file_if_busy(file);
   trace_system_open(file, opening);
 }
 
@@ -334,7 +334,7 @@ static struct file *file_of(int directory, const char *name) {
   struct file *file = files_known(path_room, LAYER_POSIX);
   if (file == NULL)
     file = files_known(path_room, LAYER_STDIO);
-  return file != NULL || path_is_foreign(path_room) ? file : files_for_others(LAYER_POSIX);
+  return file != NULL || path_is_excluded(path_room) ? file : files_for_others(LAYER_POSIX);
 }
 
 bool observe_path(int directory, const char *name, enum system_call what, int64_t argument,
@@ -349,7 +349,7 @@ bool observe_path(int directory, const char *name, enum system_call what, int64_
     return false;
   observe_other(file, what, argument, elapsed_s);
   if (!live_is_settled())
-    keep_if_worth_it(file);
+    create_live_file_if_busy(file);
   return true;
 }
 

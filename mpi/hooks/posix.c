@@ -27,25 +27,26 @@
 #include <unistd.h>
 
 /* Whose descriptor it is. C++ streams are opened as streams of C, and then used by system calls. */
-static struct file *find(int descriptor) {
+static struct file *find_or_reassign(int descriptor) {
   struct file *file = descriptors_find(descriptor);
   return file != NULL && file->layer == LAYER_STDIO ? reassign_layer(LAYER_POSIX, descriptor, file)
                                                     : file;
 }
 
 /* Where the call that just moved so many bytes by the descriptor's own position began. */
-static off_t began(struct file *file, enum direction direction, int descriptor, ssize_t moved) {
+static off_t advance_position(struct file *file, enum direction direction, int descriptor,
+                              ssize_t moved) {
   return position_advance(descriptor, direction, moved, &file->end_bytes);
 }
 
-static struct transfer what(enum direction direction, off_t offset, size_t asked, ssize_t moved,
-                            double start_s) {
+static struct transfer transfer_of(enum direction direction, off_t offset, size_t asked,
+                                   ssize_t moved, double start_s) {
   return (struct transfer){direction, offset, asked, moved, start_s};
 }
 
 #define DATA_HOOK(NAME, DIRECTION, PARAMETERS, ARGUMENTS, ASKED, OFFSET)                           \
   ssize_t NAME PARAMETERS {                                                                        \
-    struct file *file = find(descriptor);                                                          \
+    struct file *file = find_or_reassign(descriptor);                                              \
     if (file == NULL) {                                                                            \
       ssize_t moved = REAL(NAME) ARGUMENTS;                                                        \
       elsewhere_add(DIRECTION, moved);                                                             \
@@ -56,19 +57,20 @@ static struct transfer what(enum direction direction, off_t offset, size_t asked
     double start_s = clock_s();                                                                    \
     ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
-                    struct transfer transfer = what(DIRECTION, OFFSET, ASKED, moved, start_s);     \
+                    struct transfer transfer =                                                     \
+                        transfer_of(DIRECTION, OFFSET, ASKED, moved, start_s);                     \
                     observe_data(file, transfer, elapsed_s));                                      \
     return moved;                                                                                  \
   }
 
 DATA_HOOK(read, READING, (int descriptor, void *buffer, size_t length),
-          (descriptor, buffer, length), length, began(file, READING, descriptor, moved))
+          (descriptor, buffer, length), length, advance_position(file, READING, descriptor, moved))
 DATA_HOOK(write, WRITING, (int descriptor, const void *buffer, size_t length),
-          (descriptor, buffer, length), length, began(file, WRITING, descriptor, moved))
+          (descriptor, buffer, length), length, advance_position(file, WRITING, descriptor, moved))
 DATA_HOOK(readv, READING, (int descriptor, const struct iovec *vector, int count),
-          (descriptor, vector, count), 0, began(file, READING, descriptor, moved))
+          (descriptor, vector, count), 0, advance_position(file, READING, descriptor, moved))
 DATA_HOOK(writev, WRITING, (int descriptor, const struct iovec *vector, int count),
-          (descriptor, vector, count), 0, began(file, WRITING, descriptor, moved))
+          (descriptor, vector, count), 0, advance_position(file, WRITING, descriptor, moved))
 
 #define PREAD_HOOK(NAME)                                                                           \
   DATA_HOOK(NAME, READING, (int descriptor, void *buffer, size_t length, off_t offset),            \
@@ -93,7 +95,7 @@ WITH_64(VECTOR_HOOK, pwritev, WRITING)
   DATA_HOOK(NAME, DIRECTION,                                                                       \
             (int descriptor, const struct iovec *vector, int count, off_t offset, int how),        \
             (descriptor, vector, count, offset, how), 0,                                           \
-            offset >= 0 ? offset : began(file, DIRECTION, descriptor, moved))
+            offset >= 0 ? offset : advance_position(file, DIRECTION, descriptor, moved))
 
 VECTOR2_HOOK(preadv2, READING)
 VECTOR2_HOOK(preadv64v2, READING)
@@ -105,7 +107,8 @@ ssize_t __read_chk(int descriptor, void *buffer, size_t length, size_t room);
 ssize_t __pread_chk(int descriptor, void *buffer, size_t length, off_t offset, size_t room);
 ssize_t __pread64_chk(int descriptor, void *buffer, size_t length, off64_t offset, size_t room);
 DATA_HOOK(__read_chk, READING, (int descriptor, void *buffer, size_t length, size_t room),
-          (descriptor, buffer, length, room), length, began(file, READING, descriptor, moved))
+          (descriptor, buffer, length, room), length,
+          advance_position(file, READING, descriptor, moved))
 DATA_HOOK(__pread_chk, READING,
           (int descriptor, void *buffer, size_t length, off_t offset, size_t room),
           (descriptor, buffer, length, offset, room), length, offset)
@@ -116,16 +119,17 @@ DATA_HOOK(__pread64_chk, READING,
 /* printf to a descriptor: one call, though libc makes several of what is long. */
 #define PRINT_HOOK(NAME, VNAME, PARAMETERS, VPARAMETERS, VARGUMENTS)                               \
   int VNAME VPARAMETERS {                                                                          \
-    struct file *file = find(descriptor);                                                          \
+    struct file *file = find_or_reassign(descriptor);                                              \
     double start_s = file != NULL ? clock_s() : 0;                                                 \
     int moved = REAL(VNAME) VARGUMENTS;                                                            \
     if (file == NULL) {                                                                            \
       elsewhere_add(WRITING, moved);                                                               \
       return moved;                                                                                \
     }                                                                                              \
-    WITH_ERRNO_KEPT(double elapsed_s = clock_s() - start_s;                                        \
-                    off_t offset = began(file, WRITING, descriptor, moved);                        \
-                    observe_data(file, what(WRITING, offset, 0, moved, start_s), elapsed_s));      \
+    WITH_ERRNO_KEPT(                                                                               \
+        double elapsed_s = clock_s() - start_s;                                                    \
+        off_t offset = advance_position(file, WRITING, descriptor, moved);                         \
+        observe_data(file, transfer_of(WRITING, offset, 0, moved, start_s), elapsed_s));           \
     return moved;                                                                                  \
   }                                                                                                \
   int NAME PARAMETERS {                                                                            \
@@ -145,11 +149,11 @@ PRINT_HOOK(__dprintf_chk, __vdprintf_chk, (int descriptor, int flag, const char 
            (descriptor, flag, format, values))
 
 /* Where a copy that has moved so many bytes began: an offset that was given has been moved on. */
-static off_t copy_began(struct file *file, enum direction direction, int descriptor,
-                        const off64_t *offset, ssize_t moved) {
+static off_t advance_copy_position(struct file *file, enum direction direction, int descriptor,
+                                   const off64_t *offset, ssize_t moved) {
   if (moved < 0 || file == NULL)
     return 0;
-  return offset != NULL ? *offset - moved : began(file, direction, descriptor, moved);
+  return offset != NULL ? *offset - moved : advance_position(file, direction, descriptor, moved);
 }
 
 /* From one file to another: a read of the one and a write of the other. The time counts once, for
@@ -158,9 +162,10 @@ static void note_copied(struct file *source, off_t from, struct file *target, of
                         ssize_t moved, double start_s) {
   double elapsed_s = clock_s() - start_s;
   if (source != NULL)
-    observe_data(source, what(READING, from, 0, moved, start_s), target == NULL ? elapsed_s : 0);
+    observe_data(source, transfer_of(READING, from, 0, moved, start_s),
+                 target == NULL ? elapsed_s : 0);
   if (target != NULL)
-    observe_data(target, what(WRITING, to, 0, moved, start_s), elapsed_s);
+    observe_data(target, transfer_of(WRITING, to, 0, moved, start_s), elapsed_s);
 }
 
 /* The kernel counts the bytes of sendfile and copy_file_range for both files, those of splice for
@@ -177,16 +182,16 @@ static void add_copied(enum copy copy, enum direction direction, const struct fi
 
 #define COPY_HOOK(NAME, COPY, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                       \
   ssize_t NAME PARAMETERS {                                                                        \
-    struct file *source = find(from), *target = find(to);                                          \
+    struct file *source = find_or_reassign(from), *target = find_or_reassign(to);                  \
     double start_s = clock_s();                                                                    \
     ssize_t moved = REAL(NAME) ARGUMENTS;                                                          \
     WITH_ERRNO_KEPT(add_copied(COPY, READING, source, moved);                                      \
                     add_copied(COPY, WRITING, target, moved));                                     \
     if (source == NULL && target == NULL)                                                          \
       return moved;                                                                                \
-    WITH_ERRNO_KEPT(note_copied(source, copy_began(source, READING, from, FROM_OFFSET, moved),     \
-                                target, copy_began(target, WRITING, to, TO_OFFSET, moved), moved,  \
-                                start_s));                                                         \
+    WITH_ERRNO_KEPT(note_copied(                                                                   \
+        source, advance_copy_position(source, READING, from, FROM_OFFSET, moved), target,          \
+        advance_copy_position(target, WRITING, to, TO_OFFSET, moved), moved, start_s));            \
     return moved;                                                                                  \
   }
 
@@ -205,13 +210,14 @@ COPY_HOOK(splice, NOT_COUNTED,
  * no time: libc makes the system call in a thread of its own. */
 #define AIO_HOOK(NAME, BLOCK, DIRECTION)                                                           \
   int NAME(struct BLOCK *block) {                                                                  \
-    struct file *file = find(block->aio_fildes);                                                   \
+    struct file *file = find_or_reassign(block->aio_fildes);                                       \
     int code = REAL(NAME)(block);                                                                  \
     if (file == NULL && code == 0)                                                                 \
       elsewhere_add(DIRECTION, (int64_t)block->aio_nbytes);                                        \
     if (file != NULL && code == 0)                                                                 \
       observe_data(                                                                                \
-          file, what(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes, clock_s()), 0);  \
+          file,                                                                                    \
+          transfer_of(DIRECTION, block->aio_offset, 0, (ssize_t)block->aio_nbytes, clock_s()), 0); \
     return code;                                                                                   \
   }
 
@@ -236,7 +242,7 @@ AIO_HOOK(aio_write64, aiocb64, WRITING)
 
 #define SEEK_HOOK(NAME)                                                                            \
   off_t NAME(int descriptor, off_t offset, int whence) {                                           \
-    struct file *file = find(descriptor);                                                          \
+    struct file *file = find_or_reassign(descriptor);                                              \
     if (file == NULL)                                                                              \
       return REAL(NAME)(descriptor, offset, whence);                                               \
     double start_s = clock_s();                                                                    \

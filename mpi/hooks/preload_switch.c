@@ -180,7 +180,7 @@ static void restart_with(const char *other, const void *self) {
   text_clear(&preload);
 }
 
-static bool was_exchanged(void) {
+static bool take_restart_mark(void) {
   const char *mark = value_of(EXCHANGED_VARIABLE);
   bool is_ours = mark != NULL && atoi(mark) == (int)getpid();
   if (mark != NULL)
@@ -193,7 +193,7 @@ __attribute__((constructor(101))) static void exchange(void) {
   Dl_info own;
   void *self = NULL;
   char sibling[PATH_MAX];
-  if (environ == NULL || was_exchanged())
+  if (environ == NULL || take_restart_mark())
     return;
   enum verdict verdict = choose_library();
   if (verdict == STAY || dladdr1((void *)exchange, &own, &self, RTLD_DL_LINKMAP) == 0 ||

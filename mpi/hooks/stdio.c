@@ -30,7 +30,7 @@
 #undef fputc_unlocked
 #undef fgetc_unlocked
 
-static struct file *find(FILE *stream, int *descriptor) {
+static struct file *find_or_reassign(FILE *stream, int *descriptor) {
   if (descriptors_highest() < 0)
     return NULL;
   WITH_ERRNO_KEPT(*descriptor = fileno_unlocked(stream));
@@ -40,14 +40,15 @@ static struct file *find(FILE *stream, int *descriptor) {
 }
 
 /* Where the call that has moved so many bytes began. */
-static int64_t began(struct file *file, enum direction direction, int descriptor, ssize_t moved) {
+static int64_t advance_position(struct file *file, enum direction direction, int descriptor,
+                                ssize_t moved) {
   return position_advance(descriptor, direction, moved, &file->end_bytes);
 }
 
 static void note(struct file *file, int descriptor, enum direction direction, ssize_t moved,
                  double start_s) {
   double elapsed_s = clock_s() - start_s;
-  off_t offset = began(file, direction, descriptor, moved);
+  off_t offset = advance_position(file, direction, descriptor, moved);
   struct transfer transfer = {direction, offset, 0, moved, start_s};
   observe_data(file, transfer, elapsed_s);
 }
@@ -60,7 +61,7 @@ static void note_elsewhere(FILE *stream, enum direction direction, ssize_t moved
 
 #define STREAM_BODY(DIRECTION, RESULT, CALL, MOVED)                                                \
   int descriptor;                                                                                  \
-  struct file *file = find(stream, &descriptor);                                                   \
+  struct file *file = find_or_reassign(stream, &descriptor);                                       \
   double start_s = file != NULL ? clock_s() : 0;                                                   \
   RESULT result = CALL;                                                                            \
   if (file != NULL && DIRECTION == WRITING && ferror_unlocked(stream))                             \
@@ -121,7 +122,7 @@ static ssize_t line_length(const char *line, int size, struct unread before, con
 /* MOVED may use result and before. */
 #define MEASURED_BODY(RESULT, CALL, MOVED)                                                         \
   int descriptor;                                                                                  \
-  struct file *file = find(stream, &descriptor);                                                   \
+  struct file *file = find_or_reassign(stream, &descriptor);                                       \
   if (file == NULL && !elsewhere_is_counted())                                                     \
     return CALL;                                                                                   \
   struct unread before = unread_of(stream);                                                        \
@@ -259,7 +260,7 @@ static bool reaches_system(FILE *stream, enum direction direction) {
 static void note_character(struct file *file, int descriptor, enum direction direction, int result,
                            double start_s) {
   ssize_t moved = result != EOF ? 1 : direction == READING ? 0 : -1;
-  off_t offset = began(file, direction, descriptor, moved);
+  off_t offset = advance_position(file, direction, descriptor, moved);
   if (start_s == 0 && result != EOF && pending_add(file, direction, offset))
     return;
   double known_s = start_s > 0 ? start_s : clock_s();
@@ -270,7 +271,7 @@ static void note_character(struct file *file, int descriptor, enum direction dir
 
 #define CHARACTER_BODY(DIRECTION, CALL)                                                            \
   int descriptor;                                                                                  \
-  struct file *file = find(stream, &descriptor);                                                   \
+  struct file *file = find_or_reassign(stream, &descriptor);                                       \
   if (file == NULL) {                                                                              \
     int character_or_end = CALL;                                                                   \
     WITH_ERRNO_KEPT(note_elsewhere(stream, DIRECTION, character_or_end != EOF));                   \
@@ -310,7 +311,7 @@ CHARACTER_HOOK(WRITING, fputc_unlocked, (int character, FILE *stream), (characte
 
 int ungetc(int character, FILE *stream) {
   int descriptor, result = REAL(ungetc)(character, stream);
-  if (result != EOF && find(stream, &descriptor) != NULL)
+  if (result != EOF && find_or_reassign(stream, &descriptor) != NULL)
     position_step_back(descriptor);
   return result;
 }
@@ -327,7 +328,7 @@ static void note_moved(struct file *file, FILE *stream, int descriptor, double s
 
 #define MOVING_BODY(CALL)                                                                          \
   int descriptor;                                                                                  \
-  struct file *file = find(stream, &descriptor);                                                   \
+  struct file *file = find_or_reassign(stream, &descriptor);                                       \
   double start_s = file != NULL ? clock_s() : 0;                                                   \
   CALL;                                                                                            \
   if (file != NULL)                                                                                \

@@ -64,7 +64,7 @@ void failed_write_note(struct file *file, const char *call, int error) {
 }
 
 /* Many writes to one descriptor may fail: those of the last few files are known. */
-static bool is_repeated(const struct stat *status) {
+static bool remember_reported(const struct stat *status) {
   static struct {
     dev_t device;
     ino_t inode;
@@ -85,7 +85,7 @@ void failed_write_note_descriptor(int descriptor, int error) {
   const char *name = name_of(error);
   struct stat status;
   if (name == NULL || list[0] == '\0' || in_critical_section() || fstat(descriptor, &status) != 0 ||
-      !S_ISREG(status.st_mode) || is_repeated(&status))
+      !S_ISREG(status.st_mode) || remember_reported(&status))
     return;
   critical_section_begin();
   path_of_descriptor(descriptor, path);

@@ -163,7 +163,7 @@ static void move_to_live_file(struct file *file) {
   file_unlock(file);
 }
 
-static void keep(void) {
+static void move_all_to_live(void) {
   critical_lock(&lock);
   if (live_make())
     for (int i = 0; i < count; i++)
@@ -172,7 +172,7 @@ static void keep(void) {
   critical_unlock(&lock);
 }
 
-void files_keep(void) { WITHOUT_SIGNALS(keep()); }
+void files_move_to_live(void) { WITHOUT_SIGNALS(move_all_to_live()); }
 
 /* What the parent has counted stays the parent's. False: there is no memory. */
 static bool start_afresh(struct file *file) {

@@ -47,6 +47,6 @@ void files_start(void);
 void files_observe(double origin_s, double started_unix_s);
 
 /* Moves the tallies to a live file if this process is to have one. No file is locked. */
-void files_keep(void);
+void files_move_to_live(void);
 
 #endif

@@ -56,7 +56,7 @@ static struct file *file_of(int descriptor, struct stat *status) {
   if (fstat(descriptor, status) != 0 || !S_ISREG(status->st_mode) || status->st_nlink == 0)
     return NULL;
   path_of_descriptor(descriptor, path);
-  return path[0] == '/' && !path_is_foreign(path) ? files_for_path(path, LAYER_POSIX) : NULL;
+  return path[0] == '/' && !path_is_excluded(path) ? files_for_path(path, LAYER_POSIX) : NULL;
 }
 
 /* Without a call on the file itself. */

@@ -19,7 +19,7 @@ static bool is_same_value(const char *one, const char *other) {
 }
 
 /* What the MPI says, if it says anything. */
-static bool is_contradicted(const struct merged_file *file, struct hint_effect *effect) {
+static bool find_hint_not_in_force(const struct merged_file *file, struct hint_effect *effect) {
   const char *in_force = text_of(&file->hints_in_force);
   char value[sizeof effect->asked];
   if (in_force[0] == '\0')
@@ -44,7 +44,7 @@ static void describe_writers(const struct merged_file *file, int seen, struct hi
 }
 
 /* HDF5 or the file system took it, or nobody did. */
-static bool is_unused(const struct merged_file *file, struct hint_effect *effect) {
+static bool find_unused_hint(const struct merged_file *file, struct hint_effect *effect) {
   if (strcmp(effect->key, LAZY_IO) == 0) {
     snprintf(effect->seen, sizeof effect->seen, "%s",
              "the file is not in a namespace of several nodes that offers it");
@@ -56,7 +56,7 @@ static bool is_unused(const struct merged_file *file, struct hint_effect *effect
 }
 
 /* What the system calls show, whatever the MPI says. */
-static bool is_belied(const struct merged_file *file, struct hint_effect *effect) {
+static bool find_contradicting_calls(const struct merged_file *file, struct hint_effect *effect) {
   const struct traffic *writes = &file->counters.traffic[WRITING];
   int seen = file->aggregators[WRITING];
   if (strcmp(effect->key, "cb_nodes") == 0 && seen > 0 && seen < atoi(effect->asked)) {
@@ -72,17 +72,17 @@ static bool is_belied(const struct merged_file *file, struct hint_effect *effect
   return false;
 }
 
-void hint_effects_each(const struct merged_file *file,
-                       void (*then)(const struct hint_effect *, void *), void *context) {
+void hints_without_effect_each(const struct merged_file *file,
+                               void (*then)(const struct hint_effect *, void *), void *context) {
   const char *rest = text_of(&file->hints_asked);
   struct info_line line;
   struct hint_effect effect;
   while (info_next(&rest, &line)) {
     snprintf(effect.key, sizeof effect.key, "%.*s", line.key_bytes, line.key);
     snprintf(effect.asked, sizeof effect.asked, "%.*s", line.value_bytes, line.value);
-    bool had_none = hint_is_for_mpi(effect.key)
-                        ? is_belied(file, &effect) || is_contradicted(file, &effect)
-                        : is_unused(file, &effect);
+    bool had_none = hint_is_for_mpi(effect.key) ? find_contradicting_calls(file, &effect) ||
+                                                      find_hint_not_in_force(file, &effect)
+                                                : find_unused_hint(file, &effect);
     if (had_none)
       then(&effect, context);
   }

@@ -12,7 +12,7 @@ struct hint_effect {
 };
 
 /* Calls then() for each hint without effect. */
-void hint_effects_each(const struct merged_file *file,
-                       void (*then)(const struct hint_effect *, void *), void *context);
+void hints_without_effect_each(const struct merged_file *file,
+                               void (*then)(const struct hint_effect *, void *), void *context);
 
 #endif

@@ -43,7 +43,7 @@ __attribute__((constructor)) static void begin(void) {
   if (directory[0] != '/')
     directory[0] = '\0';
   if (directory[0] != '\0') {
-    path_keep_out(directory);
+    path_exclude(directory);
     failed_write_begin(directory);
     live_begin(directory);
     elsewhere_begin(directory);
@@ -51,7 +51,7 @@ __attribute__((constructor)) static void begin(void) {
   }
   const char *of_emulation = secure_getenv("FOREBAY_PFS_STATE");
   if (of_emulation != NULL && of_emulation[0] == '/')
-    path_keep_out(arena_copy(of_emulation));
+    path_exclude(arena_copy(of_emulation));
   files_start();
   inherited_begin();
   files_observe(clock_s(), 1e-6 * (double)unix_us());

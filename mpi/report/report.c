@@ -68,7 +68,7 @@ static void warn_anomalies(const struct job *job) {
     warn_preload_order(job);
   for (int i = 0; i < job->file_count; i++) {
     const struct merged_file *file = job->files[i];
-    hint_effects_each(file, warn_hint_effect, file->path);
+    hints_without_effect_each(file, warn_hint_effect, file->path);
     if (is_asked_for && file->layer == LAYER_MPIIO && file->counters.opens > file->counters.closes)
       message_print("%s was still open in MPI_Finalize on %lld rank(s)", file->path,
                     (long long)(file->counters.opens - file->counters.closes));

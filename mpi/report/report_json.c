@@ -45,7 +45,7 @@ static void add_all_hints(const struct merged_file *file, struct text *out) {
     add_string(out, "in_force", NULL);
   add_name(out, "without_effect");
   text_add(out, "[");
-  hint_effects_each(file, add_effect, out);
+  hints_without_effect_each(file, add_effect, out);
   text_add(out, "]}");
 }
 

@@ -158,7 +158,7 @@ static bool begin(struct trace_record *record, const struct call *call, int64_t 
   return true;
 }
 
-static bool enter_on(const struct call *call) {
+static bool enter_call(const struct call *call) {
   if (!is_traced(call))
     return false;
   if (trace_enter())
@@ -174,7 +174,7 @@ static int64_t number_of(MPI_File handle) {
 
 void trace_close(const struct call *call, int64_t opening, int code) {
   struct trace_record record;
-  if (!enter_on(call))
+  if (!enter_call(call))
     return;
   if (begin(&record, call, opening, TRACE_CLOSE, code) && keep(&record))
     trace_file_flush();
@@ -185,7 +185,7 @@ void trace_close(const struct call *call, int64_t opening, int code) {
 static void record_fields(const struct call *call, MPI_File handle, int tag, int code,
                           const uint64_t *fields, size_t count) {
   struct trace_record record;
-  if (!enter_on(call))
+  if (!enter_call(call))
     return;
   if (begin(&record, call, number_of(handle), tag, code)) {
     for (size_t i = 0; i < count; i++)
@@ -306,7 +306,7 @@ static void record_data(const struct call *call, MPI_File handle, const struct t
 }
 
 void trace_data(const struct call *call, MPI_File handle, struct trace_access access, int code) {
-  if (!enter_on(call))
+  if (!enter_call(call))
     return;
   int64_t type = call->kind == SPLIT_END ? -1 : trace_known_type(access.type);
   if (type < 0 && call->kind != SPLIT_END) {
@@ -316,7 +316,7 @@ void trace_data(const struct call *call, MPI_File handle, struct trace_access ac
       trace_count_lost();
       return;
     }
-    if (!enter_on(call))
+    if (!enter_call(call))
       return;
   }
   record_data(call, handle, &access, type, code);
@@ -340,7 +340,7 @@ static struct traced_file *traced_file_of(struct file *file) {
   return &files[at];
 }
 
-static void lose(const struct file *file) {
+static void count_lost_call(const struct file *file) {
   if (file->layer == LAYER_MPIIO)
     trace_count_lost_system();
   else
@@ -348,12 +348,12 @@ static void lose(const struct file *file) {
 }
 
 /* A signal handler may interrupt the trace itself. */
-static bool enter_for(const struct file *file) {
+static bool enter_file(const struct file *file) {
   if (!trace_is_on)
     return false;
   if (trace_enter())
     return true;
-  lose(file);
+  count_lost_call(file);
   return false;
 }
 
@@ -367,7 +367,7 @@ static struct traced_file *begin_system(struct trace_record *record, struct file
                                         struct trace_head head) {
   struct traced_file *traced = traced_file_of(file);
   if (traced == NULL) {
-    lose(file);
+    count_lost_call(file);
     return NULL;
   }
   head.flags |= traced->path != last_path ? TRACE_OTHER_FILE : 0;
@@ -391,7 +391,7 @@ static void record_transfer(struct file *file, const struct transfer *transfer, 
                             .start_s = transfer->start_s,
                             .end_s = transfer->start_s + elapsed_s};
   if (traced == NULL) {
-    lose(file);
+    count_lost_call(file);
     return;
   }
   struct trace_expected *expected = &traced->data[transfer->direction];
@@ -406,7 +406,7 @@ static void record_transfer(struct file *file, const struct transfer *transfer, 
 }
 
 void trace_system_data(struct file *file, const struct transfer *transfer, double elapsed_s) {
-  if (!enter_for(file))
+  if (!enter_file(file))
     return;
   record_transfer(file, transfer, elapsed_s);
   trace_leave();
@@ -415,7 +415,7 @@ void trace_system_data(struct file *file, const struct transfer *transfer, doubl
 void trace_system_other(struct file *file, enum trace_system what, int64_t argument,
                         double elapsed_s) {
   struct trace_record record;
-  if (!enter_for(file))
+  if (!enter_file(file))
     return;
   double end_s = clock_s();
   struct trace_head head = {.tag = tag_of(file, what),
@@ -454,7 +454,7 @@ void trace_system_open_already(void) {
   for (int at = 0; at <= descriptors_highest(); at++) {
     struct file *file = descriptors_find(at);
     int flags = file != NULL ? fcntl(at, F_GETFL) : -1;
-    if (flags < 0 || !enter_for(file))
+    if (flags < 0 || !enter_file(file))
       continue;
     double now_s = clock_s();
     record_open(file, flags, 0, size_of(at, ""),
@@ -464,7 +464,7 @@ void trace_system_open_already(void) {
 }
 
 void trace_system_open(struct file *file, const struct opening *opening) {
-  if (!enter_for(file))
+  if (!enter_file(file))
     return;
   record_open(file, opening->flags, (int)opening->permissions, opening->bytes_before,
               (struct trace_head){.code = opening->descriptor < 0,

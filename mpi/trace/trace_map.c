@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-static uint32_t home_of(uint64_t key) {
+static uint32_t first_slot(uint64_t key) {
   return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 40) & (TRACE_MAP_SLOTS - 1);
 }
 
 /* Half of the slots are always empty, so the search ends. */
 static uint32_t probe(const struct trace_map *map, uint64_t key) {
-  uint32_t at = home_of(key);
+  uint32_t at = first_slot(key);
   while (map->slots[at].value != 0 && map->slots[at].key != key)
     at = (at + 1) & (TRACE_MAP_SLOTS - 1);
   return at;
@@ -40,7 +40,7 @@ int64_t trace_map_remove(struct trace_map *map, uint64_t key) {
     at = (at + 1) & (TRACE_MAP_SLOTS - 1);
     if (map->slots[at].value == 0)
       break;
-    uint32_t from_home = (at - home_of(map->slots[at].key)) & (TRACE_MAP_SLOTS - 1);
+    uint32_t from_home = (at - first_slot(map->slots[at].key)) & (TRACE_MAP_SLOTS - 1);
     if (from_home >= ((at - hole) & (TRACE_MAP_SLOTS - 1))) {
       map->slots[hole] = map->slots[at];
       hole = at;

@@ -179,7 +179,6 @@ def test_record_of_job_is_reported_explained_and_replayed(golden, build):
     assert printed.stdout.count(" write_at_all file=0 ") == 4, printed.stdout
 
 
-@pytest.mark.soak
 def test_record_of_program_without_mpi_is_reported(golden):
     job = golden("process")
     (record,) = (job.state / PROFILES).iterdir()

@@ -19,7 +19,7 @@ SOON = ("--json", "--deadline", "0:12", "--drain-margin", "0:01")
 BODY = "mkdir ${DW_JOB_STRIPED}out; echo x > ${DW_JOB_STRIPED}out/x"
 
 
-def told(job, environment, **stand_ins):
+def deadline_of(job, environment, **stand_ins):
     """What `forebay run --json` knows of the end, where a scheduler's command says this."""
     commands = job.directory.parent / "commands"
     commands.mkdir()
@@ -55,14 +55,14 @@ QSTAT = """Job Id: 7.server
     ],
 )
 def test_end_time_is_queried_from_each_scheduler(job, environment, command, says, told_by, at_most_s):
-    deadline, err = told(job, environment, **{command: says()})
+    deadline, err = deadline_of(job, environment, **{command: says()})
     assert (deadline["told_by"], deadline["ended_job"], deadline["warnings"]) == (told_by, False, []), err
     assert 3000 < left_s(deadline) <= at_most_s + 60
 
 
 def test_end_time_in_the_slurm_environment_needs_no_command(job):
     end = int(time.time()) + 3600
-    deadline, _ = told(job, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(end)}, squeue="must not be asked")
+    deadline, _ = deadline_of(job, {"SLURM_JOB_ID": "7", "SLURM_JOB_END_TIME": str(end)}, squeue="must not be asked")
     assert (deadline["told_by"], deadline["end_unix_s"]) == ("SLURM_JOB_END_TIME", end)
 
 
@@ -77,19 +77,19 @@ def test_end_time_in_the_slurm_environment_needs_no_command(job):
     ],
 )
 def test_job_without_a_limit_has_no_end(job, environment, command, says):
-    deadline, err = told(job, environment, **{command: says})
+    deadline, err = deadline_of(job, environment, **{command: says})
     assert deadline is None and "is not known" not in err
 
 
 def test_scheduler_without_an_answer_is_named_and_the_job_runs(job):
-    deadline, err = told(job, {"LSB_JOBID": "7"}, bjobs="Job <7> is not found")
+    deadline, err = deadline_of(job, {"LSB_JOBID": "7"}, bjobs="Job <7> is not found")
     assert deadline is None
     assert 'when the job ends is not known (bjobs says "Job <7> is not found")' in err
     assert "--deadline TIME says it" in err
 
 
 def test_deadline_without_a_scheduler_is_the_users_option_only(job):
-    deadline, _ = told(job, {})
+    deadline, _ = deadline_of(job, {})
     assert deadline is None
     done = job.run("--json", "--deadline", "1:00:00", "--drain-rate", "5MB/s")
     deadline = json.loads(done.stdout)["deadline"]

@@ -15,24 +15,24 @@ def job_class():
     return Job
 
 
-def told(job, *words):
+def answer_of(job, *words):
     done = job.command("plan", *words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def test_capacity_gives_nodes_and_nodes_give_capacity(job):
-    found = told(job, "capacity", "60TiB", "--machine", "shaheen2")
+    found = answer_of(job, "capacity", "60TiB", "--machine", "shaheen2")
     assert (found["nodes"], found["grains"], found["is_doubled"]) == (167, 167, False)
     assert found["grains_per_node"] == 16 and found["grains_per_node_exact"] == pytest.approx(16.19, abs=0.005)
-    back = told(job, "capacity", "--nodes", "64", "--machine", "shaheen2")
+    back = answer_of(job, "capacity", "--nodes", "64", "--machine", "shaheen2")
     assert back["granted_bytes"] == 23552 << 30
     assert "capacity=23552GiB pool=wlm_pool" in back["directive"]
 
 
 def test_doubled_nodes_are_counted_and_warned_of(job):
-    assert told(job, "capacity", "200TiB", "--machine", "shaheen2")["nodes_doubled"] == 268
-    once = told(job, "capacity", "100TiB", "--machine", "shaheen2")
+    assert answer_of(job, "capacity", "200TiB", "--machine", "shaheen2")["nodes_doubled"] == 268
+    once = answer_of(job, "capacity", "100TiB", "--machine", "shaheen2")
     assert once["nodes_doubled"] == once["grains"] - 268 > 0
     text = job.command("plan", "capacity", "100TiB", "--machine", "shaheen2").stdout
     assert f"warning: {once['nodes_doubled']} nodes give two grains" in text
@@ -41,7 +41,7 @@ def test_doubled_nodes_are_counted_and_warned_of(job):
 
 def test_jobs_that_share_nodes_are_named(job):
     words = [word for _ in range(5) for word in ("--job", "23552GiB")]
-    found = told(job, "capacity", "--machine", "shaheen2", *words)
+    found = answer_of(job, "capacity", "--machine", "shaheen2", *words)
     assert [one["shares_with"] for one in found["jobs"]] == [[5], [], [], [], [1]]
     assert (found["nodes_in_use"], found["nodes_shared"]) == (268, 52)
 
@@ -49,7 +49,7 @@ def test_jobs_that_share_nodes_are_named(job):
 def test_calls_are_the_published_ones(job):
     words = "--size", "50GiB", "--calls", "160", "--ranks", "256", "--other-calls", "11", "--other-bytes", "332B"
     for unit, calls, whole, average in (("8MiB", 6411, 6400, 8374214), ("1MiB", 51211, 51200, 1048350)):
-        found = told(job, "calls", *words, "--stripe-size", unit)
+        found = answer_of(job, "calls", *words, "--stripe-size", unit)
         assert (found["system_calls"], found["stripe_sized"], found["average_bytes"]) == (calls, whole, average)
         assert found["collective_calls"] == 40960 and found["total_bytes"] == 53687091532
 

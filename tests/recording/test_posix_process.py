@@ -123,7 +123,7 @@ PATHS = r"""
 #include <stdio.h>
 int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
-    printf("%d", path_is_foreign(argv[i]));
+    printf("%d", path_is_excluded(argv[i]));
   return 0;
 }
 """

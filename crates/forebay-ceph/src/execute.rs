@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::actions::{Action, Actions, Step};
 use crate::block_list::block_mount;
-use crate::give_up::{note_lost_groups, replace_lost_groups, tell_mount};
+use crate::give_up::{note_lost_groups, replace_lost_groups, send_lost_groups};
 use crate::questions::{ask, ask_at_once, command, not_understood, value_of};
 use crate::{Connection, Error, FileSystem, Monitors};
 
@@ -157,7 +157,7 @@ impl Cluster {
                 note_lost_groups(monitors, (*daemon, *daemons), new_pool)
             }),
             Step::TellMount { mount, file } => {
-                on.monitors(self, |monitors| tell_mount(monitors, mount, file))
+                on.monitors(self, |monitors| send_lost_groups(monitors, mount, file))
             }
             Step::BlockMount { addresses } => {
                 on.monitors(self, |monitors| block_mount(monitors, addresses))

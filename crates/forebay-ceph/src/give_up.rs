@@ -60,7 +60,11 @@ pub(crate) fn note_lost_groups(
 }
 
 /// Tells the mount of this node, and through the file one that is started later.
-pub(crate) fn tell_mount(monitors: &Monitors, mount: &Path, file: &Path) -> Result<Value, Error> {
+pub(crate) fn send_lost_groups(
+    monitors: &Monitors,
+    mount: &Path,
+    file: &Path,
+) -> Result<Value, Error> {
     let mut all = LostGroups::read(file)?;
     all.add(LostGroups::parse(&noted(monitors)?)?);
     files::write_json(file, &file.with_extension("fresh"), &all)?;

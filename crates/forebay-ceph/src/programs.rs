@@ -100,7 +100,7 @@ impl Programs {
                 return Err(Missing { place, missing });
             }
         };
-        let found = Found::look(root.as_deref());
+        let found = Found::find_in(root.as_deref());
         if !found.missing.is_empty() {
             return Err(Missing { place, missing: found.missing });
         }
@@ -135,7 +135,7 @@ struct Found {
 }
 
 impl Found {
-    fn look(root: Option<&Path>) -> Self {
+    fn find_in(root: Option<&Path>) -> Self {
         let mut found = Self::default();
         for (name, package) in PROGRAMS {
             match program(root, name) {

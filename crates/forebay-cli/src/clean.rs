@@ -90,7 +90,7 @@ pub struct Cleaned<'a> {
 }
 
 /// Cleans this job, as `forebay clean JOB`.
-pub fn one(job: &str, overwrite_newer: bool, json: bool) -> i32 {
+pub fn clean_by_id(job: &str, overwrite_newer: bool, json: bool) -> i32 {
     clean(&CleanArguments {
         jobs: vec![job.to_owned()],
         discard: false,

@@ -2,10 +2,10 @@
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
+use forebay_control_host::control::{self, AllocationStatus, Reaped, Status};
 use forebay_host::exit_codes::FAILED;
 use forebay_host::messages::counted;
 use forebay_site::Error;
-use forebay_site::control::{self, AllocationStatus, Reaped, Status};
 use forebay_terminal::{CliError, print_json, print_status, print_stdout, print_warning};
 use indicatif::HumanBytes;
 
@@ -60,7 +60,7 @@ pub enum ControlVerb {
 pub fn control(verb: &ControlVerb) -> i32 {
     match verb {
         ControlVerb::Status { json } => status(*json),
-        ControlVerb::Metrics => match forebay_site::metrics() {
+        ControlVerb::Metrics => match forebay_control_host::metrics() {
             Ok(text) => print_stdout(text.trim_end(), 0),
             Err(error) => failed(error).print(),
         },

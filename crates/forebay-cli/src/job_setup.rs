@@ -122,7 +122,7 @@ impl<'a> JobSetup<'a> {
 
     /// True if the job sets hints for MPI-IO and does not load Forebay's library itself. Does not
     /// detect Cray's MPI, which reads the hints directly.
-    pub fn gives_hints_to_nobody(&self) -> bool {
+    pub fn hints_are_unused(&self) -> bool {
         let has = |variable: &str, word: &str| {
             std::env::var(variable).is_ok_and(|value| value.contains(word))
         };

@@ -148,7 +148,7 @@ struct ShownUse {
 
 /// A persistent allocation that was destroyed.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Gone<'a> {
+pub struct DestroyedAllocation<'a> {
     /// Its name.
     persistent: &'a str,
     /// `allocation`, `remains` (leftovers only) or `memory` (it was not there, and is forgotten).
@@ -221,7 +221,7 @@ fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error
     print_status(&format!("persistent allocation {name}: {said}"));
     if found.json {
         let persistent = name;
-        return Ok(print_json(&Gone { persistent, destroyed }, 0));
+        return Ok(print_json(&DestroyedAllocation { persistent, destroyed }, 0));
     }
     Ok(0)
 }

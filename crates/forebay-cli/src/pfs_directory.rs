@@ -36,7 +36,7 @@ pub fn choose(
     let maps = &arguments.map;
     let stages = request.stage_out.iter().filter(|stage| stage.kind != StageKind::List);
     let outputs = stages.filter_map(|stage| directory_of_output(stage, maps));
-    let working_directory = PathMap::behind(maps, &script.working_directory(&here));
+    let working_directory = PathMap::resolve(maps, &script.working_directory(&here));
     let candidates: Vec<_> = outputs.chain(files::real_path(&working_directory).ok()).collect();
     let is_hidden = |directory: &Path| maps.iter().any(|map| directory.starts_with(&map.path));
     let is_usable = |directory: &&PathBuf| {
@@ -65,7 +65,7 @@ fn ancestor_without_blanks(directory: &Path) -> Option<PathBuf> {
 
 /// The directory next to an output, if it is on the same file system; else the output, a mount point.
 fn directory_of_output(stage: &Stage, maps: &[PathMap]) -> Option<PathBuf> {
-    let output = PathMap::behind(maps, Path::new(&stage.pfs_path));
+    let output = PathMap::resolve(maps, Path::new(&stage.pfs_path));
     let parent = files::nearest_real_path(files::parent_of(&output)).ok()?;
     let is_other = stage.kind == StageKind::Directory
         && device(&output).is_some_and(|of_output| Some(of_output) != device(&parent));

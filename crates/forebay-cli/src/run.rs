@@ -131,7 +131,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
             .map_err(CliError::of_job);
     }
     status::warn_of_leftovers();
-    if arguments.no_profile && setup.gives_hints_to_nobody() {
+    if arguments.no_profile && setup.hints_are_unused() {
         print_warning(
             "--no-profile: Open MPI and MPICH get no MPICH_MPIIO_HINTS, for libforebay_mpi is not loaded",
         );

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use forebay_control_host::control::{Reaped, Status as SiteStatus};
 use forebay_doctor::{EngineFound, Finding};
 use forebay_host::exit_codes::FAILED;
 use forebay_host::files;
@@ -9,7 +10,6 @@ use forebay_job::{Outcome, Profiled};
 use forebay_onclose::{CommandSummary, DrainStatus};
 use forebay_profile::JobFile;
 use forebay_request_server::Accounting;
-use forebay_site::control::{Reaped, Status as SiteStatus};
 use forebay_terminal::{Refusal, print_error};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::compare::Block;
 use crate::emulation::Emulated;
-use crate::persistent::{Gone, PersistentStatus};
+use crate::persistent::{DestroyedAllocation, PersistentStatus};
 use crate::stage::{Entry, StagingStatus};
 use crate::{clean, config, engine, gather, jobs, machines, preview, run, series, status};
 
@@ -53,7 +53,7 @@ const OUTPUTS: [Output; 27] = [
         "forebay persistent create --json and forebay persistent show --json",
         of::<PersistentStatus>,
     ),
-    ("persistent-destroy", 1, "forebay persistent destroy --json", of::<Gone>),
+    ("persistent-destroy", 1, "forebay persistent destroy --json", of::<DestroyedAllocation>),
     ("persistent-list", 1, "forebay persistent list --json", of::<Vec<PersistentStatus>>),
     ("profile", 1, "forebay profile --json", of::<Profiled>),
     ("run", 1, "forebay run --json", of::<run::Account>),

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use clap::Parser;
+use forebay_control_host::Reply;
 use forebay_host::exit_codes::{FAILED, USAGE};
 use forebay_host::system;
-use forebay_site::Reply;
 use forebay_terminal::print_stdout;
 
 /// A program's arguments, without its name; returns the exit code.
@@ -16,8 +16,8 @@ type Main = fn(&[OsString]) -> i32;
 /// The program with this name.
 pub fn program(name: &str) -> Option<Main> {
     match name {
-        "dw_wlm_cli" => Some(|words| print(&forebay_site::dw_wlm_cli(words))),
-        "dwstat" => Some(|words| print(&forebay_site::dwstat::dwstat(words))),
+        "dw_wlm_cli" => Some(|words| print(&forebay_control_host::dw_wlm_cli(words))),
+        "dwstat" => Some(|words| print(&forebay_control_host::dwstat::dwstat(words))),
         "forebay-noded" => Some(noded),
         _ => None,
     }

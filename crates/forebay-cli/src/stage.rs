@@ -423,7 +423,7 @@ fn retry(retry: &Retry) -> Result<i32, CliError> {
         if *id != retry.id {
             crate::clean::refuse_to_delete(id)?;
         }
-        return Ok(crate::clean::one(id, retry.overwrite_newer, retry.json));
+        return Ok(crate::clean::clean_by_id(id, retry.overwrite_newer, retry.json));
     }
     let staging = open_by_id(id)?;
     let events = SignalGuard::listen()?.watch(None)?;

@@ -69,7 +69,7 @@ impl Fences {
             self.fences.iter().map(|fence| (fence, Connections::to(fence.address))).collect();
         while matches!(stop.recv_timeout(INTERVAL), Err(RecvTimeoutError::Timeout)) {
             for (fence, connections) in &mut fences {
-                if self.is_needed(fence, connections) {
+                if self.check_silence(fence, connections) {
                     self.carry_out(fence);
                 }
             }
@@ -77,7 +77,7 @@ impl Fences {
     }
 
     /// Whether the node is silent, and the others can go on without it.
-    fn is_needed(&self, fence: &Fence, connections: &mut Connections) -> bool {
+    fn check_silence(&self, fence: &Fence, connections: &mut Connections) -> bool {
         let silence = self.nodes.connection(fence.node).silence();
         if silence <= CONNECT_AFTER || !self.is_possible(fence) {
             connections.unanswered = 0;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use forebay_engine::{Gone, NodesUse, Role, serve_without};
+use forebay_engine::{MissingServers, NodesUse, Role, serve_without};
 use forebay_host::messages::Messages;
 use forebay_host::{files, threads};
 
@@ -115,9 +115,9 @@ fn restore(
 }
 
 /// The servers that ended, and with `survives_node` the nodes that lost the job.
-fn gone(nodes: &Arc<Nodes>, survives_node: bool) -> Result<Gone, String> {
+fn gone(nodes: &Arc<Nodes>, survives_node: bool) -> Result<MissingServers, String> {
     let answers = nodes.all(&Request::Health { probes: Vec::new() }, CLAIM_MAX);
-    let mut gone = Gone::default();
+    let mut gone = MissingServers::default();
     for (node, answer) in answers.into_iter().enumerate() {
         match answer {
             Ok(Answer::Health(health)) => {

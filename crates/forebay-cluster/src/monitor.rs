@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use forebay_engine::{Gone, HANG_S_MAX, Promise, Role, ServerGroup, serve_without};
+use forebay_engine::{HANG_S_MAX, MissingServers, Promise, Role, ServerGroup, serve_without};
 use forebay_host::{clock, files};
 use indicatif::HumanBytes;
 use parking_lot::Mutex;
@@ -50,7 +50,7 @@ pub(crate) struct Findings {
     /// Whether data ended with a server.
     pub(crate) are_data_lost: bool,
     /// What is not there any more.
-    pub(crate) gone: Gone,
+    pub(crate) gone: MissingServers,
 }
 
 /// The state of one node between two looks.
@@ -147,7 +147,7 @@ impl Monitor {
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
             }
             if self.findings.lock().failed.is_none() {
-                self.look(look, &mut watched);
+                self.check_nodes(look, &mut watched);
                 self.settle_losses(&mut settled);
             }
         }
@@ -159,12 +159,12 @@ impl Monitor {
         let due = self.servers.iter().filter_map(|group| group.due(&gone));
         for step in due.filter(|step| settled.insert(step.id.clone())) {
             if let Err(message) = self.losses.take(&[step]) {
-                self.tell(step.node, &format!("{message}; the job goes on, but may not survive a server that stops for some seconds"));
+                self.add_message(step.node, &format!("{message}; the job goes on, but may not survive a server that stops for some seconds"));
             }
         }
     }
 
-    fn look(&self, look: usize, watched: &mut [Watched]) {
+    fn check_nodes(&self, look: usize, watched: &mut [Watched]) {
         for (node, state) in watched.iter_mut().enumerate() {
             self.end_reconnection(node, state);
         }
@@ -196,8 +196,8 @@ impl Monitor {
                     state.lost_since = None;
                     self.judge(node, state, &health, &unreachable);
                 }
-                Ok(Answer::Failed { message, .. }) => self.tell(node, &message),
-                Ok(_) => self.tell(node, crate::nodes::UNEXPECTED),
+                Ok(Answer::Failed { message, .. }) => self.add_message(node, &message),
+                Ok(_) => self.add_message(node, crate::nodes::UNEXPECTED),
                 Err(message) => self.begin_reconnection(node, state, &message, &connection),
             }
         }
@@ -219,11 +219,14 @@ impl Monitor {
         state.stored_bytes = health.stored_bytes;
         let gave_up = self.give_up(node);
         let verdict = verdict(self.still_serves(), self.hang_max, state, health, clock::now());
-        verdict.news.iter().chain(&gave_up).for_each(|what| self.tell(node, what));
+        verdict.news.iter().chain(&gave_up).for_each(|what| self.add_message(node, what));
         let is_full = health.store_available_bytes < STORE_BYTES_MIN;
         if is_full && !std::mem::replace(&mut state.is_full, is_full) {
             let available = HumanBytes(health.store_available_bytes);
-            self.tell(node, &format!("its store is full: {available} are available (ENOSPC)"));
+            self.add_message(
+                node,
+                &format!("its store is full: {available} are available (ENOSPC)"),
+            );
         }
         if verdict.failure.is_some() && !verdict.lost_server && self.lose(unreachable) {
             state.mount_fails_since = None;
@@ -243,8 +246,11 @@ impl Monitor {
         for node in unreachable {
             self.findings.lock().gone.lost.insert(*node);
             if let Some(what) = self.give_up(*node) {
-                self.tell(*node, "the node is lost: it cannot be reached, and mounts wait for it");
-                self.tell(*node, &what);
+                self.add_message(
+                    *node,
+                    "the node is lost: it cannot be reached, and mounts wait for it",
+                );
+                self.add_message(*node, &what);
             }
         }
         !unreachable.is_empty() && self.still_serves()
@@ -268,7 +274,7 @@ impl Monitor {
         lost: &Arc<Connection>,
     ) {
         if state.lost_since.is_none() {
-            self.tell(node, &format!("{message}; connecting again"));
+            self.add_message(node, &format!("{message}; connecting again"));
             state.lost_since = Some(clock::now());
         }
         state.reconnection = Some(Reconnection::start(&self.nodes, node, lost, RECONNECT_MAX));
@@ -289,7 +295,7 @@ impl Monitor {
         match done {
             Ok(()) => {
                 state.lost_since = None;
-                self.tell(node, "connected again");
+                self.add_message(node, "connected again");
             }
             Err(_) if waited < self.hang_max => {
                 let lost = self.nodes.connection(node);
@@ -301,17 +307,17 @@ impl Monitor {
                 self.findings.lock().gone.lost.insert(node);
                 let gave_up = self.give_up(node);
                 if self.still_serves() && (self.promise.survives_node || gave_up.is_some()) {
-                    self.tell(node, &what);
-                    gave_up.iter().for_each(|what| self.tell(node, what));
+                    self.add_message(node, &what);
+                    gave_up.iter().for_each(|what| self.add_message(node, what));
                 } else {
-                    gave_up.iter().for_each(|what| self.tell(node, what));
+                    gave_up.iter().for_each(|what| self.add_message(node, what));
                     self.fail(node, &what);
                 }
             }
         }
     }
 
-    fn tell(&self, node: usize, what: &str) {
+    fn add_message(&self, node: usize, what: &str) {
         let message = format!("engine {}: node {}: {what}", self.engine, self.nodes.name(node));
         self.findings.lock().messages.push(message);
     }

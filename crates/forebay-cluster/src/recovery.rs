@@ -27,7 +27,7 @@ pub(crate) struct WatchPlan {
     pub(crate) servers: Vec<ServerGroup>,
     pub(crate) fences: Vec<Fence>,
     pub(crate) losses: Vec<Loss>,
-    pub(crate) tell_loss: Vec<EngineStep>,
+    pub(crate) announce_loss: Vec<EngineStep>,
     /// Small files in the namespace for each node.
     pub(crate) probes: Vec<Vec<PathBuf>>,
 }

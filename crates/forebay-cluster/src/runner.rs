@@ -54,7 +54,7 @@ pub(crate) fn carry_out(
         let before = ready.len();
         let mut still = Vec::new();
         for mut one in begun {
-            match look(&mut one, nodes)? {
+            match is_ready(&mut one, nodes)? {
                 true => {
                     ready.insert(&one.step.id);
                 }
@@ -70,7 +70,7 @@ pub(crate) fn carry_out(
 }
 
 /// Whether a step is ready.
-fn look(begun: &mut Begun, nodes: &Arc<Nodes>) -> Result<bool, Error> {
+fn is_ready(begun: &mut Begun, nodes: &Arc<Nodes>) -> Result<bool, Error> {
     let failed = |message: String, log: String| Error::StepFailed {
         node: nodes.name(begun.step.node).to_owned(),
         step: begun.step.id.clone(),

@@ -151,7 +151,7 @@ impl Session {
             servers: plan.servers.clone(),
             fences: plan.fences.clone(),
             losses: plan.losses.clone(),
-            tell_loss: plan.tell_loss.clone(),
+            announce_loss: plan.announce_loss.clone(),
             probes: probes(spec, &plan.mount, nodes.len()),
         };
         let started = claim(spec, nodes, &settled)

@@ -74,7 +74,7 @@ impl Watch {
         let losses = Losses {
             nodes: Arc::clone(nodes),
             losses: plan.losses,
-            tell: plan.tell_loss,
+            tell: plan.announce_loss,
             servers: plan.servers.clone(),
             findings: Arc::clone(&findings),
             nodes_use: nodes_use.clone(),

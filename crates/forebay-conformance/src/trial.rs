@@ -206,7 +206,7 @@ pub(crate) fn numbers(answer: &Answer) -> Result<&[u64], Failure> {
 }
 
 /// The number of wrong steps that a loop found must be 0.
-pub(crate) fn none_wrong(what: &str, answer: &Answer) -> Verdict {
+pub(crate) fn expect_zero(what: &str, answer: &Answer) -> Verdict {
     same(what, answer, &Answer::Number(0))
 }
 

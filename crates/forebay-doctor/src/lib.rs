@@ -74,7 +74,7 @@ const QUESTIONS: [(&str, Question); 18] = [
 /// Prints the findings. `site_store` is the store of the configuration. Returns the exit code.
 #[must_use]
 pub fn doctor(arguments: &DoctorArguments, site_store: Option<PathBuf>) -> i32 {
-    let findings = look(&[arguments.store.clone(), site_store]);
+    let findings = findings(&[arguments.store.clone(), site_store]);
     let of = |id| findings.iter().find(|finding| finding.id == id);
     let usable = of("store").is_some_and(|store| store.state != State::Missing);
     let exit_code = if usable { 0 } else { exit_codes::FAILED };
@@ -90,7 +90,7 @@ pub fn doctor(arguments: &DoctorArguments, site_store: Option<PathBuf>) -> i32 {
 }
 
 /// Runs all checks in parallel, so that a slow one does not delay the others.
-fn look(stores: &Stores) -> Vec<Finding> {
+fn findings(stores: &Stores) -> Vec<Finding> {
     let time_max = Duration::from_millis(FINDING_TIME_MS_MAX);
     let deadline = forebay_host::clock::now() + time_max;
     let asked = QUESTIONS.map(|(id, question)| {

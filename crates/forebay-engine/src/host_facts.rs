@@ -61,7 +61,7 @@ pub enum CephFacts {
 }
 
 impl CephFacts {
-    fn look(engine_root: Option<&Path>) -> Self {
+    fn find(engine_root: Option<&Path>) -> Self {
         match Programs::find(engine_root) {
             Ok(programs) => Self::Found(Box::new(programs)),
             Err(missing) => Self::Missing(missing.missing),
@@ -156,7 +156,7 @@ impl HostFacts {
             let version = version_of(&words).unwrap_or_default();
             Some((name.clone(), ProgramFacts { words, version }))
         });
-        let ceph = request.ceph.then(|| CephFacts::look(request.engine_root.as_deref()));
+        let ceph = request.ceph.then(|| CephFacts::find(request.engine_root.as_deref()));
         Ok(Self {
             name: request.name.clone(),
             hostname: system::hostname(),

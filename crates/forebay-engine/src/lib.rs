@@ -30,6 +30,6 @@ pub use place::{JobAllocation, Ledger, Place, Step};
 pub use profile::{CommandProfile, Profile, ProfileEngine};
 pub use provision::{Provisioned, Provisioner};
 pub use steps::{
-    EnginePlan, EngineStep, Fence, Gone, Keeps, Loss, PlannedFile, Ready, Role, ServerGroup, Stop,
-    serve_without,
+    DataLocation, EnginePlan, EngineStep, Fence, Loss, MissingServers, PlannedFile, Ready, Role,
+    ServerGroup, Stop, serve_without,
 };

@@ -60,7 +60,7 @@ impl StoreOptions<'_> {
                 }
             }
             let before = &self.maps[..index];
-            let shown = PathMap::behind(before, &map.path);
+            let shown = PathMap::resolve(before, &map.path);
             let within_another = before.iter().any(|other| map.path.starts_with(&other.path));
             let can_be = if within_another {
                 files::status(&shown).map(drop) // nothing is created in a shown directory

@@ -13,7 +13,7 @@ pub struct PathMap {
 
 impl PathMap {
     /// The path outside the view of a path in the job.
-    pub fn behind(maps: &[Self], path: &Path) -> PathBuf {
+    pub fn resolve(maps: &[Self], path: &Path) -> PathBuf {
         // A later map hides an earlier one.
         let shown = maps.iter().rev().find_map(|map| {
             let rest = path.strip_prefix(&map.path).ok()?;

@@ -77,7 +77,7 @@ impl Runner<'_> {
         }
         self.check_map_hides_nothing(allocation.map(Allocation::root))?;
         for (index, map) in self.maps.iter().enumerate() {
-            let directory = PathMap::behind(&self.maps[..index], &map.directory);
+            let directory = PathMap::resolve(&self.maps[..index], &map.directory);
             files::make_directories(&directory, 0o755)?;
         }
         files::make_directory(self.scratch, 0o700)?;

@@ -85,7 +85,7 @@ pub struct EngineStep {
     pub after: Vec<String>,
     /// Where its process keeps data of the job; none if it keeps none.
     #[serde(default)]
-    pub keeps: Option<Keeps>,
+    pub keeps: Option<DataLocation>,
     /// What to do on its node when its process died, so that nobody waits for that one.
     #[serde(default)]
     pub fence: Option<Box<EngineStep>>,
@@ -94,7 +94,7 @@ pub struct EngineStep {
 /// Where a server keeps data of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keeps {
+pub enum DataLocation {
     /// In its memory.
     Memory,
     /// In files below this directory.
@@ -115,7 +115,7 @@ pub struct ServerGroup {
 
 impl ServerGroup {
     /// How many are missing.
-    fn missing(&self, gone: &Gone) -> usize {
+    fn missing(&self, gone: &MissingServers) -> usize {
         let is_missing = |(node, step): &&(usize, String)| {
             (gone.ended.contains(step) || gone.lost.contains(node)) && !gone.given_up.contains(step)
         };
@@ -123,7 +123,7 @@ impl ServerGroup {
     }
 
     /// What is to be carried out now, unless it was.
-    pub fn due(&self, gone: &Gone) -> Option<&EngineStep> {
+    pub fn due(&self, gone: &MissingServers) -> Option<&EngineStep> {
         let missing = self.missing(gone);
         self.after_loss.as_ref().filter(|_| missing > 0 && missing <= self.losses_max)
     }
@@ -131,7 +131,7 @@ impl ServerGroup {
 
 /// What is not there any more.
 #[derive(Debug, Clone, Default)]
-pub struct Gone {
+pub struct MissingServers {
     /// The servers that ended, by step.
     pub ended: HashSet<String>,
     /// The nodes that were lost, by index.
@@ -141,7 +141,7 @@ pub struct Gone {
 }
 
 /// Whether the servers that are left serve all data and names that were not given up.
-pub fn serve_without(groups: &[ServerGroup], gone: &Gone) -> bool {
+pub fn serve_without(groups: &[ServerGroup], gone: &MissingServers) -> bool {
     groups.iter().all(|group| group.missing(gone) <= group.losses_max)
 }
 
@@ -156,7 +156,7 @@ pub struct Loss {
     pub fence: EngineStep,
     /// Before the mounts know.
     pub prepare: EngineStep,
-    /// When the mounts know, by [`EnginePlan::tell_loss`].
+    /// When the mounts know, by [`EnginePlan::announce_loss`].
     pub finish: EngineStep,
 }
 
@@ -186,7 +186,7 @@ pub struct EnginePlan {
     pub losses: Vec<Loss>,
     /// Tells the mount of each node which data were lost last. One for each node, not for each loss: a plan grows with
     /// the nodes, not with their square.
-    pub tell_loss: Vec<EngineStep>,
+    pub announce_loss: Vec<EngineStep>,
     /// The directory that shows the namespace, on each node.
     pub mount: PathBuf,
     /// Variables for the job's processes.
@@ -257,7 +257,10 @@ mod tests {
         let names = |steps: &[&str]| steps.iter().map(|&step| step.to_owned()).collect();
         let serves_without = |steps: &[&str], lost: &[usize], given_up: &[&str]| {
             let lost = lost.iter().copied().collect();
-            serve_without(&groups, &Gone { ended: names(steps), lost, given_up: names(given_up) })
+            serve_without(
+                &groups,
+                &MissingServers { ended: names(steps), lost, given_up: names(given_up) },
+            )
         };
         let serves = |steps: &[&str], lost: &[usize]| serves_without(steps, lost, &[]);
         assert!(serves(&["n0.monitor", "n1.mount"], &[]));

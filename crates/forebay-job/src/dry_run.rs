@@ -182,9 +182,9 @@ impl JobSpec<'_> {
         is_wanted: &(dyn Fn(&Path) -> bool + Sync),
     ) -> Result<(Number, Vec<Failure>), Error> {
         let (journal, script) = (Journal::in_memory()?, &self.script.path);
-        let behind = |path: &Path| PathMap::behind(maps, path);
+        let resolved = |path: &Path| PathMap::resolve(maps, path);
         let go_on = &|_| true;
-        plan_in(&journal, stages, roots, script, &behind, go_on, is_wanted)?;
+        plan_in(&journal, stages, roots, script, &resolved, go_on, is_wanted)?;
         Ok((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
     }
 
@@ -192,7 +192,7 @@ impl JobSpec<'_> {
     fn check_directory(&self, submit_directory: &Path) -> Result<(), Error> {
         let maps = self.store_options.maps;
         let working_directory = self.script.working_directory(submit_directory);
-        let found = files::status(&PathMap::behind(maps, &working_directory));
+        let found = files::status(&PathMap::resolve(maps, &working_directory));
         let will_be_made = maps.iter().any(|map| map.path.starts_with(&working_directory));
         if !will_be_made && !found.is_ok_and(|status| status.kind == Kind::Directory) {
             return Err(Error::NoDirectory(working_directory));

@@ -184,7 +184,7 @@ impl ActiveJob<'_> {
     /// Looks at the space of the store. Returns when to look again; none without an allocation.
     fn look_at_store(&self) -> Option<Instant> {
         self.look_at_nodes();
-        self.store_watch.look(self.job_allocation?.allocation.root());
+        self.store_watch.check(self.job_allocation?.allocation.root());
         clock::now().checked_add(store_watch::INTERVAL)
     }
 

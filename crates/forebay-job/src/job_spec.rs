@@ -116,11 +116,11 @@ impl JobSpec<'_> {
             .into());
         }
         check_variables(&self.script.path, &self.script.text, &request)?;
-        let behind = |path: &Path| PathMap::behind(self.store_options.maps, path);
+        let resolved = |path: &Path| PathMap::resolve(self.store_options.maps, path);
         let capacity_bytes = request.job.as_ref().and_then(|job| job.capacity_bytes);
         let script = &self.script.path;
         let stages = &request.stage_out;
-        for warning in check_destinations(stages, script, &behind, capacity_bytes)? {
+        for warning in check_destinations(stages, script, &resolved, capacity_bytes)? {
             reporter.warning(&warning);
         }
         forebay_onclose::check(self.drain, &self.spectral, &request, self.store_options.maps)?;

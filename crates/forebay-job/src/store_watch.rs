@@ -27,7 +27,7 @@ impl StoreWatch {
     }
 
     /// Looks at the store, until it was full once.
-    pub(crate) fn look(&self, store: &Path) {
+    pub(crate) fn check(&self, store: &Path) {
         if self.full_unix_ms.get().is_some() {
             return;
         }

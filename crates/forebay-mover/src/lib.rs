@@ -17,7 +17,7 @@ pub use bandwidth_limit::BandwidthLimit;
 pub use copy::cleanup::{discard_partial, remove_partial_files, remove_parts_in};
 pub use copy::context::CopyEvent;
 pub use copy::remote::serve_remote;
-pub use copy::scheduler::{Moved, carry_out};
+pub use copy::scheduler::{CopySummary, carry_out};
 pub use error::Error;
 pub use journal::database::Journal;
 pub use journal::lock::JournalLock;

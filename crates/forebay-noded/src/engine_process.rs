@@ -78,7 +78,7 @@ struct Record {
 pub fn engine(words: &[OsString]) -> i32 {
     let word = |at: usize| words.get(at).and_then(|word| word.to_str()).unwrap_or_default();
     let done = match word(0) {
-        "hold" => return hold(),
+        "hold" => return run_engine(),
         "resume" => return resume(Path::new(word(1))),
         "agent" => {
             return forebay_cluster::agent::serve(|_, _| Err("this agent has no tasks".to_owned()));
@@ -113,7 +113,7 @@ fn relay((node, port): (&str, &str), directory: &Path) -> Result<(), Error> {
 }
 
 /// Starts the engine, says so in one line, and watches it until this process is killed.
-fn hold() -> i32 {
+fn run_engine() -> i32 {
     forebay_host::process::close_to_debuggers();
     let mut input = Vec::new();
     let read = std::io::stdin().take(2 * MESSAGE_BYTES_MAX as u64).read_to_end(&mut input);

@@ -126,7 +126,7 @@ pub(crate) fn destroyable(persistent: &Persistent, force: bool) -> Result<Direct
         let owner = users::user_named(persistent.owner);
         return Err(Error::NotOurs { name: name(), owner });
     }
-    let held = persistent.hold(LockMode::Exclusive)?;
+    let held = persistent.lock(LockMode::Exclusive)?;
     let uses = Uses::of(persistent)?;
     let is_free = held.is_some();
     let jobs = uses.matching(|state| match state {

@@ -182,7 +182,7 @@ impl JobPersistents {
             }
         }
         for asked in &request.persistent {
-            let held = places.find(&asked.name).and_then(hold);
+            let held = places.find(&asked.name).and_then(lock_shared);
             let (persistent, held) = owner.with_position(&asked.position, held)?;
             let variables = asked.variables();
             let stages_out = stages_out(request, &asked.name);
@@ -469,10 +469,10 @@ const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 const LOCK_TRIES_MAX: u32 = 100;
 
-fn hold(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
+fn lock_shared(found: Persistent) -> Result<(Persistent, DirectoryLock)> {
     usable(&found)?;
     for _ in 0..LOCK_TRIES_MAX {
-        if let Some(held) = found.hold(LockMode::Shared)? {
+        if let Some(held) = found.lock(LockMode::Shared)? {
             return Ok((found, held));
         }
         if files::status_of_name(found.root()).is_err() {

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use forebay_pfsmodel::{Layout, State, Striping, kernel, paths};
 
-use crate::descriptors::{self, OpenFile, Seen};
+use crate::descriptors::{self, DescriptorKind, OpenFile};
 use crate::names::{self, Buffer};
 use crate::{errno, session};
 
@@ -43,11 +43,11 @@ pub(crate) fn after_open(descriptor: c_int, may_create: bool, opening: Opening) 
 }
 
 fn bind_opened(state: &State, descriptor: c_int, may_create: bool, opening: Opening) {
-    let seen = descriptors::look_up(state, descriptor);
-    if opening == Opening::ByForeignName && !matches!(seen, Seen::Foreign) {
+    let kind = descriptors::look_up(state, descriptor);
+    if opening == Opening::ByForeignName && !matches!(kind, DescriptorKind::Foreign) {
         charge_metadata(state);
     }
-    let Seen::File(mut file) = seen else { return };
+    let DescriptorKind::File(mut file) = kind else { return };
     if may_create && !file.is_bound && file.size_bytes == 0 {
         bind(state, descriptor, &mut file);
     }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 
 use forebay_pfsmodel::{Op, State, kernel};
 
-use crate::descriptors::{self, OpenFile, Seen};
+use crate::descriptors::{self, DescriptorKind, OpenFile};
 use crate::{errno, names, session};
 
 /// The maximum size of one call in the kernel.
@@ -35,7 +35,7 @@ pub(crate) fn write(descriptor: c_int, length: usize, at: At) -> bool {
 #[inline(always)]
 pub(crate) fn end_call(is_emulated: bool) {
     if is_emulated {
-        session::note_behind();
+        session::note_oversleep();
     }
 }
 
@@ -155,27 +155,27 @@ pub(crate) fn transfer(from: &Side, to: &Side, moved: isize) {
 
 /// Waits for an fsync. For a directory, this is a metadata operation.
 pub(crate) fn sync(descriptor: c_int) {
-    with_descriptor(descriptor, |state, seen| match seen {
-        Seen::File(file) => {
+    with_descriptor(descriptor, |state, kind| match kind {
+        DescriptorKind::File(file) => {
             let now_ns = session::now_ns();
             let finish_ns = state.charge_sync(now_ns, &file.layout, session::client());
             session::sleep(state, now_ns, finish_ns);
         }
-        Seen::Directory => metadata(state),
-        Seen::Foreign => {}
+        DescriptorKind::Directory => metadata(state),
+        DescriptorKind::Foreign => {}
     });
 }
 
 /// Waits for a metadata operation on an open file or directory.
 pub(crate) fn metadata_of(descriptor: c_int) {
-    with_descriptor(descriptor, |state, seen| {
-        if !matches!(seen, Seen::Foreign) {
+    with_descriptor(descriptor, |state, kind| {
+        if !matches!(kind, DescriptorKind::Foreign) {
             metadata(state);
         }
     });
 }
 
-fn with_descriptor(descriptor: c_int, then: impl FnOnce(&State, Seen)) {
+fn with_descriptor(descriptor: c_int, then: impl FnOnce(&State, DescriptorKind)) {
     if !descriptors::is_foreign(descriptor) {
         errno::kept(|| {
             session::state().map(|state| then(state, descriptors::look_up(state, descriptor)))
@@ -215,8 +215,8 @@ fn metadata(state: &State) {
 
 /// Counts an emulated file whose data calls the model does not see.
 pub(crate) fn unmodelled(descriptor: c_int) {
-    with_descriptor(descriptor, |state, seen| {
-        if matches!(seen, Seen::File(_)) {
+    with_descriptor(descriptor, |state, kind| {
+        if matches!(kind, DescriptorKind::File(_)) {
             state.note_unmodelled();
         }
     });

@@ -52,7 +52,7 @@ pub(crate) struct OpenFile {
 }
 
 /// What a descriptor is.
-pub(crate) enum Seen {
+pub(crate) enum DescriptorKind {
     /// Not emulated.
     Foreign,
     /// An emulated file.
@@ -89,28 +89,28 @@ pub(crate) fn ignore(descriptor: c_int) {
 /// The emulated file behind a descriptor, if it is one.
 pub(crate) fn file(state: &State, descriptor: c_int) -> Option<OpenFile> {
     match look_up(state, descriptor) {
-        Seen::File(file) => Some(file),
-        Seen::Foreign | Seen::Directory => None,
+        DescriptorKind::File(file) => Some(file),
+        DescriptorKind::Foreign | DescriptorKind::Directory => None,
     }
 }
 
 /// Looks up a descriptor in the table and, if it is unknown there, in the kernel.
-pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
+pub(crate) fn look_up(state: &State, descriptor: c_int) -> DescriptorKind {
     let known = entry(descriptor).map_or(UNKNOWN, |entry| entry.load(Ordering::Relaxed));
     match known & KIND {
-        FOREIGN => return Seen::Foreign,
+        FOREIGN => return DescriptorKind::Foreign,
         FILE => {
             if let Some(file) = recall(descriptor) {
-                return Seen::File(file);
+                return DescriptorKind::File(file);
             }
         }
         _ => {}
     }
-    let seen = query_kernel(state, descriptor);
+    let kind = query_kernel(state, descriptor);
     if session::owns_memory() {
-        let kind = match &seen {
-            Some(Seen::Foreign) => FOREIGN,
-            Some(Seen::File(file)) if remember_details(descriptor, file) => FILE,
+        let kind = match &kind {
+            Some(DescriptorKind::Foreign) => FOREIGN,
+            Some(DescriptorKind::File(file)) if remember_details(descriptor, file) => FILE,
             // Directories are looked up each time: they have no data calls.
             _ => UNKNOWN,
         };
@@ -123,7 +123,7 @@ pub(crate) fn look_up(state: &State, descriptor: c_int) -> Seen {
             );
         }
     }
-    seen.unwrap_or(Seen::Foreign)
+    kind.unwrap_or(DescriptorKind::Foreign)
 }
 
 /// Updates the entry of a file whose layout was just bound.
@@ -136,24 +136,24 @@ pub(crate) fn rebind(descriptor: c_int, file: &mut OpenFile, layout: Layout) {
 }
 
 /// `None` if the kernel does not know the descriptor: then the table stays unchanged.
-fn query_kernel(state: &State, descriptor: c_int) -> Option<Seen> {
+fn query_kernel(state: &State, descriptor: c_int) -> Option<DescriptorKind> {
     let mut path = [0; paths::PATH_MAX];
     let length = kernel::descriptor_path(descriptor, &mut path).ok()?;
     if !state.covers(&path[..length]) {
-        return Some(Seen::Foreign);
+        return Some(DescriptorKind::Foreign);
     }
     let status = kernel::status(descriptor).ok()?;
     match status.st_mode & libc::S_IFMT {
         libc::S_IFREG => {}
-        libc::S_IFDIR => return Some(Seen::Directory),
+        libc::S_IFDIR => return Some(DescriptorKind::Directory),
         // Sockets, pipes and devices have no file data, wherever they are.
-        _ => return Some(Seen::Foreign),
+        _ => return Some(DescriptorKind::Foreign),
     }
     let bound = Striping::of_descriptor(descriptor)
         .ok()
         .flatten()
         .and_then(|striping| state.bound(striping));
-    Some(Seen::File(OpenFile {
+    Some(DescriptorKind::File(OpenFile {
         layout: bound.unwrap_or_else(|| state.unbound_layout(status.st_ino)),
         size_bytes: u64::try_from(status.st_size).unwrap_or(0),
         is_bound: bound.is_some(),

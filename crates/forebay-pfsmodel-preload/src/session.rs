@@ -19,14 +19,14 @@ const ON: u8 = 3;
 const EXIT_UNUSABLE: c_int = 125;
 
 /// The maximum delay to subtract. A longer stall of the machine stays visible in the measurements.
-const BEHIND_NS_MAX: u64 = 50_000_000;
+const OVERSLEPT_NS_MAX: u64 = 50_000_000;
 
 thread_local! {
     /// End of this thread's last call in model time. Constant and without destructor, so that an
     /// access never allocates.
     static DUE_NS: Cell<u64> = const { Cell::new(0) };
     /// Delay of this thread against model time, caused by late wake-ups and the real call.
-    static BEHIND_NS: Cell<u64> = const { Cell::new(0) };
+    static OVERSLEPT_NS: Cell<u64> = const { Cell::new(0) };
 }
 
 static MODE: AtomicU8 = AtomicU8::new(NOT_ASKED);
@@ -137,8 +137,8 @@ fn end(reason: std::fmt::Arguments<'_>) -> ! {
 /// slack, an idle processor) and the real call do not belong to the emulated file system. Without
 /// this correction, a 500 us request took 580 us.
 pub(crate) fn now_ns() -> u64 {
-    let behind_ns = BEHIND_NS.take();
-    kernel::now_ns().saturating_sub(behind_ns.min(BEHIND_NS_MAX))
+    let overslept_ns = OVERSLEPT_NS.take();
+    kernel::now_ns().saturating_sub(overslept_ns.min(OVERSLEPT_NS_MAX))
 }
 
 /// Sleeps until the model's end of a call that began at `now_ns`.
@@ -147,11 +147,11 @@ pub(crate) fn sleep(state: &State, now_ns: u64, finish_ns: u64) {
         state.note_sleep(finish_ns - now_ns);
         DUE_NS.set(finish_ns);
         kernel::sleep_until(finish_ns);
-        note_behind();
+        note_oversleep();
     }
 }
 
 /// Records the time since this thread's last sleep was due. After the real call, this includes the call.
-pub(crate) fn note_behind() {
-    BEHIND_NS.set(kernel::now_ns().saturating_sub(DUE_NS.get()));
+pub(crate) fn note_oversleep() {
+    OVERSLEPT_NS.set(kernel::now_ns().saturating_sub(DUE_NS.get()));
 }

@@ -80,8 +80,8 @@ impl State {
         block.totals.data_ops.fetch_add(1, Ordering::Relaxed);
         let client_ns = transfer_ns(len, block.parameters.client_bytes_per_s);
         let mut finish_ns = enqueue(&client.next_free_ns, now_ns, client_ns);
-        for lane in layout.lanes(offset, len, self.targets()) {
-            let done = self.serve(&block.target[lane.target as usize], now_ns, id, op, lane.bytes);
+        for part in layout.bytes_by_target(offset, len, self.targets()) {
+            let done = self.serve(&block.target[part.target as usize], now_ns, id, op, part.bytes);
             finish_ns = finish_ns.max(done);
         }
         self.note_span(now_ns, finish_ns);

@@ -13,7 +13,7 @@ pub struct Layout {
 
 /// The part of a request on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lane {
+pub struct TargetBytes {
     /// Index of the target.
     pub target: u32,
     /// Bytes of the request on this target.
@@ -29,37 +29,37 @@ impl Layout {
     }
 
     /// Splits a range over the targets. Each target occurs once, in the order in which the range
-    /// first reaches it. The lanes have `length_bytes` bytes in total.
-    pub fn lanes(
+    /// first reaches it. The parts have `length_bytes` bytes in total.
+    pub fn bytes_by_target(
         &self,
         offset_bytes: u64,
         length_bytes: u64,
         targets: u32,
-    ) -> impl Iterator<Item = Lane> + use<> {
+    ) -> impl Iterator<Item = TargetBytes> + use<> {
         let layout = *self;
         let (size, width) = (layout.stripe_size_bytes, u64::from(layout.stripe_count));
         let first = offset_bytes / size;
         let end = offset_bytes.saturating_add(length_bytes);
         // The unit after the last one of the range; an empty range has none.
         let after = if length_bytes == 0 { first } else { (end - 1) / size + 1 };
-        (0..width.min(after - first)).map(move |lane| {
-            let unit = first + lane;
+        (0..width.min(after - first)).map(move |part| {
+            let unit = first + part;
             let units = (after - 1 - unit) / width + 1;
-            let head = if lane == 0 { offset_bytes - first * size } else { 0 };
+            let head = if part == 0 { offset_bytes - first * size } else { 0 };
             let tail = if unit + (units - 1) * width == after - 1 {
                 after.saturating_mul(size).saturating_sub(end)
             } else {
                 0
             };
             let bytes = units.saturating_mul(size).saturating_sub(head).saturating_sub(tail);
-            Lane { target: layout.target_of_unit(unit, targets), bytes }
+            TargetBytes { target: layout.target_of_unit(unit, targets), bytes }
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Lane, Layout};
+    use super::{Layout, TargetBytes};
 
     fn slow_lanes(layout: &Layout, offset: u64, length: u64, targets: u32) -> Vec<(u32, u64)> {
         let mut bytes = vec![0u64; targets as usize];
@@ -81,8 +81,8 @@ mod tests {
             for offset in 0..32 {
                 for length in 0..48 {
                     let mut got: Vec<(u32, u64)> = layout
-                        .lanes(offset, length, 5)
-                        .map(|Lane { target, bytes }| (target, bytes))
+                        .bytes_by_target(offset, length, 5)
+                        .map(|TargetBytes { target, bytes }| (target, bytes))
                         .collect();
                     got.sort_unstable();
                     assert_eq!(
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn huge_request_costs_at_most_one_step_per_stripe() {
         let layout = Layout { stripe_count: 4, stripe_size_bytes: 65_536, first_target: 0 };
-        let lanes: Vec<Lane> = layout.lanes(0, 1 << 50, 8).collect();
-        assert_eq!(lanes.len(), 4);
-        assert_eq!(lanes.iter().map(|lane| lane.bytes).sum::<u64>(), 1 << 50);
+        let bytes_by_target: Vec<TargetBytes> = layout.bytes_by_target(0, 1 << 50, 8).collect();
+        assert_eq!(bytes_by_target.len(), 4);
+        assert_eq!(bytes_by_target.iter().map(|part| part.bytes).sum::<u64>(), 1 << 50);
     }
 }

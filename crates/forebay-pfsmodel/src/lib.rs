@@ -22,7 +22,7 @@ pub mod striping;
 pub use administration::{LayoutError, Shown};
 pub use charge::{Client, Op};
 pub use counters::{Counters, TargetCounters};
-pub use layout::{Lane, Layout};
+pub use layout::{Layout, TargetBytes};
 pub use machine::{ClientLimits, DefaultLayout, Metadata, Model, ModelError, Targets};
 pub use quantity::Quantity;
 pub use state::{State, StateError};

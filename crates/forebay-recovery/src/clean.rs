@@ -117,7 +117,7 @@ pub fn clean(
         }
         JobState::Orphaned { .. } | JobState::AllocationLost | JobState::Unreachable => {}
     }
-    let outside = Outside::look(destinations(&job.record, how))?;
+    let outside = Outside::of_destinations(destinations(&job.record, how))?;
     let (now, is_inside) = enter_view(&job, now, how)?;
     if is_inside {
         outside.check()?;

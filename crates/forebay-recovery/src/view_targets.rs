@@ -19,7 +19,7 @@ impl Outside {
     ///
     /// # Errors
     /// If the mounts cannot be listed.
-    pub(crate) fn look(destinations: Vec<PathBuf>) -> Result<Self, Error> {
+    pub(crate) fn of_destinations(destinations: Vec<PathBuf>) -> Result<Self, Error> {
         let devices = destinations.into_iter();
         let destinations = devices.filter_map(|path| device(&path).map(|device| (path, device)));
         Ok(Self { mounted: mounts::devices()?, destinations: destinations.collect() })

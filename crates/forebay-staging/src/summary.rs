@@ -1,6 +1,6 @@
 //! The result of one staging: the data for messages and `--json`.
 
-use forebay_mover::{Failure, IncompleteFile, Journal, Moved, NodeShare, Number, Shortage};
+use forebay_mover::{CopySummary, Failure, IncompleteFile, Journal, NodeShare, Number, Shortage};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
@@ -47,7 +47,7 @@ impl StagingSummary {
     }
 
     /// Sums up a staging that was carried out.
-    pub fn new(moved: &Moved, journal: &Journal, seconds: f64) -> Self {
+    pub fn new(moved: &CopySummary, journal: &Journal, seconds: f64) -> Self {
         let notes = journal.notes().unwrap_or_default();
         let Number { files, bytes } = moved.counts.missing();
         Self {

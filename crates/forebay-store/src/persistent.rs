@@ -272,8 +272,8 @@ impl Persistent {
 
     /// Locks it until the result is dropped. None if a lock conflicts or the allocation was
     /// destroyed.
-    pub fn hold(&self, hold: LockMode) -> Result<Option<DirectoryLock>, Error> {
-        match DirectoryLock::take(&self.root, hold) {
+    pub fn lock(&self, mode: LockMode) -> Result<Option<DirectoryLock>, Error> {
+        match DirectoryLock::take(&self.root, mode) {
             Err(error) if error.is_not_found() => Ok(None),
             held => Ok(held?.filter(|held| held.is_at(&self.root))),
         }
@@ -401,11 +401,11 @@ mod tests {
         let again = Persistent::create(store, &wanted("a.b-c")).expect_err("taken");
         assert!(matches!(again, Error::PersistentExists(name) if name == "a.b-c"));
         assert_eq!(StoreListing::of(store).expect("list").found, std::slice::from_ref(&made));
-        assert!(made.hold(LockMode::Exclusive).expect("lock").is_some());
+        assert!(made.lock(LockMode::Exclusive).expect("lock").is_some());
         let doomed = made.withdraw().expect("withdrawn");
         let contents = StoreListing::of(store).expect("list");
         assert_eq!((contents.found, contents.unfinished[0].path.clone()), (Vec::new(), doomed));
-        assert!(made.hold(LockMode::Shared).expect("gone").is_none());
+        assert!(made.lock(LockMode::Shared).expect("gone").is_none());
     }
 
     #[test]

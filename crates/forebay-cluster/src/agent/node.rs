@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use forebay_engine::{EngineStep, Keeps, PRIVATE, Ready, Role, Stop, mount_in};
+use forebay_engine::{DataLocation, EngineStep, PRIVATE, Ready, Role, Stop, mount_in};
 use forebay_host::process::{Identity, command, run_captured};
 use forebay_host::{files, filesystem, mounts};
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ struct BegunStep {
     /// The whole step, if it can be started again.
     again: Option<EngineStep>,
     #[serde(default)]
-    keeps: Option<Keeps>,
+    keeps: Option<DataLocation>,
 }
 
 /// A node of a job.
@@ -225,8 +225,8 @@ impl Node {
     /// What the servers keep; none if there is no such server.
     fn kept_bytes(&self) -> Option<u64> {
         let of_step = |step: &BegunStep| match step.keeps.as_ref()? {
-            Keeps::Memory => self.processes.get(&step.id)?.memory_bytes(),
-            Keeps::Files(directory) => Some(files::tree_bytes(directory)),
+            DataLocation::Memory => self.processes.get(&step.id)?.memory_bytes(),
+            DataLocation::Files(directory) => Some(files::tree_bytes(directory)),
         };
         self.record.steps.iter().filter_map(of_step).reduce(|sum, bytes| sum + bytes)
     }

@@ -29,7 +29,7 @@ struct State {
 
 impl Probe {
     /// Begins a look, unless one goes on. Returns why the mount does not answer, as far as is known.
-    pub(super) fn look(&self, paths: Vec<PathBuf>) -> Option<String> {
+    pub(super) fn check(&self, paths: Vec<PathBuf>) -> Option<String> {
         let mut state = self.0.lock();
         if state.began.is_none() && !paths.is_empty() {
             state.began = Some(clock::now());

@@ -228,7 +228,7 @@ fn start(step: &EngineStep, node: &SharedNode, begin: Begin) -> Answer {
 /// The state of the node. Begins the fences of mounts that ended.
 fn health(probes: Vec<PathBuf>, node: &SharedNode, probe: &Probe) -> Result<Answer, String> {
     let mut health = with(node, Node::health)?;
-    health.mount_error = probe.look(probes);
+    health.mount_error = probe.check(probes);
     for fence in with(node, |node| Ok(node.fences(&health.ended)))? {
         let node = Arc::clone(node);
         threads::spawn(move || carry_out(&fence, &node)).map_err(|error| error.to_string())?;

@@ -138,7 +138,7 @@ pub fn start_as_user(
             who,
             rights,
             inherited: counters.map(Counters::descriptor),
-            entrance: cgroup.as_ref().map(Cgroup::entrance).transpose()?,
+            procs_file: cgroup.as_ref().map(Cgroup::procs_file).transpose()?,
             parent: Some(rustix::process::getpid()),
         },
     );
@@ -171,7 +171,7 @@ pub fn start_service_as_user(
             who,
             rights: Rights::WithSetuid,
             inherited: None,
-            entrance: Some(cgroup.entrance()?),
+            procs_file: Some(cgroup.procs_file()?),
             parent: None,
         },
     );
@@ -190,7 +190,7 @@ struct Confinement {
     /// A descriptor.
     inherited: Option<RawFd>,
     /// The file of its cgroup.
-    entrance: Option<File>,
+    procs_file: Option<File>,
     /// It ends with the thread of this process that starts it.
     parent: Option<Pid>,
 }
@@ -198,8 +198,8 @@ struct Confinement {
 fn confine(command: &mut Command, how: Confinement) {
     command.stderr(Stdio::null()).current_dir("/");
     let prepare = move || {
-        if let Some(entrance) = &how.entrance {
-            rustix::io::write(entrance, b"0")?;
+        if let Some(procs_file) = &how.procs_file {
+            rustix::io::write(procs_file, b"0")?;
         }
         rustix::process::setsid()?;
         close_at_exec();
@@ -268,7 +268,7 @@ impl UserProcess {
         };
         let mut is_open = true;
         loop {
-            if watch.is_over() {
+            if watch.check() {
                 self.killer().kill();
             }
             let (readable, ended) = {

@@ -134,19 +134,19 @@ fn make(path: &Path) -> Result<()> {
 }
 
 /// The open file that a process writes 0 to, to move into a cgroup.
-fn entrance(cgroup: &Path) -> Result<File> {
+fn procs_file(cgroup: &Path) -> Result<File> {
     files::open_to_write(&cgroup.join(CGROUP_PROCESSES))
 }
 
 impl KeptCgroup {
-    pub(super) fn entrance(&self) -> Result<File> {
-        entrance(&self.path)
+    pub(super) fn procs_file(&self) -> Result<File> {
+        procs_file(&self.path)
     }
 }
 
 impl Cgroup {
-    pub(super) fn entrance(&self) -> Result<File> {
-        entrance(&self.path)
+    pub(super) fn procs_file(&self) -> Result<File> {
+        procs_file(&self.path)
     }
 
     /// Kills all its processes.

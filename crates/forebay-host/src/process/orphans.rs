@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::proc_table::{children_of, processes, signals_of};
-use super::send::{send, us};
+use super::send::{own_pid, send};
 use super::wait::Events;
 use crate::{Result, clock};
 
@@ -37,7 +37,7 @@ impl Events {
             }
             if waited >= grace * 10 {
                 // Include zombies: the kernel reports that some threads still run.
-                let remaining = children_of(us(), &self.excluded.borrow(), &processes()?);
+                let remaining = children_of(own_pid(), &self.excluded.borrow(), &processes()?);
                 return Ok(Orphans { found, remaining });
             }
             // The end of a descendant that is not a direct child causes no event, so poll.
@@ -61,9 +61,9 @@ impl Events {
         let stays = |child: &i32| {
             [&*others, &processes.keepers, &processes.servers].iter().any(|set| set.contains(child))
         };
-        let children = processes.children.get(&us());
+        let children = processes.children.get(&own_pid());
         if children.into_iter().flatten().any(stays) {
-            return Ok(!children_of(us(), &self.excluded.borrow(), &processes)
+            return Ok(!children_of(own_pid(), &self.excluded.borrow(), &processes)
                 .iter()
                 .any(|pid| processes.alive.contains(pid)));
         }
@@ -89,7 +89,7 @@ impl Events {
     pub(super) fn descendants(&self) -> Result<Vec<Pid>> {
         let processes = processes()?;
         let alive = |pid: &i32| processes.alive.contains(pid);
-        let found = children_of(us(), &self.excluded.borrow(), &processes);
+        let found = children_of(own_pid(), &self.excluded.borrow(), &processes);
         Ok(found.into_iter().filter(alive).filter_map(Pid::from_raw).collect())
     }
 

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::send::{send, us};
+use super::send::{own_pid, send};
 use crate::{Result, files, on};
 
 /// Identifies one process, even if its PID is reused.
@@ -28,7 +28,7 @@ pub struct Identity {
 impl Identity {
     /// The identity of this process.
     pub fn ours() -> Result<Self> {
-        Self::of(us())
+        Self::of(own_pid())
     }
 
     /// The identity of the process that has this PID now.
@@ -163,7 +163,7 @@ fn serves_job(pid: i32) -> bool {
 pub fn with_env(name: &str, value: &OsStr, since: Identity) -> Result<Vec<i32>> {
     let name = [name.as_bytes(), b"="].concat();
     let is_wanted = |pid: i32| {
-        let environment = look(pid, "environ", |path| std::fs::read(path))?;
+        let environment = read_of_process(pid, "environ", |path| std::fs::read(path))?;
         let environment = environment.unwrap_or_default();
         let mut variables = environment.split(|byte| *byte == 0);
         let values = variables.find_map(|variable| variable.strip_prefix(name.as_slice()));
@@ -197,7 +197,7 @@ pub fn of_user(user: u32, since: Identity) -> Result<Vec<i32>> {
 
 /// Living processes, not older than `since`, in the mount namespace with this name.
 pub fn in_mount_namespace(name: &str, since: Identity) -> Result<Vec<i32>> {
-    let namespace = |pid| look(pid, "ns/mnt", |path| std::fs::read_link(path));
+    let namespace = |pid| read_of_process(pid, "ns/mnt", |path| std::fs::read_link(path));
     matching(since, |pid| Ok(namespace(pid)?.is_some_and(|found| found == Path::new(name))))
 }
 
@@ -205,9 +205,9 @@ pub fn in_mount_namespace(name: &str, since: Identity) -> Result<Vec<i32>> {
 pub fn using_directory(directory: &Path, since: Identity) -> Result<Vec<i32>> {
     let leads_there = |target: PathBuf| target.starts_with(directory);
     let is_there = |pid: i32| {
-        let cwd = look(pid, "cwd", |path| std::fs::read_link(path))?;
+        let cwd = read_of_process(pid, "cwd", |path| std::fs::read_link(path))?;
         let listed = |path: &Path| files::names_in(path).map_err(|error| error.source);
-        let open = look(pid, "fd", |path| listed(path))?;
+        let open = read_of_process(pid, "fd", |path| listed(path))?;
         let mut open = open.into_iter().flatten();
         let descriptors = PathBuf::from(format!("/proc/{pid}/fd"));
         Ok(cwd.is_some_and(leads_there)
@@ -239,7 +239,11 @@ fn has_readable_parent(pid: i32) -> bool {
 
 /// Reads a file of a process; none if the process is gone or belongs to another user. An unreadable
 /// process of this user, such as one outside a container, is an error.
-fn look<T>(pid: i32, name: &str, read: impl Fn(&Path) -> std::io::Result<T>) -> Result<Option<T>> {
+fn read_of_process<T>(
+    pid: i32,
+    name: &str,
+    read: impl Fn(&Path) -> std::io::Result<T>,
+) -> Result<Option<T>> {
     let path = PathBuf::from(format!("/proc/{pid}/{name}"));
     // The kernel gives the files, not the directory, of a process that changed its user to root: `sshd` of a
     // session, for example. It is none that a job's program started. Nor does it let a user look at a
@@ -309,7 +313,7 @@ pub(super) struct Processes {
 impl Processes {
     /// All living processes not older than `since`, except keepers and this process.
     fn workers(self, since: Identity) -> impl Iterator<Item = i32> {
-        let ours = us();
+        let ours = own_pid();
         let young = |pid: &i32| self.started_ticks.get(pid) >= Some(&since.started_ticks);
         let mut workers: Vec<_> = self.alive.iter().copied().collect();
         workers.retain(|pid| *pid != ours && young(pid) && !self.keepers.contains(pid));
@@ -332,7 +336,7 @@ pub(super) fn processes() -> Result<Processes> {
         if stat.comm.as_bytes() == KEEPER.to_bytes() {
             found.keepers.insert(pid);
         }
-        if stat.ppid == us() && serves_job(pid) {
+        if stat.ppid == own_pid() && serves_job(pid) {
             found.servers.insert(pid);
         }
         // The first thread of a process may have ended while others live.

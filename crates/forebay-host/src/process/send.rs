@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 use crate::{Result, on};
 
 /// The PID of this process.
-pub(super) fn us() -> i32 {
+pub(super) fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_pid()
 }
 

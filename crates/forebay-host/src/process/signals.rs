@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 use signal_hook::iterator::Signals;
 
 use super::proc_table::{Identity, children_of, processes, signals_of};
-use super::send::us;
+use super::send::own_pid;
 use super::signal_sender;
 use super::stop_requests::{EventSender, StopRequests};
 use super::transferred::Transferred;
@@ -56,7 +56,7 @@ impl SignalGuard {
         on(signal_sender::note(&wanted), "catch the signals of", here)?;
         let caught = Signals::new(wanted.into_iter().chain([SIGCHLD]));
         let signals = on(caught, "catch the signals of", here)?;
-        let others = children_of(us(), &HashSet::new(), &processes()?);
+        let others = children_of(own_pid(), &HashSet::new(), &processes()?);
         let others = others.into_iter().collect();
         let stops = stops.to_vec();
         Ok(Self { signals, stops, others })

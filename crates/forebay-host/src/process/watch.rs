@@ -50,7 +50,7 @@ impl Watch {
     }
 
     /// Whether the program is to be killed. True once.
-    pub(super) fn is_over(&mut self) -> bool {
+    pub(super) fn check(&mut self) -> bool {
         if self.overdue.is_some() {
             return false;
         }

@@ -67,7 +67,7 @@ impl CopyContext<'_> {
             let written = ends.target.write_all_at(&block[..read], at);
             files::with_path(written, "write", &item.target)?;
             at += read as u64;
-            self.has_copied(read as u64);
+            self.add_copied(read as u64);
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl CopyContext<'_> {
     }
 
     /// Do source and destination have the same content?
-    pub(crate) fn holds_the_same(
+    pub(crate) fn has_same_content(
         &self,
         source: &File,
         item: &Item,

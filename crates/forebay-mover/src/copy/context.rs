@@ -146,7 +146,7 @@ impl CopyContext<'_> {
         self.is_broken.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn has_copied(&self, bytes: u64) {
+    pub(crate) fn add_copied(&self, bytes: u64) {
         self.totals.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
         (self.on)(CopyEvent::Bytes(bytes));
     }

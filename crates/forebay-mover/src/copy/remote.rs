@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::item::{Item, LINK};
 use crate::model::options::Options;
+use crate::model::partial_names;
 use crate::model::reason::Reason;
 use crate::model::remote::{
     RemoteAnswer, RemoteCopied, RemoteCopier, RemoteFiles, RemoteItem, RemoteOptions, RemotePiece,
@@ -91,7 +92,7 @@ impl CopyContext<'_> {
                 Ok(RemoteAnswer::Files { copied, notes, bytes, skipped_bytes })
                     if copied.len() == sent.len() =>
                 {
-                    self.has_copied(bytes);
+                    self.add_copied(bytes);
                     (self.on)(CopyEvent::Skipped(skipped_bytes));
                     let files = copied.iter().filter(|one| one.is_ok()).count();
                     self.count_for(helper, files as u64, bytes);
@@ -169,7 +170,7 @@ impl CopyContext<'_> {
         if let Some(same) = helper.same.get(&status.device) {
             return *same;
         }
-        let same = self.look(helper, directory).unwrap_or(false);
+        let same = self.sees_directory(helper, directory).unwrap_or(false);
         helper.same.insert(status.device, same);
         if !same {
             let text = format!(
@@ -181,10 +182,10 @@ impl CopyContext<'_> {
         same
     }
 
-    fn look(&self, helper: &Helper, directory: &Path) -> forebay_host::Result<bool> {
+    fn sees_directory(&self, helper: &Helper, directory: &Path) -> forebay_host::Result<bool> {
         let random: [u8; 16] = system::random_bytes()?;
         let name = random.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let path = directory.join(format!(".forebay-{}-{name}.part", self.options.tag));
+        let path = partial_names::in_directory(directory, &self.options.tag, name);
         let mut file = files::make_file(&path, 0o600)?;
         let made = file.write_all(&random).and_then(|()| file.sync_all());
         drop(file);
@@ -219,7 +220,7 @@ impl CopyContext<'_> {
         };
         match helper.copier.copy(&RemoteRequest::Piece(request)) {
             Ok(RemoteAnswer::Piece(Ok((checksum, bytes)))) => {
-                self.has_copied(bytes);
+                self.add_copied(bytes);
                 self.count_for(helper, 0, bytes);
                 (self.on)(CopyEvent::Skipped((range.end - range.start).saturating_sub(bytes)));
                 self.piece_is_copied(copying, piece, checksum, aligned(memory))?;

@@ -42,7 +42,7 @@ const FAILURES_MAX: usize = 1000;
 
 /// Result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct CopySummary {
     /// Files and links that are complete.
     pub files: u64,
     /// Bytes of these files.
@@ -68,7 +68,7 @@ pub struct Moved {
 /// Copies everything in the journal that is not complete. `findings` are those of the plan, if this process made it.
 ///
 /// # Errors
-/// Fails if the journal cannot be used or another process runs it. [`Moved::failures`] lists failed
+/// Fails if the journal cannot be used or another process runs it. [`CopySummary::failures`] lists failed
 /// files.
 pub fn carry_out(
     journal: &Journal,
@@ -76,7 +76,7 @@ pub fn carry_out(
     options: &Options,
     on: &(dyn Fn(CopyEvent) + Sync),
     cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Moved, Error> {
+) -> Result<CopySummary, Error> {
     let _running = journal.lock()?;
     journal.check_rows()?;
     if !journal.is_planned()? {
@@ -110,7 +110,7 @@ pub fn carry_out(
             return Err(Error::LookInterrupted(journal.path().to_owned()));
         }
         let moved = move_all(journal, options, on, &stop, already_present)?;
-        Ok(Moved { incomplete, ..moved })
+        Ok(CopySummary { incomplete, ..moved })
     })
 }
 
@@ -120,7 +120,7 @@ fn move_all(
     on: On,
     stop: &Stop,
     already_present: Option<AlreadyPresent>,
-) -> Result<Moved, Error> {
+) -> Result<CopySummary, Error> {
     let workers = options.workers.max(1);
     let mut run = CopyContext::new(journal, options, on, stop);
     // Before Forebay creates directories: that changes the stamps of parents and replaces missing ones.
@@ -196,7 +196,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    pub(crate) fn end(self) -> Result<Moved, Error> {
+    pub(crate) fn end(self) -> Result<CopySummary, Error> {
         if let Some(error) = self.broken.lock().take() {
             return Err(error);
         }
@@ -229,7 +229,7 @@ impl CopyContext<'_> {
             failures.push(stopped);
         }
         let totals = self.totals;
-        Ok(Moved {
+        Ok(CopySummary {
             files: totals.files.into_inner(),
             bytes: totals.bytes.into_inner(),
             unchanged_files: totals.unchanged_files.into_inner(),

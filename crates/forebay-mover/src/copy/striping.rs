@@ -9,7 +9,7 @@ use forebay_host::{files, lustre};
 
 use crate::copy::blocks::BLOCK_BYTES;
 use crate::copy::context::CopyContext;
-use crate::copy::striping_cache::{Says, stripes};
+use crate::copy::striping_cache::{LayoutOwner, stripes};
 use crate::copy::target::OURS_ALONE;
 
 use crate::model::item::Item;
@@ -31,12 +31,12 @@ impl CopyContext<'_> {
             return self.make_part(temporary, OURS_ALONE);
         };
         let go_on = || !self.is_stopped();
-        let says = self.striping.of(directory, &go_on);
-        self.check_stopped()?; // after a stop, `says` can be invalid
-        match says {
-            Says::We => {}
-            Says::Others => return self.make_part(temporary, OURS_ALONE),
-            Says::Unknown(why) => {
+        let owner = self.striping.of(directory, &go_on);
+        self.check_stopped()?; // after a stop, the owner can be wrong
+        match owner {
+            LayoutOwner::Forebay => {}
+            LayoutOwner::Others => return self.make_part(temporary, OURS_ALONE),
+            LayoutOwner::Unknown(why) => {
                 self.warn_once(&format!("{FAILED}: {why}"), &item.source);
                 return self.make_part(temporary, OURS_ALONE);
             }

@@ -19,9 +19,9 @@ const NOT_PLAIN: [&str; 2] = ["lcm_", "pool:"];
 
 /// Who decides the layout of files in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum LayoutOwner {
     /// No layout is set: Forebay decides.
-    We,
+    Forebay,
     /// The user or the administrator set it, or the directory is not on Lustre.
     Others,
     /// The query failed, with the reason.
@@ -31,17 +31,17 @@ pub(crate) enum Says {
 /// Cached answers of `lfs` for directories that receive large files.
 #[derive(Default)]
 pub(crate) struct Striping {
-    directories: Mutex<HashMap<PathBuf, Says>>,
+    directories: Mutex<HashMap<PathBuf, LayoutOwner>>,
 }
 
 impl Striping {
-    pub(crate) fn of(&self, directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
+    pub(crate) fn of(&self, directory: &Path, go_on: &dyn Fn() -> bool) -> LayoutOwner {
         let mut known = self.directories.lock();
         let asked = known.get(directory).cloned();
         asked.unwrap_or_else(|| {
-            let says = query(directory, go_on);
-            known.insert(directory.to_owned(), says.clone());
-            says
+            let owner = query(directory, go_on);
+            known.insert(directory.to_owned(), owner.clone());
+            owner
         })
     }
 }
@@ -52,29 +52,29 @@ pub(crate) fn stripes(size_bytes: u64) -> Option<u32> {
     found.map(|(_, stripes)| *stripes)
 }
 
-fn query(directory: &Path, go_on: &dyn Fn() -> bool) -> Says {
+fn query(directory: &Path, go_on: &dyn Fn() -> bool) -> LayoutOwner {
     let is_lustre = filesystem::is_lustre(directory);
     if !is_lustre && !lustre::is_emulated() {
-        return Says::Others;
+        return LayoutOwner::Others;
     }
     let words = ["getstripe", "-d", "--raw"].map(OsStr::new);
     match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat(), go_on) {
         Ok(output) => parse_layout(&output, is_lustre),
-        Err(error) => Says::Unknown(error.to_string()),
+        Err(error) => LayoutOwner::Unknown(error.to_string()),
     }
 }
 
-fn parse_layout(output: &str, is_lustre: bool) -> Says {
+fn parse_layout(output: &str, is_lustre: bool) -> LayoutOwner {
     let words: Vec<_> = output.split_whitespace().collect();
     let output = words.join(" ");
     if output.is_empty() && is_lustre {
-        return Says::Unknown("lfs getstripe does not answer".to_owned());
+        return LayoutOwner::Unknown("lfs getstripe does not answer".to_owned());
     }
     // An empty answer means that the emulation does not cover the directory.
     if output.contains(UNSET) && !NOT_PLAIN.iter().any(|more| output.contains(more)) {
-        return Says::We;
+        return LayoutOwner::Forebay;
     }
-    Says::Others
+    LayoutOwner::Others
 }
 
 #[cfg(test)]
@@ -93,19 +93,19 @@ mod tests {
     #[test]
     fn striping_set_by_the_user_is_kept() {
         let unset = "/d\nstripe_count:  0 stripe_size:   0 pattern:       0 stripe_offset: -1\n";
-        assert_eq!(parse_layout(unset, true), Says::We);
+        assert_eq!(parse_layout(unset, true), LayoutOwner::Forebay);
         let one = unset.replace("count:  0", "count:  1");
-        assert_eq!(parse_layout(&one, true), Says::Others);
+        assert_eq!(parse_layout(&one, true), LayoutOwner::Others);
         let all = unset.replace("count:  0", "count:  -1");
-        assert_eq!(parse_layout(&all, true), Says::Others);
+        assert_eq!(parse_layout(&all, true), LayoutOwner::Others);
         let size = unset.replace("size:   0", "size:   4194304");
-        assert_eq!(parse_layout(&size, true), Says::Others);
+        assert_eq!(parse_layout(&size, true), LayoutOwner::Others);
         let pool = unset.replace("-1\n", "-1 pool:          flash\n");
-        assert_eq!(parse_layout(&pool, true), Says::Others);
+        assert_eq!(parse_layout(&pool, true), LayoutOwner::Others);
         let progressive = "/d\n  lcm_layout_gen:    0\n  lcm_mirror_count:  1\n  lcm_entry_count:   2\n\
                            \x20   lcme_extent.e_end:   1073741824\n      stripe_count:  0       stripe_size:   0       pattern:       mdt\n";
-        assert_eq!(parse_layout(progressive, true), Says::Others);
-        assert!(matches!(parse_layout("", true), Says::Unknown(_)));
-        assert_eq!(parse_layout("", false), Says::Others, "the emulation does not cover it");
+        assert_eq!(parse_layout(progressive, true), LayoutOwner::Others);
+        assert!(matches!(parse_layout("", true), LayoutOwner::Unknown(_)));
+        assert_eq!(parse_layout("", false), LayoutOwner::Others, "the emulation does not cover it");
     }
 }

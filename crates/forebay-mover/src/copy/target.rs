@@ -140,7 +140,7 @@ impl CopyContext<'_> {
             return Ok(false);
         };
         if !is_same(&standing, status)
-            || (self.options.checksum && !self.holds_the_same(source, item, block)?)
+            || (self.options.checksum && !self.has_same_content(source, item, block)?)
         {
             return Ok(false);
         }

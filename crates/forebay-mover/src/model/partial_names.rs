@@ -1,5 +1,6 @@
 //! Names of partial files and directories: `.forebay-TAG-NUMBER.part` and `.forebay-TAG-NUMBER.dir.part`.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use forebay_host::files::parent_of;
@@ -10,8 +11,12 @@ pub(crate) const PREFIX: &str = ".forebay-";
 
 /// Temporary name of the entry `id` next to `target`; `tag` keeps concurrent stagings apart.
 pub(crate) fn temporary(target: &Path, tag: &str, id: i64) -> PathBuf {
-    let directory = parent_of(target);
-    directory.join(format!(".forebay-{tag}-{id}.part"))
+    in_directory(parent_of(target), tag, id)
+}
+
+/// Name of a partial file in this directory.
+pub(crate) fn in_directory(directory: &Path, tag: &str, name: impl Display) -> PathBuf {
+    directory.join(format!("{PREFIX}{tag}-{name}.part"))
 }
 
 pub(crate) fn is_part(path: &Path) -> bool {
@@ -27,7 +32,7 @@ pub(crate) fn not_removed(error: &forebay_host::Error) -> String {
 /// Name of the partial directory next to `target`.
 pub(crate) fn staging_dir_name(target: &Path, tag: &str, directory: i64) -> PathBuf {
     let parent = parent_of(target);
-    parent.join(format!(".forebay-{tag}-{directory}.dir.part"))
+    parent.join(format!("{PREFIX}{tag}-{directory}.dir.part"))
 }
 
 /// Path of the partial file of an item.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use forebay_mover::{CopyEvent, Moved, Options, State, TransferKind};
+use forebay_mover::{CopyEvent, CopySummary, Options, State, TransferKind};
 
 use crate::place::{OpenJournal, Place, carry_out, killed, mode, names, obey_modes, transfer};
 
@@ -29,7 +29,7 @@ fn staging_dir(place: &Place) -> PathBuf {
     out.join(staging_dir.expect("one is filled"))
 }
 
-fn moved(place: &Place, on: &(dyn Fn(CopyEvent) + Sync)) -> Moved {
+fn moved(place: &Place, on: &(dyn Fn(CopyEvent) + Sync)) -> CopySummary {
     let journal = place.planned();
     carry_out(&journal, &Options::of("7"), on, &|| false).expect("carried out")
 }

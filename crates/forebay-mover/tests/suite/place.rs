@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use forebay_mover::{
-    CopyEvent, Error, Findings, Journal, Moved, Options, Plan, Transfer, TransferKind,
+    CopyEvent, CopySummary, Error, Findings, Journal, Options, Plan, Transfer, TransferKind,
 };
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
@@ -95,7 +95,7 @@ pub fn carry_out(
     options: &Options,
     on: &(dyn Fn(CopyEvent) + Sync),
     cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Moved, Error> {
+) -> Result<CopySummary, Error> {
     let findings = std::mem::take(&mut *journal.findings.lock().expect("not poisoned"));
     forebay_mover::carry_out(journal, findings, options, on, cancelled)
 }
@@ -104,7 +104,7 @@ pub fn transfer(what: TransferKind, source: &Path, target: &Path) -> Transfer {
     Transfer { what, source: source.to_owned(), target: target.to_owned() }
 }
 
-pub fn moved(journal: &OpenJournal, options: &Options) -> Moved {
+pub fn moved(journal: &OpenJournal, options: &Options) -> CopySummary {
     carry_out(journal, options, &|_| {}, &|| false).expect("carried out")
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use forebay_mover::{CopyEvent, Journal, Moved, Options, State, TransferKind, Verify};
+use forebay_mover::{CopyEvent, CopySummary, Journal, Options, State, TransferKind, Verify};
 
 use crate::place::{OpenJournal, carry_out, killed, moved, names, transfer};
 
@@ -29,11 +29,11 @@ fn plan_of(transfers: &[(TransferKind, &Path, &Path)]) -> Kept {
     Kept { journal, _directory: directory }
 }
 
-fn done(kept: &Kept) -> Moved {
+fn done(kept: &Kept) -> CopySummary {
     moved(&kept.journal, &options())
 }
 
-fn stage(what: TransferKind, source: &Path, target: &Path) -> Moved {
+fn stage(what: TransferKind, source: &Path, target: &Path) -> CopySummary {
     done(&plan_of(&[(what, source, target)]))
 }
 

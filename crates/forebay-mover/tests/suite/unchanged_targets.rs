@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_host::users;
-use forebay_mover::{CopyEvent, Journal, Moved, Options, Plan, State};
+use forebay_mover::{CopyEvent, CopySummary, Journal, Options, Plan, State};
 
 use crate::place::{OpenJournal, Place, carry_out};
 
@@ -45,7 +45,7 @@ impl Place {
 }
 
 /// The result of a run, and the number of copied bytes.
-fn moved(journal: &OpenJournal, options: &Options) -> (Moved, u64) {
+fn moved(journal: &OpenJournal, options: &Options) -> (CopySummary, u64) {
     let (copied, passed) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = |did| match did {
         CopyEvent::Bytes(bytes) => drop(copied.fetch_add(bytes, Ordering::Relaxed)),

@@ -94,12 +94,12 @@ pub fn check(
     }
     for spec in specs {
         match &spec.to {
-            Some(to) => check_target(&PathMap::behind(maps, to))?,
+            Some(to) => check_target(&PathMap::resolve(maps, to))?,
             None => check_covered(spec, request)?,
         }
     }
     if let Some((_, to)) = &spectral.directories {
-        check_target(&PathMap::behind(maps, to))?;
+        check_target(&PathMap::resolve(maps, to))?;
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-"""One process of a measurement: obeys lines of JSON on standard input. Needs the standard library only.
+"""One process of a measurement, which runs the phases that lines of standard input name. Needs the standard
+library only.
 
 `python -m forebay.plan.measure_worker DIRECTORY NAME`. At the end of its input it removes its files, and the
 directory if that is empty, so nothing stays when the caller is killed.
@@ -96,7 +97,7 @@ class Worker:
         with contextlib.suppress(OSError):  # other processes still have files there
             os.rmdir(self.directory)
 
-    def obey(self, asked: dict) -> float:
+    def run_phase(self, asked: dict) -> float:
         """Seconds of one phase."""
         total, request = asked.get("bytes", 0), asked.get("request", 1)
         if asked["phase"] == "write" and len(self.buffer) != request:
@@ -122,7 +123,7 @@ def main() -> None:
         print(json.dumps({"ready": os.uname().nodename}), flush=True)
         for line in sys.stdin:
             try:
-                answer = {"seconds": worker.obey(json.loads(line))}
+                answer = {"seconds": worker.run_phase(json.loads(line))}
             except OSError as error:
                 answer = {"error": str(error)}
             print(json.dumps(answer), flush=True)

@@ -13,7 +13,7 @@ from forebay.profiles.machine import Machine
 from forebay.profiles.model import OTHER_FILES, LayerName, Profile, Program
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
 from forebay.report.charts.svg_figure import Chart
-from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, told
+from forebay.report.document import Cell, Column, JobReport, Section, Table, Tile, number_cell
 from forebay.report.planning import later_run
 from forebay.report.planning.later_run import PredictedRun
 from forebay.report.sections import OF_PROGRAM, job, time_spent
@@ -174,12 +174,12 @@ def _programs(profile: Profile, shown: int) -> Section:
 def _program_row(number: int, program: Program) -> list[Cell]:
     spent_s, ranks = metrics.io_s(program), program.ranks or 1
     return [
-        told(number),
+        number_cell(number),
         Cell(program.name or quantities.UNKNOWN),
-        told(program.ranks),
-        told(program.wall_s, quantities.duration),
-        told(None if spent_s is None else spent_s / ranks, quantities.duration),
-        told(metrics.moved_bytes(program, "write"), quantities.size),
-        told(metrics.moved_bytes(program, "read"), quantities.size),
-        told(len(program.files)),
+        number_cell(program.ranks),
+        number_cell(program.wall_s, quantities.duration),
+        number_cell(None if spent_s is None else spent_s / ranks, quantities.duration),
+        number_cell(metrics.moved_bytes(program, "write"), quantities.size),
+        number_cell(metrics.moved_bytes(program, "read"), quantities.size),
+        number_cell(len(program.files)),
     ]

@@ -12,7 +12,7 @@ from forebay.profiles.model import LAYERS, SIZE_CLASS_NAMES, Profile
 from forebay.report.assembly import LABELS, PROGRAMS_MAX
 from forebay.report.charts.shares import NARROW_PX, WIDTH_PX
 from forebay.report.charts.svg_figure import Chart
-from forebay.report.document import Cell, Column, Table, told
+from forebay.report.document import Cell, Column, Table, number_cell
 from forebay.report.sections import hints, job, time_spent
 
 #: Run times nearer to each other than this count as equal: one run each proves no more.
@@ -313,6 +313,6 @@ def _row(one: Difference, is_text: bool) -> list[Cell]:
         ]
     return [
         Cell(one.name),
-        *(told(value, one.how) for value in one.values),
-        *(told(r, quantities.ratio) for r in one.ratios),
+        *(number_cell(value, one.how) for value in one.values),
+        *(number_cell(r, quantities.ratio) for r in one.ratios),
     ]

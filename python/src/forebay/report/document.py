@@ -39,7 +39,7 @@ class Cell:
     number: float | None = None
 
 
-def told(value: float | None, how: Callable[[float | None], str] = quantities.count) -> Cell:
+def number_cell(value: float | None, how: Callable[[float | None], str] = quantities.count) -> Cell:
     """A cell with a number."""
     return Cell(how(value), value)
 

@@ -46,16 +46,16 @@ class SiteExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 def explain(facts: Facts, now_s: float) -> SiteExplanation:
     """One paragraph and the next step."""
-    state, paragraph, next_step = _told(facts, now_s)
+    state, paragraph, next_step = _explained(facts, now_s)
     if facts.problem and state != "held" and facts.problem not in paragraph:
         paragraph += f" Forebay's last error: {facts.problem.rstrip('.')}."
     return SiteExplanation(job=facts.job.id, state=state, paragraph=paragraph, next_step=next_step)
 
 
-_Told = tuple[State, str, str | None]
+_Explained = tuple[State, str, str | None]
 
 
-def _told(facts: Facts, now_s: float) -> _Told:
+def _explained(facts: Facts, now_s: float) -> _Explained:
     job = facts.job
     name = f"Job {job.id} of {job.user}"
     allocation = facts.site.allocation if facts.site else None
@@ -85,7 +85,7 @@ def _error(reason: str) -> tuple[str, str | None] | None:
 
 def _pending(
     facts: Facts, name: str, allocation: Allocation | None, error: tuple[str, str | None] | None, now_s: float
-) -> _Told:
+) -> _Explained:
     token = facts.job.token
     if _NOT_STARTED.fullmatch(facts.job.reason):
         text = f"{name} is held: it could not start, since not all of its nodes had its burst buffer."
@@ -132,7 +132,7 @@ def _after_error(hint: str | None, token: str, allocation: Allocation | None) ->
     return f"{hint}; {again}" if hint else again
 
 
-def _of_earlier_run(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Told:
+def _of_earlier_run(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Explained:
     """The job is in the queue again. After a failed stage-out Slurm 22.05 does not run it again."""
     if allocation.phase == "removing" or not allocation.has_stage_out:
         if _offline(allocation):
@@ -147,7 +147,7 @@ def _of_earlier_run(facts: Facts, name: str, allocation: Allocation, now_s: floa
     return state, f"{name} is in the queue again; the results of its earlier run come first. {text}", step
 
 
-def _without_space(facts: Facts, name: str) -> _Told:
+def _without_space(facts: Facts, name: str) -> _Explained:
     pool = facts.pool
     if pool is None:
         return (
@@ -173,7 +173,7 @@ def _without_space(facts: Facts, name: str) -> _Told:
     return "waits for space", text, step
 
 
-def _without_room_of_user(facts: Facts, name: str, allocation: Allocation) -> _Told:
+def _without_room_of_user(facts: Facts, name: str, allocation: Allocation) -> _Explained:
     pool = (
         next((pool for pool in facts.site.pools if pool.name == allocation.pool), None)
         if facts.site
@@ -209,14 +209,14 @@ def _offline(allocation: Allocation) -> list[str]:
     return [node.name for node in allocation.nodes if node.is_online is False and not node.is_delivered]
 
 
-def _silent(name: str, nodes: list[str], why: str) -> _Told:
+def _silent(name: str, nodes: list[str], why: str) -> _Explained:
     which = "the node" if len(nodes) == 1 else "the nodes"
     verb = "does" if len(nodes) == 1 else "do"
     text = f"{name} waits for {which} {_named(nodes)}, which {verb} not answer: {why}."
     return "waits for node", text, f"tell the site: forebay-noded on {_named(nodes)} must run"
 
 
-def _starting(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Told:
+def _starting(facts: Facts, name: str, allocation: Allocation, now_s: float) -> _Explained:
     """A job whose nodes get their parts of the allocation and its input."""
     staging = allocation.staging
     if staging is None or not staging.full_nodes:
@@ -228,7 +228,7 @@ def _starting(facts: Facts, name: str, allocation: Allocation, now_s: float) -> 
     return "waits for space", text, "wait until one of them ends, or ask for less"
 
 
-def _staging(name: str, allocation: Allocation, word: Literal["in", "out"], now_s: float) -> _Told:
+def _staging(name: str, allocation: Allocation, word: Literal["in", "out"], now_s: float) -> _Explained:
     state: State = "staging in" if word == "in" else "staging out"
     staging = allocation.staging
     if staging is None or staging.direction.lower() != word:
@@ -284,7 +284,7 @@ def _stale(staging: Staging, now_s: float) -> str:
 
 def _staging_out(
     facts: Facts, name: str, allocation: Allocation | None, error: tuple[str, str | None] | None, now_s: float
-) -> _Told:
+) -> _Explained:
     if error:
         what, hint = error
         text = f"{name} has ended, but its results are not delivered: {what}."
@@ -299,7 +299,7 @@ def _staging_out(
     return _staging(name, allocation, "out", now_s)
 
 
-def _not_freed(name: str, token: str, allocation: Allocation) -> _Told:
+def _not_freed(name: str, token: str, allocation: Allocation) -> _Explained:
     text = f"{name} has ended, and still has {size(allocation.capacity_bytes)} of the pool {allocation.pool}."
     if allocation.has_problem and _offline(allocation):
         return _silent(name, _offline(allocation), "its allocation is removed there")

@@ -3,7 +3,7 @@
 use crate::bytes::Bytes;
 use crate::check::{Check, check};
 use crate::operation::{Flag, Loop};
-use crate::trial::{Expect, holds, none_wrong, same};
+use crate::trial::{Expect, expect_zero, holds, same};
 
 pub(super) const CHECKS: &[Check] = &[
     check(
@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
                 t.others()
                     .map(|node| Loop::Churn { prefix: format!("n{node}.").into(), count: 200 }),
             );
-            none_wrong("wrong listings", &t.together(loops)?[0])
+            expect_zero("wrong listings", &t.together(loops)?[0])
         },
     )
     .costs(4),
@@ -125,7 +125,7 @@ pub(super) const CHECKS: &[Check] = &[
             let answers = t.together(loops)?;
             answers[1..]
                 .iter()
-                .try_for_each(|answer| none_wrong("files with wrong data", answer))?;
+                .try_for_each(|answer| expect_zero("files with wrong data", answer))?;
             for node in t.all() {
                 same("number of names", t.on(node).list("a")?.len(), 30 * (t.count() - 1))?;
             }

@@ -3,7 +3,7 @@
 use crate::bytes::Data;
 use crate::check::{Check, check};
 use crate::operation::{Answer, LockKind, Loop};
-use crate::trial::{Trial, Verdict, broken, none_wrong, numbers, same};
+use crate::trial::{Trial, Verdict, broken, expect_zero, numbers, same};
 
 /// Names that all nodes compete for.
 const COUNT: usize = 40;
@@ -130,7 +130,7 @@ pub(super) const CHECKS: &[Check] = &[
                 vec![Loop::Replace { from: "new".into(), to: "f".into(), count, seed, bytes }];
             loops.resize(t.count(), reading);
             let answers = t.together(loops)?;
-            answers[1..].iter().try_for_each(|answer| none_wrong("wrong reads", answer))
+            answers[1..].iter().try_for_each(|answer| expect_zero("wrong reads", answer))
         },
     ),
     check(

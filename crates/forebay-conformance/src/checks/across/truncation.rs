@@ -4,7 +4,7 @@ use crate::bytes::Data;
 use crate::check::{Check, check};
 use crate::operation::Flag::{Create, Read, ReadWrite, Write};
 use crate::operation::Loop;
-use crate::trial::{none_wrong, same, same_data, same_data_of};
+use crate::trial::{expect_zero, same, same_data, same_data_of};
 
 pub(super) const CHECKS: &[Check] = &[
     check(
@@ -103,7 +103,7 @@ pub(super) const CHECKS: &[Check] = &[
             let mut loops = vec![Loop::Truncate { path: "f".into(), count, seed, bytes }];
             loops.resize(t.count(), reading);
             let answers = t.together(loops)?;
-            answers[1..].iter().try_for_each(|answer| none_wrong("wrong reads", answer))?;
+            answers[1..].iter().try_for_each(|answer| expect_zero("wrong reads", answer))?;
             let last = Data::pattern(seed + count as u64 - 1, bytes);
             t.others().try_for_each(|node| t.on(node).verify_file("f", last.clone()))
         },

@@ -17,7 +17,7 @@ use super::placement::{NAMES, NamedLayout, local_pool, placement_s_more, pools};
 use crate::engine::EngineRequest;
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{
-    EnginePlan, EngineStep, Fence, Keeps, PlannedFile, Ready, Role, ServerGroup, Stop,
+    DataLocation, EnginePlan, EngineStep, Fence, PlannedFile, Ready, Role, ServerGroup, Stop,
 };
 
 /// The name of the file system.
@@ -90,7 +90,7 @@ impl<'a> Cluster<'a> {
             servers: self.servers(),
             fences: self.fences(),
             losses: self.losses(),
-            tell_loss: self.tell_loss(),
+            announce_loss: self.announce_loss(),
             steps: self.steps,
             mount: self.request.mount(),
             environment: BTreeMap::new(),
@@ -363,8 +363,8 @@ impl<'a> Cluster<'a> {
             let mut serve = self.step(node, "storage", &after);
             serve.argv = self.words(node, "ceph-osd", &["-f", "-i", &id]);
             serve.keeps = Some(match self.nodes[node].store.in_memory {
-                true => Keeps::Memory,
-                false => Keeps::Files(self.data(node).join("osd")),
+                true => DataLocation::Memory,
+                false => DataLocation::Files(self.data(node).join("osd")),
             });
             serve.role = Role::Server;
             serve.ready = Ready::Started;

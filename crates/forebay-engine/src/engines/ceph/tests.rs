@@ -7,7 +7,7 @@ use forebay_ceph::{DATA_POOL, Programs};
 use super::settings::{LEASE_RATIO_ALONE, REDUNDANT, SETTINGS, SINGLE, Setting};
 use super::*;
 use crate::host_facts::StoreFacts;
-use crate::steps::{EngineStep, Gone, Role};
+use crate::steps::{EngineStep, MissingServers, Role};
 use crate::{Layout, Ready};
 
 fn node(number: u8) -> HostFacts {
@@ -375,9 +375,9 @@ fn mounts_know_what_is_lost_before_it_is_replaced() {
     assert!(at(&finish, "replace_lost_groups") < at(&finish, "osd out"));
     assert!(at(&finish, "osd out") < at(&finish, "wait_for_groups"));
     assert!(at(&finish, "wait_for_groups") < at(&finish, "osd unset"));
-    assert_eq!(plan.tell_loss.iter().map(|step| step.node).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(plan.announce_loss.iter().map(|step| step.node).collect::<Vec<_>>(), [0, 1, 2]);
     let file = "/tmp/forebay-node-7/ceph/lost-groups.json";
-    assert!(plan.tell_loss.iter().all(|step| text(step).contains(file)));
+    assert!(plan.announce_loss.iter().all(|step| text(step).contains(file)));
     let mounts = plan.steps.iter().filter(|step| step.role == Role::Mount);
     assert!(mounts.map(|step| &step.argv).all(|words| words.contains(&file.to_owned())));
     assert!(text(&loss.fence).contains("10.0.0.2:0/0"));
@@ -435,9 +435,9 @@ fn daemons_with_copies_get_a_longer_lease_after_a_loss() {
         let plan = Ceph::default().plan(&request(redundancy), &nodes).expect("a plan");
         let storage =
             plan.servers.iter().find(|group| group.servers[0].1 == "n1.storage").expect("a group");
-        let gone = |steps: &[&str]| Gone {
+        let gone = |steps: &[&str]| MissingServers {
             ended: steps.iter().map(|&step| step.to_owned()).collect(),
-            ..Gone::default()
+            ..MissingServers::default()
         };
         assert_eq!(storage.due(&gone(&[])), None);
         assert_eq!(storage.due(&gone(&["n2.storage"])).is_some(), is_set);

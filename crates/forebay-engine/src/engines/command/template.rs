@@ -65,8 +65,8 @@ impl Values {
     /// The text of a template.
     pub(crate) fn render(&self, template: &str) -> Result<String, String> {
         let environment = environment();
-        let template = environment.template_from_str(template).map_err(|error| told(&error))?;
-        template.render(self.values.clone()).map_err(|error| told(&error))
+        let template = environment.template_from_str(template).map_err(|error| describe(&error))?;
+        template.render(self.values.clone()).map_err(|error| describe(&error))
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn check_template(
         known.push(MOUNT.to_owned());
     }
     let environment = environment();
-    let parsed = environment.template_from_str(template).map_err(|error| told(&error))?;
+    let parsed = environment.template_from_str(template).map_err(|error| describe(&error))?;
     let mut used: Vec<_> = parsed.undeclared_variables(true).into_iter().collect();
     used.sort();
     for name in used {
@@ -138,7 +138,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn told(error: &minijinja::Error) -> String {
+fn describe(error: &minijinja::Error) -> String {
     let what = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     match error.line() {
         Some(line) if line > 1 => format!("{what} (line {line} of the template)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import File, Traffic
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 from forebay.report.sections.sizes import usual_size
 
@@ -68,9 +68,12 @@ def _counts(scene: Scene) -> list[Table]:
     rows = []
     for layer in scene.layers:
         for kind in metrics.file_counts(scene.alone, layer):
-            sizes = (told(kind.average_bytes, quantities.size), told(kind.largest_bytes, quantities.size))
+            sizes = (
+                number_cell(kind.average_bytes, quantities.size),
+                number_cell(kind.largest_bytes, quantities.size),
+            )
             if kind.number:
-                rows.append([Cell(layer), Cell(kind.kind), told(kind.number), *sizes])
+                rows.append([Cell(layer), Cell(kind.kind), number_cell(kind.number), *sizes])
     names = [
         Column("layer", "text"),
         Column("kind", "text"),
@@ -89,13 +92,13 @@ def _row(file: File, seconds: float | None) -> list[Cell]:
     return [
         Cell(file.path),
         Cell(", ".join(file.layers)),
-        told(file.ranks),
-        told(seconds, quantities.duration),
-        told(_bytes(file, "write"), quantities.size),
-        told(_bytes(file, "read"), quantities.size),
-        told(calls),
+        number_cell(file.ranks),
+        number_cell(seconds, quantities.duration),
+        number_cell(_bytes(file, "write"), quantities.size),
+        number_cell(_bytes(file, "read"), quantities.size),
+        number_cell(calls),
         (busiest and usual_size(busiest)) or Cell(quantities.UNKNOWN),
-        told(_imbalance(file), quantities.ratio),
+        number_cell(_imbalance(file), quantities.ratio),
         _stripes(file),
     ]
 

@@ -8,7 +8,7 @@ import shlex
 from forebay import quantities
 from forebay.advice.diagnosis import problems
 from forebay.profiles.model import Allocation, Job, Profile, Program, Staging
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 
 #: Letters of a program's arguments that are shown next to its name.
 ARGUMENTS_MAX = 40
@@ -174,11 +174,11 @@ def _move(name: str, move: Staging) -> list[Cell]:
     speed = move.bytes / move.seconds if move.seconds > 0 else None
     return [
         Cell(name),
-        told(move.files),
-        told(move.bytes, quantities.size),
-        told(move.seconds, quantities.duration),
-        told(speed, quantities.rate),
-        told(move.failures),
+        number_cell(move.files),
+        number_cell(move.bytes, quantities.size),
+        number_cell(move.seconds, quantities.duration),
+        number_cell(speed, quantities.rate),
+        number_cell(move.failures),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import LibraryObject
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 ROWS_MAX = 50
@@ -56,12 +56,12 @@ def _row(one: LibraryObject) -> list[Cell]:
     return [
         Cell(one.path),
         Cell(one.kind),
-        told(one.written_bytes, quantities.size),
-        told(one.writes),
-        told(one.read_bytes, quantities.size),
-        told(one.reads),
-        told(share, quantities.percent),
-        told(_seconds(one), quantities.duration),
+        number_cell(one.written_bytes, quantities.size),
+        number_cell(one.writes),
+        number_cell(one.read_bytes, quantities.size),
+        number_cell(one.reads),
+        number_cell(share, quantities.percent),
+        number_cell(_seconds(one), quantities.duration),
     ]
 
 

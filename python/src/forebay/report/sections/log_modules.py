@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forebay import quantities
 from forebay.profiles.model import LogFormat, LogModule
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 COLUMNS = [Column("module", "word"), Column("format version"), Column("in this report", "text")]
@@ -15,7 +15,7 @@ def section(scene: Scene) -> Section | None:
     log = scene.program.log
     if log is None:
         return None
-    rows = [[Cell(one.name), told(one.version), Cell(_state(one))] for one in log.modules]
+    rows = [[Cell(one.name), number_cell(one.version), Cell(_state(one))] for one in log.modules]
     return Section(
         "log-modules",
         "Modules of the log",

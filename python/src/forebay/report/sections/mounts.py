@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import STREAMS, File
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 COLUMNS = [
@@ -57,10 +57,10 @@ def _row(mount: str | None, one: _Mount, whole: int) -> list[Cell]:
     return [
         Cell(mount or quantities.UNKNOWN),
         Cell(one.kind or quantities.UNKNOWN),
-        told(one.files),
-        told(one.written, quantities.size),
-        told(one.read, quantities.size),
-        told(one.moved / whole if whole else None, quantities.percent),
+        number_cell(one.files),
+        number_cell(one.written, quantities.size),
+        number_cell(one.read, quantities.size),
+        number_cell(one.moved / whole if whole else None, quantities.percent),
     ]
 
 

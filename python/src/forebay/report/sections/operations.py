@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay import quantities
 from forebay.profiles.metrics import LayerTotals
 from forebay.report.charts.bars import Series, bars
-from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.document import Cell, Section, Table, columns, number_cell
 from forebay.report.sections.scene import Scene
 
 OPERATIONS = ("read", "write", "open", "stat", "seek", "sync")
@@ -30,7 +30,7 @@ def section(scene: Scene) -> Section:
     series = [Series(INKS[name], name, values) for name, values in counted.items() if any(values)]
     about = "; ".join(f"{one.name}: {_values_text(one.values)}" for one in series)
     rows = [
-        [Cell(operation), *(told(values[at]) for values in counted.values())]
+        [Cell(operation), *(number_cell(values[at]) for values in counted.values())]
         for at, operation in enumerate(OPERATIONS)
         if any(values[at] for values in counted.values())
     ]

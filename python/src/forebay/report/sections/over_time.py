@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forebay import quantities
 from forebay.profiles.model import Heat
-from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.document import Cell, Section, Table, columns, number_cell
 from forebay.report.sections.scene import Scene
 
 WAYS = (("write", "written"), ("read", "read"))
@@ -88,7 +88,7 @@ def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
     rows = [
         [
             Cell(f"{quantities.duration(edges[n])} to {quantities.duration(edges[n + 1])}"),
-            *(told(one[n], quantities.size) for one in sums),
+            *(number_cell(one[n], quantities.size) for one in sums),
         ]
         for n in range(SPANS)
     ]
@@ -96,7 +96,7 @@ def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
         rows = [
             [
                 Cell(f"0 to {quantities.duration(length_s)}"),
-                *(told(sum(one), quantities.size) for one in sums),
+                *(number_cell(sum(one), quantities.size) for one in sums),
             ]
         ]
     names = columns("time since the begin", *(f"{heat.layer} {name}" for heat, _, name in shown))

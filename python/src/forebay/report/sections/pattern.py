@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import LayerName
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 NOTES = [
@@ -48,12 +48,12 @@ def _row(layer: LayerName, name: str, traffic: metrics.TrafficTotals) -> list[Ce
     return [
         Cell(layer),
         Cell(name),
-        told(traffic.calls),
-        told(_part(traffic.sequential, traffic.calls), quantities.percent),
-        told(_part(traffic.consecutive, traffic.calls), quantities.percent),
-        told(traffic.gaps),
-        told(traffic.gap_bytes, quantities.size),
-        told(metrics.stripe_share(traffic), quantities.percent),
+        number_cell(traffic.calls),
+        number_cell(_part(traffic.sequential, traffic.calls), quantities.percent),
+        number_cell(_part(traffic.consecutive, traffic.calls), quantities.percent),
+        number_cell(traffic.gaps),
+        number_cell(traffic.gap_bytes, quantities.size),
+        number_cell(metrics.stripe_share(traffic), quantities.percent),
     ]
 
 

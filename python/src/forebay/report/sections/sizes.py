@@ -6,7 +6,7 @@ from forebay import quantities
 from forebay.profiles.metrics import LayerTotals, TrafficTotals
 from forebay.profiles.model import SIZE_CLASS_ENDS, SIZE_CLASS_NAMES, LayerName, Traffic
 from forebay.report.charts.bars import Series, bars
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 WAYS = (("write", "writes"), ("read", "reads"))
@@ -74,7 +74,7 @@ def _classes_text(names, calls) -> str:
 def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
     kinds = [(layer, way, name) for layer in counted for way, name in WAYS if _sizes(counted[layer], way)]
     rows = [
-        [Cell(name), *(told(_sizes(counted[layer], way)[at]) for layer, way, _ in kinds)]
+        [Cell(name), *(number_cell(_sizes(counted[layer], way)[at]) for layer, way, _ in kinds)]
         for at, name in enumerate(SIZE_CLASS_NAMES)
         if any(_sizes(counted[layer], way)[at] for layer, way, _ in kinds)
     ]
@@ -92,9 +92,9 @@ def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
                 [
                     Cell(layer),
                     Cell(name),
-                    told(size, quantities.exact_size),
-                    told(calls),
-                    told(part, quantities.percent),
+                    number_cell(size, quantities.exact_size),
+                    number_cell(calls),
+                    number_cell(part, quantities.percent),
                 ]
             )
     return rows

@@ -6,7 +6,7 @@ from statistics import median
 
 from forebay import quantities
 from forebay.profiles.targets import OfTarget, by_target, main_way
-from forebay.report.document import Column, Section, Table, told
+from forebay.report.document import Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 COLUMNS = [*map(Column, ("target", "files", "bytes", "mean time of a file", "slowest file", "throughput"))]
@@ -20,12 +20,12 @@ def section(scene: Scene) -> Section | None:
         return None
     rows = [
         [
-            told(target),
-            told(one.files),
-            told(one.bytes, quantities.size),
-            told(one.mean_s, quantities.duration),
-            told(one.slowest_s, quantities.duration),
-            told(1 / one.s_per_byte, quantities.rate),
+            number_cell(target),
+            number_cell(one.files),
+            number_cell(one.bytes, quantities.size),
+            number_cell(one.mean_s, quantities.duration),
+            number_cell(one.slowest_s, quantities.duration),
+            number_cell(1 / one.s_per_byte, quantities.rate),
         ]
         for target, one in found
     ]

@@ -6,7 +6,7 @@ from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import LayerName
 from forebay.report.charts.bars import Series, bars
-from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.document import Cell, Section, Table, columns, number_cell
 from forebay.report.sections.scene import Scene
 
 COLUMNS = columns(
@@ -54,13 +54,13 @@ def _row(scene: Scene, layer: LayerName, speed: metrics.Performance | None) -> l
     sums = scene.totals(layer)
     return [
         Cell(layer),
-        told(sums.files),
-        told(sums.read.bytes, quantities.size),
-        told(sums.read.calls),
-        told(sums.write.bytes, quantities.size),
-        told(sums.write.calls),
-        told(speed and speed.seconds, quantities.duration),
-        told(speed and speed.bytes_per_s, quantities.rate),
+        number_cell(sums.files),
+        number_cell(sums.read.bytes, quantities.size),
+        number_cell(sums.read.calls),
+        number_cell(sums.write.bytes, quantities.size),
+        number_cell(sums.write.calls),
+        number_cell(speed and speed.seconds, quantities.duration),
+        number_cell(speed and speed.bytes_per_s, quantities.rate),
     ]
 
 

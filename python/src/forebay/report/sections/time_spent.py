@@ -9,7 +9,7 @@ from forebay.profiles import metrics, time_parts
 from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
 from forebay.report.charts.svg_figure import Chart
-from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.document import Cell, Section, Table, columns, number_cell
 from forebay.report.sections.scene import Scene
 
 NAMES = {
@@ -33,7 +33,10 @@ def section(scene: Scene) -> Section:
             "time", "Where the time went", "The source tells no run time, so there are no shares of it."
         )
     used = [ink for ink in NAMES if any(parts[ink] for _, parts in split)]
-    rows = [[Cell(layer), *(told(parts[ink], quantities.duration) for ink in used)] for layer, parts in split]
+    rows = [
+        [Cell(layer), *(number_cell(parts[ink], quantities.duration) for ink in used)]
+        for layer, parts in split
+    ]
     caption = f"Seconds of a rank, on average, of {quantities.duration(scene.program.wall_s)} run time"
     return Section(
         "time",
@@ -108,8 +111,10 @@ def chart_in_seconds(split: list[tuple[str, dict[str, float]]], width_px: int = 
 
 
 def _about(rows: list[tuple[str, list[Part]]]) -> str:
-    told = ((name, [f"{part.name} {part.amount}" for part in parts if part.share]) for name, parts in rows)
-    return "; ".join(f"{name}: {', '.join(parts)}" for name, parts in told)
+    number_cell = (
+        (name, [f"{part.name} {part.amount}" for part in parts if part.share]) for name, parts in rows
+    )
+    return "; ".join(f"{name}: {', '.join(parts)}" for name, parts in number_cell)
 
 
 def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from forebay import quantities
 from forebay.profiles.trace import INKS, RankCalls, Trace
-from forebay.report.document import Cell, Section, Table, columns, told
+from forebay.report.document import Cell, Section, Table, columns, number_cell
 from forebay.report.sections.scene import Scene
 from forebay.report.sections.time_spent import NAMES
 
@@ -70,8 +70,8 @@ def _table(found: Trace, spent: list[Counter[str]]) -> Table:
     rows = [
         [
             Cell(f"rank {one.rank}", one.rank),
-            told(one.calls),
-            *(told(of_rank[ink], quantities.duration) for ink in used),
+            number_cell(one.calls),
+            *(number_cell(of_rank[ink], quantities.duration) for ink in used),
         ]
         for one, of_rank in zip(found.read, spent, strict=True)
     ]

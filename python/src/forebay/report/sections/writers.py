@@ -6,7 +6,7 @@ from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import Collective, File
 from forebay.report.charts.writers import writers_of_ranks
-from forebay.report.document import Cell, Column, Section, Table, told
+from forebay.report.document import Cell, Column, Section, Table, number_cell
 from forebay.report.sections.scene import Scene
 
 FILES_MAX = 20
@@ -66,14 +66,14 @@ def _row(file: File) -> list[Cell]:
     active = ", ".join(map(str, collective.active)) if collective.active else quantities.UNKNOWN
     return [
         Cell(file.path),
-        told(file.ranks),
-        told(_writers(file)),
-        told(collective.aggregators_write),
+        number_cell(file.ranks),
+        number_cell(_writers(file)),
+        number_cell(collective.aggregators_write),
         Cell(active),
-        told(collective.rmw_calls),
-        told(collective.rmw_bytes, quantities.size),
-        told(metrics.stripe_share(below.write) if below else None, quantities.percent),
-        told(file.stripe_bytes, quantities.size),
+        number_cell(collective.rmw_calls),
+        number_cell(collective.rmw_bytes, quantities.size),
+        number_cell(metrics.stripe_share(below.write) if below else None, quantities.percent),
+        number_cell(file.stripe_bytes, quantities.size),
     ]
 
 

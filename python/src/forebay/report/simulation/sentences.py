@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay import quantities
-from forebay.report.document import Cell, Column, Table, told
+from forebay.report.document import Cell, Column, Table, number_cell
 from forebay.simulate.simulation import Simulation
 from forebay.simulate.sweep import ENOUGH, Row
 
@@ -92,18 +92,18 @@ def table(found: Simulation) -> Table:
     ]  # fmt: skip
     rows = [
         [
-            told(row.pool_bytes, quantities.size),
-            told(row.granularity_bytes, quantities.size),
+            number_cell(row.pool_bytes, quantities.size),
+            number_cell(row.granularity_bytes, quantities.size),
             Cell(row.policy),
-            told(row.outcome.wait_mean_s, quantities.duration),
-            told(row.outcome.wait_p95_s, quantities.duration),
-            told(hidden(row), quantities.percent),
-            told(row.outcome.pool_used, quantities.percent),
-            told(row.outcome.pool_rounded_up, quantities.percent),
-            told(row.outcome.doubled, quantities.count),
-            told(row.outcome.nodes_used, quantities.percent),
-            told(row.outcome.staging_node_hours, quantities.count),
-            told(row.outcome.rejected, quantities.count),
+            number_cell(row.outcome.wait_mean_s, quantities.duration),
+            number_cell(row.outcome.wait_p95_s, quantities.duration),
+            number_cell(hidden(row), quantities.percent),
+            number_cell(row.outcome.pool_used, quantities.percent),
+            number_cell(row.outcome.pool_rounded_up, quantities.percent),
+            number_cell(row.outcome.doubled, quantities.count),
+            number_cell(row.outcome.nodes_used, quantities.percent),
+            number_cell(row.outcome.staging_node_hours, quantities.count),
+            number_cell(row.outcome.rejected, quantities.count),
         ]
         for row in found.rows
     ]

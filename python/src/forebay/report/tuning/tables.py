@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from forebay import quantities
-from forebay.report.document import Cell, Column, Table, told
+from forebay.report.document import Cell, Column, Table, number_cell
 from forebay.report.tuning.figures import DEFAULT, PlaceFigures, Sample, StudyFigures, middle
 from forebay.report.tuning.sentences import PLACE_NAMES, configuration_text, node_hours, payback
 from forebay.tune.model import Parameter, Run
@@ -41,7 +41,7 @@ def _outcome_rows(place: PlaceFigures) -> Iterator[list[Cell]]:
     if place.best is None:
         tried = sum(1 for run in place.runs if run.configuration)
         what = f"none of {tried} tried counts" if tried else "nothing else"
-        yield [Cell(PLACE_NAMES[place.place]), Cell(what), *[told(None)] * 5]
+        yield [Cell(PLACE_NAMES[place.place]), Cell(what), *[number_cell(None)] * 5]
         return
     yield _outcome_row(place, "tuned" if place.recommended else "best tried", place.sample(place.best))
 
@@ -51,10 +51,10 @@ def _outcome_row(place: PlaceFigures, name: str, sample: Sample) -> list[Cell]:
     return [
         Cell(PLACE_NAMES[place.place]),
         Cell(name),
-        told(middle(sample.job_s), quantities.duration),
+        number_cell(middle(sample.job_s), quantities.duration),
         Cell(_range(sample.job_s)),
-        told(middle(sample.io_s), quantities.duration),
-        told(len(sample.runs)),
+        number_cell(middle(sample.io_s), quantities.duration),
+        number_cell(len(sample.runs)),
         Cell(_ratio(ratio), ratio),
     ]
 
@@ -87,15 +87,20 @@ def cost(study: StudyFigures) -> Table:
     rows = [
         [
             Cell(PLACE_NAMES[place.place]),
-            told(len(place.runs)),
-            told(study.node_hours(place.runs), node_hours),
+            number_cell(len(place.runs)),
+            number_cell(study.node_hours(place.runs), node_hours),
             Cell(_saved(study, place)),
             Cell(payback(study, place)),
         ]
         for place in study.places
     ]
     if len(rows) > 1:
-        whole = [told(len(study.study.runs)), told(study.cost_node_hours, node_hours), Cell(""), Cell("")]
+        whole = [
+            number_cell(len(study.study.runs)),
+            number_cell(study.cost_node_hours, node_hours),
+            Cell(""),
+            Cell(""),
+        ]
         rows.append([Cell("the whole study"), *whole])
     return Table(_captioned(study, "What the search cost"), names, rows)
 
@@ -147,7 +152,7 @@ def idle(study: StudyFigures) -> Table:
     """Parameters whose value the counters did not show."""
     names = _columns("parameter: path", "place: word", "runs that set it", "without effect in")
     rows = [
-        [Cell(name), Cell(PLACE_NAMES[place.place]), told(tried), told(without)]
+        [Cell(name), Cell(PLACE_NAMES[place.place]), number_cell(tried), number_cell(without)]
         for place in study.places
         for name, without, tried in place.idle_parameters
     ]
@@ -159,7 +164,7 @@ def not_counted(study: StudyFigures) -> Table:
     names = _columns("run", "place: word", "what: word", "why: text", "set: path")
     rows = [
         [
-            told(run.number),
+            number_cell(run.number),
             Cell(PLACE_NAMES[run.place]),
             Cell(STATES[run.status]),
             Cell(run.reason or quantities.UNKNOWN),
@@ -192,11 +197,11 @@ def _rank(one: tuple[Run, float | None]) -> tuple[bool, float, int]:
 
 def _run(run: Run, ratio: float | None) -> list[Cell]:
     return [
-        told(run.number),
+        number_cell(run.number),
         Cell(run.phase + (", replay" if run.replay else "")),
         Cell(_ratio(ratio), ratio),
-        told(run.job_s, quantities.duration),
-        told(run.io_s, quantities.duration),
+        number_cell(run.job_s, quantities.duration),
+        number_cell(run.io_s, quantities.duration),
         Cell(configuration_text(run.configuration)),
         Cell("; ".join(_remarks(run))),
     ]

@@ -88,7 +88,7 @@ impl Cluster<'_> {
     }
 
     /// Tells the mount of each node what was lost last.
-    pub(super) fn tell_loss(&self) -> Vec<EngineStep> {
+    pub(super) fn announce_loss(&self) -> Vec<EngineStep> {
         let tell = |at: usize| {
             let (mount, file) = (self.request.mount(), self.lost_groups());
             let action = CephStep::TellMount { mount, file };
