@@ -284,10 +284,10 @@ def test_failed_command_is_listed_and_does_not_fail_the_job(plotted):
 
 
 def test_ctrl_c_ends_commands_on_close(plotted):
-    begun = plotted.directory / "begun"
-    plotted.body("echo 1 > pictures/a.nc; echo 2 > b.nc; sleep 600")
+    begun, written = plotted.directory / "begun", plotted.directory / "written"
+    plotted.body(f'echo 1 > pictures/a.nc; echo 2 > b.nc; touch "{written}"; sleep 600')
     process = plotted.start("--on-close", f'*.nc=touch "{begun}"; sleep 600')
-    code, err = plotted.stop_when(process, begun.exists, INTERRUPT)
+    code, err = plotted.stop_when(process, lambda: begun.exists() and written.exists(), INTERRUPT)
     assert code == 130, err
     assert "on close: 0 commands succeeded, 1 failed" in err and "it was not begun" in err
     assert os.listdir(plotted.pfs) == ["a.nc"]

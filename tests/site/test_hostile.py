@@ -222,13 +222,14 @@ def test_user_cannot_trace_the_process_that_stages(slurm_site, users):
 #: Sends a signal to the first such process of the daemons that are named. It looks at new processes only: they live for
 #: milliseconds.
 SIGNALLER = """
-import os, signal, sys
+import os, signal, sys, time
 number_of_signal, *daemons = sys.argv[1:]
 def newest():
     return int(open("/proc/loadavg").read().split()[-1])
 seen, new = newest(), set()
 print("ready", flush=True)
 while True:
+    time.sleep(0.0001)
     last = newest()
     new.update(range(seen + 1, last + 1))
     seen = last
@@ -250,8 +251,8 @@ def set_up_with_signal(slurm_site, users, number, is_enough):
     users.script("true", DW)
     script = users.directory / "job.sh"
     of_user = ("--caller", "SLURM", "--user", users.user, "--groupid", users.user, "--capacity", "flash:16MiB")
-    # Before the processes of other tests: what it waits for would be over when its turn comes.
-    as_user = ["nice", "-n", "-19", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    # It interrupts all others: on one processor, what it waits for would be over when its turn comes.
+    as_user = ["chrt", "--fifo", "1", "setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
     words = [*as_user, "python3", "-c", SIGNALLER, str(int(number)), *map(str, slurm_site.daemons())]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as signaller:
         assert signaller.stdout.readline() == "ready\n"
