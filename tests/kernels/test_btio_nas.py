@@ -201,7 +201,7 @@ const char kernel_name[] = "probe";
 
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
-  bool whole = stored_file_is_whole(MPI_COMM_WORLD, argv[1], atol(argv[2]));
+  bool whole = stored_file_check_whole(MPI_COMM_WORLD, argv[1], atol(argv[2]));
   MPI_Finalize();
   return !whole;
 }

@@ -33,6 +33,15 @@ def kill_keeper(job):
     wait_until(lambda: has_ended(keeper))
 
 
+def started_without_keeper(job, body=BODY, name="wrote"):
+    """Starts the job, and kills its keeper when the script has made a file of this name."""
+    job.script(body, DW, STAGE_OUT)
+    process = job.start()
+    wait_until((job.directory / name).exists, process=process)
+    kill_keeper(job)
+    return process
+
+
 def test_lost_memory_is_reported_as_lost(job):
     job.in_memory()
     killed_while_it_runs(job)
@@ -82,10 +91,7 @@ def test_user_who_kills_the_run_by_its_command_line_loses_nothing(memory_job):
 @pytest.mark.parametrize("option", [None, "--kill"], ids=["wait", "kill"])
 def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes(memory_job, option):
     job = memory_job
-    job.script(BODY, DW, STAGE_OUT)
-    process = job.start()
-    wait_until((job.directory / "wrote").exists, process=process)
-    kill_keeper(job)
+    process = started_without_keeper(job)
     assert status(job)[0]["state"] == "running"
     job.stop_when(process, lambda: True, KILL)
     (shown,) = status(job)
@@ -110,10 +116,7 @@ def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes
 def test_job_with_a_new_keeper_is_cleaned_by_one_process(memory_job):
     """The record is replaced when its new keeper is written down, and stays locked."""
     job = memory_job
-    job.script(BODY.replace("echo result", "head -c 2M /dev/zero"), DW, STAGE_OUT)
-    process = job.start()
-    wait_until((job.directory / "wrote").exists, process=process)
-    kill_keeper(job)
+    process = started_without_keeper(job, BODY.replace("echo result", "head -c 2M /dev/zero"))
     job.stop_when(process, lambda: True, KILL)
     first = job.forebay_starts("clean", "--kill", "--rate", "1MiB")
     wait_until(lambda: named(job.directory, "*.part"), process=first)
@@ -127,10 +130,8 @@ def test_job_with_a_new_keeper_is_cleaned_by_one_process(memory_job):
 
 def test_processes_without_the_variables_of_the_job_keep_its_memory(memory_job):
     job = memory_job
-    job.script(BODY.replace("until", "touch free; exec env -i sh -c 'until").replace("done", "done'"), DW, STAGE_OUT)
-    process = job.start()
-    wait_until((job.directory / "free").exists, process=process)
-    kill_keeper(job)
+    body = BODY.replace("until", "touch free; exec env -i sh -c 'until").replace("done", "done'")
+    process = started_without_keeper(job, body, "free")
     job.stop_when(process, lambda: True, KILL)
     wait_until(lambda: status(job)[0]["ends_with_processes"])
     done = job.command("clean", "--kill")
@@ -144,23 +145,21 @@ def test_processes_of_a_job_whose_memory_is_lost_are_ended_on_request(job):
     if os.getuid() != 0:
         pytest.skip("only root can leave the view")
     job.in_memory()
-    job.script(f"touch wrote; exec unshare -m sh -c 'umount -l $DW_JOB_STRIPED/..; touch out; {SLEEP}'", DW, STAGE_OUT)
-    process = job.start()
-    wait_until((job.directory / "out").exists, process=process)
-    kill_keeper(job)
+    body = f"exec unshare -m sh -c 'umount -l $DW_JOB_STRIPED/..; echo $$ > pid; touch out; {SLEEP}'"
+    process = started_without_keeper(job, body, "out")
     job.stop_when(process, lambda: True, KILL)
     assert status(job)[0]["state"] == "lost"
+    sleeping = int((job.directory / "pid").read_text())
+    assert not has_ended(sleeping)
     done = job.command("clean", "--kill")
     assert done.returncode == 1 and "its results are lost" in done.stderr
+    assert has_ended(sleeping)
     job.leaves_nothing()
 
 
 def test_files_that_did_not_arrive_outlive_a_run_whose_keeper_was_killed(memory_job):
     job = memory_job
-    job.script(BODY, DW, STAGE_OUT)
-    process = job.start()
-    wait_until((job.directory / "wrote").exists, process=process)
-    kill_keeper(job)
+    process = started_without_keeper(job)
     (job.directory / "results").write_text("in the way")
     (job.directory / "go").touch()
     done = finished(process)
@@ -177,10 +176,7 @@ def test_files_that_did_not_arrive_outlive_a_run_whose_keeper_was_killed(memory_
 
 def test_run_whose_keeper_was_killed_leaves_nothing(memory_job):
     job = memory_job
-    job.script(BODY, DW, STAGE_OUT)
-    process = job.start()
-    wait_until((job.directory / "wrote").exists, process=process)
-    kill_keeper(job)
+    process = started_without_keeper(job)
     (job.directory / "go").touch()
     done = finished(process)
     assert done.returncode == 0, done.stderr
