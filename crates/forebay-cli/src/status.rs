@@ -84,8 +84,10 @@ pub fn status(arguments: &StatusArguments) -> i32 {
             ));
         }
     }
-    if shown.iter().any(|job| ["left", "lost"].contains(&job.state)) {
+    if shown.iter().any(|job| job.state == "left") {
         print_hint("forebay clean stages out the remaining files and removes the allocations");
+    } else if shown.iter().any(|job| job.state == "lost") {
+        print_hint("what was in memory is lost; forebay clean removes the other files of the jobs");
     }
     code
 }
