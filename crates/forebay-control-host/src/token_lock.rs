@@ -30,18 +30,14 @@ impl TokenLock {
         let path = directory.join(token);
         let deadline = clock::now() + WAIT;
         loop {
-            let locked = files::lock_or_create(&path);
-            match locked {
-                // The former holder may have removed the file meanwhile.
-                Ok(Some(file)) if is_same(&file, &path) => return Ok(Self { _file: file, path }),
-                Err(error) if !error.is_not_found() => return Err(error.into()),
-                _ if clock::now() > deadline => {
-                    let message =
-                        format!("another call for {token} has run for {} s", WAIT.as_secs());
-                    return Err(Error::new(message).with_hint("it will be tried again"));
-                }
-                _ => clock::sleep(INTERVAL),
+            if let Some(file) = files::lock_or_create(&path)? {
+                return Ok(Self { _file: file, path });
             }
+            if clock::now() > deadline {
+                let message = format!("another call for {token} has run for {} s", WAIT.as_secs());
+                return Err(Error::new(message).with_hint("it will be tried again"));
+            }
+            clock::sleep(INTERVAL);
         }
     }
 
@@ -49,10 +45,4 @@ impl TokenLock {
     pub(crate) fn discard(self) -> Result<(), Error> {
         Ok(files::remove_if_present(&self.path)?)
     }
-}
-
-fn is_same(file: &File, path: &std::path::Path) -> bool {
-    let number = |found: files::Status| (found.device, found.inode);
-    let (ours, named) = (files::status_of(file, path), files::status_of_name(path));
-    ours.is_ok_and(|ours| named.is_ok_and(|named| number(ours) == number(named)))
 }

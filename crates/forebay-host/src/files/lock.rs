@@ -4,7 +4,6 @@
 //! lock for a moment: questions do not see each other, and [`lock`] waits until they end.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::create::make_file;
+use super::status::{status, status_of};
 use crate::{Result, clock, on};
 
 /// How long [`lock`] waits for other processes that hold shared locks.
@@ -42,19 +42,24 @@ pub fn lock(path: &Path) -> Result<Option<File>> {
 
 /// Whether the file was not replaced since it was opened.
 fn has_name(file: &File, path: &Path) -> Result<bool> {
-    let (opened, named) =
-        (on(file.metadata(), "look at", path)?, on(path.metadata(), "look at", path)?);
-    Ok((opened.dev(), opened.ino()) == (named.dev(), named.ino()))
+    let (opened, named) = (status_of(file, path)?, status(path)?);
+    Ok((opened.device, opened.inode) == (named.device, named.inode))
 }
 
 /// Creates the file if missing, and locks it as [`lock`] does.
 pub fn lock_or_create(path: &Path) -> Result<Option<File>> {
-    match make_file(path, 0o600) {
-        Err(error) if error.already_exists() => {}
-        Err(error) => return Err(error),
-        Ok(_) => {}
+    loop {
+        match make_file(path, 0o600) {
+            Err(error) if error.already_exists() => {}
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+        match lock(path) {
+            // The former holder has removed it meanwhile.
+            Err(error) if error.is_not_found() => {}
+            locked => return locked,
+        }
     }
-    lock(path)
 }
 
 /// Does a process hold the lock of this file? False if the file system has no locks.
