@@ -128,3 +128,14 @@ def job(build, job_class, parent_of_jobs):
         if may_have_left(job):
             job.command("clean", "--discard", "--kill")
         assert job.keepers() == []
+
+
+@pytest.fixture(params=["root", "nobody"])
+def memory(job, request):
+    """A job in the default store: root has a mount namespace, an ordinary user a user namespace too."""
+    if os.getuid() != 0:
+        pytest.skip("only root can be both")
+    job.in_memory()
+    if request.param == "nobody":
+        job.as_nobody()
+    return job

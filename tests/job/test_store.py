@@ -16,17 +16,6 @@ STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination
 MIB = 1 << 20
 
 
-@pytest.fixture(params=["root", "nobody"])
-def memory(job, request):
-    """A job in the default store: root has a mount namespace, an ordinary user a user namespace too."""
-    if os.getuid() != 0:
-        pytest.skip("only root can be both")
-    job.in_memory()
-    if request.param == "nobody":
-        job.as_nobody()
-    return job
-
-
 def test_job_beyond_its_capacity_gets_enospc_and_its_memory_is_freed(memory):
     memory.script(
         "mkdir $DW_JOB_STRIPED/out; head -c 60M /dev/zero > $DW_JOB_STRIPED/out/fits\n"

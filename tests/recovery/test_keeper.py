@@ -17,16 +17,6 @@ MIB = 1 << 20
 SLEEP = "exec sleep 600"
 
 
-@pytest.fixture(params=["root", "nobody"])
-def memory_job(job, request):
-    if os.getuid() != 0 and request.param == "root":
-        pytest.skip("only root can be both")
-    job.in_memory()
-    if request.param == "nobody":
-        job.as_nobody()
-    return job
-
-
 def kill_keeper(job):
     keeper = job.keeper()
     os.kill(keeper, KILL)
@@ -71,8 +61,8 @@ def test_discarded_job_whose_memory_is_lost_is_no_error(job):
     job.leaves_nothing()
 
 
-def test_user_who_kills_the_run_by_its_command_line_loses_nothing(memory_job):
-    job = memory_job
+def test_user_who_kills_the_run_by_its_command_line_loses_nothing(memory):
+    job = memory
     job.script(BODY, DW, STAGE_OUT)
     process = job.start()
     wait_until((job.directory / "wrote").exists, process=process)
@@ -89,8 +79,8 @@ def test_user_who_kills_the_run_by_its_command_line_loses_nothing(memory_job):
 
 
 @pytest.mark.parametrize("option", [None, "--kill"], ids=["wait", "kill"])
-def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes(memory_job, option):
-    job = memory_job
+def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes(memory, option):
+    job = memory
     process = started_without_keeper(job)
     assert status(job)[0]["state"] == "running"
     job.stop_when(process, lambda: True, KILL)
@@ -113,9 +103,9 @@ def test_memory_whose_keeper_was_killed_is_kept_as_long_as_the_job_has_processes
     job.leaves_nothing()
 
 
-def test_job_with_a_new_keeper_is_cleaned_by_one_process(memory_job):
+def test_job_with_a_new_keeper_is_cleaned_by_one_process(memory):
     """The record is replaced when its new keeper is written down, and stays locked."""
-    job = memory_job
+    job = memory
     process = started_without_keeper(job, BODY.replace("echo result", "head -c 2M /dev/zero"))
     job.stop_when(process, lambda: True, KILL)
     first = job.forebay_starts("clean", "--kill", "--rate", "1MiB")
@@ -128,8 +118,8 @@ def test_job_with_a_new_keeper_is_cleaned_by_one_process(memory_job):
     job.leaves_nothing()
 
 
-def test_processes_without_the_variables_of_the_job_keep_its_memory(memory_job):
-    job = memory_job
+def test_processes_without_the_variables_of_the_job_keep_its_memory(memory):
+    job = memory
     body = BODY.replace("until", "touch free; exec env -i sh -c 'until").replace("done", "done'")
     process = started_without_keeper(job, body, "free")
     job.stop_when(process, lambda: True, KILL)
@@ -157,8 +147,8 @@ def test_processes_of_a_job_whose_memory_is_lost_are_ended_on_request(job):
     job.leaves_nothing()
 
 
-def test_files_that_did_not_arrive_outlive_a_run_whose_keeper_was_killed(memory_job):
-    job = memory_job
+def test_files_that_did_not_arrive_outlive_a_run_whose_keeper_was_killed(memory):
+    job = memory
     process = started_without_keeper(job)
     (job.directory / "results").write_text("in the way")
     (job.directory / "go").touch()
@@ -174,8 +164,8 @@ def test_files_that_did_not_arrive_outlive_a_run_whose_keeper_was_killed(memory_
     job.leaves_nothing()
 
 
-def test_run_whose_keeper_was_killed_leaves_nothing(memory_job):
-    job = memory_job
+def test_run_whose_keeper_was_killed_leaves_nothing(memory):
+    job = memory
     process = started_without_keeper(job)
     (job.directory / "go").touch()
     done = finished(process)
