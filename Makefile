@@ -15,8 +15,8 @@ MODEL  := $(CURDIR)/machines/lustre-small.toml
 REPEAT ?= 3
 TUNE_RUNS ?= 24
 SOAK_MINUTES ?= 10
-# Tests at a time, which wait more than they compute, the number that repeats their order, and how long all of them
-# may take: twelve minutes are the goal on two cores.
+# Tests at a time, which wait more than they compute (two on one processor, where more delay the starts of Ceph), the
+# number that repeats their order, and how long all of them may take: twelve minutes are the goal on two cores.
 JOBS ?= $(shell n=$$(nproc); test $$n = 1 && echo 2 || echo $$((n * 2 + 2)))
 TEST_MINUTES_MAX ?= 40
 TEST_RESULTS := $(BUILD)/test-results

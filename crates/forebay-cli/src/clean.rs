@@ -370,7 +370,7 @@ fn clean_one(recorded: RecordFile, to: Option<PathBuf>, arguments: &CleanArgumen
 fn print_cleaned(
     id: &str,
     data: &Path,
-    cleaned: &recovery::Cleaned,
+    cleaned: &recovery::CleanSummary,
     held: Option<Number>,
     missing: Option<Number>,
 ) -> i32 {

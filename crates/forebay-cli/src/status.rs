@@ -131,7 +131,7 @@ fn state(job: &JobReport) -> String {
         text.push_str(&format!(", alive: {}", pids.join(" ")));
     }
     if job.ends_with_processes {
-        text.push_str("; its memory ends with them: run forebay clean before");
+        text.push_str("; its memory ends with them unless forebay clean is run first");
     }
     text
 }

@@ -226,9 +226,9 @@ impl Record {
         };
         // The kernel may have given the number of the namespace to another one: of another job or user.
         let has_view = |process: &Identity| {
-            files::status(&in_root_of(*process, &place.root)).is_ok()
-                && process.is_of_our_user()
+            process.is_of_our_user()
                 && process.mount_namespace().as_ref() == Some(view)
+                && files::status(&in_root_of(*process, &place.root)).is_ok()
         };
         Ok(found.into_iter().filter_map(|pid| Identity::of(pid).ok()).find(has_view))
     }

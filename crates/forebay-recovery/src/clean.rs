@@ -61,7 +61,7 @@ impl CleanOptions {
 
 /// What `clean` did to a job.
 #[derive(Debug, Default)]
-pub struct Cleaned {
+pub struct CleanSummary {
     /// The stage-out; none if nothing was to be staged out.
     pub stage_out: Option<StagingSummary>,
     /// True if results that were to be staged out were in memory, and are lost.
@@ -79,11 +79,11 @@ pub fn clean(
     how: &CleanOptions,
     caught: SignalGuard,
     reporter: &dyn StagingProgress,
-) -> Result<Cleaned, Error> {
+) -> Result<CleanSummary, Error> {
     match job.lock() {
         // The job has ended in the meantime.
         Err(forebay_record::Error::Host(error)) if error.is_not_found() => {
-            return Ok(Cleaned::default());
+            return Ok(CleanSummary::default());
         }
         locked => locked?,
     }
@@ -96,7 +96,7 @@ pub fn clean(
         JobState::Running => return Err(Error::IsRunning(job.record.id)),
         JobState::OtherHost if how.discard => {
             job.remove()?; // the leftovers are on another machine
-            return Ok(Cleaned::default());
+            return Ok(CleanSummary::default());
         }
         JobState::OtherHost => return Err(Error::Elsewhere(job.record.runner.host)),
         JobState::Unreachable if !how.discard => {
@@ -134,15 +134,13 @@ pub fn clean(
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let stage_out = drained.transpose()?;
-    let cleaned = Cleaned { stage_out, results_lost: job.record.results_lost && !how.discard };
+    let cleaned = CleanSummary { stage_out, results_lost: job.record.results_lost && !how.discard };
     let is_incomplete = |staged: &StagingSummary| !staged.failures.is_empty();
     if cleaned.stage_out.as_ref().is_some_and(is_incomplete) {
         return Ok(cleaned);
     }
-    let asked = match is_lost && !how.discard {
-        true => names_with_requests(&job.record)?,
-        false => Vec::new(),
-    };
+    let asked =
+        if is_lost && !how.discard { names_with_requests(&job.record)? } else { Vec::new() };
     if !asked.is_empty() {
         job.update(Record::clear_stage_out)?;
         return Err(Error::RequestsLost(asked));

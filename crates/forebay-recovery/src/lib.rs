@@ -8,7 +8,7 @@ mod state;
 mod unrecorded;
 mod view_targets;
 
-pub use clean::{CleanOptions, Cleaned, clean};
+pub use clean::{CleanOptions, CleanSummary, clean};
 pub use error::Error;
 pub use report::{JobReport, JobsByNode, Undrained, report, undrained_by_node};
 pub use state::{JobState, state};

@@ -62,7 +62,7 @@ pub struct ListedEngine {
 }
 
 pub fn list(arguments: &ListArguments) -> i32 {
-    match listed(arguments) {
+    match find_engines(arguments) {
         Ok(found) if arguments.json => print_json(&found, 0),
         Ok(found) => print_stdout(&text(&found), 0),
         Err(error) => {
@@ -75,7 +75,7 @@ pub fn list(arguments: &ListArguments) -> i32 {
     }
 }
 
-fn listed(arguments: &ListArguments) -> Result<Vec<ListedEngine>, CliError> {
+fn find_engines(arguments: &ListArguments) -> Result<Vec<ListedEngine>, CliError> {
     let (found, wrong) = profiles::all();
     wrong.iter().for_each(|error| print_warning(&error.message));
     let of_profiles: Vec<_> = found.iter().map(forebay_engine::Profile::driver).collect();

@@ -268,7 +268,7 @@ impl UserProcess {
         };
         let mut is_open = true;
         loop {
-            if watch.check() {
+            if watch.becomes_overdue() {
                 self.killer().kill();
             }
             let (readable, ended) = {

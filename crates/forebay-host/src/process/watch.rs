@@ -50,7 +50,7 @@ impl Watch {
     }
 
     /// Whether the program is to be killed. True once.
-    pub(super) fn check(&mut self) -> bool {
+    pub(super) fn becomes_overdue(&mut self) -> bool {
         if self.overdue.is_some() {
             return false;
         }
