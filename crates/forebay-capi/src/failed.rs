@@ -1,4 +1,5 @@
 //! Lists files that could not be staged.
+//! Assumes that one thread at a time uses a handle. A listing never shows failures after it was opened.
 
 use std::ffi::{c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,5 @@
 //! The placement of data, and calls for the whole instance.
+//! Assumes that /proc is mounted. Never changes a layout except on CephFS: a plain directory has only one.
 
 use std::ffi::{CString, c_char, c_int, c_uint};
 use std::os::unix::ffi::OsStrExt;

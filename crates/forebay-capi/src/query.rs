@@ -1,4 +1,5 @@
 //! Converts C arguments to requests and answers to C results.
+//! Reads the variable of the socket once, at the first call. Waits for an answer without a limit.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,5 @@
 //! Functions that stage, query, wait and terminate.
+//! Never copies a file: the `forebay run` of the job does. A wait has no limit.
 
 use std::ffi::{c_char, c_int, c_uint};
 

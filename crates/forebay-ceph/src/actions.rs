@@ -1,4 +1,5 @@
 //! What `forebay __ceph FILE` does: actions on a cluster, as JSON.
+//! Assumes that writer and reader are of the same version: an unknown member of an action is an error.
 
 use std::path::PathBuf;
 

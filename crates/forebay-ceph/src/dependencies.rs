@@ -1,4 +1,5 @@
 //! The libraries that the loader would map for a program, and the packages that files are from.
+//! Assumes trusted programs, since `ldd` may run them. Without dpkg the lists of packages are empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

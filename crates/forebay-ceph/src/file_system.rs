@@ -1,4 +1,6 @@
-//! The file system of a cluster, through libcephfs and without a mount.
+//! The file system of a cluster, through libcephfs and without a mount. Never reads or writes the data of a file.
+//! Assumes a key with all rights: modes and owners do not limit this client.
+//! Only mount and unmount have a limit: another call may hang, and the caller gives it up.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;

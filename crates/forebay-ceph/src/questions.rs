@@ -1,4 +1,5 @@
 //! Commands to the monitors and their answers.
+//! Commands sent at once have no order. After a failure of one, others are still sent and carried out.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,6 @@
-//! The command line: its verbs, and manual pages generated from their descriptions.
+//! The command line: its verbs, and the manual pages and completions generated from their descriptions.
+//! Assumes that nothing has to be undone: `parse` ends the process if the words are wrong.
+//! Never shows hidden verbs, which other parts of Forebay call, in help or manual pages.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

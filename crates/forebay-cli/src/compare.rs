@@ -1,4 +1,6 @@
 //! `forebay compare`: runs a script on the file system and on the burst buffer, alternately.
+//! Assumes that the script may run several times: each run writes to its destinations, and nothing there is restored.
+//! Never runs a script that creates or destroys a persistent allocation.
 
 mod figures;
 mod outputs;

@@ -1,4 +1,5 @@
 //! `forebay config`: the settings, their values and sources.
+//! Assumes that `configuration` has read the files. Never changes one.
 
 use std::path::PathBuf;
 

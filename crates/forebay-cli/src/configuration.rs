@@ -1,4 +1,6 @@
 //! Applies the configuration to a command line: configured values become the defaults of options.
+//! Assumes one call a process, since the first configuration stays. Never overrides an option that the user gave.
+//! Never applies configured values to the options of `clean`, or `store` to `--store`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
-//! `forebay control`: a site's pools.
+//! `forebay control`: shows and drains a site's pools, and removes or delivers what jobs left.
+//! Assumes root or SlurmUser on the control host; `forebay-control-host` does the work.
+//! Without --discard, never removes a directory that belongs to no allocation.
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
@@ -103,7 +105,7 @@ fn table(header: &[&str]) -> Table {
 }
 
 fn text_of(status: &Status) -> String {
-    let mut pools = table(&["pool", "free", "size", "grain", "state", "directory"]);
+    let mut pools = table(&["pool", "free", "size", "granule", "state", "directory"]);
     for pool in &status.pools {
         let shown =
             |grains: u64| HumanBytes(grains.saturating_mul(pool.granularity_bytes)).to_string();

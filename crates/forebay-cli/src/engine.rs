@@ -1,4 +1,6 @@
-//! `forebay engine`: the distributed file system that jobs of several nodes use.
+//! `forebay engine`: lists the engines of jobs on several nodes, and bundles a Ceph.
+//! Assumes that nobody else creates the output of a bundle meanwhile. Never starts a daemon.
+//! A bundle gets its name only when it is complete and its monitor has printed its version.
 
 mod list;
 

@@ -1,4 +1,6 @@
 //! `forebay gather`: stages out the leftovers of jobs, with `forebay clean` on each node.
+//! Assumes that the nodes share this user's records, and have Forebay at the same path.
+//! Never discards results. Waits for each node without limit.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! Prepares the job specification for `forebay run` and a series.
+//! Assumes that the process has started nothing yet: the emulation may restart it. Never makes the allocation.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,6 @@
 //! `forebay jobs`: the history of this user's jobs, from their records of I/O and the records of what exists now.
+//! Assumes that an id begins with the start time of its job. Never changes a record.
+//! Where both records have a job, the record of what exists now decides its state.
 
 use std::collections::BTreeMap;
 use std::path::Path;

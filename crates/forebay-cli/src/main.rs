@@ -1,4 +1,5 @@
-//! The command `forebay`. If its name is a launcher's, it acts as that launcher.
+//! The command `forebay`. If its name is that of a launcher or of a site's program, it acts as that program.
+//! Never reads a configuration of users then.
 
 mod arguments;
 mod ceph;

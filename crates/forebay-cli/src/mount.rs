@@ -1,4 +1,6 @@
 //! `forebay __mount`: a FUSE client of CephFS, for the mounts of an engine's plan.
+//! May start the process again under the loader of a bundle.
+//! Never returns: the process ends without the clean-up of libcephfs, which could wait for servers.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `forebay watch`, and commands on close of `forebay run`.
+//! `forebay watch`: runs commands for files that programs close. Also the options of `forebay run` for that.
+//! With a parent process, assumes its lines on standard input, and stops at once when they end.
 
 use std::ffi::OsString;
 use std::io::BufRead;

@@ -1,4 +1,5 @@
-//! `forebay run --dry-run`.
+//! Prints the result of `forebay run --dry-run`, as text or as JSON.
+//! Assumes that `forebay-job` made the preview. Never looks at a file itself.
 
 use forebay_job::{DryRun, PlannedDrain, PlannedSpectral, PlannedStage};
 use forebay_onclose::OnClose;

@@ -1,4 +1,5 @@
 //! `forebay profile`, and the message about the I/O profile at the end of a job.
+//! Never allocates or stages anything for the command.
 
 use std::ffi::OsString;
 use std::path::Path;

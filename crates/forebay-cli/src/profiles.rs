@@ -1,4 +1,5 @@
 //! Looks for profiles of engines: of the user, of the site, and those that are installed.
+//! Never reads a file that others can write, or that neither root nor this user owns: a profile names commands.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! `forebay run`.
+//! `forebay run`: runs one job script, and prints its results.
+//! `forebay-job` does the work. With --json, never prints anything but the one object on standard output.
 
 use forebay_host::messages::counted;
 use forebay_terminal::{

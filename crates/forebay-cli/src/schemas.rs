@@ -1,4 +1,5 @@
 //! `forebay __schemas`: the JSON schemas of what this program prints and records (docs/reference/json.md).
+//! Assumes that the directory exists. Never removes the file of a schema that the table no longer has.
 
 use std::path::Path;
 

@@ -1,4 +1,6 @@
 //! `forebay __series`: many runs in one allocation, requested on standard input (docs/explanation/tuner.md).
+//! Never prints anything but answers on standard output. A wrong request does not end the series.
+//! The end of standard input stops the series, as a signal does.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};

@@ -1,4 +1,5 @@
-//! `forebay status`.
+//! `forebay status`: lists running jobs, leftovers of killed jobs and persistent allocations.
+//! Also warns of leftovers before a job starts. Never changes a record or removes a file.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
 //! A value with its source, and the errors of a configuration.
+//! Never makes a value whose words its setting refuses.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Bytes in the lines between coordinator and worker.
+//! Bytes and file contents in the lines between coordinator and worker.
+//! Assumes that both sides compute the same pattern. No byte of a pattern is 0, so a hole always differs from it.
 
 use std::fmt;
 

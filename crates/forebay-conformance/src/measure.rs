@@ -1,4 +1,5 @@
-//! A short measurement of what several nodes do at the same time. Shows the order of magnitude only.
+//! Measures briefly what several nodes do at the same time: only the order of magnitude counts.
+//! Assumes one measurement in a directory at a time: the name of its own directory is fixed.
 
 use std::time::Instant;
 

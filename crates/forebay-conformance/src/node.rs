@@ -1,4 +1,6 @@
-//! The coordinator's side of a worker.
+//! Talks to one worker: sends operations and receives answers.
+//! Assumes one answer for each request, in order. Never waits for an answer without a limit: a worker that gives none
+//! is ended, and the next request starts another.
 
 use std::any::Any;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,5 @@
 //! What a coordinator asks of a worker, and what the worker answers: one line of JSON each.
+//! Assumes that both sides have the same version, which the coordinator checks first.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
 //! What the checks found.
+//! A check that is not supported counts as good. One that has no answer, lost its worker or was not run does not.
 
 use std::fmt;
 

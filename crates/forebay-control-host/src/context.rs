@@ -1,4 +1,6 @@
-//! What each function of the protocol works with.
+//! The open site: its configuration, state, log and client. Each function of the protocol works with it.
+//! A process of root becomes SlurmUser before it opens the state, and stays so.
+//! Never loads MUNGE or the secret before it asks a node.
 
 use std::cell::OnceCell;
 

@@ -1,4 +1,6 @@
 //! The site's own commands: the status, draining a pool, delivering kept results, removing leftovers.
+//! Removes an allocation under the lock of its token. Never removes undelivered results, unless that had begun.
+//! Never removes a directory that belongs to no allocation, unless the caller wants to `discard` it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,13 +38,13 @@ pub struct PoolStatus {
     pub name: String,
     /// Its directory.
     pub path: String,
-    /// The size of a grain.
+    /// The size of a granule.
     pub granularity_bytes: u64,
-    /// Grains for jobs.
+    /// Granules for jobs.
     pub quantity: u64,
-    /// Grains that allocations have.
+    /// Granules that allocations have.
     pub used: u64,
-    /// Grains that no job gets.
+    /// Granules that no job gets.
     pub reserve: u64,
     /// Whether it gives nothing to new jobs.
     pub is_drained: bool,
@@ -136,7 +138,7 @@ pub fn status() -> Result<Status, Error> {
             path: pool.path.display().to_string(),
             granularity_bytes: pool.granularity_bytes,
             quantity: pool.quantity,
-            used: context.database.used_grains(pool)?,
+            used: context.database.used_granules(pool)?,
             reserve: pool.reserve,
             is_drained: drained.contains(&pool.name),
         })
@@ -193,7 +195,7 @@ pub fn drain(pool: &str, undo: bool) -> Result<Vec<String>, Error> {
     let sessions = context.database.sessions()?.into_iter();
     Ok(sessions
         .filter(|session| {
-            session.pool == pool && session.grains > 0 && session.phase != Phase::Waiting
+            session.pool == pool && session.granules > 0 && session.phase != Phase::Waiting
         })
         .map(|session| session.token)
         .collect())

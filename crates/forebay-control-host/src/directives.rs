@@ -1,4 +1,5 @@
 //! The directives of a script, as the functions of the protocol need them.
+//! Puts all problems into one line, since Slurm shows one. Never opens a file but the script.
 
 use std::io::Read;
 use std::path::Path;

@@ -115,9 +115,9 @@ fn shown(context: &Context, asked: &Asked) -> Result<String, Error> {
 fn pools(context: &Context, asked: &Asked) -> Result<Table, Error> {
     let mut table = Table::new(&["pool", "units", "quantity", "free", "gran"]);
     for pool in &context.site.pools {
-        let free = context.database.free_grains(pool)?;
+        let free = context.database.free_granules(pool)?;
         let shown =
-            |grains: u64| size(grains.saturating_mul(pool.granularity_bytes), asked.is_decimal);
+            |granules: u64| size(granules.saturating_mul(pool.granularity_bytes), asked.is_decimal);
         table.add([
             pool.name.clone(),
             "bytes".to_owned(),
@@ -149,8 +149,9 @@ fn nodes(
                 sessions.iter().filter(|session| session.pool == pool.name && is_there(session));
             let (instances, active): (Vec<_>, Vec<_>) =
                 (own.clone().collect(), own.filter(|one| is_active(one)).collect());
-            let shown =
-                |grains: u64| size(grains.saturating_mul(pool.granularity_bytes), asked.is_decimal);
+            let shown = |granules: u64| {
+                size(granules.saturating_mul(pool.granularity_bytes), asked.is_decimal)
+            };
             table.add([
                 name,
                 pool.name.clone(),
@@ -253,7 +254,7 @@ fn registrations(context: &Context, sessions: &[Session]) -> Result<Table, Error
     let mut table = Table::new(&["reg", "state", "sess", "conf", "wait"]);
     for session in sessions.iter().filter(|session| !session.is_persistent()) {
         let used = context.database.used_by(session.id)?;
-        let own = (session.grains > 0).then_some(session.id);
+        let own = (session.granules > 0).then_some(session.id);
         let wait = !session.plan.stage_out.is_empty();
         for conf in own.into_iter().chain(used.iter().map(|one| one.id)) {
             let id = session.id.to_string();
@@ -317,7 +318,7 @@ fn namespaces(sessions: &[Session]) -> Table {
 }
 
 fn with_space(sessions: &[Session]) -> impl Iterator<Item = &Session> {
-    sessions.iter().filter(|session| session.grains > 0)
+    sessions.iter().filter(|session| session.granules > 0)
 }
 
 fn is_active(session: &Session) -> bool {

@@ -67,9 +67,9 @@ fn pools(context: &Context, registry: &mut Registry) -> Result<(), Error> {
     let draining = context.database.drained()?;
     for pool in &context.site.pools {
         let labels = vec![("pool", pool.name.clone())];
-        let shown = |grains: u64| grains.saturating_mul(pool.granularity_bytes);
+        let shown = |granules: u64| granules.saturating_mul(pool.granularity_bytes);
         capacity.get_or_create(&labels).set(shown(pool.quantity));
-        allocated.get_or_create(&labels).set(shown(context.database.used_grains(pool)?));
+        allocated.get_or_create(&labels).set(shown(context.database.used_granules(pool)?));
         reserved.get_or_create(&labels).set(shown(pool.reserve));
         drained.get_or_create(&labels).set(u64::from(draining.contains(&pool.name)));
     }

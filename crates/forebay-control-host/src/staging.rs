@@ -1,4 +1,6 @@
 //! Has nodes stage the data of an allocation, and waits for them.
+//! Assumes that the caller has set the phase, except in `copy`.
+//! Never goes on when another call removes the allocation: that is an error.
 
 use forebay_directive::{Direction, Stage};
 

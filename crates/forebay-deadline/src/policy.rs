@@ -1,4 +1,5 @@
-//! Decides the next action from the time left. Only arithmetic.
+//! Decides from the time left whether to warn, to signal or to end the job.
+//! Assumes a rate above zero. Never reads the clock and never acts: the guard does.
 
 /// The current situation. Times are in seconds.
 #[derive(Debug, Clone, Copy)]

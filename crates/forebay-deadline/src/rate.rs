@@ -1,4 +1,5 @@
 //! Estimates the rate of stage-out.
+//! Assumes that earlier stage-outs come newest first: five of them count. A rate is never zero.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,4 +1,5 @@
 //! Parses the access modes of an allocation.
+//! Assumes a value that is not empty. Never decides which modes a directive may have: `request` and `persistent` do.
 
 use crate::problem::Finding;
 use crate::rules::{GROUP, Key, MODES, MODIFIERS, Value, Word, key_names};

@@ -1,4 +1,5 @@
-//! Parses the text of sbatch's option `--bb`.
+//! Parses the text of sbatch's option `--bb`: directives, or words such as `capacity=1G`.
+//! Symbols such as `%j` are replaced in directives, never in words.
 
 use crate::Symbols;
 use crate::lines::{Found, Line, read as read_lines};

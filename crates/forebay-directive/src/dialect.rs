@@ -1,4 +1,5 @@
 //! Distinguishes DataWarp and NNF, two dialects with the same prefix.
+//! Commands, keys, listed values and the prefix decide. Never reports a wrong key: `directive_check` does.
 
 use crate::VariableStyle;
 use crate::lines::Line;

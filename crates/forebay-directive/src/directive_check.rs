@@ -1,4 +1,5 @@
 //! Checks the words of one directive against its rules.
+//! Never compares directives with each other and never checks paths of stages: `request` and `persistent` do.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
 //! Reads the header block of a script, and the directive lines in it.
+//! Never checks a command or a key. After the header it only looks for directives that have no effect.
 
 use crate::ignored_directives::{IgnoredDirective, directives_after_header};
 use crate::problem::{Origin, Position, Problem};

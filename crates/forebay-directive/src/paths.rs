@@ -1,4 +1,5 @@
 //! Checks the source and the destination of a stage.
+//! Checks the text alone: a symbolic link may still lead out of the burst buffer.
 
 use crate::VariableStyle;
 use crate::problem::Finding;

@@ -1,4 +1,5 @@
 //! The persistent allocations that a script creates, uses and destroys.
+//! Never looks whether an allocation exists or may be used: `forebay-persistent` does.
 
 use std::collections::{HashMap, HashSet};
 

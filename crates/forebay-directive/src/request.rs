@@ -1,4 +1,5 @@
 //! Combines the directives of a script into one request.
+//! Never opens a list of files: `stages_of_list` parses its lines later. Any problem refuses the whole script.
 
 use std::collections::HashSet;
 

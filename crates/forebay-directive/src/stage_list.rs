@@ -1,4 +1,5 @@
 //! Parses lists of files to stage, with a pair of paths in each line.
+//! Assumes that the caller has read the list. A line stages one file, never a directory. Patterns are not expanded.
 
 use crate::problem::{Finding, Origin, Position, Problem};
 use crate::token::{SourceByte, Token};

@@ -1,4 +1,5 @@
 //! Words of directives that keep the position of each byte.
+//! Assumes that the bytes are UTF-8: the text and the bytes of a token then have the same length.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! Checks values against the formats in the table of rules.
+//! Never checks access modes or paths of stages beyond an empty value: `access` and `paths` do.
 
 use crate::problem::{Finding, Position};
 use crate::rules::{Key, Support, Value, Word};

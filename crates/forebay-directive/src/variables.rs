@@ -1,4 +1,5 @@
-//! The namespaces of a job and their variables.
+//! The namespaces of a job and the names of their variables.
+//! Never reads or sets a variable of the environment.
 
 use serde::{Deserialize, Serialize};
 

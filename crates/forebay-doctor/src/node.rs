@@ -1,4 +1,5 @@
 //! Checks the permissions of the kernel and the memory of this node.
+//! Never changes the namespaces of this process: another process, `__probe-namespace`, tries the mounts.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! Checks programs that a job needs, by their own output.
+//! Runs a program for its version or settings only. Never starts a rank, a job or a daemon.
 
 use forebay_ceph::{Programs, TESTED_VERSION};
 use forebay_host::process::command;

@@ -1,4 +1,5 @@
 //! Checks the storage for allocations.
+//! Never writes a file: it asks the kernel whether this user may.
 
 use std::path::Path;
 

@@ -1,4 +1,6 @@
-//! Facts of a node: what an engine finds there. Collected by the node's agent.
+//! Facts of a node: what an engine finds there. Collected on the node itself.
+//! Reserves nothing: the port and the memory may be in use when the engine starts.
+//! Each program that it runs has a time limit.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,5 @@
-//! What is recorded about the nodes of a job. Plain data.
+//! What is recorded about the nodes of a job, for reports and for the command that cleans up.
+//! Assumes the first node: `summary` and `can_restart` look at files in its directory.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! The store options of the user and the site, and the choice of store and size.
+//! Never creates a directory, and reserves no space: the plan's runner makes the allocation.
 
 use std::path::Path;
 

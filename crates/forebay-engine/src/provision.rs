@@ -1,4 +1,5 @@
 //! Chooses the store of a job's allocation and carries out the plan of its driver.
+//! Assumes a process without threads if the plan has a view, which the process enters.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Finds the type and the free space of file systems. Types are numbers as in statfs(2).
+//! Never takes an unknown type for a file system that only one machine mounts.
 
 use std::os::fd::AsFd;
 use std::path::Path;

@@ -1,4 +1,6 @@
-//! Lists mounted file systems.
+//! Lists mounted file systems, and aborts and detaches FUSE mounts.
+//! Assumes paths as the kernel lists them, absolute and without links: another path counts as not mounted.
+//! Never looks into a mount, which might not answer.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

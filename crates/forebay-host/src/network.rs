@@ -1,4 +1,5 @@
-//! Finds addresses and ports of this machine. Never sends data.
+//! Finds addresses and ports of this machine, and tests whether others accept connections.
+//! Never reserves a port: another program may take a free one. Sends no data to what it tests.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! Unix sockets with names in the file system, for processes of one machine.
+//! Only accepted connections limit the wait for data: `send`, and `receive` after `connect`, may wait for ever.
+//! Never removes the name of a socket.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;

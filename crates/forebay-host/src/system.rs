@@ -1,4 +1,5 @@
 //! Queries this machine and this program.
+//! Reads `$PATH` and `$PWD`. Never runs a program.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,6 @@
 //! Users and groups: IDs, names, and access to files. Names come from the name services.
+//! Assumes that the name services answer: a look-up waits for them without a limit.
+//! `user_id` is the real user; `is_root` and `own_group_id` are about the effective ones.
 
 use std::ffi::CString;
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! `forebay profile`: runs a command and records its I/O, without an allocation or a script.
+//! A profile that cannot be created is a warning: the command runs without it. Only a time limit ends processes that
+//! the command left.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

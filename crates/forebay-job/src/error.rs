@@ -1,4 +1,6 @@
-//! Errors before the job runs, with the remedy.
+//! Why a job was not started or could not be completed, with the exit code and the remedy.
+//! A job that ran has an error only if Forebay panicked or lost sight of its processes: else the outcome has the
+//! failures.
 
 use std::path::PathBuf;
 

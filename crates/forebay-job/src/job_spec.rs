@@ -1,4 +1,5 @@
 //! The specification of a job: script, options, and the receiver of its messages.
+//! Its checks create nothing, and run before there is an allocation.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

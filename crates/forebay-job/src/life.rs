@@ -1,4 +1,6 @@
 //! Runs the steps of a job in order, and undoes them after a failure.
+//! Assumes a process without threads, since it enters the view. What cannot be freed stays in the record, for
+//! `forebay clean`.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;

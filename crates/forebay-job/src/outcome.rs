@@ -1,4 +1,5 @@
 //! The result of a job: the data for messages and `--json`.
+//! The fields are the keys of the JSON object. Bytes of a path that are not UTF-8 are replaced there.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Describes a job, a command or a run of a series in its I/O profile.
+//! A profile that cannot be begun is a warning for a job or a command, and an error for a run of a series.
 
 use std::ffi::OsString;
 use std::path::Path;

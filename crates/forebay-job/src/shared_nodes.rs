@@ -1,4 +1,5 @@
 //! The allocation of a job on several nodes: chooses the engine and starts it. Never stages.
+//! Assumes that the first name is this node's: its agent starts without the launcher.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! Finds what a job wrote into its allocation and no `stage_out` line names: it is deleted with the allocation.
+//! Never follows a link below a namespace and never reads data. Stops after the time of the caller, and then says
+//! that there may be more.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
 //! Runs the real mpiexec for the stand-ins, and holds their shared functions.
+//! Assumes that all nodes of the job are this machine. `start` returns only if it cannot start the launcher.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -1,4 +1,6 @@
 //! The `mpiexec` and `mpirun` stand-in, with the options that matter on one machine.
+//! Assumes that an unknown option has no separate value: it is handed on with a warning.
+//! Drops known options that place ranks on nodes.
 
 use std::ffi::{OsStr, OsString};
 

@@ -1,4 +1,5 @@
 //! Parses the options of a launcher with its table.
+//! Assumes that an unknown option has no separate value. Never starts or prints anything: warnings are returned.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! Runs one task of a step, with the variables and files that its launcher would provide.
+//! Assumes that the real launcher has set the rank. Removes its own variables before the program starts.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! The `srun` stand-in, with the options that matter on one machine (srun(1) of Slurm 22.05).
+//! Never places or limits tasks: those options are accepted without effect.
 
 use crate::options::Step;
 use crate::options::{Count, Dialect, Meaning as M, Symbol};

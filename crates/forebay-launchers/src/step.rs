@@ -1,4 +1,5 @@
 //! Runs one step: several tasks of one program, for all launchers.
+//! Assumes that all nodes of the job are this machine. Opens files that tasks share; a task opens its own (`%t`).
 
 use std::ffi::OsString;
 use std::fs::File;

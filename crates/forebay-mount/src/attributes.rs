@@ -1,4 +1,6 @@
 //! Changes of attributes, and access(2).
+//! libcephfs judges a change, except a truncation through an open file.
+//! Answers access(2) from the mode and the groups alone: ACLs do not count.
 
 use forebay_ceph::Attributes;
 use forebay_host::{clock, users};

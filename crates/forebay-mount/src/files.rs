@@ -1,4 +1,5 @@
-//! Operations on open files.
+//! Requests about open files. Assumes that the kernel applied the umask.
+//! Permissions are judged when a file is opened or created, and never again.
 
 use crate::append::write_all;
 use crate::open_file::File;

@@ -1,4 +1,5 @@
 //! The inodes that this node has open, and the thread that looks after those that are lazy.
+//! Keeps no inode alive: open files do. Without that thread no inode stays lazy.
 
 use std::collections::HashMap;
 use std::ffi::c_int;

@@ -1,4 +1,6 @@
 //! Layouts of new files and directories by their names, and of files that stay on the node that creates them.
+//! Assumes a file that was just created: CephFS refuses another layout for one with data.
+//! Never fails the creation: a layout that is refused is printed, and the file keeps that of its directory.
 
 use std::ffi::CStr;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! The kernel's requests for locks.
+//! The kernel's requests for locks. The module `locks` answers a request that waits.
+//! The thread of a request waits for a flock some 20 ms at most, and for no other lock.
 
 use forebay_host::clock;
 

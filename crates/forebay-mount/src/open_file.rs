@@ -1,4 +1,5 @@
 //! An open file of the kernel: its opening in libcephfs, or the lazy one while its inode is lazy.
+//! Locks, seek and allocation never use the lazy one. A read of lost data fails, and never returns zeros for them.
 
 use std::ffi::c_int;
 use std::path::PathBuf;

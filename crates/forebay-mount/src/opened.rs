@@ -1,4 +1,5 @@
 //! Open files and directories of libcephfs.
+//! Calls wait for servers without a limit of their own. Permissions were judged when the file was opened.
 
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Threads that receive requests of the kernel and answer them. As many run as requests wait for servers.
+//! Never more than 256: if all wait, further requests stay in the kernel, also interrupts.
+//! A panic ends one request with EIO, and not the mount.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

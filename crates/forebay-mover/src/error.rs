@@ -1,4 +1,5 @@
-//! Errors that stop a whole staging.
+//! Why a plan or a run of a journal stops, with the remedy.
+//! A file that a run cannot copy never stops it: the journal holds that failure.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Starts the processes of an allocation's owner.
+//! Assumes that this daemon is root. Never starts one as root, or with the environment of this daemon.
 
 use std::sync::Arc;
 use std::time::Duration;

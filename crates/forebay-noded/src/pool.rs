@@ -346,7 +346,7 @@ mod tests {
             path: path.to_owned(),
             granularity_bytes: 1,
             quantity: 1,
-            directory_grains: 1,
+            directory_granules: 1,
             reserve: 0,
             users: Vec::new(),
             groups: Vec::new(),

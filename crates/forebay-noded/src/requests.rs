@@ -1,4 +1,5 @@
-//! Answers one request.
+//! Answers one request of the control host, or serves an agent of an engine.
+//! Never carries out a request that is old, repeated or for another node, or that neither root nor SlurmUser sent.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Work that takes long: stagings and removals. One at a time for each allocation, a limited number at a time for all.
+//! Work that takes long: starts of engines, stagings and removals. One task at a time for each allocation, a limited
+//! number for all. Assumes that who asked asks again. Results are in memory alone: a new daemon knows none.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

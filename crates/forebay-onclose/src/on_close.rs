@@ -1,4 +1,6 @@
 //! Commands on close: one for each version of a matching file, run when its last writer has closed it.
+//! Assumes a process without other children: those that are left at the end are killed. After a stop, no command
+//! starts.
 
 mod callbacks;
 mod queue;

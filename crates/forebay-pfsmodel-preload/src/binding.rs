@@ -1,4 +1,6 @@
 //! Binds layouts to new files and directories, after the call that created them.
+//! Never fails a call or changes its errno: without user attributes a file keeps a layout derived from its inode
+//! number. Never binds a file that has data.
 
 use std::ffi::{CStr, c_char, c_int};
 

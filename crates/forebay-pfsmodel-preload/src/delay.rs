@@ -1,4 +1,5 @@
 //! The waiting time of a call: before it, or after it if its size is known only then.
+//! A call that fails after its wait stays charged. Never changes errno.
 
 use std::ffi::{c_char, c_int};
 

@@ -1,4 +1,6 @@
 //! This process as a client of the emulated file system: its state, its number and its sleep.
+//! Ends the process with status 125 at start if the state is unusable. Never reads the variable in set-user-ID
+//! programs.
 
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_int};

@@ -1,4 +1,5 @@
 //! Sets and shows the striping of files and directories, with the rules of Lustre's `lfs`.
+//! Never changes the striping of a file that has data or a layout. A hook of the preload must not call it.
 // A command uses these functions, not the hooks of the preload; they may use std::fs.
 #![allow(clippy::disallowed_methods)]
 

@@ -1,4 +1,5 @@
 //! The counters of an emulation, as a plain value.
+//! Takes no lock, so sums may differ by calls in progress. Never resets a counter.
 
 use std::sync::atomic::Ordering;
 

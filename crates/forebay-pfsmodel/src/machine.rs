@@ -1,4 +1,5 @@
-//! The machine file: a TOML description of a parallel file system. Each number has a unit and a source.
+//! Parses the machine file, a TOML description of a parallel file system: each number has a source.
+//! Accepts no unknown key, and only counts have no unit. Never checks the tables of `forebay plan`.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

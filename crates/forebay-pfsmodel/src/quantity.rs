@@ -1,4 +1,6 @@
 //! Parses quantities with units, as in machine files: `62.5 MB/s`, `500 us`, `1 MiB`.
+//! Never assumes a unit. Rounds to whole bytes or nanoseconds. Refuses values above 10^15, and 0 unless the caller
+//! allows it.
 
 /// A number of a machine file and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]

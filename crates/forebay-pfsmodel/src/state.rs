@@ -1,4 +1,6 @@
 //! The shared state: created once by the command that starts a job, mapped by each process of the job.
+//! Assumes that its creator removes the file, before the next reboot. Never used by two versions: `attach` refuses a
+//! state of another one.
 // Only the preload and its controller use these files, by the same rules as forebay-host. A preload
 // cannot link forebay-host, whose calls would enter the hooks. Only `create` uses std::fs.
 #![allow(clippy::disallowed_methods)]

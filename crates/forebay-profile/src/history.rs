@@ -1,4 +1,5 @@
 //! Lists recorded jobs and commands.
+//! Never believes a record of another user. A damaged record is listed with its reason, and is no error.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Summarizes the files that programs wrote to a record.
+//! Assumes that the clocks of a job's nodes agree: start times tell which programs overlap.
 
 use std::path::Path;
 

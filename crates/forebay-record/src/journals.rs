@@ -1,4 +1,5 @@
 //! The journals of a job's own staging, as other processes open them.
+//! Works outside of the job's view, too. Of a journal in the job's own memory it opens a copy: writes to it are lost.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

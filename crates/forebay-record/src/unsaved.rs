@@ -1,4 +1,5 @@
 //! The list of files that exist only in an allocation.
+//! Assumes a caller that sees sources and destinations as the job did. Never copies or removes such a file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

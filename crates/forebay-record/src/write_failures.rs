@@ -1,4 +1,5 @@
 //! What is known of failed writes of a job: the list that the recording library appends to, and a full store.
+//! Assumes a caller in the job's view. A list that cannot be read counts as empty.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Reports on recorded jobs, one by one and by the node that holds their data. Never changes anything.
+//! Reports on recorded jobs, one by one and by the node that holds their data.
+//! Never changes a job or its data. May write a copy of a journal to the job's directory, and removes it.
 
 use std::collections::BTreeMap;
 

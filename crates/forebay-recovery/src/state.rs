@@ -1,4 +1,5 @@
 //! Determines the state of an earlier job from its record and the machine.
+//! Changes nothing. In a container or job that hides processes, an unknown state is `OtherHost`.
 
 use forebay_engine::NodesUse;
 use forebay_host::process::{self, Identity, Liveness};

@@ -1,4 +1,6 @@
 //! Removes leftovers of jobs that were killed before they were recorded.
+//! Removes only empty directories of this user and temporary files of records.
+//! Assumes that the clocks of machines with the same state directory differ by less than two seconds.
 
 use std::path::{Path, PathBuf};
 

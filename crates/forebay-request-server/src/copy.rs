@@ -1,4 +1,6 @@
 //! Worker threads that copy files. Their number is limited, and a worker ends when no task waits.
+//! Assumes that the caller of `start_workers` does not hold the lock of the state. Where no thread can start, the
+//! caller itself copies.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

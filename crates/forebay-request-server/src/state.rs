@@ -1,4 +1,6 @@
 //! State shared by the threads that answer and those that copy: requests, counts and limits.
+//! One lock guards it, which no copy and no pause holds. A request whose removal from the list fails is staged out
+//! again at the end, which harms no data.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

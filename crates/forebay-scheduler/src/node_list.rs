@@ -1,4 +1,5 @@
 //! Lists of nodes as Slurm writes them, such as `n[1-16,20]`. Reads text alone.
+//! Never looks a name up, and keeps a name that is given twice.
 
 /// The most nodes that a list may name.
 const NODES_MAX: usize = 100_000;

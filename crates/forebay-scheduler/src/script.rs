@@ -1,4 +1,6 @@
-//! Reads a job script.
+//! Reads a job script, its header and its directives.
+//! Reads the environment: SBATCH_BURST_BUFFER replaces `--bb` and `--bbf` of the header, and SLURM_ARRAY_* are
+//! symbols.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Slurm: `#SBATCH` lines and variables (sbatch(1)), and the end time from squeue(1).
+//! The variables always describe a job on one node. Assumes that squeue writes one line for the job.
 
 use std::time::Duration;
 

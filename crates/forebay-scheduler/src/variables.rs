@@ -1,4 +1,5 @@
 //! The variables of a job: its scheduler's, and those that locate the shims.
+//! Assumes that the caller sets them only outside a scheduler's job. Never changes the environment of this process.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

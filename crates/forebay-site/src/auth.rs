@@ -1,4 +1,6 @@
 //! How hosts know who sent a message: by MUNGE, or where a site has none, by a secret that its hosts share.
+//! Assumes that the receiver of a request calls `check_first`: with a secret, `decode` takes a repeated line.
+//! A secret signs the content, and never encrypts it.
 
 use crate::munge::Munge;
 use crate::secret::Secret;

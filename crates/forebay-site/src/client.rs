@@ -1,4 +1,5 @@
-//! Asks the daemon of a node.
+//! Asks the daemon of a node, and limits each wait for it. Never repeats a request: the caller decides.
+//! Never takes an answer that is old, is not from root, or lacks the nonce of the request.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
 //! The site's configuration: one TOML file that root owns and everybody may read.
+//! Never takes a part of a file: one fault refuses it all. A user or group of a pool that nobody knows is no fault.
 
 mod faults;
 mod pools;
@@ -90,14 +91,14 @@ pub struct Pool {
     pub kind: PoolKind,
     /// The directory, which root owns. It has the same path on all nodes.
     pub path: PathBuf,
-    /// The size of a grain.
+    /// The size of a granule.
     pub granularity_bytes: u64,
-    /// Grains that jobs can get, without the reserve; of kind [`PoolKind::OnNode`], those of all nodes together, as far
+    /// Granules that jobs can get, without the reserve; of kind [`PoolKind::OnNode`], those of all nodes together, as far
     /// as no further copies take them.
     pub quantity: u64,
-    /// Grains in one directory of the pool, without the reserve.
-    pub directory_grains: u64,
-    /// Grains that no job gets.
+    /// Granules in one directory of the pool, without the reserve.
+    pub directory_granules: u64,
+    /// Granules that no job gets.
     pub reserve: u64,
     /// Names of users who may use it. Empty together with `groups`: everybody.
     pub users: Vec<String>,
@@ -224,7 +225,7 @@ impl Pool {
 
     /// The bytes in one directory of the pool, without the reserve.
     pub fn directory_bytes(&self) -> u64 {
-        self.directory_grains.saturating_mul(self.granularity_bytes)
+        self.directory_granules.saturating_mul(self.granularity_bytes)
     }
 
     /// The reserve in one directory of the pool.
@@ -244,17 +245,17 @@ impl Pool {
         self.staging_nodes.iter().find(|node| node.name == name)
     }
 
-    /// The grains that hold so many bytes.
-    pub fn grains_of(&self, bytes: u64) -> u64 {
+    /// The granules that hold so many bytes.
+    pub fn granules_of(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.granularity_bytes)
     }
 
-    /// Whether a user may have so many grains, if the user has no others.
+    /// Whether a user may have so many granules, if the user has no others.
     ///
     /// # Errors
     /// Says how many.
-    pub fn check_user_max(&self, grains: u64) -> Result<(), Error> {
-        let wanted = grains.saturating_mul(self.granularity_bytes);
+    pub fn check_user_max(&self, granules: u64) -> Result<(), Error> {
+        let wanted = granules.saturating_mul(self.granularity_bytes);
         match self.user_bytes_max {
             Some(most) if wanted > most => {
                 let (wanted, most, name) = (HumanBytes(wanted), HumanBytes(most), &self.name);

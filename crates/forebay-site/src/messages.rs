@@ -1,4 +1,5 @@
 //! What the control host asks a node, and what the node answers: one JSON line each, as the content of a credential.
+//! Assumes that `auth` has checked who sent a message. Never takes a message of another version.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Carries out a staging journal and sums up the result.
+//! Assumes that the journal is planned. Never returns an error: what stops the staging is a failure in the result.
 
 use forebay_directive::Direction;
 use forebay_host::clock;

@@ -1,4 +1,5 @@
 //! Checks the destinations of stage_out lines before the job starts. Reads the file system, changes nothing.
+//! A list that cannot be read is no error: the job may write it. A lack of space is a warning only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

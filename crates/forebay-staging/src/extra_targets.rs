@@ -1,4 +1,5 @@
 //! Plans drains to directories that no stage_out line names, as part of a stage-out.
+//! Takes regular files only: no links and no empty directories. With `newest`, too, plans all matching files.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Patterns that select files of a directory tree.
+//! Never reads the file system. A name that is not UTF-8 is matched with replacement characters.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! Plans pending requests of programs as part of a stage-out.
+//! Assumes that the list is in the job's own allocation. Removes only partial files that have the job's tag.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! The roots of the namespaces that a job stages into and out of.
+//! Assumes that the parser of directives rejected paths with `..`. Never checks whether a path exists.
 
 use std::path::PathBuf;
 

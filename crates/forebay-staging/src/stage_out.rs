@@ -1,4 +1,5 @@
 //! Plans the stage-out of a job: lines of the script, drains and requests of programs.
+//! Assumes that destinations have the paths that the job saw. Never plans a copy into the job's own allocation.
 
 use std::path::{Path, PathBuf};
 

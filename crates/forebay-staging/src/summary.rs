@@ -1,4 +1,5 @@
 //! The result of one staging: the data for messages and `--json`.
+//! Files and bytes are those of one run; missing ones are those of the whole journal.
 
 use forebay_mover::{CopySummary, Failure, IncompleteFile, Journal, NodeShare, Number, Shortage};
 use schemars::JsonSchema;

@@ -1,4 +1,5 @@
-//! Computes the size of allocations.
+//! Computes the size of an allocation from the space that is free now.
+//! Assumes that the caller adds up the memory that other allocations may still use. Never reserves space.
 
 use forebay_host::filesystem;
 use forebay_host::memory::{self, CgroupLimit, Memory};

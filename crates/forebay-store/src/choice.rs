@@ -1,4 +1,5 @@
 //! Chooses the store of an allocation.
+//! Assumes that the directory of a store exists: never creates one. A named one may be read-only.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Progress of a job on the terminal.
+//! Assumes at most one I/O record for each `Progress`. Never prints to standard output, which is for results.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -1,4 +1,5 @@
-//! The measurements of a comparison.
+//! The measurements of a comparison, from the JSON of `forebay run` and the output of the application.
+//! Assumes that lines of JSON in that output are results, and adds them up. Their times count before the record's.
 
 use std::path::PathBuf;
 

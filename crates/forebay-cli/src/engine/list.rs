@@ -1,4 +1,5 @@
 //! `forebay engine list`: what this machine offers of each engine and profile. Starts no engine.
+//! Looks at this machine alone: other nodes of a job may lack what it has.
 
 use std::path::PathBuf;
 

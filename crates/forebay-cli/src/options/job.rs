@@ -1,4 +1,5 @@
 //! Options that describe a job and its burst buffer.
+//! Assumes that `to_args` has each option of `SpaceArguments`: `forebay compare` hands them on to its runs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! Options of an allocation over several nodes.
+//! Assumes that this machine is one of the nodes, and otherwise refuses. Never starts a process on another node.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
 //! The command line of `forebay stage`.
+//! Assumes that `How` stays readable: the journal of each staging holds it.
 
 use std::path::PathBuf;
 

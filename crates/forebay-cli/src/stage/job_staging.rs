@@ -1,4 +1,5 @@
 //! The staging of jobs, which `forebay stage` shows under their ids.
+//! Assumes that the job is on this machine, and refuses others. Never copies: the job's own `forebay run` does.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! Selects the stagings that a command applies to.
+//! Assumes that a journal can vanish when its staging completes. Never keeps a journal open unless its staging runs.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
 //! The transfers that the command line or a list names.
+//! Refuses the whole list if one line is wrong. A missing source is no error here: planning reports it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

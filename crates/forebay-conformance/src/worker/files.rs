@@ -1,4 +1,6 @@
-//! Operations on open files.
+//! Operations on open files, and on whole files by path.
+//! Transfers at an offset repeat their call until all bytes are done, so a short transfer is not seen. A write of no
+//! bytes makes no call.
 
 use std::os::fd::BorrowedFd;
 

@@ -1,4 +1,5 @@
 //! Locks, and the operations on mappings.
+//! A lock with `wait` has no limit here: the coordinator ends a worker that does not answer.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 

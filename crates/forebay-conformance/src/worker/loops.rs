@@ -1,4 +1,6 @@
-//! Operations of many steps.
+//! Operations of many steps, so that those of several nodes overlap.
+//! The first step that fails ends a loop, unless the loop counts such failures. `Count` waits for its lock without a
+//! limit.
 
 use std::os::fd::AsFd;
 

@@ -1,4 +1,5 @@
 //! Operations on names and attributes.
+//! A relative path is below the directory of the trial. The target of a symlink is stored as given.
 
 use rustix::fs::{
     self, Access, AtFlags, CWD, Dir, FileType, Gid, Mode, RenameFlags, Stat, Timespec, Timestamps,

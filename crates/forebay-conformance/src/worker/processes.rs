@@ -1,4 +1,6 @@
 //! Other processes of the node: children of the worker.
+//! Assumes that the worker has one thread, since it forks. A child ends with it, and only the worker talks to the
+//! child.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

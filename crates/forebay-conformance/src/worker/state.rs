@@ -1,4 +1,6 @@
 //! What a worker has open.
+//! The start of a trial and the end of the worker close all of it and kill the children. A handle is never used
+//! twice.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -91,14 +91,14 @@ pub(super) fn why(context: &Context, token: &str) -> Result<String, Error> {
     let drained = context.database.drained()?;
     let pools = context.site.pools.iter().map(|pool| {
         let held = sessions.iter().filter(|session| {
-            let has_space = session.grains > 0 && session.phase != Phase::Waiting;
+            let has_space = session.granules > 0 && session.phase != Phase::Waiting;
             session.pool == pool.name && has_space
         });
         Ok(Pool {
             name: pool.name.clone(),
             granularity_bytes: pool.granularity_bytes,
             quantity: pool.quantity,
-            free: context.database.free_grains(pool)?,
+            free: context.database.free_granules(pool)?,
             user_bytes_max: pool.user_bytes_max,
             is_drained: drained.contains(&pool.name),
             allocations: Holder::largest(held),
@@ -138,7 +138,7 @@ fn allocation(
         let is_of_user = session.phase == Phase::Waiting
             && other.phase != Phase::Waiting
             && other.user == session.user
-            && other.grains > 0;
+            && other.granules > 0;
         let is_other = other.id != session.id && other.pool == session.pool;
         is_other && (is_of_user || shares.iter().any(on_full_node))
     };

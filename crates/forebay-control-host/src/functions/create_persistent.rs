@@ -1,4 +1,5 @@
 //! `create_persistent`: an allocation that outlives jobs. Slurm calls it before the job that asks for it runs.
+//! Unlike `setup`, never leaves an allocation waiting for `user_max`: too little room is an error.
 
 use forebay_directive::{AccessMode, parse_for_site};
 use forebay_host::users::{self, Account};
@@ -46,7 +47,7 @@ pub(super) fn create_persistent(context: &mut Context, call: &Call) -> Result<St
         group: account.group,
         groups: &account.groups,
         pool: &pool,
-        grains: pool.grains_of(bytes),
+        granules: pool.granules_of(bytes),
         plan: Plan { group, ..Plan::default() },
     };
     let _lock = TokenLock::take(&context.site, token)?;

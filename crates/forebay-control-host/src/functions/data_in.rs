@@ -1,4 +1,6 @@
 //! `data_in`: copies the input of a job into its allocation.
+//! Also waits for `user_max`, and then makes the directory of a job that waited.
+//! Never copies in a pool whose space is in the nodes: `pre_run` does that.
 
 use std::time::Duration;
 

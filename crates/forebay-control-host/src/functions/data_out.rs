@@ -1,4 +1,5 @@
 //! `data_out`: copies the results of a job to their destinations.
+//! Never removes the allocation: `teardown` does that.
 
 use forebay_directive::Direction;
 

@@ -30,14 +30,14 @@ pub(super) fn job_process(call: &Call) -> Result<(), Error> {
 
 /// Whether the pool can have so large an allocation, if nobody has another.
 fn check_size(pool: &Pool, bytes: u64) -> Result<(), Error> {
-    let grains = pool.grains_of(bytes);
-    if grains > pool.quantity {
+    let granules = pool.granules_of(bytes);
+    if granules > pool.quantity {
         let whole = indicatif::HumanBytes(pool.quantity * pool.granularity_bytes);
         let message =
             format!("capacity= is larger than the whole pool {}, which has {whole}", pool.name);
         return Err(Error::new(message).with_hint("ask for less"));
     }
-    pool.check_user_max(grains)
+    pool.check_user_max(granules)
 }
 
 fn on_line(job: &JobDw, error: Error) -> Error {

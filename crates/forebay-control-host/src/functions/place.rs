@@ -1,4 +1,6 @@
-//! The directory of an allocation: which node makes it.
+//! Has a node of the pool make the directory of an allocation.
+//! Assumes that the caller holds the lock of the token, and that the pool has a node.
+//! Never asks a second node when the first one may have made the directory.
 
 use forebay_host::clock;
 

@@ -1,4 +1,4 @@
-//! `pools`: the pools with their free grains.
+//! `pools`: the pools with their free granules.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use forebay_site::Error;
 
 pub(super) fn pools(context: &Context) -> Result<String, Error> {
     let pools = context.site.pools.iter().map(|pool| {
-        let free = context.database.free_grains(pool)?;
+        let free = context.database.free_granules(pool)?;
         Ok(json!({
             "id": pool.name, "units": "bytes", "granularity": pool.granularity_bytes,
             "quantity": pool.quantity, "free": free,

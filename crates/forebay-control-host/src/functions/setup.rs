@@ -1,4 +1,5 @@
 //! `setup`: space and a directory for a job that is pending.
+//! Never waits for `user_max`: `data_in` does that. Never fails because Slurm does not show the job.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,10 +34,10 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     }
     let (pool, bytes) = capacity(&context.site, call)?;
     let request = request_of(Path::new(call.value("--job")), SymbolState::Replaced)?;
-    let (pool, grains) = (pool.clone(), pool.grains_of(bytes));
+    let (pool, granules) = (pool.clone(), pool.granules_of(bytes));
     let mut plan = plan_of(&request);
     let account = account_of(user)?;
-    if grains > 0 {
+    if granules > 0 {
         check_user(&pool, &account)?;
         check_access(&pool, plan.access)?;
         plan.engine.clone_from(&pool.engine);
@@ -44,7 +45,8 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
             (plan.redundancy, plan.key) = (pool.redundancy, Some(system::random_text::<32>()?));
         }
     }
-    let new = NewSession { token, user, group, groups: &account.groups, pool: &pool, grains, plan };
+    let new =
+        NewSession { token, user, group, groups: &account.groups, pool: &pool, granules, plan };
     match context.database.reserve(&new)? {
         Reserved::Existing(_) => Ok(()),
         // `data_in` waits for the room: Slurm gives it a day, and holds a job whose set-up fails.
@@ -111,7 +113,9 @@ fn value_in<'a>(shown: &'a str, name: &str) -> Option<&'a str> {
 /// The error for a heterogeneous job.
 pub(crate) fn heterogeneous(what: &str) -> Error {
     Error::new(format!("{what} is heterogeneous: its components cannot share a burst buffer"))
-        .with_hint("submit one ordinary job, or make a persistent buffer and one job for each part")
+        .with_hint(
+            "submit one ordinary job, or make a persistent allocation and one job for each part",
+        )
 }
 
 /// Reads `POOL:SIZE`. A job that only uses persistent allocations has the size 0.

@@ -134,7 +134,7 @@ fn note_removal(
     note: Option<&str>,
 ) {
     let token = &session.token;
-    if session.grains > 0 && bytes > capacity {
+    if session.granules > 0 && bytes > capacity {
         let user = session.user;
         context.log.line(&format!(
             "warning: {token} of user {user} had {bytes} bytes in an allocation of {capacity}"

@@ -1,4 +1,6 @@
 //! The file of the state: opened, created, checked.
+//! Assumes that the process is SlurmUser, and refuses others.
+//! Never repairs a damaged file, or uses one of a newer version.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

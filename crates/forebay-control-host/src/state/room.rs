@@ -1,4 +1,6 @@
 //! The room of pools: what allocations have of it, and what a user may have.
+//! Assumes that the caller of `room` holds a transaction that excludes other writers.
+//! Counts what the state gives to allocations, and never looks at a file system.
 
 use indicatif::HumanBytes;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -19,25 +21,25 @@ pub(super) enum Room {
 }
 
 impl Database {
-    /// The grains of a pool that allocations have. Those made with another granularity count by their bytes.
+    /// The granules of a pool that allocations have. Those made with another granularity count by their bytes.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn used_grains(&self, pool: &Pool) -> Result<u64, Error> {
+    pub fn used_granules(&self, pool: &Pool) -> Result<u64, Error> {
         let of = params![pool.name, None::<u32>];
         let bytes = self.read(|connection| connection.query_row(USED, of, |row| row.get(0)))?;
-        Ok(pool.grains_of(bytes))
+        Ok(pool.granules_of(bytes))
     }
 
-    /// The grains of a pool that a new job can get.
+    /// The granules of a pool that a new job can get.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn free_grains(&self, pool: &Pool) -> Result<u64, Error> {
+    pub fn free_granules(&self, pool: &Pool) -> Result<u64, Error> {
         if self.drained()?.contains(&pool.name) {
             return Ok(0);
         }
-        Ok(pool.quantity.saturating_sub(self.used_grains(pool)?))
+        Ok(pool.quantity.saturating_sub(self.used_granules(pool)?))
     }
 
     /// Gives room to an allocation that waits, if there is room now. Returns the allocation as it is then; none if it is
@@ -50,7 +52,7 @@ impl Database {
             let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?");
             let mut found = transaction.query_row(&query, [id], session_of).optional()?;
             if let Some(waiting) = found.as_mut().filter(|found| found.phase == Phase::Waiting)
-                && let Ok(Room::Free) = room(transaction, waiting.user, pool, waiting.grains)?
+                && let Ok(Room::Free) = room(transaction, waiting.user, pool, waiting.granules)?
             {
                 waiting.phase = Phase::Creating;
                 let update = "UPDATE session SET state = ? WHERE id = ?";
@@ -61,15 +63,16 @@ impl Database {
     }
 }
 
-/// Whether there is room for so many grains. An error says why there is none, whatever other allocations of the user end.
+/// Whether there is room for so many granules. An error says why there is none, whatever other allocations of the user
+/// end.
 pub(super) fn room(
     transaction: &Transaction,
     user: u32,
     pool: &Pool,
-    grains: u64,
+    granules: u64,
 ) -> rusqlite::Result<Result<Room, Error>> {
     let is_drained = "SELECT count(*) FROM drained WHERE pool = ?";
-    if grains > 0
+    if granules > 0
         && transaction.query_row(is_drained, [&pool.name], |row| row.get::<_, i64>(0))? > 0
     {
         let error = Error::new(format!("the pool {} is being drained", pool.name));
@@ -78,20 +81,20 @@ pub(super) fn room(
     let used = |user: Option<u32>| -> rusqlite::Result<u64> {
         transaction.query_row(USED, params![pool.name, user], |row| row.get(0))
     };
-    let free = pool.quantity.saturating_sub(pool.grains_of(used(None)?));
-    if grains > free {
+    let free = pool.quantity.saturating_sub(pool.granules_of(used(None)?));
+    if granules > free {
         let text = format!(
-            "the pool {} has {free} of {} grains free, {grains} are wanted",
+            "the pool {} has {free} of {} granules free, {granules} are wanted",
             pool.name, pool.quantity
         );
         return Ok(Err(
             Error::new(text).with_hint("ask for less, or wait until other jobs have ended")
         ));
     }
-    if let Err(error) = pool.check_user_max(grains) {
+    if let Err(error) = pool.check_user_max(granules) {
         return Ok(Err(error));
     }
-    let wanted = grains.saturating_mul(pool.granularity_bytes);
+    let wanted = granules.saturating_mul(pool.granularity_bytes);
     let has = used(Some(user))?;
     let is_taken = |most: u64| wanted > 0 && has.saturating_add(wanted) > most;
     Ok(Ok(if pool.user_bytes_max.is_some_and(is_taken) { Room::OfUserIsTaken } else { Room::Free }))
@@ -101,7 +104,7 @@ pub(super) fn room(
 pub(super) fn too_much(new: &NewSession) -> Error {
     let pool = new.pool;
     let (wanted, most) =
-        (new.grains * pool.granularity_bytes, pool.user_bytes_max.unwrap_or_default());
+        (new.granules * pool.granularity_bytes, pool.user_bytes_max.unwrap_or_default());
     let text = format!(
         "{}: {} more of the pool {} are too much: you may have {}",
         new.token,

@@ -1,4 +1,6 @@
-//! Allocations of jobs and of persistent buffers, each a session in the words of DataWarp.
+//! Allocations of jobs and persistent allocations, each a session in the words of DataWarp.
+//! Changes the state alone: `forget` assumes that the directory is gone.
+//! Unless hurried, never begins a removal while a job uses the allocation or its results are undelivered.
 
 use forebay_directive::{AccessMode, Stage};
 use forebay_host::{clock, users};
@@ -83,9 +85,9 @@ pub struct Session {
     pub pool: String,
     /// The directory of the pool.
     pub path: String,
-    /// Its grains; 0 if the job only uses persistent allocations.
-    pub grains: u64,
-    /// The size of a grain when it was made.
+    /// Its granules; 0 if the job only uses persistent allocations.
+    pub granules: u64,
+    /// The size of a granule when it was made.
     pub granularity_bytes: u64,
     /// The node that stages and removes its data, as the configuration names it.
     pub node: String,
@@ -104,7 +106,7 @@ pub struct Session {
 impl Session {
     /// Its size.
     pub fn capacity_bytes(&self) -> u64 {
-        self.grains * self.granularity_bytes
+        self.granules * self.granularity_bytes
     }
 
     /// Its directory, and the owner.
@@ -163,7 +165,7 @@ impl Session {
         if self.is_on_nodes() {
             return false;
         }
-        self.grains > 0 || !self.plan.stage_in.is_empty() || !self.plan.stage_out.is_empty()
+        self.granules > 0 || !self.plan.stage_in.is_empty() || !self.plan.stage_out.is_empty()
     }
 
     /// Whether it outlives jobs.
@@ -203,8 +205,8 @@ pub struct NewSession<'a> {
     pub groups: &'a [u32],
     /// The pool.
     pub pool: &'a Pool,
-    /// Its grains.
-    pub grains: u64,
+    /// Its granules.
+    pub granules: u64,
     /// What the job asked for.
     pub plan: Plan,
 }
@@ -293,7 +295,7 @@ impl Database {
             if let Some(found) = found {
                 return Ok(existing(found, new));
             }
-            let phase = match room(transaction, new.user, new.pool, new.grains)? {
+            let phase = match room(transaction, new.user, new.pool, new.granules)? {
                 Err(error) => return Ok(Err(error)),
                 Ok(Room::Free) => Phase::Creating,
                 Ok(Room::OfUserIsTaken) if is_job(new.token) => Phase::Waiting,
@@ -304,7 +306,7 @@ impl Database {
                           state, created_unix_s, plan) VALUES (?, ?, ?, ?, ?, ?, ?, '', ?, ?, ?)";
             let path = new.pool.path.to_string_lossy();
             transaction.execute(insert, params![
-                new.token, new.user, new.group, new.pool.name, path, new.grains, new.pool.granularity_bytes,
+                new.token, new.user, new.group, new.pool.name, path, new.granules, new.pool.granularity_bytes,
                 phase, clock::unix_s(), plan
             ])?;
             let id = transaction.last_insert_rowid();
@@ -431,12 +433,12 @@ fn existing(found: Session, new: &NewSession) -> Result<Reserved, Error> {
     }
     // The first request made the key.
     let plan = Plan { key: found.plan.key.clone(), ..new.plan.clone() };
-    let wanted = (new.user, new.pool.name.as_str(), new.grains, &plan);
-    if (found.user, found.pool.as_str(), found.grains, &found.plan) != wanted {
+    let wanted = (new.user, new.pool.name.as_str(), new.granules, &plan);
+    if (found.user, found.pool.as_str(), found.granules, &found.plan) != wanted {
         let owner = users::user_named(found.user);
         let what = format!(
-            "{token} exists already: {} grains of the pool {}, for {owner}",
-            found.grains, found.pool
+            "{token} exists already: {} granules of the pool {}, for {owner}",
+            found.granules, found.pool
         );
         let hint = if is_job(token) {
             "it is that of an earlier job; scancel this job, and submit it again"
@@ -517,7 +519,7 @@ pub(super) fn session_of(row: &Row) -> rusqlite::Result<Session> {
         group: row.get(3)?,
         pool: row.get(4)?,
         path: row.get(5)?,
-        grains: row.get(6)?,
+        granules: row.get(6)?,
         granularity_bytes: row.get(7)?,
         node: row.get(8)?,
         phase: row.get(9)?,

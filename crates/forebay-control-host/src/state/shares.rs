@@ -1,4 +1,6 @@
 //! What an allocation has on each node of its job, in pools whose space is in the nodes.
+//! Changes the state alone: `drop_share` assumes that the node has no directory any more.
+//! Reserves space on all nodes of a request or on none.
 
 use rusqlite::{OptionalExtension, params};
 

@@ -1,4 +1,5 @@
-//! Wraps inotify(7), leases (fcntl(2)) and eventfd(2).
+//! Wraps inotify(7), leases (fcntl(2)) and eventfd(2). A lease makes a writer wait at open(2) until it is dropped.
+//! Assumes that the process ignores SIGURG, which the kernel sends then. Never opens a link or waits at a fifo.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,4 +1,5 @@
 //! Reads and sets owner, mode, times and extended attributes of files.
+//! Functions of an open file never look up its path. By path, only mode and extended attributes follow a link.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;

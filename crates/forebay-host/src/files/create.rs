@@ -1,4 +1,6 @@
-//! Creates files, directories and links, and opens files for writing.
+//! Creates files, directories and links, and opens files for writing. The umask limits each mode.
+//! Assumes one writer for each temporary file of `write_atomically`.
+//! Never syncs: a caller that needs a file after a power failure syncs it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Reads and writes files without the page cache.
+//! Reads and writes aligned blocks of files without the page cache, and all other parts through it.
+//! Assumes that the path still names the open file. A file system that refuses direct I/O is no error.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,4 +1,5 @@
 //! An open directory. Avoids a path lookup for each name in it.
+//! Assumes names without a slash. Never follows a link that is in it.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};

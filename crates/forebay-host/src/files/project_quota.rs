@@ -1,4 +1,6 @@
-//! Limits on the size of a directory: project quotas of XFS and ext4.
+//! Limits the size of a directory by project quotas of XFS and ext4.
+//! Assumes CAP_SYS_ADMIN and Linux 5.14: ask `no_project_quota` first.
+//! Never limits the number of files. What a directory has before `set_project` does not count.
 
 use std::io;
 use std::os::fd::AsRawFd;

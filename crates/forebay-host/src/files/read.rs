@@ -1,4 +1,5 @@
-//! Opens and reads files.
+//! Opens and reads files. Whole files are read into memory; only records have a limit.
+//! `open_source`, `read_plain` and `read_record` never wait at a fifo. Only `read_record` checks the owner.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};

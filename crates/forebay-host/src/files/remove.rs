@@ -1,4 +1,6 @@
-//! Removes files and directory trees. Never follows a symbolic link.
+//! Removes files and directory trees. Never removes what a symbolic link leads to.
+//! Assumes that no other user renames in the tree meanwhile: it makes directories writable by path.
+//! For trees of other users, root uses `Directory::clear_as_root`.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,5 @@
-//! Reads file status and lists directories.
+//! Reads file status and lists directories. Only the path of a call may lead through a link, never a name in a tree.
+//! Sizes of trees are never errors: they leave out what cannot be read.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

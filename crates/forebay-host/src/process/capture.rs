@@ -1,4 +1,6 @@
-//! Runs a program within a time limit, and returns its standard output.
+//! Runs a program within a time limit, and returns its standard output, which it keeps in memory.
+//! Assumes that the program's children end with it: one that has the output open uses up the time limit.
+//! At the limit it kills the process group, and does not wait for a program that survives.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;

@@ -1,4 +1,5 @@
-//! Runs a command in its own process group. The thread that starts it waits for it.
+//! Runs a command in its own process group. Dropping it does not end the command.
+//! Assumes that a caller ends the group before it reaps the command: later the number may be another group's.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! Ends leftover processes of a job. This process is their reaper, so it finds all of them.
+//! Never signals keepers of views, processes that serve a job's nodes, or excluded children.
+//! Gives up after ten times the grace.
 
 use std::time::Duration;
 

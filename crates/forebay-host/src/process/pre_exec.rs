@@ -1,4 +1,6 @@
-//! Acts in a new process before it runs its program.
+//! Renames a file in a new process just before it becomes its program: a kill of the parent cannot separate the two.
+//! Assumes that all options of the command are set before, without `env_clear` and `arg0`, which it cannot see.
+//! Allocates nothing in the new process.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, c_char};

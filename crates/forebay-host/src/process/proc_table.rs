@@ -1,4 +1,5 @@
-//! Reads the processes of the machine from /proc.
+//! Finds processes in /proc, and signals them.
+//! A scan can miss a process that starts meanwhile. Searches never return this process or the keeper of a view.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, OsStr};

@@ -1,4 +1,5 @@
 //! Catches signals and passes them on as events. Assumes that one thread waits for them.
+//! Children from before `listen` never count as a job's. A signal that was ignored before (nohup) stays ignored.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

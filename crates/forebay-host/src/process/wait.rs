@@ -1,4 +1,6 @@
 //! Waits for a job. The end of the job and signals arrive as events, without polling.
+//! Reaps every child of the process: another owner of a child, such as `run_captured`, may not get its exit status.
+//! Never gives up a job: it also waits for one that survives SIGKILL.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,5 @@
-//! Looks whether a program of another user has reached its limit.
+//! Decides whether a program of another user has reached its limit. Never kills it: the caller does.
+//! Assumes the scheduler statistics of /proc: without them no program counts as idle.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
 //! Extended attributes of nodes, and those of the root, which the mounts themselves use.
+//! Functions without an identity act as root: their caller has decided that it is allowed.
 
 use std::ffi::{CStr, c_int};
 

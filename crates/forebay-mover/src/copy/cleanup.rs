@@ -1,4 +1,6 @@
 //! Removes partial files, or keeps their contents for a restart.
+//! Assumes that no other process runs the journal: only `discard_partial` takes its lock.
+//! Removes only what has a name with `.forebay-` and the tag of the run, and all that is in such a directory.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
 //! Copies, checksums and compares file contents.
+//! Assumes a target that is new or empty where the source has holes: it never writes zeros there.
+//! A stop takes effect after the block in progress. Never syncs.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,5 @@
 //! State shared by all threads of one run: options, counters, notes, tasks.
+//! A thread that holds the lock of the queue may use the journal, never the reverse.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -1,4 +1,6 @@
 //! Creates directories before their contents, and sets their modes and times afterwards.
+//! A directory that a run finds keeps its mode and owner, unless an earlier run created it.
+//! As root, refuses the directories of a tree behind a symbolic link of another user.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Syncs files one by one, or a whole batch by file system.
+//! Assumes that all files of a directory are on one file system. A sync of a file system also waits for the data of
+//! other processes, so a small batch never does that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

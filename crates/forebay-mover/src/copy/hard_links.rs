@@ -1,4 +1,5 @@
 //! Files with several names: the first name is copied, the others become hard links.
+//! Assumes that all other files of the run are copied. Where hard links do not work, copies the file and notes that.
 
 use forebay_host::files;
 

@@ -1,4 +1,5 @@
 //! The state of one large file that several threads copy.
+//! Keeps the first failure only. Never copies, and never writes to the journal: `large_files.rs` does both.
 
 use std::collections::BTreeMap;
 use std::fs::File;

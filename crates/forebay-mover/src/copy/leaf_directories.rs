@@ -1,4 +1,5 @@
 //! New directories of few small files: Forebay fills them under a temporary name and renames them.
+//! Assumes that one batch has all files of such a directory. Never replaces a directory that has files in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

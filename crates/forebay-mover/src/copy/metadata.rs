@@ -1,4 +1,6 @@
 //! Copies mode, owner, times and extended attributes, including access control lists (ACLs).
+//! Never copies attributes of the file system or the machine, such as a layout or an SELinux label.
+//! An owner or attribute that the destination does not support is noted, and the file does not fail.
 
 use std::ffi::CStr;
 use std::fs::File;

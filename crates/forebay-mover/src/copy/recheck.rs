@@ -1,4 +1,5 @@
 //! Finds copied files and directories that no longer exist.
+//! Assumes that this process holds the lock of the journal. Never compares sizes or contents.
 
 use forebay_host::files;
 

@@ -1,4 +1,5 @@
 //! Runs a journal: starts threads and gives them small files in batches and large ones in pieces.
+//! Holds the lock of the journal meanwhile. If no thread can be started, the calling thread copies.
 
 use crate::copy::cleanup::{reset_and_discard, salvage_staged};
 use crate::copy::recheck::requeue_missing_targets;

@@ -1,4 +1,5 @@
 //! Creates a large file on Lustre with stripes that suit its size, before the first byte is written.
+//! Never changes a layout that the user or the site set. If stripes cannot be set, the file is copied without them.
 
 use std::ffi::OsStr;
 use std::fs::File;

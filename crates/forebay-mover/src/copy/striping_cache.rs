@@ -1,4 +1,5 @@
 //! Caches the answers of `lfs`: one query for each directory.
+//! Assumes that layouts do not change during the run. Other threads wait for a query, at most 10 seconds.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

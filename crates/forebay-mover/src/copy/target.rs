@@ -1,4 +1,6 @@
 //! The destination of one file: whether it is unchanged, its partial file, its final name.
+//! Never replaces a directory, nor a file that `keep_changed` protects. Without `checksum`, a file with the size and
+//! modification time of its source counts as unchanged.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

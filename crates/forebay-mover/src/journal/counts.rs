@@ -1,4 +1,5 @@
 //! Counts files by state. Caches the counts until the journal changes.
+//! Changes of other processes count, too. Assumes that each change of a row goes through SQLite.
 
 use parking_lot::MutexGuard;
 use rusqlite::{Connection, TransactionBehavior};

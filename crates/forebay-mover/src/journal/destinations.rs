@@ -1,4 +1,5 @@
 //! Finds and marks files by their destinations; stores rejected ones.
+//! Assumes that a file which the caller marks as delivered is there: compares its source only.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Rows of directories.
+//! Reads and updates the rows of directories.
+//! Assumes that parents have smaller numbers than children. Never creates or changes a directory itself.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Rows of files and links.
+//! Reads and updates the rows of files and links.
+//! Never reads or changes a file. A new column of `entry` must be added to the checksums in `row_sums.rs`, too.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Failures and notes in the journal.
+//! Stores and lists failures and notes in the journal.
+//! Keeps the last reason of each row. With a limit, it lists any failures, not those with the first paths.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Selects new directories of few small files, which Forebay fills under a temporary name.
+//! Reads all rows of files to copy, and keeps one sum for each of their directories in memory. Changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Rows of pieces of large files.
+//! Records the copied pieces of large files, so that a restart does not copy them again.
+//! Assumes that pieces may be lost when the machine restarts: then it discards all of them.
 
 use forebay_host::files::Status;
 use rusqlite::types::Value;

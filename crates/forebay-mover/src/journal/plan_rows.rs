@@ -1,4 +1,5 @@
 //! Inserts and updates the rows of a plan.
+//! Assumes that a directory comes before its files. Never plans two sources for one destination: rejects the second.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,5 @@
 //! The requested transfers, and the generation of a plan.
+//! Assumes that one process plans at a time: takes no lock. A new plan deletes notes and rejections of the last one.
 
 use std::path::Path;
 

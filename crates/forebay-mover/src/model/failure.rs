@@ -1,4 +1,5 @@
-//! One file, directory or transfer that failed, with the reason and the remedy.
+//! A failed file, directory or transfer, with the reason and the remedy; groups failures by cause for messages.
+//! Assumes that reasons with the same cause differ only in paths and digits. Never prints.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Options of a copy.
+//! How a run copies: its threads, checksums and limits, and the files that it keeps.
+//! Assumes that stagings at the same time have different tags: a tag is in the names of partial files.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
 //! Why a file failed, and what the user can do about it.
+//! Assumes that the texts `FULL` and `OVER_QUOTA` never change: `shortages.rs` finds rows of older journals by them.
 
 use std::path::Path;
 

@@ -1,4 +1,6 @@
 //! What one node asks another to copy, and the answer. Plain data, as JSON; paths need not be UTF-8.
+//! Assumes that both nodes run the same version of Forebay, which the cluster checks.
+//! Has no bandwidth limit: with one, no other node copies.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! Scans a source tree and sends what it finds in portions, parents before children.
+//! Never follows a symbolic link below the source. Holds the names of one directory in memory, not those of the tree.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

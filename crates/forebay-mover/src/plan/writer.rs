@@ -1,4 +1,5 @@
-//! Writes a plan into the journal in short transactions: memory does not grow with the number of files.
+//! Writes a plan into the journal in short transactions: memory grows with the number of directories, not of files.
+//! Assumes that one process plans a journal at a time. Never creates or changes a file at a destination.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

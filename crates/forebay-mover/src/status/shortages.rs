@@ -1,4 +1,5 @@
-//! File systems without room for the files to copy.
+//! File systems without room for the files to copy, as copies found them.
+//! Measures the space now, not at the time of the failure. Assumes that destinations have the same paths here.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

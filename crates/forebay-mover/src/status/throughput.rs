@@ -1,4 +1,5 @@
-//! The rate of a staging, which any process can compute from the journal.
+//! The rate of a staging, which other processes compute from the journal.
+//! Assumes the clock since the start of the machine. Another machine or PID namespace gets no rate.
 
 use std::path::Path;
 use std::time::Duration;

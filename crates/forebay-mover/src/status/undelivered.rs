@@ -1,4 +1,6 @@
 //! Planned files that are missing at their destination. Compares names, sizes and times only.
+//! Assumes that sources and destinations have the same paths here as in the run. Never reports a source that is gone,
+//! unless a failure of it is recorded.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! The rules of a drain: which file is copied to which target, and at which rate.
+//! Creates target directories, never one inside the allocation. Never copies a file; writes only the log of Spectral.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

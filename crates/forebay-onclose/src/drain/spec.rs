@@ -1,4 +1,5 @@
 //! The text of `--drain`, checked against the stage_out lines of the script.
+//! Creates nothing: a target that is missing needs a directory above it that the user can write in.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
 //! Versions whose commands wait or run, and the counts.
+//! Assumes that the caller holds the lock of the handler. Never starts or ends a command.
 
 use forebay_host::process::GroupNumber;
 use schemars::JsonSchema;

@@ -1,4 +1,6 @@
 //! Calls that transfer file data.
+//! Each is charged before it, for at most the bytes asked for. Copies inside the kernel are charged afterwards, for
+//! the bytes moved.
 
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,4 +1,5 @@
 //! Calls that use the metadata server.
+//! Each is charged before it, also if it then fails. A path counts where its name is: links are not followed.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -1,4 +1,6 @@
 //! Calls that open and create files and directories.
+//! An emulated name is charged before the call, also if it then fails. Its stripes are charged, and a layout is
+//! bound, after it.
 
 use std::ffi::{c_char, c_int};
 

@@ -1,4 +1,5 @@
 //! The pools of a configuration, and their checks.
+//! Never looks at a directory of a pool or asks a node: `forebay-noded` checks them.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use super::{NodeAddress, Pool, PoolKind, Quota};
 
 /// The engine that is started on the nodes of a job.
 const ENGINE: &str = "ceph";
-/// The size of a grain, unless the file has another one.
+/// The size of a granule, unless the file has another one.
 const GRANULARITY_BYTES: u64 = 1 << 30;
 /// Slurm's counters of bytes are signed numbers of 64 bits.
 const POOL_BYTES_MAX: u64 = i64::MAX as u64;
@@ -58,12 +59,13 @@ pub(super) fn pool_of(
     }
     let granularity =
         faults.size("granularity", written.granularity.as_ref()).unwrap_or(GRANULARITY_BYTES);
-    let grains = grains(written, start, granularity, faults);
+    let granules = granules(written, start, granularity, faults);
     let reserve =
         faults.size("reserve", written.reserve.as_ref()).unwrap_or(0).div_ceil(granularity);
-    if reserve >= grains && grains > 0 {
+    if reserve >= granules && granules > 0 {
         let place = written.reserve.as_ref().map_or(start, |reserve| reserve.span().start);
-        faults.add(place, &format!("reserve: {reserve} of {grains} grains leave none for jobs"));
+        faults
+            .add(place, &format!("reserve: {reserve} of {granules} granules leave none for jobs"));
     }
     let staging_nodes = nodes_of(kind, written, start, port, faults);
     // The file has the size of each directory.
@@ -73,9 +75,9 @@ pub(super) fn pool_of(
     };
     let redundancy = redundancy_of(written, faults);
     let quantity =
-        grains.saturating_sub(reserve).saturating_mul(directories) / u64::from(redundancy);
+        granules.saturating_sub(reserve).saturating_mul(directories) / u64::from(redundancy);
     if quantity == 0 && redundancy > 1 {
-        faults.add(start, &format!("pool {name}: {redundancy} copies leave no grain for jobs"));
+        faults.add(start, &format!("pool {name}: {redundancy} copies leave no granule for jobs"));
     }
     Some(Pool {
         name: name.clone(),
@@ -83,7 +85,7 @@ pub(super) fn pool_of(
         path: written.path.as_ref()?.get_ref().components().collect(),
         granularity_bytes: granularity,
         quantity,
-        directory_grains: grains.saturating_sub(reserve),
+        directory_granules: granules.saturating_sub(reserve),
         reserve: reserve.saturating_mul(directories),
         users: written.users.iter().map(|user| user.get_ref().clone()).collect(),
         groups: written.groups.iter().map(|group| group.get_ref().clone()).collect(),
@@ -157,10 +159,10 @@ fn redundancy_of(written: &WrittenPool, faults: &mut Faults) -> u32 {
     1
 }
 
-/// The grains of a pool, those of the reserve included.
-fn grains(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Faults) -> u64 {
+/// The granules of a pool, those of the reserve included.
+fn granules(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Faults) -> u64 {
     let capacity = faults.size("capacity", written.capacity.as_ref());
-    let grains = match (&written.quantity, capacity) {
+    let granules = match (&written.quantity, capacity) {
         (Some(quantity), None) if written.capacity.is_none() => *quantity.get_ref(),
         (None, Some(bytes)) => bytes / granularity,
         (None, None) if written.capacity.is_some() => return 0, // its fault is named
@@ -168,20 +170,20 @@ fn grains(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Fa
             let name = written.name.get_ref();
             faults.add(
                 start,
-                &format!("pool {name}: give either quantity, in grains, or capacity, in bytes"),
+                &format!("pool {name}: give either quantity, in granules, or capacity, in bytes"),
             );
             return 0;
         }
     };
-    let bytes = grains.checked_mul(granularity).filter(|bytes| *bytes <= POOL_BYTES_MAX);
-    if grains == 0 || bytes.is_none() {
-        let what = format!("{grains} grains of {granularity} bytes");
+    let bytes = granules.checked_mul(granularity).filter(|bytes| *bytes <= POOL_BYTES_MAX);
+    if granules == 0 || bytes.is_none() {
+        let what = format!("{granules} granules of {granularity} bytes");
         faults.add(
             start,
-            &format!("pool {}: {what}: a pool has from 1 grain to 8 EiB", written.name.get_ref()),
+            &format!("pool {}: {what}: a pool has from 1 granule to 8 EiB", written.name.get_ref()),
         );
     }
-    grains
+    granules
 }
 
 /// The nodes of a pool, under the key that its kind has.

@@ -1,4 +1,5 @@
 //! The configuration as the file has it, and its checks. Each fault names its line.
+//! Looks up `slurm_user` in the name services. Never opens a path that the file names.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -203,14 +204,14 @@ staging_nodes = ["n1", "n2:99"]
     }
 
     #[test]
-    fn pool_counts_whole_grains_without_its_reserve() {
+    fn pool_counts_whole_granules_without_its_reserve() {
         let site = read(WHOLE).expect("valid");
         let pool = site.pool("flash").expect("pool");
         assert_eq!((pool.quantity, pool.reserve, pool.granularity_bytes), (8, 2, 1 << 30));
         assert_eq!(pool.staging_nodes[0], NodeAddress { name: "n1".into(), port: NODE_PORT });
         assert_eq!(pool.staging_nodes[1], NodeAddress { name: "n2".into(), port: 99 });
         assert_eq!(
-            (pool.grains_of(1), pool.grains_of(1 << 30), pool.grains_of((1 << 30) + 1)),
+            (pool.granules_of(1), pool.granules_of(1 << 30), pool.granules_of((1 << 30) + 1)),
             (1, 1, 2)
         );
         let by_capacity =
@@ -307,13 +308,13 @@ staging_nodes = ["n1", "n2:99"]
             (
                 "quantity = 10",
                 "quantity = 0",
-                "site.toml:2: pool flash: 0 grains of 1073741824 bytes: a pool has from",
+                "site.toml:2: pool flash: 0 granules of 1073741824 bytes: a pool has from",
             ),
             ("quantity = 10", "quantity = 9e9", "site.toml:7: invalid type: floating point"),
             (
                 "quantity = 10",
                 "quantity = 9000000000000",
-                "site.toml:2: pool flash: 9000000000000 grains of",
+                "site.toml:2: pool flash: 9000000000000 granules of",
             ),
             (
                 "quantity = 10",
@@ -325,7 +326,7 @@ staging_nodes = ["n1", "n2:99"]
             (
                 "\"1500MiB\"",
                 "\"10GiB\"",
-                "site.toml:8: reserve: 10 of 10 grains leave none for jobs",
+                "site.toml:8: reserve: 10 of 10 granules leave none for jobs",
             ),
             (
                 "\"directory\"",

@@ -1,4 +1,5 @@
-//! Attributes that another node changed.
+//! Checks that each node sees the attributes that another node changed.
+//! `owner` needs root: for another user it is not supported.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Read, Write};

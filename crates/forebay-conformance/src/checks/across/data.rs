@@ -1,4 +1,5 @@
-//! Data that another node wrote.
+//! Checks that each node reads the data that another node wrote.
+//! Some checks read before the writer closes the file, so close-to-open consistency does not pass.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

@@ -1,4 +1,5 @@
-//! Directories that another node changed.
+//! Checks that each node sees the directories that another node changed.
+//! While names change, only those that stay are compared: each must be listed exactly once.
 
 use crate::bytes::Bytes;
 use crate::check::{Check, check};

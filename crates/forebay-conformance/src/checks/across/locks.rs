@@ -1,4 +1,5 @@
-//! Locks of processes of several nodes.
+//! Checks of locks that processes of several nodes hold.
+//! Never waits for a lock: one that is held must be refused at once.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Create, ReadWrite};

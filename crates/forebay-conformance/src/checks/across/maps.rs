@@ -1,4 +1,5 @@
-//! Mappings of several nodes.
+//! Checks of files that several nodes map into memory.
+//! Expects data after msync(2) and through a new mapping or open. Never expects that open mappings agree.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

@@ -1,4 +1,5 @@
-//! Names that another node changed.
+//! Checks that each node sees the names that another node changed.
+//! A node that has looked a name up before must not answer from its cache later.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};

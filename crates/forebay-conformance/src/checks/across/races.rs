@@ -1,4 +1,5 @@
-//! Several nodes do the same thing at the same time.
+//! Checks of several nodes that do the same thing at the same time.
+//! Nothing forces the steps to overlap, so one repetition that passes proves little.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

@@ -1,4 +1,5 @@
-//! Sizes that another node changed.
+//! Checks that each node sees the size of a file that another node changed.
+//! A read during a truncation may give zeros and bytes of several versions, but no other bytes.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

@@ -1,4 +1,5 @@
-//! Modes, owners, times, extended attributes.
+//! Checks of modes, owners, times and extended attributes on one node.
+//! Compares times that were set to the microsecond, since a file system may store no more.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};

@@ -1,4 +1,4 @@
-//! open(2).
+//! Checks of open(2) on one node: creation, flags and errors.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{

@@ -1,4 +1,5 @@
-//! Reading and writing.
+//! Checks of reading and writing on one node.
+//! `large_offset` assumes holes: its file has a size of 4 GiB and holds 3 bytes.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

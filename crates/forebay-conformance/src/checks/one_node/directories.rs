@@ -1,4 +1,4 @@
-//! Directories.
+//! Checks of directories on one node: creation, removal and complete listings.
 
 use std::collections::BTreeMap;
 

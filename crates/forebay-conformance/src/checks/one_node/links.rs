@@ -1,4 +1,5 @@
-//! Hard links and symbolic links.
+//! Checks of hard links and symbolic links on one node.
+//! A link that is refused with EPERM counts as not supported, except a hard link to a directory: EPERM is required.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Read, Write};

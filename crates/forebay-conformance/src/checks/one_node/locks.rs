@@ -1,4 +1,5 @@
-//! Locks of two processes of one node.
+//! Checks of locks that two processes of one node hold.
+//! Never waits for a lock: one that is held must be refused at once.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Create, ReadWrite};

@@ -1,4 +1,5 @@
-//! Files mapped into memory.
+//! Checks of files that processes of one node map into memory.
+//! On a file system without mappings (ENODEV) the checks are not supported, never broken.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

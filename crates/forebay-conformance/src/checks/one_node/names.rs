@@ -1,4 +1,4 @@
-//! Names: rename(2), unlink(2), what a name may be.
+//! Checks of names on one node: rename(2), unlink(2), and which names are valid.
 
 use crate::check::{Check, check};
 use crate::operation::Flag::{Read, ReadWrite};

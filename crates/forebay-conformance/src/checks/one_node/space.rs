@@ -1,4 +1,5 @@
-//! Space: holes, allocation, the capacity.
+//! Checks of space on one node: holes, allocation, the capacity.
+//! Never fills the file system: no check writes more than some kilobytes.
 
 use crate::bytes::Data;
 use crate::check::{Check, check};

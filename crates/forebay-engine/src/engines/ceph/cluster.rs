@@ -1,4 +1,5 @@
 //! The plan of a cluster: its configuration, keys and processes. Pure.
+//! Assumes that the session refused nodes without Ceph, and that `forebay run` is on the first node.
 
 mod configuration;
 mod losses;

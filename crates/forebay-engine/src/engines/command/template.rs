@@ -1,4 +1,5 @@
 //! Templates of commands, and their values. A variable that does not exist is an error.
+//! Never quotes a value for the shell by itself: a template does, with the filter `quote`.
 
 use std::collections::BTreeMap;
 

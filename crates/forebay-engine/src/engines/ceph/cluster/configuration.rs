@@ -1,4 +1,6 @@
 //! The files of a cluster: its configuration and its keys.
+//! Assumes that all nodes serve one user: daemons and `client.admin` share one secret, which each node has.
+//! The key of the mounts never allows to change the capacity.
 
 use super::super::settings;
 use super::{ALLOCATION, Cluster, FILE_SYSTEM};
