@@ -113,7 +113,7 @@ def parent_of_jobs() -> str | None:
 
 def may_have_left(job: Job) -> bool:
     try:
-        return bool(job.left() or job.allocations())
+        return bool(job.leftovers() or job.allocations())
     except OSError:  # the test has put something else in the place of a directory
         return True
 

@@ -126,7 +126,7 @@ def timed(here: Round) -> float:
 
 def assert_succeeded(here: Round, process: subprocess.Popen) -> None:
     if process.wait(PATIENCE_S) != 0:
-        raise Wrong(f"an undisturbed run ended with {process.returncode}: {here.said()}")
+        raise Wrong(f"an undisturbed run ended with {process.returncode}: {here.stdout_text()}")
 
 
 def play(forebay: pathlib.Path, case: Case, undisturbed: Undisturbed) -> str:
@@ -148,7 +148,7 @@ def play(forebay: pathlib.Path, case: Case, undisturbed: Undisturbed) -> str:
         nothing_left(here, states)
         return where
     except (Wrong, subprocess.TimeoutExpired, AssertionError) as error:
-        raise Wrong(f"{error}\n--- said:\n{here.said()[-3000:]}") from error
+        raise Wrong(f"{error}\n--- said:\n{here.stdout_text()[-3000:]}") from error
     finally:
         here.close()
         for path in emulated_states() - emulation_before:

@@ -86,7 +86,7 @@ function slurm_bb_pools()
 end
 
 function slurm_bb_setup(job_id, uid, gid, pool, bb_size, job_script)
-  -- A job that only uses persistent buffers asks for no pool.
+  -- A job that only uses persistent allocations asks for no pool.
   local capacity = pool ~= "(null)" and pool ~= "" and (pool .. ":" .. bb_size) or "0"
   return call(
     "setup", "--token", job_id, "--caller", "SLURM", "--user", uid, "--groupid", gid,

@@ -27,7 +27,7 @@ def result_of(done):
     return json.loads(done.stdout)
 
 
-def left(bench):
+def leftovers(bench):
     """What of a run is still there."""
     return [*os.listdir(bench.data), *bench.processes()]
 
@@ -60,7 +60,7 @@ def test_summary_on_standard_output_is_that_of_the_results(bench):
     names = {path.name for path in bench.results.iterdir()}
     assert {"result.txt", "config.ini", "ior-easy-write.txt", "find.txt"} <= names
     assert "writes at most" in done.stderr and "note: the stonewall is 1 s, not 300 s" in done.stdout
-    assert left(bench) == []
+    assert leftovers(bench) == []
 
 
 @pytest.mark.soak
@@ -77,7 +77,7 @@ def test_installed_programs_run_their_phases(bench):
     assert not run["reduced"]
     assert {phase["program"] for phase in run["phases"]} == {"ior", "mdtest", "forebay", "forebay-io500"}
     assert all(phase["score"] > 0 for phase in run["phases"] if phase["scored"])
-    assert left(bench) == []
+    assert leftovers(bench) == []
 
 
 @pytest.mark.soak
@@ -90,7 +90,7 @@ def test_signal_ends_the_run_and_removes_its_files(bench, number, phase):
     code, out, _ = interrupt(process, number)
     assert code == 128 + number
     assert complaints("error", json.loads(out)) == []
-    assert left(bench) == [] and not bench.results.exists()
+    assert leftovers(bench) == [] and not bench.results.exists()
 
 
 @pytest.mark.parametrize("phase", few("mdtest-easy-write", "ior-easy-write", "ior-hard-write"))
@@ -99,7 +99,7 @@ def test_kill_leaves_nothing(bench, phase):
     bench.reaches(process, phase)
     code, _, err = interrupt(process, signal.SIGKILL)
     assert code == -signal.SIGKILL
-    wait_until(lambda: left(bench) == [], 60, "the guard to clean up")
+    wait_until(lambda: leftovers(bench) == [], 60, "the guard to clean up")
     assert "was killed; its files are removed" in err
 
 
@@ -112,7 +112,7 @@ def test_second_signal_leaves_nothing_either(bench, pause_s):
     time.sleep(pause_s)
     code, _, _ = interrupt(process, signal.SIGTERM)
     assert code in (128 + signal.SIGINT, 128 + signal.SIGTERM)
-    wait_until(lambda: left(bench) == [], 60, "the end of the run")
+    wait_until(lambda: leftovers(bench) == [], 60, "the end of the run")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_kill_at_the_start_leaves_nothing(bench, delay_s):
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(delay_s)
     interrupt(process, signal.SIGKILL)
-    wait_until(lambda: left(bench) == [], 60, "the guard to clean up")
+    wait_until(lambda: leftovers(bench) == [], 60, "the guard to clean up")
 
 
 @pytest.mark.soak
@@ -144,7 +144,7 @@ def test_death_of_the_launcher_fails_the_phase_and_leaves_nothing(bench):
     done = bench.run(*SHORT, "--json", "--launcher", launcher)
     assert done.returncode == 1
     assert "ior-hard-write: forebay-io500 failed, SIGKILL ended it" in json.loads(done.stdout)["error"]
-    assert left(bench) == [] and not bench.results.exists()
+    assert leftovers(bench) == [] and not bench.results.exists()
 
 
 def test_names_that_the_run_did_not_make_stay(bench):
@@ -229,7 +229,7 @@ def test_bad_request_is_refused_before_anything_is_written(bench, words, message
     done = bench.run(*words)
     assert done.returncode == 1
     assert re.search(message, done.stderr), done.stderr
-    assert left(bench) == [] and not bench.results.exists()
+    assert leftovers(bench) == [] and not bench.results.exists()
 
 
 @pytest.mark.soak
@@ -267,7 +267,7 @@ def test_directory_of_another_user_is_refused(build, bench):
         pytest.skip("another user cannot start the build's Python")
     done = bench.run(*SHORT, user=65534, group=65534, extra_groups=[])
     assert done.returncode == 1 and "hint:" in done.stderr
-    assert left(bench) == []
+    assert leftovers(bench) == []
 
 
 def test_existing_results_are_not_replaced(bench):

@@ -17,7 +17,7 @@ def out(asking):
 
 
 def test_revoke_of_file_and_directory_is_refused_the_second_time(asking):
-    said = asking.says(
+    said = asking.output_lines(
         f"{MADE} ask out $S/d/a - revoke; ask out $S/d/a - revoke; ask query $S/d/a; ask query-directory $S/d\n"
         "ask query-directory $S/d/e; ask out-directory $S/d/e - revoke; ask query-directory $S/d\n"
         "echo > $S/d/e/new; echo > $S/d/later; ask out $S/d/later - revoke; echo > $S/d/f; ask failed $S"
@@ -28,7 +28,7 @@ def test_revoke_of_file_and_directory_is_refused_the_second_time(asking):
 
 
 def test_activated_part_is_staged_at_once_and_the_rest_at_the_job_end(asking):
-    said = asking.says(
+    said = asking.output_lines(
         f"{MADE} ask out $S/d/e/a - revoke; ask out-directory $S/d/e - activate; ask wait-directory $S/d/e\n"
         "ask query-directory $S/d/e; ask out-list - activate $S/d/a; ask wait $S/d/a; ls pfs/d pfs/d/e; rm $S/d/e/b"
     )
@@ -37,19 +37,19 @@ def test_activated_part_is_staged_at_once_and_the_rest_at_the_job_end(asking):
 
 
 def test_revoked_file_can_be_requested_again_alone_or_with_its_directory(asking):
-    said = asking.says(
+    said = asking.output_lines(
         f"{MADE} for f in a e/a; do ask out $S/d/$f - revoke; done; ask out $S/d/a pfs/other end\n"
         "ask query $S/d/a; mkdir pfs/all; ask out-directory $S/d/e pfs/all end; ask query-directory $S/d/e"
     )
     assert said == ["0", "0", "0", "0", "0 0 0 1 0", "0", "0 0 0 2 0"]
     assert out(asking) == ["b", "e/b"]
     assert sorted(os.listdir(asking.pfs / "all")) == ["a", "b"] and (asking.pfs / "other").exists()
-    asking.says(f"rm -r pfs/d; {MADE} ask out $S/d/a - revoke; ask out-directory $S/d pfs/d end")
+    asking.output_lines(f"rm -r pfs/d; {MADE} ask out $S/d/a - revoke; ask out-directory $S/d pfs/d end")
     assert out(asking) == ["a", "b", "e/a", "e/b"]
 
 
 def test_directory_name_selects_all_requests_below_it(asking):
-    said = asking.says(
+    said = asking.output_lines(
         "mkdir -p $S/d pfs/d; for f in a b; do echo > $S/d/$f; ask out $S/d/$f pfs/d/$f end; done\n"
         "ask out-directory $S/d - revoke; ask query-directory $S/d"
     )
@@ -59,7 +59,7 @@ def test_directory_name_selects_all_requests_below_it(asking):
 
 def test_terminate_of_one_file_leaves_its_directory_copy_running(asking):
     (asking.job.directory / "slow.toml").write_text(MODEL)
-    said = asking.says(
+    said = asking.output_lines(
         "mkdir -p $S/d/e pfs/d; head -c 50M /dev/zero > $S/d/e/large; echo > $S/d/small\n"
         "ask out-directory $S/d pfs/d now; until ls -A pfs/d/e | grep -q part; do sleep 0.01; done\n"
         "ask terminate-directory $S/d/e; ls -A pfs/d/e; ask query $S/d/e/large\n"
@@ -95,7 +95,7 @@ def test_revoked_file_is_still_staged_out_by_its_directive(asking):
     job, target = asking.job, asking.pfs / "d"
     line = "#DW stage_out type=directory source=$DW_JOB_STRIPED/d destination=%d/pfs/d"
     body = "mkdir -p $S/d pfs/d/a; echo a > $S/d/a; ask out-directory $S/d pfs/d end; ask out $S/d/a - revoke"
-    assert asking.says(body, directives=[line], status=123) == ["0", "0"]
+    assert asking.output_lines(body, directives=[line], status=123) == ["0", "0"]
     (target / "a").rmdir()
     cleaned = job.command("clean")
     assert cleaned.returncode == 0, cleaned.stderr

@@ -24,7 +24,7 @@ def test_persistent_files_are_staged_both_ways_immediate_and_deferred(asking):
     made(asking.job)
     made(asking.job, "other")
     (asking.pfs / "in").write_text("input\n")
-    said = asking.says(
+    said = asking.output_lines(
         f"{P}; echo result > $P/f; ask out $P/f pfs/now now; ask wait $P/f; cat pfs/now\n"
         "ask in $P/g pfs/in; ask wait $P/g; cat $P/g\n"
         "mkdir $P/d; echo deep > $P/d/e; ask out-directory $P/d pfs end; ask query $P/d/e; ask failed $P\n"
@@ -59,7 +59,7 @@ def test_failed_request_prevents_destroy(asking):
     job = asking.job
     made(job)
     spoiled = "mkdir pfs/d; ask out $P/f pfs/d/f end; rmdir pfs/d; echo > pfs/d"
-    assert asking.says(f"{P}; echo f > $P/f; {spoiled}", directives=[USE], status=123) == ["0"]
+    assert asking.output_lines(f"{P}; echo f > $P/f; {spoiled}", directives=[USE], status=123) == ["0"]
     refused = destroyed(job)
     assert refused.returncode == 1 and "holds what is to be staged out yet: job" in refused.stderr
     (asking.pfs / "d").unlink()

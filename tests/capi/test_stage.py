@@ -19,7 +19,7 @@ BUSY = str(-errno.EBUSY)
 
 
 def test_immediate_stage_out_arrives_while_the_job_runs(asking):
-    said = asking.says(
+    said = asking.output_lines(
         "echo result > $S/f; ask out $S/f pfs/f now; ask poll $S/f; ask wait $S/f; cat pfs/f; ask query $S/f"
     )
     assert said == ["0", DONE, "0", "result", DONE]
@@ -29,7 +29,7 @@ def test_immediate_stage_out_arrives_while_the_job_runs(asking):
 
 def test_stage_in_accepts_relative_paths_and_links(asking):
     (asking.pfs / "f").write_text("input\n")
-    said = asking.says(
+    said = asking.output_lines(
         "ln -s $S link; ask in link/f pfs/f; ask wait link/f; cat $S/f; cd $S; ask query ./f; ask query $S/../striped/f"
     )
     assert said == ["0", "0", "input", DONE, DONE]
@@ -42,7 +42,7 @@ def test_directories_are_staged_both_ways_with_all_their_contents(asking):
     (asking.pfs / "in" / "b").write_text("b")
     (asking.pfs / "in" / "link").symlink_to("nowhere")
     (asking.pfs / "out").mkdir()
-    said = asking.says(
+    said = asking.output_lines(
         "mkdir $S/d; ask in-directory $S/d pfs/in; ask wait-directory $S/d; ask query-directory $S/d\n"
         "ask query $S/d/deep/a; ask out-directory $S/d pfs/out now; ask wait-directory $S/d; ask query-directory $S/d"
     )
@@ -56,7 +56,7 @@ def test_lists_are_staged_both_ways(asking):
     for name in ("a", "b"):
         (asking.pfs / name).write_text(name)
     (asking.pfs / "out").mkdir()
-    said = asking.says(
+    said = asking.output_lines(
         "ask in-list $S pfs/a pfs/b; ask wait-list $S/a $S/b; ask query-list $S/a $S/b\n"
         "ask out-list pfs/out end $S/a $S/b; ask query-list $S/a $S/b\n"
         "ask out-list - activate $S/a; ask wait-list $S/a $S/b; ask query-list $S/a $S/b; ls pfs/out\n"
@@ -68,7 +68,7 @@ def test_lists_are_staged_both_ways(asking):
 
 
 def test_deferred_request_is_staged_at_the_end_unless_revoked_or_activated(asking):
-    said = asking.says(
+    said = asking.output_lines(
         "for f in kept revoked active; do echo $f > $S/$f; ask out $S/$f pfs/$f end; done; ask query $S/kept\n"
         "ask out $S/revoked - revoke; ask query $S/revoked; ask out $S/revoked - revoke\n"
         "ask out $S/active - activate; ask wait $S/active; ask query $S/active; ls pfs"
@@ -80,7 +80,7 @@ def test_deferred_request_is_staged_at_the_end_unless_revoked_or_activated(askin
 
 
 def test_deferred_directory_is_staged_as_it_is_at_the_job_end(asking):
-    said = asking.says(
+    said = asking.output_lines(
         "mkdir $S/d $S/r; echo 1 > $S/d/a; echo 1 > $S/r/a; for d in d r; do ask out-directory $S/$d pfs end; done\n"
         "ask query-directory $S/d; ask query $S/d/a; ask query $S/d/no; ask out-directory $S/r - revoke\n"
         "ask query-directory $S/r; rm $S/d/a; echo 2 > $S/d/b"
@@ -90,19 +90,19 @@ def test_deferred_directory_is_staged_as_it_is_at_the_job_end(asking):
 
 
 def test_only_the_newest_checkpoint_is_drained(asking):
-    asking.says("checkpoints $S pfs 200")
+    asking.output_lines("checkpoints $S pfs 200")
     assert [(path.name, path.read_text()) for path in asking.pfs.iterdir()] == [("checkpoint.199", "step 199\n")]
     asking.job.leaves_nothing()
 
 
 def test_removing_a_file_drops_its_request(asking):
-    said = asking.says("for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a")
+    said = asking.output_lines("for f in a b; do echo > $S/$f; ask out $S/$f pfs/$f end; done; rm $S/a; ask query $S/a")
     assert said == ["0", "0", MISSING]
     assert [path.name for path in asking.pfs.iterdir()] == ["b"]
 
 
 def test_requests_of_a_killed_job_are_drained(asking):
-    asking.says("checkpoints $S pfs -3", "--time", "0:03", status=124)
+    asking.output_lines("checkpoints $S pfs -3", "--time", "0:03", status=124)
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
     asking.job.leaves_nothing()
 
@@ -115,7 +115,7 @@ ask out $S/$f - activate; ask wait $S/$f; ask query $S/$f; done > said; sort -u 
 
 
 def test_failures_are_listed_until_fixed_or_revoked(asking):
-    said = asking.says(
+    said = asking.output_lines(
         f"{SPOILED} ask failed $S; rm $S/b pfs/a; mkdir pfs/a; ask out $S/a pfs/a/a now; ask wait $S/a\n"
         "ask failed $S; ask terminate $S/c; ask failed $S; ask query $S/c; ask query $S/b"
     )
@@ -127,7 +127,7 @@ def test_failures_are_listed_until_fixed_or_revoked(asking):
 
 
 def test_failed_request_keeps_the_allocation_until_it_is_drained(asking):
-    asking.says(SPOILED, status=123)
+    asking.output_lines(SPOILED, status=123)
     assert asking.err.count("error: stage out: ") == 3 and "nothing was deleted" in asking.err
     for name in "abc":
         (asking.pfs / name).unlink()
@@ -140,7 +140,7 @@ def test_failed_request_keeps_the_allocation_until_it_is_drained(asking):
 
 def test_terminate_stops_a_copy_at_once_and_leaves_no_partial_file(asking):
     (asking.job.directory / "slow.toml").write_text(MODEL)
-    said = asking.says(
+    said = asking.output_lines(
         "head -c 50M /dev/zero > $S/f; ask out $S/f pfs/f now; ask query $S/f; ask out $S/f pfs/f now\n"
         "ask in $S/f slow.toml; ask terminate $S/f; ask query $S/f; ls -A pfs | wc -l\n"
         "ask out $S/f pfs/f end; ask terminate $S/f; ask query $S/f",
@@ -155,7 +155,7 @@ def test_bad_arguments_are_refused(asking):
     asking.with_private = True
     outside = asking.pfs / "outside"
     outside.write_text("outside\n")
-    assert asking.says("echo > $DW_JOB_PRIVATE/p; arguments $S $DW_JOB_PRIVATE/p pfs/outside") == []
+    assert asking.output_lines("echo > $DW_JOB_PRIVATE/p; arguments $S $DW_JOB_PRIVATE/p pfs/outside") == []
     assert outside.read_text() == "outside\n"
 
 
@@ -178,19 +178,21 @@ def test_every_call_outside_a_job_is_refused_at_once(programs, tmp_path):
 
 
 def test_requests_work_with_threads_children_and_signals(asking):
-    assert asking.says("together $S pfs") == []
+    assert asking.output_lines("together $S pfs") == []
     assert len(list(asking.pfs.iterdir())) == 8 * 20 + 2
     assert all(path.read_text() for path in asking.pfs.iterdir())
 
 
 @pytest.mark.soak
 def test_two_programs_stage_at_the_same_time(asking):
-    asking.says("mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n")
+    asking.output_lines(
+        "mkdir $S/a $S/b pfs/a pfs/b; for d in a b; do together $S/$d pfs/$d & done; wait -n && wait -n"
+    )
     assert [len(list((asking.pfs / name).iterdir())) for name in "ab"] == [162, 162]
 
 
 def test_layout_and_usage_calls_return_true_values(asking):
-    said = asking.says(
+    said = asking.output_lines(
         "touch $S/empty; echo 1 > $S/full; ask stripes $S/empty; ask stripes $S; ask set-stripes $S/empty 1048576 1\n"
         "ask set-stripes $S/empty 2097152 1; ask set-stripes $S/empty 1048576 2; ask set-stripes $S/full 1048576 1\n"
         "ask mds $S; ask concurrency $S 4; ask out $S/full pfs/full now; ask wait $S/full; ask accounting $S; ask sync $S/full"
@@ -219,7 +221,7 @@ def test_run_summary_counts_what_was_staged_by_request(asking):
 
 
 def test_immediate_requests_queued_at_the_job_end_are_carried_out(asking):
-    asking.says("for i in $(seq 100); do echo $i > $S/$i; done; exec > /dev/null; ask out-list pfs now $S/*")
+    asking.output_lines("for i in $(seq 100); do echo $i > $S/$i; done; exec > /dev/null; ask out-list pfs now $S/*")
     assert sorted(int(path.read_text()) for path in asking.pfs.iterdir()) == list(range(1, 101))
     asking.job.leaves_nothing()
 
@@ -254,7 +256,7 @@ def test_clean_removes_partial_files_of_a_killed_request_copy(asking):
 
 
 def test_requests_of_a_killed_program_are_carried_out(asking):
-    asking.says(
+    asking.output_lines(
         "checkpoints $S pfs -3 & while ! [ -e said ]; do sleep 0.01; done; kill -9 $!; wait; ask query $S/checkpoint.2"
     )
     assert [path.name for path in asking.pfs.iterdir()] == ["checkpoint.2"]
@@ -277,7 +279,7 @@ def test_header_compiles_as_c99_and_cplusplus_and_works_under_mpi(asking, build,
     subprocess.run(["c++", "-std=c++98", *plain, "-o", tmp_path / "plain", f"-Wl,-rpath,{library}"], check=True)
     assert subprocess.run([tmp_path / "plain"]).returncode == 0
     compiled(build, tmp_path / "ranks", "ranks.c", "mpicc")
-    asking.says(f"mpiexec --oversubscribe -n 3 {tmp_path}/ranks $S pfs")
+    asking.output_lines(f"mpiexec --oversubscribe -n 3 {tmp_path}/ranks $S pfs")
     assert sorted(path.read_text() for path in asking.pfs.iterdir()) == ["rank 0\n", "rank 1\n", "rank 2\n"]
 
 
@@ -306,7 +308,7 @@ def test_requested_staging_is_verified_where_verification_is_on(asking):
 
 
 def test_request_during_terminate_is_carried_out_if_it_is_listed(asking):
-    said = asking.says(f"contend $S pfs {3000 if EVERY_POINT else 500}")
+    said = asking.output_lines(f"contend $S pfs {3000 if EVERY_POINT else 500}")
     assert sorted(said) == sorted(path.name for path in asking.pfs.iterdir())
     asking.job.leaves_nothing()
 
@@ -317,7 +319,7 @@ PARTS = "$(ls -A pfs | grep -c part)"
 @pytest.mark.parametrize("most", [1, 3])
 def test_concurrent_requests_are_limited_to_the_option(asking, most):
     (asking.job.directory / "slow.toml").write_text(MODEL)
-    said = asking.says(
+    said = asking.output_lines(
         f"ask concurrency $S {most}; for n in 1 2 3 4 5; do head -c 4M /dev/zero > $S/$n; ask out $S/$n pfs/$n now; done\n"
         f"seen=0; until [ -e pfs/5 ]; do now={PARTS}; [ $now -le $seen ] || seen=$now; done\n"
         "echo $seen; exec > /dev/null; ask wait-list $S/*",
@@ -331,7 +333,7 @@ def test_concurrent_requests_are_limited_to_the_option(asking, most):
 
 def test_rate_limit_covers_all_requests_together(asking):
     """A block of the first one takes for ever; the second one, of one byte, would take a second by itself."""
-    said = asking.says(
+    said = asking.output_lines(
         "head -c 5M /dev/zero > $S/large; echo -n 1 > $S/small; ask out $S/large pfs/large now\n"
         "until [ -n \"$(find pfs -name '*large' -o -size +4000000c)\" ]; do sleep 0.01; done; sleep 0.1\n"
         "ask out $S/small pfs/small now; sleep 3; ask query-list $S/large $S/small; ls pfs\n"

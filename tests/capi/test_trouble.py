@@ -23,7 +23,7 @@ FULL, INVALID = str(-errno.ENOSPC), str(-errno.EINVAL)
 def test_requests_in_full_allocation_fail(asking):
     asking.job.in_memory()
     (asking.pfs / "large").write_bytes(bytes(1 << 20))
-    said = asking.says(
+    said = asking.output_lines(
         "echo kept > $S/f; head -c 100M /dev/zero > $S/fill 2> /dev/null; ask out $S/f pfs/f end; ask query $S/f\n"
         "ask in $S/large pfs/large; ask wait $S/large; ask query $S/large; ask failed $S\n"
         "rm $S/fill; ask in $S/large pfs/large; ask wait $S/large; ask query $S/large; ask out $S/f pfs/f end"
@@ -36,7 +36,7 @@ def test_requests_in_full_allocation_fail(asking):
 
 
 def test_each_failure_returns_its_errno(asking):
-    said = asking.says(
+    said = asking.output_lines(
         "mkdir -p $S/d pfs/d/stands; mkfifo $S/d/fifo; echo > $S/d/stands; echo > $S/d/fine\n"
         "ask out-directory $S/d pfs/d now; ask wait-directory $S/d; ask query-directory $S/d; ask failed $S; rm -r $S/d"
     )
@@ -60,7 +60,7 @@ def test_ordinary_user_gets_permission_errors(build, programs):
         secret.write_text("of root")
         secret.chmod(0o600)
         closed.mkdir(mode=0o755)
-        said = asking.says(
+        said = asking.output_lines(
             f'export LD_LIBRARY_PATH="{reached}"\n'
             "echo mine > $S/f; ask in $S/secret pfs/secret; ask wait $S/secret; ask query $S/secret\n"
             "ask out $S/f pfs/closed/f now; ask wait $S/f; ask query $S/f; ask failed $S\n"
@@ -79,7 +79,7 @@ def test_ordinary_user_gets_permission_errors(build, programs):
 def test_request_copies_run_in_the_idle_io_class(asking):
     """The class of I/O of each thread of `forebay run`, as a job sees it while its request is copied."""
     (asking.job.directory / "slow.toml").write_text(MODEL)
-    said = asking.says(
+    said = asking.output_lines(
         "head -c 50M /dev/zero > $S/f; ask out $S/f pfs/f now; until ls -A pfs | grep -q part; do sleep 0.01; done\n"
         'for thread in /proc/$PPID/task/*; do ionice -p "${thread##*/}"; done | sort -u; ask wait $S/f',
         *("--pfs-model", "slow.toml", "--pfs-root", str(asking.pfs)),
@@ -120,7 +120,7 @@ def test_compare_carries_out_the_requests_of_all_runs(asking):
 @pytest.mark.parametrize("free_kib", [8, 32, 48])
 def test_request_with_little_space_left_is_refused_or_carried_out(asking, free_kib):
     asking.job.in_memory()
-    said = asking.says(
+    said = asking.output_lines(
         f"echo kept > $S/f; head -c 100M /dev/zero > $S/fill 2> /dev/null; truncate -s -{free_kib}K $S/fill\n"
         "ask out $S/f pfs/f end"
     )

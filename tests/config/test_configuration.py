@@ -31,7 +31,7 @@ class Settings:
             path.write_text(text)
             path.chmod(0o644)
 
-    def shown(self, **environment: str) -> dict[str, dict]:
+    def effective(self, **environment: str) -> dict[str, dict]:
         """What `forebay config` says of each key."""
         done = self.job.command("config", "--json", "job.sh", **environment)
         assert done.returncode == 0, done.stderr
@@ -132,7 +132,7 @@ def test_nothing_overrides_a_locked_key(settings):
     done = settings.job.command("stage", "in", "--verify", "off", "job.sh", settings.job.store)
     assert done.returncode == 1 and lock in done.stderr
     assert settings.job.run("--verify", "end").returncode == 0
-    assert settings.shown()["verify"] == {
+    assert settings.effective()["verify"] == {
         "key": "verify",
         "value": "end",
         "source": f"{settings.site}:1",
@@ -145,7 +145,7 @@ def test_nothing_overrides_a_locked_key(settings):
 def test_configured_engine_profile_is_looked_for_unless_an_option_names_another(settings):
     settings.write(user="engine-profile = 'beeondd'\n")
     settings.refused("there is no profile beeondd", "did you mean beeond?")
-    assert settings.shown()["engine-profile"]["value"] == "beeondd"
+    assert settings.effective()["engine-profile"]["value"] == "beeondd"
     assert settings.job.run("--engine-profile", "beeond").returncode == 0
 
 
@@ -182,7 +182,7 @@ def test_project_file_is_read_only_in_the_directory_of_the_script(settings):
     below.mkdir()
     shutil.copy(settings.job.directory / "job.sh", below)
     settings.write(project="rate = '3MB'\n")
-    assert settings.shown()["rate"]["value"] == "3MB"
+    assert settings.effective()["rate"]["value"] == "3MB"
     done = settings.job.command("config", "--json", "below/job.sh")
     assert '"key":"rate","value":null' in done.stdout
 
@@ -219,7 +219,7 @@ def test_file_of_another_user_is_refused(settings, name):
     os.chown(path, 0, 0)
     settings.job.as_nobody()
     os.chown(settings.job.directory / "job.sh", NOBODY, NOBODY)
-    assert settings.shown()["trace"]["value"] is True
+    assert settings.effective()["trace"]["value"] is True
 
 
 def test_store_and_state_of_files_are_used_and_reach_programs_of_the_job(settings):

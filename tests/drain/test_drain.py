@@ -314,11 +314,11 @@ def test_older_files_of_a_newest_rule_are_staged_out_at_the_job_end(drained, tmp
 
 def traced(job, calls, *options):
     """Lines of those calls of a run. What is one call to us may be two lines, where another thread's comes between."""
-    told = job.directory.parent / "told"
-    tracer = [*strace(), "-f", "-qq", "-o", told, "-e", f"trace={calls}", "-e", "signal=none"]
+    trace = job.directory.parent / "told"
+    tracer = [*strace(), "-f", "-qq", "-o", trace, "-e", f"trace={calls}", "-e", "signal=none"]
     words = [*tracer, job.forebay, "run", *job.where, *options, "job.sh"]
     subprocess.run(words, cwd=job.directory, env=job.environment(), check=True)
-    return told.read_text().splitlines()
+    return trace.read_text().splitlines()
 
 
 @pytest.mark.parametrize("drained", ["directory"], indirect=True)

@@ -7,7 +7,7 @@ import pytest
 from support.drain import WAIT, account, counts, drained  # noqa: F401
 
 
-def told(job) -> dict:
+def drain_status(job) -> dict:
     return json.loads((job.directory / "status").read_text())
 
 
@@ -20,7 +20,7 @@ def test_directory_at_the_drain_destination_fails_the_file(drained, to):
     drained.body(f'echo 1 > a.dat; echo 2 > b.dat; {WAIT} > "$SLURM_SUBMIT_DIR/status" && exit 9', "true")
     done = drained.run("--json", "--drain", "*.dat" + to.format(pfs=drained.pfs))
     assert done.returncode == 123 and "a directory stands at its place" in done.stderr, done.stderr
-    assert counts(told(drained), "done", "failed") == [1, 1]
+    assert counts(drain_status(drained), "done", "failed") == [1, 1]
     assert kept.read_text() == "precious\n" and [path.name for path in kept.parent.iterdir()] == ["a.dat"]
     kept.unlink()
     kept.parent.rmdir()
@@ -36,7 +36,7 @@ def test_files_of_no_drain_rule_are_not_counted_as_done(drained):
         f'{WAIT} > "$SLURM_SUBMIT_DIR/status"; "$FOREBAY" drain wait > "$SLURM_SUBMIT_DIR/said"',
     )
     done, said = account(drained, "--drain", "*.nc")
-    assert counts(told(drained), "enqueued", "done", "not_staged", "bytes") == [1, 1, 1, 6]
+    assert counts(drain_status(drained), "enqueued", "done", "not_staged", "bytes") == [1, 1, 1, 6]
     assert "; 1 not drained, since no stage_out line takes them" in (drained.directory / "said").read_text()
     assert "takes" in said and "b.nc, of 1 closed that match: not drained" in said
     assert counts(done["drain"], "done", "not_staged") == [1, 1]
@@ -48,8 +48,8 @@ def test_success_of_one_drain_option_does_not_hide_failure_of_another(drained, t
     (drained.pfs / "a.nc").mkdir(parents=True)
     options = ["--drain", "*", "--drain", f"*:to={tmp_path}"]
     account(drained, *(options if first else options[2:] + options[:2]))
-    assert counts(told(drained), "enqueued", "done", "failed") == [2, 1, 1]
-    assert [path.rsplit("/", 1)[1] for path, _ in told(drained)["failures"]] == ["a.nc"]
+    assert counts(drain_status(drained), "enqueued", "done", "failed") == [2, 1, 1]
+    assert [path.rsplit("/", 1)[1] for path, _ in drain_status(drained)["failures"]] == ["a.nc"]
 
 
 def test_file_removed_by_the_job_is_no_drain_failure(drained):
@@ -60,7 +60,7 @@ def test_file_removed_by_the_job_is_no_drain_failure(drained):
     (drained.pfs / "a.nc").mkdir(parents=True)
     done, said = account(drained, "--drain", "*.nc")
     assert json.loads((drained.directory / "before").read_text())["failures"] != []
-    assert counts(told(drained), "failed", "failures") == [1, []]
+    assert counts(drain_status(drained), "failed", "failures") == [1, []]
     assert "did not arrive" not in said and "tries again" not in said
     assert counts(done["drain"], "failed", "failures") == [1, []]
 

@@ -16,7 +16,7 @@ def drained(job):
     """A job that drains what is closed in `out`; what it says of that, its account, and what it warned of."""
     job.pfs = job.directory.parent / "pfs"
 
-    def told(*lines, by=None, words=()):
+    def run_watched(*lines, by=None, words=()):
         body = ['mkdir "$DW_JOB_STRIPED/out"; cd "$DW_JOB_STRIPED/out"', f'FOREBAY="{job.forebay}"', *lines]
         job.script("\n".join(body), DW, OUT.format(job.pfs))
         real, job.forebay = job.forebay, by or job.forebay
@@ -30,7 +30,7 @@ def drained(job):
         read = lambda name: json.loads((job.directory / name).read_text())  # noqa: E731
         return read("waited"), read("code"), json.loads(done.stdout), done.stderr
 
-    job.told = told
+    job.run_watched = run_watched
     return job
 
 
@@ -38,7 +38,7 @@ def test_files_closed_in_unwatchable_directory_are_not_reported_as_arrived(drain
     """A user namespace that may have one watch: the namespace of the job has it, and `out` comes later."""
     limited = 'echo 1 > /proc/sys/user/max_inotify_watches && exec "$0" "$@"'
     words = ["--user", "--map-root-user", "sh", "-c", limited]
-    status, code, account, said = drained.told("echo 1 > a.nc", WAIT, by="unshare", words=words)
+    status, code, account, said = drained.run_watched("echo 1 > a.nc", WAIT, by="unshare", words=words)
     ((path, reason),) = status["failures"]
     assert code == 1 and path.endswith("/out") and "not seen" in reason and "No space left" in reason
     assert "its files wait for stage-out" in said
@@ -64,7 +64,7 @@ def meddling(what, path, error, when, *lines):
 def test_unopenable_file_is_retried_and_not_reported_as_arrived(drained, when, enqueued):
     """Each thread has its own count of calls: the watch tries eight times, and who copies fails at once."""
     lines = meddling("open", '"$PWD/a.nc"', "EMFILE", when, "echo 1 > new", "mv new a.nc")
-    status, code, account, _ = drained.told(*lines)
+    status, code, account, _ = drained.run_watched(*lines)
     ((path, reason),) = status["failures"]
     assert (code, status["enqueued"], status["failed"], status["superseded"]) == (1, enqueued, enqueued, 0), status
     assert path.endswith("/out/a.nc") and "Too many open files" in reason
@@ -74,7 +74,7 @@ def test_unopenable_file_is_retried_and_not_reported_as_arrived(drained, when, e
 
 def test_files_closed_after_the_watch_ended_are_not_reported_as_arrived(drained):
     lines = meddling("read", "anon_inode:inotify", "EIO", "1+", "echo 1 > a.nc")
-    status, code, account, said = drained.told(*lines)
+    status, code, account, said = drained.run_watched(*lines)
     ((path, reason),) = status["failures"]
     assert code == 1 and path.endswith("/striped") and "Input/output error" in reason, status
     assert "the rest waits for stage-out" in said

@@ -175,7 +175,7 @@ def test_exception_ends_running_functions_and_starts_no_more(top):
     ended = []
 
     @watch.on_close("*")
-    def hold(closed):
+    def wait_for_go(closed):
         begun.set()
         assert go_on.wait(60)
         ended.append(closed.path.name)
@@ -184,9 +184,9 @@ def test_exception_ends_running_functions_and_starts_no_more(top):
         (top / "a").touch()
         assert begun.wait(60)
         (top / "b").touch()
-        say = watch._say
+        say = watch._send
         # Ends right after `forebay watch` got the stop: one of its threads reads it, and others act on it.
-        watch._say = lambda line: (say(line), go_on.set())
+        watch._send = lambda line: (say(line), go_on.set())
         raise KeyboardInterrupt
     assert ended == ["a"] and watch.account.done == 1
     assert watch.account.not_run + 1 == watch.account.closed

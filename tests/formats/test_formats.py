@@ -48,7 +48,7 @@ def golden(build):
     subprocess.run(["rm", "-rf", scratch], check=True)
 
 
-def told(job: Job, *words: str):
+def json_output(job: Job, *words: str):
     done = job.command(*words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -58,7 +58,7 @@ def cleaned(job: Job) -> None:
     done = job.command("clean")
     assert done.returncode == 0, done.stderr
     assert list(job.directory.rglob("*.part")) == []
-    assert [path for path in job.left() if path.name != "persistent"] == []
+    assert [path for path in job.leftovers() if path.name != "persistent"] == []
 
 
 def same_sources(job: Job) -> None:
@@ -82,7 +82,7 @@ def test_record_of_job_killed_while_preparing_is_cleaned(golden):
     mine = emulation.with_name(f"forebay-pfs-1-1-{job.directory.parent.name}")
     record.write_text(record.read_text().replace(str(emulation), str(mine)))
     mine.write_bytes(b"")
-    (one,) = told(job, "status")
+    (one,) = json_output(job, "status")
     assert (one["state"], one["phase"], one["undrained"]) == ("left", "preparing", False)
     cleaned(job)
     assert job.allocations() == [] and not mine.exists()
@@ -91,9 +91,9 @@ def test_record_of_job_killed_while_preparing_is_cleaned(golden):
 
 def test_record_of_running_job_is_cleaned_with_its_uses_and_drained_parts(golden):
     job = golden("running")
-    one, _ = told(job, "status")
+    one, _ = json_output(job, "status")
     assert (one["state"], one["phase"], one["undrained"]) == ("left", "running", True)
-    (allocation,) = told(job, "persistent", "list")
+    (allocation,) = json_output(job, "persistent", "list")
     assert [use["run_id"] for use in allocation["jobs"]] == [one["job_id"]], allocation
     cleaned(job)
     assert (job.directory / "results" / "large").read_bytes() == LARGE
@@ -105,7 +105,7 @@ def test_record_of_running_job_is_cleaned_with_its_uses_and_drained_parts(golden
 
 def test_requests_of_killed_job_are_staged_out(golden):
     job = golden("requests")
-    assert told(job, "status")[0]["undrained"]
+    assert json_output(job, "status")[0]["undrained"]
     cleaned(job)
     assert (job.directory / "asked").read_bytes() == TOLD
     assert sorted(path.name for path in (job.directory / "asked-d").iterdir()) == ["large", "small"]
@@ -114,9 +114,9 @@ def test_requests_of_killed_job_are_staged_out(golden):
 
 def test_kept_job_has_its_journal_and_its_list(golden):
     job = golden("kept")
-    (one,) = told(job, "status")
+    (one,) = json_output(job, "status")
     assert (one["state"], one["undrained"], one["missing_files"], one["not_safe_files"]) == ("kept", True, 1, 1)
-    (staging,) = told(job, "stage", "list", "--failed", one["job_id"])
+    (staging,) = json_output(job, "stage", "list", "--failed", one["job_id"])
     assert "a directory stands at its place" in staging["failures"][0]["reason"]
     (job.directory / "results" / "small").rmdir()
     cleaned(job)
@@ -128,7 +128,7 @@ def test_kept_job_has_its_journal_and_its_list(golden):
 def test_stage_out_of_killed_job_is_completed(golden):
     job = golden("staging-out")
     assert list((job.directory / "results").glob("*.part"))
-    (one,) = told(job, "status")
+    (one,) = json_output(job, "status")
     assert (one["state"], one["missing_files"]) == ("left", 2 - len(list((job.directory / "results").glob("[a-z]*"))))
     cleaned(job)
     assert (job.directory / "results" / "small").read_bytes() == TOLD
@@ -139,7 +139,7 @@ def test_stage_out_of_killed_job_is_completed(golden):
 def test_stagings_are_shown_retried_and_forgotten(golden):
     job = golden("stagings")
     same_sources(job)
-    found = {pathlib.Path(one["target"]).name: one for one in told(job, "stage", "status")}
+    found = {pathlib.Path(one["target"]).name: one for one in json_output(job, "stage", "status")}
     states = {name: one["state"] for name, one in found.items()}
     assert states == {name: name for name in ("interrupted", "cancelled", "failed", "done")}
     assert found["interrupted"]["copied_bytes"] >= 64 << 10, "pieces are known"
@@ -149,7 +149,7 @@ def test_stagings_are_shown_retried_and_forgotten(golden):
         assert done.returncode == 0, done.stderr
     assert job.command("stage", "wait", found["done"]["id"]).returncode == 0
     assert job.command("stage", "forget", found["done"]["id"]).returncode == 0
-    assert told(job, "stage", "list") == [] and list(job.directory.rglob("*.part")) == []
+    assert json_output(job, "stage", "list") == [] and list(job.directory.rglob("*.part")) == []
     for name in states:
         target = job.directory / name
         assert (target / "small").read_bytes() == TOLD and (target / "large").read_bytes() == LARGE
@@ -157,13 +157,13 @@ def test_stagings_are_shown_retried_and_forgotten(golden):
 
 def test_persistent_allocations_are_listed_and_destroyed(golden):
     job = golden("persistent")
-    listed = {one["persistent"]: one for one in told(job, "persistent", "list")}
+    listed = {one["persistent"]: one for one in json_output(job, "persistent", "list")}
     assert listed["proj1"]["capacity_bytes"] == 1 << 20 and listed["proj1"]["expires_unix_s"]
     assert listed["proj2"]["state"] == "missing"
     for words in (("proj1",), ("--hurry", "proj2")):
         done = job.command("persistent", "destroy", *words)
         assert done.returncode == 0, done.stderr
-    assert job.allocations() == [] and told(job, "persistent", "list") == []
+    assert job.allocations() == [] and json_output(job, "persistent", "list") == []
 
 
 def test_record_of_job_is_reported_explained_and_replayed(golden, build):

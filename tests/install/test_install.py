@@ -127,12 +127,12 @@ def test_every_command_has_help_with_an_example(build):
 @pytest.mark.soak
 @pytest.mark.parametrize("words", ["tune", "report", "why", "profile export", "run", "persistent create"])
 def test_help_of_a_verb_is_the_same_through_the_help_command(build, words):
-    def told(*words):
+    def help_text(*words):
         return subprocess.run([build / "bin" / "forebay", *words], check=True, capture_output=True, text=True).stdout
 
     words = words.split()
-    assert told("help", *words) == told(*words, "--help") == told(*words[:-1], "help", words[-1])
-    assert "--json" in told("help", *words) or "--output" in told("help", *words)
+    assert help_text("help", *words) == help_text(*words, "--help") == help_text(*words[:-1], "help", words[-1])
+    assert "--json" in help_text("help", *words) or "--output" in help_text("help", *words)
 
 
 def test_wrong_command_line_is_refused(build):

@@ -53,7 +53,7 @@ def killed(job):
 
 def accounting(job, build):
     asking = CapiJob(job, build / "tests" / "capi")
-    (said,) = asking.says("ask accounting $S")
+    (said,) = asking.output_lines("ask accounting $S")
     return [json.loads(said.split(" ", 1)[1])]
 
 

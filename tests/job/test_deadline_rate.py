@@ -19,41 +19,41 @@ def account(job, *options, deadline="1:00:00"):
     return json.loads(done.stdout)
 
 
-def reckoned(told):
-    return told["deadline"]["drain_rate_from"], told["deadline"]["drain_bytes_per_s"]
+def drain_rate(status):
+    return status["deadline"]["drain_rate_from"], status["deadline"]["drain_bytes_per_s"]
 
 
 def test_slowest_stage_out_on_record_that_copied_enough_counts(job):
     """What a drain had brought already says nothing, although it all arrived."""
     job.script(DRAINED, DW, STAGE_OUT)
     first = account(job, "--drain", "big")
-    assert reckoned(first) == ("assumed", 100e6)
+    assert drain_rate(first) == ("assumed", 100e6)
     moved = first["stage_out"]
     assert (moved["bytes"], moved["unchanged_files"], moved["copied_bytes"]) == (33554432, 1, 0)
     job.script(WRITE, DW, STAGE_OUT)
     second = account(job)
-    assert reckoned(second) == ("assumed", 100e6), "all was unchanged"
+    assert drain_rate(second) == ("assumed", 100e6), "all was unchanged"
     slowest = second["stage_out"]
     assert slowest["copied_bytes"] == 33554432
     third = account(job)
-    assert reckoned(third) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
+    assert drain_rate(third) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
     slowest = min(slowest, third["stage_out"], key=lambda moved: moved["copied_bytes"] / moved["seconds"])
     job.script("mkdir ${DW_JOB_STRIPED}out; echo little > ${DW_JOB_STRIPED}out/x", DW, STAGE_OUT)
     for _ in range(2):
-        told = account(job)
-        assert reckoned(told) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
+        status = account(job)
+        assert drain_rate(status) == ("earlier-stage-out", slowest["copied_bytes"] / slowest["seconds"])
 
 
 def test_stage_out_of_more_nodes_does_not_count(job):
     """It was faster than the nodes of this job can be."""
     job.script(WRITE, DW, STAGE_OUT)
-    told = account(job)
+    status = account(job)
     (recorded,) = (job.state / "profiles").glob("*/job.json")
     record = json.loads(recorded.read_text())
-    assert record["outcome"]["stage_out"]["copied_bytes"] == told["stage_out"]["copied_bytes"] == 33554432
+    assert record["outcome"]["stage_out"]["copied_bytes"] == status["stage_out"]["copied_bytes"] == 33554432
     record["outcome"]["stage_out"]["nodes"] = [{"node": "n2", "files": 1, "bytes": 1}]
     recorded.write_text(json.dumps(record))
-    assert reckoned(account(job)) == ("assumed", 100e6)
+    assert drain_rate(account(job)) == ("assumed", 100e6)
 
 
 @pytest.mark.parametrize("is_hole", [False, True])
@@ -66,13 +66,13 @@ def test_half_of_the_stage_in_rate_counts_without_a_record(job, is_hole):
         STAGE_IN,
         STAGE_OUT.replace("directory source=$DW_JOB_STRIPED/out", "file source=$DW_JOB_STRIPED/input"),
     )
-    told = account(job)
-    copied = told["stage_in"]
+    status = account(job)
+    copied = status["stage_in"]
     if is_hole:
-        assert copied["copied_bytes"] == 0 and reckoned(told) == ("assumed", 100e6)
+        assert copied["copied_bytes"] == 0 and drain_rate(status) == ("assumed", 100e6)
     else:
         assert copied["copied_bytes"] == 33554432
-        assert reckoned(told) == ("stage-in", copied["copied_bytes"] / copied["seconds"] / 2)
+        assert drain_rate(status) == ("stage-in", copied["copied_bytes"] / copied["seconds"] / 2)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_own_drain_rate_counts_where_it_is_slower_and_unlimited(job, drain, opti
     (job.directory / "slow.toml").write_text(MODEL)
     job.script(DRAINED + "; sleep 6", DW, STAGE_OUT)
     on_slow = ("--drain-margin", "0:01", "--drain", drain, "--pfs-model", "slow.toml")
-    told = account(job, *options, *on_slow, deadline="0:40")
-    known, bytes_per_s = reckoned(told)
-    assert (known, told["deadline"]["ended_job"], told["drain"]["done"]) == (source, False, 1)
+    status = account(job, *options, *on_slow, deadline="0:40")
+    known, bytes_per_s = drain_rate(status)
+    assert (known, status["deadline"]["ended_job"], status["drain"]["done"]) == (source, False, 1)
     if known == "own-drain":
         assert bytes_per_s < 25e6
 
@@ -94,4 +94,4 @@ def test_own_drain_rate_counts_where_it_is_slower_and_unlimited(job, drain, opti
 @pytest.mark.parametrize("options", [(), ("--drain-rate", "50MB/s")])
 def test_estimated_rate_does_not_exceed_the_rate_limit(job, options):
     job.script("mkdir ${DW_JOB_STRIPED}out", DW, STAGE_OUT)
-    assert reckoned(account(job, *options, "--stage-rate", "5MB/s")) == ("stage-rate", 5e6)
+    assert drain_rate(account(job, *options, "--stage-rate", "5MB/s")) == ("stage-rate", 5e6)

@@ -70,7 +70,7 @@ class Series:
         assert self.run(1, output="out", **request)["job_status"] == 0, self.log.read_text()
         return (job.directory / "out").read_text()
 
-    def shown(self, namespace):
+    def namespace_directory(self, namespace):
         """A namespace, as processes outside of the view see it."""
         return pathlib.Path(self.ready["root"] + self.ready["variables"][f"DW_JOB_{namespace}"])
 
@@ -121,7 +121,7 @@ def written(job, name, body):
     return name
 
 
-LOOK = """stat -c %d:%i "$DW_JOB_STRIPED"; cd "$DW_JOB_STRIPED"
+PRINT_DIRECTORY = """stat -c %d:%i "$DW_JOB_STRIPED"; cd "$DW_JOB_STRIPED"
 cat input/a input/deep/b input/link new 2>/dev/null; true"""
 
 
@@ -130,10 +130,10 @@ def test_three_runs_share_one_allocation_and_one_staging(staged, begin):
     assert series.ready["ready"] and series.ready["burst_buffer"] and series.ready["emulated"] is None
     assert series.ready["stage_in"]["files"] == 3 and series.ready["store"]["capacity_bytes"] == 64 << 20
     shutil.rmtree(staged.directory / "input")
-    first = series.outputs(staged, script=written(staged, "look.sh", LOOK))
+    first = series.outputs(staged, script=written(staged, "look.sh", PRINT_DIRECTORY))
     assert first.splitlines()[1:] == ["a as it was", "b as it was", "a as it was"]
     assert series.shell(2, "echo new > $DW_JOB_STRIPED/new")["job_status"] == 0
-    assert series.outputs(staged, command=["sh", "-c", LOOK]) == first + "new\n"
+    assert series.outputs(staged, command=["sh", "-c", PRINT_DIRECTORY]) == first + "new\n"
     assert series.end() == 0
     staged.leaves_nothing()
     assert not (staged.directory / "results").exists() and staged.records() == []
@@ -151,7 +151,7 @@ def names(directory):
 
 def test_fresh_run_finds_only_the_staged_in_files(staged, begin):
     series = begin()
-    striped, private = series.shown("STRIPED"), series.shown("PRIVATE")
+    striped, private = series.namespace_directory("STRIPED"), series.namespace_directory("PRIVATE")
     before = {name: (striped / name).lstat() for name in names(striped)}
     record = staged.directory / "record"
     assert series.shell(1, SPOIL)["job_status"] == 0, series.log.read_text()
@@ -193,7 +193,7 @@ def test_file_that_cannot_be_staged_again_is_an_error_and_the_series_continues(s
     assert answer["run"] == 2 and "input does not exist" in answer["error"] and answer["hint"]
     (staged.directory / "elsewhere").rename(staged.directory / "input")
     assert series.run(3, command=["true"], fresh=True)["job_status"] == 0
-    assert (series.shown("STRIPED") / "input" / "a").read_text() == "a as it was\n"
+    assert (series.namespace_directory("STRIPED") / "input" / "a").read_text() == "a as it was\n"
     assert series.end() == 0
 
 
@@ -416,7 +416,7 @@ def test_root_member_shows_what_only_the_job_sees(job, begin):
     series = begin()
     place = f"/forebay-test/{shown.parent.name}"
     assert series.shell(1, f"echo 1 > $DW_JOB_STRIPED/x; echo 2 > {place}/x")["job_status"] == 0
-    assert (series.shown("STRIPED") / "x").read_text() == "1\n" and not pathlib.Path(place).exists()
+    assert (series.namespace_directory("STRIPED") / "x").read_text() == "1\n" and not pathlib.Path(place).exists()
     assert pathlib.Path(f"{series.ready['root']}{place}/x").read_text() == "2\n" == (shown / "x").read_text()
     assert series.end() == 0
 
@@ -425,9 +425,9 @@ def test_series_without_a_view_has_no_root_member(job, begin):
     job.script("", DW)
     job.in_memory("--no-userns")
     series = begin()
-    assert series.ready["root"] == "" and series.shown("STRIPED").is_dir()
+    assert series.ready["root"] == "" and series.namespace_directory("STRIPED").is_dir()
     assert series.end() == 0
-    assert not series.shown("STRIPED").exists()
+    assert not series.namespace_directory("STRIPED").exists()
 
 
 def test_launchers_of_a_real_scheduler_are_used(job, begin):
@@ -543,9 +543,9 @@ def test_tune_verb_in_python_can_call_forebay(job, build):
 REQUESTS = b'{"run": 1, "command": ["true"], "record": "record"}\n{"run": 2, "command": ["true"], "fresh": true}\n'
 
 
-def series_traced(job, call, happens, told="/dev/null") -> bool:
+def series_traced(job, call, happens, trace="/dev/null") -> bool:
     """A series of two runs to whose main thread this happens at that call; was it killed?"""
-    traced = [*strace(), "-D", "-qq", "-o", told, "-e", f"trace={call}", "-e", f"inject={call}:{happens}"]
+    traced = [*strace(), "-D", "-qq", "-o", trace, "-e", f"trace={call}", "-e", f"inject={call}:{happens}"]
     words = [*traced, job.forebay, "__series", *job.where, "job.sh"]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(words, cwd=job.directory, env=job.environment(), bufsize=0, **streams) as process:
@@ -575,7 +575,7 @@ def test_series_killed_at_any_step_is_removed_completely(job, call):
             continue
         done = job.command("clean", "--kill")
         assert done.returncode == 0, (number, done.stderr)
-        if job.left():
+        if job.leftovers():
             abandoned(job)
             job.command("clean")
             job.settings.clear()

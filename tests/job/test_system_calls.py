@@ -11,7 +11,7 @@ from support.system_calls import Traced, names
 
 
 # The record looks at each file that is opened, for its block size: it moves nothing.
-LOOKS = ("newfstatat(", "fstat(", "statx(")
+STAT_CALLS = ("newfstatat(", "fstat(", "statx(")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build,
         beside = traced.bare(pathlib.Path(bare) / "plain")
     assert sorted(through) == sorted(beside) == [0, 1, 2, 3]
     if not options:
-        through, beside = (without_looks(ranks) for ranks in (through, beside))
+        through, beside = (without_stat_calls(ranks) for ranks in (through, beside))
     for rank in through:
         assert names(through[rank]) == names(beside[rank])
         assert through[rank] == beside[rank]
@@ -42,5 +42,5 @@ def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build,
     assert sum(written) == 2 * 40 * 8**3
 
 
-def without_looks(ranks: dict[int, list[str]]) -> dict[int, list[str]]:
-    return {rank: [call for call in calls if not call.startswith(LOOKS)] for rank, calls in ranks.items()}
+def without_stat_calls(ranks: dict[int, list[str]]) -> dict[int, list[str]]:
+    return {rank: [call for call in calls if not call.startswith(STAT_CALLS)] for rank, calls in ranks.items()}

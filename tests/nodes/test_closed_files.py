@@ -42,7 +42,7 @@ exit 1"""
     done = job.run()
     assert "on close: 5 commands succeeded, 0 failed" in done.stderr, done.stderr
     assert job.text("seen-second") == "2\n" and job.text("seen-third") == "3\n" and job.text("seen-fourth") == "4\n"
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -75,7 +75,7 @@ forebay drain wait
     assert "4 of them were there already" in done.stderr, done.stderr
     for number, name in enumerate(["first", "second", "deep/third", "fourth"], 1):
         assert job.text(f"out/{name}") == f"{number}\n"
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_file_counts_as_closed_when_its_writer_on_another_node_has_closed_it(bed):

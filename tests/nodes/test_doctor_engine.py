@@ -62,7 +62,7 @@ def test_promises_are_checked_and_rates_are_measured(bed):
     rates = found["rates"]
     assert all(rates[name] > 0 for name in ("write_bytes_per_s", "read_bytes_per_s", "creates_per_s", "removes_per_s"))
     assert stores(bed) == ["", ""]
-    wait_until(lambda: bed.left() == [], what="the end of the last process")
+    wait_until(lambda: bed.leftovers() == [], what="the end of the last process")
 
 
 def test_interrupt_leaves_nothing(bed):
@@ -71,7 +71,7 @@ def test_interrupt_leaves_nothing(bed):
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=180)
     assert run.returncode == 130
-    wait_until(lambda: bed.left() == [])
+    wait_until(lambda: bed.leftovers() == [])
     assert stores(bed) == ["", ""]
 
 
@@ -93,7 +93,7 @@ def test_engine_is_checked_on_this_node_alone(bed, engine):
     assert (rows["shared_mmap"]["not_supported"] == []) == (not is_ceph)
     assert found["rates"]["write_bytes_per_s"] > 0
     assert stores(bed) == ["", ""]
-    wait_until(lambda: bed.left() == [], what="the end of the last process")
+    wait_until(lambda: bed.leftovers() == [], what="the end of the last process")
 
 
 @pytest.mark.parametrize("nodes", ["n1", "n1,n2"])
@@ -107,7 +107,7 @@ def test_clean_removes_what_a_killed_check_left(bed, nodes):
     (left,) = json.loads(bed.run("n1", ["forebay", "status", "--json"], user="ada").stdout)
     assert (left["script"], left["nodes"]["engine"]) == ("forebay doctor", "ceph"), left
     bed.run("n1", ["forebay", "clean"], user="ada")
-    wait_until(lambda: bed.left() == [])
+    wait_until(lambda: bed.leftovers() == [])
     assert stores(bed) == ["", ""]
     assert json.loads(bed.run("n1", ["forebay", "status", "--json"], user="ada").stdout) == []
 

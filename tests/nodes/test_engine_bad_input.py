@@ -33,7 +33,7 @@ def refused(bed, request):
         done = bed.run("n1", words, user, check=False, directory=job.folder, **environment)
         assert done.returncode == 125 or done.returncode == 2, (done.returncode, done.stderr)
         assert not job.path("started").exists()
-        assert job.left() == []
+        assert job.leftovers() == []
         return done.stderr
 
     return refuse
@@ -152,7 +152,7 @@ LC_ALL=C dd if=/dev/zero of=large bs=1M count=400 2>&1 | head -n 1"""
     # Twice four fifths of at most 200 MiB; two whole stores would give 1.6 GiB.
     assert 100 < int(size) <= 320 and "quota exceeded" in wrote
     assert "warning: node n2 has the smallest store" in done.stderr, done.stderr
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_clocks_that_differ_are_a_warning(bed):
@@ -162,7 +162,7 @@ def test_clocks_that_differ_are_a_warning(bed):
     assert done.stdout == "ran\n"
     assert "warning: the clocks of n1 and n2 differ by " in done.stderr, done.stderr
     assert "times of files differ between nodes" in done.stderr
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_nodes_with_different_engine_versions(bed, refused):
@@ -215,7 +215,7 @@ def test_user_with_the_address_but_no_key_is_refused(bed):
         check_that_bob_is_refused(bed, job)
     finally:
         job.release(run)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def check_that_bob_is_refused(bed, job):

@@ -52,7 +52,7 @@ def check(job, status: int, said: str) -> None:
     else:
         assert "error:" in said and ("node n" in said or "interrupted" in said), said
         assert "left behind" not in said and "panicked" not in said, said
-    wait_until(lambda: job.left() == [], what=f"the removal of {job.left()}, {said}")
+    wait_until(lambda: job.leftovers() == [], what=f"the removal of {job.leftovers()}, {said}")
     job.bed.wait_until_clean()
 
 
@@ -107,5 +107,5 @@ def test_death_of_forebay_run_at_any_point(bed, duration_s, point):
             assert content(job.path("out")) == content(job.path("in")), done.stderr
     assert lost or status == 0 or not job.path("started").exists()
     job.forebay("clean")
-    wait_until(lambda: job.left() == [], what=f"the removal of {job.left()}")
+    wait_until(lambda: job.leftovers() == [], what=f"the removal of {job.leftovers()}")
     bed.wait_until_clean()

@@ -68,7 +68,7 @@ def test_agents_are_replaced(bed, load, node, words):
     assert done.returncode == 0, done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_lost_servers_beyond_the_copies_end_in_errors(bed, load, copies, lost):
     assert all(answer["longest_s"] < 50 for answer in found.values()), found
     (kept,) = job.jobs()
     assert job.forebay("clean", kept["job_id"], "--discard", check=False).returncode == 0
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.parametrize(("node", "daemon"), few(("n2", "ceph-osd"), ("n1", "ceph-mds"), ("n2", "ceph-mds")))
@@ -111,7 +111,7 @@ def test_lost_server_with_copies_is_not_noticed_by_the_job(bed, load, node, daem
     assert "2 copies, lost if 2 of them go down" in done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.parametrize(("node", "copies"), few(("n1", 1), ("n2", 1), ("n1", 2), ("n2", 2)))
@@ -128,7 +128,7 @@ def test_lost_mount_fails_on_its_node_and_the_data_are_delivered(bed, load, node
     # The metadata server itself waits so long for what the mount had in use.
     assert found[other]["longest_s"] < SESSION_S, found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_killed_run_leaves_what_clean_delivers(bed, load):
@@ -144,7 +144,7 @@ def test_killed_run_leaves_what_clean_delivers(bed, load):
     assert left["undrained"], left
     job.forebay("clean", left["job_id"], "--kill")
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_clean_reaches_nodes_in_another_way(bed, load):
@@ -165,7 +165,7 @@ def test_clean_reaches_nodes_in_another_way(bed, load):
     assert "the job has ended" in refused.stderr and "--launcher" in refused.stderr, refused.stderr
     job.forebay("clean", left["job_id"], "--kill", "--launcher", "ssh")
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -183,7 +183,7 @@ def test_server_that_hangs_ends_in_errors(bed, load, daemon):
     assert daemon == "ceph-mon" or all(answer["errors"] for answer in found.values()), found
     (kept,) = job.jobs()
     job.forebay("clean", kept["job_id"], "--discard")
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -217,7 +217,7 @@ def test_daemon_that_stops_after_a_loss_is_only_slow(bed, load):
     assert done.returncode == 0, done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 if EVERY_POINT:
@@ -255,7 +255,7 @@ if EVERY_POINT:
             assert done.returncode == 0, done.stderr
             assert all(answer["errors"] == {} for answer in found.values()), found
             assert_delivered(job, found)
-            assert job.left() == []
+            assert job.leftovers() == []
 
 
 @pytest.mark.parametrize("copies", few(2, 1))
@@ -289,7 +289,7 @@ def test_full_store_is_reported_with_its_node(bed, load, node, copies):
     else:
         assert "operations on the job's files fail from now on" in done.stderr, done.stderr
         job.forebay("clean", job.jobs()[0]["job_id"], "--discard")
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -310,7 +310,7 @@ def test_neighbour_is_untouched(bed, load, daemon):
     end(first, runs[0])
     for left in first.jobs():
         first.forebay("clean", left["job_id"], "--discard")
-    assert first.left() == []
+    assert first.leftovers() == []
 
 
 @pytest.mark.parametrize("copies", few(1, 2))
@@ -327,7 +327,7 @@ def test_hostile_peers_do_not_disturb_the_job(bed, load, copies):
     assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def disturb(bed, node, job):
@@ -351,4 +351,4 @@ def test_interrupt_leaves_nothing(bed, load, after_s):
     run.send_signal(signal.SIGINT)
     done = ended(run, check=False)
     assert done.returncode != 0
-    wait_until(lambda: job.left() == [], what=f"the removal of {job.left()}, {done.stderr}")
+    wait_until(lambda: job.leftovers() == [], what=f"the removal of {job.leftovers()}, {done.stderr}")

@@ -51,7 +51,7 @@ touch $DW_JOB_STRIPED/out/.first
     fuse, tmpfs = "65735546", "1021994"
     assert done.stdout == seen + "".join(f"{name}\n{fuse}\n{tmpfs}\n" for name in bed.names)
     assert {name: job.text(f"out/{name}") for name in bed.names} == {name: f"{name}\n" for name in bed.names}
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_private_directories_need_no_engine(bed):
@@ -60,7 +60,7 @@ def test_private_directories_need_no_engine(bed):
         bed, script + 'ssh n2 "hostname >$DW_JOB_PRIVATE/other; ls $DW_JOB_PRIVATE"; ls $DW_JOB_PRIVATE', name="private"
     )
     assert job.run().stdout == "other\nname\n"
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_node_local_storage_is_that_of_each_node(bed):
@@ -72,7 +72,7 @@ for node in n1 n2; do ssh $node "hostname >/mnt/bb/$USER/\\$(hostname); ls /mnt/
     assert "on 2 nodes (no size asked; not enforced)" in told, told
     job = node_job(bed, script, user="ada", name="local")
     assert job.run().stdout.split() == ["n1", "name", "n1", "n1", "n2", "n2"]
-    assert job.left() == []
+    assert job.leftovers() == []
     for node in bed.names:
         assert list(bed.path_of(node, "/mnt/bb").iterdir()) == []
 
@@ -117,7 +117,7 @@ def test_kept_allocation_is_there_until_clean(bed):
     assert listed["state"] == "kept", listed
     job.forebay("clean", listed["job_id"], "--to", job.path("rescued"))
     assert (job.path("rescued") / "striped" / "a").read_text() == "result\n"
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_description_for_programs_names_nodes_and_engine(bed):
@@ -156,4 +156,4 @@ hold
     assert (node["node"], cleaned["removed"], cleaned["nodes"]["names"]) == ("n1", True, list(bed.names))
     assert cleaned["nodes"]["redundancy"] == 2
     assert job.text("a") == "1\n"
-    assert job.left() == []
+    assert job.leftovers() == []

@@ -64,7 +64,7 @@ def test_job_with_copies_ends_without_the_lost_node(bed):
     # The kernel remembers for some seconds that there was no way to the node.
     is_clean = lambda: job.forebay("clean", left["job_id"], check=False).returncode == 0  # noqa: E731
     wait_until(is_clean, what="the removal of what was left")
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -80,4 +80,4 @@ def test_lost_node_that_comes_back_has_errors_and_the_other_none(bed):
     assert found["n1"]["errors"] == {} and found["n1"]["longest_s"] < SESSION_S, found
     assert found["n2"]["errors"] and set(found["n2"]["errors"]) <= {"ESHUTDOWN", "EPERM"}, found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []

@@ -115,7 +115,7 @@ def test_lost_memory_takes_its_files_only(bed, job):
     assert again.returncode != 0 and "Input/output error" in again.stderr, again.stderr
     assert_delivered_but(job, expected - {one, other})
     job.forebay("clean", "--discard", kept["job_id"])
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def assert_delivered_but(job, lost: set[str], said: str = "") -> None:
@@ -146,7 +146,7 @@ def test_mount_that_is_started_again_knows_what_is_lost(bed, job):
     job.forebay("clean", kept["job_id"], check=False)
     assert_delivered_but(job, expected)
     job.forebay("clean", "--discard", kept["job_id"])
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -171,7 +171,7 @@ def test_second_loss_takes_also_what_was_written_after_the_first(bed, job):
     job.release(run, check=False)
     (kept,) = job.jobs()
     job.forebay("clean", "--discard", kept["job_id"])
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -188,7 +188,7 @@ def test_two_losses_at_the_same_time_take_the_files_of_both(bed, job):
     assert_delivered_but(job, expected)
     (kept,) = job.jobs()
     job.forebay("clean", "--discard", kept["job_id"])
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -208,7 +208,7 @@ def test_load_goes_on_after_the_loss_at_any_moment(bed, delay_s):
         assert path.read_bytes() == content(node, int(number)), path
     (kept,) = job.jobs()
     job.forebay("clean", "--discard", kept["job_id"])
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 if EVERY_POINT:  # it takes a minute
@@ -227,4 +227,4 @@ if EVERY_POINT:  # it takes a minute
         discard = lambda: job.forebay("clean", "--discard", kept["job_id"], check=False).returncode == 0  # noqa: E731
         wait_until(discard, what="the removal of what was left")
         bed.kill("n2", "sshd:")  # nobody told them that the other end is gone
-        assert job.left() == []
+        assert job.leftovers() == []

@@ -59,7 +59,7 @@ def test_data_on_disks_are_delivered_after_everything_was_killed(bed, disks, cop
         assert len(numbers) > 5 and numbers == list(range(len(numbers))), numbers
         for number in numbers[:-1]:
             assert found[f"{node}-{number}"].read_bytes() == content(node, number), (node, number)
-    assert job.left() == []
+    assert job.leftovers() == []
     assert took_s < 60
 
 
@@ -71,7 +71,7 @@ def test_data_in_memory_are_reported_as_lost(bed):
     assert "n1.storage" in done.stderr and "n2.storage" in done.stderr
     assert f"forebay clean --discard {job_id}" in done.stderr.replace("JOB", job_id), done.stderr
     job.forebay("clean", job_id, "--discard")
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -86,4 +86,4 @@ def test_job_reports_data_on_disks_as_kept_and_clean_delivers_them(bed, disks):
     (kept,) = job.jobs()
     job.forebay("clean", kept["job_id"])
     assert_delivered(job, answers(job))
-    assert job.left() == []
+    assert job.leftovers() == []

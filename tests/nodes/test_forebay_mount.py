@@ -139,22 +139,22 @@ def test_directory_that_paths_lead_through_is_what_other_nodes_made_of_it(four):
     top = four.make_directory("way")
     directory, moved = top / "d", top / "e"
 
-    def shown(path):
+    def stat_numbers(path):
         return [int(word) for word in python(four, "n1", SHOW, path).split()]
 
     four.run("n1", ["mkdir", directory])
     four.run("n1", ["sh", "-c", f"echo one > {directory}/file"])
     assert python(four, "n1", WALK, directory) == "4\n"
-    before = shown(directory)
+    before = stat_numbers(directory)
     four.run("n2", ["touch", directory / "other"])
     assert python(four, "n1", WALK, directory) == "4\n"
-    after = shown(directory)
+    after = stat_numbers(directory)
     assert after[0] > before[0] and after[2] >= 1
     # What the kernel has from the way, without asking the mount.
     links, modified_s = four.run("n1", ["stat", "--cached=always", "--format=%h %Y", directory]).stdout.split()
     assert int(links) >= 1 and int(modified_s) > 0
     four.run("n2", ["sh", "-c", f"mv {directory} {moved} && echo 'a file' > {directory}"])
-    assert four.run("n1", ["cat", directory]).stdout == "a file\n" and shown(directory)[1] == 7
+    assert four.run("n1", ["cat", directory]).stdout == "a file\n" and stat_numbers(directory)[1] == 7
     assert python(four, "n1", WALK, moved) == "4\n"
     four.run("n2", ["sh", "-c", f"rm {directory} && mv {moved} {directory}"])
     assert python(four, "n1", WALK, directory) == "4\n"

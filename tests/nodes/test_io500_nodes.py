@@ -60,5 +60,5 @@ def test_signal_on_the_first_node_leaves_nothing_on_any(two, number):
     os.kill(front, number)
     done = ended(process, check=False)
     assert done.returncode != 0
-    wait_until(lambda: two.left() == [] and list(data.iterdir()) == [], 120, "the end of everything")
+    wait_until(lambda: two.leftovers() == [] and list(data.iterdir()) == [], 120, "the end of everything")
     assert not results.exists()

@@ -48,7 +48,7 @@ def of_both_nodes(bed, capacity):
 cd $DW_JOB_STRIPED; {PYTHON} {bed.shared}/write.py; ssh n2 "cd $DW_JOB_STRIPED && {PYTHON} {bed.shared}/read.py" """
     job = node_job(bed, script, name="large")
     done = job.run()
-    assert job.left() == []
+    assert job.leftovers() == []
     return list(map(json.loads, done.stdout.splitlines()))
 
 

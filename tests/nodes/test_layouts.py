@@ -40,7 +40,7 @@ def lines(bed, name: str, body: str, *options, directive: str = "") -> list[str]
     head = f"{STRIPED} {directive}\n{ASK}{ELSEWHERE}S=$DW_JOB_STRIPED\ncd $S || exit\n"
     job = node_job(bed, head + body, *options, name=name)
     printed = job.run().stdout.splitlines()
-    assert job.left() == []
+    assert job.leftovers() == []
     return printed
 
 
@@ -217,7 +217,7 @@ def test_status_shows_what_each_node_stores(build, store):
         assert stored()[0] < first + 12 * MIB, (first, stored())
         assert "stored: n1 " in job.forebay("status").stdout
         done = job.release(run)
-        assert done.returncode == 0 and job.left() == []
+        assert done.returncode == 0 and job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -294,4 +294,4 @@ def test_profile_of_a_directive_decides_the_layout(bed, options, part):
         assert done.stdout == "0 262144 2 0\n", done.stderr
     else:
         assert done.returncode != 0 and part in done.stderr
-    assert job.left() == []
+    assert job.leftovers() == []

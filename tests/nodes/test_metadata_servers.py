@@ -76,7 +76,7 @@ def test_one_of_them_is_replaced_with_copies(bed):
     assert done.returncode == 0, done.stderr
     assert all(answer["errors"] == {} for answer in found.values()), found
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak
@@ -92,4 +92,4 @@ def test_servers_that_cannot_be_had_are_refused(bed, options, part):
     job = load_job(bed, "refused-" + "-".join(map(str, options)), *options)
     done = job.run(check=False)
     assert done.returncode != 0 and part in done.stderr, done.stderr
-    assert job.left() == []
+    assert job.leftovers() == []

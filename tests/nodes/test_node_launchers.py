@@ -56,7 +56,7 @@ def test_job_of_a_scheduler_gets_its_nodes_and_launcher(bed, name):
     done = ended(run, check=False)
     assert done.returncode == 0 and done.stdout == "n2\n", done.stderr
     assert (directory / "called").exists()
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 def test_instance_of_the_whole_system_is_no_job(bed):
@@ -75,7 +75,7 @@ def test_launcher_is_selected_by_name(bed, name):
     job = node_job(bed, f"{STRIPED}\ntrue", "--launcher", name, name=f"selected-{name}")
     job.run(PATH=path)
     assert (directory / "called").exists()
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 @pytest.mark.soak

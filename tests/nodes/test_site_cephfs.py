@@ -34,9 +34,9 @@ def site(build):
 def bed(site):
     """Nothing of a job is left on it after the test."""
     bed, mount = site
-    before = bed.left()
+    before = bed.leftovers()
     yield bed
-    wait_until(lambda: set(bed.left()) <= set(before), what="the end of the job's processes")
+    wait_until(lambda: set(bed.leftovers()) <= set(before), what="the end of the job's processes")
     assert bed.run("n1", ["ls", "-A", mount]).stdout == ""
 
 
@@ -58,7 +58,7 @@ echo one >a; ssh n2 "cat $DW_JOB_STRIPED/a; echo two >$DW_JOB_STRIPED/b"; cat b"
     assert owner == "ada 700"
     assert layout == f"stripe_unit={MIB} stripe_count=1 object_size={MIB} pool=data"
     assert (quota, read) == (str(64 * MIB), ["one", "two"])
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 UNTIL_REFUSED = """#!/bin/bash
@@ -110,7 +110,7 @@ def test_clean_removes_the_directory_of_a_killed_run(bed, site):
     assert bed.run("n2", ["ls", "-A", site[1]]).stdout != ""
     job.forebay("clean")
     assert job.text("a") == "result\n"
-    assert job.left() == []
+    assert job.leftovers() == []
 
 
 if EVERY_POINT:  # a minute, and test_doctor_engine.py checks the engine

@@ -82,7 +82,7 @@ def test_job_does_not_notice_the_loss_of_one_server_of_each_kind(bed, pauses_s, 
     assert done.returncode == 0, (losses, done.stderr)
     assert all(answer["errors"] == {} for answer in found.values()), (losses, found)
     assert_delivered(job, found)
-    assert job.left() == []
+    assert job.leftovers() == []
     for (at, server, _), (until, *_) in zip(losses, [*losses[1:], (time.monotonic(),)], strict=True):
         pauses_s.setdefault(server, []).append(longest_wait_s(found, at, until))
 
@@ -115,5 +115,5 @@ if EVERY_POINT:
         # The kernel remembers for some seconds that there was no way to the node.
         is_clean = lambda: job.forebay("clean", check=False).returncode == 0  # noqa: E731
         wait_until(is_clean, WAIT_S, "the removal of what was left")
-        assert job.left() == []
+        assert job.leftovers() == []
         bed.kill(lost, "sshd:")  # nobody told them that the other end is gone

@@ -15,7 +15,7 @@ ON_32 = *BTIO, "--nodes", "32"
 OWN_FILES = "--access", "file-per-process", "--size", "1TB", "--ranks", "256", "--nodes", "64"
 
 
-def told(job, *words):
+def plan_json(job, *words):
     """The JSON of a plan."""
     done = job.command("plan", *words, "--json")
     assert done.returncode == 0, done.stderr
@@ -42,7 +42,7 @@ def test_plan_names_settings_band_gain_and_lines(job):
 
 
 def test_recommended_settings_obey_the_published_rules(job):
-    best = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
+    best = storage(plan_json(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
     (aggregators,) = best["aggregators"]
     assert aggregators % best["servers"] == 0 and 1024 % aggregators == 0
     assert best["low_s"] < best["io_s"] < best["high_s"]
@@ -51,14 +51,14 @@ def test_recommended_settings_obey_the_published_rules(job):
 
 
 def test_capacity_line_gives_the_recommended_nodes(job):
-    found = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")
+    found = storage(plan_json(job, "--machine", "shaheen2", *ON_32), "datawarp")
     (line,) = (line for line in found["lines"] if line.startswith("#DW"))
-    grains = int(re.search(r"capacity=(\d+)GiB", line)[1]) / 368
-    assert grains == found["recommended"]["servers"] == found["allocation"]["nodes"]
+    granules = int(re.search(r"capacity=(\d+)GiB", line)[1]) / 368
+    assert granules == found["recommended"]["servers"] == found["allocation"]["nodes"]
 
 
 def test_planned_lines_are_understood_by_forebay(job):
-    found = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")
+    found = storage(plan_json(job, "--machine", "shaheen2", *ON_32), "datawarp")
     job.script("true", *(line for line in found["lines"] if line.startswith("#DW")))
     done = job.command("__request", "job.sh")
     asked = json.loads(done.stdout)
@@ -70,7 +70,7 @@ def test_script_gives_nodes_ranks_and_capacity(job):
     job.script("srun ./a.out", "#SBATCH --nodes=16", "#SBATCH --ntasks=512", DW.replace("64MiB", "2TiB"))
     text = (job.directory / "job.sh").read_text()
     (job.directory / "job.sh").write_text(re.sub(r"capacity=\S+", "capacity=2TiB", text))
-    plan = told(job, "job.sh", "--machine", "shaheen2", "--access", "collective", "--size", "10GB")
+    plan = plan_json(job, "job.sh", "--machine", "shaheen2", "--access", "collective", "--size", "10GB")
     assert (plan["nodes"], plan["ranks"], plan["script"]) == (16, 512, "job.sh")
     found = storage(plan, "datawarp")
     assert found["default"]["servers"] == 6 and found["recommended"]["servers"] >= 6
@@ -79,7 +79,7 @@ def test_script_gives_nodes_ranks_and_capacity(job):
 def test_script_may_name_sources_that_do_not_exist_here(job):
     stage = "#DW stage_in type=directory source=/no/such/place destination=$DW_JOB_STRIPED/in"
     job.script("true", "#SBATCH -N 2", "#SBATCH -n 8", DW, stage)
-    plan = told(job, "job.sh", "--machine", "cori1", "--access", "collective", "--size", "10GB")
+    plan = plan_json(job, "job.sh", "--machine", "cori1", "--access", "collective", "--size", "10GB")
     assert plan["ranks"] == 8 and any("--stage-in" in note for note in plan["notes"])
 
 
@@ -90,7 +90,7 @@ def test_problem_of_a_directive_is_told_as_forebay_run_tells_it(job):
 
 
 def test_profile_gives_the_pattern(job):
-    plan = told(job, "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--nodes", "4")
+    plan = plan_json(job, "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--nodes", "4")
     (pattern,) = plan["patterns"]
     assert pattern["access"] == "collective" and pattern["total_bytes"] == 22118400 and pattern["ranks"] == 4
     assert plan["profile"].endswith("mpiio_shared_default.darshan")
@@ -99,7 +99,7 @@ def test_profile_gives_the_pattern(job):
 @pytest.mark.soak
 def test_segments_of_a_profile_are_one_piece_unless_the_user_says_more(job):
     words = "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan", "--storage", "lustre"
-    whole, pieces = told(job, *words), told(job, *words, "--segment", "8B")
+    whole, pieces = plan_json(job, *words), plan_json(job, *words, "--segment", "8B")
     assert any("--segment" in note for note in whole["notes"])
     assert not any("--segment" in note for note in pieces["notes"])
     of = [plan["storages"][0]["default"]["exchange_s"] for plan in (whole, pieces)]
@@ -108,13 +108,13 @@ def test_segments_of_a_profile_are_one_piece_unless_the_user_says_more(job):
 
 def test_profile_of_fewer_ranks_is_scaled_and_says_so(job):
     words = "--profile", LOGS / "mpiio_shared_default.darshan", "--ranks", "1024", "--nodes", "32"
-    plan = told(job, "--machine", "cori1", *words)
+    plan = plan_json(job, "--machine", "cori1", *words)
     assert plan["patterns"][0]["total_bytes"] == 256 * 22118400
     assert any("4 ranks and the job 1024" in note for note in plan["notes"])
 
 
 def test_profile_without_mpi_io_has_no_aggregators_and_says_why(job):
-    plan = told(job, "--machine", "summit", "--profile", LOGS / "posix_fpp.darshan")
+    plan = plan_json(job, "--machine", "summit", "--profile", LOGS / "posix_fpp.darshan")
     assert {pattern["access"] for pattern in plan["patterns"]} == {"file-per-process"}
     assert any("no MPI-IO" in note for note in plan["notes"])
     for one in plan["storages"]:
@@ -130,13 +130,13 @@ def test_profile_without_io_is_refused_with_the_remedy(job):
 def test_own_record_of_a_run_is_a_profile(job):
     job.script("mkdir -p out; dd if=/dev/zero of=${DW_JOB_STRIPED}big bs=1M count=32 status=none", DW)
     assert job.run().returncode == 0
-    plan = told(job, "--machine", "summit", "--profile", "last")
+    plan = plan_json(job, "--machine", "summit", "--profile", "last")
     assert plan["patterns"][0]["access"] == "serial" and plan["patterns"][0]["total_bytes"] >= 32 << 20
 
 
 def test_input_of_a_reading_job_is_staged_in(job):
     reads = "--access", "collective", "--read", "--size", "50GB", "--calls", "10", "--ranks", "64", "--nodes", "8"
-    found = storage(told(job, "--machine", "shaheen2", *reads), "datawarp")
+    found = storage(plan_json(job, "--machine", "shaheen2", *reads), "datawarp")
     assert found["staging"]["stage_in_s"] > 0 and found["staging"]["stage_out_s"] == 0
     assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
 
@@ -148,13 +148,13 @@ def test_stage_in_is_told_with_its_amount_and_when(job):
     text = job.command("plan", "--machine", "shaheen2", "--storage", "datawarp", *READS).stdout
     assert re.search(r"stage in 50 GB from lustre: \S+ m?s before the job starts", text)
     own = "--access", "file-per-process", "--read", "--size", "1TB", "--ranks", "64", "--nodes", "16"
-    local = storage(told(job, "--machine", "summit", *own), "nvme")["staging"]
+    local = storage(plan_json(job, "--machine", "summit", *own), "nvme")["staging"]
     # 16 drives of 2.1 GB/s are slower than the file system and the network.
     assert local["nodes_wait"] and local["stage_in_s"] == pytest.approx(1e12 / (16 * 2.1e9))
 
 
 def test_input_of_a_persistent_allocation_is_held_and_not_staged(job):
-    found = storage(told(job, "--machine", "shaheen2", *READS, "--stage-in", "0"), "datawarp")
+    found = storage(plan_json(job, "--machine", "shaheen2", *READS, "--stage-in", "0"), "datawarp")
     assert found["staging"]["stage_in_s"] == 0 and found["staging"]["in_bytes"] == 0
     assert found["allocation"]["granted_bytes"] - found["allocation"]["lost_bytes"] == 50 * 10**9
     assert any(line.startswith("#DW persistentdw ") for line in found["lines"])
@@ -164,38 +164,38 @@ def test_input_of_a_persistent_allocation_is_held_and_not_staged(job):
 def test_script_with_a_persistent_allocation_stages_nothing_unless_it_says_so(job):
     job.script("true", "#SBATCH -N 8", "#SBATCH -n 64", "#DW persistentdw name=inputs")
     words = "job.sh", "--machine", "shaheen2", *READS[:7]
-    plan = told(job, *words)
+    plan = plan_json(job, *words)
     assert storage(plan, "datawarp")["staging"]["in_bytes"] == 0
     assert any("persistent allocation inputs" in note for note in plan["notes"])
-    assert storage(told(job, *words, "--stage-in", "1GB"), "datawarp")["staging"]["in_bytes"] == 10**9
+    assert storage(plan_json(job, *words, "--stage-in", "1GB"), "datawarp")["staging"]["in_bytes"] == 10**9
 
 
 def test_input_that_a_burst_buffer_cannot_hold_makes_it_unsuitable(job):
     own = "--access", "file-per-process", "--read", "--ranks", "64", "--nodes", "16"
-    plan = told(job, "--machine", "summit", *own, "--size", "30TB")
+    plan = plan_json(job, "--machine", "summit", *own, "--size", "30TB")
     assert "30 TB are more than its 25.3 TB" in storage(plan, "nvme")["unsuitable"]
     assert storage(plan, "alpine")["recommended"]
-    large = told(job, "--machine", "cori1", *own, "--size", "1PB")
+    large = plan_json(job, "--machine", "cori1", *own, "--size", "1PB")
     assert "1 PB are more than its 900 TB" in storage(large, "datawarp")["unsuitable"]
     only = job.command("plan", "--machine", "cori1", "--storage", "datawarp", *own, "--size", "1PB").stdout
     assert "not for this job" in only and "without hints" not in only
 
 
 def test_storage_that_cannot_hold_a_shared_file_is_named_last(job):
-    plan = told(job, "--machine", "summit", *ON_32)
+    plan = plan_json(job, "--machine", "summit", *ON_32)
     assert [one["storage"] for one in plan["storages"]] == ["alpine", "nvme"]
     assert "one file per process" in storage(plan, "nvme")["unsuitable"]
     assert storage(plan, "nvme")["recommended"] is None
 
 
 def test_node_local_storage_scales_with_nodes(job):
-    few = storage(told(job, "--machine", "summit", *OWN_FILES), "nvme")["recommended"]
-    many = storage(told(job, "--machine", "summit", *OWN_FILES, "--nodes", "128"), "nvme")["recommended"]
+    few = storage(plan_json(job, "--machine", "summit", *OWN_FILES), "nvme")["recommended"]
+    many = storage(plan_json(job, "--machine", "summit", *OWN_FILES, "--nodes", "128"), "nvme")["recommended"]
     assert few["servers"] == 64 and many["io_s"] == pytest.approx(few["io_s"] / 2, rel=0.05)
 
 
 def test_files_of_their_own_are_spread_over_all_osts_with_one_stripe(job):
-    found = storage(told(job, "--machine", "xe6", *OWN_FILES), "lustre")
+    found = storage(plan_json(job, "--machine", "xe6", *OWN_FILES), "lustre")
     assert found["recommended"]["servers"] == found["default"]["servers"] == 240
     assert found["recommended"]["stripe_counts"] == [1] and found["default"]["stripe_counts"] == [4]
     assert found["lines"] == ["lfs setstripe -c 1 -S 1048576 OUTPUT_DIRECTORY"]
@@ -205,20 +205,20 @@ def test_files_of_their_own_are_spread_over_all_osts_with_one_stripe(job):
 @pytest.mark.parametrize("direction", [[], ["--read"]])
 def test_more_files_than_osts_gain_nothing_from_stripes(job, machine, osts, direction):
     words = *OWN_FILES[:4], "--ranks", "1024", "--nodes", "32", *direction
-    found = storage(told(job, "--machine", machine, *words), "lustre")
+    found = storage(plan_json(job, "--machine", machine, *words), "lustre")
     assert found["speed_up"] == 1 and found["recommended"]["servers"] == osts
     assert found["recommended"]["stripe_counts"] == [1]
-    wide = storage(told(job, "--machine", machine, *words, "--servers", "32"), "lustre")
+    wide = storage(plan_json(job, "--machine", machine, *words, "--servers", "32"), "lustre")
     assert wide["given"]["stripe_counts"] == [32] and wide["given"]["io_s"] >= found["recommended"]["io_s"]
 
 
 def test_few_files_get_as_many_stripes_as_make_them_faster(job):
     few = *OWN_FILES[:4], "--ranks", "8", "--nodes", "8"
-    small = storage(told(job, "--machine", "xe6", *few), "lustre")
+    small = storage(plan_json(job, "--machine", "xe6", *few), "lustre")
     assert small["recommended"]["stripe_counts"] == [1] and small["recommended"]["servers"] == 8
-    large = storage(told(job, "--machine", "xe6", *few, "--transfer", "8MiB"), "lustre")
+    large = storage(plan_json(job, "--machine", "xe6", *few, "--transfer", "8MiB"), "lustre")
     assert large["recommended"]["stripe_counts"] == [2] and large["recommended"]["servers"] == 16
-    (curve,) = told(job, "sweep", "--machine", "xe6", *few, "--transfer", "8MiB")["curves"]
+    (curve,) = plan_json(job, "sweep", "--machine", "xe6", *few, "--transfer", "8MiB")["curves"]
     assert [point["servers"] for point in curve["points"]] == [8, 16, 32]
     assert [point["best"]["stripe_counts"] for point in curve["points"]] == [[1], [2], [4]]
 
@@ -229,22 +229,22 @@ def test_stripe_count_beyond_the_file_system_is_refused_for_own_files(job):
 
 def test_fixed_settings_are_predicted_as_given(job):
     words = "--servers", "2", "--aggregators", "64", "--stripe-size", "1MiB", "--storage", "datawarp"
-    (found,) = told(job, "--machine", "shaheen2", *ON_32, *words)["storages"]
+    (found,) = plan_json(job, "--machine", "shaheen2", *ON_32, *words)["storages"]
     given = found["given"]
     assert (given["servers"], given["aggregators"], given["stripe_bytes"]) == (2, [64], [1 << 20])
     assert found["recommended"]["servers"] == 2
 
 
 def test_jobs_at_the_same_time_take_longer_and_widen_the_band(job):
-    one = storage(told(job, "--machine", "shaheen2", *OWN_FILES), "datawarp")
-    two = storage(told(job, "--machine", "shaheen2", *OWN_FILES, "--concurrent-jobs", "4"), "datawarp")
+    one = storage(plan_json(job, "--machine", "shaheen2", *OWN_FILES), "datawarp")
+    two = storage(plan_json(job, "--machine", "shaheen2", *OWN_FILES, "--concurrent-jobs", "4"), "datawarp")
     assert two["band_factor"] > one["band_factor"] and any("4 jobs" in note for note in two["outside"])
 
 
 def test_question_outside_of_the_calibration_widens_the_band_and_says_so(job):
     huge = "--access", "collective", "--size", "10PB", "--ranks", "150000", "--nodes", "6000", "--calls", "10"
-    inside = storage(told(job, "--machine", "shaheen2", *ON_32), "lustre")
-    outside = storage(told(job, "--machine", "shaheen2", *huge), "lustre")
+    inside = storage(plan_json(job, "--machine", "shaheen2", *ON_32), "lustre")
+    outside = storage(plan_json(job, "--machine", "shaheen2", *huge), "lustre")
     assert outside["band_factor"] > inside["band_factor"]
     assert any("ranks 150,000, published" in note for note in outside["outside"])
     assert "outside of the published runs" in job.command("plan", "--machine", "shaheen2", *huge).stdout
@@ -265,7 +265,7 @@ def test_no_band_promises_much_more_than_the_peak_of_the_servers(job, machine, w
         ("shaheen2", "lustre"): 500e9, ("shaheen2", "datawarp"): 1.5e12, ("cori1", "lustre"): 700e9,
         ("cori1", "datawarp"): 144 * 6 * 2**30, ("summit", "alpine"): 2.5e12, ("xe6", "lustre"): 240 * 375e6,
     }  # fmt: skip
-    plan = told(job, "--machine", machine, *words)
+    plan = plan_json(job, "--machine", machine, *words)
     (pattern,) = plan["patterns"]
     checked = 0
     for one in plan["storages"]:
@@ -280,14 +280,14 @@ def test_no_band_promises_much_more_than_the_peak_of_the_servers(job, machine, w
 
 def test_capacity_below_the_data_is_noted(job):
     words = "--machine", "shaheen2", "--storage", "datawarp", *OWN_FILES
-    assert any("less than the 1 TB" in note for note in told(job, *words, "--capacity", "368GiB")["notes"])
-    assert told(job, *words, "--capacity", "1104GiB")["notes"] == []
+    assert any("less than the 1 TB" in note for note in plan_json(job, *words, "--capacity", "368GiB")["notes"])
+    assert plan_json(job, *words, "--capacity", "1104GiB")["notes"] == []
 
 
-def test_capacity_above_a_grain_takes_another_node(job):
+def test_capacity_above_a_granule_takes_another_node(job):
     words = "--machine", "shaheen2", "--storage", "datawarp", *OWN_FILES[:2], "--size", "1GB", *OWN_FILES[4:]
     for capacity, nodes in ((2 * 368 << 30, 2), ((2 * 368 << 30) + 1, 3)):
-        (found,) = told(job, *words, "--capacity", str(capacity))["storages"]
+        (found,) = plan_json(job, *words, "--capacity", str(capacity))["storages"]
         assert found["default"]["servers"] == nodes
 
 
@@ -298,9 +298,9 @@ def test_advice_says_nothing_of_servers_where_opening_files_takes_the_time(job):
 
 
 def test_drain_is_hidden_by_computing(job):
-    found = storage(told(job, "--machine", "shaheen2", *OWN_FILES, "--compute", "2h"), "datawarp")["staging"]
+    found = storage(plan_json(job, "--machine", "shaheen2", *OWN_FILES, "--compute", "2h"), "datawarp")["staging"]
     assert found["hidden_s"] == found["stage_out_s"] > 0 and found["after_s"] == 0
-    without = storage(told(job, "--machine", "shaheen2", *OWN_FILES), "datawarp")["staging"]
+    without = storage(plan_json(job, "--machine", "shaheen2", *OWN_FILES), "datawarp")["staging"]
     assert without["after_s"] == without["stage_out_s"]
 
 
@@ -366,12 +366,12 @@ def test_sizes_without_unit_are_bytes_in_all_options(job):
     more = "--stripe-size", "1048576", "--buffer-size", "16777216", "--stage-in", "1000"
     units = "--stripe-size", "1MiB", "--buffer-size", "16MiB", "--stage-in", "1kB"
     words = "--machine", "shaheen2", "--access", "collective", "--ranks", "1024", "--nodes", "32"
-    assert told(job, *words, *plain, *more) == told(job, *words, *with_unit, *units)
+    assert plan_json(job, *words, *plain, *more) == plan_json(job, *words, *with_unit, *units)
     capacity = "capacity", "--machine", "shaheen2"
-    assert told(job, *capacity, "60000000000000", "--job", "5") == told(job, *capacity, "60TB", "--job", "5B")
+    assert plan_json(job, *capacity, "60000000000000", "--job", "5") == plan_json(job, *capacity, "60TB", "--job", "5B")
     study = "study", "--storage", "datawarp", "--runs", "4", "--seed", "1", "--servers", "4"
     known = [
-        told(job, *study, *words, "--size", "1GB", "--known", f"32:{unit}")["known"] for unit in ("65536", "64KiB")
+        plan_json(job, *study, *words, "--size", "1GB", "--known", f"32:{unit}")["known"] for unit in ("65536", "64KiB")
     ]
     assert known[0] == known[1]
 
@@ -421,7 +421,7 @@ def test_page_of_a_sweep_has_no_empty_heading_and_a_linear_axis_of_percent(job):
 
 def test_sweep_names_each_feature_outside_of_the_calibration_once_with_its_range(job):
     few = "--access", "file-per-process", "--size", "1TB", "--ranks", "16", "--nodes", "8", "--transfer", "8MiB"
-    (curve,) = told(job, "sweep", "--machine", "xe6", *few)["curves"]
+    (curve,) = plan_json(job, "sweep", "--machine", "xe6", *few)["curves"]
     features = [re.match(r"[a-z ]+", note)[0] for note in curve["outside"]]
     assert len(features) == len(set(features)) and len(curve["points"]) > 2
     assert any(re.match(r"writing processes for each server 0.25 to 0.5, published", note) for note in curve["outside"])
@@ -429,8 +429,8 @@ def test_sweep_names_each_feature_outside_of_the_calibration_once_with_its_range
 
 
 def test_sweep_and_plan_recommend_the_same(job):
-    plan = storage(told(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
-    curves = told(job, "sweep", "--machine", "shaheen2", *ON_32)["curves"]
+    plan = storage(plan_json(job, "--machine", "shaheen2", *ON_32), "datawarp")["recommended"]
+    curves = plan_json(job, "sweep", "--machine", "shaheen2", *ON_32)["curves"]
     (curve,) = (one for one in curves if one["storage"] == "datawarp")
     (point,) = (one for one in curve["points"] if one["servers"] == curve["recommended_servers"])
     assert point["best"] == plan
@@ -449,19 +449,19 @@ def refused_after_output(job, *words):
 
 
 def test_names_of_a_profile_are_shown_without_control_characters(job):
-    plan = told(job, "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan")
+    plan = plan_json(job, "--machine", "cori1", "--profile", LOGS / "mpiio_shared_default.darshan")
     assert all(pattern["name"].isprintable() for pattern in plan["patterns"])
 
 
 def test_checkpoints_go_where_fewest_node_hours_are_lost_or_held(job):
     words = "checkpoint", "--machine", "shaheen2", "--size", "2TB", "--nodes", "512", "--ranks", "4096"
-    plan = told(job, *words, "--mtbf", "24h")
+    plan = plan_json(job, *words, "--mtbf", "24h")
     prices = [level["lost_node_hours_per_day"] + level["storage_node_hours_per_day"] for level in plan["levels"]]
     assert prices == sorted(prices) and plan["levels"][0]["storage"] == "lustre"
     held = next(level for level in plan["levels"] if level["storage"] == "datawarp")
-    # A grain of each node is held all day, of 16 that a node of 5.82 TiB has; nodes that write count as a whole.
+    # A granule of each node is held all day, of 16 that a node of 5.82 TiB has; nodes that write count as a whole.
     assert 24 * held["servers"] / 16 < held["storage_node_hours_per_day"] < 1.1 * 24 * held["servers"] / 16
-    of_nodes = told(job, *words, "--node-mtbf", "512d")
+    of_nodes = plan_json(job, *words, "--node-mtbf", "512d")
     done = job.command("plan", *words, "--mtbf", "24h", "--html", "c.html")
     assert "of storage" in done.stdout and "page: c.html" in done.stderr
     assert "storage node-hours a day" in (job.directory / "c.html").read_text()
@@ -471,7 +471,7 @@ def test_checkpoints_go_where_fewest_node_hours_are_lost_or_held(job):
 @pytest.mark.soak
 @pytest.mark.xdist_group("calibration")
 def test_calibration_shows_each_figure_and_what_is_not_predicted(job):
-    found = told(job, "calibration")
+    found = plan_json(job, "calibration")
     assert len(found["rows"]) > 60 and all(row["predicted"] > 0 for row in found["rows"])
     ids = {row["id"].partition(":")[0] for row in found["rows"]}
     rows = json.loads((PROJECT / "python" / "src" / "forebay" / "plan" / "data" / "calibration.json").read_text())
@@ -480,11 +480,11 @@ def test_calibration_shows_each_figure_and_what_is_not_predicted(job):
 
 def test_script_named_as_a_subcommand_is_reached_by_its_path(job):
     (job.directory / "sweep").write_text("#!/bin/bash\n#SBATCH -n 8\ntrue\n")
-    plan = told(job, "./sweep", "--machine", "cori1", "--access", "collective", "--size", "1GB")
+    plan = plan_json(job, "./sweep", "--machine", "cori1", "--access", "collective", "--size", "1GB")
     assert plan["ranks"] == 8
 
 
-ONE = re.compile(r"(?<![\d.,])1 (?:\w+ )?(?:nodes|ranks|OSTs|aggregators|servers|grains|calls|stripes|files)\b")
+ONE = re.compile(r"(?<![\d.,])1 (?:\w+ )?(?:nodes|ranks|OSTs|aggregators|servers|granules|calls|stripes|files)\b")
 
 
 @pytest.mark.soak

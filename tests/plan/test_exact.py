@@ -50,7 +50,7 @@ def wrf_rows():
 
 
 DERIVED = {
-    "S0-015": round(float(SHAHEEN.grains_per_node_exact), 2),
+    "S0-015": round(float(SHAHEEN.granules_per_node_exact), 2),
     "S0-016": SHAHEEN.usable_per_node_bytes / TIB,
     "S0-017": SHAHEEN.allocate(60 * TIB).nodes,
     "S0-018": round(SHAHEEN.capacity_without_doubling_bytes / TIB, 2),
@@ -111,7 +111,7 @@ def test_capacity_and_nodes_are_inverse_for_every_pool():
         assert pool.allocate(capacity - pool.granularity_bytes + 1).nodes == nodes
 
 
-def test_grant_holds_the_request_and_wastes_less_than_a_grain():
+def test_grant_holds_the_request_and_wastes_less_than_a_granule():
     random.seed(2)
     for _ in range(2000):
         pool = Pool(name="p", nodes=random.randint(1, 300), granularity_bytes=random.randint(1, 1 << 40))
@@ -119,8 +119,10 @@ def test_grant_holds_the_request_and_wastes_less_than_a_grain():
         got = pool.allocate(request)
         assert 0 <= got.granted_bytes - request < pool.granularity_bytes
         assert got.is_doubled == (got.granted_bytes > pool.capacity_without_doubling_bytes)
-        even = got.grains_per_node_max * got.nodes
-        assert got.grains == even if not got.nodes_with_more else got.grains == even - got.nodes + got.nodes_with_more
+        even = got.granules_per_node_max * got.nodes
+        assert (
+            got.granules == even if not got.nodes_with_more else got.granules == even - got.nodes + got.nodes_with_more
+        )
 
 
 def test_huge_capacities_are_exact():
@@ -143,18 +145,18 @@ def test_fifth_job_of_64_nodes_shares_with_the_first():
 
 def test_allocation_larger_than_the_pool_takes_the_first_nodes_twice():
     got = SHAHEEN.allocate(SHAHEEN.capacity_without_doubling_bytes + 1)
-    assert got.is_doubled and got.nodes == 268 and got.nodes_with_more == 1 and got.grains_per_node_max == 2
+    assert got.is_doubled and got.nodes == 268 and got.nodes_with_more == 1 and got.granules_per_node_max == 2
     assert place(SHAHEEN, [got.requested_bytes]).nodes_of_job[0].count(0) == 2
 
 
 def test_full_nodes_are_skipped_and_a_full_pool_is_refused():
     pool = Pool(name="p", nodes=3, granularity_bytes=10, node_capacity_bytes=10)
     assert place(pool, [20, 10]).nodes_of_job == [[0, 1], [2]]
-    with pytest.raises(PlanError, match="job 3 needs 1 grain, and 0 are free"):
+    with pytest.raises(PlanError, match="job 3 needs 1 granule, and 0 are free"):
         place(pool, [20, 10, 1])
 
 
-def test_more_grains_than_can_be_placed_are_refused():
+def test_more_granules_than_can_be_placed_are_refused():
     pool = Pool(name="p", nodes=10**6, granularity_bytes=1)
     with pytest.raises(PlanError, match="too many to place"):
         place(pool, [10**9])

@@ -35,7 +35,7 @@ def test_doubled_nodes_are_counted_and_warned_of(job):
     once = answer_of(job, "capacity", "100TiB", "--machine", "shaheen2")
     assert once["nodes_doubled"] == once["grains"] - 268 > 0
     text = job.command("plan", "capacity", "100TiB", "--machine", "shaheen2").stdout
-    assert f"warning: {once['nodes_doubled']} nodes give two grains" in text
+    assert f"warning: {once['nodes_doubled']} nodes give two granules" in text
     assert "warning" not in job.command("plan", "capacity", "96TiB", "--machine", "shaheen2").stdout
 
 

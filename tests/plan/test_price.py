@@ -32,7 +32,7 @@ def searcher(place="shaheen2.datawarp", pattern=None, **changes):
 def node_seconds(one, trial, compute_s=0.0):
     """The rule by hand: nodes that wait, servers while the I/O runs, capacity that is held."""
     pool = one.pool()
-    held = trial.servers / pool.grains_per_node * compute_s if pool else 0.0
+    held = trial.servers / pool.granules_per_node * compute_s if pool else 0.0
     return (one.nodes + trial.servers) * trial.io_s + held
 
 

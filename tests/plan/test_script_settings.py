@@ -16,7 +16,7 @@ def script(job, *lines, header=HEADER):
     (job.directory / "job.sh").write_text("\n".join([*header, *lines, ""]))
 
 
-def told(job, *words, machine="shaheen2", pattern=BTIO):
+def plan_json(job, *words, machine="shaheen2", pattern=BTIO):
     done = job.command("plan", "job.sh", "--machine", machine, *pattern, *words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -47,7 +47,7 @@ def changed(job, found):
 
 def test_allocation_and_hints_of_the_script_are_predicted_as_options_are(job):
     script(job, DW, HINTS, "srun ./btio")
-    found = storage(told(job), "datawarp")
+    found = storage(plan_json(job), "datawarp")
     has = found["script"]
     assert (has["servers"], has["aggregators"], has["stripe_bytes"]) == (6, [32], [1 << 20])
     words = "--servers", "6", "--aggregators", "32", "--stripe-size", "1MiB"
@@ -66,13 +66,13 @@ def test_answer_says_what_the_script_has_what_is_better_and_which_lines_change(j
 
 def test_changed_script_has_what_was_recommended(job):
     script(job, DW, HINTS, "lfs setstripe -c 8 -S 1m out", "srun ./btio")
-    before = told(job)
+    before = plan_json(job)
     for name in ("datawarp", "lustre"):
         script(job, DW, HINTS, "lfs setstripe -c 8 -S 1m out", "srun ./btio")
         changed(job, storage(before, name))
         text = (job.directory / "job.sh").read_text()
         assert "no_indep_rw=true" in text and "btio.mpi:" in text
-        after = storage(told(job), name)
+        after = storage(plan_json(job), name)
         assert after["script"] == after["recommended"] == storage(before, name)["recommended"]
         assert after["changes"] == []
         assert (
@@ -82,7 +82,7 @@ def test_changed_script_has_what_was_recommended(job):
 
 def test_stripes_of_lfs_setstripe_are_those_of_lustre_alone(job):
     script(job, DW, "lfs setstripe -c 16 -S 4M out", "srun ./btio")
-    plan = told(job)
+    plan = plan_json(job)
     lustre, datawarp = storage(plan, "lustre"), storage(plan, "datawarp")
     assert (lustre["script"]["servers"], lustre["script"]["stripe_bytes"]) == (16, [4 << 20])
     assert datawarp["script"]["stripe_bytes"] == [8 << 20]
@@ -90,7 +90,7 @@ def test_stripes_of_lfs_setstripe_are_those_of_lustre_alone(job):
     line = f"lfs setstripe -c {best['servers']} -S {best['stripe_bytes'][0]} out"
     assert [one["new"] for one in lustre["changes"] if one["line"] == 5] == [line]
     script(job, "lfs setstripe -c -1 out", "srun ./btio")
-    assert storage(told(job), "lustre")["script"]["servers"] == 144
+    assert storage(plan_json(job), "lustre")["script"]["servers"] == 144
 
 
 def test_hints_of_each_file_are_those_of_its_rule(job):
@@ -103,7 +103,9 @@ def test_hints_of_each_file_are_those_of_its_rule(job):
     found, notes, ranks, _ = read_settings(path, path.read_text(), None)
 
     def of(name):
-        return found.of(Pattern(name=name, access="collective", ranks=8, nodes=1, total_bytes=8, transfer_bytes=1))
+        return found.for_pattern(
+            Pattern(name=name, access="collective", ranks=8, nodes=1, total_bytes=8, transfer_bytes=1)
+        )
 
     assert [of(name).aggregators for name in ("/a/wrfinput_d01", "/a/wrfout_d01", "/a/b")] == [40, 20, 10]
     assert of("/a/wrfinput_d01").stripe_bytes == 131072 and of("/a/b").stripe_bytes is None
@@ -123,7 +125,7 @@ LSF = ["#!/bin/bash", "#BSUB -nnodes 8", "#BSUB -P project"]
 def test_hints_in_a_file_that_the_script_writes_are_read(job, form):
     last = "export ROMIO_HINTS=$PWD/romio_hints", "jsrun -n 8 -a 16 -c 16 -r 1 ./btio"
     script(job, *ROMIO[form], *last, header=LSF)
-    plan = told(job, machine="summit")
+    plan = plan_json(job, machine="summit")
     found = storage(plan, "alpine")
     assert plan["ranks"] == 128 and found["script"]["aggregators"] == [4]
     (change,) = found["changes"]
@@ -135,26 +137,26 @@ def test_hints_in_a_file_that_the_script_writes_are_read(job, form):
 def test_file_of_hints_that_exists_is_not_opened_and_named(job):
     (job.directory / "romio_hints").write_text("cb_nodes 4\n")
     script(job, "export ROMIO_HINTS=$PWD/romio_hints", "jsrun -n 8 -a 16 ./btio", header=LSF)
-    plan = told(job, machine="summit")
+    plan = plan_json(job, machine="summit")
     assert storage(plan, "alpine")["script"] is None
     assert any("line 4 of the script names $PWD/romio_hints" in note for note in plan["notes"])
 
 
 def test_value_of_a_variable_is_named_and_the_default_is_predicted(job):
     script(job, DW, 'export MPICH_MPIIO_HINTS="*:cb_nodes=$N:striping_unit=1048576"', "srun ./btio")
-    plan = told(job)
+    plan = plan_json(job)
     assert any("line 5 of the script: cb_nodes=$N is known only when the job runs" in note for note in plan["notes"])
     has = storage(plan, "datawarp")["script"]
     assert (has["aggregators"], has["stripe_bytes"]) == ([6], [1 << 20])
     script(job, DW, "lfs setstripe -c $COUNT out", "export MPICH_MPIIO_CB_ALIGN=$A", "srun ./btio")
-    notes = told(job)["notes"]
+    notes = plan_json(job)["notes"]
     assert any("line 5 of the script: lfs setstripe -c $COUNT out is known only" in note for note in notes)
     assert any("line 6 of the script: MPICH_MPIIO_CB_ALIGN=$A is known only" in note for note in notes)
 
 
 def test_options_win_over_the_script_with_a_note(job):
     script(job, DW, HINTS, "srun ./btio")
-    plan = told(job, "--aggregators", "64", "--nodes", "16", "--servers", "4")
+    plan = plan_json(job, "--aggregators", "64", "--nodes", "16", "--servers", "4")
     has = storage(plan, "datawarp")["script"]
     assert (has["servers"], has["aggregators"], has["stripe_bytes"], plan["nodes"]) == (4, [64], [1 << 20], 16)
     for note in (
@@ -163,40 +165,40 @@ def test_options_win_over_the_script_with_a_note(job):
         "--servers 4 is taken, and not the capacity of the script",
     ):
         assert note in plan["notes"]
-    assert not any("is taken" in note for note in told(job, "--aggregators", "32")["notes"])
+    assert not any("is taken" in note for note in plan_json(job, "--aggregators", "32")["notes"])
 
 
 def test_settings_that_are_not_searched_stay_and_are_predicted(job):
     small = HINTS.replace("no_indep_rw=true", "cb_buffer_size=65536")
     script(job, DW, small, "srun ./btio")
-    found = storage(told(job), "datawarp")
+    found = storage(plan_json(job), "datawarp")
     script(job, DW, HINTS, "srun ./btio")
     assert (
         found["recommended"]["synchronisation_s"]
-        > 5 * storage(told(job), "datawarp")["recommended"]["synchronisation_s"]
+        > 5 * storage(plan_json(job), "datawarp")["recommended"]["synchronisation_s"]
     )
     assert any("cb_buffer_size=65536" in one["new"] for one in found["changes"])
 
 
 def test_allocation_that_is_smaller_than_asked_is_said(job):
     script(job, DW.replace("2TiB", "94208GiB"), "srun ./btio")
-    found = storage(told(job), "datawarp")
+    found = storage(plan_json(job), "datawarp")
     assert found["script"]["servers"] == 256 and found["recommended"]["servers"] == 16
     assert any("keep the capacity if the job stores more" in reason for reason in found["reasons"])
-    at_least = storage(told(job, "--capacity", "94208GiB"), "datawarp")
+    at_least = storage(plan_json(job, "--capacity", "94208GiB"), "datawarp")
     assert at_least["recommended"]["servers"] == 256
 
 
 def test_files_of_unknown_size_that_are_staged_in_keep_the_capacity(job):
     stage = "#DW stage_in type=directory source=/no/such/place destination=$DW_JOB_STRIPED/in"
     script(job, DW.replace("2TiB", "94208GiB"), stage, "srun ./btio")
-    assert storage(told(job), "datawarp")["recommended"]["servers"] == 256
-    assert storage(told(job, "--stage-in", "1GB"), "datawarp")["recommended"]["servers"] == 16
+    assert storage(plan_json(job), "datawarp")["recommended"]["servers"] == 256
+    assert storage(plan_json(job, "--stage-in", "1GB"), "datawarp")["recommended"]["servers"] == 16
 
 
 def test_private_namespace_and_another_pool_are_noted(job):
     script(job, DW.replace("striped", "private").replace("wlm_pool", "sm_pool"), "srun ./btio")
-    plan = told(job)
+    plan = plan_json(job)
     assert any("access_mode=private" in note and "striped" in note for note in plan["notes"])
     assert any("the pool sm_pool; the machine file has wlm_pool" in note for note in plan["notes"])
     (change,) = (one for one in storage(plan, "datawarp")["changes"] if one["line"] == 4)
@@ -205,7 +207,7 @@ def test_private_namespace_and_another_pool_are_noted(job):
 
 def test_settings_that_the_storage_does_not_have_are_named(job):
     script(job, "lfs setstripe -c 500 out", "srun ./btio")
-    found = storage(told(job), "lustre")
+    found = storage(plan_json(job), "lustre")
     assert found["script"] is None and found["recommended"]
     assert any("cannot be predicted here" in reason and "144" in reason for reason in found["reasons"])
 
@@ -237,24 +239,24 @@ def test_script_that_is_odd_gets_an_answer_without_traceback(job, line):
 def test_nodes_follow_from_tasks_of_a_node_and_else_from_cores(job):
     header = ["#!/bin/bash", "#SBATCH --ntasks=1024", "#SBATCH -A k1 --ntasks-per-node=16"]
     script(job, "srun -n 1024 ./btio", header=header)
-    assert told(job)["nodes"] == 64
+    assert plan_json(job)["nodes"] == 64
     script(job, "srun -n 1024 ./btio", header=header[:2])
-    plan = told(job)
+    plan = plan_json(job)
     assert plan["nodes"] == 32 and any("nothing says the number of nodes" in note for note in plan["notes"])
-    assert told(job, "--nodes", "128")["nodes"] == 128
+    assert plan_json(job, "--nodes", "128")["nodes"] == 128
 
 
 def test_line_for_local_storage_is_not_repeated(job):
     own = "--access", "file-per-process", "--size", "100GB"
     for asked, lines in ((['#BSUB -alloc_flags "nvme"'], []), ([], ["#BSUB -alloc_flags nvme"])):
         script(job, "jsrun -n 8 -a 16 ./btio", header=[*LSF, *asked])
-        assert storage(told(job, machine="summit", pattern=own), "nvme")["lines"] == lines
+        assert storage(plan_json(job, machine="summit", pattern=own), "nvme")["lines"] == lines
 
 
 def test_hints_of_several_kinds_of_files_and_a_persistent_allocation_are_noted(job):
     hints = "export MPICH_MPIIO_HINTS='$DW_PERSISTENT_STRIPED_a/wrfinput*:cb_nodes=40,wrfout*:cb_nodes=20'"
     script(job, "#DW persistentdw name=a", hints, "srun wrf.exe")
-    plan = told(job)
+    plan = plan_json(job)
     assert any("2 kinds of files" in note and "wrfinput*" in note for note in plan["notes"])
     assert any("persistent allocation" in note and "--servers" in note for note in plan["notes"])
     (change,) = storage(plan, "datawarp")["changes"]
@@ -262,7 +264,7 @@ def test_hints_of_several_kinds_of_files_and_a_persistent_allocation_are_noted(j
 
 
 def new_lines(job, name="lustre", **words):
-    return {one["line"]: one["new"] for one in storage(told(job, **words), name)["changes"]}
+    return {one["line"]: one["new"] for one in storage(plan_json(job, **words), name)["changes"]}
 
 
 def test_what_else_is_on_a_line_that_changes_stays(job):
@@ -280,12 +282,12 @@ def test_csh_script_gets_lines_of_csh(job):
     script(job, 'setenv MPICH_MPIIO_HINTS "out*:cb_nodes=8"', "srun ./btio", header=header)
     assert new_lines(job)[4].startswith("setenv MPICH_MPIIO_HINTS 'out*:cb_nodes=32")
     script(job, "srun ./btio", header=header)
-    assert any(line.startswith("setenv MPICH_MPIIO_HINTS '") for line in storage(told(job), "lustre")["lines"])
+    assert any(line.startswith("setenv MPICH_MPIIO_HINTS '") for line in storage(plan_json(job), "lustre")["lines"])
 
 
 def test_hints_in_an_option_of_the_launcher_are_named(job):
     script(job, "srun --export=ALL,MPICH_MPIIO_HINTS=*:cb_nodes=4 ./btio")
-    plan = told(job)
+    plan = plan_json(job)
     assert storage(plan, "lustre")["script"] is None
     assert any("line 4 of the script gives MPICH_MPIIO_HINTS in an option of srun" in note for note in plan["notes"])
 
@@ -298,7 +300,7 @@ def test_script_that_is_no_regular_file_is_refused_and_not_waited_for(job):
 
 def test_files_of_one_rule_that_need_different_hints_get_rules_of_their_own():
     from forebay.plan import cases
-    from forebay.plan.in_script import Hints, InScript, Line
+    from forebay.plan.in_script import Hints, ScriptSettings, Line
     from forebay.plan.job_lines import changes
     from forebay.plan.pattern import Pattern, Settings
 
@@ -313,7 +315,7 @@ def test_files_of_one_rule_that_need_different_hints_get_rules_of_their_own():
     def new(*aggregators):
         settings = [Settings(servers=1, stripe_bytes=65536, aggregators=one) for one in aggregators]
         storage = cases.machine("shaheen2").storage["datawarp"]
-        (change,) = changes(InScript(hints=hints), storage, files, settings, None)
+        (change,) = changes(ScriptSettings(hints=hints), storage, files, settings, None)
         return change.new.partition("=")[2]
 
     kept = "romio_ds_write=disable:striping_unit=65536"

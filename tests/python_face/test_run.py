@@ -50,7 +50,7 @@ def test_open_finds_records_in_the_directory_of_the_setting_state(here, monkeypa
     (tmp_path / "forebay" / "config.toml").write_text(f'state = "{tmp_path}/kept"\n')
     result = forebay.run("job.sh", store=here.store)
     assert forebay.open().path == tmp_path / "kept" / "profiles" / result.run_id
-    monkeypatch.setattr(opening, "program", no_program)
+    monkeypatch.setattr(opening, "find_forebay", no_program)
     monkeypatch.setenv("FOREBAY_STATE", str(tmp_path / "kept"))
     assert forebay.open().id == result.run_id
 
@@ -77,7 +77,7 @@ def test_open_finds_records_in_the_fallback_below_tmpdir(here, monkeypatch):
 def test_open_refuses_a_relative_state_directory_as_the_program_does(here, monkeypatch, has_program):
     monkeypatch.setenv("FOREBAY_STATE", "relative")
     if not has_program:
-        monkeypatch.setattr(opening, "program", no_program)
+        monkeypatch.setattr(opening, "find_forebay", no_program)
     with pytest.raises(forebay.ForebayError, match=r"FOREBAY_STATE: .*relative") as refused:
         forebay.open()
     assert refused.value.hint

@@ -15,11 +15,11 @@ OF_THE_EXCHANGE = ("LD_PRELOAD=", "_=")
 
 
 @pytest.fixture
-def telling(mpi):
+def environment_printer(mpi):
     return mpi.compiled("telling", PROGRAMS / "telling.c")
 
 
-def told(words, preload="", **options):
+def run_printer(words, preload="", **options):
     """What telling.c prints, its LD_PRELOAD apart."""
     environment = {"PATH": os.environ["PATH"], "EMPTY": "", "WITH": "a=b c", "LD_PRELOAD": str(preload)}
     run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=True, **options)
@@ -37,28 +37,30 @@ def test_program_gets_the_library_of_its_mpi(mpi, tmp_path):
     assert report["arguments"] == ["independent", str(tmp_path / "f")]
 
 
-def test_exchange_keeps_arguments_and_variables(mpi, telling):
-    words = [telling, "", "two words", "--", "ü"]
-    expected, _ = told(words)
-    lines, preloads = told(words, other_library(mpi))
+def test_exchange_keeps_arguments_and_variables(mpi, environment_printer):
+    words = [environment_printer, "", "two words", "--", "ü"]
+    expected, _ = run_printer(words)
+    lines, preloads = run_printer(words, other_library(mpi))
     assert lines == expected
     assert preloads == [str(mpi.library)]
 
 
-def test_exchange_keeps_the_program_name(mpi, telling, tmp_path):
+def test_exchange_keeps_the_program_name(mpi, environment_printer, tmp_path):
     link = tmp_path / "another-name"
-    link.symlink_to(telling)
-    lines, preloads = told(["bash", "-c", 'exec -a "zeroth word" ./another-name x'], other_library(mpi), cwd=tmp_path)
+    link.symlink_to(environment_printer)
+    lines, preloads = run_printer(
+        ["bash", "-c", 'exec -a "zeroth word" ./another-name x'], other_library(mpi), cwd=tmp_path
+    )
     assert lines[:3] == ["another-name", "[zeroth word]", "[x]"]
     assert preloads == [str(mpi.library)]
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("way", ["script", "loader", "memory"])
-def test_exchange_works_for_other_ways_to_start_a_program(mpi, telling, tmp_path, way):
+def test_exchange_works_for_other_ways_to_start_a_program(mpi, environment_printer, tmp_path, way):
     """As the interpreter of a script; by the loader's name; from a file that has no name any more."""
     script = tmp_path / "script"
-    script.write_text(f"#!{telling} option\n")
+    script.write_text(f"#!{environment_printer} option\n")
     script.chmod(0o755)
     in_memory = (
         "import os, sys\n"
@@ -68,11 +70,11 @@ def test_exchange_works_for_other_ways_to_start_a_program(mpi, telling, tmp_path
     )
     words = {
         "script": [script, "one"],
-        "loader": ["/lib64/ld-linux-x86-64.so.2", telling, "one"],
-        "memory": ["python3", "-c", in_memory, telling],
+        "loader": ["/lib64/ld-linux-x86-64.so.2", environment_printer, "one"],
+        "memory": ["python3", "-c", in_memory, environment_printer],
     }[way]
-    expected, _ = told(words)
-    lines, preloads = told(words, other_library(mpi))
+    expected, _ = run_printer(words)
+    lines, preloads = run_printer(words, other_library(mpi))
     # Started by the loader's name, the program has that name; from memory, the exchange can only go by /proc.
     assert lines[1:] == expected[1:]
     assert preloads == [str(mpi.library)]
@@ -100,16 +102,16 @@ def test_script_with_both_mpis_is_recorded_completely(openmpi, mpich, tmp_path):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_both_preloaded_libraries_become_one(mpi, telling, order):
+def test_both_preloaded_libraries_become_one(mpi, environment_printer, order):
     both = [str(mpi.library), str(other_library(mpi))][::order]
-    _, preloads = told([telling], ":".join(both))
+    _, preloads = run_printer([environment_printer], ":".join(both))
     assert preloads == [f"{mpi.library}:{mpi.library}"]
 
 
-def test_exchange_keeps_the_position_between_other_preloads(mpi, telling):
+def test_exchange_keeps_the_position_between_other_preloads(mpi, environment_printer):
     beneath = mpi.compiled("beneath", "-shared", "-fPIC", PROGRAMS / "beneath.c")
     tool = mpi.compiled("tool", "-shared", "-fPIC", PROGRAMS / "tool.c")
-    _, preloads = told([telling], f"{beneath} {other_library(mpi)}:{tool}")
+    _, preloads = run_printer([environment_printer], f"{beneath} {other_library(mpi)}:{tool}")
     assert preloads == [f"{beneath}:{mpi.library}:{tool}"]
 
 

@@ -30,7 +30,7 @@ def reports(record, kind: str = "process") -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(record.glob(f"{kind}-*.json"))]
 
 
-def live(record) -> list:
+def live_files(record) -> list:
     return sorted(record.glob("live-*"))
 
 
@@ -59,10 +59,10 @@ def without_times(report: dict) -> list[dict]:
 
 def test_killed_process_is_reported_as_one_that_ended(mpi, direct, record, tmp_path):
     assert run(mpi, record, direct, "killed", tmp_path / "f").returncode == -signal.SIGKILL
-    [left] = live(record)
-    assert left.stat().st_mode & 0o077 == 0
+    [live_file_content] = live_files(record)
+    assert live_file_content.stat().st_mode & 0o077 == 0
     done = mpi.collect(record)
-    assert (done.returncode, done.stderr, live(record)) == (0, "", [])
+    assert (done.returncode, done.stderr, live_files(record)) == (0, "", [])
     [killed] = reports(record)
     assert (killed["finished"], killed["wall_s"]) == (False, None)
     assert (killed["program"], killed["arguments"]) == (str(direct), ["killed", str(tmp_path / "f")])
@@ -80,7 +80,7 @@ def test_process_that_ends_by_exit_of_its_own_finishes_its_report(mpi, direct, r
     assert run(mpi, record, direct, "left", tmp_path / "f").returncode == 0
     [process] = reports(record)
     assert process["finished"] and written([process]) == {str(tmp_path / "f"): BYTES}
-    assert live(record) == []
+    assert live_files(record) == []
 
 
 def test_process_that_runs_is_left_alone(mpi, direct, record, tmp_path):
@@ -88,19 +88,19 @@ def test_process_that_runs_is_left_alone(mpi, direct, record, tmp_path):
     environment = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(mpi.library), "FOREBAY_PROFILE": str(record)}
     process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE)
     try:
-        wait_until(lambda: live(record), what="its live file", process=process)
+        wait_until(lambda: live_files(record), what="its live file", process=process)
         assert mpi.collect(record).returncode == 0
-        assert len(live(record)) == 1 and reports(record) == []
+        assert len(live_files(record)) == 1 and reports(record) == []
     finally:
         process.communicate(b"\n", timeout=RUN_SECONDS_MAX)
     [ended] = reports(record)
-    assert ended["finished"] and live(record) == []
+    assert ended["finished"] and live_files(record) == []
 
 
 def test_children_of_a_fork_are_counted_once(mpi, direct, record, tmp_path):
     """One ends by _exit, one is killed, one ends by exit; the parent goes on."""
     assert run(mpi, record, direct, "children", tmp_path / "f").returncode == 0
-    assert mpi.collect(record).returncode == 0 and live(record) == []
+    assert mpi.collect(record).returncode == 0 and live_files(record) == []
     found = reports(record)
     assert sorted(process["finished"] for process in found) == [False, True, True, True]
     assert len({process["pid"] for process in found}) == 4
@@ -113,7 +113,7 @@ def test_fork_while_other_threads_count_loses_nothing(mpi, direct, record, tmp_p
     for _ in range(5):
         assert run(mpi, record, direct, "forking_threads", tmp_path / "f").returncode == 0
     found = reports(record)
-    assert len(found) == 25 and live(record) == []
+    assert len(found) == 25 and live_files(record) == []
     assert written(found)[str(tmp_path / "f")] == 5 * 8 * BYTES
     assert sum(written(found).values()) == 5 * 12 * BYTES
 
@@ -147,16 +147,16 @@ def test_terminated_worker_is_counted(openmpi, record, tmp_path):
     """A pool ends its workers by SIGTERM."""
     (tmp_path / "workers.py").write_text(WORKERS.replace("        pool.close()\n        pool.join()\n", ""))
     run(openmpi, record, sys.executable, tmp_path / "workers.py", "fork", tmp_path / "f")
-    assert openmpi.collect(record).returncode == 0 and live(record) == []
+    assert openmpi.collect(record).returncode == 0 and live_files(record) == []
     assert sum(size for path, size in written(reports(record)).items() if "/f." in path) == 24 << 20
 
 
 def test_mpi_program_without_finalize_has_all_its_ranks(mpi, record, tmp_path):
     mpi.run(2, mpi.ending(), "leaving", tmp_path / "f", FOREBAY_PROFILE=record)
-    assert len(live(record)) == 2
+    assert len(live_files(record)) == 2
     [began] = reports(record, "step")
     # mpiexec does not wait for ranks that end so, and the files of those that run stay.
-    wait_until(lambda: mpi.collect(record).returncode == 0 and live(record) == [], what="the ranks' end")
+    wait_until(lambda: mpi.collect(record).returncode == 0 and live_files(record) == [], what="the ranks' end")
     [step] = reports(record, "step")
     assert {name: step[name] for name in began if name not in ("files", "files_dropped", "files_joined")} == {
         name: value for name, value in began.items() if name not in ("files", "files_dropped", "files_joined")
@@ -170,7 +170,7 @@ def test_mpi_program_without_finalize_has_all_its_ranks(mpi, record, tmp_path):
 
 def test_finished_mpi_program_leaves_no_live_file(mpi, record, tmp_path):
     assert mpi.run(2, mpi.ending(), "finishing", tmp_path / "f", FOREBAY_PROFILE=record).returncode == 0
-    assert live(record) == []
+    assert live_files(record) == []
     [step] = reports(record, "step")
     assert step["finished"] and "recovered" not in step
 
@@ -182,7 +182,7 @@ def test_live_file_of_a_finished_step_does_not_replace_it(mpi, record, tmp_path)
     finished = json.dumps(json.loads(path.read_text()) | {"finished": True, "files": [{"path": "/kept"}]}) + "\n"
     path.write_text(finished)
     # mpiexec does not wait for ranks that end so.
-    wait_until(lambda: mpi.collect(record).returncode == 0 and live(record) == [], what="the rank's end")
+    wait_until(lambda: mpi.collect(record).returncode == 0 and live_files(record) == [], what="the rank's end")
     assert path.read_text() == finished
 
 
@@ -196,10 +196,10 @@ def test_program_in_a_full_record_runs_on(mpi, direct, record, tmp_path):
 
 
 @pytest.fixture
-def left(openmpi, direct, record, tmp_path):
+def live_file_content(openmpi, direct, record, tmp_path):
     """The content of a killed program's live file."""
     run(openmpi, record, direct, "killed", tmp_path / "f")
-    [path] = live(record)
+    [path] = live_files(record)
     content = path.read_bytes()
     path.unlink()
     return content
@@ -208,14 +208,14 @@ def left(openmpi, direct, record, tmp_path):
 HEAD_BYTES_AT, USED_BYTES_AT = 12, 32
 
 
-def test_torn_live_file_is_read_as_far_as_it_goes(openmpi, record, left):
-    (head_bytes,) = struct.unpack_from("I", left, HEAD_BYTES_AT)
-    (program_bytes,) = struct.unpack_from("I", left, head_bytes + 4)
-    (record / "live-1-1").write_bytes(left[: head_bytes + program_bytes + 100])
+def test_torn_live_file_is_read_as_far_as_it_goes(openmpi, record, live_file_content):
+    (head_bytes,) = struct.unpack_from("I", live_file_content, HEAD_BYTES_AT)
+    (program_bytes,) = struct.unpack_from("I", live_file_content, head_bytes + 4)
+    (record / "live-1-1").write_bytes(live_file_content[: head_bytes + program_bytes + 100])
     assert openmpi.collect(record).returncode == 0
     assert reports(record) == [], "too little of it is left for a report"
-    grown = bytearray(left)
-    struct.pack_into("Q", grown, USED_BYTES_AT, len(left) + 1000)
+    grown = bytearray(live_file_content)
+    struct.pack_into("Q", grown, USED_BYTES_AT, len(live_file_content) + 1000)
     (record / "live-1-1").write_bytes(grown)
     assert openmpi.collect(record).returncode == 0
     [process] = reports(record)
@@ -230,15 +230,15 @@ def test_old_live_file_that_was_never_begun_is_removed(openmpi, record, length):
         path.write_bytes(bytes(length))
     os.utime(old, (1, 1))
     done = openmpi.collect(record)
-    assert (done.returncode, done.stderr, live(record)) == (0, "", [young])
+    assert (done.returncode, done.stderr, live_files(record)) == (0, "", [young])
 
 
-def test_damaged_live_files_are_refused_or_read(openmpi, record, left):
+def test_damaged_live_files_are_refused_or_read(openmpi, record, live_file_content):
     """Bits that flipped, ends that are missing: never a crash, never JSON that cannot be read."""
     chance = random.Random(7)
-    used = struct.unpack_from("Q", left, USED_BYTES_AT)[0]
+    used = struct.unpack_from("Q", live_file_content, USED_BYTES_AT)[0]
     for number in range(DAMAGED):
-        damaged = bytearray(left)
+        damaged = bytearray(live_file_content)
         for _ in range(chance.choice([1, 1, 8])):
             at = chance.randrange(used)
             damaged[at] ^= 1 << chance.randrange(8)
@@ -254,14 +254,14 @@ def test_damaged_live_files_are_refused_or_read(openmpi, record, left):
             try:
                 assert json.loads(report.read_text())["recovered"]["ranks"] == 1
             except ValueError:
-                assert bytes(damaged[:used]) != left[:used], "its own words were damaged"
+                assert bytes(damaged[:used]) != live_file_content[:used], "its own words were damaged"
             report.unlink()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
-def test_live_file_of_another_user_is_refused(openmpi, record, left):
+def test_live_file_of_another_user_is_refused(openmpi, record, live_file_content):
     path = record / "live-1-1"
-    path.write_bytes(left)
+    path.write_bytes(live_file_content)
     os.chown(path, 65534, 65534)
     done = openmpi.collect(record)
     assert done.returncode == 1 and "another user" in done.stderr
@@ -269,10 +269,10 @@ def test_live_file_of_another_user_is_refused(openmpi, record, left):
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
-def test_what_is_no_plain_file_is_refused(openmpi, record, left, tmp_path, kind):
+def test_what_is_no_plain_file_is_refused(openmpi, record, live_file_content, tmp_path, kind):
     path = record / "live-1-1"
     if kind == "link":
-        (tmp_path / "elsewhere").write_bytes(left)
+        (tmp_path / "elsewhere").write_bytes(live_file_content)
         path.symlink_to(tmp_path / "elsewhere")
     elif kind == "pipe":
         os.mkfifo(path)
@@ -299,7 +299,7 @@ def test_killed_program_of_a_job_is_in_the_report(job: Job):
     assert done.returncode == 0, done.stderr
     assert "I/O took" in done.stderr, "its share is known"
     [record] = job.records()
-    assert live(record) == []
+    assert live_files(record) == []
     shown = job.command("report", record.name)
     assert "4 MiB written" in shown.stdout and "was killed" in shown.stdout, shown.stdout + shown.stderr
 
@@ -312,10 +312,10 @@ def test_clean_completes_the_record_of_a_killed_job(job: Job):
     job.script(f"{sys.executable} wait.py")
     job.stop_when(job.start(), (job.directory / "written").exists, KILL)
     [record] = job.records()
-    assert len(live(record)) == 1 and reports(record) == []
+    assert len(live_files(record)) == 1 and reports(record) == []
     assert "there is no report yet" in job.command("report", record.name).stdout
     done = job.command("clean", "--kill", "--discard")
     assert done.returncode == 0, done.stderr
-    assert live(record) == []
+    assert live_files(record) == []
     [process] = reports(record)
     assert written([process])[str(job.directory / "out")] == 4 << 20

@@ -65,7 +65,7 @@ def contents(directory) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in directory.iterdir()}
 
 
-def told(tmp_path) -> list[dict]:
+def process_records(tmp_path) -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted((tmp_path / "record").glob("process-*.json"))]
 
 
@@ -102,7 +102,7 @@ def test_open_and_close_take_no_further_system_call(mpi, direct, tmp_path):
     assert made["without"]["close"] >= 500
     more = {call: number - made["without"].get(call, 0) for call, number in made["with"].items()}
     assert max(more.values()) < 200, more
-    assert told(tmp_path)[0]["files"][0]["opens"] == 500
+    assert process_records(tmp_path)[0]["files"][0]["opens"] == 500
 
 
 @pytest.mark.parametrize("case", ["independent", "split", "sieve", "own", "nonblocking"])
@@ -141,7 +141,7 @@ def test_hundred_thousand_opens_leave_nothing(openmpi, harsh, tmp_path):
     """The program itself looks at its memory."""
     _, (done, directory, _) = both_ways(openmpi, [harsh, "opens_often"], tmp_path, traced=False)
     assert (done.returncode, done.stdout, done.stderr) == (7, "", ""), contents(directory)
-    [file] = told(tmp_path)[0]["files"]
+    [file] = process_records(tmp_path)[0]["files"]
     assert (file["opens"], file["not_closed"], file["write"]["system_calls"]) == (100_000, 0, 6250)
 
 
@@ -164,7 +164,7 @@ def test_hard_cases_are_counted(mpi, harsh, tmp_path):
     for case, files in expected.items():
         (tmp_path / case).mkdir()
         both_ways(mpi, [harsh, case], tmp_path / case, traced=False)
-        [process] = [process for process in told(tmp_path / case) if process["arguments"] == [case]]
+        [process] = [process for process in process_records(tmp_path / case) if process["arguments"] == [case]]
         directory = f"{tmp_path / case}/with/"
         found = [tuple(file[name] for name in names) for file in process["files"]]
         assert sorted(found) == sorted((directory + name, *rest) for name, *rest in files), case
@@ -172,7 +172,7 @@ def test_hard_cases_are_counted(mpi, harsh, tmp_path):
 
 def test_temporary_files_are_reported_by_their_final_name(mpi, harsh, tmp_path):
     both_ways(mpi, [harsh, "temporary"], tmp_path, traced=False)
-    [process] = told(tmp_path)
+    [process] = process_records(tmp_path)
     first, second = process["files"]
     assert re.fullmatch(rf"{tmp_path}/with/forebay-......", first["path"])
     assert re.fullmatch(rf"{tmp_path}/with/forebay-......\.data", second["path"])

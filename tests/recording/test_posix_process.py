@@ -21,14 +21,14 @@ def run(mpi, *command: object, record: object = None, **more: str):
     )
 
 
-def told(record) -> list[dict]:
+def process_records(record) -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(record.glob("process-*.json"))]
 
 
 def test_process_without_mpi_writes_a_record(mpi, direct, record, tmp_path):
     done = run(mpi, direct, "large", tmp_path / "f", record=record)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    [process] = told(record)
+    [process] = process_records(record)
     [path] = record.glob("process-*.json")
     milliseconds = int(process["started_unix_s"] * 1000)
     assert abs(int(re.fullmatch(rf"process-(\d+)-{process['pid']}\.json", path.name)[1]) - milliseconds) <= 1
@@ -53,7 +53,7 @@ def test_exit_in_a_signal_handler_does_not_hang(mpi, direct, record, tmp_path, l
     """Whatever it interrupted, malloc mostly: it must not wait for ever."""
     done = run(mpi, direct, "exit_in_handler", tmp_path / "f", record=record, **launched)
     assert (done.returncode, done.stderr) == (0, "")
-    [process] = told(record)
+    [process] = process_records(record)
     assert process["files"][0]["write"]["system_bytes"] == 2_000_000
 
 
@@ -87,7 +87,7 @@ def test_shell_script_behaves_as_without_the_library(mpi, record, tmp_path):
     ]
     assert [(done.returncode, done.stdout, done.stderr) for done in runs] == [(7, runs[1].stdout, "")] * 2
     assert [len(list(path.iterdir())) for path in (with_library, without)] == [5, 5]
-    by_name = {os.path.basename(process["program"]): process for process in told(record)}
+    by_name = {os.path.basename(process["program"]): process for process in process_records(record)}
     assert set(by_name) == {"dd", "cp", "cat"}
     assert [(file["path"], file["write"]["system_bytes"]) for file in by_name["dd"]["files"]] == [
         (f"{with_library}/zeros", 20 * 65536)
@@ -101,7 +101,7 @@ def test_shell_script_behaves_as_without_the_library(mpi, record, tmp_path):
 def test_record_has_at_most_64_processes(mpi, direct, record, tmp_path):
     loop = f"for i in $(seq 70); do {direct} large {tmp_path}/f; done"
     assert run(mpi, "bash", "-c", loop, record=record).returncode == 0
-    assert len(told(record)) == 64
+    assert len(process_records(record)) == 64
     assert len((record / "processes").read_text()) == 70
 
 

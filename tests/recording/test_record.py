@@ -82,14 +82,14 @@ def waiting(mpi, tmp_path, record, ranks=2):
     return mpi.start(ranks, mpi.ending(), "waiting", tmp_path / "f", FOREBAY_PROFILE=record)
 
 
-def appears(directory, pattern, process):
+def wait_for_file(directory, pattern, process):
     wait_until(lambda: list(directory.glob(pattern)), what=f"{pattern} in {directory}", process=process)
     return next(directory.glob(pattern))
 
 
 def test_killed_program_leaves_an_unfinished_step(mpi, tmp_path, record):
     process = waiting(mpi, tmp_path, record)
-    path = appears(record, "step-*.json", process)
+    path = wait_for_file(record, "step-*.json", process)
     unfinished = json.loads(path.read_text())
     os.kill(unfinished["pid"], signal.SIGKILL)
     process.communicate(timeout=RUN_SECONDS_MAX)
@@ -141,7 +141,7 @@ def test_spawned_programs_are_separate_steps(openmpi, tmp_path, record):
     assert json.loads(report.read_text())["ranks"] == 1
 
 
-def unharmed(mpi, tmp_path, directory, reason):
+def assert_unharmed(mpi, tmp_path, directory, reason):
     run = mpi.run(2, mpi.observed(), "independent", tmp_path / "f", FOREBAY_PROFILE=directory)
     assert run.returncode == 0
     assert run.stdout.count(" ok") == 2
@@ -150,7 +150,7 @@ def unharmed(mpi, tmp_path, directory, reason):
 
 
 def test_missing_directory_is_reported_once(mpi, tmp_path):
-    unharmed(mpi, tmp_path, tmp_path / "nowhere", "No such file or directory")
+    assert_unharmed(mpi, tmp_path, tmp_path / "nowhere", "No such file or directory")
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def mounted(tmp_path):
 
 
 def test_read_only_directory_is_reported_once(mpi, tmp_path, mounted):
-    unharmed(mpi, tmp_path, mounted("ro"), "Read-only file system")
+    assert_unharmed(mpi, tmp_path, mounted("ro"), "Read-only file system")
 
 
 def test_full_directory_is_reported_once_and_left_clean(mpi, tmp_path, mounted):
@@ -178,13 +178,13 @@ def test_full_directory_is_reported_once_and_left_clean(mpi, tmp_path, mounted):
     with (directory / "filling").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
         while file.write(b"x" * 4096) == 4096:
             pass
-    unharmed(mpi, tmp_path, directory, "No space left on device")
+    assert_unharmed(mpi, tmp_path, directory, "No space left on device")
     assert [path.name for path in directory.iterdir()] == ["filling"]
 
 
 def test_vanished_directory_is_reported_once(mpi, tmp_path, record):
     process = waiting(mpi, tmp_path, record)
-    path = appears(record, "step-*.json", process)
+    path = wait_for_file(record, "step-*.json", process)
     path.unlink()
     shutil.rmtree(record)
     (tmp_path / "f").touch()

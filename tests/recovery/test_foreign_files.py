@@ -101,7 +101,7 @@ def test_foreign_journal_of_a_staging_hangs_no_command(job, name, kind):
     assert done.returncode == 0 and (job.directory / "out").read_text() == "in", done.stderr
 
 
-def left(job) -> tuple:
+def killed_job_record(job) -> tuple:
     """The record of a job that was killed, and its content."""
     job.script("mkdir $DW_JOB_STRIPED/out; touch wrote; sleep 300", DW)
     job.stop_when(job.start(), (job.directory / "wrote").exists, KILL)
@@ -111,7 +111,7 @@ def left(job) -> tuple:
 
 @pytest.mark.parametrize("member", ["place", "job_directory", "emulation", "persistent", "id"])
 def test_clean_removes_nothing_that_a_forged_record_names(job, member):
-    path, record = left(job)
+    path, record = killed_job_record(job)
     victim = job.directory.parent / "victim"
     victim.mkdir()
     (victim / "thesis").write_text("only copy")
@@ -132,7 +132,7 @@ def test_clean_removes_nothing_that_a_forged_record_names(job, member):
 
 @pytest.mark.parametrize("host", ["-oProxyCommand=touch ran", "a b", "-V"])
 def test_gather_calls_no_remote_shell_with_a_forged_host(job, host):
-    path, record = left(job)
+    path, record = killed_job_record(job)
     shell = job.directory / "shell"
     shell.write_text('#!/bin/sh\ntouch ran\nexec "$@"\n')
     shell.chmod(0o755)

@@ -36,14 +36,14 @@ def test_job_killed_at_any_step_is_removed_completely(job, store, call):
     for number in kill_at_each_syscall(job, call, "run", *job.where, "job.sh"):
         done = job.command("clean", "--kill", "--discard")
         assert done.returncode == 0, (number, done.stderr)
-        if job.left():
+        if job.leftovers():
             abandoned(job)
             job.command("clean")
             job.settings.clear()
         try:
             job.leaves_nothing()
-        except AssertionError as left:
-            raise AssertionError(f"killed at {call} number {number}") from left
+        except AssertionError as kill_running_job:
+            raise AssertionError(f"killed at {call} number {number}") from kill_running_job
     assert number > 0, f"the job never calls {call}"
 
 
@@ -93,9 +93,9 @@ def test_clean_killed_at_any_step_succeeds_the_next_time(job, store):
         job.in_memory()
     met = 0
     for call in sum(ENDING.values(), []) if EVERY_POINT else few(*ENDING[store], kept=2):
-        left(job)
+        kill_running_job(job)
         for number in points(calls_made(job, call, "clean", "--kill")):
-            left(job)
+            kill_running_job(job)
             if kill_at_syscall(job, call, number, "clean", "--kill") is None:
                 continue
             done = job.command("clean", "--kill")
@@ -106,7 +106,7 @@ def test_clean_killed_at_any_step_succeeds_the_next_time(job, store):
     assert met > 1
 
 
-def left(job) -> None:
+def kill_running_job(job) -> None:
     """A job that was killed while its script ran; what an earlier one has left is cleaned."""
     assert job.command("clean", "--kill").returncode == 0
     for name in ("running", "results/it"):
@@ -239,11 +239,11 @@ def test_emulation_state_of_unrecorded_killed_job_is_removed(job, slow, is_ours)
     job.script("true", DW)
     # forebay starts itself again under the emulation.
     pid = kill_at_syscall(job, "execve", 1, "run", *job.where, *slow, "job.sh")
-    (left,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
+    (kill_running_job,) = pathlib.Path("/dev/shm").glob(f"forebay-pfs-{pid}-*")
     state = job.state if is_ours else job.directory.parent / "other state"
     try:
         abandoned(job)
         assert job.command("clean", FOREBAY_STATE=str(state)).returncode == 0
-        assert left.exists() != is_ours
+        assert kill_running_job.exists() != is_ours
     finally:
-        left.unlink(missing_ok=True)
+        kill_running_job.unlink(missing_ok=True)

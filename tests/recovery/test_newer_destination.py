@@ -7,7 +7,7 @@ import pytest
 
 from support.job import DW, KILL
 from support.strace import kill_at_syscall
-from support.trees import CAREFUL, kept, stage
+from support.trees import CAREFUL, stage_list, stage
 
 STAGE_OUT = "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/out"
 WRITE = (
@@ -145,7 +145,7 @@ def test_retry_of_a_staging_keeps_destinations_changed_since_its_start(job, out,
         (tree / name).write_text(f"old {name}")
         os.utime(tree / name)
     assert kill_at_syscall(job, "rename", 2, "stage", "out", *CAREFUL, "in", "out", threads=True) is not None
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     out.mkdir(exist_ok=True)
     for name in "abc":
         (out / name).write_text(f"new {name}")

@@ -12,7 +12,7 @@ from forebay.profiles.model import File, Layer, LibraryObject, Traffic
 from forebay.profiles.sources import open_path
 from forebay.report.assembly import Advised, job_reports
 from forebay.report.sections import files, libraries, log_modules, mounts, sizes, targets, throughput, time_spent
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 from support.labelled.cases import TESTS
 
 STRIPS = """[...document.querySelectorAll('.finding .strip')].map(strip => ({
@@ -24,7 +24,7 @@ STRIPS = """[...document.querySelectorAll('.finding .strip')].map(strip => ({
 
 
 def scene(profile):
-    return Scene(profile, profile.programs[0])
+    return SectionContext(profile, profile.programs[0])
 
 
 def traffic(calls, moved, seconds):

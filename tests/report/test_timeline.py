@@ -11,7 +11,7 @@ from support.trace_files import file_of as trace_of
 from forebay.profiles.trace import Span
 from forebay.report.charts import timeline as chart
 from forebay.report.sections import timeline
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 VIEW = "document.querySelector('.bars').getAttribute('viewBox').split(' ').map(Number)"
 STATUS = "document.querySelector('.zoom [role=status]').textContent"
@@ -29,7 +29,7 @@ def traced(folder, ranks=2, calls=(call(0x27, 0, 400), call(0x28, 200, 400, sign
 
 
 def section_of(profile):
-    return timeline.section(Scene(profile, profile.programs[0]))
+    return timeline.section(SectionContext(profile, profile.programs[0]))
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_every_pool_is_played_with_every_policy(simulate):
     assert complaints("simulation", found) == []
     rows = [(row["asked_bytes"] >> 30, row["granularity_bytes"] >> 30, row["policy"]) for row in found["rows"]]
     policies = ["fifo", "backfill", "reserve", "stage-ahead"]
-    assert rows == [(size, grain, policy) for size in (40, 80) for grain in (1, 4) for policy in policies]
+    assert rows == [(size, granule, policy) for size in (40, 80) for granule in (1, 4) for policy in policies]
     assert {row["granules"] for row in found["rows"]} == {40, 8, 80, 20}
     assert all(row["outcome"]["jobs"] == 300 for row in found["rows"])
 

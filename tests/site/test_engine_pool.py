@@ -79,12 +79,12 @@ touch written; until [ -e end ]; do sleep 0.1; done
 """
     batch.script(body, TOGETHER, IN, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     shares = slurm_site.allocation(job)["shares"]
     assert [one["capacity_bytes"] for one in shares] == [64 * MIB] * 4
     ends(batch)
     batch.wait_until_freed(job)
-    assert sorted(batch.said().splitlines()) == ["4"] * 4 + ["fuseblk"] * 4 + ["input"] * 4
+    assert sorted(batch.stdout_text().splitlines()) == ["4"] * 4 + ["fuseblk"] * 4 + ["input"] * 4
     found = delivered(batch)
     assert sorted(found.pop("all").splitlines()) == list(NODES) and found == ALL
 
@@ -98,7 +98,7 @@ def test_two_jobs_on_one_node_have_their_own_namespaces(slurm_site, batch):
     batch.script(f"{body}until [ -e end ]; do sleep 0.1; done", TOGETHER.replace("256MiB", "32MiB"))
     jobs = [batch.submit("--nodelist=n3", "--output=said-%j") for _ in range(2)]
     for job in jobs:
-        batch.appears(f"written-{job}")
+        batch.wait_for_file(f"written-{job}")
     ends(batch)
     batch.wait_until_freed(*jobs)
     assert [(batch.directory / f"said-{job}").read_text() for job in jobs] == [f"{job}\n" for job in jobs]
@@ -107,7 +107,7 @@ def test_two_jobs_on_one_node_have_their_own_namespaces(slurm_site, batch):
 def test_daemons_that_end_leave_the_engine_to_the_job(slurm_site, batch):
     batch.script(f"{WRITES}srun bash -c 'cat $DW_JOB_STRIPED/out/n[1-4] | wc -l'", TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     before = engine_processes(slurm_site)
     for node in NODES:
         slurm_site.kill_noded(node)
@@ -115,14 +115,14 @@ def test_daemons_that_end_leave_the_engine_to_the_job(slurm_site, batch):
     assert engine_processes(slurm_site) == before
     ends(batch)
     batch.wait_until_freed(job)
-    assert batch.said().split() == ["4"] * 4 and delivered(batch) == ALL
+    assert batch.stdout_text().split() == ["4"] * 4 and delivered(batch) == ALL
 
 
 @pytest.mark.parametrize("word", ["__engine hold", "__engine agent", "__engine", "__mount"])
 def test_results_come_home_after_processes_of_the_engine_were_killed(slurm_site, batch, word):
     batch.script(WRITES, TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     kills(engine_processes(slurm_site, word=word))
     ends(batch)
     batch.wait_until_freed(job)
@@ -135,7 +135,7 @@ def test_engine_whose_first_process_is_killed_at_the_start_is_started_again(slur
     slurm_site.wait(lambda: engine_processes(slurm_site, word="__engine hold"), batch.log)
     kills(engine_processes(slurm_site, word="__engine hold"))
     batch.wait(job)
-    assert batch.said() == "deck\n", batch.state_of(job)
+    assert batch.stdout_text() == "deck\n", batch.state_of(job)
 
 
 def test_write_beyond_the_capacity_fails_and_leaves_room_after_a_removal(slurm_site, batch):
@@ -147,7 +147,7 @@ stat -c %s small
     batch.script(body, TOGETHER)
     job = batch.submit(*ON_NODES)
     batch.wait(job)
-    assert batch.said().splitlines() == ["Disk quota exceeded", str(64 * MIB)], batch.state_of(job)
+    assert batch.stdout_text().splitlines() == ["Disk quota exceeded", str(64 * MIB)], batch.state_of(job)
 
 
 def test_pool_that_is_not_mounted_on_a_node_does_not_stop_the_engines_of_another(slurm_site, batch):
@@ -157,7 +157,7 @@ def test_pool_that_is_not_mounted_on_a_node_does_not_stop_the_engines_of_another
     pool.rename(away)
     try:
         job = batch.submit(*ON_NODES)
-        batch.appears("written")
+        batch.wait_for_file("written")
     finally:
         away.rename(pool)
     ends(batch)
@@ -168,7 +168,7 @@ def test_pool_that_is_not_mounted_on_a_node_does_not_stop_the_engines_of_another
 def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
     batch.script(WRITES, TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     batch.run("scancel", "--hurry", job)
     batch.wait_until_freed(job)
     for node in NODES:
@@ -180,7 +180,7 @@ def test_cancelled_job_leaves_no_process_and_no_mount(slurm_site, batch):
 def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slurm_site, batch, is_watched):
     batch.script(f"{WRITES_LARGE}cat $DW_JOB_STRIPED/out/large > /dev/null || touch failed", TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     if is_watched != "from the start":
         name = slurm_site.allocation(job)["directory"].rsplit("/", 1)[-1]
         log = slurm_site.top / "hosts/n1/nvme/together" / name / "engine.log"
@@ -190,7 +190,7 @@ def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slur
         slurm_site.wait(lambda: "the engine is watched again" in log.read_text(), log.read_text)
     kills(engine_processes(slurm_site, "n4", "ceph-osd"))
     ends(batch)
-    batch.appears("failed")
+    batch.wait_for_file("failed")
     reason = batch.waits_for(job, "dws data out")
     assert "out/large: Input/output error" in reason and "on n1" in reason, reason
     # What other servers have arrives.
@@ -203,7 +203,7 @@ def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slur
 def test_files_on_a_node_that_dies_are_named_and_its_part_is_freed_when_it_is_back(slurm_site, batch):
     batch.script(WRITES_LARGE, TOGETHER, OUT)
     job = batch.submit(*ON_NODES, "--no-requeue")
-    batch.appears("written")
+    batch.wait_for_file("written")
     try:
         slurm_site.kill_node("n4")
         slurm_site.run(["scontrol", "update", "NodeName=n4", "State=DOWN", "Reason=died"])
@@ -220,7 +220,7 @@ def test_node_that_dies_takes_nothing_with_it_where_the_pool_keeps_two_copies(sl
     reads = "cat $DW_JOB_STRIPED/out/large | wc -c; echo late > $DW_JOB_STRIPED/out/late"
     batch.script(f"{WRITES_LARGE}{reads}", copies, OUT)
     job = batch.submit(*ON_NODES, "--no-requeue", "--no-kill")
-    batch.appears("written")
+    batch.wait_for_file("written")
     assert [one["capacity_bytes"] for one in slurm_site.allocation(job)["shares"]] == [64 * MIB] * 4
     try:
         slurm_site.kill_node("n4")
@@ -234,13 +234,13 @@ def test_node_that_dies_takes_nothing_with_it_where_the_pool_keeps_two_copies(sl
     batch.wait_until_freed(job)
     found = {name: (batch.results / name).read_text() for name in batch.arrived()}
     assert len(found.pop("large")) == 32 * MIB and found == rest
-    assert batch.said().splitlines()[-1] == str(32 * MIB)
+    assert batch.stdout_text().splitlines()[-1] == str(32 * MIB)
 
 
 def test_first_node_that_dies_delivers_from_the_second_copy_when_it_is_back(slurm_site, batch):
     batch.script(WRITES_LARGE, TOGETHER.replace("together", "copies").replace("256MiB", "128MiB"), OUT)
     job = batch.submit(*ON_NODES, "--no-requeue")
-    batch.appears("written")
+    batch.wait_for_file("written")
     try:
         slurm_site.kill_node("n1")
         slurm_site.run(["scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=died"])
@@ -258,7 +258,7 @@ def test_first_node_that_dies_delivers_from_the_second_copy_when_it_is_back(slur
 def test_staging_that_cannot_reach_a_node_leaves_the_servers_running(slurm_site, batch):
     batch.script(WRITES_LARGE, TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     servers = engine_processes(slurm_site, word="ceph-osd")
     slurm_site.kill_noded("n3", hold=True)
     try:
@@ -280,7 +280,7 @@ def test_staging_that_cannot_reach_a_node_leaves_the_servers_running(slurm_site,
 def test_epilog_of_the_guide_spares_the_engine(slurm_site, batch):
     batch.script(WRITES, TOGETHER, OUT)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     before = engine_processes(slurm_site)
     (epilog,) = re.findall(r"^```bash\n(for process in .*?)```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     for node in NODES[1:]:
@@ -296,7 +296,7 @@ def test_epilog_of_the_guide_spares_the_engine(slurm_site, batch):
 def test_peer_without_the_key_gets_no_agent(slurm_site, batch):
     batch.script(WRITES, TOGETHER)
     job = batch.submit(*ON_NODES)
-    batch.appears("written")
+    batch.wait_for_file("written")
     name = slurm_site.allocation(job)["directory"].rsplit("/", 1)[-1]
     script = f"""import socket
 for name in ["{name} n3 x", "{name} n1 x", "{name}", "0.0 n3 x", ".. n3 x", ""]:

@@ -177,10 +177,10 @@ def test_job_beyond_user_max_starts_when_another_job_of_the_user_ends(slurm_site
     users.script("true", DW)
     assert users.wait(users.submit()) == "COMPLETED", users.log()
     assert slurm_site.allocation(waiting)["phase"] == "waiting"
-    assert users.shown(waiting)["JobState"] == "PENDING" and users.shown(waiting)["Priority"] != "0"
+    assert users.show_job(waiting)["JobState"] == "PENDING" and users.show_job(waiting)["Priority"] != "0"
     users.run("scancel", holder)
     assert users.wait(waiting) == "COMPLETED", (users.reason(waiting), users.log())
-    assert users.said() == "input\n"
+    assert users.stdout_text() == "input\n"
 
 
 def wait_for_user_max(slurm_site, users) -> tuple[str, str]:
@@ -217,7 +217,7 @@ def test_job_that_waits_for_user_max_starts_when_the_site_raises_it(slurm_site, 
         assert len(said) == 1, said
     finally:
         write(text)
-    assert users.shown(holder)["JobState"] == "RUNNING"
+    assert users.show_job(holder)["JobState"] == "RUNNING"
 
 
 def test_cancelled_job_that_waits_for_user_max_leaves_nothing(slurm_site, users):
@@ -247,7 +247,7 @@ def test_cancelled_jobs_leave_nothing_in_any_state(slurm_site, users):
     # While it runs: what it wrote is staged out.
     users.script(f"{WRITES}; touch %s/running; sleep 600" % users.directory, DW, OUT)
     running = users.submit()
-    users.appears("running")
+    users.wait_for_file("running")
     users.run("scancel", running)
     users.wait_until_freed(running)
     assert users.arrived() == ["a"] and slurm_site.directories() == []
@@ -263,7 +263,7 @@ def test_two_users_share_a_pool_and_see_nothing_of_each_other(slurm_site, users,
     for batch, job in jobs:
         assert batch.wait(job) == "COMPLETED", batch.log()
         assert (batch.results / "a").stat().st_uid == batch.user
-        assert "Permission denied" in batch.said()
+        assert "Permission denied" in batch.stdout_text()
         batch.wait_until_freed(job)
 
 

@@ -27,8 +27,8 @@ def secret(slurm_site):
 def ends(batch, job):
     """Waits until the job has ended, whatever became of its results; returns the reason then."""
     batch.cluster.wait(
-        lambda: batch.shown(job)["JobState"] in ("COMPLETED", "FAILED") or "dws data out" in batch.reason(job),
-        lambda: (batch.shown(job), batch.log()),
+        lambda: batch.show_job(job)["JobState"] in ("COMPLETED", "FAILED") or "dws data out" in batch.reason(job),
+        lambda: (batch.show_job(job), batch.log()),
     )
     return batch.reason(job)
 
@@ -95,7 +95,7 @@ def test_tree_deeper_than_a_path_can_be_is_removed(slurm_site, users):
         "cd $DW_JOB_STRIPED && python3 -c \"import os\nfor _ in range(20000): os.mkdir('d'); os.chdir('d')\"", DW
     )
     job = users.submit()
-    assert users.wait(job) == "COMPLETED", users.complained()
+    assert users.wait(job) == "COMPLETED", users.stderr_text()
     users.wait_until_freed(job)
     assert slurm_site.directories() == []
 
@@ -103,7 +103,7 @@ def test_tree_deeper_than_a_path_can_be_is_removed(slurm_site, users):
 def test_files_of_another_user_in_the_allocation_are_named(slurm_site, users):
     users.script(f"chmod 777 $DW_JOB_STRIPED $DW_JOB_STRIPED/..; touch {users.directory}/open; sleep 60", DW)
     job = users.submit()
-    users.appears("open")
+    users.wait_for_file("open")
     foreign = users.directory_of(job) / "foreign"
     foreign.mkdir()
     (foreign / "file").touch()
@@ -303,7 +303,7 @@ def test_silent_peers_hold_up_nobody(slurm_site, users):
 def test_allocation_is_closed_to_others_and_its_name_to_its_owner(slurm_site, users):
     users.script(f"touch $DW_JOB_STRIPED/a {users.directory}/running; sleep 60", DW)
     job = users.submit()
-    users.appears("running")
+    users.wait_for_file("running")
     allocation = users.directory_of(job).parent
     status = os.stat(allocation)
     assert (status.st_uid, status.st_mode & 0o777) == (NOBODY, 0o700)

@@ -203,8 +203,8 @@ def test_node_without_daemon_is_named_and_the_job_runs_when_it_is_back(slurm_sit
     assert why(users, job, "held")["next_step"].endswith(f"then scontrol release {job}")
     assert "does not answer on n4" in users.run("scontrol", "show", "job", job).stdout.replace("_", " ")
     users.run("scontrol", "release", job)
-    slurm_site.wait(lambda: users.shown(job)["JobState"] == "COMPLETED", lambda: users.state_of(job))
-    assert users.said() == "n4\n", users.state_of(job)
+    slurm_site.wait(lambda: users.show_job(job)["JobState"] == "COMPLETED", lambda: users.state_of(job))
+    assert users.stdout_text() == "n4\n", users.state_of(job)
 
 
 def test_job_starts_although_daemons_are_started_again_meanwhile(slurm_site, users):

@@ -111,7 +111,7 @@ def test_staging_that_the_limit_kills_does_not_start_the_job(lua_site, users):
     users.script(f"touch {users.directory}/ran", slow, IN.replace("/input", "/big"))
     job = users.submit()
     users.waits_for(job, "slurm bb data in")
-    assert users.shown(job)["JobState"] == "PENDING" and not (users.directory / "ran").exists()
+    assert users.show_job(job)["JobState"] == "PENDING" and not (users.directory / "ran").exists()
 
 
 @pytest.mark.skipif(LUA is None, reason="no Lua interpreter is installed")

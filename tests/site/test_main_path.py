@@ -30,7 +30,7 @@ srun -N4 -n4 bash -c 'cp -a $DW_JOB_STRIPED/in $DW_JOB_STRIPED/out/$(hostname)'
 """
     users.script(body, DW, IN, OUT)
     job = users.submit("-N4")
-    assert users.wait(job) == "COMPLETED", users.complained() + users.log()
+    assert users.wait(job) == "COMPLETED", users.stderr_text() + users.log()
     assert users.arrived() == ["n1", "n2", "n3", "n4"]
     for node in users.arrived():
         copy = users.results / node
@@ -56,7 +56,7 @@ def test_script_of_rabbit_is_carried_out(slurm_site, users):
     ]
     users.script("srun -N2 -n2 test -e $DW_JOB_my_data/input/deep/file1", nnf, *copies)
     job = users.submit("-N2")
-    assert users.wait(job) == "COMPLETED", users.complained() + users.log()
+    assert users.wait(job) == "COMPLETED", users.stderr_text() + users.log()
     users.wait_until_freed(job)
     assert sorted(path.name for path in (users.results / "deep").glob("file*"))[:2] == ["file0", "file1"]
     for line in ("create_persistent type=lustre name=abc capacity=1GiB", "destroy_persistent name=abc"):

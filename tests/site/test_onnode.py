@@ -40,7 +40,7 @@ def frees(batch, *jobs):
 
 def completes(batch, job):
     """A stage-out that fails keeps the job in its state; its reason then says why."""
-    said = lambda: (batch.shown(job)["JobState"], batch.reason(job))  # noqa: E731
+    said = lambda: (batch.show_job(job)["JobState"], batch.reason(job))  # noqa: E731
     batch.cluster.wait(lambda: said()[0] in ("COMPLETED", "FAILED") or "dws data out" in said()[1], said)
     assert said()[0] == "COMPLETED", (said(), batch.log())
 
@@ -55,14 +55,14 @@ touch running; until [ -e end ]; do sleep 0.1; done
     single = "#DW stage_out type=file source=$DW_JOB_PRIVATE/out/name destination=%d/single"
     users.script(body, PRIVATE, IN, OUT, single)
     job = users.submit("-N4", "--ntasks-per-node=1")
-    users.appears("running")
+    users.wait_for_file("running")
     allocation = slurm_site.allocation(job)
     assert complaints("control-status", slurm_site.status()) == []
     assert [one["capacity_bytes"] for one in allocation["shares"]] == [16 * MIB] * 4
     assert slurm_site.on_nodes() == [f"n{number}/{allocation['directory'].split('/')[-1]}" for number in range(1, 5)]
     (users.directory / "end").touch()
     completes(users, job)
-    assert users.said().splitlines() == [f"{users.user} 700"] * 4
+    assert users.stdout_text().splitlines() == [f"{users.user} 700"] * 4
     frees(users, job)
     assert names(users) == {node: node for node in ("n1", "n2", "n3", "n4")}
     singles = [path.read_text().strip() for path in sorted((users.directory / "single").iterdir())]
@@ -72,7 +72,7 @@ touch running; until [ -e end ]; do sleep 0.1; done
 def test_removal_where_the_storage_of_the_node_is_not_mounted_is_no_success(slurm_site, users):
     users.script("touch running; sleep 60", PRIVATE)
     job = users.submit("--nodelist=n2")
-    users.appears("running")
+    users.wait_for_file("running")
     pool = slurm_site.top / "hosts/n2/nvme/pool"
     away = pool.with_name("pool.away")
     pool.rename(away)
@@ -125,7 +125,7 @@ def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, 
     prepare(users)
     users.script(f"{WRITES}; touch written; until [ -e end ]; do sleep 0.1; done", PRIVATE, OUT)
     job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1")
-    users.appears("written")
+    users.wait_for_file("written")
     slurm_site.kill_noded("n2", hold=True)
     try:
         (users.directory / "end").touch()
@@ -156,7 +156,7 @@ def test_node_that_is_down_at_stage_out_is_named_and_delivers_later(slurm_site, 
 def test_node_that_is_down_at_teardown_is_named_and_freed_later(slurm_site, users):
     users.script("touch running; until [ -e end ]; do sleep 0.1; done", PRIVATE)
     job = users.submit("--nodelist=n1,n3")
-    users.appears("running")
+    users.wait_for_file("running")
     slurm_site.kill_noded("n3", hold=True)
     try:
         (users.directory / "end").touch()
@@ -176,7 +176,7 @@ def test_job_waits_until_its_node_has_room(slurm_site, users):
     body = "touch %s; until [ -e end ]; do sleep 0.1; done"
     users.script(body % "first", PRIVATE)
     first = users.submit("--nodelist=n1", "-n1")
-    users.appears("first")
+    users.wait_for_file("first")
     users.script("touch second", PRIVATE)
     second = users.submit("--nodelist=n1", "-n1")
     users.wait(second, "CONFIGURING", "RUNNING")
@@ -278,7 +278,7 @@ def test_killed_controller_starts_no_job_whose_nodes_still_stage(slurm_site, use
     users.script("true")
     slurm_site.wait_until_saved(users.submit("--hold"))
     slurm_site.kill_controller()
-    users.appears("sizes")
+    users.wait_for_file("sizes")
     slurm_site.wait(lambda: not slurm_site.processes("pre_run"), "the first call of pre_run does not end")
     assert slurm_site.allocation(job)["problem"] is None
     (users.directory / "end").touch()
@@ -295,7 +295,7 @@ def test_node_that_dies_is_named_and_delivers_when_it_is_back(slurm_site, users,
     prepare(users)
     users.script(f"{WRITES}; echo >> written; until [ -e end ]; do sleep 0.1; done", PRIVATE, OUT)
     job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1", option)
-    users.appears("written")
+    users.wait_for_file("written")
     try:
         slurm_site.kill_node("n2")
         slurm_site.run(["scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=died"])
@@ -406,8 +406,8 @@ def test_links_and_fifos_at_the_directory_of_a_job_lead_nowhere_and_hold_up_nobo
     )
     job = users.submit("--nodelist=n2")
     users.cluster.wait(
-        lambda: users.shown(job)["JobState"] in ("COMPLETED", "FAILED") or "dws data out" in users.reason(job),
-        lambda: (users.shown(job), users.log()),
+        lambda: users.show_job(job)["JobState"] in ("COMPLETED", "FAILED") or "dws data out" in users.reason(job),
+        lambda: (users.show_job(job), users.log()),
     )
     users.run("scancel", "--hurry", job)
     frees(users, job)
@@ -423,7 +423,7 @@ def test_reap_names_orphans_of_nodes_and_directories_that_are_gone(slurm_site, u
     chown(orphan, users.user)
     users.script("touch running; sleep 60", PRIVATE)
     job = users.submit("--nodelist=n1,n2")
-    users.appears("running")
+    users.wait_for_file("running")
     directory = slurm_site.allocation(job)["directory"].split("/")[-1]
     lost = slurm_site.top / "hosts/n1/nvme/pool" / directory
     lost.rename(slurm_site.top / "hosts/n1/nvme/lost")
@@ -441,7 +441,7 @@ def test_reap_names_orphans_of_nodes_and_directories_that_are_gone(slurm_site, u
 def test_tables_of_dwstat_show_the_nodes(slurm_site, users):
     users.script("touch running; sleep 60", PRIVATE)
     job = users.submit("--nodelist=n1,n2")
-    users.appears("running")
+    users.wait_for_file("running")
     fragments = slurm_site.run(["scontrol", "show", "bbstat", "fragments"]).stdout.splitlines()[1:]
     assert [line.split()[3] + " " + line.split()[-1] for line in fragments] == ["32MiB n1", "32MiB n2"], fragments
     assert "private" in slurm_site.run(["scontrol", "show", "bbstat", "configurations"]).stdout

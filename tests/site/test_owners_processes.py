@@ -111,7 +111,7 @@ def test_epilog_of_another_job_of_the_user_loses_no_result(slurm_site, users):
     content = prepare(users, 44 * MIB)
     users.script("touch running; until [ -e end ]; do sleep 0.1; done")
     other = users.submit("--nodelist=n1")
-    users.appears("running")
+    users.wait_for_file("running")
     users.script(f"cp {users.directory}/big $DW_JOB_STRIPED/", SLOW.replace("16MiB", "48MiB"), OUT)
     job = users.submit("--nodelist=n2")
     in_stage(users, "out")
@@ -185,7 +185,7 @@ def test_user_who_always_kills_the_process_is_named_and_the_results_arrive_later
     body = f"cp {here}/big $DW_JOB_STRIPED/; touch {here}/written; until [ -e {here}/go ]; do sleep 0.05; done"
     users.script(body, SLOW.replace("16MiB", "32MiB"), OUT)
     job = users.submit("--nodelist=n2")
-    users.appears("written")
+    users.wait_for_file("written")
     words = ["python3", "-c", KILLER, *map(str, slurm_site.daemons("n1"))]
     before = killed(slurm_site, "others")
     with subprocess.Popen(words, **AS_USER, stdout=subprocess.PIPE, text=True) as killer:

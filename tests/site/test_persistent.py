@@ -1,4 +1,4 @@
-"""Persistent buffers: one job makes them, later ones use them, the last destroys them."""
+"""Persistent allocations: one job makes them, later ones use them, the last destroys them."""
 
 from support.site_cluster import DW
 
@@ -13,7 +13,7 @@ OUT = "#DW stage_out type=directory source=$DW_PERSISTENT_STRIPED_proj-1/ destin
 def run(batch, body, *directives, options=()):
     batch.script(body, *directives)
     job = batch.submit(*options)
-    assert batch.wait(job) == "COMPLETED", (batch.reason(job), batch.complained(), batch.log())
+    assert batch.wait(job) == "COMPLETED", (batch.reason(job), batch.stderr_text(), batch.log())
     batch.wait_until_freed(job)
     return job
 
@@ -21,7 +21,7 @@ def run(batch, body, *directives, options=()):
 def test_buffer_lives_over_three_jobs_and_is_its_owners_alone(slurm_site, users, others):
     (users.directory / "input").write_text("from the file system\n")
     run(users, "exit 0", CREATE)
-    assert slurm_site.allocation("proj-1")["capacity_bytes"] == 48 << 20  # whole grains
+    assert slurm_site.allocation("proj-1")["capacity_bytes"] == 48 << 20  # whole granules
     run(users, f"cat {STRIPED}/input > {STRIPED}/copy; ls -d $DW_JOB_STRIPED", DW, USE, IN)
     # A restart of Slurm finds it again.
     users.script("true")
@@ -55,7 +55,7 @@ def test_buffer_in_use_is_not_destroyed(slurm_site, users):
     run(users, "exit 0", create)
     users.script(f"touch {users.directory}/running; until [ -e {users.directory}/go ]; do sleep 0.05; done", use)
     job = users.submit()
-    users.appears("running")
+    users.wait_for_file("running")
     torn = slurm_site.call("--function", "teardown", "--token", "busy", "--job", "/dev/null")
     assert torn.returncode == 1 and f"busy is in use by job {job}; wait for the job to end" in torn.stderr
     (users.directory / "go").touch()
@@ -75,7 +75,7 @@ def test_scripts_show_the_pool_with_dwstat(slurm_site, users):
     assert "did not find any sessions, instances" in asked("most")
     users.script(f"touch {users.directory}/running; sleep 60", DW)
     job = users.submit("-N2")
-    users.appears("running")
+    users.wait_for_file("running")
     session = dict(zip(*(line.split() for line in asked("sessions").splitlines()[:2]), strict=True))
     assert (session["token"], session["owner"], session["nodes"]) == (job, "nobody", "2")
     assert (session["state"], session["creator"], session["expiration"]) == ("CA---", "SLURM", "never")

@@ -174,7 +174,7 @@ def test_wrong_values_are_named(site_host):
         (("flash:1GiB", "flash"), 'setup: --capacity "flash" names no pool; it has the form POOL:SIZE'),
         (("flash:1GiB", "flash:1GX"), 'setup: --capacity "flash:1GX" has no size'),
         (("flash:1GiB", "other:1GiB"), "there is no pool other; the pools are: flash"),
-        (("flash:1GiB", "flash:11GiB"), "the pool flash has 10 of 10 grains free, 11 are wanted"),
+        (("flash:1GiB", "flash:11GiB"), "the pool flash has 10 of 10 granules free, 11 are wanted"),
         (("--token 1", "--token ../1"), 'setup: --token "../1" is no job ID'),
         (("{script}", "/no/such"), "the job script: cannot open /no/such"),
     ]:
@@ -272,7 +272,7 @@ def test_set_up_that_began_before_the_allocation_was_made_leaves_a_running_job_a
     """An old copy of the call, which was stopped while the job went on."""
     site_host.call("pools")
     site_host.write_allocation("running", created_unix_s=1 << 40)
-    assert "1 exists already: 2 grains of the pool flash, for daemon" in error_of(
+    assert "1 exists already: 2 granules of the pool flash, for daemon" in error_of(
         site_host.call("setup", WHOLE["setup"])
     )
     assert json.loads(site_host.call("show_sessions").stdout)["sessions"][0]["token"] == "1"

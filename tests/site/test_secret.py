@@ -72,8 +72,8 @@ def test_job_is_staged_in_and_out_and_no_user_reads_the_secret(secret_site, user
     users.wait(job)
     users.wait_until_freed(job)
     assert (users.results / "result").read_text() == "input\nn1\nn2\n", users.log()
-    assert "Permission denied" in users.complained()
-    assert users.shown(job)["JobState"] == "FAILED"  # of `cat`
+    assert "Permission denied" in users.stderr_text()
+    assert users.show_job(job)["JobState"] == "FAILED"  # of `cat`
 
 
 def test_node_with_another_secret_is_named_in_the_reason(secret_site, users):

@@ -1,4 +1,4 @@
-"""Persistent buffers that a group shares."""
+"""Persistent allocations that a group shares."""
 
 import itertools
 import subprocess
@@ -24,12 +24,12 @@ class Buffer:
         self.variable = f"$DW_PERSISTENT_STRIPED_{self.name}"
         self.teardown = f"--function teardown --token {self.name} --job /dev/null --hurry".split()
 
-    def shown(self):
+    def allocation(self):
         return self.cluster.allocation(self.name)
 
     @property
     def directory(self):
-        return self.cluster.pool / self.shown()["directory"].rpartition("/")[2]
+        return self.cluster.pool / self.allocation()["directory"].rpartition("/")[2]
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def buffer(slurm_site, users):
 def run(batch, body, *directives):
     batch.script(body, *directives)
     job = batch.submit()
-    assert batch.wait(job) == "COMPLETED", (batch.reason(job), batch.complained(), batch.log())
+    assert batch.wait(job) == "COMPLETED", (batch.reason(job), batch.stderr_text(), batch.log())
     batch.wait_until_freed(job)
     return job
 
@@ -61,13 +61,13 @@ def refused(batch, text, *directives):
 def destroy(buffer, batch):
     batch.script("exit 0", buffer.destroy)
     job = batch.submit()
-    buffer.cluster.wait(lambda: buffer.shown() is None, lambda: (batch.reason(job), batch.log()))
+    buffer.cluster.wait(lambda: buffer.allocation() is None, lambda: (batch.reason(job), batch.log()))
 
 
 def test_members_use_a_buffer_as_the_modes_of_its_files_say(buffer, users, others, strangers):
     directory = buffer.directory
     assert [path.stat().st_mode & 0o7777 for path in (directory, directory / "striped")] == [0o710, 0o2770]
-    assert (buffer.shown()["user"], buffer.shown()["group"]) == ("nobody", TEAM)
+    assert (buffer.allocation()["user"], buffer.allocation()["group"]) == ("nobody", TEAM)
     (users.directory / "input").write_text("staged by the owner\n")
     stage_in = f"#DW stage_in type=file source=%d/input destination={buffer.variable}"
     enter = f"cd {buffer.variable}"
@@ -76,7 +76,7 @@ def test_members_use_a_buffer_as_the_modes_of_its_files_say(buffer, users, other
     body = f"{enter}; cat first read; echo more >>write && (echo no >>read || chmod 600 read || echo refused)"
     results = f"#DW stage_out type=file source={buffer.variable}/write destination=%d/results/write"
     run(others, body, buffer.use, f"{stage_in}/second", results)
-    assert others.said() == "staged by the owner\na\nrefused\n", others.complained()
+    assert others.stdout_text() == "staged by the owner\na\nrefused\n", others.stderr_text()
     delivered, second = others.results / "write", (directory / "striped" / "second").stat()
     assert delivered.read_text() == "b\nmore\n" and delivered.stat().st_uid == DAEMON
     assert (second.st_uid, second.st_gid) == (DAEMON, directory.stat().st_gid)
@@ -113,13 +113,13 @@ def test_size_counts_for_the_owner_while_a_member_uses_the_buffer(buffer, others
     waits = f"touch {others.directory}/running; until [ -e {others.directory}/go ]; do sleep 0.05; done"
     others.script(f"head -c 1M /dev/zero >{buffer.variable}/file; {waits}", buffer.use)
     job = others.submit()
-    others.appears("running")
+    others.wait_for_file("running")
     shown = buffer.cluster.control("metrics").stdout.splitlines()
     sizes = [line for line in shown if line.startswith("forebay_allocation_size_bytes{")]
     of = {user: line.split()[-1] for line in sizes for user in ("nobody", "daemon") if f'user="{user}"' in line}
     assert of == {"nobody": str(32 * MIB), "daemon": "0"}, sizes
     (others.directory / "go").touch()
-    assert others.wait(job) == "COMPLETED", others.complained()
+    assert others.wait(job) == "COMPLETED", others.stderr_text()
 
 
 def test_what_members_closed_is_removed_with_the_buffer_and_nothing_else(buffer, users, others):
@@ -147,7 +147,7 @@ def test_removal_stops_at_a_mount_and_is_completed_after_an_interruption(slurm_s
     run(others, f"mkdir -m 700 {buffer.variable}/closed; mkdir {buffer.variable}/closed/mount", buffer.use)
     directory = buffer.directory
     mount = directory / "striped" / "closed" / "mount"
-    node = buffer.shown()["node"].partition(":")[0]
+    node = buffer.allocation()["node"].partition(":")[0]
     slurm_site.run(["mount", "--bind", outside, mount], node=node)
     try:
         torn = slurm_site.call(*buffer.teardown)

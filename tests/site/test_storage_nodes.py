@@ -78,7 +78,7 @@ def users(storage_site, request):
     batch.end()
 
 
-def left(cluster):
+def pool_entries(cluster):
     return cluster.run(["ls", MOUNT / "pool"], node="n2").stdout.split()
 
 
@@ -100,15 +100,15 @@ mpirun --map-by node -n 4 sh -c '{rank} 8 400000 1 posix collective'
     users.script(body, SERVERS.replace("16MiB", "64MiB"), IN, OUT)
     job = users.submit("--nodes=4", "--ntasks-per-node=1")
     assert users.wait(job) == "COMPLETED", users.state_of(job)
-    exchanged = [json.loads(line) for line in users.said().splitlines() if line.startswith("{")]
-    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), users.said()
+    exchanged = [json.loads(line) for line in users.stdout_text().splitlines() if line.startswith("{")]
+    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), users.stdout_text()
     users.wait_until_freed(job)
     assert users.arrived() == [*NODES, "shared.collective", "shared.posix"]
     for node in NODES:
         for number in range(20):
             copied = users.results / node / "deep" / f"file{number}"
             assert copied.read_bytes() == bytes([number]) * 1000
-    assert left(storage_site) == []
+    assert pool_entries(storage_site) == []
 
 
 def test_quota_stops_a_job_at_its_capacity_and_its_results_arrive(storage_site, users):
@@ -124,15 +124,15 @@ until ! head -c 1M /dev/zero >> $DW_JOB_STRIPED/out/big; do sleep 0.05; done"""
     users.script(body, SERVERS, OUT)
     job = users.submit("--nodelist=n2")
     users.wait(job)
-    told = users.complained()
+    told = users.stderr_text()
     assert told.count("Permission denied") == 2, told
     assert told.count("Disk quota exceeded") == 1, told
     # That of the directory above has room for the journals of both directions.
-    assert list(map(int, users.said().split())) == [16 * MIB, 16 * MIB + 2 * (16 * MIB + MIB // 4)]
+    assert list(map(int, users.stdout_text().split())) == [16 * MIB, 16 * MIB + 2 * (16 * MIB + MIB // 4)]
     users.wait_until_freed(job)
     # The clients learn some seconds later what was written.
     assert 16 * MIB <= (users.results / "big").stat().st_size
-    assert left(storage_site) == []
+    assert pool_entries(storage_site) == []
 
 
 def test_pool_on_another_file_system_is_refused(storage_site):

@@ -25,7 +25,7 @@ def begins(batch, options, body, left_s, *directives):
     """A job whose time is up after so many seconds."""
     batch.script(BEGIN % options + "\n" + body, DW, STAGE_OUT, *directives)
     job = batch.submit("--nodelist=n2")
-    batch.appears("ready")
+    batch.wait_for_file("ready")
     # Slurm's limits are minutes; an end that is set is kept to the second.
     batch.run("scontrol", "update", f"JobId={job}", f"EndTime=now+{left_s}")
     (batch.directory / "go").touch()
@@ -41,13 +41,13 @@ def listed(batch):
 def test_final_stage_out_starts_in_time_and_everything_arrives(users):
     job = begins(users, SLOW_RATE, WRITE % ("1 2 3", 1000000) + "\n" + WAIT, 20)
     assert users.wait(job) == "FAILED"
-    assert users.shown(job)["ExitCode"] == "124:0"
-    complained = users.complained()
+    assert users.show_job(job)["ExitCode"] == "124:0"
+    complained = users.stderr_text()
     assert "not safe yet: stage-out takes about 3 seconds" in complained
     assert "the job is ended now, so that 2.86 MiB in 3 files can be staged out" in complained
     assert "CANCELLED" not in complained and "TIME LIMIT" not in complained
     assert users.arrived() == ["1", "2", "3"]
-    assert users.left() == [] and users.status("n2") == []
+    assert users.leftovers() == [] and users.status("n2") == []
 
 
 @pytest.mark.soak
@@ -55,11 +55,11 @@ def test_final_stage_out_starts_in_time_and_everything_arrives(users):
 def test_extended_time_limit_does_not_end_the_job(users):
     body = WRITE % ("1", 1000000) + "\nuntil [ -e done ]; do sleep 0.05; done"
     job = begins(users, SLOW_RATE, body, 60)  # of which a slow machine may need half before the limit is extended
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     users.cluster.run(["scontrol", "update", f"JobId={job}", "TimeLimit=60"])  # as the operator
-    users.cluster.wait(lambda: "ends the job later" in users.complained(), users.complained)
+    users.cluster.wait(lambda: "ends the job later" in users.stderr_text(), users.stderr_text)
     (users.directory / "done").touch()
-    assert users.wait(job) == "COMPLETED", users.complained()
+    assert users.wait(job) == "COMPLETED", users.stderr_text()
     assert users.arrived() == ["1"]
 
 
@@ -68,9 +68,9 @@ def test_application_can_write_its_last_checkpoint(users):
     trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\nsleep 300 &\n"
     job = begins(users, f"{SLOW_RATE} --signal-before USR1@5", trap + WRITE % ("1", 1000000) + "\n" + WAIT, 22)
     assert users.wait(job) == "FAILED"
-    assert users.shown(job)["ExitCode"] == "7:0", users.complained()
+    assert users.show_job(job)["ExitCode"] == "7:0", users.stderr_text()
     # The shell, and what it has just forked and is no `sleep` yet.
-    assert re.search(r"signal 10 sent to [12] of its processes", users.complained()), users.complained()
+    assert re.search(r"signal 10 sent to [12] of its processes", users.stderr_text()), users.stderr_text()
     assert users.arrived() == ["1", "last"]
 
 
@@ -78,17 +78,17 @@ def test_signal_of_slurm_to_the_batch_shell_reaches_the_job(users):
     """As `#SBATCH --signal=B:USR1@60` does; Forebay is in the shell's place."""
     trap = "trap 'echo last >${DW_JOB_STRIPED}out/last; exit 7' USR1\n"
     job = begins(users, "", trap + WRITE % ("1", 1000) + "\n" + WAIT, 3000)
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     users.run("scancel", "--batch", "--signal=USR1", job)
     assert users.wait(job) == "FAILED"
-    assert users.shown(job)["ExitCode"] == "7:0", users.complained()
+    assert users.show_job(job)["ExitCode"] == "7:0", users.stderr_text()
     assert users.arrived() == ["1", "last"]
 
 
 def test_job_without_deadline_is_not_ended(users):
     job = begins(users, "--no-deadline", WRITE % ("1", 1000000) + "\nsleep 3", 5)
-    assert users.wait(job) == "COMPLETED", users.complained()
-    assert users.arrived() == ["1"] and "safe" not in users.complained()
+    assert users.wait(job) == "COMPLETED", users.stderr_text()
+    assert users.arrived() == ["1"] and "safe" not in users.stderr_text()
 
 
 def test_files_beyond_the_time_are_named_and_can_be_staged_out_later(users):
@@ -96,9 +96,9 @@ def test_files_beyond_the_time_are_named_and_can_be_staged_out_later(users):
     (users.directory / "slow.toml").write_text(MODEL)
     names = "1 2 3 4 5 6 7 8"
     job = begins(users, "--drain-rate 1MB --pfs-model slow.toml", WRITE % (names, 16 << 20) + "\n" + WAIT, 12)
-    users.cluster.wait(lambda: "the job is ended now" in users.complained(), "the job was not ended")
+    users.cluster.wait(lambda: "the job is ended now" in users.stderr_text(), "the job was not ended")
     users.cluster.wait(lambda: any(name in names for name in users.arrived()), "nothing arrived")
-    assert "not all of it will fit" in users.complained()
+    assert "not all of it will fit" in users.stderr_text()
     users.run("scancel", job)
     users.cluster.wait(lambda: users.status("n2")[0]["state"] == "kept", "it still stages out")
     arrived = {name for name in users.arrived() if name in names}
@@ -107,42 +107,42 @@ def test_files_beyond_the_time_are_named_and_can_be_staged_out_later(users):
     named = listed(users)
     assert set(named) >= missing
     source = named[missing.pop()][1]
-    assert source.startswith("/mnt/nvme/forebay-") and "not safe: /mnt/nvme/forebay-" in users.complained()
+    assert source.startswith("/mnt/nvme/forebay-") and "not safe: /mnt/nvme/forebay-" in users.stderr_text()
     (shown,) = users.status("n2")
     assert (shown["not_safe_files"], shown["undrained"]) == (len(named), True)
     assert users.status("n3")[0]["state"] == "elsewhere"
     users.run("srun", "-w", "n2", "forebay", "clean")
     assert [name for name in users.arrived() if name in names] == names.split()
-    assert users.left() == [] and users.status("n2") == [] and not list(users.state.glob("*NOT-SAFE"))
+    assert users.leftovers() == [] and users.status("n2") == [] and not list(users.state.glob("*NOT-SAFE"))
 
 
 def test_scancel_allows_stage_out_within_killwait(users):
     """Also for a job that does not end by itself."""
     body = "trap '' TERM\n" + WRITE % ("1 2", 1000000) + "\n" + WAIT
     job = begins(users, "", body, 3000)
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     users.run("scancel", job)
     assert users.wait(job) == "CANCELLED"
-    users.cluster.wait(lambda: users.arrived() == ["1", "2"], users.complained())
-    users.cluster.wait(lambda: users.left() == [], "the allocation stayed")
+    users.cluster.wait(lambda: users.arrived() == ["1", "2"], users.stderr_text())
+    users.cluster.wait(lambda: users.leftovers() == [], "the allocation stayed")
 
 
 def test_sigterm_that_is_repeated_does_not_stop_the_stage_out(users):
     (users.directory / "slow.toml").write_text(MODEL)
     job = begins(users, "--pfs-model slow.toml", WRITE % ("1 2", 16 << 20) + "\n" + WAIT, 3000)
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     for _ in range(2):
         users.run("scancel", "--batch", "--signal=TERM", job)
-        users.cluster.wait(lambda: "ended with status" in users.complained(), "the job goes on")
+        users.cluster.wait(lambda: "ended with status" in users.stderr_text(), "the job goes on")
     assert users.wait(job) == "FAILED"
-    assert users.shown(job)["ExitCode"] == "143:0", users.complained()
-    assert users.arrived() == ["1", "2"] and users.left() == []
+    assert users.show_job(job)["ExitCode"] == "143:0", users.stderr_text()
+    assert users.arrived() == ["1", "2"] and users.leftovers() == []
 
 
 def test_kill_during_stage_out_leaves_a_list_of_unsaved_files(users):
     (users.directory / "slow.toml").write_text(MODEL)
     job = begins(users, "--pfs-model slow.toml", WRITE % ("1 2 3", 64 << 20) + "\n" + WAIT, 3000)
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     users.run("scancel", job)
     users.wait(job)
     users.cluster.wait(lambda: users.status("n2")[0]["state"] == "left", "it was not killed")
@@ -151,4 +151,4 @@ def test_kill_during_stage_out_leaves_a_list_of_unsaved_files(users):
     assert [size for size, _, _ in named.values()] == [64 << 20] * 3
     assert not {"1", "2", "3"} & set(users.arrived())
     users.run("srun", "-w", "n2", "forebay", "clean")
-    assert users.arrived() == ["1", "2", "3"] and users.left() == []
+    assert users.arrived() == ["1", "2", "3"] and users.leftovers() == []

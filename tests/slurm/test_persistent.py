@@ -21,7 +21,7 @@ def submit(batch, name, body, *directives, after=()):
     return batch.submit("--nodelist=n1", "--ntasks=1", *output, *condition, name=f"{name}.batch")
 
 
-def complained(batch, name):
+def stderr_text(batch, name):
     return (batch.directory / f"complained-{name}").read_text()
 
 
@@ -31,7 +31,7 @@ def listed(batch, node):
 
 def test_allocation_created_by_one_job_is_shared_by_two_and_destroyed(users):
     makes = submit(users, "make", f"echo made > {STRIPED}/a", CREATE, USE)
-    assert users.wait(makes) == "COMPLETED", complained(users, "make")
+    assert users.wait(makes) == "COMPLETED", stderr_text(users, "make")
     (one,) = listed(users, "n1")
     assert (one["state"], one["job_id"], one["store"]) == ("ready", makes, "/mnt/nvme")
     # The hosts share the user's state directory, not the store.
@@ -43,7 +43,7 @@ def test_allocation_created_by_one_job_is_shared_by_two_and_destroyed(users):
     try:
         refused = submit(other, "use", "true", USE)
         assert other.wait(refused) == "FAILED"
-        assert "proj1 is nobody's, and closed to you" in complained(other, "use")
+        assert "proj1 is nobody's, and closed to you" in stderr_text(other, "use")
     finally:
         other.end()
     both = []
@@ -53,6 +53,6 @@ def test_allocation_created_by_one_job_is_shared_by_two_and_destroyed(users):
     out = submit(users, "out", "true", USE, STAGE_OUT, after=both)
     destroys = submit(users, "destroy", "true", DESTROY, after=[out])
     for job, name in zip([*both, out, destroys], ["x", "y", "out", "destroy"], strict=True):
-        assert users.wait(job) == "COMPLETED", complained(users, name)
+        assert users.wait(job) == "COMPLETED", stderr_text(users, name)
     assert users.arrived() == ["a", "x", "y"]
-    assert listed(users, "n1") == [] and listed(users, "n2") == [] and users.left() == []
+    assert listed(users, "n1") == [] and listed(users, "n2") == [] and users.leftovers() == []

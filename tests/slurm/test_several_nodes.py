@@ -25,7 +25,7 @@ WRITE = "srun sh -c 'hostname >${DW_JOB_STRIPED}out/rank$SLURM_PROCID'; touch wr
 
 def clean(batch):
     """Nothing is left on any node: no file, no mount, no process of an engine."""
-    assert batch.left() == [] and batch.status("n1") == []
+    assert batch.leftovers() == [] and batch.status("n1") == []
     for name in NODES:
         mounts = batch.cluster.run(["cat", "/proc/mounts"], name).stdout
         assert "forebay-node" not in mounts
@@ -38,7 +38,7 @@ def of_engine(batch, node):
     return [words for words in listed if "forebay-node" in words or "__node" in words]
 
 
-def put_in(batch):
+def make_input(batch):
     (batch.directory / "in").mkdir()
     (batch.directory / "in" / "file").write_text("for all\n")
 
@@ -47,7 +47,7 @@ def put_in(batch):
 @pytest.mark.parametrize("count", few(4, 2))
 def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     """Started by srun and by mpirun; with what a script sets for its own steps."""
-    put_in(batch)
+    make_input(batch)
     program = PROJECT / "tests" / "programs" / "nodes" / "exchange.c"
     shutil.copy(Mpi("openmpi", build).compiled("exchange", program), batch.directory / "exchange")
     root = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1"
@@ -55,17 +55,17 @@ def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
     body = f"srun sh -c '{ON_EACH}'\n{mpirun} sh -c '{OF_MPIRUN}'\n{mpirun} sh -c '{EXCHANGE}'"
     batch.script(f"{RUN % ''}\n{body}", "#SBATCH --mem-per-cpu=100 --cpus-per-task=1", DW, STAGE_IN, STAGE_OUT)
     job = batch.submit(f"--nodes={count}", "--ntasks-per-node=1")
-    assert batch.wait(job) == "COMPLETED", batch.complained()
+    assert batch.wait(job) == "COMPLETED", batch.stderr_text()
     shared = ["shared.collective", "shared.posix"]
-    assert batch.arrived() == [*(f"rank{number}" for number in range(count)), *shared], batch.complained()
-    said = batch.said().splitlines()
+    assert batch.arrived() == [*(f"rank{number}" for number in range(count)), *shared], batch.stderr_text()
+    said = batch.stdout_text().splitlines()
     ranks = sorted(line.split() for line in said if line[0].isdigit())
     assert len({node for _, node, _ in ranks}) == count
     assert [(rank, files) for rank, _, files in ranks] == [(str(n), str(count)) for n in range(count)]
     exchanged = [line for line in said if line.startswith("{")]
     assert len(exchanged) == 2 and all('"mismatches": 0' in line for line in exchanged), said
     assert all(f'"bytes_of_other_nodes": {count * 8 * 400000}' in line for line in exchanged)
-    assert f"on {count} nodes" in batch.complained()
+    assert f"on {count} nodes" in batch.stderr_text()
     report = batch.cluster.run(["forebay", "report", "--json", "last"], FOREBAY_STATE=str(batch.state))
     (job,) = json.loads(report.stdout)["jobs"]
     known = job["profile"]["coverage"]
@@ -78,10 +78,10 @@ def test_tasks_of_all_nodes_share_one_namespace(batch, build, count):
 def test_scancel_allows_stage_out_of_all_nodes_within_killwait(users):
     users.script(f"{RUN % ''}\n{WRITE}\nsrun sleep 300", DW, STAGE_OUT)
     job = users.submit("--nodes=4", "--ntasks-per-node=1")
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     users.run("scancel", job)
     assert users.wait(job) == "CANCELLED"
-    assert users.arrived() == ["rank0", "rank1", "rank2", "rank3"], users.complained()
+    assert users.arrived() == ["rank0", "rank1", "rank2", "rank3"], users.stderr_text()
     clean(users)
 
 
@@ -90,11 +90,11 @@ def test_stage_out_begins_before_the_time_limit(users):
     begin = f"touch ready\n{WAIT}\n" + RUN % "--drain-margin 0:02"
     users.script(f"{begin}\n{WRITE}\nsrun sleep 300", DW, STAGE_OUT)
     job = users.submit("--nodes=4", "--ntasks-per-node=1")
-    users.appears("ready")
+    users.wait_for_file("ready")
     users.run("scontrol", "update", f"JobId={job}", "EndTime=now+20")
     (users.directory / "go").touch()
     assert users.wait(job) == "FAILED"
-    assert users.shown(job)["ExitCode"] == "124:0", users.complained()
+    assert users.show_job(job)["ExitCode"] == "124:0", users.stderr_text()
     assert users.arrived() == ["rank0", "rank1", "rank2", "rank3"]
     clean(users)
 
@@ -106,19 +106,19 @@ def test_job_with_copies_continues_when_all_of_it_dies_on_a_node(users):
     body = f"{WRITE}\n{await_go}\nls ${{DW_JOB_STRIPED}}out | wc -l\necho after >${{DW_JOB_STRIPED}}out/after"
     users.script(f"{RUN % '--redundancy 2'}\n{body}", DW, STAGE_OUT)
     job = users.submit("--nodes=3", "--nodelist=n1,n2,n3", "--ntasks-per-node=1")
-    users.appears("wrote")
+    users.wait_for_file("wrote")
     victims = [pid for pid in descendants(users.cluster.leader("n3")) if is_of_job(command_of(pid))]
     assert any("ceph-osd" in "".join(command_of(pid)[:1]) for pid in victims), [command_of(pid) for pid in victims]
     for pid in victims:
         send(pid, signal.SIGKILL)
     time.sleep(6)
     (users.directory / "go").touch()
-    assert users.wait(job) == "COMPLETED", users.complained()
-    assert users.said().split() == ["3"]
-    assert users.arrived() == ["after", "rank0", "rank1", "rank2"], users.complained()
+    assert users.wait(job) == "COMPLETED", users.stderr_text()
+    assert users.stdout_text().split() == ["3"]
+    assert users.arrived() == ["after", "rank0", "rank1", "rank2"], users.stderr_text()
     # The agent had told it, or it did not answer any more either.
     told = ("node n3: n3.storage ended", "node n3: the node is lost")
-    assert any(text in users.complained() for text in told), users.complained()
+    assert any(text in users.stderr_text() for text in told), users.stderr_text()
     clean(users)
 
 
@@ -131,7 +131,7 @@ def test_node_outside_of_the_job_is_refused_by_name(users):
     users.script('exec forebay run --nodes n1,n3 "$0"', DW, STAGE_OUT)
     job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1")
     assert users.wait(job) == "FAILED"
-    complained = users.complained()
+    complained = users.stderr_text()
     assert "node n3 is not in this job, which has n1, n2" in complained and "--launcher" in complained, complained
     clean(users)
 
@@ -145,7 +145,7 @@ def test_missing_engine_is_refused_by_name_with_its_remedy(users):
     users.script(f'PATH=$PWD/programs exec {program} run "$0"', DW, STAGE_OUT)
     job = users.submit("--nodelist=n1,n2", "--ntasks-per-node=1")
     assert users.wait(job) == "FAILED"
-    assert users.shown(job)["ExitCode"] == "125:0"
-    complained = users.complained()
+    assert users.show_job(job)["ExitCode"] == "125:0"
+    complained = users.stderr_text()
     assert "ceph" in complained and "install the package" in complained, complained
     clean(users)

@@ -34,10 +34,10 @@ def test_tuner_and_all_its_runs_are_one_slurm_job(batch):
     state = batch.wait(job)
     submitted = batch.directory / "job.tune" / "submitted"
     said = {path.name: path.read_text() for path in submitted.glob("tune.*")}
-    assert (state, batch.shown(job)["NodeList"]) == ("COMPLETED", "n2"), said
+    assert (state, batch.show_job(job)["NodeList"]) == ("COMPLETED", "n2"), said
     study = Study.open(batch.directory / "job.tune")
     assert study.head.host == "n2" and study.ends[-1].reason in ("done", "budget"), said
     # Beside other tests a run may find the processors busy.
     assert len(study.runs) == 4 and {run.status for run in study.runs} <= {"ok", "contaminated"}, said
     assert (batch.directory / "job.tune" / "report.html").exists()
-    assert batch.left() == []
+    assert batch.leftovers() == []

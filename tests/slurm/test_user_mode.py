@@ -16,8 +16,8 @@ MIB = 1 << 20
 def submitted(batch, example, *options):
     shutil.copy(EXAMPLES / example, batch.directory)
     job = batch.submit(*options, name=example)
-    assert batch.wait(job) == "COMPLETED", batch.complained()
-    return batch.complained()
+    assert batch.wait(job) == "COMPLETED", batch.stderr_text()
+    return batch.stderr_text()
 
 
 def test_script_can_run_itself_under_forebay(batch):
@@ -25,7 +25,7 @@ def test_script_can_run_itself_under_forebay(batch):
     assert batch.arrived() == ["host"], complained
     assert (batch.results / "host").read_text() == "n3\n"
     assert "allocated 64.00 MiB in /mnt/nvme" in complained
-    assert batch.left() == [] and batch.status("n3") == []
+    assert batch.leftovers() == [] and batch.status("n3") == []
 
 
 def test_each_of_several_nodes_has_its_own_store(batch):
@@ -33,13 +33,13 @@ def test_each_of_several_nodes_has_its_own_store(batch):
     assert batch.arrived() == ["rank0", "rank1"], complained
     hosts = {(batch.results / name).read_text().strip() for name in batch.arrived()}
     assert len(hosts) == 2
-    assert batch.left() == []
+    assert batch.leftovers() == []
 
 
 def coverage_of(batch, script):
     """`coverage` of the report on `forebay profile` of a shell script, and why there is none."""
     batch.script(f"#SBATCH --nodelist=n2\nforebay profile -- sh -c '{script}'")
-    assert batch.wait(batch.submit()) == "COMPLETED", batch.complained()
+    assert batch.wait(batch.submit()) == "COMPLETED", batch.stderr_text()
     report = batch.cluster.run(["forebay", "report", "--json", "last"], FOREBAY_STATE=str(batch.state))
     (job,) = json.loads(report.stdout)["jobs"]
     return job["profile"]["coverage"], job["profile"]["coverage_unknown"]

@@ -20,11 +20,11 @@ from support.trees import (  # noqa: F401
     SEED,
     forget,
     retry_completes,
-    kept,
+    stage_list,
     parts,
     refused,
     remove_tree,
-    seen,
+    tree_state,
     stage,
     tree,
 )
@@ -38,13 +38,13 @@ def test_tree_is_copied_unchanged_and_skipped_the_second_time(job, tree):
     assert done.returncode == 0, done.stderr
     account = json.loads(done.stdout)
     assert (account["state"], account["files"], account["missing_files"]) == ("done", 26, 0)
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
     before = {path: path.lstat().st_ino for path in (job.directory / "out").rglob("*")}
     assert stage(job, "out", "in", "out").returncode == 0
     assert before == {path: path.lstat().st_ino for path in (job.directory / "out").rglob("*")}, (
         "what is there is not made again"
     )
-    assert kept(job) == []
+    assert stage_list(job) == []
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -68,7 +68,7 @@ def test_staging_killed_at_random_moments_ends_in_the_same_state(job, tree):
         process.kill()
         process.communicate()
         for _ in range(2):  # killed again while it goes on
-            for one in kept(job):
+            for one in stage_list(job):
                 process = job.forebay_starts("stage", "retry", one["id"])
                 time.sleep(draw.uniform(0, 0.2))
                 process.kill()
@@ -78,7 +78,7 @@ def test_staging_killed_at_random_moments_ends_in_the_same_state(job, tree):
 
 
 def running(job):
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     return one["state"] == "running"
 
 
@@ -96,13 +96,13 @@ def test_cancel_leaves_no_partial_file_and_retry_continues(job, tree):
     assert stage(job, "cancel", id).returncode == 0
     assert not running(job)
     assert parts(job) == []
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert one["state"] == "cancelled" and one["missing_files"] > 0
     assert stage(job, "wait", id).returncode == 123
     # As it was asked for, it would take a minute: killed, then begun again without a rate.
     forget(job)
     assert stage(job, "out", "in", "out").returncode == 0
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
 
 
 def test_second_process_does_not_carry_out_the_same_staging(job, tree):
@@ -117,9 +117,9 @@ def test_background_staging_can_be_waited_for(job, tree):
     started = stage(job, "out", "--background", "in", "out")
     id = started.stdout.strip()
     assert stage(job, "wait", id).returncode == 0
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert (one["id"], one["state"], one["placed_files"]) == (id, "done", 26)
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
 
 
 def test_ctrl_c_stops_staging_and_leaves_no_partial_file(job, tree):
@@ -132,7 +132,7 @@ def test_ctrl_c_stops_staging_and_leaves_no_partial_file(job, tree):
 
 def test_stage_in_lists_and_single_files_are_copied(job, tree):
     assert stage(job, "in", "in", "store in").returncode == 0
-    assert seen(job.directory / "store in") == seen(tree)
+    assert tree_state(job.directory / "store in") == tree_state(tree)
     (job.directory / "list").write_text("in/large 'a b/large'\n\nin/deep/small\\ 0 c/\n")
     assert stage(job, "out", "--list", "list").returncode == 0
     assert (job.directory / "a b" / "large").read_bytes() == (tree / "large").read_bytes()
@@ -152,7 +152,7 @@ def test_unusable_source_is_refused_and_leaves_nothing(job, tree, source, reason
     done = stage(job, "out", source, "out")
     assert done.returncode == 1
     refused(done, reason)
-    assert not (job.directory / "out").exists() and kept(job) == []
+    assert not (job.directory / "out").exists() and stage_list(job) == []
 
 
 def test_special_file_is_reported_and_the_rest_arrives(job, tree):
@@ -164,11 +164,11 @@ def test_special_file_is_reported_and_the_rest_arrives(job, tree):
     refused(done, "in/fifo: it is a fifo, socket or device", "in/socket: it is a fifo")
     for name in ("fifo", "socket"):
         (tree / name).unlink()
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     failed = json.loads(stage(job, "list", "--failed", "--json", one["id"]).stdout)
     assert len(failed[0]["failures"]) == 2
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert seen(job.directory / "out").keys() == seen(tree).keys()
+    assert tree_state(job.directory / "out").keys() == tree_state(tree).keys()
 
 
 def test_two_sources_for_one_destination_are_an_error(job, tree):
@@ -204,18 +204,18 @@ def test_full_target_loses_nothing_and_retry_completes_once_there_is_room(job, t
     done = stage(job, "out", *options, "in", "small/out")
     assert done.returncode == 123
     refused(done, "huge: cannot write", "No space left", "bytes are free there", "hint: free space")
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert (one["missing_files"], one["missing_bytes"]) == (1, 2 << 20)
     assert parts(job) == []
     subprocess.run(["mount", "-o", "remount,size=8M", small], check=True)
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert seen(small / "out") == seen(tree)
+    assert tree_state(small / "out") == tree_state(tree)
 
 
 def test_vanished_target_directory_is_created_again(job, tree):
     (job.directory / "out" / "deep" / "small 0").mkdir(parents=True)
     assert stage(job, "out", "in", "out").returncode == 123
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     remove_tree(job.directory / "out")
     assert stage(job, "retry", one["id"]).returncode == 0
     assert (job.directory / "out" / "deep" / "small 0").read_bytes() == (tree / "deep" / "small 0").read_bytes()
@@ -266,7 +266,7 @@ def test_unreadable_source_is_named_with_a_remedy(job, tree):
     assert done.returncode == 123
     refused(done, "small 0: cannot open", "Permission denied", "hint: get the right to")
     os.chmod(tree / "deep" / "small 0", 0o600)
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert stage(job, "retry", one["id"]).returncode == 0
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from support.job import DW
-from support.trees import CAREFUL, files_seen, seen, stage, traced_calls, tree  # noqa: F401
+from support.trees import CAREFUL, file_states, tree_state, stage, traced_calls, tree  # noqa: F401
 
 
 def entry(tag, rights, who=0xFFFFFFFF):
@@ -42,7 +42,7 @@ def test_attributes_are_repaired_only_where_contents_are_compared(job, tree, nam
     assert stage(job, "out", *CAREFUL, "--checksum", "in", "out").returncode == 0
     assert attributes(target) == attributes(source) == {"user.same": b"other", "user.new": b"new", ACCESS: ACL}
     assert target.stat().st_ino == number, "mended, not copied again"
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
     # And taken away where the source has it not any more.
     os.removexattr(source, ACCESS)
     os.removexattr(source, "user.new")
@@ -79,7 +79,7 @@ def test_unsupported_extended_attributes_are_noted_once_with_their_count(job, tr
         ((text, (count, first)),) = notes.items()
         assert text.startswith("the extended attribute user.origin could not be kept: ")
         assert count == 3 and first.startswith(str(tree))
-        assert seen(target / "out") == seen(tree)
+        assert tree_state(target / "out") == tree_state(tree)
         # A job says so as well.
         stage_in = "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in"
         stage_out = "#DW stage_out type=directory source=$DW_JOB_STRIPED/in destination=%d/plain/of-job"
@@ -102,7 +102,7 @@ def test_owners_that_the_target_does_not_keep_are_noted(job, tree):
         _, done = traced_calls(job, calls, *words, options=["-e", f"inject={calls}:error=EPERM"])
         notes = noted(done)
         assert [(text, count) for text, (count, _) in notes.items()] == [("the owner could not be kept", times)]
-        assert seen(job.directory / "out") == seen(tree)
+        assert tree_state(job.directory / "out") == tree_state(tree)
     assert (job.directory / "out" / "large").stat().st_uid == 0
 
 
@@ -113,8 +113,8 @@ def test_unsupported_hard_link_becomes_a_file_and_is_noted(job, tree):
     ((text, (count, first)),) = noted(done).items()
     assert text.startswith("a hard link became a file of its own: ") and count == 1
     assert first in (str(tree / "large"), str(tree / "deep" / "the same"))
-    arrived = files_seen(job.directory / "out")
+    arrived = file_states(job.directory / "out")
     assert {name: what[:3] for name, what in arrived.items()} == {
-        name: what[:3] for name, what in files_seen(tree).items()
+        name: what[:3] for name, what in file_states(tree).items()
     }
     assert (job.directory / "out" / "large").stat().st_nlink == 1

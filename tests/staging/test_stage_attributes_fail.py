@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from support.strace import calls_made, points, traced
-from support.trees import CAREFUL, kept, stage
+from support.trees import CAREFUL, stage_list, stage
 
 OWNER_ALONE = 0o700
 
@@ -32,7 +32,7 @@ def modes(job) -> set[int]:
 
 
 def retried(job) -> None:
-    for one in kept(job):
+    for one in stage_list(job):
         assert stage(job, "retry", one["id"]).returncode == 0
 
 
@@ -46,7 +46,7 @@ def test_directory_mode_is_never_wider_than_its_source_after_an_error(job, tree,
                 process = traced(job, "statx", happens, "stage", "out", *CAREFUL, "in", "out", threads=True, path=named)
                 status = process.wait(300)
                 assert modes(job) <= {OWNER_ALONE}, (path, number, place)
-                assert (status == 0) == (kept(job) == []), (path, number, place)
+                assert (status == 0) == (stage_list(job) == []), (path, number, place)
                 retried(job)
                 assert modes(job) == {OWNER_ALONE}, (path, number, place)
                 assert (job.directory / "out" / "closed" / "secret").read_text() == "secret"

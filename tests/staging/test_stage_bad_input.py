@@ -10,7 +10,7 @@ import pytest
 
 from support.job import DW
 from support.strace import pause_at_syscall, traced
-from support.trees import CAREFUL, files_seen, kept, parts, refused, remove_tree, seen, stage, tree  # noqa: F401
+from support.trees import CAREFUL, file_states, stage_list, parts, refused, remove_tree, tree_state, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
 LIMIT_S = 300
@@ -34,7 +34,7 @@ def test_full_target_is_reported_once_with_needed_and_free_space(job, tree):
     with mounted(job.directory / "small", "size=1M") as small:
         done = stage(job, "out", "in", "small/out")
         assert done.returncode == 123
-        (one,) = kept(job)
+        (one,) = stage_list(job)
         assert one["missing_files"] > 10
         (shortage,) = one["shortages"]
         assert (shortage["mounted_at"], shortage["is_quota"]) == (str(small), False)
@@ -45,32 +45,32 @@ def test_full_target_is_reported_once_with_needed_and_free_space(job, tree):
         assert done.stderr.count(line) == 1 and done.stderr.count("bytes are free") == 1, done.stderr
         refused(done, "hint: free space there")
         # What has arrived is whole, and there is no half file next to it.
-        arrived = files_seen(small / "out")
-        assert arrived and all(files_seen(tree)[name] == what for name, what in arrived.items()) and parts(job) == []
+        arrived = file_states(small / "out")
+        assert arrived and all(file_states(tree)[name] == what for name, what in arrived.items()) and parts(job) == []
         subprocess.run(["mount", "-o", "remount,size=16M", small], check=True)
         assert stage(job, "retry", one["id"]).returncode == 0
-        assert seen(small / "out") == seen(tree)
+        assert tree_state(small / "out") == tree_state(tree)
 
 
 @ONLY_ROOT
 def test_target_without_free_inodes_is_reported(job, tree):
     with mounted(job.directory / "small", "size=8M,nr_inodes=5") as small:
         assert stage(job, "out", "in", "small/out").returncode == 123
-        (one,) = kept(job)
+        (one,) = stage_list(job)
         assert one["shortages"][0]["free_files"] < one["missing_files"]
         subprocess.run(["mount", "-o", "remount,nr_inodes=100", small], check=True)
         assert stage(job, "retry", one["id"]).returncode == 0
-        assert seen(small / "out") == seen(tree)
+        assert tree_state(small / "out") == tree_state(tree)
 
 
 def test_exhausted_quota_is_reported_as_such(job, tree):
     ended = traced(job, "symlink,symlinkat", "error=EDQUOT", "stage", "out", "in", "out", threads=True).wait(LIMIT_S)
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert ended == 123 and one["missing_files"] > 0
     assert [shortage["is_quota"] for shortage in one["shortages"]] == [True]
     assert any("have it raised" in (failure["remedy"] or "") for failure in one["failures"])
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
 
 
 @ONLY_ROOT
@@ -95,7 +95,7 @@ def test_job_with_a_full_destination_keeps_its_data_until_space_is_free(job):
 
 
 def failures(job):
-    return kept(job)[0]["failures"]
+    return stage_list(job)[0]["failures"]
 
 
 @pytest.mark.parametrize("call", ["ftruncate", "fchmod", "fsync", "rename"])
@@ -103,14 +103,14 @@ def test_target_directory_removed_during_staging_fails_and_retry_completes(job, 
     with pause_at_syscall(job, call, lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         remove = ["rm", "-rf", job.directory / "out"]
         wait_until(lambda: subprocess.run(remove).returncode == 0, what="the directory to be empty")  # threads write on
-    left = kept(job)
+    left = stage_list(job)
     assert process.returncode == (123 if left else 0)
     for one in left:
         assert min(one["failed"], 10) == len(one["failures"]) > 0
         assert stage(job, "retry", one["id"]).returncode == 0
     # What had arrived before is gone with the directory, as if it had been purged; it is not told of as there.
     assert stage(job, "out", "in", "out").returncode == 0
-    assert files_seen(job.directory / "out") == files_seen(tree) and parts(job) == []
+    assert file_states(job.directory / "out") == file_states(tree) and parts(job) == []
 
 
 def test_directory_that_replaces_a_file_meanwhile_is_not_changed(job, tree):
@@ -150,11 +150,11 @@ def test_source_directory_that_becomes_a_file_meanwhile_is_reported(job, tree):
         (tree / "deep").write_text("a file")
     assert process.returncode == 123 and failures(job) and parts(job) == []
     assert (job.directory / "out" / "large").exists()
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     stage(job, "retry", one["id"])
     (job.directory / "plain").mkdir()
     assert stage(job, "out", "in", "plain/out").returncode == 0
-    assert seen(job.directory / "plain" / "out") == seen(tree)
+    assert tree_state(job.directory / "plain" / "out") == tree_state(tree)
 
 
 def test_looping_links_are_copied_as_links_and_refused_as_target(job, tree):
@@ -162,7 +162,7 @@ def test_looping_links_are_copied_as_links_and_refused_as_target(job, tree):
     (tree / "b").symlink_to("a")
     (tree / "up").symlink_to("..")
     assert stage(job, "out", "in", "out").returncode == 0
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
     (job.directory / "loop").symlink_to("loop")
     done = stage(job, "out", "in", "loop/out")
     assert done.returncode in (1, 123)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from support.job import DW
-from support.trees import CAREFUL, files_seen, kept, parts, seen, stage, tree  # noqa: F401
+from support.trees import CAREFUL, file_states, stage_list, parts, tree_state, stage, tree  # noqa: F401
 
 NANO = 1_000_000_000
 # Before 1970, at its begin, beyond what 32 bits hold, and beyond what 64 bits hold in nanoseconds.
@@ -22,7 +22,7 @@ def test_past_and_future_file_times_are_kept_and_recognized_next_time(job, tree)
     os.utime(tree / "large", ns=(2**33 * NANO, 2**33 * NANO))
     assert stage(job, "out", *CAREFUL, "in", "out").returncode == 0
     out = job.directory / "out"
-    assert seen(out) == seen(tree)
+    assert tree_state(out) == tree_state(tree)
     if (tree / "from 5").stat().st_mtime_ns // NANO != TIMES_S[5]:
         assert (out / "from 5").stat().st_mtime_ns == (tree / "from 5").stat().st_mtime_ns
     before = {path: path.lstat().st_ino for path in out.rglob("*")}
@@ -32,7 +32,7 @@ def test_past_and_future_file_times_are_kept_and_recognized_next_time(job, tree)
     (tree / "from 4").write_text("older")
     os.utime(tree / "from 4", ns=(0, -5 * NANO))
     assert stage(job, "out", "in", "out").returncode == 0
-    assert (out / "from 4").read_text() == "older" and files_seen(out) == files_seen(tree)
+    assert (out / "from 4").read_text() == "older" and file_states(out) == file_states(tree)
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_staging_is_correct_under_a_clock_that_jumps(job, tree, jumping):
     assert started.returncode == 0 and years_off(int(id)) > 9, "the clock was to jump"
     assert stage(job, "status", id, **jumping).returncode == 0
     assert stage(job, "cancel", id, **jumping).returncode == 0
-    assert parts(job) == [] and kept(job)[0]["state"] == "cancelled"
+    assert parts(job) == [] and stage_list(job)[0]["state"] == "cancelled"
     assert stage(job, "retry", id, **jumping).returncode == 0
-    assert seen(job.directory / "out") == seen(tree)
+    assert tree_state(job.directory / "out") == tree_state(tree)
     assert stage(job, "out", "in", "out", **jumping).returncode == 0
 
 

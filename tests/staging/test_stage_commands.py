@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.trees import kept, refused, stage
+from support.trees import stage_list, refused, stage
 
 
 def listed(job, content):
@@ -28,7 +28,7 @@ def test_comment_in_a_list_is_refused(job):
         done = listed(job, f"a b\n{line}\n".encode())
         assert done.returncode == 1
         refused(done, "list: line 2: ", "hint: ", "there are no comments")
-    assert not (job.directory / "b").exists() and kept(job) == []
+    assert not (job.directory / "b").exists() and stage_list(job) == []
 
 
 def test_list_with_windows_line_ends_names_the_same_files(job):
@@ -57,7 +57,7 @@ def test_special_file_as_source_is_refused_with_a_usable_hint(job):
     done = stage(job, "out", "loop", "copy")
     assert done.returncode == 1
     refused(done, "loop", "symbolic links", "hint: correct the symbolic links")
-    assert kept(job) == [] and not (job.directory / "copy").exists()
+    assert stage_list(job) == [] and not (job.directory / "copy").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system of 64 KiB")

@@ -10,7 +10,7 @@ import pytest
 
 from support.job import DW, finished
 from support.strace import kill_at_syscall
-from support.trees import CAREFUL, arrived, files_seen, kept, parts, refused, stage, tree  # noqa: F401
+from support.trees import CAREFUL, arrived, file_states, stage_list, parts, refused, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
 DAY_S = 24 * 60 * 60
@@ -19,7 +19,7 @@ DAY_S = 24 * 60 * 60
 def killed(job):
     """The id of a staging that was killed with a half file in hand."""
     assert kill_at_syscall(job, "utimensat", 1, "stage", "out", *CAREFUL, "in", "out", threads=True) and parts(job)
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert one["state"] == "interrupted"
     return one["id"]
 
@@ -28,7 +28,7 @@ def failed(job):
     """The id of a staging in which one file cannot have its place."""
     (job.directory / "out" / "large").mkdir(parents=True)
     assert stage(job, "out", "in", "out").returncode == 123
-    (id,) = (one["id"] for one in kept(job) if one["state"] == "failed")
+    (id,) = (one["id"] for one in stage_list(job) if one["state"] == "failed")
     return id
 
 
@@ -44,7 +44,7 @@ def test_cancel_of_a_killed_staging_leaves_no_partial_file(job, tree):
     id = killed(job)
     done = stage(job, "cancel", id)
     assert done.returncode == 0 and parts(job) == [], done.stderr
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert one["state"] == "cancelled" and one["missing_files"] > 0
     assert stage(job, "retry", id).returncode == 0
     arrived(job, tree)
@@ -55,12 +55,12 @@ def test_forgotten_staging_leaves_no_partial_file_and_no_failure(job, tree):
     assert stage(job, "wait").returncode == 123
     done = stage(job, "forget", id)
     assert done.returncode == 0 and "is forgotten" in done.stderr, done.stderr
-    assert parts(job) == [] and kept(job) == []
+    assert parts(job) == [] and stage_list(job) == []
     assert list((job.state / "stagings").iterdir()) == []
     assert stage(job, "wait").returncode == 0
     refused(stage(job, "forget", id), f"there is no staging {id}", "hint: ")
     assert stage(job, "out", "in", "out").returncode == 0
-    assert files_seen(job.directory / "out") == files_seen(tree)
+    assert file_states(job.directory / "out") == file_states(tree)
 
 
 def test_forget_drops_failures_and_keeps_delivered_files(job, tree):
@@ -68,7 +68,7 @@ def test_forget_drops_failures_and_keeps_delivered_files(job, tree):
     done = stage(job, "forget", "--json", id)
     assert done.returncode == 0, done.stderr
     assert (json.loads(done.stdout)["id"], json.loads(done.stdout)["state"]) == (id, "failed")
-    assert kept(job) == []
+    assert stage_list(job) == []
     assert (job.directory / "out" / "deep" / "small 1").read_bytes() == (tree / "deep" / "small 1").read_bytes()
 
 
@@ -77,10 +77,10 @@ def test_running_staging_is_not_forgotten(job):
     done = stage(job, "forget", id)
     assert done.returncode == 1
     refused(done, f"staging {id} is running", f"hint: cancel it first: forebay stage cancel {id}")
-    assert [one["state"] for one in kept(job)] == ["running"] and parts(job)
+    assert [one["state"] for one in stage_list(job)] == ["running"] and parts(job)
     assert stage(job, "cancel", id).returncode == 0
     assert stage(job, "forget", id).returncode == 0
-    assert kept(job) == []
+    assert stage_list(job) == []
 
 
 def test_job_is_not_forgotten(job):
@@ -99,7 +99,7 @@ def test_job_is_not_forgotten(job):
 @pytest.mark.parametrize("words", [["status"], ["wait"], ["list"], ["list", "--failed"]], ids=" ".join)
 def test_unreadable_journal_is_a_failure_and_the_others_are_listed(job, tree, words):
     assert stage(job, "wait", stage(job, "out", "--background", "in", "out").stdout.strip()).returncode == 0
-    (done,) = kept(job)
+    (done,) = stage_list(job)
     journal = job.state / "stagings" / "17.journal"
     journal.write_bytes(b"\x5a" * 8192)
     told = refused(stage(job, *words), f"the journal {journal} is damaged", "hint: ")
@@ -131,8 +131,8 @@ def test_finished_background_staging_is_kept_for_days_then_forgotten(job, tree):
         then = time.time() - days * DAY_S
         os.utime(stagings / f"{id}.journal", (then, then))
     last = in_background(job, "last")
-    wait_until(lambda: begun[0] not in [one["id"] for one in kept(job)])
-    known = {one["id"]: one["state"] for one in kept(job)}
+    wait_until(lambda: begun[0] not in [one["id"] for one in stage_list(job)])
+    known = {one["id"]: one["state"] for one in stage_list(job)}
     assert known == {**dict.fromkeys([*begun[1:], last], "done"), failing: "failed"}
     gone = stage(job, "wait", begun[0])
     assert gone.returncode == 1

@@ -16,12 +16,12 @@ from support.trees import (
     PIECE,
     SEED,
     arrived,
-    files_seen,
+    file_states,
     forget,
     retry_completes,
-    kept,
+    stage_list,
     parts,
-    seen,
+    tree_state,
     stage,
 )
 from support.trees import tree  # noqa: F401 (a fixture)
@@ -68,18 +68,18 @@ if EVERY_POINT:
 # Planning lists and looks; making, copying, syncing, reading again, renaming, linking and attributes are the others.
 @pytest.mark.parametrize("call", [*CALLS, "getdents64", "statx", "pread64", "fadvise64"])
 def test_stage_sigint_at_any_step_leaves_no_partial_and_retry_completes(job, tree, tmp_path, call):
-    before, met = seen(tree), 0
+    before, met = tree_state(tree), 0
     an_older_version(job)
     count = calls_made(job, call, "stage", "out", *CAREFUL, "in", "out", threads=True)
     forget(job)
     for number in points(count):
         an_older_version(job)
-        told = tmp_path / "calls"
+        trace = tmp_path / "calls"
         process = traced(
-            job, call, f"signal=INT:when={number}", "stage", "out", *CAREFUL, "in", "out", threads=True, told=told
+            job, call, f"signal=INT:when={number}", "stage", "out", *CAREFUL, "in", "out", threads=True, trace=trace
         )
         status = process.wait(timeout=LIMIT_S)
-        if "SIGINT" not in told.read_text():
+        if "SIGINT" not in trace.read_text():
             assert status == 0
             forget(job)
             continue
@@ -87,7 +87,7 @@ def test_stage_sigint_at_any_step_leaves_no_partial_and_retry_completes(job, tre
         # While it looked for its sources it stops with an error; at its last step it may be done.
         assert status in (0, 1, 123, -signal.SIGINT), (number, status)
         is_old_or_new(job, tree)
-        assert parts(job) == [] and seen(tree) == before
+        assert parts(job) == [] and tree_state(tree) == before
         if status != 0:
             retry_completes(job, tree, was_there=True)
         forget(job)
@@ -96,12 +96,12 @@ def test_stage_sigint_at_any_step_leaves_no_partial_and_retry_completes(job, tre
 
 @pytest.mark.parametrize(("call", "at"), HELD)
 def test_stage_cancelled_at_any_step_leaves_no_partial_and_retry_completes(job, tree, call, at):
-    before, out, stopped = seen(tree), job.directory / "out", 0
+    before, out, stopped = tree_state(tree), job.directory / "out", 0
     for moment in (moments(job)[number] for number in at):
         an_older_version(job)
         # Slowly, so that it is not done before it looks whether it is cancelled.
         with pause_at_syscall(job, call, moment, "stage", "out", *CAREFUL, "--rate", "256KiB", "in", "out") as held:
-            left = kept(job) if held is not None else []  # at its last step it has forgotten it
+            left = stage_list(job) if held is not None else []  # at its last step it has forgotten it
             if left:
                 cancel = job.forebay_starts("stage", "cancel", left[0]["id"])
                 # It has asked, and waits for the answer; or that is known already.
@@ -114,9 +114,9 @@ def test_stage_cancelled_at_any_step_leaves_no_partial_and_retry_completes(job, 
             assert held.returncode in (0, 123), (call, held.returncode)
             stopped += held.returncode == 123
             is_old_or_new(job, tree)
-            assert parts(job) == [] and seen(tree) == before
+            assert parts(job) == [] and tree_state(tree) == before
             retry_completes(job, tree, was_there=True)
-        assert files_seen(out) == files_seen(tree)
+        assert file_states(out) == file_states(tree)
         forget(job)
     assert stopped > 0
 
@@ -126,14 +126,14 @@ def test_staging_of_same_files_succeeds_after_another_was_killed(job, tree, call
     words = ("stage", "out", *CAREFUL, "in", "out")
     for number in kill_at_each_syscall(job, call, *words, threads=True, again=lambda: forget(job)):
         (tree / "large").write_bytes(bytes([number % 256]) * (2 * PIECE))  # and the source is a newer one meanwhile
-        left = kept(job)
+        left = stage_list(job)
         done = stage(job, "out", "in", "out")
         assert done.returncode == 0, (number, done.stderr)
-        assert files_seen(job.directory / "out") == files_seen(tree), number
+        assert file_states(job.directory / "out") == file_states(tree), number
         for one in left:
             assert stage(job, "retry", one["id"]).returncode == 0
         assert parts(job) == [], number
-        assert files_seen(job.directory / "out") == files_seen(tree), number
+        assert file_states(job.directory / "out") == file_states(tree), number
         forget(job)
 
 
@@ -155,10 +155,10 @@ def test_concurrent_stagings_never_expose_a_partial_file(job, tree, call, at):
         assert held is None or held.returncode in (0, 123)
         assert (out / "large").read_bytes() in (first, second) and parts(job) == []
         # In the end there is one state: that of the source.
-        for one in kept(job):
+        for one in stage_list(job):
             assert stage(job, "retry", one["id"]).returncode == 0
         assert stage(job, "out", "in", "out").returncode == 0
-        assert files_seen(out) == files_seen(tree)
+        assert file_states(out) == file_states(tree)
         forget(job)
     assert met > 0
 
@@ -171,14 +171,14 @@ def test_journal_without_flock_is_carried_out_by_one_process(job, tree):
     )
     try:
         wait_until(lambda: parts(job), process=first)
-        (one,) = kept(job)
+        (one,) = stage_list(job)
         second = traced(job, "flock", "error=ENOLCK", "stage", "retry", one["id"], threads=True)
         assert second.wait(timeout=LIMIT_S) == 1
         assert first.wait(timeout=LIMIT_S) == 0
     finally:
         first.kill()
         first.wait()
-    assert seen(job.directory / "out") == seen(tree) and parts(job) == []
+    assert tree_state(job.directory / "out") == tree_state(tree) and parts(job) == []
 
 
 def test_staging_stopped_after_the_last_file_finishes_directories(job, tmp_path):
@@ -187,14 +187,14 @@ def test_staging_stopped_after_the_last_file_finishes_directories(job, tmp_path)
     (source / "deep").mkdir(parents=True)
     for number in range(12):
         (source / "deep" / f"{number}").write_text("x")
-    told = tmp_path / "calls"
+    trace = tmp_path / "calls"
     # The signal is known before the call returns.
     happens = "signal=INT:delay_exit=500000:when=2"
-    process = traced(job, "syncfs", happens, "stage", "out", *CAREFUL, "in", "out", threads=True, told=told)
+    process = traced(job, "syncfs", happens, "stage", "out", *CAREFUL, "in", "out", threads=True, trace=trace)
     assert process.wait(timeout=LIMIT_S) == 0
-    assert "SIGINT" in told.read_text()
+    assert "SIGINT" in trace.read_text()
     arrived(job, source)
-    assert kept(job) == []
+    assert stage_list(job) == []
 
 
 # A look at each of so many files takes so long: all of them would take twelve seconds.
@@ -210,13 +210,13 @@ def slow(job):
     return job.directory / "in"
 
 
-def slowly(job, told, *words):
-    return traced(job, "newfstatat", f"delay_enter={EACH_US}", *words, threads=True, told=told)
+def start_slow_scan(job, trace, *words):
+    return traced(job, "newfstatat", f"delay_enter={EACH_US}", *words, threads=True, trace=trace)
 
 
-def looks(told):
+def files_examined(trace):
     """How many of the files were looked at."""
-    return len(re.findall(r'newfstatat\(\d+, "\d+",', told.read_text())) if told.exists() else 0
+    return len(re.findall(r'newfstatat\(\d+, "\d+",', trace.read_text())) if trace.exists() else 0
 
 
 def stopped(job, process, id, how):
@@ -231,37 +231,37 @@ def stopped(job, process, id, how):
 @pytest.mark.soak
 @pytest.mark.parametrize("how", ["cancel", signal.SIGTERM])
 def test_stage_stopped_while_listing_sources_stops_within_a_directory(job, slow, tmp_path, how):
-    told = tmp_path / "calls"
-    process = slowly(job, told, "stage", "out", "in", "out")
-    wait_until(lambda: looks(told) > 5)
-    (one,) = kept(job)
+    trace = tmp_path / "calls"
+    process = start_slow_scan(job, trace, "stage", "out", "in", "out")
+    wait_until(lambda: files_examined(trace) > 5)
+    (one,) = stage_list(job)
     assert stopped(job, process, one["id"], how) == 1
-    assert looks(told) < FILES and not (job.directory / "out").exists()
-    left = kept(job)
+    assert files_examined(trace) < FILES and not (job.directory / "out").exists()
+    left = stage_list(job)
     if how == "cancel":
         assert [one["state"] for one in left] == ["cancelled"]
         assert stage(job, "retry", one["id"]).returncode == 0
-        assert seen(job.directory / "out") == seen(slow)
+        assert tree_state(job.directory / "out") == tree_state(slow)
     else:
         assert left == [], "it was not begun"
 
 
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
 def test_retry_that_scans_again_can_be_stopped(job, slow, tmp_path, how):
-    process = slowly(job, tmp_path / "first", "stage", "out", "in", "out")
-    wait_until(lambda: looks(tmp_path / "first") > 5)
-    (one,) = kept(job)
+    process = start_slow_scan(job, tmp_path / "first", "stage", "out", "in", "out")
+    wait_until(lambda: files_examined(tmp_path / "first") > 5)
+    (one,) = stage_list(job)
     process.kill()
     process.wait()
-    told = tmp_path / "second"
-    process = slowly(job, told, "stage", "retry", one["id"])
-    wait_until(lambda: looks(told) > 5)
+    trace = tmp_path / "second"
+    process = start_slow_scan(job, trace, "stage", "retry", one["id"])
+    wait_until(lambda: files_examined(trace) > 5)
     assert stopped(job, process, one["id"], how) == 1
-    assert looks(told) < FILES
-    (left,) = kept(job)
+    assert files_examined(trace) < FILES
+    (left,) = stage_list(job)
     assert left["state"] == ("cancelled" if how == "cancel" else "interrupted")
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert seen(job.directory / "out") == seen(slow)
+    assert tree_state(job.directory / "out") == tree_state(slow)
 
 
 @pytest.mark.soak
@@ -272,12 +272,12 @@ def test_job_can_be_stopped_while_it_scans_for_stage_out(job, slow, tmp_path, ho
         DW,
         "#DW stage_out type=directory source=$DW_JOB_STRIPED/out destination=%d/results",
     )
-    told = tmp_path / "calls"
-    process = slowly(job, told, "run", *job.where, "job.sh")
-    wait_until(lambda: looks(told) > 5)
+    trace = tmp_path / "calls"
+    process = start_slow_scan(job, trace, "run", *job.where, "job.sh")
+    wait_until(lambda: files_examined(trace) > 5)
     (one,) = json.loads(job.command("status", "--json").stdout)
     assert stopped(job, process, one["job_id"], how) == 123
-    assert looks(told) < FILES and not (job.directory / "results").exists()
+    assert files_examined(trace) < FILES and not (job.directory / "results").exists()
     (left,) = json.loads(job.command("status", "--json").stdout)
     assert (left["state"], left["undrained"]) == ("kept", True)
     cleaned = job.command("clean")
@@ -289,10 +289,10 @@ def test_job_can_be_stopped_while_it_scans_for_stage_out(job, slow, tmp_path, ho
 @pytest.mark.parametrize("how", ["cancel", signal.SIGINT])
 def test_job_stopped_while_it_scans_for_stage_in_leaves_nothing(job, slow, tmp_path, how):
     job.script("touch started", DW, "#DW stage_in type=directory source=%d/in destination=$DW_JOB_STRIPED/in")
-    told = tmp_path / "calls"
-    process = slowly(job, told, "run", *job.where, "job.sh")
-    wait_until(lambda: looks(told) > 5)
+    trace = tmp_path / "calls"
+    process = start_slow_scan(job, trace, "run", *job.where, "job.sh")
+    wait_until(lambda: files_examined(trace) > 5)
     (one,) = json.loads(job.command("status", "--json").stdout)
     assert stopped(job, process, one["job_id"], how) == 125
-    assert looks(told) < FILES and not (job.directory / "started").exists()
+    assert files_examined(trace) < FILES and not (job.directory / "started").exists()
     job.leaves_nothing()

@@ -15,7 +15,7 @@ NO_LIMIT = ["--stage-rate", "1TB/s"]
 WRITES = "mkdir $DW_JOB_STRIPED/out; head -c 8M /dev/zero > $DW_JOB_STRIPED/out/x; echo y > $DW_JOB_STRIPED/out/y"
 
 
-def shown(job, *words):
+def stage_json(job, *words):
     done = stage(job, *words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -55,10 +55,10 @@ def test_cancelled_stage_out_of_a_job_is_completed_by_clean(job, store):
     if store == "memory":
         job.in_memory()
     process, id = staging_out(job)
-    (one,) = shown(job, "status", id)
+    (one,) = stage_json(job, "status", id)
     assert (one["id"], one["direction"], one["state"], one["files"]) == (id, "out", "running", 2)
-    assert [one["id"] for one in shown(job, "list", id)] == [id]
-    cancelled = shown(job, "cancel", id)
+    assert [one["id"] for one in stage_json(job, "list", id)] == [id]
+    cancelled = stage_json(job, "cancel", id)
     assert cancelled["state"] == "cancelled" and cancelled["missing_files"] > 0
     done = finished(process)
     assert done.returncode == 123 and "staging was stopped" in done.stderr, done.stderr
@@ -113,7 +113,7 @@ def test_failures_of_a_job_stage_out_are_listed_by_its_id(job):
     job.script(WRITES, DW, STAGE_OUT)
     assert job.run().returncode == 123
     (left,) = json.loads(job.command("status", "--json").stdout)
-    (one,) = shown(job, "list", "--failed", left["job_id"])
+    (one,) = stage_json(job, "list", "--failed", left["job_id"])
     (failure,) = one["failures"]
     assert failure["path"].endswith("/out/y") and "a directory stands at its place" in failure["reason"]
     assert stage(job, "wait", left["job_id"]).returncode == 123
@@ -127,7 +127,7 @@ def test_failures_of_a_job_stage_out_are_listed_by_its_id(job):
 
 def test_stage_in_is_cancelled_and_the_job_is_not_started(job):
     process, id = staging_in(job)
-    (one,) = shown(job, "status", id)
+    (one,) = stage_json(job, "status", id)
     assert (one["direction"], one["files"]) == ("in", 1)
     assert stage(job, "cancel", id).returncode == 0
     done = finished(process)
@@ -174,7 +174,7 @@ def killed_in_its_stage_out(job, *options, size="256K"):
 
 def test_cancel_of_killed_job_leaves_no_partial_file_and_clean_completes(job):
     id = killed_in_its_stage_out(job)
-    assert shown(job, "cancel", id)["missing_files"] > 0
+    assert stage_json(job, "cancel", id)["missing_files"] > 0
     assert named(job.directory, "*.part") == []
     done = job.command("clean", *NO_LIMIT)
     assert done.returncode == 0, done.stderr
@@ -202,8 +202,10 @@ def test_options_of_clean_override_those_of_the_run(job):
 def test_limit_of_a_killed_run_holds_for_clean(job):
     id = killed_in_its_stage_out(job, size="8M")
     cleaning = job.forebay_starts("clean")
-    wait_until(lambda: stage(job, "status", id).returncode == 0 and shown(job, "status", id)[0]["state"] == "running")
-    assert shown(job, "cancel", id)["missing_files"] > 0
+    wait_until(
+        lambda: stage(job, "status", id).returncode == 0 and stage_json(job, "status", id)[0]["state"] == "running"
+    )
+    assert stage_json(job, "cancel", id)["missing_files"] > 0
     done = finished(cleaning)
     assert done.returncode == 123, done.stderr
     assert job.command("clean", *NO_LIMIT).returncode == 0

@@ -9,7 +9,7 @@ import pytest
 
 from support.job import NOBODY
 from support.strace import kill_at_syscall
-from support.trees import CAREFUL, SEED, files_seen, kept, parts, refused, seen, stage, tree  # noqa: F401
+from support.trees import CAREFUL, SEED, file_states, stage_list, parts, refused, tree_state, stage, tree  # noqa: F401
 from support.waiting import wait_until
 
 
@@ -21,14 +21,14 @@ def killed(job):
     return journal
 
 
-def mended(job, tree, journal):
+def recover_as_the_hint_says(job, tree, journal):
     """Done as the hint says: the damaged one is removed, and staging begins again."""
     for path in journal.parent.iterdir():
         path.unlink()
     assert stage(job, "out", "in", "out").returncode == 0
     for part in parts(job):  # nobody knows of it any more
         part.unlink()
-    assert files_seen(job.directory / "out") == files_seen(tree)
+    assert file_states(job.directory / "out") == file_states(tree)
 
 
 def other_version(journal):
@@ -77,15 +77,15 @@ def test_damaged_journal_is_named_and_never_recreated(job, tree, damage):
     for end in ("-wal", "-shm"):
         journal.with_name(journal.name + end).unlink(missing_ok=True)
     DAMAGES[damage](journal)
-    before = seen(job.directory / "out")
+    before = tree_state(job.directory / "out")
     for verb in ("status", "retry", "cancel"):
         done = stage(job, verb, journal.stem)
         assert done.returncode == 1, (verb, done.stdout)
         refused(done, str(journal), "hint: files at the destinations are complete", "stage again")
-    assert seen(job.directory / "out") == before, "nothing was touched"
+    assert tree_state(job.directory / "out") == before, "nothing was touched"
     # The list goes on with the others, and so does a new staging.
     assert stage(job, "list").returncode == 1
-    mended(job, tree, journal)
+    recover_as_the_hint_says(job, tree, journal)
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
@@ -103,11 +103,11 @@ def test_damaged_write_ahead_log_loses_steps_and_no_data(job, tree, end, damage)
         beside.write_bytes(content[: len(content) // 2] if damage == "half" else b"")
     done = stage(job, "retry", journal.stem)
     if done.returncode == 0:
-        assert files_seen(job.directory / "out") == files_seen(tree)
+        assert file_states(job.directory / "out") == file_states(tree)
     else:
         assert done.returncode == 1, done.stderr
         assert "is damaged" in done.stderr or "there is no staging" in done.stderr, done.stderr
-        mended(job, tree, journal)
+        recover_as_the_hint_says(job, tree, journal)
 
 
 def test_journal_removed_meanwhile_does_not_affect_files(job, tree):
@@ -124,7 +124,7 @@ def test_journal_removed_meanwhile_does_not_affect_files(job, tree):
         for part in parts(job):
             part.unlink()
         assert stage(job, "out", "in", "out").returncode == 0
-    assert files_seen(job.directory / "out") == files_seen(tree)
+    assert file_states(job.directory / "out") == file_states(tree)
     assert parts(job) == []
 
 
@@ -150,7 +150,7 @@ def test_read_only_journal_is_an_error_that_names_it(job, tree):
     (job.directory / "out" / "large").mkdir(parents=True)
     os.chown(job.directory / "out", job.user or -1, -1)
     assert stage(job, "out", "in", "out").returncode == 123
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     journal = job.state / "stagings" / f"{one['id']}.journal"
     journal.chmod(0o400)
     done = stage(job, "retry", one["id"])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from support.trees import kept, stage, traced_calls
+from support.trees import stage_list, stage, traced_calls
 
 BLOCK = 4 << 20
 MIB = 1 << 20
@@ -96,7 +96,7 @@ def test_block_lost_by_the_device_is_found_by_verification(job, source, directio
     done = stage(job, direction, *WORDS, "--verify", "end", "in", "out")
     assert done.returncode == 123, done.stderr
     in_the_way.rmdir()
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     part = job.directory / "out" / f".forebay-{one['id']}-1.part"
     lost = ["-P", part, "-e", f"inject=pwrite64:retval={BLOCK}:when={lost_block + 1}"]  # said to be written, and is not
     lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"], options=lost)

@@ -13,7 +13,7 @@ import time
 
 from support.job import finished
 from support.strace import inject_between
-from support.trees import PIECE, kept, stage
+from support.trees import PIECE, stage_list, stage
 from support.waiting import wait_until
 
 LARGE = 64 << 20
@@ -26,7 +26,7 @@ def large(job):
 
 
 def one(job):
-    (found,) = kept(job)
+    (found,) = stage_list(job)
     return found
 
 
@@ -64,7 +64,7 @@ def test_rate_is_unknown_before_the_first_piece_of_a_large_file(job):
 def test_rate_after_a_kill_counts_only_the_continued_copy(job):
     """What was copied before, and the time in which nobody copied, count for nothing."""
     process = job.forebay_starts("stage", "out", *large(job))
-    wait_until(lambda: kept(job) and one(job)["copied_bytes"] >= 8 * PIECE)
+    wait_until(lambda: stage_list(job) and one(job)["copied_bytes"] >= 8 * PIECE)
     process.kill()
     finished(process)
     killed = one(job)
@@ -83,7 +83,7 @@ def test_rate_after_a_kill_counts_only_the_continued_copy(job):
 def test_retry_starts_while_another_process_looks(job):
     """A question for the state holds the lock of the journal for a moment, which is no staging that runs."""
     process = job.forebay_starts("stage", "out", *large(job))
-    wait_until(lambda: kept(job), process=process)
+    wait_until(lambda: stage_list(job), process=process)
     process.kill()
     finished(process)
     lock = job.state / "stagings" / f"{one(job)['id']}.journal.lock"

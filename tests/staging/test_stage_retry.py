@@ -8,7 +8,18 @@ import subprocess
 import pytest
 
 from support.strace import EVERY_POINT, pause_at_syscall
-from support.trees import CAREFUL, files_seen, kept, parts, refused, remove_tree, seen, stage, traced_calls, tree  # noqa: F401
+from support.trees import (
+    CAREFUL,
+    file_states,
+    stage_list,
+    parts,
+    refused,
+    remove_tree,
+    tree_state,
+    stage,
+    traced_calls,
+    tree,  # noqa: F401 (a fixture)
+)
 from support.users import reachable
 
 ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -22,7 +33,7 @@ def in_the_way(job, tree):
     (tree / "there" / "file").write_text("x")
     (job.directory / "out" / "there" / "file").mkdir(parents=True)
     assert stage(job, "out", "in", "out").returncode == 123
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     return one["id"]
 
 
@@ -30,7 +41,7 @@ def test_purged_directories_are_created_again_and_finished(job, tree, in_the_way
     remove_tree(job.directory / "out")
     done = stage(job, "retry", in_the_way)
     assert done.returncode == 0, done.stderr
-    assert seen(job.directory / "out") == seen(tree) and kept(job) == []
+    assert tree_state(job.directory / "out") == tree_state(tree) and stage_list(job) == []
 
 
 def test_directory_time_is_restored_after_files_are_recreated(job, tree, in_the_way):
@@ -38,9 +49,9 @@ def test_directory_time_is_restored_after_files_are_recreated(job, tree, in_the_
     (out / "deep" / "empty").rmdir()
     (out / "there" / "file").rmdir()
     assert stage(job, "retry", in_the_way).returncode == 0
-    found, wanted = seen(out), seen(tree)
+    found, wanted = tree_state(out), tree_state(tree)
     assert all(found[name] == wanted[name] for name in ("deep", "deep/empty", "there/file"))
-    assert files_seen(out) == files_seen(tree)
+    assert file_states(out) == file_states(tree)
 
 
 def test_directory_time_is_restored_after_a_purged_file_is_copied(job, tree, in_the_way):
@@ -48,7 +59,7 @@ def test_directory_time_is_restored_after_a_purged_file_is_copied(job, tree, in_
     (out / "deep" / "small 1").unlink()
     (out / "there" / "file").rmdir()
     assert stage(job, "retry", in_the_way).returncode == 0
-    assert seen(out)["deep"] == seen(tree)["deep"] and files_seen(out) == files_seen(tree)
+    assert tree_state(out)["deep"] == tree_state(tree)["deep"] and file_states(out) == file_states(tree)
 
 
 def test_file_in_place_of_a_delivered_directory_is_a_failure(job, tree, in_the_way):
@@ -58,11 +69,11 @@ def test_file_in_place_of_a_delivered_directory_is_a_failure(job, tree, in_the_w
     (out / "deep").write_text("in the way")
     done = stage(job, "retry", in_the_way)
     assert done.returncode == 123 and "not a directory" in done.stderr.lower(), done.stderr
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert one["missing_files"] >= 1
     (out / "deep").unlink()
     assert stage(job, "retry", in_the_way).returncode == 0
-    assert files_seen(out) == files_seen(tree)
+    assert file_states(out) == file_states(tree)
 
 
 @pytest.fixture
@@ -91,10 +102,10 @@ def test_retry_continues_below_an_unwritable_directory(user):
     assert (out / "closed").stat().st_mode & 0o777 == 0o555
     os.chmod(source / "closed" / "b", 0o644)
     shutil.rmtree(out / "closed" / "below")
-    (one,) = kept(user)
+    (one,) = stage_list(user)
     done = stage(user, "retry", one["id"])
     assert done.returncode == 0, done.stderr
-    found, wanted = seen(out), seen(source)
+    found, wanted = tree_state(out), tree_state(source)
     assert {name: found[name] for name in found if name != "."} == {
         name: wanted[name] for name in wanted if name != "."
     }
@@ -108,7 +119,7 @@ def test_directory_not_created_by_staging_keeps_its_mode(user):
     owned(user)
     os.chmod(user.directory / "out" / "closed", 0o555)
     assert stage(user, "out", "in", "out").returncode == 123
-    (one,) = kept(user)
+    (one,) = stage_list(user)
     assert stage(user, "retry", one["id"]).returncode == 123
     assert (user.directory / "out" / "closed").stat().st_mode & 0o777 == 0o555
     assert list((user.directory / "out" / "closed").iterdir()) == []
@@ -125,8 +136,8 @@ def test_staging_without_threads_uses_fewer_or_fails_with_a_hint(job, tree, more
             assert done.returncode == 1, done.stderr
             refused(done, "cannot start a thread", "hint: end some of your processes")
         else:
-            assert done.returncode == 0 and seen(job.directory / "out") == seen(tree), (number, done.stderr)
-        assert kept(job) == [] and parts(job) == []
+            assert done.returncode == 0 and tree_state(job.directory / "out") == tree_state(tree), (number, done.stderr)
+        assert stage_list(job) == [] and parts(job) == []
         remove_tree(job.directory / "out")
         if not any("INJECTED" in call for call in calls) or (number > 6 and not EVERY_POINT):
             break
@@ -138,7 +149,7 @@ def test_vanished_target_is_not_noted_for_each_file(job, tree):
     with pause_at_syscall(job, "fsync", lambda: parts(job), "stage", "out", *CAREFUL, "in", "out") as process:
         remove_tree(job.directory / "out")
     assert process.returncode == 123
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert one["notes"] == []
     gone = [failure["remedy"] for failure in one["failures"] if "No such file" in failure["reason"]]
     assert gone and all(remedy.startswith(str(job.directory / "out")) and "has vanished" in remedy for remedy in gone)

@@ -11,7 +11,18 @@ import pytest
 from support.job import DW
 from support.strace import kill_at_syscall, kill_at_each_syscall, points, traced
 from support.persistent import CREATE, STRIPED, USE, root
-from support.trees import PIECE, SEED, files_seen, forget, retry_completes, kept, parts, seen, stage, traced_calls
+from support.trees import (
+    PIECE,
+    SEED,
+    file_states,
+    forget,
+    retry_completes,
+    stage_list,
+    parts,
+    tree_state,
+    stage,
+    traced_calls,
+)
 
 WORDS = ("--threads", "1", "--piece", str(PIECE))
 CALLS = "pwrite64,pread64,fsync,syncfs,rename,renameat2"
@@ -75,7 +86,7 @@ def test_existing_file_that_cannot_be_synced_is_not_delivered(job, source, kind)
     fails = [*where, "-e", "inject=fsync,syncfs:error=EIO"]
     _, done = traced_calls(job, "fsync,syncfs", "stage", "out", *WORDS, "in", "out", options=fails)
     assert done.returncode == 123, done.stderr
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert (one["placed_files"], one["missing_files"]) == (0, len(before))
     assert all("Input/output error" in failure["reason"] for failure in one["failures"])
     assert stage(job, "retry", one["id"]).returncode == 0
@@ -101,7 +112,7 @@ def test_failed_sync_or_rename_is_reported_and_retry_completes(job, source, kind
         assert parts(job) == []
         again = stage(job, "retry", id)
         assert again.returncode == 0, again.stderr
-        assert files_seen(out) == files_seen(source) and kept(job) == []
+        assert file_states(out) == file_states(source) and stage_list(job) == []
         shutil.rmtree(out)
     assert met == len(points(times))
 
@@ -113,7 +124,7 @@ def planned(job, source, direction):
     for place in places:
         place.mkdir(parents=True)
     assert stage(job, direction, *WORDS, "in", "out").returncode == 123
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     for place in places:
         place.rmdir()
     half = [job.directory / "out" / f".forebay-{one['id']}-{row + 1}.part" for row in range(len(names))]
@@ -123,11 +134,11 @@ def planned(job, source, direction):
 def assert_failed_alone(job, source, hits):
     """What this call was for has failed, and nothing else; what stands under its name is whole."""
     ((call, name),) = hits
-    out, total = job.directory / "out", len(files_seen(source))
-    (one,) = kept(job)
+    out, total = job.directory / "out", len(file_states(source))
+    (one,) = stage_list(job)
     states = {state: files for state, files in one["by_state"] if files}
-    arrived = files_seen(out)
-    assert all(files_seen(source)[name] == what for name, what in arrived.items())
+    arrived = file_states(out)
+    assert all(file_states(source)[name] == what for name, what in arrived.items())
     if not name.endswith(".part"):  # all names are made, and may not be on the disk
         assert (len(arrived), states) == (total, {"failed": total})
     elif call == "syncfs":
@@ -143,9 +154,9 @@ def test_directory_without_renameat2_is_renamed_or_filled_file_by_file(job, sour
     out = job.directory / "out"
     fails = ["-e", f"inject=renameat2:error={error}"]
     lines, done = traced_calls(job, CALLS, "stage", "out", *WORDS, "in", "out", options=fails)
-    assert done.returncode == 0 and kept(job) == []
+    assert done.returncode == 0 and stage_list(job) == []
     assert len([call for call, _ in below(out, lines) if call == "rename"]) == (1 if error == "EINVAL" else 20)
-    assert seen(out) == seen(source) and parts(job) == []
+    assert tree_state(out) == tree_state(source) and parts(job) == []
 
 
 @pytest.mark.parametrize("kind", ["leaf"])
@@ -156,11 +167,11 @@ def test_directory_sync_failure_is_reported_and_retry_completes(job, source, num
     fails = ["-e", f"inject=syncfs:error=EIO:when={number}"]
     _, done = traced_calls(job, "syncfs", "stage", "out", *WORDS, "in", "out", options=fails)
     assert done.returncode == 123 and "Input/output error" in done.stderr
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert one["failed"] == failed
-    assert files_seen(out) == (files_seen(source) if is_there else {}) and parts(job) == []
+    assert file_states(out) == (file_states(source) if is_there else {}) and parts(job) == []
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert seen(out) == seen(source)
+    assert tree_state(out) == tree_state(source)
 
 
 @pytest.mark.parametrize("kind", ["many"])
@@ -172,10 +183,10 @@ def test_directory_that_cannot_be_finished_is_reported_and_retry_completes(job, 
     lines, done = traced_calls(job, call, "stage", "out", *WORDS, "in", "out", options=fails)
     assert [name for name in lines if "(INJECTED)" in name]
     assert done.returncode == 123 and f"{out}: " in done.stderr and "Input/output error" in done.stderr
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert (one["state"], one["failed"], one["missing_files"]) == ("failed", 1, 0)
     assert stage(job, "retry", one["id"]).returncode == 0
-    assert seen(out) == seen(source)
+    assert tree_state(out) == tree_state(source)
 
 
 @pytest.mark.parametrize("kind", ["few"])
@@ -189,11 +200,11 @@ def test_hard_link_that_fails_at_its_last_step_fails_alone(job, source, call):
         if ended == 123:
             break
         forget(job)
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     assert (ended, one["placed_files"], one["failed"]) == (123, SMALL["few"], 1)
     assert parts(job) == []
     assert stage(job, "retry", id).returncode == 0
-    assert files_seen(job.directory / "out") == files_seen(source)
+    assert file_states(job.directory / "out") == file_states(source)
 
 
 @pytest.mark.parametrize("kind", ["few"])
@@ -217,7 +228,7 @@ def half_files(job):
 def killed_between_its_sync_and_its_name(job, kind, *options):
     """A staging that was killed so; its journal, and the half files, which get other contents and keep their times."""
     assert kill_at_syscall(job, *NAMING[kind], "stage", "out", *WORDS, *options, "in", "out", threads=True)
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     left = half_files(job)
     assert left and dict(one["by_state"])["copied"] == 20
     for path in left:
@@ -231,7 +242,7 @@ def killed_between_its_sync_and_its_name(job, kind, *options):
 def test_changed_partial_file_is_copied_again(job, source, kind):
     id = killed_between_its_sync_and_its_name(job, kind)
     assert stage(job, "retry", id).returncode == 0
-    assert files_seen(job.directory / "out") == files_seen(source) and parts(job) == []
+    assert file_states(job.directory / "out") == file_states(source) and parts(job) == []
 
 
 @pytest.mark.parametrize("kind", ["many", "leaf"])
@@ -242,7 +253,7 @@ def test_partial_files_from_before_a_restart_are_copied_again(job, source, kind)
         journal.executescript("PRAGMA user_version = 2; DROP TRIGGER meta_changed")
         journal.execute("UPDATE meta SET value = 'another ' || value WHERE name = 'pieces'")
     assert stage(job, "retry", id).returncode == 0
-    assert files_seen(job.directory / "out") == files_seen(source) and parts(job) == []
+    assert file_states(job.directory / "out") == file_states(source) and parts(job) == []
 
 
 @pytest.mark.parametrize("kind", NAMING)
@@ -250,11 +261,11 @@ def test_unchanged_partial_file_is_not_copied_again(job, source, kind):
     named = NAMING[kind][1] - 1
     assert kill_at_syscall(job, *NAMING[kind], "stage", "out", *WORDS, "in", "out", threads=True)
     assert len(half_files(job)) == SMALL[kind] - named
-    (one,) = kept(job)
+    (one,) = stage_list(job)
     lines, done = traced_calls(job, CALLS, "stage", "retry", one["id"])
     assert done.returncode == 0
     assert "pwrite64" not in [call for call, _ in below(job.directory / "out", lines)]
-    assert files_seen(job.directory / "out") == files_seen(source)
+    assert file_states(job.directory / "out") == file_states(source)
 
 
 def stage_in_of_a_job(job, target, *options, directives=()):
@@ -271,7 +282,7 @@ def stage_in_of_a_job(job, target, *options, directives=()):
 def test_stage_in_to_persistent_allocation_is_synced(job, source, kind):
     calls = stage_in_of_a_job(job, STRIPED, directives=[CREATE, USE])
     assert calls == IN_ORDER[kind]
-    assert files_seen(root(job) / "striped" / "in") == files_seen(source)
+    assert file_states(root(job) / "striped" / "in") == file_states(source)
     assert job.command("persistent", "destroy", "proj1", *job.where).returncode == 0
 
 

@@ -32,7 +32,7 @@ class CapiJob:
         head = f"PATH={self.programs}:$PATH; {PATHS}"
         self.job.script(f"{head}\n{body}", DW.replace("striped", access), *directives)
 
-    def says(self, body, *options, directives=(), status=0):
+    def output_lines(self, body, *options, directives=(), status=0):
         """Runs the body to its end; the lines that it says."""
         self.script(body, *directives)
         done = self.job.run(*options)

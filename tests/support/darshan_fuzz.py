@@ -51,7 +51,7 @@ def damaged(whole: bytes, chosen: random.Random) -> tuple[bytes, str]:
     return bytes(content), f"{kind} at {at}"
 
 
-def shown(path: pathlib.Path, raw) -> None:
+def report_on(path: pathlib.Path, raw) -> None:
     """Everything that a report computes."""
     found = darshan_log.profile(path, raw)
     advice = findings(found, None)
@@ -61,7 +61,7 @@ def shown(path: pathlib.Path, raw) -> None:
     json.loads(as_json([job], None, None, True))
 
 
-def tried(path: pathlib.Path) -> None:
+def try_log(path: pathlib.Path) -> None:
     """Ends this process with a result."""
     used_bytes = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used_bytes + MEMORY_BYTES,) * 2)
@@ -72,7 +72,7 @@ def tried(path: pathlib.Path) -> None:
         os._exit(NOT_READ)
     os.write(3, b"read")
     try:
-        shown(path, raw)
+        report_on(path, raw)
     except ProfileError as error:
         os._exit(REFUSED if str(error) and error.hint else FAILED)
     except BaseException:
@@ -89,7 +89,7 @@ def outcome(path: pathlib.Path, messages) -> dict:
         os.dup2(messages.fileno(), 1)
         os.dup2(messages.fileno(), 2)
         os.dup2(ours, 3)
-        tried(path)
+        try_log(path)
     os.close(ours)
     _, status = os.waitpid(child, 0)
     with open(there, "rb") as pipe:

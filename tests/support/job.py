@@ -129,9 +129,9 @@ class Job:
     def leaves_nothing(self) -> None:
         assert self.keepers() == []
         assert self.allocations() == []
-        assert self.left() == [], self.left()
+        assert self.leftovers() == [], self.leftovers()
 
-    def left(self) -> list[pathlib.Path]:
+    def leftovers(self) -> list[pathlib.Path]:
         """Temporary files, and what of the state is no profile."""
         return [*self.temporary.iterdir(), *(path for path in self.state.iterdir() if path.name != PROFILES)]
 

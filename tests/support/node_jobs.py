@@ -70,7 +70,7 @@ class NodeJob:
         """Another command of the same user on the first node."""
         return self.bed.run(self.bed.names[0], ["forebay", *words], self.user, check=check, seconds=seconds)
 
-    def left(self) -> list[str]:
+    def leftovers(self) -> list[str]:
         """Directories and records of jobs of this user on all nodes."""
         found = [str(path) for path in (self.bed.home(self.user) / ".forebay" / "jobs").glob("*")]
         for node in self.bed.names:

@@ -137,12 +137,12 @@ class Bed:
     def wait_until_clean(self, seconds: float = WAIT_S) -> None:
         """Fails when processes or mounts stay on the nodes."""
         try:
-            wait_until(lambda: not self.left(), seconds)
+            wait_until(lambda: not self.leftovers(), seconds)
         except AssertionError:
-            left = self.left()
+            left = self.leftovers()
             assert not left, f"left on the nodes: {left}"
 
-    def left(self) -> list[str]:
+    def leftovers(self) -> list[str]:
         """Processes and mounts that were not there when the bed was made."""
         found = []
         for name in self.names:

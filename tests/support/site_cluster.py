@@ -331,7 +331,7 @@ class SiteBatch(Batch):
 
     def state_of(self, job):
         """What Slurm, Forebay and the job itself say, for the message of an assertion."""
-        shown = self.shown(job)
+        shown = self.show_job(job)
         state = {name: shown.get(name) for name in ("JobState", "Reason", "ExitCode", "Restarts", "StartTime")}
         outputs = [(name, (self.directory / name)) for name in ("said", "complained")]
         outputs = {name: path.read_text() for name, path in outputs if path.exists()}
@@ -363,7 +363,7 @@ class SiteBatch(Batch):
         with self.slurmctld_log().open() as log:
             log.seek(self.slurmctld_began)
             is_lost = f"teardown for JobId={token} terminated by slurmctld" in log.read()
-        if is_lost and self.shown(token)["JobState"] == "CANCELLED":
+        if is_lost and self.show_job(token)["JobState"] == "CANCELLED":
             warnings.warn(f"Slurm ended the removal of {token}: forebay control reap", stacklevel=2)
             self.cluster.control("reap", check=False)
         return False

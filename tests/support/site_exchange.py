@@ -15,9 +15,9 @@ def exchange_over_four_nodes(batch, build, *directives):
     body = f"export OMPI_MCA_mpi_yield_when_idle=1\nmkdir $DW_JOB_STRIPED/out\n{mpirun}"
     batch.script(body, *directives)
     job = batch.submit("--nodes=4", "--ntasks-per-node=1")
-    assert batch.wait(job) == "COMPLETED", batch.complained()
-    exchanged = [json.loads(line) for line in batch.said().splitlines() if line.startswith("{")]
-    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), batch.said()
-    assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), batch.said()
+    assert batch.wait(job) == "COMPLETED", batch.stderr_text()
+    exchanged = [json.loads(line) for line in batch.stdout_text().splitlines() if line.startswith("{")]
+    assert exchanged and all(one["mismatches"] == 0 for one in exchanged), batch.stdout_text()
+    assert all(one["bytes_of_other_nodes"] > 0 for one in exchanged), batch.stdout_text()
     batch.wait_until_freed(job)
     assert batch.arrived() == ["shared.collective", "shared.posix"]

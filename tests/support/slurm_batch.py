@@ -21,7 +21,7 @@ class Batch:
         self.results = self.directory / "results"
         self.jobs = []
         self.before = []
-        self.before = self.left()  # what another test could not clear away is its own failure
+        self.before = self.leftovers()  # what another test could not clear away is its own failure
         if user is not None:
             os.chown(self.directory, user, user)
 
@@ -54,7 +54,7 @@ class Batch:
         seen = []
 
         def reached():
-            state = self.shown(job)["JobState"]
+            state = self.show_job(job)["JobState"]
             if seen[-1:] != [state]:
                 seen.append(state)
             return state in (states or ENDED)
@@ -62,17 +62,17 @@ class Batch:
         self.cluster.wait(reached, seen)
         return seen[-1]
 
-    def shown(self, job):
+    def show_job(self, job):
         text = self.run("scontrol", "-o", "show", "job", job).stdout
         return dict(word.split("=", 1) for word in text.split() if "=" in word)
 
-    def appears(self, name):
+    def wait_for_file(self, name):
         self.cluster.wait((self.directory / name).exists, f"there never was {name}")
 
-    def said(self):
+    def stdout_text(self):
         return (self.directory / "said").read_text()
 
-    def complained(self):
+    def stderr_text(self):
         return (self.directory / "complained").read_text()
 
     def arrived(self):
@@ -81,7 +81,7 @@ class Batch:
     def status(self, node):
         return json.loads(self.run("forebay", "status", "--json", node=node).stdout)
 
-    def left(self):
+    def leftovers(self):
         """What this user's jobs still have in the stores of the hosts and in their /tmp."""
         stores = [self.cluster.top / "hosts" / name for name in NODES]
         found = [path for store in stores for part in ("nvme", "tmp") for path in (store / part).glob("forebay-*")]

@@ -32,11 +32,11 @@ def points(count: int) -> list[int]:
 
 def calls_made(job, call: str, *words, threads: bool = False, path=None) -> int:
     """How often forebay makes this call when nobody disturbs it: its main thread, or whichever makes most of them."""
-    told = job.directory.parent / "counted"
-    process = traced(job, call, "delay_enter=0", *words, threads=threads, told=told, path=path)
+    trace = job.directory.parent / "counted"
+    process = traced(job, call, "delay_enter=0", *words, threads=threads, trace=trace, path=path)
     process.wait(timeout=300)
-    made = collections.Counter(re.findall(rf"^(\d+ +|){call}\(", told.read_text(), re.MULTILINE))
-    told.unlink()
+    made = collections.Counter(re.findall(rf"^(\d+ +|){call}\(", trace.read_text(), re.MULTILINE))
+    trace.unlink()
     return max(made.values(), default=0)
 
 
@@ -69,11 +69,11 @@ def strace() -> list[str]:
 
 
 def traced(
-    job, call: str, happens: str, *words, threads: bool = False, told: str = "/dev/null", path=None
+    job, call: str, happens: str, *words, threads: bool = False, trace: str = "/dev/null", path=None
 ) -> subprocess.Popen:
     """Starts forebay, to which this happens at its calls of that name (strace --inject), or only at those on a path;
-    `told` tells of them."""
-    command = [*strace(), "-D", *(["-f"] if threads else []), "-qq", "-o", told, "-e", f"trace={call}"]
+    strace writes them to `trace`."""
+    command = [*strace(), "-D", *(["-f"] if threads else []), "-qq", "-o", trace, "-e", f"trace={call}"]
     command += ["-e", f"inject={call}:{happens}", *(["-P", path] if path else []), job.forebay, *words]
     return subprocess.Popen(
         command, cwd=job.directory, env=job.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

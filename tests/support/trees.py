@@ -38,7 +38,7 @@ def tree(job):
     return source
 
 
-def seen(top):
+def tree_state(top):
     """All that a tree has: kinds, contents, modes, times, and which names are one file."""
     found, first = {}, {}
     for path in sorted([top, *top.rglob("*")]):
@@ -63,7 +63,7 @@ def traced_calls(job, calls: str, *words, options=()):
     return trace.read_text().splitlines(), done
 
 
-def kept(job):
+def stage_list(job):
     return json.loads(stage(job, "list", "--json").stdout)
 
 
@@ -111,28 +111,28 @@ CALLS = [
 
 def arrived(job, tree, was_there=False):
     """All is at the destination; a directory that was there keeps its mode and gets a new time."""
-    out, source = seen(job.directory / "out"), seen(tree)
+    out, source = tree_state(job.directory / "out"), tree_state(tree)
     if was_there:
         del out["."], source["."]
     assert out == source
 
 
-def files_seen(top):
+def file_states(top):
     """All but the directories, and what is not at its place yet."""
-    found = ((name, what) for name, what in seen(top).items() if not stat.S_ISDIR(what[0]))
+    found = ((name, what) for name, what in tree_state(top).items() if not stat.S_ISDIR(what[0]))
     return {name: what for name, what in found if not any(word.endswith(".part") for word in name.split("/"))}
 
 
 def retry_completes(job, tree, was_there=False):
     """What was interrupted is gone on with, or begun again if that was before it was written down."""
-    left = kept(job)
+    left = stage_list(job)
     for one in left:
         done = stage(job, "retry", one["id"])
         assert done.returncode == 0, done.stderr
     if not left:
         assert stage(job, "out", *CAREFUL, "in", "out").returncode == 0
     arrived(job, tree, was_there)
-    assert kept(job) == []
+    assert stage_list(job) == []
 
 
 def remove_tree(directory):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
+def write_atomically(path: Path, content: bytes, mode: int | None = None) -> None:
     """Writes `content` to a temporary file and renames it to `path`: an interruption leaves no partial file.
 
     Without `mode`, the file gets that of any new file. Raises OSError.

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from forebay.errors import ForebayError
-from forebay.program import ProgramNotFoundError, program
+from forebay.program import ProgramNotFoundError, find_forebay
 from forebay.results import Record, read_record
 
 #: So many ids an error message names.
@@ -58,7 +58,7 @@ def _configured_state() -> Path | None:
     import subprocess  # not at `import forebay`, which each rank of a job may do
 
     try:
-        command = [program(), "config", "--json"]
+        command = [find_forebay(), "config", "--json"]
     except ProgramNotFoundError:
         named = os.environ.get("FOREBAY_STATE", "")
         if named and not os.path.isabs(named):

@@ -11,7 +11,7 @@ class ProgramNotFoundError(ForebayError, FileNotFoundError):
     """The program `forebay` is not installed where this module looks for it."""
 
 
-def program() -> str:
+def find_forebay() -> str:
     """The path of `forebay`: from PATH, else from the folder of this Python, else from `make install`."""
     beside = Path(sys.executable).parent / "forebay"
     # PREFIX/lib/forebay/python is where `make install` puts Forebay's own Python.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from forebay import tables
 from forebay.errors import ForebayError
-from forebay.program import program
+from forebay.program import find_forebay
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -144,7 +144,7 @@ class Record:
 
         path = Path(path)
         form = "--pdf" if path.suffix == ".pdf" else "--html"
-        command = [program(), "report", os.fspath(self.path), form, os.fspath(path)]
+        command = [find_forebay(), "report", os.fspath(self.path), form, os.fspath(path)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ForebayError(done.stderr.strip() or f"forebay report failed with status {done.returncode}")

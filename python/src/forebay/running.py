@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from forebay.errors import ForebayError
-from forebay.program import program
+from forebay.program import find_forebay
 from forebay.results import Result
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run(
     """
     import subprocess
 
-    path = program()
+    path = find_forebay()
     words, variables = _words(path, options)
     command = [path, "run", "--json", *words, _text(script), "--", *map(_text, arguments)]
     environment = os.environ | variables

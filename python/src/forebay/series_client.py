@@ -22,7 +22,7 @@ from forebay.errors import ForebayError
 #: So often it is looked whether a series has ended, and whether another signal came to be handed on.
 WAIT_S = 0.2
 #: So many lines of a series' standard error are in the message when it ends by itself.
-LINES_TOLD_MAX = 5
+LINES_SHOWN_MAX = 5
 #: A killed tuner's series is waited for so long: it ends its job, and removes what it made.
 ENDING_S_MAX = 60.0
 
@@ -79,7 +79,7 @@ class _Refusal(msgspec.Struct, kw_only=True):
 Line = TypeVar("Line", Ready, Answer)
 
 
-def program() -> Path:
+def find_calling_forebay() -> Path:
     """The command `forebay`: the caller, else in this program's directory or in PATH; else NativeError."""
     named = os.environ.get("FOREBAY_PROGRAM")
     beside = Path(sys.argv[0]).parent / "forebay"
@@ -102,7 +102,7 @@ class Series:
     def __init__(
         self, options: list[str], script: Path, *, log: Path | None, arguments: list[str] | None = None
     ) -> None:
-        words = [str(program()), "__series", *options, str(script)]
+        words = [str(find_calling_forebay()), "__series", *options, str(script)]
         self._words = words + (["--", *arguments] if arguments else [])
         self._log_path = log
         self._log: IO[bytes] | None = None
@@ -110,8 +110,8 @@ class Series:
         self.ready: Ready
 
     def __enter__(self) -> Series:
-        self._log = _locked(self._log_path) if self._log_path else None
-        self._process = _started(self._words, self._log)
+        self._log = _lock_log(self._log_path) if self._log_path else None
+        self._process = _start_process(self._words, self._log)
         try:
             self.ready = self._next_line(Ready)
         except BaseException as error:
@@ -161,7 +161,7 @@ class Series:
             self._process.stdin.write(msgspec.json.encode(request) + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            raise self._gone() from None
+            raise self._unexpected_end() from None
         answer = self._next_line(Answer)
         if answer.error:
             raise NativeError(answer.error, answer.hint)
@@ -171,7 +171,7 @@ class Series:
         assert self._process is not None and self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise self._gone()
+            raise self._unexpected_end()
         try:
             if form is Ready and b'"error"' in line:
                 refusal = msgspec.json.decode(line, type=_Refusal)
@@ -181,7 +181,7 @@ class Series:
             shown = line[:200].decode(errors="replace").strip()
             raise NativeError(f"forebay answered what is not understood: {shown}") from error
 
-    def _gone(self) -> NativeError:
+    def _unexpected_end(self) -> NativeError:
         assert self._process is not None
         status = self._process.wait()
         said = self._last_lines()
@@ -191,10 +191,10 @@ class Series:
         if self._log_path is None:
             return ""
         lines = self._log_path.read_text(errors="replace").splitlines()
-        return " / ".join(line.strip() for line in lines[-LINES_TOLD_MAX:])
+        return " / ".join(line.strip() for line in lines[-LINES_SHOWN_MAX:])
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _lock_log(path: Path) -> IO[bytes]:
     """The log, once no earlier series writes it: one whose tuner was killed still removes what it made.
 
     It has the log open as long as it lives, and with that the lock. NativeError if it does not end.
@@ -218,7 +218,7 @@ def _locked(path: Path) -> IO[bytes]:
             raise
 
 
-def _started(words: list[str], log: IO[bytes] | None) -> subprocess.Popen[bytes]:
+def _start_process(words: list[str], log: IO[bytes] | None) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
     except OSError as error:

@@ -33,7 +33,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from forebay.errors import ForebayError
-from forebay.series_client import program
+from forebay.series_client import find_calling_forebay
 
 Name = str | os.PathLike
 
@@ -71,7 +71,7 @@ class Account(msgspec.Struct, kw_only=True):
 _started: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
 
 
-def _leave_to_parent() -> None:
+def _detach_child() -> None:
     """A child that was forked, such as a worker of a pool, holds no pipe of `forebay watch`.
 
     That ends when its program ends, which it knows by the end of its standard input.
@@ -84,7 +84,7 @@ def _leave_to_parent() -> None:
     os.close(nothing)
 
 
-os.register_at_fork(after_in_child=_leave_to_parent)
+os.register_at_fork(after_in_child=_detach_child)
 
 
 class Watch:
@@ -114,7 +114,7 @@ class Watch:
         self._executor = executor
         self._rules: list[tuple[str, Callable[[Closed], object]]] = []
         self._process: subprocess.Popen[bytes] | None = None
-        self._speaking = threading.Lock()
+        self._sending = threading.Lock()
         #: None until the end of the watch.
         self.account: Account | None = None
 
@@ -137,7 +137,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         """Begins to watch; ForebayError if that cannot be."""
-        words = [str(program()), "watch", "--calls", *self._words]
+        words = [str(find_calling_forebay()), "watch", "--calls", *self._words]
         for patterns, function in self._rules:
             words += ["--on-close", f"{patterns}={getattr(function, '__qualname__', repr(function))}"]
         pipe = subprocess.PIPE
@@ -148,7 +148,7 @@ class Watch:
         _started.add(started)
         assert started.stdout is not None
         if started.stdout.readline() != b"ready\n":
-            status = self._left(started)
+            status = self._close(started)
             raise ForebayError(f"nothing can be watched: forebay watch ended with status {status}", None)
         self._process, self.account = started, None
         self._own = None if self._executor else ThreadPoolExecutor(self._at_most)
@@ -160,15 +160,15 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Waits until everything that was closed has been handled; after an exception, for what runs only."""
-        self._say(b"stop\n" if kind else b"finish\n")
+        self._send(b"stop\n" if kind else b"finish\n")
         try:
             self._listener.join()
         except BaseException:
-            self._say(b"stop\n")
+            self._send(b"stop\n")
             self._listener.join()
             raise
         finally:
-            status = self._left(self._process)
+            status = self._close(self._process)
             if self._own:
                 self._own.shutdown(wait=False)
         if self.account is None and kind is None:
@@ -181,7 +181,7 @@ class Watch:
         self._listener.join()
 
     @staticmethod
-    def _left(process: subprocess.Popen[bytes]) -> int:
+    def _close(process: subprocess.Popen[bytes]) -> int:
         assert process.stdin is not None and process.stdout is not None
         with contextlib.suppress(BrokenPipeError):  # it ended first
             process.stdin.close()
@@ -189,10 +189,10 @@ class Watch:
         process.stdout.close()
         return status
 
-    def _say(self, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
         assert self._process is not None and self._process.stdin is not None
         # It may have ended, and then it needs no message; its account has the result.
-        with self._speaking, contextlib.suppress(BrokenPipeError, ValueError):
+        with self._sending, contextlib.suppress(BrokenPipeError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
@@ -219,7 +219,7 @@ class Watch:
             error = cancelled
         reason, trace = (None, None) if error is None else _describe_error(error)
         answer = {"call": call, "error": reason, "traceback": trace}
-        self._say(msgspec.json.encode(answer) + b"\n")
+        self._send(msgspec.json.encode(answer) + b"\n")
 
 
 def _describe_error(error: BaseException) -> tuple[str, str]:

@@ -103,7 +103,7 @@ def changed(raw, module: str, part: str, **values):
 )
 def test_records_that_cannot_have_been_are_named(logs, module, part, values, words):
     path = logs / "mpiio_shared_default.darshan"
-    raw = darshan_log.raw_of(path)
+    raw = darshan_log.read_log(path)
     assert darshan_bounds.impossible(raw) is None
     with pytest.raises(ProfileError) as refused:
         darshan_log.profile(path, changed(raw, module, part, **values))

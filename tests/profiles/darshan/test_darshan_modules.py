@@ -32,7 +32,7 @@ def test_file_system_of_daos_is_read():
 
 
 def test_objects_of_daos_are_read_where_nothing_above_them_is():
-    raw = darshan_log.raw_of(DFS)
+    raw = darshan_log.read_log(DFS)
     del raw.modules["DFS"]
     profile = profile_of(raw)
     assert "DAOS" in metrics.layers_present(profile) and profile.unread == []
@@ -43,8 +43,8 @@ def test_objects_of_daos_are_read_where_nothing_above_them_is():
 
 @pytest.mark.soak
 def test_objects_of_daos_below_mpi_io_are_not_counted_again(logs):
-    raw = darshan_log.raw_of(logs / "mpiio_shared_default.darshan")
-    raw.modules["DAOS"] = darshan_log.raw_of(DFS).modules["DAOS"]
+    raw = darshan_log.read_log(logs / "mpiio_shared_default.darshan")
+    raw.modules["DAOS"] = darshan_log.read_log(DFS).modules["DAOS"]
     profile = profile_of(raw)
     assert "DAOS" not in metrics.layers_present(profile) and profile.unread == []
 
@@ -66,14 +66,14 @@ def module(**values) -> darshan_messages.Module:
     ],
 )
 def test_data_that_are_not_read_are_named(logs, name, found, reason):
-    raw = darshan_log.raw_of(logs / "posix_fpp.darshan")
+    raw = darshan_log.read_log(logs / "posix_fpp.darshan")
     raw.modules[name] = found
     assert profile_of(raw).unread == ([reason] if reason else [])
 
 
 def test_library_above_modules_that_are_missing_is_named(logs):
     """HDF5 can store in DAOS without any other module."""
-    raw = darshan_log.raw_of(logs / "posix_fpp.darshan")
+    raw = darshan_log.read_log(logs / "posix_fpp.darshan")
     raw.modules = {"H5D": module()}
     assert profile_of(raw).unread == ["Darshan's module H5D is not read"]
 
@@ -81,7 +81,7 @@ def test_library_above_modules_that_are_missing_is_named(logs):
 @pytest.mark.soak
 @pytest.mark.parametrize("unread", [True, False])
 def test_little_io_is_nothing_to_gain_only_where_all_data_are_read(logs, unread):
-    raw = darshan_log.raw_of(logs / "posix_fpp.darshan")
+    raw = darshan_log.read_log(logs / "posix_fpp.darshan")
     raw.wall_s *= 10_000
     raw.modules["POSIX"].partial = unread
     profile = profile_of(raw)
@@ -93,7 +93,7 @@ def test_little_io_is_nothing_to_gain_only_where_all_data_are_read(logs, unread)
 
 
 def test_log_tells_its_formats_and_which_modules_were_read(logs):
-    raw = darshan_log.raw_of(logs / "mpiio_shared_default.darshan")
+    raw = darshan_log.read_log(logs / "mpiio_shared_default.darshan")
     raw.modules |= {"MDHIM": module(), "H5D": module(lost="H5D module version number is newer")}
     raw.modules["STDIO"].partial = True
     log = profile_of(raw).programs[0].log
@@ -104,6 +104,6 @@ def test_log_tells_its_formats_and_which_modules_were_read(logs):
 
 
 def test_log_without_the_version_of_its_library_has_no_writer():
-    raw = darshan_log.raw_of(DFS)
+    raw = darshan_log.read_log(DFS)
     raw.metadata = ""
     assert profile_of(raw).programs[0].log.writer is None

@@ -15,7 +15,7 @@ WALL_S = 100.0
 
 def profile_of(path, *files: dict[int, float]):
     """A log of POSIX files, each with the seconds of reading by rank; all else is nothing."""
-    raw = darshan_log.raw_of(path)
+    raw = darshan_log.read_log(path)
     module = raw.modules["POSIX"]
     one, names = module.records[0], module.counter_names
     one.counters = [0] * len(names)

@@ -49,10 +49,10 @@ def test_advice_on_labelled_runs_is_precise_and_complete(scores, kind):
 
 def test_a_third_of_the_cases_is_held_out_and_many_are_healthy():
     held_out = [case for case in CASES if case.kind == "held out"]
-    healthy = [case for case in CASES if not case.told]
+    healthy = [case for case in CASES if not case.expected]
     assert len(CASES) >= 40 and 3 * len(held_out) >= len(CASES)
     assert 4 * len(healthy) >= len(CASES)
-    assert {case.name for case in CASES if not case.told} & {case.name for case in held_out}
+    assert {case.name for case in CASES if not case.expected} & {case.name for case in held_out}
 
 
 def test_every_finding_that_darshan_can_show_has_a_case():
@@ -60,8 +60,8 @@ def test_every_finding_that_darshan_can_show_has_a_case():
     elsewhere = {"idle-aggregators", "uneven-aggregators", "hints-without-effect", "stripe-unit"}
     elsewhere |= {"aborted", "no-finalize", "not-closed", "emulated", "little-io"}
     rows = (PROJECT / "docs" / "reference" / "advice.md").read_text().splitlines()
-    told = {code for row in rows if row.count("|") == 5 for code in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
-    assert told - elsewhere == {code for case in CASES for code in case.told}
+    expected = {code for row in rows if row.count("|") == 5 for code in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
+    assert expected - elsewhere == {code for case in CASES for code in case.expected}
 
 
 def report(name):

@@ -1,7 +1,7 @@
 """The cases: what a run does, and so what a report has to say of it.
 
-`told` are the findings that name what slows the run. `also` is true as well, and need not be said. Every other
-finding is wrong. A run without `told` is healthy, or its I/O is too little to matter.
+`expected` are the findings that name what slows the run. `also` is true as well, and need not be said. Every other
+finding is wrong. A run without `expected` is healthy, or its I/O is too little to matter.
 
 The cases that are held out were never used to choose a rule or a threshold.
 """
@@ -36,23 +36,23 @@ class Case:
 
     name: str
     kind: str  # genuine, chosen or held out
-    told: frozenset[str]
+    expected: frozenset[str]
     also: frozenset[str]
     log: Callable[[pathlib.Path], pathlib.Path]
 
 
 def _made_up(module, kind):
     for name, make in vars(module).items():
-        if getattr(make, "told", None) is None:
+        if getattr(make, "expected", None) is None:
             continue
         log = lambda folder, name=name, make=make: log_file.write(make(), folder / f"{name}.darshan")
-        yield Case(name, "held out" if make.held_out else kind, make.told, make.also, log)
+        yield Case(name, "held out" if make.held_out else kind, make.expected, make.also, log)
 
 
 def _genuine():
-    for name, (told, also) in GENUINE.items():
+    for name, (expected, also) in GENUINE.items():
         log = lambda folder, name=name: TESTS / f"{name}.darshan"
-        yield Case(name.rpartition("/")[2], "genuine", frozenset(told), frozenset(also), log)
+        yield Case(name.rpartition("/")[2], "genuine", frozenset(expected), frozenset(also), log)
 
 
 CASES = [

@@ -16,12 +16,12 @@ class Score:
 
     def add(self, case, said):
         """`said`: codes of the findings that are more than notes."""
-        self.right.update(said & (case.told | case.also))
-        self.wrong.update(said - case.told - case.also)
-        self.found.update(said & case.told)
-        self.missed.update(case.told - said)
-        if said - case.told - case.also or case.told - said:
-            self.failures.append(f"{case.name}: said {sorted(said)}, true is {sorted(case.told)}")
+        self.right.update(said & (case.expected | case.also))
+        self.wrong.update(said - case.expected - case.also)
+        self.found.update(said & case.expected)
+        self.missed.update(case.expected - said)
+        if said - case.expected - case.also or case.expected - said:
+            self.failures.append(f"{case.name}: said {sorted(said)}, true is {sorted(case.expected)}")
 
     def codes(self):
         return sorted({*self.right, *self.wrong, *self.found, *self.missed})

@@ -1,11 +1,11 @@
 """What is true of a run."""
 
 
-def label(*told, also=(), held_out=False):
-    """`told`: what a report must say; `also`: what it may say."""
+def label(*expected, also=(), held_out=False):
+    """`expected`: what a report must say; `also`: what it may say."""
 
     def labelled(make):
-        make.told, make.also, make.held_out = frozenset(told), frozenset(also), held_out
+        make.expected, make.also, make.held_out = frozenset(expected), frozenset(also), held_out
         return make
 
     return labelled

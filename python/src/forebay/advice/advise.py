@@ -83,12 +83,12 @@ def _hint_conditions(profile: Profile) -> list[str]:
     """What else it takes on an MPI that is not Cray's."""
     if profile.source == "cray":
         return []
-    told = ["`forebay run` and `forebay profile` make any MPI obey the line."]
+    conditions = ["`forebay run` and `forebay profile` make any MPI obey the line."]
     if any((program.mpi or "").startswith("Open MPI") for program in profile.programs):
-        told.append(
+        conditions.append(
             "Open MPI before 6 does not tell which hints it uses: look at who writes in the next run."
         )
-    return told
+    return conditions
 
 
 def _merged_by_pattern(drafts: Sequence[Draft], view: JobView) -> list[Draft]:
@@ -96,7 +96,7 @@ def _merged_by_pattern(drafts: Sequence[Draft], view: JobView) -> list[Draft]:
     groups: dict[tuple[str, str], list[Draft]] = {}
     for draft in drafts:
         groups.setdefault((draft.code, file_pattern(draft.file) if draft.file else ""), []).append(draft)
-    told = []
+    merged = []
     for (_, pattern), group in groups.items():
         worst = max(group, key=lambda draft: draft.seconds or 0.0)
         files = len({draft.file for draft in group})
@@ -104,8 +104,8 @@ def _merged_by_pattern(drafts: Sequence[Draft], view: JobView) -> list[Draft]:
             plural = "s" if files > 2 else ""
             worst.title += f" (and {count(files - 1)} more file{plural} like {pattern})"
             worst.seconds = _slowest_s(group, view)
-        told.append(worst) if pattern else told.extend(group)
-    return told
+        merged.append(worst) if pattern else merged.extend(group)
+    return merged
 
 
 def _slowest_s(group: Sequence[Draft], view: JobView) -> float | None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from forebay.advice.model import Evidence
+from forebay.profiles.model import Direction
 
-Way = Literal["read", "write"]
-WAYS: tuple[Way, ...] = ("write", "read")
+DIRECTIONS: tuple[Direction, ...] = ("write", "read")
 
 #: Figure -> source -> name. {W} READ or WRITE, {P} READ or WRITTEN, {w} read or write.
 NAMES: dict[str, dict[str, str]] = {
@@ -70,9 +68,9 @@ NAMES: dict[str, dict[str, str]] = {
 
 
 def evidence(
-    source: str, figure: str, value: int | float | str | None, unit: str = "", way: Way = "write"
+    source: str, figure: str, value: int | float | str | None, unit: str = "", direction: Direction = "write"
 ) -> Evidence:
     """A figure under the name it has in the source; under our own where the source has none."""
     name = NAMES.get(figure, {}).get(source, figure)
-    past = {"read": "READ", "write": "WRITTEN"}[way]
-    return Evidence(counter=name.format(W=way.upper(), P=past, w=way), value=value, unit=unit)
+    past = {"read": "READ", "write": "WRITTEN"}[direction]
+    return Evidence(counter=name.format(W=direction.upper(), P=past, w=direction), value=value, unit=unit)

@@ -49,10 +49,14 @@ def reason(profile: Profile, found: Sequence[Finding] | None = None) -> Reason:
         of_record = profile.source == "forebay" and job.id is not None
         unknown = f"How job {job.id} ended is not known: its job.json is missing or damaged. "
         return _io_reason(profile, unknown if of_record else "", found)
-    told = next(tell(profile, found) for applies, tell in _CASES if applies(job))
-    failed = failed_writes(job) if told.state not in ("refused", "write failed") else None
+    explanation = next(tell(profile, found) for applies, tell in _CASES if applies(job))
+    failed = failed_writes(job) if explanation.state not in ("refused", "write failed") else None
     before = _joined(failed_engine(job) or "", failed or "")
-    return msgspec.structs.replace(told, paragraph=f"{before} {told.paragraph}") if before else told
+    return (
+        msgspec.structs.replace(explanation, paragraph=f"{before} {explanation.paragraph}")
+        if before
+        else explanation
+    )
 
 
 def failed_engine(job: Job) -> str | None:
@@ -93,14 +97,17 @@ def _refused(profile: Profile, _found: Sequence[Finding]) -> Reason:
     found = problems(job)
     if len(found) == 1:
         ((error, hint),) = found
-        told, step = f"{error.rstrip('.')}.", hint or None
+        sentence, step = f"{error.rstrip('.')}.", hint or None
     else:
         hinted = (
             f"({n}) {error}" + (f" (hint: {hint})" if hint else "")
             for n, (error, hint) in enumerate(found, 1)
         )
-        told, step = f"{len(found)} errors. {'. '.join(hinted)}.", "correct all of them, and start it again"
-    return Reason(state="refused", paragraph=f"{_named(job)} was not started: {told}", next_step=step)
+        sentence, step = (
+            f"{len(found)} errors. {'. '.join(hinted)}.",
+            "correct all of them, and start it again",
+        )
+    return Reason(state="refused", paragraph=f"{_named(job)} was not started: {sentence}", next_step=step)
 
 
 def _killed(profile: Profile, _found: Sequence[Finding]) -> Reason:
@@ -238,11 +245,11 @@ def _data_location(job: Job) -> str:
 
 def _failed_programs(profile: Profile) -> str:
     """Programs that did not end as they should."""
-    told = []
+    sentences = []
     for program in metrics.not_ended_properly(profile):
         name = (program.name or "a program").rpartition("/")[2]
         if program.aborted_code is not None:
-            told.append(
+            sentences.append(
                 f"Rank {program.aborted_rank} of {name} called MPI_Abort with code {program.aborted_code}."
             )
             continue
@@ -251,8 +258,8 @@ def _failed_programs(profile: Profile) -> str:
             verb = "is running"
         elif profile.job.unseen or (profile.job.killed and profile.job.left):
             verb = f"is running, or {verb}"
-        told.append(f"{name} {verb}.")
-    return " ".join(dict.fromkeys(told))
+        sentences.append(f"{name} {verb}.")
+    return " ".join(dict.fromkeys(sentences))
 
 
 def _ended(profile: Profile, found: Sequence[Finding]) -> Reason:

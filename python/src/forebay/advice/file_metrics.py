@@ -7,11 +7,20 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from forebay.advice import thresholds
-from forebay.advice.counters import Way
 from forebay.advice.hint_lines import file_pattern
 from forebay.profiles import metrics
 from forebay.profiles.machine import Machine
-from forebay.profiles.model import SIZE_CLASS_ENDS, File, Hints, Layer, LayerName, Profile, Program, Traffic
+from forebay.profiles.model import (
+    SIZE_CLASS_ENDS,
+    Direction,
+    File,
+    Hints,
+    Layer,
+    LayerName,
+    Profile,
+    Program,
+    Traffic,
+)
 from forebay.quantities import printable, size
 
 #: File systems where writers of one file wait for each other's locks.
@@ -122,20 +131,20 @@ class FileView:
         """Its hints; empty if none are known."""
         return self.file.hints or Hints()
 
-    def asked(self, way: Way) -> Traffic:
+    def asked(self, direction: Direction) -> Traffic:
         """What the program asked MPI-IO for."""
-        return getattr(self.mpiio, way) if self.mpiio else Traffic()
+        return getattr(self.mpiio, direction) if self.mpiio else Traffic()
 
-    def system(self, way: Way) -> Traffic:
+    def system(self, direction: Direction) -> Traffic:
         """What the system was asked for."""
-        return getattr(self.posix, way) if self.posix else Traffic()
+        return getattr(self.posix, direction) if self.posix else Traffic()
 
-    def aggregators(self, way: Way) -> int | None:
+    def aggregators(self, direction: Direction) -> int | None:
         """Ranks that moved data for others."""
         collective = self.file.collective
         if collective is None:
             return None
-        return collective.aggregators_write if way == "write" else collective.aggregators_read
+        return collective.aggregators_write if direction == "write" else collective.aggregators_read
 
     def new_hints(self, proposed: dict[str, str]) -> dict[str, str]:
         """Those of `proposed` that are not what the file has now."""
@@ -169,7 +178,7 @@ class FileView:
         return None
 
 
-def way_seconds(view: FileView, way: Way) -> float | None:
+def direction_seconds(view: FileView, direction: Direction) -> float | None:
     """Time in one direction at the layer that the application called, of the slowest rank.
 
     Where only the sum over ranks is known, its share of the slowest rank's time in the file.
@@ -177,7 +186,7 @@ def way_seconds(view: FileView, way: Way) -> float | None:
     if view.top is None:
         return None
     layer = view.top[1]
-    traffic: Traffic = getattr(layer, way)
+    traffic: Traffic = getattr(layer, direction)
     if traffic.slowest_rank_s is not None:
         return traffic.slowest_rank_s
     if traffic.seconds is None:
@@ -235,7 +244,7 @@ def are_small(traffic: Traffic, most_bytes: int) -> bool:
     return small_share(traffic, most_bytes) >= thresholds.SMALL_SHARE_MIN
 
 
-def sizes_told(traffic: Traffic, most_bytes: int) -> str:
+def typical_call_size(traffic: Traffic, most_bytes: int) -> str:
     """What the calls of at most `most_bytes` move: their commonest size, else their mean, else the limit."""
     commonest = next((one for one in traffic.common_sizes if one[0] <= most_bytes), None)
     if commonest and 2 * commonest[1] >= (traffic.calls or 0):
@@ -261,7 +270,7 @@ def is_random(view: FileView, traffic: Traffic) -> bool:
     return (steps_back(view, traffic) or 0) > thresholds.RANDOM_SHARE_MIN * (traffic.calls or 0)
 
 
-def is_buffered(view: FileView, way: Way) -> bool | None:
+def is_buffered(view: FileView, direction: Direction) -> bool | None:
     """Whether collective calls were joined into large system calls; None: there were none, or unknown.
 
     Not joined: many system calls, each far smaller than what one rank asked for in one call, and than a
@@ -269,11 +278,11 @@ def is_buffered(view: FileView, way: Way) -> bool | None:
     asked for are not told: more system calls than collective calls. Of writes the source has to have all
     system calls; a block that many ranks read is read by the system once.
     """
-    asked, system = view.asked(way), view.system(way)
+    asked, system = view.asked(direction), view.system(direction)
     if not asked.collective or system.calls is None:
         return None
     least_bytes = thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0)
-    if way == "write" and system.bytes is not None and system.bytes < least_bytes:
+    if direction == "write" and system.bytes is not None and system.bytes < least_bytes:
         return None
     if system.calls < thresholds.SPLIT_CALLS_MIN:
         return True

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from forebay.advice import thresholds
-from forebay.advice.counters import WAYS, Way, evidence
+from forebay.advice.counters import DIRECTIONS, evidence
 from forebay.advice.file_metrics import (
     FileView,
     are_small,
+    direction_seconds,
     is_random,
     mean_bytes,
-    sizes_told,
     sole_rank,
     steps_back,
-    way_seconds,
+    typical_call_size,
 )
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule
 from forebay.advice.rules_collective import COLLECTIVE_CALLS, access_evidence
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
-from forebay.profiles.model import Traffic
+from forebay.profiles.model import Direction, Traffic
 from forebay.quantities import count, percent, size
 
 #: A directive's path may not hold these; docs/reference/directives.md has the rest of the syntax.
@@ -32,49 +32,49 @@ UNFIT_IN_DIRECTIVE = frozenset('"$')
 @file_rule
 def small_independent(view: FileView) -> Iterator[Draft]:
     """Many small independent MPI-IO calls of several ranks on one file."""
-    found = [way for way in WAYS if _is_small_independent(view, way)]
+    found = [direction for direction in DIRECTIONS if _is_small_independent(view, direction)]
     if not found or sole_rank(view.file) is not None:
         return
-    shown = [item for way in found for item in access_evidence(view, way)]
-    random = [way for way in found if is_random(view, view.system(way))]
+    shown = [item for direction in found for item in access_evidence(view, direction)]
+    random = [direction for direction in found if is_random(view, view.system(direction))]
     shown += [
-        evidence(view.source, "steps back", steps_back(view, view.system(way)), "calls", way)
-        for way in random
+        evidence(view.source, "steps back", steps_back(view, view.system(direction)), "calls", direction)
+        for direction in random
     ]
-    ways = " and ".join(f"{way}s" for way in found)
+    directions = " and ".join(f"{direction}s" for direction in found)
     order = "at random places " if random else ""
-    calls = sum(view.asked(way).independent or 0 for way in found)
-    of_way = _sized(view, max(found, key=lambda way: view.asked(way).independent or 0))
+    calls = sum(view.asked(direction).independent or 0 for direction in found)
+    of_way = _sized(view, max(found, key=lambda direction: view.asked(direction).independent or 0))
     yield Draft(
         code="small-independent",
         parts=tuple(found),
         level="problem",
         file=view.file.path,
-        title=f"{count(calls)} independent MPI-IO {ways} {order}of {view.name} move "
-        f"{sizes_told(of_way, thresholds.SMALL_CALL_BYTES)} each",
+        title=f"{count(calls)} independent MPI-IO {directions} {order}of {view.name} move "
+        f"{typical_call_size(of_way, thresholds.SMALL_CALL_BYTES)} each",
         evidence=tuple(shown),
         rule="Over 1,000 calls, most of at most 100 KiB, none collective: each pays the way to the storage "
         "for itself, and collective buffering cannot join them.",
         source="Drishti (1,000 calls, 20 % random; the size is ours); ROMIO Users Guide",
-        action=f"Call {' and '.join(COLLECTIVE_CALLS[way] for way in found)} in the program."
+        action=f"Call {' and '.join(COLLECTIVE_CALLS[direction] for direction in found)} in the program."
         + _near_the_node(view),
         allocation_bytes=view.needs_bytes,
-        seconds=metrics.known_sum(way_seconds(view, way) for way in found),
+        seconds=metrics.known_sum(direction_seconds(view, direction) for direction in found),
     )
 
 
-def _sized(view: FileView, way: Way) -> Traffic:
+def _sized(view: FileView, direction: Direction) -> Traffic:
     """The calls whose sizes count: those of the program where they are known, else those of the system."""
-    asked = view.asked(way)
-    return asked if asked.sizes is not None or mean_bytes(asked) is not None else view.system(way)
+    asked = view.asked(direction)
+    return asked if asked.sizes is not None or mean_bytes(asked) is not None else view.system(direction)
 
 
-def _is_small_independent(view: FileView, way: Way) -> bool:
-    asked = view.asked(way)
+def _is_small_independent(view: FileView, direction: Direction) -> bool:
+    asked = view.asked(direction)
     independent = asked.independent or 0
     if independent < thresholds.SMALL_CALLS_MIN or not view.is_shared:
         return False
-    is_small = are_small(_sized(view, way), thresholds.SMALL_CALL_BYTES)
+    is_small = are_small(_sized(view, direction), thresholds.SMALL_CALL_BYTES)
     return is_small and independent > (asked.collective or 0)
 
 
@@ -84,37 +84,37 @@ def single_rank_mpiio(view: FileView) -> Iterator[Draft]:
     rank = sole_rank(view.file) if view.mpiio is not None else None
     if rank is None:
         return
-    for way in WAYS:
-        asked = view.asked(way)
-        is_small = are_small(_sized(view, way), thresholds.SMALL_LOCAL_CALL_BYTES)
+    for direction in DIRECTIONS:
+        asked = view.asked(direction)
+        is_small = are_small(_sized(view, direction), thresholds.SMALL_LOCAL_CALL_BYTES)
         if (asked.calls or 0) < thresholds.SMALL_CALLS_MIN or not is_small:
             continue
         yield Draft(
             code="single-rank-mpiio",
-            parts=(way,),
+            parts=(direction,),
             level="problem",
             file=view.file.path,
-            title=f"Rank {rank} alone makes {count(asked.calls or 0)} MPI-IO {way} calls of "
-            f"{sizes_told(_sized(view, way), thresholds.SMALL_LOCAL_CALL_BYTES)} on {view.name}",
-            evidence=access_evidence(view, way),
+            title=f"Rank {rank} alone makes {count(asked.calls or 0)} MPI-IO {direction} calls of "
+            f"{typical_call_size(_sized(view, direction), thresholds.SMALL_LOCAL_CALL_BYTES)} on {view.name}",
+            evidence=access_evidence(view, direction),
             rule="MPI-IO has no buffer: each call of one rank goes to the storage by itself.",
             source="MPI standard, chapter on I/O; the limits are those of small-calls",
             action="Collect the pieces in memory, and move them in one call; a derived datatype makes one "
             "call of pieces with holes.",
-            seconds=way_seconds(view, way),
+            seconds=direction_seconds(view, direction),
         )
 
 
 @file_rule
 def independent_of_many(view: FileView) -> Iterator[Draft]:
     """Independent calls by all ranks that leave holes: pieces of an array, each row by itself."""
-    for way in WAYS:
-        asked, system = view.asked(way), view.system(way)
+    for direction in DIRECTIONS:
+        asked, system = view.asked(direction), view.system(direction)
         if (
             not asked.independent
             or asked.collective
             or not view.is_shared
-            or _is_small_independent(view, way)
+            or _is_small_independent(view, direction)
         ):
             continue
         many = (system.calls or 0) >= thresholds.SMALL_CALLS_MIN
@@ -123,18 +123,19 @@ def independent_of_many(view: FileView) -> Iterator[Draft]:
             continue
         yield Draft(
             code="independent-pieces",
-            parts=(way,),
+            parts=(direction,),
             level="problem",
             file=view.file.path,
-            title=f"Independent {way}s of {view.name} fall into {count(system.calls or 0)} system calls "
-            f"of {sizes_told(system, thresholds.SMALL_CALL_BYTES)}",
-            evidence=access_evidence(view, way),
+            title=f"Independent {direction}s of {view.name} fall into "
+            f"{count(system.calls or 0)} system calls of "
+            f"{typical_call_size(system, thresholds.SMALL_CALL_BYTES)}",
+            evidence=access_evidence(view, direction),
             rule="A call whose file view has holes becomes a system call for each piece, unless it is "
             "collective.",
             source="ROMIO Users Guide",
-            action=f"Call {COLLECTIVE_CALLS[way]} in the program: two-phase I/O joins the pieces of all "
-            "ranks.",
-            seconds=way_seconds(view, way),
+            action=f"Call {COLLECTIVE_CALLS[direction]} in the program: two-phase I/O joins the pieces of "
+            "all ranks.",
+            seconds=direction_seconds(view, direction),
         )
 
 
@@ -151,32 +152,32 @@ def small_calls(view: FileView) -> Iterator[Draft]:
         return
     name, layer = view.top
     least = thresholds.STREAM_CALLS_MIN if name == "STDIO" else thresholds.SMALL_CALLS_MIN
-    for way in WAYS:
-        traffic: Traffic = getattr(layer, way)
+    for direction in DIRECTIONS:
+        traffic: Traffic = getattr(layer, direction)
         random = is_random(view, traffic)
         is_apart = random or (name == "POSIX" and view.is_shared and _leave_gaps(traffic))
         most = thresholds.SMALL_CALL_BYTES if is_apart else thresholds.SMALL_LOCAL_CALL_BYTES
         if (traffic.calls or 0) < least or not are_small(traffic, most):
             continue
-        calls = Evidence(counter=f"{name} {way} calls", value=traffic.calls, unit="calls")
-        mean = Evidence(counter=f"{name} mean {way} call", value=mean_bytes(traffic), unit="bytes")
+        calls = Evidence(counter=f"{name} {direction} calls", value=traffic.calls, unit="calls")
+        mean = Evidence(counter=f"{name} mean {direction} call", value=mean_bytes(traffic), unit="bytes")
         action, lines = _buffer(view, name)
         if random:
             action, lines = "Sort the accesses, or keep the file near the node.", ()
         yield Draft(
             code="small-calls",
-            parts=(way,),
+            parts=(direction,),
             level="suggestion",
             file=view.file.path,
-            title=f"{count(traffic.calls or 0)} {way} calls {'at random places ' if random else ''}of "
-            f"{sizes_told(traffic, most)} on {view.name}, without MPI-IO",
+            title=f"{count(traffic.calls or 0)} {direction} calls {'at random places ' if random else ''}of "
+            f"{typical_call_size(traffic, most)} on {view.name}, without MPI-IO",
             evidence=(calls, mean),
             rule="Each call costs the same however little it moves; a buffer in the program joins them.",
             source="Drishti (over 1,000 small calls); the size limit is ours, because page caches join "
             "larger calls",
             action=action,
             lines=lines,
-            seconds=way_seconds(view, way),
+            seconds=direction_seconds(view, direction),
         )
 
 
@@ -238,7 +239,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
 
 def _again_s(view: FileView, share: float) -> float | None:
     """Of the time of reading, that of the bytes which were read before."""
-    read_s = way_seconds(view, "read")
+    read_s = direction_seconds(view, "read")
     return None if read_s is None else share * read_s
 
 
@@ -277,5 +278,5 @@ def many_syncs(view: FileView) -> Iterator[Draft]:
         action="Flush when a checkpoint is whole, not in between; on a burst buffer stage-out makes the "
         "data safe.",
         allocation_bytes=view.needs_bytes,
-        seconds=sync_s / ranks if sync_s else way_seconds(view, "write"),
+        seconds=sync_s / ranks if sync_s else direction_seconds(view, "write"),
     )

@@ -5,34 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from forebay.advice import thresholds
-from forebay.advice.counters import WAYS, Way, evidence
+from forebay.advice.counters import DIRECTIONS, evidence
 from forebay.advice.file_metrics import (
     FileView,
     are_small,
+    direction_seconds,
     is_buffered,
     mean_bytes,
-    sizes_told,
     small_share,
-    way_seconds,
+    typical_call_size,
 )
 from forebay.advice.model import Evidence
 from forebay.advice.registry import file_rule
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
+from forebay.profiles.model import Direction
 from forebay.quantities import count, percent, size
 
 COLLECTIVE_CALLS = {"write": "MPI_File_write_at_all", "read": "MPI_File_read_at_all"}
 
 
-def access_evidence(view: FileView, way: Way) -> tuple[Evidence, ...]:
+def access_evidence(view: FileView, direction: Direction) -> tuple[Evidence, ...]:
     """How the program called, and what became of it."""
-    asked, system = view.asked(way), view.system(way)
+    asked, system = view.asked(direction), view.system(direction)
     shown = [
-        evidence(view.source, "collective calls", asked.collective, "calls", way),
-        evidence(view.source, "independent calls", asked.independent, "calls", way),
-        evidence(view.source, "mean call", mean_bytes(asked), "bytes", way),
-        evidence(view.source, "system calls", system.calls, "calls", way),
-        evidence(view.source, "mean system call", mean_bytes(system), "bytes", way),
+        evidence(view.source, "collective calls", asked.collective, "calls", direction),
+        evidence(view.source, "independent calls", asked.independent, "calls", direction),
+        evidence(view.source, "mean call", mean_bytes(asked), "bytes", direction),
+        evidence(view.source, "system calls", system.calls, "calls", direction),
+        evidence(view.source, "mean system call", mean_bytes(system), "bytes", direction),
     ]
     return tuple(item for item in shown if item.value is not None)
 
@@ -40,28 +41,28 @@ def access_evidence(view: FileView, way: Way) -> tuple[Evidence, ...]:
 @file_rule
 def collective_buffering_off(view: FileView) -> Iterator[Draft]:
     """Collective calls that end as many small system calls."""
-    for way in WAYS:
-        if is_buffered(view, way) is not False:
+    for direction in DIRECTIONS:
+        if is_buffered(view, direction) is not False:
             continue
-        system = view.system(way)
-        hint = view.hint(f"romio_cb_{way}")
-        by_hint = f" because of the hint romio_cb_{way}={hint}" if hint == "disable" else ""
+        system = view.system(direction)
+        hint = view.hint(f"romio_cb_{direction}")
+        by_hint = f" because of the hint romio_cb_{direction}={hint}" if hint == "disable" else ""
         yield Draft(
             code="collective-buffering-off",
-            parts=(way, "waiting"),
+            parts=(direction, "waiting"),
             level="problem",
             file=view.file.path,
-            title=f"Collective {way}s of {view.name} are not buffered{by_hint}: "
+            title=f"Collective {direction}s of {view.name} are not buffered{by_hint}: "
             f"{count(system.calls or 0)} system calls of {size(mean_bytes(system) or 0)} on average",
-            evidence=access_evidence(view, way),
+            evidence=access_evidence(view, direction),
             rule="Collective buffering joins the pieces of all ranks into large calls; system calls far "
             "smaller than what each rank asks for in one collective call show that it is off.",
             source="ROMIO Users Guide, section on hints; measured: 23,040 system writes become 5 "
             "(docs/reference/advice.md)",
-            action=f"Switch collective buffering on for this file, and take romio_cb_{way}=disable out "
+            action=f"Switch collective buffering on for this file, and take romio_cb_{direction}=disable out "
             "of the job script, of ROMIO_HINTS, and of the program.",
-            hints=view.new_hints({f"romio_cb_{way}": "enable"}),
-            seconds=way_seconds(view, way),
+            hints=view.new_hints({f"romio_cb_{direction}": "enable"}),
+            seconds=direction_seconds(view, direction),
         )
 
 
@@ -107,7 +108,7 @@ def data_sieving(view: FileView) -> Iterator[Draft]:
         source="ROMIO Users Guide; Cray's course on parallel I/O (2012)",
         action=action,
         hints=view.new_hints(remedy),
-        seconds=way_seconds(view, "write"),
+        seconds=direction_seconds(view, "write"),
     )
 
 
@@ -132,7 +133,7 @@ def sieved_reads(view: FileView) -> Iterator[Draft]:
         action=f"Call {COLLECTIVE_CALLS['read']}, which reads each region once for all ranks; or switch data "
         "sieving of reads off.",
         hints=view.new_hints({"romio_ds_read": "disable"}),
-        seconds=way_seconds(view, "read"),
+        seconds=direction_seconds(view, "read"),
     )
 
 
@@ -151,13 +152,13 @@ def _reads_holes(view: FileView) -> bool:
     return (system.bytes or 0) >= thresholds.RMW_AMPLIFIED_MIN * (view.asked("write").bytes or 0)
 
 
-def more_aggregators(view: FileView, way: Way) -> int | None:
+def more_aggregators(view: FileView, direction: Direction) -> int | None:
     """How many aggregators to try next; None: no more than there are.
 
     Twice as many as now, at least four for each node and one for each stripe; each serves at least two ranks,
     and their number divides that of the ranks (KAUST's burst buffer talk, 2018).
     """
-    now = view.aggregators(way)
+    now = view.aggregators(direction)
     if not now:
         return None
     wanted = max(2 * now, 4 * (view.program.hosts or 1), view.file.stripe_count or 1)
@@ -179,10 +180,10 @@ def aggregator_hints(view: FileView, aggregators: int) -> dict[str, str]:
 @file_rule
 def few_aggregators(view: FileView) -> Iterator[Draft]:
     """One aggregator for each node, or fewer, with work for more."""
-    for way in WAYS:
-        now, system = view.aggregators(way), view.system(way)
-        proposed = more_aggregators(view, way)
-        if not now or proposed is None or not is_buffered(view, way) or view.ranks is None:
+    for direction in DIRECTIONS:
+        now, system = view.aggregators(direction), view.system(direction)
+        proposed = more_aggregators(view, direction)
+        if not now or proposed is None or not is_buffered(view, direction) or view.ranks is None:
             continue
         if view.file.stripe_count is not None and now >= view.file.stripe_count:
             continue  # one aggregator for each target: more of them would wait for each other's locks
@@ -192,17 +193,17 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
             continue
         if not large or (system.bytes or 0) < thresholds.AGGREGATED_BYTES_MIN:
             continue
-        exchange_s = view.asked(way).rest_s
+        exchange_s = view.asked(direction).rest_s
         shown = [
-            evidence(view.source, "aggregators", now, "ranks", way),
+            evidence(view.source, "aggregators", now, "ranks", direction),
             Evidence(counter="ranks that opened the file", value=view.ranks, unit="ranks"),
             evidence(view.source, "hosts", view.program.hosts, "nodes"),
-            evidence(view.source, "system bytes", system.bytes, "bytes", way),
+            evidence(view.source, "system bytes", system.bytes, "bytes", direction),
             Evidence(counter="time between ranks, summed over ranks", value=exchange_s, unit="s"),
         ]
         yield Draft(
             code="few-aggregators",
-            parts=(way, "waiting"),
+            parts=(direction, "waiting"),
             level="suggestion",
             file=view.file.path,
             title=f"{count(now)} of {count(view.ranks)} ranks {'move' if now > 1 else 'moves'} all data of "
@@ -213,17 +214,20 @@ def few_aggregators(view: FileView) -> Iterator[Draft]:
             source="KAUST's burst buffer talk (2018)",
             action=f"Try {proposed} aggregators and compare the two runs.",
             hints=view.new_hints(aggregator_hints(view, proposed)),
-            seconds=way_seconds(view, way),
+            seconds=direction_seconds(view, direction),
         )
 
 
 @file_rule
 def collective_overhead(view: FileView) -> Iterator[Draft]:
     """Large collective calls whose time is spent between the ranks, not in the storage."""
-    for way in WAYS:
-        asked, system = view.asked(way), view.system(way)
-        calls_s, moving_s = way_seconds(view, way), metrics.slowest_way_s(view.file, "POSIX", way)
-        if not calls_s or moving_s is None or not is_buffered(view, way) or _reads_holes(view):
+    for direction in DIRECTIONS:
+        asked, system = view.asked(direction), view.system(direction)
+        calls_s, moving_s = (
+            direction_seconds(view, direction),
+            metrics.slowest_direction_s(view.file, "POSIX", direction),
+        )
+        if not calls_s or moving_s is None or not is_buffered(view, direction) or _reads_holes(view):
             continue
         between_s = calls_s - moving_s
         large = 1 - small_share(asked, thresholds.OVERHEAD_CALL_BYTES_MIN) >= thresholds.SMALL_SHARE_MIN
@@ -235,24 +239,24 @@ def collective_overhead(view: FileView) -> Iterator[Draft]:
         if (system.bytes or 0) < thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0):
             continue  # ranks read the same bytes, and the system once; or not all calls are known
         shown = [
-            *access_evidence(view, way),
-            Evidence(counter=f"time in {way} calls of the slowest rank", value=calls_s, unit="s"),
-            Evidence(counter=f"time in system {way}s of the slowest rank", value=moving_s, unit="s"),
-            evidence(view.source, "system bytes", system.bytes, "bytes", way),
+            *access_evidence(view, direction),
+            Evidence(counter=f"time in {direction} calls of the slowest rank", value=calls_s, unit="s"),
+            Evidence(counter=f"time in system {direction}s of the slowest rank", value=moving_s, unit="s"),
+            evidence(view.source, "system bytes", system.bytes, "bytes", direction),
         ]
         yield Draft(
             code="collective-overhead",
             parts=("waiting",),
             level="suggestion",
             file=view.file.path,
-            title=f"{percent(between_s / calls_s)} of the time of collective {way}s of {view.name} is spent "
-            f"between the ranks, and each call moves {size(mean_bytes(asked))} in one piece",
+            title=f"{percent(between_s / calls_s)} of the time of collective {direction}s of {view.name} is "
+            f"spent between the ranks, and each call moves {size(mean_bytes(asked))} in one piece",
             evidence=tuple(shown),
             rule="Collective buffering sends all data through a few ranks; for large pieces without holes "
             "that gains little.",
             source="Cray's course on parallel I/O (2012); the limits are ours",
-            action=f"Try independent calls, or switch collective buffering of {way}s off, and compare.",
-            hints=view.new_hints({f"romio_cb_{way}": "disable"}),
+            action=f"Try independent calls, or switch collective buffering of {direction}s off, and compare.",
+            hints=view.new_hints({f"romio_cb_{direction}": "disable"}),
             seconds=between_s,
         )
 
@@ -260,29 +264,29 @@ def collective_overhead(view: FileView) -> Iterator[Draft]:
 @file_rule
 def small_collective(view: FileView) -> Iterator[Draft]:
     """Very many collective calls that each move next to nothing."""
-    for way in WAYS:
-        asked = view.asked(way)
+    for direction in DIRECTIONS:
+        asked = view.asked(direction)
         most = thresholds.SMALL_COLLECTIVE_BYTES
         least = max(thresholds.SMALL_CALLS_MIN, thresholds.SMALL_COLLECTIVE_PER_RANK_MIN * (view.ranks or 1))
-        if not are_small(asked, most) or is_buffered(view, way) is False:
+        if not are_small(asked, most) or is_buffered(view, direction) is False:
             continue
         if (asked.collective or 0) < least:
             continue
         spent_s = Evidence(counter="time between ranks, summed over ranks", value=asked.rest_s, unit="s")
         yield Draft(
             code="small-collective",
-            parts=(way, "waiting"),
+            parts=(direction, "waiting"),
             level="problem",
             file=view.file.path,
-            title=f"{count(asked.collective or 0)} collective {way}s of {view.name} move "
-            f"{sizes_told(asked, most)} on each rank",
-            evidence=(*access_evidence(view, way), spent_s),
+            title=f"{count(asked.collective or 0)} collective {direction}s of {view.name} move "
+            f"{typical_call_size(asked, most)} on each rank",
+            evidence=(*access_evidence(view, direction), spent_s),
             rule="In a collective call all ranks agree on who moves what; for a few KiB that takes "
             "longer than moving them.",
             source="KAUST's burst buffer talk (2018): 2.3 million collective reads of wrfbdy; the limits "
             "are ours",
             action=f"Move more in one call{_by_library(view)}.",
-            seconds=way_seconds(view, way),
+            seconds=direction_seconds(view, direction),
         )
 
 
@@ -321,7 +325,7 @@ def idle_aggregators(view: FileView) -> Iterator[Draft]:
         source="Cray's statistics of MPI-IO, line 'aggregators active'",
         action=f"Write more in one call{_by_library(view)}; or halve the stripe unit.",
         hints=view.new_hints(smaller),
-        seconds=way_seconds(view, "write"),
+        seconds=direction_seconds(view, "write"),
     )
 
 
@@ -349,7 +353,7 @@ def uneven_aggregators(view: FileView) -> Iterator[Draft]:
         source="KAUST's burst buffer talk (2018); the limit is ours",
         action="Use a number of aggregators that divides the number of ranks, and a smaller "
         "cb_buffer_size, so that the work goes round more evenly.",
-        seconds=way_seconds(view, "write"),
+        seconds=direction_seconds(view, "write"),
     )
 
 

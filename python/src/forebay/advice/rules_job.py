@@ -97,11 +97,11 @@ def emulated(view: JobView) -> Iterator[Draft]:
     if view.profile.job.emulated is None:
         return
     share = view.io_share
-    told = f"; I/O took {duration(share.slowest_s)}" if share and share.slowest_s is not None else ""
+    io_time = f"; I/O took {duration(share.slowest_s)}" if share and share.slowest_s is not None else ""
     yield Draft(
         code="emulated",
         level="note",
-        title=f"The file system was emulated ({view.profile.job.emulated}){told} in that model",
+        title=f"The file system was emulated ({view.profile.job.emulated}){io_time} in that model",
         evidence=(Evidence(counter="emulated", value=view.profile.job.emulated),),
         rule="The emulation delays calls by a model; what it says of settings holds for the model.",
         source="docs/explanation/emulation.md",

@@ -6,37 +6,38 @@ import math
 from collections.abc import Iterator
 
 from forebay.advice import thresholds
-from forebay.advice.counters import WAYS, Way, evidence
+from forebay.advice.counters import DIRECTIONS, evidence
 from forebay.advice.file_metrics import (
     FileView,
     are_small,
+    direction_seconds,
     is_buffered,
     mean_bytes,
     small_share,
     sole_rank,
-    way_seconds,
 )
 from forebay.advice.registry import file_rule
 from forebay.advice.rules_collective import aggregator_hints, more_aggregators
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
+from forebay.profiles.model import Direction
 from forebay.quantities import count, percent, size
 
 
 @file_rule
 def stripe_unit(view: FileView) -> Iterator[Draft]:
     """A stripe unit far above the mean system call."""
-    for way in WAYS:
-        draft = _stripe_unit(view, way)
+    for direction in DIRECTIONS:
+        draft = _stripe_unit(view, direction)
         if draft is not None:
             yield draft
 
 
-def _stripe_unit(view: FileView, way: Way) -> Draft | None:
-    system, unit, mean = view.system(way), view.file.stripe_bytes, mean_bytes(view.system(way))
+def _stripe_unit(view: FileView, direction: Direction) -> Draft | None:
+    system, unit, mean = view.system(direction), view.file.stripe_bytes, mean_bytes(view.system(direction))
     if not unit or not mean or (system.calls or 0) < thresholds.STRIPE_CALLS_MIN:
         return None
-    if not is_buffered(view, way):
+    if not is_buffered(view, direction):
         return None  # small calls of another cause; only aggregators cut their work at stripe units
     share = metrics.stripe_share(system)
     if mean > thresholds.STRIPE_MEAN_RATIO_MAX * unit or (
@@ -48,25 +49,26 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
     if not least <= proposed < unit:
         return None
     hints = {"striping_unit": str(proposed)}
-    aggregators = more_aggregators(view, way) if view.asked(way).collective else None
+    aggregators = more_aggregators(view, direction) if view.asked(direction).collective else None
     also = ""
     if aggregators is not None:
         hints |= aggregator_hints(view, aggregators)
         also = f" and {aggregators} aggregators"
     shown = [
         evidence(view.source, "stripe unit", unit, "bytes"),
-        evidence(view.source, "mean system call", mean, "bytes", way),
-        evidence(view.source, "system calls", system.calls, "calls", way),
-        evidence(view.source, "stripe sized", system.stripe_sized, "calls", way),
-        evidence(view.source, "aggregators", view.aggregators(way), "ranks", way),
+        evidence(view.source, "mean system call", mean, "bytes", direction),
+        evidence(view.source, "system calls", system.calls, "calls", direction),
+        evidence(view.source, "stripe sized", system.stripe_sized, "calls", direction),
+        evidence(view.source, "aggregators", view.aggregators(direction), "ranks", direction),
     ]
-    told = "" if share is None else f", {percent(share)} of the system {way}s are of one stripe"
+    share_text = "" if share is None else f", {percent(share)} of the system {direction}s are of one stripe"
     return Draft(
         code="stripe-unit",
-        parts=(way, "waiting"),
+        parts=(direction, "waiting"),
         level="suggestion",
         file=view.file.path,
-        title=f"The stripe unit of {view.name} is {size(unit)}, the mean system {way} {size(mean)}{told}",
+        title=f"The stripe unit of {view.name} is {size(unit)}, the mean system {direction} "
+        f"{size(mean)}{share_text}",
         evidence=tuple(item for item in shown if item.value is not None),
         rule="The stripe unit should be near the mean system call; smaller units make more calls, so more "
         "aggregators should share them.",
@@ -74,7 +76,7 @@ def _stripe_unit(view: FileView, way: Way) -> Draft | None:
         action=f"Try a stripe unit of {size(proposed)}{also}, with a new file (the layout of "
         "a file that exists stays); go on while it gets faster.",
         hints=view.new_hints(hints),
-        seconds=way_seconds(view, way),
+        seconds=direction_seconds(view, direction),
     )
 
 
@@ -90,7 +92,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
         return
     if view.mpiio is None and sole_rank(view.file) is not None:
         return
-    if any(_is_known_small(view, way) for way in WAYS):
+    if any(_is_known_small(view, direction) for direction in DIRECTIONS):
         return  # small calls keep no target busy
     targets = view.job.machine.targets if view.job.machine else None
     stripes = min(view.ranks, size_bytes // thresholds.STRIPE_BYTES_MIN, targets or thresholds.STRIPES_MAX)
@@ -117,9 +119,9 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
     )
 
 
-def _is_known_small(view: FileView, way: Way) -> bool:
+def _is_known_small(view: FileView, direction: Direction) -> bool:
     """Whether the system calls are small, and the source has all of them."""
-    asked, system = view.asked(way), view.system(way)
+    asked, system = view.asked(direction), view.system(direction)
     is_whole = (system.bytes or 0) >= thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0)
     return bool(system.bytes) and is_whole and are_small(system, thresholds.SMALL_CALL_BYTES)
 
@@ -161,7 +163,7 @@ def not_aligned(view: FileView) -> Iterator[Draft]:
         source="Drishti's threshold (10 %); Cray's course on parallel I/O (2012)",
         action=_alignment(view, unit),
         hints=hints,
-        seconds=way_seconds(view, "write"),
+        seconds=direction_seconds(view, "write"),
     )
 
 

@@ -20,7 +20,7 @@ from forebay.bench.run_processes import RUN_VARIABLE, end_processes
 _DONE = b"done\n"
 
 
-class Guard:
+class CleanupGuard:
     """Within it the guard of a run is alive. It cleans up unless the run sets `cleaned`."""
 
     def __init__(self, directory: RunDirectory) -> None:
@@ -32,7 +32,7 @@ class Guard:
             words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True, env=environment
         )
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> CleanupGuard:
         return self
 
     def __exit__(

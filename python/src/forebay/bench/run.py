@@ -16,7 +16,7 @@ import msgspec
 from forebay import __version__, quantities
 from forebay.bench import launching, result, space
 from forebay.bench.errors import BenchError
-from forebay.bench.guard import Guard
+from forebay.bench.guard import CleanupGuard
 from forebay.bench.launching import Launch, LaunchRequest
 from forebay.bench.phases import OFFICIAL_STONEWALL_S, PHASES, TIMESTAMP_FILE, Phase
 from forebay.bench.programs import Measured, Output, Program, Programs, Setting, failure, folder_of, own_line
@@ -34,7 +34,7 @@ _TIMESTAMP_PAUSE_S = 1.0
 _SIGNATURE_MAX = 2**31 - 1
 _SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 
-Says = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +55,8 @@ class Finished(msgspec.Struct):
     operations_max: dict[str, int]
 
 
-def run(request: Request, says: Says) -> Finished:
-    """Runs all phases and removes their files. `says` gets sentences for the user.
+def run(request: Request, notify: Notify) -> Finished:
+    """Runs all phases and removes their files. `notify` gets sentences for the user.
 
     BenchError if the benchmark cannot run or a phase fails. An exception that a signal raises ends it, too.
     However it ends, its processes and files are gone.
@@ -69,8 +69,8 @@ def run(request: Request, says: Says) -> Finished:
     limits = space.limits(data_bytes, launch.ranks, found)
     stonewall_s = request.stonewall_s or (REDUCED_STONEWALL_S if programs.reduced else OFFICIAL_STONEWALL_S)
     for path in directory.leftovers():
-        says(f"{path} is of another run. If that run has ended, remove it with rm -r")
-    with Guard(directory) as guard:
+        notify(f"{path} is of another run. If that run has ended, remove it with rm -r")
+    with CleanupGuard(directory) as guard:
         try:
             directory.make()
             processes = _Processes(launch, directory.token)
@@ -83,25 +83,25 @@ def run(request: Request, says: Says) -> Finished:
                 stonewall_s=stonewall_s,
                 operations_max=limits.operations,
             )
-            _announce(says, setting, limits, found, first.nodes)
-            runner = _Runner(setting, programs, processes, says)
+            _announce(notify, setting, limits, found, first.nodes)
+            runner = _Runner(setting, programs, processes, notify)
             phases = [runner.run(phase) for phase in PHASES]
         finally:
             with DeferredSignals(*_SIGNALS):
-                _clean(directory, says)
+                _clean(directory, notify)
                 guard.cleaned = True
     about = _about(setting, programs, found, first.nodes, limits)
     return Finished(_result(about, phases), runner.logs, limits.operations)
 
 
 def _announce(
-    says: Says, setting: Setting, limits: space.Limits, found: space.Space, nodes: list[str]
+    notify: Notify, setting: Setting, limits: space.Limits, found: space.Space, nodes: list[str]
 ) -> None:
     kind = f" ({found.kind})" if found.kind else ""
-    on = f"{len(nodes)} node{'s' if len(nodes) != 1 else ''}"
-    ranks = f"{setting.ranks} rank{'s' if setting.ranks != 1 else ''}"
-    says(f"IO500 with {ranks} on {on} in {setting.directory}{kind}")
-    says(
+    on = quantities.counted(len(nodes), "node")
+    ranks = quantities.counted(setting.ranks, "rank")
+    notify(f"IO500 with {ranks} on {on} in {setting.directory}{kind}")
+    notify(
         f"writes at most {quantities.size(limits.data_bytes)} of {quantities.size(found.free_bytes)} free"
         f"{' memory' if found.in_memory else ''}, for about {setting.stonewall_s} s in each of 4 phases; "
         "--data and --stonewall change it"
@@ -147,7 +147,7 @@ def _placement(processes: _Processes, directory: RunDirectory, launch: Launch):
     return line
 
 
-def _clean(directory: RunDirectory, says: Says) -> None:
+def _clean(directory: RunDirectory, notify: Notify) -> None:
     end_processes(directory.token)
     try:
         foreign = purge(directory.path, directory.token)
@@ -156,14 +156,14 @@ def _clean(directory: RunDirectory, says: Says) -> None:
             f"{directory.path} cannot be removed: {error}", f"rm -r {shlex.quote(str(directory.path))}"
         ) from error
     for name in foreign:
-        says(f"{name} stays: the benchmark did not make it")
+        notify(f"{name} stays: the benchmark did not make it")
 
 
 class _Runner:
     """Runs phases, and remembers how many operations those that write reached."""
 
-    def __init__(self, setting: Setting, programs: Programs, processes: _Processes, says: Says) -> None:
-        self.setting, self.programs, self.processes, self.says = setting, programs, processes, says
+    def __init__(self, setting: Setting, programs: Programs, processes: _Processes, notify: Notify) -> None:
+        self.setting, self.programs, self.processes, self.notify = setting, programs, processes, notify
         self.reached: dict[str, int] = {}
         self.logs: dict[str, str] = {}
 
@@ -176,14 +176,14 @@ class _Runner:
         count = (
             self.reached[phase.reads] if phase.reads else self.setting.operations_max.get(folder_of(phase), 1)
         )
-        self.says(f"{phase.name} ...")
+        self.notify(f"{phase.name} ...")
         command, output = self.processes.run(program.words(phase, self.setting, count))
         self.logs[phase.name] = output.text + output.messages
         measured = program.measured(phase, self.setting, count, output)
         if phase.writes:
             self.reached[phase.name] = measured.operations_of_rank
         found = self._result(phase, program, command, measured, started)
-        self.says(_said(found))
+        self.notify(_result_line(found))
         return found
 
     def _result(
@@ -221,7 +221,7 @@ class _Runner:
         )  # fmt: skip
 
 
-def _said(phase: PhaseResult) -> str:
+def _result_line(phase: PhaseResult) -> str:
     wrong = f"; {phase.invalid_because[-1]}" if phase.verified is False else ""
     return f"{phase.name}: {phase.score:.3f} {phase.unit} in {phase.time_s:.1f} s{wrong}"
 

@@ -63,8 +63,8 @@ class Refused(click.ClickException):
         if self.hint:
             click.echo(f"hint: {self.hint}", file=file or sys.stderr)
         if self.as_json:
-            told = {"error": self.message, "hint": self.hint, "profile": None, "exit_code": self.exit_code}
-            click.echo(json.dumps(told))
+            answer = {"error": self.message, "hint": self.hint, "profile": None, "exit_code": self.exit_code}
+            click.echo(json.dumps(answer))
 
 
 class Verbs(click.Group):

@@ -143,9 +143,9 @@ def _print_jobs(
     ]
     comparison = compare(profiles) if len(profiles) > 1 else None
     if as_json:
-        from forebay.report.objects import as_json as told
+        from forebay.report.objects import as_json as report_json
 
-        click.echo(told(jobs, comparison, machine, advice))
+        click.echo(report_json(jobs, comparison, machine, advice))
     else:
         _print(jobs, comparison, advice)
     if html or pdf:
@@ -206,10 +206,10 @@ def _write(
 
 
 def _written(path: Path, content: str | bytes) -> None:
-    from forebay.atomic_file import write_whole
+    from forebay.atomic_file import write_atomically
 
     try:
-        write_whole(path, content.encode() if isinstance(content, str) else content)
+        write_atomically(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
         hint = "name a file in a directory that you may write to"
         raise ProfileError(f"{path}: {error.strerror}", hint) from error

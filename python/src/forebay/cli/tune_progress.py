@@ -27,7 +27,7 @@ class Lines:
         self.number = 0
         self.step: Step | None = None
 
-    def says(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """One sentence for the user."""
         self._print(f"forebay: {text}")
 

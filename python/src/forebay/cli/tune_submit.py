@@ -21,24 +21,24 @@ def submit(wanted: TuneRequest, executor: str, *, render_only: bool) -> None:
     job = script.read(wanted.script, study_setup.known_options(wanted))
     budget = wanted.budget or Budget(runs=wanted.trials or RUNS_DEFAULT)
     wall_s = wall_time_s(job, budget.runs or RUNS_DEFAULT, budget.seconds_max(job.nodes))
-    told = submit_job(
+    submitted = submit_job(
         executor,
         job,
-        [str(series_client.program()), "tune", *_words(sys.argv[2:])],
+        [str(series_client.find_calling_forebay()), "tune", *_words(sys.argv[2:])],
         Path.cwd(),
         study=study_directory(wanted),
         wall_s=wall_s,
         render_only=render_only,
     )
-    for note in told.notes:
+    for note in submitted.notes:
         click.echo(f"forebay: {note}", err=True)
     if render_only:
-        click.echo(told.script or "", nl=False)
+        click.echo(submitted.script or "", nl=False)
         return
-    click.echo(told.id)
-    click.echo(f"forebay: what the tuner prints goes to {told.output}", err=True)
-    if told.exit_code is not None:
-        sys.exit(told.exit_code)
+    click.echo(submitted.id)
+    click.echo(f"forebay: what the tuner prints goes to {submitted.output}", err=True)
+    if submitted.exit_code is not None:
+        sys.exit(submitted.exit_code)
 
 
 def _words(words: list[str]) -> list[str]:

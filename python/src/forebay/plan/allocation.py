@@ -1,7 +1,7 @@
-"""Exact arithmetic of DataWarp allocations: grains, nodes, doubled nodes, and jobs that share nodes.
+"""Exact arithmetic of DataWarp allocations: granules, nodes, doubled nodes, and jobs that share nodes.
 
 Rules of KAUST18 (the course on Shaheen II's burst buffer, 2018) and NERSC16 (Cori's first users, 2016):
-the capacity is rounded up to whole grains. Each storage node gives one grain in turn; when all nodes have
+the capacity is rounded up to whole granules. Each storage node gives one granule in turn; when all nodes have
 given one, the first node gives a second. Integers in bytes, without rounding by floating point.
 """
 
@@ -17,25 +17,25 @@ from forebay.plan.machine import Storage
 from forebay.plan.units import size_text
 from forebay.quantities import counted
 
-#: More grains of one job take too long to place.
-GRAINS_MAX = 10_000_000
+#: More granules of one job take too long to place.
+GRANULES_MAX = 10_000_000
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """What a request for capacity gets."""
 
     requested_bytes: int
-    granted_bytes: int  # whole grains
-    grains: int
+    granted_bytes: int  # whole granules
+    granules: int
     nodes: int  # different storage nodes
-    nodes_with_more: int  # of these, nodes that give more grains than another node of the allocation
-    nodes_doubled: int  # nodes that give two grains or more
-    grains_per_node_max: int
-    is_doubled: bool  # a node gives two or more grains: its bandwidth is shared
+    nodes_with_more: int  # of these, nodes that give more granules than another node of the allocation
+    nodes_doubled: int  # nodes that give two granules or more
+    granules_per_node_max: int
+    is_doubled: bool  # a node gives two or more granules: its bandwidth is shared
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """The storage nodes that give grains. Sizes in bytes."""
+    """The storage nodes that give granules. Sizes in bytes."""
 
     name: str
     nodes: int
@@ -47,21 +47,21 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
             raise PlanError(
                 f"{self.name}: a pool has at least one node and a granularity", "correct the machine file"
             )
-        if self.node_capacity_bytes is not None and self.grains_per_node < 1:
+        if self.node_capacity_bytes is not None and self.granules_per_node < 1:
             raise PlanError(
-                f"{self.name}: one grain of {size_text(self.granularity_bytes)} does not fit into a node",
+                f"{self.name}: one granule of {size_text(self.granularity_bytes)} does not fit into a node",
                 "correct granularity or server_capacity in the machine file",
             )
 
     @property
-    def grains_per_node(self) -> int | None:
-        """Whole grains that one node can give; None if its capacity is not known."""
+    def granules_per_node(self) -> int | None:
+        """Whole granules that one node can give; None if its capacity is not known."""
         if self.node_capacity_bytes is None:
             return None
         return self.node_capacity_bytes // self.granularity_bytes
 
     @property
-    def grains_per_node_exact(self) -> Fraction | None:
+    def granules_per_node_exact(self) -> Fraction | None:
         """The same with its fraction, as the published 16.19."""
         if self.node_capacity_bytes is None:
             return None
@@ -69,25 +69,25 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable_per_node_bytes(self) -> int | None:
-        """What jobs can get of one node: whole grains."""
-        return None if self.grains_per_node is None else self.grains_per_node * self.granularity_bytes
+        """What jobs can get of one node: whole granules."""
+        return None if self.granules_per_node is None else self.granules_per_node * self.granularity_bytes
 
     @property
     def capacity_without_doubling_bytes(self) -> int:
-        """The largest allocation of an empty pool in which no node gives two grains."""
+        """The largest allocation of an empty pool in which no node gives two granules."""
         return self.nodes * self.granularity_bytes
 
     @property
     def capacity_bytes(self) -> int | None:
-        """All grains of the pool; None if the capacity of a node is not known."""
+        """All granules of the pool; None if the capacity of a node is not known."""
         return (
             None
-            if self.grains_per_node is None
-            else self.grains_per_node * self.capacity_without_doubling_bytes
+            if self.granules_per_node is None
+            else self.granules_per_node * self.capacity_without_doubling_bytes
         )
 
-    def grains(self, capacity_bytes: int) -> int:
-        """The grains of a capacity, rounded up. Raises PlanError for no capacity, and beyond the pool."""
+    def granules(self, capacity_bytes: int) -> int:
+        """The granules of a capacity, rounded up. Raises PlanError for no capacity, and beyond the pool."""
         if capacity_bytes < 1:
             raise PlanError(f"{self.name}: a capacity of {capacity_bytes} bytes", "ask for at least 1 byte")
         if self.capacity_bytes is not None and capacity_bytes > self.capacity_bytes:
@@ -100,21 +100,21 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
     def allocate(self, capacity_bytes: int) -> Allocation:
         """What an empty pool gives for a capacity."""
-        grains = self.grains(capacity_bytes)
-        most, more = divmod(grains, self.nodes)
+        granules = self.granules(capacity_bytes)
+        most, more = divmod(granules, self.nodes)
         return Allocation(
             requested_bytes=capacity_bytes,
-            granted_bytes=grains * self.granularity_bytes,
-            grains=grains,
-            nodes=min(grains, self.nodes),
+            granted_bytes=granules * self.granularity_bytes,
+            granules=granules,
+            nodes=min(granules, self.nodes),
             nodes_with_more=more if most else 0,
-            nodes_doubled=max(0, min(grains - self.nodes, self.nodes)),
-            grains_per_node_max=most + (more > 0),
-            is_doubled=grains > self.nodes,
+            nodes_doubled=max(0, min(granules - self.nodes, self.nodes)),
+            granules_per_node_max=most + (more > 0),
+            is_doubled=granules > self.nodes,
         )
 
     def capacity_for(self, nodes: int) -> int:
-        """The capacity that gives one grain of each of `nodes` nodes: what to ask for, in bytes."""
+        """The capacity that gives one granule of each of `nodes` nodes: what to ask for, in bytes."""
         if not 1 <= nodes <= self.nodes:
             raise PlanError(
                 f"{self.name}: {nodes} storage nodes, but the pool has {self.nodes}",
@@ -139,7 +139,7 @@ def pool_of(storage: Storage) -> Pool | None:
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Where the allocations of several jobs are."""
 
-    nodes_of_job: list[list[int]]  # storage nodes of each job by number, one entry a grain
+    nodes_of_job: list[list[int]]  # storage nodes of each job by number, one entry a granule
     in_use: int  # nodes that at least one job uses
     shared: int  # nodes that more than one job uses
 
@@ -153,22 +153,22 @@ def place(pool: Pool, capacities_bytes: Iterable[int]) -> Placement:
     """Places the allocations of concurrent jobs one after the other, as the round robin of DataWarp does.
 
     The first job begins at node 0; each next one continues where the last ended, and full nodes are skipped.
-    Raises PlanError if the pool has too few grains left.
+    Raises PlanError if the pool has too few granules left.
     """
-    left = [pool.grains_per_node if pool.grains_per_node is not None else -1] * pool.nodes
+    left = [pool.granules_per_node if pool.granules_per_node is not None else -1] * pool.nodes
     placed: list[list[int]] = []
     next_node = 0
     for number, capacity in enumerate(capacities_bytes):
-        wanted = pool.grains(capacity)
+        wanted = pool.granules(capacity)
         free = sum(left) if left[0] >= 0 or any(one >= 0 for one in left) else wanted
-        if wanted > GRAINS_MAX:
+        if wanted > GRANULES_MAX:
             raise PlanError(
-                f"{pool.name}: job {number + 1} has {wanted} grains, too many to place one by one",
-                f"ask for at most {GRAINS_MAX}",
+                f"{pool.name}: job {number + 1} has {wanted} granules, too many to place one by one",
+                f"ask for at most {GRANULES_MAX}",
             )
         if wanted > free:
             raise PlanError(
-                f"{pool.name}: job {number + 1} needs {counted(wanted, 'grain')}, and {free} are free",
+                f"{pool.name}: job {number + 1} needs {counted(wanted, 'granule')}, and {free} are free",
                 "ask for less, or wait for another job to end",
             )
         nodes = []

@@ -40,9 +40,9 @@ class Granted(msgspec.Struct, kw_only=True):
     """A DataWarp allocation of an empty pool."""
 
     capacity_bytes: int  # to ask for
-    granted_bytes: int  # whole grains
+    granted_bytes: int  # whole granules
     nodes: int  # storage nodes
-    is_doubled: bool  # a node gives more than one grain, so it is shared with itself
+    is_doubled: bool  # a node gives more than one granule, so it is shared with itself
     lost_bytes: int  # granted and not needed
 
 
@@ -213,7 +213,7 @@ class PlacedJob(msgspec.Struct, kw_only=True):
     """One of several jobs that use a pool at the same time."""
 
     requested_bytes: int  # what it asks for
-    nodes: list[int]  # storage nodes from 0, one entry for each grain
+    nodes: list[int]  # storage nodes from 0, one entry for each granule
     shares_with: list[int]  # jobs from 1 that use one of its nodes
 
 
@@ -223,17 +223,17 @@ class Capacity(msgspec.Struct, kw_only=True):
     machine: str  # name in the machine file
     storage: str  # name in the machine file
     pool_nodes: int  # storage nodes of the pool
-    granularity_bytes: int  # one grain
-    grains_per_node: int | None  # whole grains that a node can give; null if its capacity is not known
+    granularity_bytes: int  # one granule
+    grains_per_node: int | None  # whole granules that a node can give; null if its capacity is not known
     grains_per_node_exact: float | None  # the same with its fraction
-    usable_per_node_bytes: int | None  # whole grains of one node
-    largest_without_doubling_bytes: int  # above, nodes give two grains
+    usable_per_node_bytes: int | None  # whole granules of one node
+    largest_without_doubling_bytes: int  # above, nodes give two granules
     requested_bytes: int | None  # null if nothing was asked for
-    granted_bytes: int | None  # whole grains
+    granted_bytes: int | None  # whole granules
     grains: int | None  # of the allocation
     nodes: int | None  # different storage nodes
-    nodes_doubled: int | None  # of these, nodes that give two or more grains
-    is_doubled: bool | None  # a node gives two or more grains
+    nodes_doubled: int | None  # of these, nodes that give two or more granules
+    is_doubled: bool | None  # a node gives two or more granules
     directive: str | None  # a `#DW jobdw` line that asks for it
     jobs: list[PlacedJob]  # concurrent jobs, in the order of their start
     nodes_in_use: int | None  # by at least one of these jobs

@@ -135,14 +135,14 @@ def notes_of(bands: Iterable[Band]) -> list[str]:
 
 def _span(name: str, low: float, high: float) -> str:
     """`2.1 to 16.8 MB`: a unit that both have is written once."""
-    first, last = _shown(name, low), _shown(name, high)
+    first, last = _value_text(name, low), _value_text(name, high)
     if first == last:
         return first
     number, _, unit = first.partition(" ")
     return f"{number if unit == last.partition(' ')[2] else first} to {last}"
 
 
-def _shown(name: str, value: float) -> str:
+def _value_text(name: str, value: float) -> str:
     return (
         size_text(value) if name.endswith("_bytes") else f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"
     )

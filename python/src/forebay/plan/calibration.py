@@ -153,12 +153,12 @@ def calibrate() -> Fitted:
 
 def ranges_of(everything: Sequence[Row], parameters: Parameters) -> list[Range]:
     """The smallest and largest value of each feature, on each kind of storage."""
-    with observed() as seen:
+    with observed() as runs:
         for row in everything:
             if row.kind == "value":
                 row.predicted(parameters)
     found: dict[tuple[str, str], list[float]] = {}
-    for kind, pattern, settings in seen:
+    for kind, pattern, settings in runs:
         for name, value in features(pattern, settings).items():
             found.setdefault((kind, name), []).append(value)
     return [

@@ -35,18 +35,18 @@ def machine(name: str) -> Machine:
 
 
 #: While `observed` runs, what was run.
-_seen: list[tuple[str, Pattern, Settings]] | None = None
+_observed_runs: list[tuple[str, Pattern, Settings]] | None = None
 
 
 @contextmanager
 def observed() -> Iterator[list[tuple[str, Pattern, Settings]]]:
     """Collects (kind of storage, pattern, settings) of each run inside: the range that is calibrated."""
-    global _seen
-    _seen = []
+    global _observed_runs
+    _observed_runs = []
     try:
-        yield _seen
+        yield _observed_runs
     finally:
-        _seen = None
+        _observed_runs = None
 
 
 def run(parameters: Parameters, place: str, pattern: Pattern, **given: int) -> Prediction:
@@ -54,8 +54,8 @@ def run(parameters: Parameters, place: str, pattern: Pattern, **given: int) -> P
     of, name = place.split(".")
     storage = machine(of).storage[name]
     settings = _settings(storage, given)
-    if _seen is not None:
-        _seen.append((storage.kind, pattern, settings))
+    if _observed_runs is not None:
+        _observed_runs.append((storage.kind, pattern, settings))
     return predict(pattern, machine(of), storage, settings, parameters)
 
 

@@ -109,7 +109,7 @@ def _patterns(program: Program, nodes: int, factor: float) -> Iterator[Pattern]:
 
 
 def _layer(file: File, direction: Direction) -> Layer | None:
-    """The highest layer that moved bytes this way: MPI-IO before POSIX."""
+    """The highest layer that moved bytes in this direction: MPI-IO before POSIX."""
     for name in LAYERS:
         layer = file.layers.get(name)
         if layer and (layer.read if direction == "read" else layer.write).bytes:

@@ -40,7 +40,7 @@ class Stripes(msgspec.Struct, frozen=True, kw_only=True):
     unit_bytes: int | None
 
 
-class OfFile(msgspec.Struct, frozen=True, kw_only=True):
+class FileSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the script sets for one pattern. None: it does not."""
 
     aggregators: int | None = None
@@ -53,7 +53,7 @@ class OfFile(msgspec.Struct, frozen=True, kw_only=True):
     data_sieving: bool | None = None
 
 
-class InScript(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All of it."""
 
     allocation: Line | None = None  # `#DW jobdw`, the line with capacity=
@@ -64,11 +64,11 @@ class InScript(msgspec.Struct, frozen=True, kw_only=True):
     cb_align: int | None = None
     is_csh: bool = False
 
-    def of(self, pattern: Pattern) -> OfFile:
+    def for_pattern(self, pattern: Pattern) -> FileSettings:
         """Numbers that cannot be read are None."""
         hints = self.hints_of(pattern)
         stripes = self._stripes_of(pattern)
-        return OfFile(
+        return FileSettings(
             aggregators=count(hints.get("cb_nodes")),
             stripe_bytes=count(hints.get("striping_unit")),
             stripe_count=count(hints.get("striping_factor")),

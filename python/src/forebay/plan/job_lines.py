@@ -12,7 +12,7 @@ import msgspec
 from forebay.advice.hint_lines import file_pattern, hints_line
 from forebay.plan.allocation import pool_of
 from forebay.plan.answer import Change
-from forebay.plan.in_script import Hints, InScript, Line, is_for, last_part
+from forebay.plan.in_script import Hints, Line, ScriptSettings, is_for, last_part
 from forebay.plan.machine import Storage
 from forebay.plan.pattern import Pattern, Settings
 
@@ -28,16 +28,16 @@ _UNITS = (
 
 
 def exact_size(size_bytes: int, like_bytes: int = 0) -> str:
-    """A size as `#DW` lines take it, without rounding: in the unit of `like_bytes`, such as a grain."""
+    """A size as `#DW` lines take it, without rounding: in the unit of `like_bytes`, such as a granule."""
     for unit, factor in _UNITS:
         if size_bytes and size_bytes % factor == 0 and like_bytes % factor == 0:
             return f"{size_bytes // factor}{unit}"
     return f"{size_bytes}B"
 
 
-def allocation_line(capacity_bytes: int, pool: str | None, grain_bytes: int) -> str:
+def allocation_line(capacity_bytes: int, pool: str | None, granule_bytes: int) -> str:
     """A `#DW` line that asks for so much."""
-    capacity = exact_size(capacity_bytes, grain_bytes)
+    capacity = exact_size(capacity_bytes, granule_bytes)
     return f"#DW jobdw type=scratch access_mode=striped capacity={capacity}" + (
         f" pool={pool}" if pool else ""
     )
@@ -58,8 +58,8 @@ def lines(
     if storage.kind == "datawarp" and is_persistent:
         found.append("#DW persistentdw name=NAME")
     elif storage.kind == "datawarp" and capacity_bytes is not None:
-        grain = round(storage.granularity_bytes or 0)
-        found.append(allocation_line(capacity_bytes, storage.pool, grain))
+        granule = round(storage.granularity_bytes or 0)
+        found.append(allocation_line(capacity_bytes, storage.pool, granule))
     hints = {_pattern_of(pattern): _hints(storage, one) for pattern, one in _collective(patterns, settings)}
     if hints and storage.kind in ("datawarp", "lustre"):
         found.append(hints_line(hints))
@@ -73,7 +73,7 @@ def lines(
 
 
 def changes(
-    script: InScript,
+    script: ScriptSettings,
     storage: Storage,
     patterns: Sequence[Pattern],
     settings: Sequence[Settings],
@@ -102,7 +102,7 @@ def changes(
 
 
 def _allocation_change(
-    script: InScript, line: Line, storage: Storage, patterns: Sequence[Pattern], capacity_bytes: int
+    script: ScriptSettings, line: Line, storage: Storage, patterns: Sequence[Pattern], capacity_bytes: int
 ) -> Change:
     """A capacity that gives as many nodes, and is no smaller, stays as it is."""
     text, pool = line.text, pool_of(storage)
@@ -145,7 +145,7 @@ def _rule_of(hints: Hints, pattern: Pattern) -> str | None:
     return next((last_part(known) for known, _ in hints.rules if is_for(known, pattern)), None)
 
 
-def _stripe_changes(script: InScript, wanted: list[str]) -> list[Change]:
+def _stripe_changes(script: ScriptSettings, wanted: list[str]) -> list[Change]:
     """One setting for all files replaces each line of the script in its directory."""
     if len(wanted) != 1 or not script.stripes:
         return [_new(text) for text in wanted]

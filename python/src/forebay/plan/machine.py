@@ -15,7 +15,7 @@ from msgspec import UNSET
 from forebay.plan import machine_check, machine_file, units
 from forebay.plan.errors import PlanError
 from forebay.plan.machine_file import Figure, MachineFile, StorageKind
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.machine import find_machine
 from forebay.quantities import printable
@@ -122,7 +122,7 @@ def read_file(named: str | Path) -> MachineFile:
 def _tables(path: Path) -> dict[str, Any]:
     hint = "forebay plan machine list shows what is installed; name a file of your own with its path"
     try:
-        with plain_file.opened(path) as file:
+        with regular_file.open_file(path) as file:
             data = file.read(FILE_BYTES_MAX + 1)
     except ProfileError as error:
         raise PlanError(str(error), hint) from error

@@ -108,7 +108,7 @@ def of_one_server(
 def check_granularity(
     key: str, is_needed: bool, granularity: float | None, server_capacity: float | None
 ) -> None:
-    """A grain must fit into one server."""
+    """A granule must fit into one server."""
     if granularity is None:
         if is_needed:
             raise PlanError(f"{key}.granularity is missing", "dwstat pools or scontrol show burst prints it")
@@ -118,7 +118,7 @@ def check_granularity(
             f"{key}.granularity is {size_text(granularity)}, more than the "
             f"{size_text(server_capacity)} of one server"
         )
-        raise PlanError(message, "check both units: a server holds at least one grain")
+        raise PlanError(message, "check both units: a server holds at least one granule")
 
 
 def check_stripes(key: str, count: int, most: int, server_count: int) -> None:

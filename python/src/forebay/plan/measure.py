@@ -89,12 +89,12 @@ def measure(request: Request) -> Measured:
     _check_space(request)
     with ExitStack() as stack:
         folder = stack.enter_context(_folder(request.directory))
-        crew = stack.enter_context(_crew(request, folder))
-        first = crew[: request.processes]
+        workers = stack.enter_context(_start_workers(request, folder))
+        first = workers[: request.processes]
         total = {"bytes": request.bytes_per_process, "request": REQUEST_BYTES}
-        write = _rates(crew, {"phase": "write"} | total, request.bytes_per_process)
+        write = _rates(workers, {"phase": "write"} | total, request.bytes_per_process)
         node_write = _rates(first, {"phase": "write"} | total, request.bytes_per_process)
-        read = _rates(crew, {"phase": "read"} | total, request.bytes_per_process)
+        read = _rates(workers, {"phase": "read"} | total, request.bytes_per_process)
         small = _times(first[:1], {"phase": "small", "bytes": request.bytes_per_process}, SMALL_COUNT)
         names = _times(first[:1], {"phase": "names"}, 2 * FILES)
         capacity = shutil.disk_usage(folder).total
@@ -223,20 +223,20 @@ class _Process:
 
 
 @contextmanager
-def _crew(request: Request, folder: Path) -> Iterator[list[_Process]]:
+def _start_workers(request: Request, folder: Path) -> Iterator[list[_Process]]:
     """All processes, node by node."""
-    crew: list[_Process] = []
+    workers: list[_Process] = []
     try:
         for node in request.nodes or (None,):
             for number in range(request.processes):
                 name = f"{node or 'here'}-{number}"
-                crew.append(_Process(_words(request, node, folder, name), node or "this node"))
+                workers.append(_Process(_words(request, node, folder, name), node or "this node"))
         latest = time.monotonic() + START_S_MAX
-        for one in crew:
+        for one in workers:
             one.wait_until_ready(max(0.0, latest - time.monotonic()))
-        yield crew
+        yield workers
     finally:
-        for one in crew:
+        for one in workers:
             one.end()
 
 
@@ -255,26 +255,26 @@ def _words(request: Request, node: str | None, folder: Path, name: str) -> list[
     return [*launcher, node, *([shlex.join(remote)] if is_ssh else remote)]
 
 
-def _rates(crew: Sequence[_Process], phase: dict, bytes_each: int) -> Sample:
+def _rates(workers: Sequence[_Process], phase: dict, bytes_each: int) -> Sample:
     """Bytes per second of all, from the common start to the last end. The first round is not counted."""
-    seconds = [_round(crew, phase) for _ in range(ROUNDS + 1)][1:]
-    return _sample([len(crew) * bytes_each / one for one in seconds])
+    seconds = [_round(workers, phase) for _ in range(ROUNDS + 1)][1:]
+    return _sample([len(workers) * bytes_each / one for one in seconds])
 
 
-def _times(crew: Sequence[_Process], phase: dict, operations: int) -> Sample:
+def _times(workers: Sequence[_Process], phase: dict, operations: int) -> Sample:
     """Seconds of one operation, as the process takes them."""
     found = []
     for _ in range(ROUNDS + 1):
-        crew[0].ask(phase)
-        found.append(crew[0].answer()["seconds"] / operations)
+        workers[0].ask(phase)
+        found.append(workers[0].answer()["seconds"] / operations)
     return _sample(found[1:])
 
 
-def _round(crew: Sequence[_Process], phase: dict) -> float:
+def _round(workers: Sequence[_Process], phase: dict) -> float:
     began = time.monotonic()
-    for one in crew:
+    for one in workers:
         one.ask(phase)
-    for one in crew:
+    for one in workers:
         one.answer()
     return time.monotonic() - began
 

@@ -10,7 +10,7 @@ from forebay.plan import reasons
 from forebay.plan.answer import VERSION, Curve, Described, Granted, Plan, Point, Sized, StoragePlan, Sweep
 from forebay.plan.band import Band, band, notes_of, widest
 from forebay.plan.errors import PlanError
-from forebay.plan.in_script import InScript
+from forebay.plan.in_script import ScriptSettings
 from forebay.plan.job_lines import changes, lines
 from forebay.plan.limits import check_job, why_too_small, why_unsuitable
 from forebay.plan.machine import Machine, Storage
@@ -36,7 +36,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     has_local: bool = False  # the script asks for the storage of its nodes already
     stage_in_bytes: float | None = None  # None: what is read; 0: it is in a persistent allocation
     script: str | None = None
-    in_script: InScript | None = None  # what the script sets by itself
+    script_settings: ScriptSettings | None = None  # what the script sets by itself
     profile: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -152,7 +152,7 @@ def _searcher(question: Question, storage: Storage, known: Fitted) -> Searcher:
         parameters=known.parameters,
         capacity_bytes=question.needed_bytes if storage.kind == "datawarp" else 0,
         compute_s=question.compute_s,
-        script=question.in_script,
+        script=question.script_settings,
     )
 
 
@@ -173,8 +173,8 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
             staging=None, lines=[], changes=[], reasons=[],
         )  # fmt: skip
     searcher = _searcher(question, storage, known)
-    in_script, cannot = _in_script(searcher)
-    trials = _with_script(searcher, in_script)
+    script_trial, cannot = _script_trial(searcher)
+    trials = _with_script(searcher, script_trial)
     best, default = searcher.recommend(trials), searcher.default()
     of_best = _band(question, storage, best, known)
     given = searcher.given() if question.fixed != Fixed() else None
@@ -192,7 +192,7 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
         unsuitable=None,
         default=sized(default),
         given=sized(given) if given else None,
-        script=sized(in_script) if in_script else None,
+        script=sized(script_trial) if script_trial else None,
         recommended=sized(best),
         faster=sized(faster) if faster else None,
         speed_up=default.io_s / best.io_s,
@@ -209,10 +209,10 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
             capacity,
             is_persistent=question.is_persistent,
             has_local=question.has_local,
-            is_csh=question.in_script is not None and question.in_script.is_csh,
+            is_csh=question.script_settings is not None and question.script_settings.is_csh,
         ),
-        changes=changes(question.in_script, storage, question.patterns, best.settings, capacity)
-        if in_script and question.in_script and best is not in_script
+        changes=changes(question.script_settings, storage, question.patterns, best.settings, capacity)
+        if script_trial and question.script_settings and best is not script_trial
         else [],
         reasons=[*cannot, *_smaller(question, granted), *reasons.of(searcher, trials, best, default)],
     )
@@ -220,7 +220,7 @@ def _storage_plan(question: Question, storage: Storage, known: Fitted) -> Storag
 
 def _smaller(question: Question, granted: Granted | None) -> list[str]:
     """Whether the plan asks for less than the script, which may know of more data."""
-    asked = question.in_script.capacity_bytes if question.in_script else 0
+    asked = question.script_settings.capacity_bytes if question.script_settings else 0
     if granted is None or granted.capacity_bytes >= asked:
         return []
     return [
@@ -229,24 +229,24 @@ def _smaller(question: Question, granted: Granted | None) -> list[str]:
     ]
 
 
-def _in_script(searcher: Searcher) -> tuple[Trial | None, list[str]]:
+def _script_trial(searcher: Searcher) -> tuple[Trial | None, list[str]]:
     """What the script has, or why it cannot be predicted."""
     try:
-        return searcher.in_script(), []
+        return searcher.script_trial(), []
     except PlanError as error:
         return None, [f"The settings of the script cannot be predicted here: {error}."]
 
 
-def _with_script(searcher: Searcher, in_script: Trial | None) -> list[Trial]:
+def _with_script(searcher: Searcher, script_trial: Trial | None) -> list[Trial]:
     """What is tried: the script's own settings, if they cost no more than the best that the search knows."""
     trials = searcher.trials()
-    if in_script is None or searcher.fixed.servers is not None:
+    if script_trial is None or searcher.fixed.servers is not None:
         return trials
     pool = searcher.pool()
     if pool and searcher.script and searcher.script.capacity_bytes < searcher.capacity_bytes:
         return trials
     cheaper = searcher.recommend(trials)
-    return [in_script, *trials] if _costs(searcher, in_script) <= _costs(searcher, cheaper) else trials
+    return [script_trial, *trials] if _costs(searcher, script_trial) <= _costs(searcher, cheaper) else trials
 
 
 def _costs(searcher: Searcher, trial: Trial) -> float:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from forebay.atomic_file import write_whole
+from forebay.atomic_file import write_atomically
 from forebay.plan.answer import Plan
 from forebay.plan.errors import PlanError
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.errors import ProfileError
 
 
@@ -30,7 +30,7 @@ def save(plan: Plan, script: Path, state: Path) -> None:
     saved = Saved(script=str(script.absolute()), made_unix_s=time.time(), plan=plan)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, msgspec.json.encode(saved), mode=0o600)
+        write_atomically(path, msgspec.json.encode(saved), mode=0o600)
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror}", "FOREBAY_STATE names the state directory") from error
 
@@ -38,7 +38,7 @@ def save(plan: Plan, script: Path, state: Path) -> None:
 def find(script: str, begun_unix_s: float, state: Path) -> Saved | None:
     """The plan of the script, if it was made before the run began. None for one that cannot be read."""
     try:
-        saved = msgspec.json.decode(plain_file.content(_path(Path(script), state)), type=Saved)
+        saved = msgspec.json.decode(regular_file.read_bytes(_path(Path(script), state)), type=Saved)
     except (ProfileError, OSError, msgspec.DecodeError):
         return None
     is_of_run = saved.script == str(Path(script).absolute()) and saved.made_unix_s <= begun_unix_s

@@ -9,7 +9,7 @@ import msgspec
 from forebay.plan import striping
 from forebay.plan.allocation import Allocation, Pool, pool_of
 from forebay.plan.errors import PlanError
-from forebay.plan.in_script import InScript, OfFile
+from forebay.plan.in_script import FileSettings, ScriptSettings
 from forebay.plan.limits import check_settings
 from forebay.plan.machine import Machine, Storage
 from forebay.plan.model import Prediction, predict
@@ -74,10 +74,10 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Parameters
     capacity_bytes: int = 0  # that the job needs at least
     compute_s: float = 0.0  # of the job, besides I/O
-    script: InScript | None = None  # None: there is none, or it sets nothing
+    script: ScriptSettings | None = None  # None: there is none, or it sets nothing
 
     def pool(self) -> Pool | None:
-        """The pool of a storage that gives grains."""
+        """The pool of a storage that gives granules."""
         return pool_of(self.storage)
 
     @property
@@ -158,24 +158,24 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         plain = self.default() if self.fixed.servers is None else self.default_on(self.server_counts()[0])
         return self._trial(plain.servers, [_with_fixed(one, self.fixed) for one in plain.settings])
 
-    def in_script(self) -> Trial | None:
+    def script_trial(self) -> Trial | None:
         """As the script has it, but for settings that are fixed; None if it sets nothing for this storage.
 
         Raises PlanError for settings that the storage does not have.
         """
         if self.script is None:
             return None
-        found = [self.script.of(pattern) for pattern in self.patterns]
+        found = [self.script.for_pattern(pattern) for pattern in self.patterns]
         is_allocated = self.storage.kind == "datawarp" and self.script.capacity_bytes > 0
-        if not is_allocated and not any(self._acts(one) for one in found):
+        if not is_allocated and not any(self._has_effect(one) for one in found):
             return None
-        parts = [self._in_script_of(*pair) for pair in zip(self.patterns, found, strict=True)]
+        parts = [self._script_settings_for(*pair) for pair in zip(self.patterns, found, strict=True)]
         return self._trial(max(one.servers for one in parts), parts)
 
-    def _acts(self, one: OfFile) -> bool:
-        return self._with(one, None) != self._with(OfFile(), None)
+    def _has_effect(self, one: FileSettings) -> bool:
+        return self._fixed_for(one, None) != self._fixed_for(FileSettings(), None)
 
-    def _with(self, one: OfFile, servers: int | None) -> Fixed:
+    def _fixed_for(self, one: FileSettings, servers: int | None) -> Fixed:
         """The script's settings for a file; those that are fixed by the user count before them."""
         fixed, is_lustre = self.fixed, self.storage.kind == "lustre"
         counts = one.stripe_count or one.directory_stripe_count if is_lustre else None
@@ -192,10 +192,12 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
             data_sieving=fixed.data_sieving or bool(one.data_sieving),
         )
 
-    def _in_script_of(self, pattern: Pattern, one: OfFile) -> Settings:
+    def _script_settings_for(self, pattern: Pattern, one: FileSettings) -> Settings:
         kind = self.storage.kind
         plain = {"datawarp": self._servers_asked(), "lustre": self.storage.stripe_count}
-        fixed = self._with(one, plain.get(kind, self.nodes if kind == "node-local" else self.storage.servers))
+        fixed = self._fixed_for(
+            one, plain.get(kind, self.nodes if kind == "node-local" else self.storage.servers)
+        )
         as_set = msgspec.structs.replace(self, fixed=fixed)
         return _with_fixed(as_set._default_on(pattern, fixed.servers or 1), fixed)
 
@@ -214,12 +216,12 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         return self._aggregators(self.patterns[0], given), self._stripes(given)
 
     def allocation(self, servers: int) -> Allocation | None:
-        """A grain of each of so many nodes, or more if the data need it; None without grains."""
+        """A granule of each of so many nodes, or more if the data need it; None without granules."""
         pool = self.pool()
         return pool.allocate(max(pool.capacity_for(servers), self.capacity_bytes)) if pool else None
 
     def held_nodes(self, servers: int) -> float:
-        """Storage nodes whose capacity the job holds while it computes: grains over the grains of a node.
+        """Storage nodes whose capacity the job holds while it computes: granules over the granules of a node.
 
         Nodes of a pool whose capacity is not known count as a whole. Other storages hold nothing for a job.
         """
@@ -227,8 +229,8 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         if granted is None:
             return 0.0
         pool = self.pool()
-        per_node = pool.grains_per_node if pool else None
-        return granted.grains / per_node if per_node else float(granted.nodes)
+        per_node = pool.granules_per_node if pool else None
+        return granted.granules / per_node if per_node else float(granted.nodes)
 
     def working_nodes(self, servers: int) -> int:
         """Servers that count while the I/O runs: those whose number a job chooses.
@@ -295,7 +297,7 @@ class Searcher(msgspec.Struct, frozen=True, kw_only=True):
         """As the user fixes it. What nobody searches, such as the buffer size, is as the script has it."""
         default, fixed = self._default_on(pattern, servers), self.fixed
         if self.script is not None:
-            kept = self._with(self.script.of(pattern), None)
+            kept = self._fixed_for(self.script.for_pattern(pattern), None)
             fixed = msgspec.structs.replace(
                 fixed, buffer_bytes=kept.buffer_bytes, cb_align=kept.cb_align, data_sieving=kept.data_sieving
             )
@@ -368,7 +370,7 @@ def check_capacity(storage: Storage, capacity_bytes: int) -> None:
     """Raises PlanError if the storage cannot give so much."""
     pool = pool_of(storage)
     if pool:
-        pool.grains(capacity_bytes)
+        pool.granules(capacity_bytes)
     elif storage.capacity_bytes is not None and capacity_bytes > storage.capacity_bytes:
         raise PlanError(
             f"{storage.name} holds {storage.capacity_bytes:.3g} bytes, and --capacity is {capacity_bytes}",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.coverage import COMPARED_BYTES_MIN, SHARE_MIN
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Bypass, Coverage, Layer, Program
@@ -32,7 +32,7 @@ BENEATH = "mpi"
 def read(path: Path, notes: list[str]) -> list[Bypass]:
     """The list that the library appends to, each program once. Its last line may be cut."""
     try:
-        lines = plain_file.content(path).splitlines()
+        lines = regular_file.read_bytes(path).splitlines()
     except FileNotFoundError:
         return []
     except (ProfileError, OSError) as error:

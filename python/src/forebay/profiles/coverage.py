@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Coverage, Layer, Program
 from forebay.profiles.record_schema import Transferred
@@ -92,7 +92,7 @@ def _is_counted(program: Program, host: str | None) -> bool:
 
 def _elsewhere(path: Path) -> list[int]:
     """Bytes read and written."""
-    content = plain_file.content(path)
+    content = regular_file.read_bytes(path)
     if len(content) != PAGE_BYTES or not content.startswith(PAGE_MAGIC):
         raise ProfileError(f"{path} is damaged")
     slots = [struct.unpack_from("=qq", content, at) for at in range(HEAD_BYTES, PAGE_BYTES, SLOT_BYTES)]

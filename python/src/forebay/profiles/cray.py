@@ -11,15 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.merge import by_path, known_sum
-from forebay.profiles.model import Collective, File, Hints, Job, Layer, Profile, Program, Traffic
+from forebay.profiles.model import Collective, Direction, File, Hints, Job, Layer, Profile, Program, Traffic
 
-Way = Literal["read", "write"]
 MIB = 1 << 20
 
 # `0: `, `[0] `, `[1,0]<stderr>: ` of launchers that label lines; then the side of the box.
@@ -36,7 +34,7 @@ _INTEGERS = re.compile(r"-?\d+")
 _PERCENT = re.compile(r"(\d+)%")
 _FIRST_NUMBER = re.compile(r"\d+(?:\.\d*)?")
 
-ACTORS: dict[Way, str] = {"read": "reader", "write": "writer"}
+ACTORS: dict[Direction, str] = {"read": "reader", "write": "writer"}
 #: Lines of a box of one direction; `{}` is `write` or `read`.
 _ALWAYS = (
     "independent {}s", "collective {}s", "independent {actor}s", "aggregators", "stripe count", "stripe size",
@@ -62,7 +60,7 @@ class _Box(msgspec.Struct):
     """One box: the numbers of its lines by name; None where it says NA."""
 
     path: str
-    way: Way
+    direction: Direction
     lines: dict[str, int | None] = {}
     active: list[int] | None = None
 
@@ -71,7 +69,7 @@ class _Phases(msgspec.Struct):
     """One table of phases over all ranks."""
 
     path: str
-    way: Way
+    direction: Direction
     percent: dict[str, int] = {}
     ranks: dict[str, int] = {}
     net_bytes_per_s: float | None = None
@@ -129,28 +127,28 @@ def _begins(line: str, found: _Found) -> tuple[_Box | _Phases | dict[str, str] |
     if "MPIIO" not in line:
         return None
     if match := _PATTERNS.match(line):
-        found.boxes.append(_Box(path=match[2], way=match[1]))
+        found.boxes.append(_Box(path=match[2], direction=match[1]))
         return (found.boxes[-1],)
     if match := _PHASES.match(line):
         if match[2] != "all ranks":
             return (None,)  # the same phases for the writers alone
-        found.phases.append(_Phases(path=match[3], way=match[1]))
+        found.phases.append(_Phases(path=match[3], direction=match[1]))
         return (found.phases[-1],)
     if match := _HINTS.match(line):
         return (found.hints.setdefault(match[1], {}),)
     return None
 
 
-def _names(way: Way) -> list[str]:
-    return [name.format(way, actor=ACTORS[way]) for name in _ALWAYS] + (
-        list(_OF_WRITES) if way == "write" else []
+def _names(direction: Direction) -> list[str]:
+    return [name.format(direction, actor=ACTORS[direction]) for name in _ALWAYS] + (
+        list(_OF_WRITES) if direction == "write" else []
     )
 
 
 def _take_box_line(box: _Box, line: str) -> None:
     """Takes a line that is the box's; others are the application's. The first account of a name counts."""
     match = _VALUE.match(line)
-    if match is None or match[1] not in _names(box.way) or match[1] in box.lines:
+    if match is None or match[1] not in _names(box.direction) or match[1] in box.lines:
         return
     name = match[1]
     numbers = _INTEGERS.findall(match[2])
@@ -171,52 +169,52 @@ def _take_phase_line(phases: _Phases, line: str) -> None:
         phases.percent.setdefault(name, int(percent[1]))
     elif name.startswith("number of ranks") and number:
         phases.ranks[name] = int(number[0])
-    elif name.startswith(f"net {phases.way} BW") and number:
+    elif name.startswith(f"net {phases.direction} BW") and number:
         phases.net_bytes_per_s = float(number[0]) * MIB
 
 
 def _shortcomings(found: _Found) -> list[str]:
     notes = []
     for box in found.boxes:
-        missing = [name for name in _names(box.way) if name not in box.lines]
+        missing = [name for name in _names(box.direction) if name not in box.lines]
         if missing:
-            notes.append(f"{box.path}: the box of {box.way}s has no line for: {', '.join(missing)}.")
+            notes.append(f"{box.path}: the box of {box.direction}s has no line for: {', '.join(missing)}.")
     return list(dict.fromkeys(notes))
 
 
 def _file(box: _Box) -> File:
-    way = box.way
+    direction = box.direction
     line = box.lines.get
-    gaps, gap_bytes = line(f"number of {way} gaps"), line(f"ave {way} gap size")
-    independent, collective = line(f"independent {way}s"), line(f"collective {way}s")
+    gaps, gap_bytes = line(f"number of {direction} gaps"), line(f"ave {direction} gap size")
+    independent, collective = line(f"independent {direction}s"), line(f"collective {direction}s")
     called = Traffic(
         calls=known_sum((independent, collective)),
         independent=independent,
         collective=collective,
-        ranks=line(f"independent {ACTORS[way]}s") if not collective else None,
+        ranks=line(f"independent {ACTORS[direction]}s") if not collective else None,
     )
     system = Traffic(
-        calls=line(f"system {way}s"),
-        bytes=line(f"total bytes for {way}s"),
+        calls=line(f"system {direction}s"),
+        bytes=line(f"total bytes for {direction}s"),
         gaps=gaps,
         gap_bytes=gaps * gap_bytes
         if gaps is not None and gap_bytes is not None
         else (0 if gaps == 0 else None),
-        stripe_sized=line(f"stripe sized {way}s"),
+        stripe_sized=line(f"stripe sized {direction}s"),
     )
-    other: Way = "write" if way == "read" else "read"
+    other: Direction = "write" if direction == "read" else "read"
     aggregators = line("aggregators")
     return File(
         path=box.path,
         layers={
-            "MPI-IO": Layer(**{way: called, other: Traffic()}),
-            "POSIX": Layer(**{way: system, other: Traffic()}),
+            "MPI-IO": Layer(**{direction: called, other: Traffic()}),
+            "POSIX": Layer(**{direction: system, other: Traffic()}),
         },
         stripe_count=line("stripe count"),
         stripe_bytes=line("stripe size"),
         collective=Collective(
-            aggregators_write=aggregators if way == "write" else None,
-            aggregators_read=aggregators if way == "read" else None,
+            aggregators_write=aggregators if direction == "write" else None,
+            aggregators_read=aggregators if direction == "read" else None,
             active=box.active,
             rmw_calls=line("read-modify-write count"),
             rmw_bytes=line("read-modify-write bytes"),
@@ -231,12 +229,12 @@ def _apply_phases(files: list[File], found: _Found, notes: list[str]) -> int | N
     the box and the net bandwidth, which are those of the same closing of the file.
     """
     by_name = {file.path: file for file in files}
-    boxes: dict[tuple[str, Way], list[_Box]] = defaultdict(list)
+    boxes: dict[tuple[str, Direction], list[_Box]] = defaultdict(list)
     for box in found.boxes:
-        boxes[box.path, box.way].append(box)
-    tables: dict[tuple[str, Way], list[_Phases]] = defaultdict(list)
+        boxes[box.path, box.direction].append(box)
+    tables: dict[tuple[str, Direction], list[_Phases]] = defaultdict(list)
     for table in found.phases:
-        tables[table.path, table.way].append(table)
+        tables[table.path, table.direction].append(table)
     for key, of_file in tables.items():
         if len(boxes[key]) != len(of_file):
             notes.append(
@@ -249,15 +247,15 @@ def _apply_phases(files: list[File], found: _Found, notes: list[str]) -> int | N
 
 
 def _add_times(file: File, box: _Box, table: _Phases) -> None:
-    moved_bytes = box.lines.get(f"total bytes for {box.way}s")
+    moved_bytes = box.lines.get(f"total bytes for {box.direction}s")
     ranks = sum(table.ranks.values())
     if not moved_bytes or not table.net_bytes_per_s or not ranks:
         return
     file.ranks = max(file.ranks or 0, ranks)
     elapsed_s = moved_bytes / table.net_bytes_per_s
-    data = table.percent.get(f"file {box.way}", 0)
+    data = table.percent.get(f"file {box.direction}", 0)
     exchange = min(100 - data, sum(table.percent.get(name, 0) for name in _EXCHANGE))
-    traffic: Traffic = getattr(file.layers["MPI-IO"], box.way)
+    traffic: Traffic = getattr(file.layers["MPI-IO"], box.direction)
     traffic.seconds = (traffic.seconds or 0.0) + elapsed_s * ranks
     traffic.slowest_rank_s = (traffic.slowest_rank_s or 0.0) + elapsed_s
     traffic.data_s = (traffic.data_s or 0.0) + elapsed_s * ranks * data / 100

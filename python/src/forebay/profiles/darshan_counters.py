@@ -60,19 +60,19 @@ def unknown(name: str) -> int | float:
 
 def counters(file: File, layer: LayerName) -> Counters:
     """What is known, by the names of the counters without the prefix; None: not known."""
-    told = file.layers[layer]
+    totals = file.layers[layer]
     known: Counters = {}
-    for traffic, verb, past in _ways(told):
+    for traffic, verb, past in _directions(totals):
         known[f"BYTES_{past}"] = traffic.bytes
         known[f"F_{verb}_TIME"] = traffic.seconds
         known[f"F_{verb}_START_TIMESTAMP"] = _moment(traffic.first_s)
         known[f"F_{verb}_END_TIMESTAMP"] = _moment(traffic.last_s)
     # Darshan counts the time of syncing as time of writing.
-    known["F_WRITE_TIME"] = (told.write.seconds or 0.0) + (told.sync_s or 0.0)
-    known |= {"POSIX": _posix, "MPI-IO": _mpiio, "STDIO": _stdio}[layer](file, told)
-    known["F_META_TIME"] = told.metadata_s
-    known["F_OPEN_START_TIMESTAMP"] = _moment(told.opened_s)
-    known["F_CLOSE_END_TIMESTAMP"] = _moment(told.closed_s)
+    known["F_WRITE_TIME"] = (totals.write.seconds or 0.0) + (totals.sync_s or 0.0)
+    known |= {"POSIX": _posix, "MPI-IO": _mpiio, "STDIO": _stdio}[layer](file, totals)
+    known["F_META_TIME"] = totals.metadata_s
+    known["F_OPEN_START_TIMESTAMP"] = _moment(totals.opened_s)
+    known["F_CLOSE_END_TIMESTAMP"] = _moment(totals.closed_s)
     known |= _extremes(file, layer)
     return known
 
@@ -82,7 +82,7 @@ def _moment(moment_s: float | None) -> float | None:
     return None if moment_s is None else max(moment_s, FIRST_MOMENT_S)
 
 
-def _ways(layer: Layer) -> tuple[tuple[Traffic, str, str], tuple[Traffic, str, str]]:
+def _directions(layer: Layer) -> tuple[tuple[Traffic, str, str], tuple[Traffic, str, str]]:
     return (layer.read, "READ", "READ"), (layer.write, "WRITE", "WRITTEN")
 
 
@@ -95,7 +95,7 @@ def _posix(file: File, layer: Layer) -> Counters:
     # Which of the two calls synced is unknown.
     known |= {"FSYNCS": layer.syncs, "FDSYNCS": None if layer.syncs is None else 0}
     known |= {"FILE_NOT_ALIGNED": layer.not_aligned, "FILE_ALIGNMENT": layer.alignment_bytes}
-    for traffic, verb, past in _ways(layer):
+    for traffic, verb, past in _directions(layer):
         known[f"{verb}S"] = traffic.calls
         known[f"CONSEC_{verb}S"] = traffic.consecutive
         known[f"SEQ_{verb}S"] = traffic.sequential
@@ -114,7 +114,7 @@ def _mpiio(file: File, layer: Layer) -> Counters:
     # A rank can open a file alone only on a communicator of its own.
     alone = file.ranks == 1
     known |= {"INDEP_OPENS": layer.opens if alone else 0, "COLL_OPENS": 0 if alone else layer.opens}
-    for traffic, verb, _ in _ways(layer):
+    for traffic, verb, _ in _directions(layer):
         for kind, counter in CALL_KINDS.items():
             known[f"{counter}_{verb}S"] = getattr(traffic, kind)
         known |= _sizes(traffic, f"SIZE_{verb}_AGG")
@@ -123,7 +123,7 @@ def _mpiio(file: File, layer: Layer) -> Counters:
 
 def _stdio(file: File, layer: Layer) -> Counters:
     known: Counters = {"OPENS": layer.opens, "SEEKS": layer.seeks, "FLUSHES": layer.syncs}
-    for traffic, verb, past in _ways(layer):
+    for traffic, verb, past in _directions(layer):
         known[f"{verb}S"] = traffic.calls
         known[f"MAX_BYTE_{past}"] = _last_byte(traffic)
     return known

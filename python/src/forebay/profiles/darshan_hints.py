@@ -97,8 +97,8 @@ def of_files(metadata: str) -> dict[int, Hints]:
     for key, text in lines.items():
         kind, _, file_id = key.partition(".")
         if kind in members:
-            told = lines.get(f"{kind}.{text[1:]}", "") if text.startswith("@") else text
-            _add(found.setdefault(int(file_id, 16), Hints()), members[kind], told)
+            value = lines.get(f"{kind}.{text[1:]}", "") if text.startswith("@") else text
+            _add(found.setdefault(int(file_id, 16), Hints()), members[kind], value)
     return found
 
 
@@ -156,7 +156,7 @@ def _words(hints: Hints, member: str) -> list[str]:
     """`key=value` of each hint; of those in force first what somebody asked for."""
     if member == "without_effect":
         return [f"{plain(it.key)}={plain(it.asked)}>{plain(it.seen)}" for it in hints.without_effect]
-    told: dict[str, str] = getattr(hints, member) or {}
+    values: dict[str, str] = getattr(hints, member) or {}
     asked = {**hints.environment, **hints.program}
-    names = sorted(told, key=lambda name: name not in asked)
-    return [f"{plain(name)}={plain(told[name])}" for name in names]
+    names = sorted(values, key=lambda name: name not in asked)
+    return [f"{plain(name)}={plain(values[name])}" for name in names]

@@ -32,12 +32,12 @@ from forebay.profiles import (
     darshan_messages,
     darshan_ranks,
     metrics,
-    plain_file,
+    regular_file,
 )
 from forebay.profiles.darshan_counters import MODULES, SHARED
 from forebay.profiles.darshan_layers import CALLS, Counters, extremes, layer_of
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.merge import streams_apart
+from forebay.profiles.merge import split_streams
 from forebay.profiles.model import (
     LAYERS,
     Collective,
@@ -77,7 +77,7 @@ ABOVE = set(darshan_libraries.MODULES)
 
 def read(path: Path) -> Profile:
     """The profile of one Darshan log. Raises ProfileError if it is no log, is damaged, or cannot be read."""
-    return profile(path, raw_of(path))
+    return profile(path, read_log(path))
 
 
 def profile(path: Path, log: darshan_messages.Log) -> Profile:
@@ -119,10 +119,10 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
     )
 
 
-def raw_of(path: Path) -> darshan_messages.Log:
+def read_log(path: Path) -> darshan_messages.Log:
     """What Darshan's library reads, in a process of its own. Raises ProfileError if it reads nothing."""
     try:
-        with plain_file.opened(path) as log:
+        with regular_file.open_file(path) as log:
             begin = log.read(2)
     except OSError as error:
         raise ProfileError(
@@ -161,7 +161,7 @@ def raw_of(path: Path) -> darshan_messages.Log:
 
 def _refuse_old(path: Path, unpacked: Callable[[IO[bytes]], IO[bytes]]) -> None:
     try:
-        with plain_file.opened(path) as file, unpacked(file) as log:
+        with regular_file.open_file(path) as file, unpacked(file) as log:
             version = log.read(VERSION_BYTES).split(b"\0")[0].decode("ascii")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return  # Darshan's library says what it is
@@ -284,7 +284,7 @@ def _files(log: darshan_messages.Log) -> list[File]:
             file.stripe_count, file.stripe_bytes = layout.components[0]
             file.targets = layout.targets
         who.fill(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
-        files += streams_apart(file)
+        files += split_streams(file)
     return files
 
 
@@ -365,10 +365,10 @@ def _heat(log: darshan_messages.Log) -> list[Heat]:
     """By layer, from HEATMAP, else from the trace (DXT)."""
     layers: dict[LayerName, list[darshan_messages.Binned]] = defaultdict(list)
     for module in ("HEATMAP", "DXT_MPIIO", "DXT_POSIX"):
-        told = set(layers)
+        earlier_layers = set(layers)
         for binned in log.modules[module].binned if module in log.modules else []:
             layer = "MPI-IO" if binned.layer == "MPIIO" else binned.layer
-            if layer in READ_MODULES and layer not in told:
+            if layer in READ_MODULES and layer not in earlier_layers:
                 layers[layer].append(binned)
     return [_rows(layer, binned, log.ranks) for layer, binned in layers.items()]
 

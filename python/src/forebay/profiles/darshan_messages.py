@@ -9,7 +9,7 @@ import msgspec
 
 
 class Moved(msgspec.Struct, array_like=True):
-    """What one rank moved one way, from a trace (DXT)."""
+    """What one rank moved in one direction, from a trace (DXT)."""
 
     calls: int
     bytes: int

@@ -44,7 +44,7 @@ class RankAttribution:
 
     def fill(self, file: File, file_id: int, of_ranks: dict[LayerName, list[Traced]]) -> None:
         """Fills in writers, numbers of ranks and of aggregators. `of_ranks`: records of single ranks."""
-        for layer, traffic, verb in _ways(file):
+        for layer, traffic, verb in _directions(file):
             sides = self._sides(layer, file_id, verb, traffic, of_ranks.get(layer, []))
             if sides is None:
                 continue
@@ -58,7 +58,7 @@ class RankAttribution:
     def _sides(
         self, layer: LayerName, file_id: int, verb: str, traffic: Traffic, of_ranks: list[Traced]
     ) -> Sides | None:
-        """The ranks that moved data this way, from the first source that accounts for all of it."""
+        """The ranks that moved data in this direction, from the first source that accounts for all of it."""
         for source in (of_ranks, self.traced[layer, file_id], self.heated[layer]):
             sides = [(one.rank, getattr(one, verb)) for one in source]
             sides = sorted(
@@ -81,7 +81,7 @@ def _bytes_only(bins: list[int]) -> Moved:
     return Moved(0, sum(bins), 0.0, None, None)
 
 
-def _ways(file: File) -> list[tuple[LayerName, Traffic, str]]:
+def _directions(file: File) -> list[tuple[LayerName, Traffic, str]]:
     return [
         (name, getattr(layer, verb), verb)
         for name, layer in file.layers.items()

@@ -117,7 +117,7 @@ def by_path(files: Iterable[File]) -> list[File]:
     return list(found.values())
 
 
-def streams_apart(file: File) -> list[File]:
+def split_streams(file: File) -> list[File]:
     """A stream of C is a use of its own: none of its calls is one of another layer's, and all count."""
     if "STDIO" not in file.layers or len(file.layers) == 1:
         return [file]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Literal
 
 import msgspec
 
 from forebay.profiles.machine import Machine
 from forebay.profiles.merge import known_sum, most_common
-from forebay.profiles.model import LAYERS, File, Layer, LayerName, Profile, Program, Traffic
+from forebay.profiles.model import LAYERS, Direction, File, Layer, LayerName, Profile, Program, Traffic
 
 
 def layers_present(profile: Profile) -> list[LayerName]:
@@ -44,12 +43,12 @@ def layers_by_bytes(program: Program) -> list[LayerName]:
     return sorted(LAYERS, key=lambda name: -moved[name])
 
 
-def _moved_bytes_of(file: File, way: Literal["read", "write"]) -> int | None:
+def _moved_bytes_of(file: File, direction: Direction) -> int | None:
     """Bytes that the storage moved for the file: of an MPI-IO file those of the system calls below."""
     used = file.layers.get("POSIX") or next(
         (file.layers[name] for name in LAYERS if name in file.layers), None
     )
-    return None if used is None else getattr(used, way).bytes
+    return None if used is None else getattr(used, direction).bytes
 
 
 class TrafficTotals(msgspec.Struct, kw_only=True):
@@ -142,10 +141,10 @@ def slowest_rank_s(file: File, layer: Layer) -> float | None:
     )
 
 
-def slowest_way_s(file: File, name: LayerName, way: Literal["read", "write"]) -> float | None:
+def slowest_direction_s(file: File, name: LayerName, direction: Direction) -> float | None:
     """Seconds in one direction of the layer's slowest rank; None where the source has no time of one rank."""
     layer = file.layers.get(name)
-    traffic: Traffic | None = getattr(layer, way) if layer else None
+    traffic: Traffic | None = getattr(layer, direction) if layer else None
     if layer is None or traffic is None or traffic.slowest_rank_s is not None:
         return traffic.slowest_rank_s if traffic else None
     if file.ranks == 1:
@@ -274,9 +273,9 @@ class IoShare(msgspec.Struct, kw_only=True):
     is_bound: bool  # no rank spent more than `slowest_s`, and maybe none so much
 
 
-def moved_bytes(program: Program, way: Literal["read", "write"]) -> int | None:
+def moved_bytes(program: Program, direction: Direction) -> int | None:
     """Bytes that the storage moved for the program, each once."""
-    moved = known_sum(_moved_bytes_of(file, way) for file in program.files)
+    moved = known_sum(_moved_bytes_of(file, direction) for file in program.files)
     return None if moved is None else int(moved)
 
 

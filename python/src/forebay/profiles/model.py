@@ -17,6 +17,7 @@ SIZE_CLASS_NAMES = (
     "0-100", "101-1K", "1K-10K", "10K-100K", "100K-1M", "1M-4M", "4M-10M", "10M-100M", "100M-1G", "1G+",
 )  # fmt: skip
 
+Direction = Literal["read", "write"]
 LayerName = Literal["MPI-IO", "POSIX", "STDIO", "DFS", "DAOS"]
 #: Darshan's names of streams that are no files.
 STREAMS = frozenset({"<STDIN>", "<STDOUT>", "<STDERR>"})

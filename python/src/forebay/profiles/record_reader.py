@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import msgspec
 
-from forebay.profiles import bypasses, coverage, plain_file, record_schema
+from forebay.profiles import bypasses, coverage, record_schema, regular_file
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.merge import by_path, known_sum, streams_apart
+from forebay.profiles.merge import by_path, known_sum, split_streams
 from forebay.profiles.model import (
     Allocation,
     Collective,
@@ -102,10 +102,13 @@ def _unread(programs: list[Program]) -> Iterator[str]:
 
 def _processes_left_out(directory: Path) -> Iterator[str]:
     """`processes` has a byte for each process without MPI that did I/O; the first of them have a file."""
-    counted, told = directory / "processes", len(list(directory.glob("process-*.json")))
+    counted, recorded = directory / "processes", len(list(directory.glob("process-*.json")))
     number = counted.stat().st_size if counted.is_file() else 0
-    if number > told:
-        yield f"{number} processes without MPI did enough I/O for a record; {told} of them are in the record"
+    if number > recorded:
+        yield (
+            f"{number} processes without MPI did enough I/O for a record; "
+            f"{recorded} of them are in the record"
+        )
 
 
 def _live_files_left(directory: Path) -> Iterator[str]:
@@ -143,7 +146,7 @@ def read_file(path: Path) -> Profile:
 
 
 def _json(path: Path) -> object:
-    content = plain_file.content(path)
+    content = regular_file.read_bytes(path)
     if not content:
         raise ProfileError(f"{path}: empty file", "its writer was killed, or the disk is full")
     try:
@@ -191,7 +194,7 @@ def _read_job(directory: Path, notes: list[str]) -> tuple[Job, record_schema.Tra
 def _failed_writes(path: Path, notes: list[str]) -> list[FailedWrite]:
     """The list that the recording library appends to. Its last line may be cut: there may be no room."""
     try:
-        lines = plain_file.content(path).splitlines()
+        lines = regular_file.read_bytes(path).splitlines()
     except FileNotFoundError:
         return []
     except (ProfileError, OSError) as error:
@@ -207,8 +210,10 @@ def _failed_writes(path: Path, notes: list[str]) -> list[FailedWrite]:
         if failed.error is None:
             found.pop(key, None)
         else:
-            told = FailedWrite(path=failed.path, error=failed.error, call=failed.call, unix_us=failed.unix_us)
-            found.setdefault(key, told)
+            write = FailedWrite(
+                path=failed.path, error=failed.error, call=failed.call, unix_us=failed.unix_us
+            )
+            found.setdefault(key, write)
     return sorted(found.values(), key=lambda failed: failed.unix_us)
 
 
@@ -326,7 +331,7 @@ def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
     notes.extend(_shortcomings(step, name, path))
     known = [file for file in [*step.files, *step.other_files] if file.layer in LAYER_NAMES]
     return Program(
-        files=[part for file in by_path(map(_file, known)) for part in streams_apart(file)],
+        files=[part for file in by_path(map(_file, known)) for part in split_streams(file)],
         name=step.program,
         arguments=step.arguments,
         mpi=step.mpi,

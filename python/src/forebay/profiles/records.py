@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.errors import ProfileError
 
 #: So many candidates an error message names.
@@ -57,7 +57,7 @@ def records(state: Path) -> list[Record]:
 def _record(path: Path) -> Record:
     """A record whose job.json cannot be read is found all the same: by its folder's name and time."""
     try:
-        job = json.loads(plain_file.content(path / "job.json"))
+        job = json.loads(regular_file.read_bytes(path / "job.json"))
     except (OSError, ValueError):
         job = {}
     job = job if isinstance(job, dict) else {}

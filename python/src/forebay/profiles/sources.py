@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from forebay.profiles import plain_file, records
+from forebay.profiles import records, regular_file
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Job, Profile
 
@@ -13,7 +13,7 @@ from forebay.profiles.model import Job, Profile
 DARSHAN_MAGIC = 6567223
 HEAD_BYTES = 16
 #: In a directory with more files only so many of the newest are looked at.
-LOOKED_AT_MAX = 10_000
+ENTRIES_MAX = 10_000
 
 WHAT_CAN_BE_READ = (
     "what can be read: Darshan logs, Forebay's records, files of FOREBAY_MPI_STATS, "
@@ -58,7 +58,7 @@ def open_path(path: Path) -> Profile:
 def _open_file(path: Path) -> Profile:
     if not path.is_file():
         raise ProfileError(f"{path}: neither a file nor a directory", WHAT_CAN_BE_READ)
-    with plain_file.opened(path) as file:
+    with regular_file.open_file(path) as file:
         head = file.read(HEAD_BYTES)
     if not head:
         raise ProfileError(
@@ -91,7 +91,7 @@ def _open_directory(path: Path) -> Profile:
         from forebay.profiles import record_reader
 
         return record_reader.read_record(path)
-    newest = sorted(path.iterdir(), key=lambda entry: entry.lstat().st_mtime_ns, reverse=True)[:LOOKED_AT_MAX]
+    newest = sorted(path.iterdir(), key=lambda entry: entry.lstat().st_mtime_ns, reverse=True)[:ENTRIES_MAX]
     for entry in newest:
         if entry.is_file() and _begins_as_darshan(entry):
             return _darshan_job(entry, newest)
@@ -103,7 +103,7 @@ def _open_directory(path: Path) -> Profile:
 def _begins_as_darshan(path: Path) -> bool:
     """What cannot be opened is no candidate: others in the directory may be readable."""
     try:
-        with plain_file.opened(path) as file:
+        with regular_file.open_file(path) as file:
             return _is_darshan(file.read(HEAD_BYTES))
     except (PermissionError, ProfileError):
         return False

@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from forebay.profiles import metrics
-from forebay.profiles.model import Program
-from forebay.profiles.time_parts import WAYS, Way
+from forebay.profiles.model import Direction, Program
+from forebay.profiles.time_parts import DIRECTIONS
 
 
 @dataclass
@@ -37,14 +37,16 @@ class OfTarget:
         return self.seconds / self.files
 
 
-def main_way(program: Program) -> Way:
+def main_direction(program: Program) -> Direction:
     """The direction that took most time: reads and writes do not compare."""
     tops = [top[1] for file in program.files if (top := metrics.top_layer(file))]
-    seconds = {way: sum(getattr(layer, way).seconds or 0.0 for layer in tops) for way in WAYS}
-    return max(WAYS, key=lambda way: seconds[way])
+    seconds = {
+        direction: sum(getattr(layer, direction).seconds or 0.0 for layer in tops) for direction in DIRECTIONS
+    }
+    return max(DIRECTIONS, key=lambda direction: seconds[direction])
 
 
-def by_target(program: Program, way: Way, least_bytes: int = 1) -> dict[int, OfTarget]:
+def by_target(program: Program, direction: Direction, least_bytes: int = 1) -> dict[int, OfTarget]:
     """By number of the target. Files that are on more than half of all targets tell nothing of one."""
     known = {target for file in program.files for target in file.targets}
     found: dict[int, OfTarget] = defaultdict(OfTarget)
@@ -52,8 +54,8 @@ def by_target(program: Program, way: Way, least_bytes: int = 1) -> dict[int, OfT
         top = metrics.top_layer(file)
         if top is None or not file.targets or 2 * len(set(file.targets)) > len(known):
             continue
-        moved = getattr(top[1], way).bytes or 0
-        spent_s = metrics.slowest_way_s(file, top[0], way)
+        moved = getattr(top[1], direction).bytes or 0
+        spent_s = metrics.slowest_direction_s(file, top[0], direction)
         if moved < least_bytes or not spent_s:
             continue
         for target in set(file.targets):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Literal
 
 import msgspec
 
@@ -14,14 +13,13 @@ from forebay.profiles.metrics import (
     layer_s,
     layers_of,
     own_rank,
-    slowest_way_s,
+    slowest_direction_s,
     spent_in_tops,
     top_layer,
 )
-from forebay.profiles.model import LAYERS, File, Layer, LayerName, Program, Traffic
+from forebay.profiles.model import LAYERS, Direction, File, Layer, LayerName, Program, Traffic
 
-Way = Literal["read", "write"]
-WAYS: tuple[Way, ...] = ("read", "write")
+DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 
 class LayerTime(msgspec.Struct, kw_only=True):
@@ -59,13 +57,18 @@ class Parts(msgspec.Struct, kw_only=True):
         return self.write + self.read + self.rmw + self.waiting + self.metadata + self.sync
 
     def add(
-        self, way: Way, calls_s: float, data_s: float | None, locks_s: float = 0.0, rmw_s: float = 0.0
+        self,
+        direction: Direction,
+        calls_s: float,
+        data_s: float | None,
+        locks_s: float = 0.0,
+        rmw_s: float = 0.0,
     ) -> None:
         """Adds calls of one direction: what is no system call is exchange; data None: unknown."""
         moving_s = calls_s if data_s is None else min(calls_s, data_s)
         rmw_s = min(rmw_s, calls_s - moving_s)
         locks_s = min(locks_s, calls_s - moving_s - rmw_s)
-        setattr(self, way, getattr(self, way) + moving_s)
+        setattr(self, direction, getattr(self, direction) + moving_s)
         self.rmw += rmw_s
         self.metadata += locks_s
         self.waiting += calls_s - moving_s - rmw_s - locks_s
@@ -95,17 +98,17 @@ def _layer_time(program: Program, name: LayerName, found: list[tuple[File, Layer
     }
     parts = Parts(metadata=whole["metadata_s"], sync=whole["sync_s"])
     is_told = False
-    for (file, layer), way in product(found, WAYS):
-        calls_s = getattr(layer, way).seconds or 0.0
+    for (file, layer), direction in product(found, DIRECTIONS):
+        calls_s = getattr(layer, direction).seconds or 0.0
         data_s, locks_s, rmw_s = None, 0.0, 0.0
         if name == "MPI-IO":
-            data_s, locks_s, rmw_s = _in_calls(file, layer, way)
+            data_s, locks_s, rmw_s = _in_calls(file, layer, direction)
             is_told = is_told or data_s is not None
-        elif name == "POSIX" and way == "read":
+        elif name == "POSIX" and direction == "read":
             rmw_s = _rmw_share(file) * calls_s
             data_s = calls_s - rmw_s
         data_s = None if data_s is None else data_s / program.ranks
-        parts.add(way, calls_s / program.ranks, data_s, locks_s / program.ranks, rmw_s / program.ranks)
+        parts.add(direction, calls_s / program.ranks, data_s, locks_s / program.ranks, rmw_s / program.ranks)
     return LayerTime(
         layer=name,
         wall_s=program.wall_s,
@@ -126,35 +129,35 @@ def _rmw_share(file: File) -> float:
 
 
 def _of_system(
-    file: File, way: Way, read_s: float | None, write_s: float | None
+    file: File, direction: Direction, read_s: float | None, write_s: float | None
 ) -> tuple[float | None, float]:
     """Of the system calls' seconds those that move data for calls of one direction, and those of RMW."""
     share = _rmw_share(file)
-    if way == "read":
+    if direction == "read":
         return (None if read_s is None else (1 - share) * read_s), 0.0
     return write_s, share * (read_s or 0.0)
 
 
-def _in_calls(file: File, layer: Layer, way: Way) -> tuple[float | None, float, float]:
+def _in_calls(file: File, layer: Layer, direction: Direction) -> tuple[float | None, float, float]:
     """Of the calls of MPI-IO, the seconds in system calls that move data, in locks, and in
     read-modify-write; summed over ranks. Where the source does not tell, those of the file's POSIX layer.
     """
-    traffic: Traffic = getattr(layer, way)
+    traffic: Traffic = getattr(layer, direction)
     if traffic.data_s is not None:
         return traffic.data_s, traffic.other_system_s or 0.0, 0.0
     below = file.layers.get("POSIX")
     if below is None:
         return None, 0.0, 0.0
-    data_s, rmw_s = _of_system(file, way, below.read.seconds, below.write.seconds)
-    return data_s, 0.0, max(rmw_s, _waited_for_rmw_s(file, layer, way))
+    data_s, rmw_s = _of_system(file, direction, below.read.seconds, below.write.seconds)
+    return data_s, 0.0, max(rmw_s, _waited_for_rmw_s(file, layer, direction))
 
 
-def _waited_for_rmw_s(file: File, layer: Layer, way: Way) -> float:
+def _waited_for_rmw_s(file: File, layer: Layer, direction: Direction) -> float:
     """In collective writes all ranks wait while the slowest aggregator reads: its seconds, for each rank."""
-    if way == "read" or 2 * (layer.write.collective or 0) < (layer.write.calls or 0):
+    if direction == "read" or 2 * (layer.write.collective or 0) < (layer.write.calls or 0):
         return 0.0
     share = _rmw_share(file)
-    read_s = slowest_way_s(file, "POSIX", "read") if share else None
+    read_s = slowest_direction_s(file, "POSIX", "read") if share else None
     return share * (read_s or 0.0) * (file.ranks or 1)
 
 
@@ -188,9 +191,9 @@ def _add_rank(parts: Parts, file: File, name: LayerName, layer: Layer, rank: int
     parts.metadata += one.metadata_s
     below = file.layers.get("POSIX") if name == "MPI-IO" else None
     made = next((made for made in below.rank_s if made.rank == rank), None) if below else None
-    for way, calls_s in (("read", one.read_s), ("write", one.write_s)):
-        data_s, rmw_s = _of_system(file, way, made.read_s, made.write_s) if made else (None, 0.0)
-        parts.add(way, calls_s, data_s, rmw_s=rmw_s)
+    for direction, calls_s in (("read", one.read_s), ("write", one.write_s)):
+        data_s, rmw_s = _of_system(file, direction, made.read_s, made.write_s) if made else (None, 0.0)
+        parts.add(direction, calls_s, data_s, rmw_s=rmw_s)
 
 
 def _add_slowest(parts: Parts, file: File, name: LayerName, layer: Layer) -> None:
@@ -205,13 +208,13 @@ def _add_slowest(parts: Parts, file: File, name: LayerName, layer: Layer) -> Non
     parts.metadata += of_one(layer.metadata_slowest_rank_s, layer.metadata_s, layer)
     parts.sync += of_one(layer.sync_slowest_rank_s, layer.sync_s, layer)
     below = file.layers.get("POSIX")
-    for way in WAYS:
-        traffic: Traffic = getattr(layer, way)
+    for direction in DIRECTIONS:
+        traffic: Traffic = getattr(layer, direction)
         data_s, rmw_s = None, 0.0
         if name == "MPI-IO" and traffic.data_s is not None:
             data_s = of_one(traffic.slowest_rank_data_s, traffic.data_s, layer)
         elif name == "MPI-IO" and below is not None:
             made = (of_one(one.slowest_rank_s, one.seconds, below) for one in (below.read, below.write))
-            data_s, rmw_s = _of_system(file, way, *made)
+            data_s, rmw_s = _of_system(file, direction, *made)
         locks_s = of_one(traffic.slowest_rank_other_s, traffic.other_system_s, layer)
-        parts.add(way, of_one(traffic.slowest_rank_s, traffic.seconds, layer), data_s, locks_s, rmw_s)
+        parts.add(direction, of_one(traffic.slowest_rank_s, traffic.seconds, layer), data_s, locks_s, rmw_s)

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.errors import ProfileError
 
 MAGIC, VERSION = b"FBTRACE\n", 1
@@ -107,7 +107,7 @@ def _chosen(sizes: dict[Path, int]) -> list[Path]:
 
 def _rank(path: Path, bytes_max: int) -> tuple[int, RankCalls] | None:
     """Begin of the trace and its calls; None if it has no header that can be read."""
-    with plain_file.opened(path) as file:
+    with regular_file.open_file(path) as file:
         whole = os.fstat(file.fileno()).st_size
         data = file.read(bytes_max)
     blocks = _blocks(data, is_cut=whole > len(data))

@@ -17,7 +17,7 @@ from forebay.report.document import Cell, Column, JobReport, Section, Table, Til
 from forebay.report.planning import later_run
 from forebay.report.planning.later_run import PredictedRun
 from forebay.report.sections import OF_PROGRAM, job, time_spent
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 #: Programs of a job with sections of their own: those with most time in I/O. The table of programs has all.
 PROGRAMS_MAX = 8
@@ -37,16 +37,16 @@ class Advised:
 
 def job_reports(jobs: Sequence[Advised], machine: Machine | None) -> list[JobReport]:
     """The report of each job; charts of programs that are shown side by side share their axes."""
-    scenes = [
-        [Scene(one.profile, program, machine) for program in _programs_with_most_io(one.profile)]
+    contexts = [
+        [SectionContext(one.profile, program, machine) for program in _programs_with_most_io(one.profile)]
         for one in jobs
     ]
-    for side_by_side in zip_longest(*scenes):
-        peers = [scene for scene in side_by_side if scene]
-        for scene in peers:
-            scene.peers = peers
+    for side_by_side in zip_longest(*contexts):
+        peers = [context for context in side_by_side if context]
+        for context in peers:
+            context.peers = peers
     labels = LABELS[: len(jobs)] if len(jobs) > 1 else [""]
-    return [_job_report(*one) for one in zip(jobs, scenes, labels, strict=True)]
+    return [_job_report(*one) for one in zip(jobs, contexts, labels, strict=True)]
 
 
 def _programs_with_most_io(profile: Profile) -> list[Program]:
@@ -56,11 +56,11 @@ def _programs_with_most_io(profile: Profile) -> list[Program]:
     return [one for one in profile.programs if any(one is other for other in chosen)]
 
 
-def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
-    programs = [(_program_name(scene.program), _sections(scene)) for scene in scenes]
+def _job_report(one: Advised, contexts: list[SectionContext], label: str) -> JobReport:
+    programs = [(_program_name(context.program), _sections(context)) for context in contexts]
     sections = job.sections(one.profile)
     if len(one.profile.programs) > 1:
-        sections.insert(1, _programs(one.profile, len(scenes)))
+        sections.insert(1, _programs(one.profile, len(contexts)))
     if one.prediction:
         sections.append(later_run.section(one.prediction))
     return JobReport(
@@ -70,8 +70,8 @@ def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
         paragraph=one.paragraph,
         tiles=tiles(one.profile),
         # Of several jobs the comparison has the bars, on one scale.
-        lead=[] if label else _lead(scenes, WIDTH_PX),
-        lead_narrow=[] if label else _lead(scenes, NARROW_PX),
+        lead=[] if label else _lead(contexts, WIDTH_PX),
+        lead_narrow=[] if label else _lead(contexts, NARROW_PX),
         findings=one.findings,
         parts=time_spent.of_job(one.profile),
         sections=sections,
@@ -79,19 +79,19 @@ def _job_report(one: Advised, scenes: list[Scene], label: str) -> JobReport:
     )
 
 
-def _sections(scene: Scene) -> list[Section]:
-    return [section for make in OF_PROGRAM if (section := make(scene)) is not None]
+def _sections(context: SectionContext) -> list[Section]:
+    return [section for make in OF_PROGRAM if (section := make(context)) is not None]
 
 
-def _lead(scenes: list[Scene], width_px: int) -> list[Chart]:
+def _lead(contexts: list[SectionContext], width_px: int) -> list[Chart]:
     """The chart to be seen first: the slowest rank, of each program; of an only one each layer's mean too."""
     rows = []
-    for at, scene in enumerate(scenes, 1):
-        parts = time_spent.slowest_rank(scene.profile, scene.program)
-        name = f"{at} {job.last_part(scene.program.name) or 'program'}"[:20]
-        rows += [("slowest rank" if len(scenes) == 1 else name, parts)] if parts else []
-    if len(scenes) == 1 and (share := metrics.io_share(scenes[0].profile)):
-        for time in time_parts.time_split(scenes[0].program):
+    for at, context in enumerate(contexts, 1):
+        parts = time_spent.slowest_rank(context.profile, context.program)
+        name = f"{at} {job.last_part(context.program.name) or 'program'}"[:20]
+        rows += [("slowest rank" if len(contexts) == 1 else name, parts)] if parts else []
+    if len(contexts) == 1 and (share := metrics.io_share(contexts[0].profile)):
+        for time in time_parts.time_split(contexts[0].program):
             parts = time_spent.by_ink(time.parts, share.run_s)
             rows.append(
                 (f"{time.layer}, mean", {ink: spent_s / share.run_s for ink, spent_s in parts.items()})
@@ -115,8 +115,8 @@ def tiles(profile: Profile) -> list[Tile]:
     """The numbers to be seen first."""
     share = metrics.io_share(profile)
     written, read = (
-        metrics.known_sum(metrics.moved_bytes(program, way) for program in profile.programs)
-        for way in ("write", "read")
+        metrics.known_sum(metrics.moved_bytes(program, direction) for program in profile.programs)
+        for direction in ("write", "read")
     )
     files = {file.path for program in profile.programs for file in program.files} - {OTHER_FILES}
     run_s = profile.job.wall_s if profile.job.wall_s is not None else share and share.run_s

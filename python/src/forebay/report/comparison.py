@@ -240,8 +240,8 @@ def _counters_of(profile: Profile) -> Iterator[tuple[str, tuple[float | None, Ca
         yield f"{layer}: files", (sums.files, quantities.count)
         for name in ("opens", "stats", "seeks", "syncs", "not_aligned"):
             yield f"{layer}: {name.replace('_', ' ')}", (getattr(sums, name), quantities.count)
-        for way, traffic in (("writes", sums.write), ("reads", sums.read)):
-            yield from _traffic(f"{layer} {way}", traffic)
+        for direction, traffic in (("writes", sums.write), ("reads", sums.read)):
+            yield from _traffic(f"{layer} {direction}", traffic)
     files = [file for program in profile.programs for file in program.files if file.collective]
     for name in ("aggregators_write", "aggregators_read", "rmw_calls", "rmw_bytes"):
         how = quantities.size if name.endswith("bytes") else quantities.count

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
-def shown(text: str) -> str:
+def escape_hidden(text: str) -> str:
     """Text of unknown origin in characters that can be seen, as C writes them: `a\\nb`, `caf\\xe9`."""
     return _HIDDEN.sub(_escape, text)
 

@@ -16,7 +16,7 @@ from forebay import __version__, quantities
 from forebay.report.charts.palette import INKS
 from forebay.report.charts.svg_figure import FONTS, Chart
 from forebay.report.comparison import Comparison
-from forebay.report.document import JobReport, Section, Table, shown
+from forebay.report.document import JobReport, Section, Table, escape_hidden
 from forebay.report.sections.time_spent import NAMES
 
 #: Rows of a table where jobs stand side by side on paper: such a table cannot run over pages.
@@ -79,7 +79,7 @@ def _environment(paper: bool) -> jinja2.Environment:
         autoescape=True,
         trim_blocks=False,
         undefined=jinja2.StrictUndefined,
-        finalize=_seen,
+        finalize=_finalize,
     )
     environment.globals.update(
         inks=INKS,
@@ -106,8 +106,8 @@ def _image(chart: Chart) -> Markup:
     return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(chart.about, data)
 
 
-def _seen(value: Any) -> Any:
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _finalize(value: Any) -> Any:
+    return escape_hidden(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _together(sentence: str) -> str:
@@ -116,7 +116,7 @@ def _together(sentence: str) -> str:
 
 
 def _css_string(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9 .,:()/_-]", lambda match: f"\\{ord(match[0]):x} ", shown(text))
+    return re.sub(r"[^A-Za-z0-9 .,:()/_-]", lambda match: f"\\{ord(match[0]):x} ", escape_hidden(text))
 
 
 @dataclass

@@ -16,7 +16,7 @@ from forebay.profiles.merge import known_sum
 from forebay.profiles.model import Profile, Program
 from forebay.report.assembly import Advised, headline, top_performance
 from forebay.report.comparison import Comparison
-from forebay.report.document import Table, shown
+from forebay.report.document import Table, escape_hidden
 from forebay.report.planning import later_run
 from forebay.report.sections import job, sizes, time_spent
 
@@ -47,12 +47,12 @@ class ToCopy(str):
 def print_summary(console: Console, one: Advised, advice: bool) -> None:
     """The summary of one job."""
     parts: list[RenderableType] = [
-        Text(shown(headline(one.profile)), style="bold"),
-        Text(shown(one.verdict), style="bold"),
+        Text(escape_hidden(headline(one.profile)), style="bold"),
+        Text(escape_hidden(one.verdict), style="bold"),
     ]
     worth = [finding for finding in one.findings if finding.level != "note"]
     if advice and one.paragraph and (job.state(one.profile.job) or not worth):
-        parts.append(Text(shown(one.paragraph)))
+        parts.append(Text(escape_hidden(one.paragraph)))
     programs = sorted(one.profile.programs, key=lambda program: metrics.io_s(program) or 0.0, reverse=True)
     groups = job.alike(programs)
     for group in groups[:PROGRAMS_MAX]:
@@ -63,18 +63,21 @@ def print_summary(console: Console, one: Advised, advice: bool) -> None:
     if advice:
         parts += _findings(one.findings)
     if one.prediction:
-        parts.append(Text(shown(later_run.sentence(one.prediction))))
-    parts += [_figures(one.profile), Text(shown(f"recorded: {job.recorded(one.profile)}"), style="dim")]
-    parts += [Text(f"note: {shown(note)}", style="dim") for note in one.profile.notes[:2]]
+        parts.append(Text(escape_hidden(later_run.sentence(one.prediction))))
+    parts += [
+        _figures(one.profile),
+        Text(escape_hidden(f"recorded: {job.recorded(one.profile)}"), style="dim"),
+    ]
+    parts += [Text(f"note: {escape_hidden(note)}", style="dim") for note in one.profile.notes[:2]]
     print_parts(console, parts)
 
 
 def print_comparison(console: Console, jobs: list[Advised], comparison: Comparison) -> None:
     """The differences between jobs."""
-    parts: list[RenderableType] = [Text(shown(comparison.verdict), style="bold")]
-    parts += [Text(shown(note)) for note in comparison.notes]
+    parts: list[RenderableType] = [Text(escape_hidden(comparison.verdict), style="bold")]
+    parts += [Text(escape_hidden(note)) for note in comparison.notes]
     for label, one in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", jobs, strict=False):
-        parts.append(Text(shown(f"{label}  {headline(one.profile)}: {one.verdict}")))
+        parts.append(Text(escape_hidden(f"{label}  {headline(one.profile)}: {one.verdict}")))
     for table in comparison.tables:
         parts += ["", Text(table.caption, style="bold"), grid(table)]
     print_parts(console, parts)
@@ -105,7 +108,7 @@ def _program(profile: Profile, program: Program, name: str | None, width: int) -
     shares = time_spent.slowest_rank(profile, program)
     rows: list[RenderableType] = [""] if name or shares else []
     if name:
-        rows.append(Text(shown(name), style="bold"))
+        rows.append(Text(escape_hidden(name), style="bold"))
     if shares:
         cells = min(BAR_CELLS, width - len(BAR_NAME))
         rows += [
@@ -182,11 +185,11 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
     for at, finding in enumerate(findings[:FINDINGS_MAX]):
         mark, colour = LEVELS[finding.level]
         action = f". {finding.action}" if at == 0 and finding.level != "note" else ""
-        title = shown(finding.title + action)
+        title = escape_hidden(finding.title + action)
         yield Text.assemble("\n", (f"{mark} {finding.level}: ", f"bold {colour}"), title)
         if at == 0 and lines:
             yield Text("\nadd to the job script:")
-            yield from (ToCopy(shown(line)) for line in lines)
+            yield from (ToCopy(escape_hidden(line)) for line in lines)
     if len(findings) > FINDINGS_MAX:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
 
@@ -203,5 +206,5 @@ def whole_grid(table: Table, rows_max: int | None = None) -> Grid:
         lines.add_column(justify="right" if column.kind == "number" else "left")
     lines.add_row(*(Text(column.name, style="underline") for column in table.columns))
     for row in table.rows[:rows_max]:
-        lines.add_row(*(Text(shown(cell.text)) for cell in row))
+        lines.add_row(*(Text(escape_hidden(cell.text)) for cell in row))
     return lines

@@ -104,7 +104,7 @@ class _Player:
         self.for_granules: deque[_Job] = deque()  # with stage-ahead: in the order of submission
         self.for_nodes: dict[int, _Job] = {}
         self.not_started = 0
-        self.look_is_due = False
+        self.is_scheduling_requested = False
         self.records = _Records(count)
 
     def play(self, jobs: Jobs) -> None:
@@ -151,7 +151,7 @@ class _Player:
             job = self.for_granules.popleft()
             self._take_granules(job)
             self._stage_in(job, lambda job=job: self._wait_for_nodes(job))
-        self._look()
+        self._request_scheduling()
 
     def _take_granules(self, job: _Job) -> None:
         if job.granules:
@@ -187,7 +187,7 @@ class _Player:
         granules = 0 if self.is_ahead else job.granules
         self.queue.waiting[job.number] = Request(job.number, job.nodes, granules, self._expected_s(job))
         self.for_nodes[job.number] = job
-        self._look()
+        self._request_scheduling()
 
     def _expected_s(self, job: _Job) -> float:
         """How long the job holds its nodes by its limit, if no other job disturbs its staging and its I/O."""
@@ -198,14 +198,14 @@ class _Player:
         staged_bytes = 0.0 if self.is_ahead else job.stage_in_bytes + job.stage_out_bytes
         return job.limit_s + job.io_bytes / rate + staged_bytes / min(rate, self.file_system.bytes_per_s)
 
-    def _look(self) -> None:
+    def _request_scheduling(self) -> None:
         """Looks at the queue once, after all events of this moment that are known by now."""
-        if not self.look_is_due:
-            self.look_is_due = True
+        if not self.is_scheduling_requested:
+            self.is_scheduling_requested = True
             self._after(0.0, self._start_jobs)
 
     def _start_jobs(self) -> None:
-        self.look_is_due = False
+        self.is_scheduling_requested = False
         while (request := self.queue.next_job(self.free, self.environment.now)) is not None:
             self._start(self.for_nodes.pop(request.number), request)
         used_granules, used_nodes = self.pool.granules - self.free.granules, self.nodes - self.free.nodes
@@ -227,14 +227,14 @@ class _Player:
     def _run(self, job: _Job) -> None:
         self.records.note("start_s", job, self.environment.now)
         self.not_started -= 1
-        self._look()
+        self._request_scheduling()
         seconds = job.run_s
         if job.io_bytes > 0 and job.counts is not None:
             seconds += job.io_bytes / self.servers.begin_io(job.counts)
         self.records.note("computed_s", job, seconds)
-        self._after(seconds, lambda: self._ran(job))
+        self._after(seconds, lambda: self._end_run(job))
 
-    def _ran(self, job: _Job) -> None:
+    def _end_run(self, job: _Job) -> None:
         if job.io_bytes > 0 and job.counts is not None:
             self.servers.end_io(job.counts)
         if self.is_ahead:
@@ -246,7 +246,7 @@ class _Player:
         self.records.note("nodes_held_s", job, self.environment.now - job.started_s)
         self.free = self.free._replace(nodes=self.free.nodes + job.nodes)
         self.queue.ended(job.running)
-        self._look()
+        self._request_scheduling()
 
     def _end(self, job: _Job) -> None:
         self._return_granules(job)

@@ -65,8 +65,8 @@ class _Source(msgspec.Struct):
     notes: list[str]
 
 
-def simulate(request: Request, says: Callable[[str], None]) -> Simulation:
-    """Plays the jobs with each pool and policy. `says` gets what is done. Raises SimulationError."""
+def simulate(request: Request, notify: Callable[[str], None]) -> Simulation:
+    """Plays the jobs with each pool and policy. `notify` gets what is done. Raises SimulationError."""
     site = request.site
     tried = combinations(site, request.sizes_bytes, request.granularities_bytes, request.policies)
     plays = len(tried) * request.repetitions
@@ -75,7 +75,7 @@ def simulate(request: Request, says: Callable[[str], None]) -> Simulation:
             f"{plays} plays are more than {PLAYS_MAX}", "give fewer sizes, policies or repetitions"
         )
     source = _drawn(request) if request.past is None else _past(request.past, request)
-    rows, enough, course = sweep(site, tried, source.jobs_of, request.repetitions, request.wait_max_s, says)
+    rows, enough, course = sweep(site, tried, source.jobs_of, request.repetitions, request.wait_max_s, notify)
     return Simulation(
         site=site.name,
         jobs=source.count,

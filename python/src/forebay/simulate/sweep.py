@@ -64,7 +64,7 @@ def sweep(
     jobs_of: Callable[[int], Jobs],
     repetitions: int,
     wait_max_s: float | None,
-    says: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> tuple[list[Row], int | None, Course | None]:
     """Plays all. Returns rows, the number of the one that is enough, and its course."""
     jobs = [jobs_of(repetition) for repetition in range(repetitions)]
@@ -77,7 +77,7 @@ def sweep(
             if repetition == 0:
                 courses.append(course(one.pool, site.nodes, played))
         rows.append(_row(one, found))
-        says(f"{number} of {len(tried)}: {one.policy}, {one.pool.granules} granules")
+        notify(f"{number} of {len(tried)}: {one.policy}, {one.pool.granules} granules")
     enough = smallest_that_is_enough(rows, wait_max_s)
     return rows, enough, None if enough is None else courses[enough]
 

@@ -158,9 +158,9 @@ def _without_space(facts: Facts, name: str) -> _Explained:
     if pool.is_drained:
         text = f"{name} waits: the site gives no space of the pool {pool.name} to new jobs."
         return "pool drained", text, f"wait until the site ends that, or name another pool= than {pool.name}"
-    grain = pool.granularity_bytes
-    wanted = -(-facts.wanted_bytes // grain) * grain
-    free, whole = pool.free * grain, pool.quantity * grain
+    granule = pool.granularity_bytes
+    wanted = -(-facts.wanted_bytes // granule) * granule
+    free, whole = pool.free * granule, pool.quantity * granule
     text = (
         f"{name} needs {size(wanted)} of the pool {pool.name}, which has {size(free)} of {size(whole)} free."
     )

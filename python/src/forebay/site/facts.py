@@ -8,7 +8,7 @@ import subprocess
 import msgspec
 
 from forebay.errors import ForebayError
-from forebay.program import program
+from forebay.program import find_forebay
 
 #: Slurm's controller may be busy.
 ASK_S = 60
@@ -209,18 +209,18 @@ def _ends(tokens: list[str]) -> dict[str, str]:
     return {token: end for token, state, end in lines if state == "RUNNING" and end[:1].isdigit()}
 
 
-class _Shown(msgspec.Struct):
+class _AllocationStatus(msgspec.Struct):
     token: str
     problem: str | None
 
 
 class _Status(msgspec.Struct):
-    allocations: list[_Shown]
+    allocations: list[_AllocationStatus]
 
 
 def _problem(token: str) -> str | None:
     """Forebay's last error of an allocation. Only an administrator of the control host gets it."""
-    said = answered(program(), "control", "status", "--json")
+    said = answered(find_forebay(), "control", "status", "--json")
     if said is None:
         return None
     found = msgspec.json.decode(said, type=_Status).allocations

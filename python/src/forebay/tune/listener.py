@@ -13,7 +13,7 @@ PLACE_NAMES: dict[Place, str] = {"file-system": "the file system", "burst-buffer
 class Listener(Protocol):
     """Hears how far the tuning is."""
 
-    def says(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """One sentence for the user."""
 
     def storage_started(self, place: Place) -> None:

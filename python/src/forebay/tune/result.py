@@ -9,7 +9,7 @@ import statistics
 import time
 from pathlib import Path, PurePosixPath
 
-from forebay.atomic_file import write_whole
+from forebay.atomic_file import write_atomically
 from forebay.profiles import sources
 from forebay.profiles.metrics import slowest_rank_s, top_layer
 from forebay.profiles.model import Profile
@@ -55,7 +55,7 @@ def write(study: Study, job: JobScript, listener: Listener) -> None:
     if not tuned:
         if path.exists() and _is_ours(study, path):
             path.unlink()
-            listener.says(f"{path} is removed: what it set is no longer shown to be better")
+            listener.notify(f"{path} is removed: what it set is no longer shown to be better")
         return
     text = _text(study, job, tuned)
     _replace(path, text, job.path)
@@ -141,6 +141,6 @@ def _matches(path: str, pattern: str) -> bool:
 def _replace(path: Path, text: str, original: Path) -> None:
     """With the mode of the original."""
     try:
-        write_whole(path, text.encode(), mode=original.stat().st_mode & 0o7777)
+        write_atomically(path, text.encode(), mode=original.stat().st_mode & 0o7777)
     except OSError as error:
         raise TuneError(f"{path}: {error.strerror}", "--output FILE writes it elsewhere") from error

@@ -104,13 +104,13 @@ def forbidden(configuration: Configuration, plan: Plan) -> str | None:
     for name, value in sorted(configuration.items()):
         if name not in parameters:
             return f"{name} is no parameter of this plan"
-        around = _around(name, configuration, parameters, plan.machine)
-        if reason := named(parameters[name].setting).conflict(value, around):
+        context = _setting_context(name, configuration, parameters, plan.machine)
+        if reason := named(parameters[name].setting).conflict(value, context):
             return reason
     return None
 
 
-def _around(
+def _setting_context(
     name: str, configuration: Configuration, parameters: dict[str, Parameter], machine: Machine
 ) -> SettingContext:
     pattern = parameters[name].pattern
@@ -122,8 +122,8 @@ def _around(
 def _is_idle(name: str, kept: Configuration, parameters: dict[str, Parameter], machine: Machine) -> bool:
     if name not in parameters:
         return False
-    around = _around(name, kept, parameters, machine)
-    return named(parameters[name].setting).is_idle(kept[name], around)
+    context = _setting_context(name, kept, parameters, machine)
+    return named(parameters[name].setting).is_idle(kept[name], context)
 
 
 def _patterns(view: JobView, job: Job) -> list[Files]:

@@ -56,7 +56,7 @@ class StorageTuning:
         self.runs_max = RUNS_MAX if share.runs is None else len(self._runs()) + share.runs
         self.runner: Runner
 
-    def go(self) -> None:
+    def tune(self) -> None:
         """Until the place has a verdict. TuneError if the job cannot be tuned; BudgetOver."""
         self._check_replay()
         with self._series():
@@ -67,7 +67,7 @@ class StorageTuning:
                 self._plan()
                 verdict = self._search()
                 if earlier and earlier.recommended and self._finals() == finals:
-                    self.listener.says("no other final round was begun: what the last one has shown stays")
+                    self.listener.notify("no other final round was begun: what the last one has shown stays")
                     verdict = earlier
         self.study.append_verdict(self.place, verdict)
 
@@ -142,7 +142,7 @@ class StorageTuning:
             raise TuneError(message, "--objective job compares run times")
         self.runner.form = script_forms.choose(self.runner.default)
         for warning in eligibility.warnings(self.runner.default, self.runner.directory, variables):
-            self.listener.says(warning)
+            self.listener.notify(warning)
 
     def _default(self, *, replayed: bool = False) -> Run | None:
         runs = (run for run in self._runs() if not run.configuration and run.replay == replayed)
@@ -254,8 +254,8 @@ class StorageTuning:
                 break
             run = self._run(step)
             if run.replay and not run.configuration:
-                self._look_at_replay(run)
-            self._look_at_output(run)
+                self._check_replay_run(run)
+            self._check_output(run)
         if self.study.head.objective == "io":
             return job_time_gain.with_job_time(step, self._runs(), plan.confidence)
         return step
@@ -283,7 +283,7 @@ class StorageTuning:
         left_s = self.share.clock.left_s()
         return most_s if left_s is None else min(most_s, left_s)
 
-    def _look_at_replay(self, run: Run) -> None:
+    def _check_replay_run(self, run: Run) -> None:
         """The first one says whether the replay is a fair picture of the job; one that is refused ends it."""
         output = self.study.run_directory(run.number) / OUTPUT
         if run.status == "failed":
@@ -294,9 +294,9 @@ class StorageTuning:
             self.runner.default_replay = self._profile(run)
             default = self._default()
             assert default is not None
-            self.listener.says(replay.resemblance(default.io_s or 0.0, run.io_s or 0.0))
+            self.listener.notify(replay.resemblance(default.io_s or 0.0, run.io_s or 0.0))
 
-    def _look_at_output(self, run: Run) -> None:
+    def _check_output(self, run: Run) -> None:
         """A differing output is the setting's fault only if the default's is always the same."""
         if run.configuration and self.runner.output_differs:
             is_known = (

@@ -15,7 +15,7 @@ from typing import IO, Literal
 
 import msgspec
 
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.tune.budget import Budget
 from forebay.tune.errors import TuneError
 from forebay.tune.model import Place, Plan, Run, Verdict
@@ -112,7 +112,7 @@ class Study:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-            file = plain_file.opened(directory / FILE_NAME, "a+b", flags)
+            file = regular_file.open_file(directory / FILE_NAME, "a+b", flags)
         except OSError as error:
             raise TuneError(
                 f"{directory}: {error.strerror}", "--study DIR puts the study elsewhere"
@@ -142,7 +142,7 @@ class Study:
         name = directory / FILE_NAME
         try:
             how = ("r+b", os.O_RDWR) if write else ("rb", os.O_RDONLY)
-            file = plain_file.opened(name, *how)
+            file = regular_file.open_file(name, *how)
         except OSError as error:
             raise TuneError(f"{name}: {error.strerror}", "`forebay tune JOB.sh` makes a study") from error
         try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.machine import Machine, read_machine
 from forebay.tune.budget import RUNS_DEFAULT, Budget
 from forebay.tune.errors import TuneError
@@ -74,7 +74,7 @@ def _default_parent(script: Path) -> Path:
 def has_study(directory: Path) -> bool:
     """Whether a study was begun there: one whose first line was never finished was not."""
     try:
-        with plain_file.opened(directory / FILE_NAME) as file:
+        with regular_file.open_file(directory / FILE_NAME) as file:
             return b"\n" in file.readline()
     except OSError:
         return False
@@ -122,12 +122,13 @@ def _check_same(study: Study, wanted: TuneRequest, script: JobScript) -> None:
         asked, was = getattr(wanted, name), getattr(head, name)
         if asked is not None and asked != was:
             message = (
-                f"{study.directory}: this study was begun with {name} {_shown(was)}, not {_shown(asked)}"
+                f"{study.directory}: this study was begun with {name} {_option_text(was)}, "
+                f"not {_option_text(asked)}"
             )
             raise TuneError(message, "leave the option out to go on with it, or begin a new one: --study DIR")
 
 
-def _shown(value: Any) -> str:
+def _option_text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return "none" if value is None else str(value)

@@ -140,14 +140,14 @@ def submit(
     header, notes = _header(executor, script)
     notes = [f"the job may take {wall_s / 60:.0f} min", *notes]
     spec = _spec(executor, script, command, directory.absolute(), files, wall_s)
-    told: dict[str, Any] = {"notes": tuple(notes), "output": files / "tune.out"}
+    fields: dict[str, Any] = {"notes": tuple(notes), "output": files / "tune.out"}
     if executor in _OPTIONS and render_only:
-        return Submitted(id=None, script=_rendered(executor, spec, header, files), **told)
+        return Submitted(id=None, script=_rendered(executor, spec, header, files), **fields)
     if render_only:
         words = shlex.join([spec.executable, *spec.arguments])
-        told["notes"] = (*notes, f"there is no script for {executor}; it would run: {words}")
-        return Submitted(id=None, script=None, **told)
-    return _submitted(executor, spec, header, files, told)
+        fields["notes"] = (*notes, f"there is no script for {executor}; it would run: {words}")
+        return Submitted(id=None, script=None, **fields)
+    return _submitted(executor, spec, header, files, fields)
 
 
 def _check(executor: str, files: Path, render_only: bool) -> None:
@@ -341,7 +341,7 @@ def _rendered(name: str, spec: psij.JobSpec, header: list[str], files: Path) -> 
 
 
 def _submitted(
-    name: str, spec: psij.JobSpec, header: list[str], files: Path, told: dict[str, Any]
+    name: str, spec: psij.JobSpec, header: list[str], files: Path, fields: dict[str, Any]
 ) -> Submitted:
     import psij
 
@@ -370,7 +370,7 @@ def _submitted(
         id=str(job.native_id),
         script=written.read_text() if written.exists() else None,
         exit_code=status.exit_code if status else None,
-        **told,
+        **fields,
     )
 
 

@@ -54,9 +54,9 @@ def _ending(study: Study) -> Iterator[None]:
         study.append_end("stopped", str(error))
         raise
     except OSError as error:
-        told = TuneError(f"{error.filename or study.directory}: {error.strerror}", _KEPT)
-        study.append_end("stopped", str(told))
-        raise told from error
+        failure = TuneError(f"{error.filename or study.directory}: {error.strerror}", _KEPT)
+        study.append_end("stopped", str(failure))
+        raise failure from error
 
 
 def _carry_out(study: Study, job: JobScript, wanted: TuneRequest, listener: Listener) -> tuple[Reason, str]:
@@ -68,7 +68,7 @@ def _carry_out(study: Study, job: JobScript, wanted: TuneRequest, listener: List
             with _workplace(study, job) as workplace:
                 for number, place in enumerate(open_places):
                     share = _share(study, budget, clock, wanted, open_places[number:])
-                    StorageTuning(study, job, workplace, place, share, listener).go()
+                    StorageTuning(study, job, workplace, place, share, listener).tune()
         except BudgetOver as over:
             return "budget", str(over)
     result.write(study, job, listener)
@@ -172,15 +172,15 @@ def best_so_far(directory: Path) -> list[str]:
     if not study_setup.has_study(directory):
         return []
     study = Study.open(directory)
-    told = []
+    sentences = []
     for place in study.head.places:
         runs = study.runs_in(place)
         found = zip(search.ratios(runs), runs, strict=True)
         tried = [(ratio, run) for ratio, run in found if ratio is not None and run.configuration]
         if tried and not study.settled(place):
             ratio, run = min(tried, key=lambda one: one[0])
-            told.append(
+            sentences.append(
                 f"best so far on {PLACE_NAMES[place]}, not proven: {model.described(run.configuration)}, "
                 f"{ratio:.2f} of the default's time"
             )
-    return told
+    return sentences

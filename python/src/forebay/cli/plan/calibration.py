@@ -45,8 +45,8 @@ def command(html: Path | None, as_json: bool) -> None:
             )
             for one in judged
         ]
-        told = Calibration(rows=found, unpredicted=UNPREDICTED)
-        click.echo(msgspec.json.encode(told).decode())
+        answer = Calibration(rows=found, unpredicted=UNPREDICTED)
+        click.echo(msgspec.json.encode(answer).decode())
     else:
         from forebay.report.planning.terminal import console, print_calibration
 

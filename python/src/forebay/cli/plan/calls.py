@@ -35,18 +35,18 @@ def command(as_json: bool, **options: int | None) -> None:
     It counts as Cray's MPI does with its default alignment: each collective call is cut into pieces of one
     stripe. A size that the calls do not divide makes the first calls one byte larger.
     """
-    told = _counts(**options)
+    counts = _counts(**options)
     if as_json:
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(msgspec.json.encode(counts).decode())
         return
-    click.echo(f"collective calls of all ranks: {told.collective_calls:,}")
-    click.echo(f"system calls: {told.system_calls:,}, {told.average_bytes:,} bytes on average")
-    click.echo(f"of these of one stripe: {told.stripe_sized:,} ({told.stripe_sized_percent:.2f} %)")
-    click.echo(f"bytes: {told.total_bytes:,}")
-    if told.aggregators_default is not None:
-        click.echo(f"aggregators without a hint: {told.aggregators_default}")
-        click.echo(f"aggregators that balance: {', '.join(map(str, told.aggregators_balanced)) or 'none'}")
-    for sentence in told.imbalance:
+    click.echo(f"collective calls of all ranks: {counts.collective_calls:,}")
+    click.echo(f"system calls: {counts.system_calls:,}, {counts.average_bytes:,} bytes on average")
+    click.echo(f"of these of one stripe: {counts.stripe_sized:,} ({counts.stripe_sized_percent:.2f} %)")
+    click.echo(f"bytes: {counts.total_bytes:,}")
+    if counts.aggregators_default is not None:
+        click.echo(f"aggregators without a hint: {counts.aggregators_default}")
+        click.echo(f"aggregators that balance: {', '.join(map(str, counts.aggregators_balanced)) or 'none'}")
+    for sentence in counts.imbalance:
         click.echo(f"unbalanced: {sentence}")
 
 

@@ -44,7 +44,7 @@ def command(
 ) -> None:
     """Show how many storage nodes a capacity gives, or which capacity gives so many nodes.
 
-    Capacities are rounded up to whole grains. Each node gives one grain in turn. Numbers are exact. TB is
+    Capacities are rounded up to whole granules. Each node gives one granule in turn. Numbers are exact. TB is
     1000^4 bytes and TiB 1024^4; published tables of DataWarp often write TB for TiB.
     """
     if size is not None and nodes is not None:
@@ -52,11 +52,11 @@ def command(
     found = read_machine(machine)
     chosen, pool = _pool(found, storage)
     asked = pool.capacity_for(nodes) if nodes is not None else size
-    told = _capacity(found, chosen, pool, asked, jobs)
+    capacity = _capacity(found, chosen, pool, asked, jobs)
     if as_json:
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(msgspec.json.encode(capacity).decode())
         return
-    for line in _lines(told):
+    for line in _lines(capacity):
         click.echo(line)
 
 
@@ -82,19 +82,19 @@ def _capacity(
 ) -> Capacity:
     got = pool.allocate(asked) if asked is not None else None
     placed = place(pool, jobs) if jobs else None
-    exact = pool.grains_per_node_exact
+    exact = pool.granules_per_node_exact
     return Capacity(
         machine=machine.name,
         storage=storage.name,
         pool_nodes=pool.nodes,
         granularity_bytes=pool.granularity_bytes,
-        grains_per_node=pool.grains_per_node,
+        grains_per_node=pool.granules_per_node,
         grains_per_node_exact=None if exact is None else float(round(exact, 4)),
         usable_per_node_bytes=pool.usable_per_node_bytes,
         largest_without_doubling_bytes=pool.capacity_without_doubling_bytes,
         requested_bytes=asked,
         granted_bytes=got and got.granted_bytes,
-        grains=got and got.grains,
+        grains=got and got.granules,
         nodes=got and got.nodes,
         nodes_doubled=None if got is None else got.nodes_doubled,
         is_doubled=None if got is None else got.is_doubled,
@@ -118,29 +118,31 @@ def _line(capacity_bytes: int, storage: Storage, pool: Pool) -> str:
     return allocation_line(capacity_bytes, storage.pool, pool.granularity_bytes)
 
 
-def _lines(told: Capacity) -> list[str]:
-    grain = exact_size(told.granularity_bytes)
-    lines = [f"{told.storage} of {told.machine}: {counted(told.pool_nodes, 'node')}, grains of {grain}"]
-    if told.grains_per_node is not None:
-        ones = "whole one" if told.grains_per_node == 1 else "whole ones"
-        whole = f"{told.grains_per_node} {ones}, {_tib(told.usable_per_node_bytes)}"
-        lines.append(f"a node has {told.grains_per_node_exact:.2f} grains: {whole}")
-    lines.append(f"above {_tib(told.largest_without_doubling_bytes)}, nodes give two grains")
-    if told.granted_bytes is not None:
-        placed = f"{counted(told.grains, 'grain')} on {counted(told.nodes, 'node')}"
-        granted = exact_size(told.granted_bytes, told.granularity_bytes)
-        lines.append(f"{exact_size(told.requested_bytes)}: {placed}, {granted} granted")
-        if told.is_doubled:
-            gives = "gives" if told.nodes_doubled == 1 else "give"
-            lines.append(f"warning: {counted(told.nodes_doubled, 'node')} {gives} two grains or more")
-        lines.append(f"  {told.directive}")
-    for number, job in enumerate(told.jobs, 1):
+def _lines(capacity: Capacity) -> list[str]:
+    pool = f"{counted(capacity.pool_nodes, 'node')}, granules of {exact_size(capacity.granularity_bytes)}"
+    lines = [f"{capacity.storage} of {capacity.machine}: {pool}"]
+    if capacity.grains_per_node is not None:
+        ones = "whole one" if capacity.grains_per_node == 1 else "whole ones"
+        whole = f"{capacity.grains_per_node} {ones}, {_tib(capacity.usable_per_node_bytes)}"
+        lines.append(f"a node has {capacity.grains_per_node_exact:.2f} granules: {whole}")
+    lines.append(f"above {_tib(capacity.largest_without_doubling_bytes)}, nodes give two granules")
+    if capacity.granted_bytes is not None:
+        placed = f"{counted(capacity.grains, 'granule')} on {counted(capacity.nodes, 'node')}"
+        granted = exact_size(capacity.granted_bytes, capacity.granularity_bytes)
+        lines.append(f"{exact_size(capacity.requested_bytes)}: {placed}, {granted} granted")
+        if capacity.is_doubled:
+            gives = "gives" if capacity.nodes_doubled == 1 else "give"
+            lines.append(f"warning: {counted(capacity.nodes_doubled, 'node')} {gives} two granules or more")
+        lines.append(f"  {capacity.directive}")
+    for number, job in enumerate(capacity.jobs, 1):
         others = ", ".join(map(str, job.shares_with))
         shares = f"shares nodes with job {others}" if others else "shares no node"
         used = counted(len(set(job.nodes)), "node")
         lines.append(f"job {number}: {exact_size(job.requested_bytes)}, {used}, {shares}")
-    if told.jobs:
-        lines.append(f"{counted(told.nodes_in_use, 'node')} in use, {told.nodes_shared} by more than one job")
+    if capacity.jobs:
+        lines.append(
+            f"{counted(capacity.nodes_in_use, 'node')} in use, {capacity.nodes_shared} by more than one job"
+        )
     return lines
 
 

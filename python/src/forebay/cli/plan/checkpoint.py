@@ -48,14 +48,14 @@ def command(as_json: bool, html: Path | None, **options: Any) -> None:
     """
     from forebay.plan.checkpoint_plan import levels
 
-    told: CheckpointPlan = levels(**options)
+    checkpoint_plan: CheckpointPlan = levels(**options)
     if as_json:
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(msgspec.json.encode(checkpoint_plan).decode())
     else:
         from forebay.report.planning.terminal import console, print_checkpoints
 
-        print_checkpoints(console(), told)
+        print_checkpoints(console(), checkpoint_plan)
     if html:
         from forebay.report.planning.page import checkpoint_page
 
-        write_page(html, checkpoint_page(told))
+        write_page(html, checkpoint_page(checkpoint_plan))

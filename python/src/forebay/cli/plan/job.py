@@ -49,12 +49,12 @@ def command(as_json: bool, **options: Any) -> None:
     from forebay.plan.planner import plan
     from forebay.plan.saved import save
 
-    told = plan(question(options))
+    job_plan = plan(question(options))
     if options["script"]:
-        save(told, options["script"], records.state_directory(os.environ))
+        save(job_plan, options["script"], records.state_directory(os.environ))
     if as_json:
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(msgspec.json.encode(job_plan).decode())
         return
     from forebay.report.planning.terminal import console, print_plan
 
-    print_plan(console(), told)
+    print_plan(console(), job_plan)

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from forebay.atomic_file import write_whole
+from forebay.atomic_file import write_atomically
 from forebay.cli.node_list import NodeList
 from forebay.cli.plan.pattern_options import SIZE
 from forebay.plan.answer import MachineSummary
@@ -155,7 +155,7 @@ def measure_machine(
         click.echo(found, nl=False)
         return
     try:
-        write_whole(output, found.encode())
+        write_atomically(output, found.encode())
     except OSError as error:
         hint = "name a file in a directory that you can write"
         raise PlanError(f"{output}: {error.strerror}", hint) from error

@@ -90,7 +90,9 @@ def _point(searcher: Searcher, servers: int, runs_max: int, strategy: str, seed:
     plan = _plan(searcher, servers, runs_max, strategy, seed)
     searched = Searched(searcher=searcher, servers=servers, plan=plan)
     runs: list[Run] = []
-    while isinstance(step := next_step(searched.plan, runs, canonical=_same, forbidden=_nothing), Step):
+    while isinstance(
+        step := next_step(searched.plan, runs, canonical=_canonical, forbidden=_never_forbidden), Step
+    ):
         runs.append(_run(searched, step, len(runs) + 1))
     default_s = searched.seconds({})
     best = min(runs, key=lambda run: run.seconds or default_s)
@@ -162,11 +164,11 @@ def _parameter(name: str, values: list[int], default: int, reason: str) -> Param
     )
 
 
-def _same(configuration: Configuration, _plan: Plan) -> Configuration:
+def _canonical(configuration: Configuration, _plan: Plan) -> Configuration:
     """All settings act, and one that is the default is no setting."""
     defaults = {one.name: one.default for one in _plan.parameters}
     return {name: value for name, value in configuration.items() if value != defaults.get(name)}
 
 
-def _nothing(_configuration: Configuration, _plan: Plan) -> None:
+def _never_forbidden(_configuration: Configuration, _plan: Plan) -> None:
     """No combination is forbidden: the values are those that balance."""

@@ -16,14 +16,14 @@ import msgspec
 
 from forebay.plan import from_profile, units
 from forebay.plan.errors import PlanError
-from forebay.plan.in_script import InScript
+from forebay.plan.in_script import ScriptSettings
 from forebay.plan.machine import Machine, read_machine
 from forebay.plan.pattern import Calls, Pattern
 from forebay.plan.planner import Question
 from forebay.plan.search import Fixed
 from forebay.profiles import records, sources
 from forebay.quantities import printable
-from forebay.series_client import program
+from forebay.series_client import find_calling_forebay
 
 #: Times of people, besides those of machine files.
 _LONG_S = {"min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -153,17 +153,19 @@ class ScriptRequest(msgspec.Struct, kw_only=True):
 def read_script(path: Path) -> ScriptRequest:
     """What the script asks for, as the Rust parser reads it. Raises PlanError with that parser's message."""
     try:
-        done = subprocess.run([str(program()), "__request", str(path)], capture_output=True, text=True)
+        done = subprocess.run(
+            [str(find_calling_forebay()), "__request", str(path)], capture_output=True, text=True
+        )
     except OSError as error:
-        raise PlanError(f"{program()}: {error.strerror}", "run make install") from error
+        raise PlanError(f"{find_calling_forebay()}: {error.strerror}", "run make install") from error
     try:
-        told = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except json.JSONDecodeError:
         said = done.stderr.strip().partition("\n")[0].removeprefix("error: ")
         raise PlanError(f"{path}: {said}", "check the script") from None
-    if "error" in told:
-        raise PlanError(told["error"], told.get("hint"))
-    return msgspec.convert(told, ScriptRequest)
+    if "error" in answer:
+        raise PlanError(answer["error"], answer.get("hint"))
+    return msgspec.convert(answer, ScriptRequest)
 
 
 def question(options: dict[str, Any]) -> Question:
@@ -206,7 +208,7 @@ class Scripted(msgspec.Struct, frozen=True, kw_only=True):
     """A job script: what it asks for, and what it sets by itself."""
 
     request: ScriptRequest
-    settings: InScript | None  # None: nothing
+    settings: ScriptSettings | None  # None: nothing
     nodes: int | None
     ranks: int | None
     notes: tuple[str, ...]
@@ -230,12 +232,12 @@ def _scripted(options: dict[str, Any]) -> Scripted:
     for name, value in (("nodes", nodes), ("ranks", ranks)):
         if options[name] is not None and value is not None and options[name] != value:
             notes.append(f"--{name} {options[name]} is taken, and not the {value} of the script")
-    settings = None if found == InScript() else found
+    settings = None if found == ScriptSettings() else found
     notes = [*request.warnings, *notes, *_notes_of(request, found, options["profile"] is not None)]
     return Scripted(request=request, settings=settings, nodes=nodes, ranks=ranks, notes=tuple(notes))
 
 
-def _notes_of(request: ScriptRequest, settings: InScript, has_profile: bool) -> list[str]:
+def _notes_of(request: ScriptRequest, settings: ScriptSettings, has_profile: bool) -> list[str]:
     """What a script leaves open."""
     notes = []
     if request.persistent and request.allocation is None:
@@ -340,7 +342,7 @@ def _question(
         has_local=script is not None and script.request.node_local,
         stage_in_bytes=_stage_in(script, options),
         script=str(options["script"]) if options["script"] else None,
-        in_script=settings,
+        script_settings=settings,
         profile=profile,
         notes=(
             *notes,
@@ -352,7 +354,7 @@ def _question(
     )
 
 
-def _overridden(settings: InScript, fixed: Fixed) -> list[str]:
+def _overridden(settings: ScriptSettings, fixed: Fixed) -> list[str]:
     from forebay.cli.plan.script_settings import overridden
 
     return overridden(settings, fixed)
@@ -377,7 +379,7 @@ def _pool_notes(machine: Machine, script: Scripted | None) -> list[str]:
         known = ", ".join(sorted(pools))
         notes.append(
             f"the script asks for the pool {printable(asked.pool)}; the machine file has {known}: "
-            "grains and nodes of the plan are those of the machine file"
+            "granules and nodes of the plan are those of the machine file"
         )
     if asked.private and not asked.striped:
         notes.append(

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from forebay.plan.errors import PlanError
-from forebay.plan.in_script import Hints, InScript, Line, Stripes, count
+from forebay.plan.in_script import Hints, Line, ScriptSettings, Stripes, count
 from forebay.plan.search import Fixed
-from forebay.profiles import plain_file
+from forebay.profiles import regular_file
 from forebay.profiles.errors import ProfileError
 from forebay.quantities import printable
 from forebay.tune.job_script.launching import Launch, launch_of
@@ -37,7 +37,7 @@ class Reader:
         self.ranks: int | None = None  # of the largest launch line
         self._files: dict[str, tuple[Line, str, dict[str, str]]] = {}  # by last part of the name
 
-    def read(self, allocation: tuple[int, int, bool] | None) -> InScript:
+    def read(self, allocation: tuple[int, int, bool] | None) -> ScriptSettings:
         """`allocation`: line of `#DW jobdw`, its capacity in bytes, whether it is private alone."""
         hints: Hints | None = None
         stripes: list[Stripes] = []
@@ -63,7 +63,7 @@ class Reader:
                 f"the stripes of line {first.line.number}"
             )
         line, capacity, is_private = allocation or (0, 0, False)
-        return InScript(
+        return ScriptSettings(
             allocation=self._allocation_line(line) if line else None,
             capacity_bytes=capacity,
             is_private=is_private,
@@ -189,7 +189,7 @@ def _printed(words: Sequence[str]) -> list[str]:
     return [" ".join(words), *(line for word in words for line in re.split(r"\\n|\n", word))]
 
 
-def overridden(script: InScript, fixed: Fixed) -> list[str]:
+def overridden(script: ScriptSettings, fixed: Fixed) -> list[str]:
     """Notes on options that count before what the script sets."""
     hints = [own for _, own in script.hints.rules] if script.hints else []
 
@@ -208,8 +208,8 @@ def overridden(script: InScript, fixed: Fixed) -> list[str]:
         ("--cb-align", fixed.cb_align, [script.cb_align] if script.cb_align is not None else []),
     )
     found = []
-    for option, value, in_script in pairs:
-        other = [one for one in in_script if one not in (None, value)]
+    for option, value, values in pairs:
+        other = [one for one in values if one not in (None, value)]
         if value is not None and other:
             found.append(f"{option} {value} is taken, and not the {other[0]} of the script")
     if fixed.servers is not None and script.capacity_bytes:
@@ -220,7 +220,7 @@ def overridden(script: InScript, fixed: Fixed) -> list[str]:
 def text_of(path: Path) -> str:
     """The script. A pipe is refused, which could be read only once, or would never answer."""
     try:
-        return plain_file.content(path).decode("utf-8", errors="replace")
+        return regular_file.read_bytes(path).decode("utf-8", errors="replace")
     except ProfileError as error:
         raise PlanError(str(error), "name a job script; write what a pipe says into a file first") from error
     except OSError as error:
@@ -229,7 +229,7 @@ def text_of(path: Path) -> str:
 
 def read_settings(
     path: Path, text: str, allocation: tuple[int, int, bool] | None
-) -> tuple[InScript, list[str], int | None, int | None]:
+) -> tuple[ScriptSettings, list[str], int | None, int | None]:
     """What the script sets, notes on what cannot be read, ranks of its largest launch, and tasks of a node.
 
     The numbers are None if no line says them.

@@ -144,11 +144,11 @@ def _sizes(option: str, text: str) -> list[int]:
 
 def _print(found: Simulation, html: Path | None, as_json: bool) -> None:
     if html is not None:
-        from forebay.atomic_file import write_whole
+        from forebay.atomic_file import write_atomically
         from forebay.report import simulation
 
         try:
-            write_whole(html, simulation.html(found).encode())
+            write_atomically(html, simulation.html(found).encode())
         except OSError as error:
             raise SimulationError(
                 f"{html}: {error.strerror}", "name a file in a directory that exists"

@@ -50,13 +50,15 @@ def command(
     settings = [_known(text) for text in known]
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     began = time.monotonic()
-    told = study(asked, asked.storages[0], runs_max=runs, strategy=strategy, seed=seed, known=settings)
+    study_result = study(
+        asked, asked.storages[0], runs_max=runs, strategy=strategy, seed=seed, known=settings
+    )
     if as_json:
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(msgspec.json.encode(study_result).decode())
         return
     from forebay.report.planning.terminal import console, print_study
 
-    print_study(console(), told)
+    print_study(console(), study_result)
     click.echo(f"forebay: {time.monotonic() - began:.1f} s, seed {seed}", err=True)
 
 

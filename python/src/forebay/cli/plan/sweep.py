@@ -31,25 +31,25 @@ def command(as_json: bool, html: Path | None, **options: Any) -> None:
     """
     from forebay.plan.planner import sweep
 
-    told = sweep(question(options))
+    sweep_result = sweep(question(options))
     if as_json:
-        click.echo(msgspec.json.encode(told).decode())
+        click.echo(msgspec.json.encode(sweep_result).decode())
     else:
         from forebay.report.planning.terminal import console, print_sweep
 
-        print_sweep(console(), told)
+        print_sweep(console(), sweep_result)
     if html:
         from forebay.report.planning.page import sweep_page
 
-        write_page(html, sweep_page(told))
+        write_page(html, sweep_page(sweep_result))
 
 
 def write_page(path: Path, text: str) -> None:
     """Writes a page whole, and says where it is."""
-    from forebay.atomic_file import write_whole
+    from forebay.atomic_file import write_atomically
 
     try:
-        write_whole(path, text.encode())
+        write_atomically(path, text.encode())
     except OSError as error:
         raise PlanError(
             f"{path}: {error.strerror}", "name a file in a directory that you can write"

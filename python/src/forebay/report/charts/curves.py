@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from forebay.report.charts.palette import stand_in
-from forebay.report.charts.svg_figure import Chart, blank, finished, settings
+from forebay.report.charts.palette import placeholder
+from forebay.report.charts.svg_figure import Chart, blank, settings, to_chart
 
 WIDTH_PX = 440
 HEIGHT_PX = 300
@@ -58,7 +58,7 @@ def curves(
         figure = blank(WIDTH_PX, HEIGHT_PX)
         axes = figure.subplots()
         for number, line in enumerate(lines):
-            colour = stand_in(line.ink)
+            colour = placeholder(line.ink)
             style = "-" if number == 0 else (0, (4, 3))
             marker = "o" if number == 0 else "s"
             axes.plot(
@@ -77,8 +77,8 @@ def curves(
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         axes.grid(axis="y", linewidth=0.6)
-        axes.legend(frameon=False, fontsize=10.5, labelcolor=stand_in("text"))
-        return finished(figure, title, about)
+        axes.legend(frameon=False, fontsize=10.5, labelcolor=placeholder("text"))
+        return to_chart(figure, title, about)
 
 
 def _plain_numbers(axes: Axes, is_linear: bool = False) -> None:
@@ -103,11 +103,11 @@ def scatter(series: Sequence[Scatter], *, x: str, y: str, title: str, about: str
         values = [value for one in series for point in one.points for value in point]
         low, high = min(values) / 1.5, max(values) * 1.5
         for factor, style in ((1.0, "-"), (1.5, (0, (4, 3))), (1 / 1.5, (0, (4, 3)))):
-            axes.plot([low, high], [low * factor, high * factor], color=stand_in("line"), linestyle=style)
+            axes.plot([low, high], [low * factor, high * factor], color=placeholder("line"), linestyle=style)
         for number, one in enumerate(series):
             marker, ink = _MARKS[number % len(_MARKS)]
             across, up = zip(*one.points, strict=True)
-            axes.plot(across, up, marker, color=stand_in(ink), markersize=5, label=one.name)
+            axes.plot(across, up, marker, color=placeholder(ink), markersize=5, label=one.name)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(low, high)
@@ -115,5 +115,5 @@ def scatter(series: Sequence[Scatter], *, x: str, y: str, title: str, about: str
         _plain_numbers(axes)
         axes.set_xlabel(x)
         axes.set_ylabel(y)
-        axes.legend(frameon=False, fontsize=9.5, labelcolor=stand_in("text"), loc="upper left")
-        return finished(figure, title, about)
+        axes.legend(frameon=False, fontsize=9.5, labelcolor=placeholder("text"), loc="upper left")
+        return to_chart(figure, title, about)

@@ -29,7 +29,7 @@ INKS: dict[str, tuple[str, str]] = {
 PATTERNS = {"waiting": "///", "metadata": "xx", "sync": "|||", "read": "\\\\\\", "rmw": ".."}
 
 
-def stand_in(ink: str) -> str:
+def placeholder(ink: str) -> str:
     """A colour that no chart has by itself; `coloured` puts the ink in its place."""
     return f"#fe01{list(INKS).index(ink):02x}"
 
@@ -37,5 +37,5 @@ def stand_in(ink: str) -> str:
 def coloured(svg: str, paper: bool) -> str:
     """The chart with its inks: fixed and light on paper, else variables of the page's style sheet."""
     for ink, (light, _) in INKS.items():
-        svg = svg.replace(stand_in(ink), light if paper else f"var(--{ink})")
+        svg = svg.replace(placeholder(ink), light if paper else f"var(--{ink})")
     return svg

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from forebay.report.charts.palette import stand_in
-from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
+from forebay.report.charts.palette import placeholder
+from forebay.report.charts.svg_figure import Chart, blank, hide_spines, settings, to_chart
 
 WIDTH_PX = 760
 NARROW_PX = 400
@@ -63,7 +63,7 @@ class Interval(NamedTuple):
 
 def search_path(
     marks: Sequence[Mark],
-    proof: Interval | None,
+    final: Interval | None,
     what: str,
     title: str,
     about: str,
@@ -80,11 +80,11 @@ def search_path(
         figure = blank(width_px, 330 if narrow else 340)
         sides = {"width_ratios": [5 if narrow else 9, 1], "wspace": 0.04}
         axes, side = (
-            figure.subplots(1, 2, sharey=True, gridspec_kw=sides) if proof else (figure.subplots(), None)
+            figure.subplots(1, 2, sharey=True, gridspec_kw=sides) if final else (figure.subplots(), None)
         )
-        bounds = _bounds([m.ratio for m in marks if m.ratio], proof)
+        bounds = _bounds([m.ratio for m in marks if m.ratio], final)
         _ratio_axis(axes.yaxis, bounds)
-        axes.axhline(1, color=stand_in("muted"), linewidth=1, linestyle=(0, (4, 3)))
+        axes.axhline(1, color=placeholder("muted"), linewidth=1, linestyle=(0, (4, 3)))
         _marks(axes, marks)
         _best(axes, marks)
         first, last = marks[0].run, marks[-1].run
@@ -92,17 +92,17 @@ def search_path(
         axes.set_xlim(first - margin, last + margin)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6 if narrow else 12, min_n_ticks=1))
         axes.set_xlabel("run")
-        axes.set_ylabel(f"{what} / default's", color=stand_in("muted"))
+        axes.set_ylabel(f"{what} / default's", color=placeholder("muted"))
         hide_spines(axes)
         if side:
-            _proof(side, proof)
+            _final_round(side, final)
         _legend(figure, axes, 3 if narrow else 7)
-        return finished(figure, title, about)
+        return to_chart(figure, title, about)
 
 
-def _bounds(ratios: Sequence[float], proof: Interval | None = None) -> tuple[float, float]:
+def _bounds(ratios: Sequence[float], final: Interval | None = None) -> tuple[float, float]:
     """Limits that hold all ratios and a little around the default, apart from the edges."""
-    within = [*ratios, *AROUND_DEFAULT, *(proof or ())]
+    within = [*ratios, *AROUND_DEFAULT, *(final or ())]
     low, high = min(within), max(within)
     room = max((high / low) ** 0.09, 1.04)
     return low / room, high * room
@@ -135,14 +135,14 @@ def _marks(axes, marks: Sequence[Mark]) -> None:
     for kind, style in MARKER_STYLES.items():
         for hollow in (False, True):
             found = [m for m in marks if m.kind == kind and m.ratio and m.hollow == hollow]
-            face = "none" if hollow else stand_in(style.ink)
+            face = "none" if hollow else placeholder(style.ink)
             axes.scatter(
                 [m.run for m in found], [m.ratio for m in found], s=area, marker=style.marker, zorder=3,
-                facecolor=face, edgecolor=stand_in(style.ink), linewidth=1.2,
+                facecolor=face, edgecolor=placeholder(style.ink), linewidth=1.2,
             )  # fmt: skip
     failed = [m.run for m in marks if m.ratio is None]
     axes.scatter(
-        failed, [1.0] * len(failed), s=area, marker=FAILED.marker, color=stand_in(FAILED.ink), zorder=3,
+        failed, [1.0] * len(failed), s=area, marker=FAILED.marker, color=placeholder(FAILED.ink), zorder=3,
         transform=axes.get_xaxis_transform(), clip_on=False, linewidth=1.8,
     )  # fmt: skip
 
@@ -150,18 +150,18 @@ def _marks(axes, marks: Sequence[Mark]) -> None:
 def _best(axes, marks: Sequence[Mark]) -> None:
     known = [(m.run, m.best) for m in marks if m.best is not None]
     if known:
-        ink = stand_in("text")
+        ink = placeholder("text")
         axes.step(*zip(*known, strict=True), where="post", color=ink, linewidth=1.3, zorder=2)
 
 
-def _proof(axes, proof: Interval) -> None:
-    ink = stand_in("suggestion")
-    axes.bar(0, proof.high - proof.low, bottom=proof.low, width=0.5, color=ink, alpha=0.45)
-    axes.plot([-0.36, 0.36], [proof.middle] * 2, color=ink, linewidth=2.2)
-    axes.axhline(1, color=stand_in("muted"), linewidth=1, linestyle=(0, (4, 3)))
+def _final_round(axes, final: Interval) -> None:
+    ink = placeholder("suggestion")
+    axes.bar(0, final.high - final.low, bottom=final.low, width=0.5, color=ink, alpha=0.45)
+    axes.plot([-0.36, 0.36], [final.middle] * 2, color=ink, linewidth=2.2)
+    axes.axhline(1, color=placeholder("muted"), linewidth=1, linestyle=(0, (4, 3)))
     axes.set_xlim(-1, 1)
-    axes.set_xticks([0], [f"{proof.middle:.2f}"])
-    axes.xaxis.set_tick_params(labelcolor=stand_in("text"))
+    axes.set_xticks([0], [f"{final.middle:.2f}"])
+    axes.xaxis.set_tick_params(labelcolor=placeholder("text"))
     axes.set_xlabel("paired")
     axes.tick_params(labelleft=False)
     hide_spines(axes, "left")
@@ -171,7 +171,7 @@ def _legend(figure, axes, columns: int) -> None:
     from matplotlib.lines import Line2D
 
     def mark(style: MarkerStyle, **other) -> Line2D:
-        ink = stand_in(style.ink)
+        ink = placeholder(style.ink)
         return Line2D(
             [], [], linestyle="", marker=style.marker, color=ink, markersize=6.5, label=style.name, **other
         )
@@ -179,10 +179,11 @@ def _legend(figure, axes, columns: int) -> None:
     handles = [mark(style) for style in MARKER_STYLES.values()]
     handles.append(mark(MarkerStyle("disturbed, no effect", "o", "muted"), fillstyle="none"))
     handles.append(mark(FAILED, markeredgewidth=1.8))
-    handles.append(Line2D([], [], color=stand_in("text"), linewidth=1.3, label="best so far"))
+    handles.append(Line2D([], [], color=placeholder("text"), linewidth=1.3, label="best so far"))
     figure.legend(
         handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=10,
-        labelcolor=stand_in("text"), handlelength=1.2, columnspacing=1.2, handletextpad=0.5, borderaxespad=0,
+        labelcolor=placeholder("text"), handlelength=1.2, columnspacing=1.2, handletextpad=0.5,
+        borderaxespad=0,
     )  # fmt: skip
 
 
@@ -197,23 +198,25 @@ def strip(
         figure = blank(STRIP_PX, 52 + 26 * len(rows))
         axes = figure.subplots()
         _ratio_axis(axes.xaxis, _bounds(limits))
-        axes.axvline(1, color=stand_in("muted"), linewidth=1, linestyle=(0, (4, 3)))
+        axes.axvline(1, color=placeholder("muted"), linewidth=1, linestyle=(0, (4, 3)))
         for y, (_, ratios) in enumerate(rows):
             _row(axes, y, ratios)
         axes.set_yticks(range(len(rows)), [_shortened(name) for name, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel(f"{what} / default's", loc="right")
-        axes.spines["left"].set_color(stand_in("muted"))
+        axes.spines["left"].set_color(placeholder("muted"))
         hide_spines(axes)
-        return finished(figure, title, about)
+        return to_chart(figure, title, about)
 
 
 def _row(axes, y: int, ratios: Sequence[float]) -> None:
     spread = [y + 0.11 * ((at % 3) - 1) for at in range(len(ratios))]
-    ink = stand_in("write")
+    ink = placeholder("write")
     axes.scatter(sorted(ratios), spread, s=24, color=ink, alpha=0.7, linewidth=0, zorder=3)
     if ratios:
-        axes.plot([median(ratios)] * 2, [y - 0.34, y + 0.34], color=stand_in("text"), linewidth=2, zorder=2)
+        axes.plot(
+            [median(ratios)] * 2, [y - 0.34, y + 0.34], color=placeholder("text"), linewidth=2, zorder=2
+        )
 
 
 def _shortened(name: str) -> str:

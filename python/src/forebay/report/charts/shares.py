@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forebay.report.charts.palette import stand_in
-from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, pattern, settings
+from forebay.report.charts.palette import placeholder
+from forebay.report.charts.svg_figure import Chart, blank, hide_spines, pattern, settings, to_chart
 
 WIDTH_PX = 760
 NARROW_PX = 400
@@ -48,7 +48,7 @@ def bar_of_shares(
         axes.get_xticklabels()[-1].set_horizontalalignment("right")
         hide_spines(axes, "left", "bottom")
         _legend(axes, rows, width_px)
-        return finished(figure, title, about)
+        return to_chart(figure, title, about)
 
 
 def _bar(axes, y: int, parts: Sequence[Part], width_px: int) -> None:
@@ -78,7 +78,7 @@ def _legend(axes, rows: Sequence[tuple[str, Sequence[Part]]], width_px: int) -> 
         handles=handles,
         frameon=False,
         fontsize=10.5,
-        labelcolor=stand_in("text"),
+        labelcolor=placeholder("text"),
         handlelength=1.6,
         columnspacing=1.4,
         borderaxespad=0,
@@ -92,8 +92,8 @@ def _label(axes, x: float, y: int, part: Part, room_px: float) -> None:
     text = whole if room_px > LETTER_PX * len(whole) else part.amount
     backed = {
         "boxstyle": "round,pad=0.18,rounding_size=0.3",
-        "facecolor": stand_in(part.ink),
+        "facecolor": placeholder(part.ink),
         "edgecolor": "none",
     }
     ink = "text" if part.ink == "still" else "paper"
-    axes.text(x, y, text, ha="center", va="center", color=stand_in(ink), fontsize=11, bbox=backed)
+    axes.text(x, y, text, ha="center", va="center", color=placeholder(ink), fontsize=11, bbox=backed)

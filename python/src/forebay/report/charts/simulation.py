@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from forebay.report.charts.palette import stand_in
-from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
+from forebay.report.charts.palette import placeholder
+from forebay.report.charts.svg_figure import Chart, blank, hide_spines, settings, to_chart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ def waits(series: Sequence[Series], title: str, about: str, width_px: int = WIDT
             ink, marker, line = STYLES[number % len(STYLES)]
             sizes = [size / _TIB for size, *_ in points]
             means = [wait_s / length_s for _, wait_s, _, _ in points]
-            colour = stand_in(ink)
+            colour = placeholder(ink)
             axes.plot(
                 sizes,
                 means,
@@ -57,10 +57,10 @@ def waits(series: Sequence[Series], title: str, about: str, width_px: int = WIDT
                     axes.vlines(size / _TIB, *ends, color=colour, linewidth=1.2)
         axes.set_ylim(bottom=0)
         axes.set_xlabel("pool (TiB)")
-        axes.set_ylabel(f"mean wait ({unit})", color=stand_in("muted"))
+        axes.set_ylabel(f"mean wait ({unit})", color=placeholder("muted"))
         hide_spines(axes)
         _legend(figure, width_px)
-        return finished(figure, title, about)
+        return to_chart(figure, title, about)
 
 
 def over_time(
@@ -79,21 +79,21 @@ def over_time(
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 2]})
         for (name, values), (ink, _, line) in zip(shares, STYLES, strict=False):
             percent = [100 * value for value in values]
-            above.plot(times, percent, color=stand_in(ink), linestyle=line, linewidth=1.4, label=name)
+            above.plot(times, percent, color=placeholder(ink), linestyle=line, linewidth=1.4, label=name)
         above.set_ylim(0, 102)
-        above.set_ylabel("in use (%)", color=stand_in("muted"))
-        below.fill_between(times, waiting, color=stand_in("waiting"), linewidth=0, alpha=0.6)
+        above.set_ylabel("in use (%)", color=placeholder("muted"))
+        below.fill_between(times, waiting, color=placeholder("waiting"), linewidth=0, alpha=0.6)
         below.set_ylim(bottom=0)
-        below.set_ylabel("waiting jobs", color=stand_in("muted"))
+        below.set_ylabel("waiting jobs", color=placeholder("muted"))
         below.set_xlabel(unit)
         for axes in (above, below):
             hide_spines(axes)
         _legend(figure, width_px)
-        return finished(figure, title, about)
+        return to_chart(figure, title, about)
 
 
 def _legend(figure: Figure, width_px: int) -> None:
     figure.legend(
         loc="outside upper left", ncols=4 if width_px > NARROW_PX else 2, frameon=False, fontsize=10,
-        labelcolor=stand_in("text"), handlelength=2.4, columnspacing=1.4, borderaxespad=0,
+        labelcolor=placeholder("text"), handlelength=2.4, columnspacing=1.4, borderaxespad=0,
     )  # fmt: skip

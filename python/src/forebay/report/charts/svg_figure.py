@@ -13,7 +13,7 @@ from html import escape
 from itertools import count
 from typing import TYPE_CHECKING
 
-from forebay.report.charts.palette import PATTERNS, coloured, stand_in
+from forebay.report.charts.palette import PATTERNS, coloured, placeholder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,21 +30,21 @@ _SETTINGS = {
     "font.family": "DejaVu Sans",
     "font.size": 11,
     "hatch.linewidth": 1.2,
-    "text.color": stand_in("text"),
-    "axes.edgecolor": stand_in("line"),
-    "axes.labelcolor": stand_in("muted"),
+    "text.color": placeholder("text"),
+    "axes.edgecolor": placeholder("line"),
+    "axes.labelcolor": placeholder("muted"),
     "axes.labelsize": 10.5,
     "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.linewidth": 1,
-    "xtick.color": stand_in("line"),
-    "ytick.color": stand_in("line"),
-    "xtick.labelcolor": stand_in("muted"),
-    "ytick.labelcolor": stand_in("text"),
+    "xtick.color": placeholder("line"),
+    "ytick.color": placeholder("line"),
+    "xtick.labelcolor": placeholder("muted"),
+    "ytick.labelcolor": placeholder("text"),
     "xtick.labelsize": 10.5,
     "ytick.labelsize": 10.5,
-    "grid.color": stand_in("line"),
+    "grid.color": placeholder("line"),
     "figure.facecolor": "none",
 }
 _serial = count()
@@ -90,8 +90,8 @@ def blank(width_px: int, height_px: int) -> Figure:
 def pattern(ink: str) -> dict[str, object]:
     """Arguments of a bar in this ink, with its pattern."""
     return {
-        "facecolor": stand_in(ink),
-        "edgecolor": stand_in("paper"),
+        "facecolor": placeholder(ink),
+        "edgecolor": placeholder("paper"),
         "hatch": PATTERNS.get(ink),
         "linewidth": 0.8,
     }
@@ -104,7 +104,7 @@ def hide_spines(axes: Axes, *sides: str) -> None:
     axes.tick_params(length=0)
 
 
-def finished(figure: Figure, title: str, about: str) -> Chart:
+def to_chart(figure: Figure, title: str, about: str) -> Chart:
     """The chart of a figure."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})

@@ -10,7 +10,7 @@ import msgspec
 
 from forebay import quantities
 from forebay.profiles.trace import INKS, Ink, RankCalls, Span
-from forebay.report.charts.palette import coloured, stand_in
+from forebay.report.charts.palette import coloured, placeholder
 from forebay.report.charts.svg_figure import FONTS, Chart
 
 #: Bars of all ranks together.
@@ -133,7 +133,7 @@ def _svg(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {TOP_PX + height_px + AXIS_PX}" '
         f'role="img" aria-labelledby="{name}-title {name}-about" data-timeline="{length_s!r}" '
-        f'font-family="{escape(FONTS)}" font-size="11" fill="{stand_in("text")}">'
+        f'font-family="{escape(FONTS)}" font-size="11" fill="{placeholder("text")}">'
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(about)}</desc>'
         f"{_legend(_used(rows), names)}{_rows(labels, row_px)}{bars}{_axis(length_s, height_px)}</svg>"
     )
@@ -142,7 +142,7 @@ def _svg(
 def _paths(rows: list[list[Bar]], row_px: int, scale: float, narrowest: float) -> str:
     """One path for each ink. Lines around bars make those visible that are narrower than a pixel."""
     return "".join(
-        f'<path fill="{stand_in(ink)}" stroke="{stand_in(ink)}" stroke-width="{NARROWEST_PX}" '
+        f'<path fill="{placeholder(ink)}" stroke="{placeholder(ink)}" stroke-width="{NARROWEST_PX}" '
         f'vector-effect="non-scaling-stroke" d="{_path(rows, ink, row_px, scale, narrowest)}"/>'
         for ink in _used(rows)
     )
@@ -171,7 +171,7 @@ def _legend(used: Sequence[Ink], names: dict[str, str]) -> str:
         top, bottom = PLACES[ink]
         found.append(
             f'<rect x="{x}" y="{2 + 14 * top:.1f}" width="14" height="{14 * (bottom - top):.1f}" '
-            f'fill="{stand_in(ink)}"/><text x="{x + 19}" y="13">{escape(names[ink])}</text>'
+            f'fill="{placeholder(ink)}"/><text x="{x + 19}" y="13">{escape(names[ink])}</text>'
         )
         x += 36 + 7 * len(names[ink])
     return "".join(found)
@@ -183,7 +183,7 @@ def _rows(labels: list[str], row_px: int) -> str:
     lines = []
     for at, label in enumerate(labels):
         y = TOP_PX + at * row_px
-        lines.append(f'<path d="M{LABELS_PX} {y}H{WIDTH_PX}" stroke="{stand_in("line")}"/>')
+        lines.append(f'<path d="M{LABELS_PX} {y}H{WIDTH_PX}" stroke="{placeholder("line")}"/>')
         if at % step == 0:
             x = LABELS_PX - 8
             lines.append(f'<text x="{x}" y="{y + row_px / 2 + 4:g}" text-anchor="end">{escape(label)}</text>')
@@ -192,12 +192,12 @@ def _rows(labels: list[str], row_px: int) -> str:
 
 def _axis(length_s: float, height_px: int) -> str:
     y = TOP_PX + height_px
-    ticks = [f'<path d="M{LABELS_PX} {y}H{WIDTH_PX}" stroke="{stand_in("muted")}"/>']
+    ticks = [f'<path d="M{LABELS_PX} {y}H{WIDTH_PX}" stroke="{placeholder("muted")}"/>']
     for share in QUARTERS:
         x = LABELS_PX + share * (WIDTH_PX - LABELS_PX)
         anchor = {0.0: "start", 1.0: "end"}.get(share, "middle")
         ticks.append(
-            f'<text class="tick" x="{x:g}" y="{y + 16}" text-anchor="{anchor}" fill="{stand_in("muted")}">'
+            f'<text class="tick" x="{x:g}" y="{y + 16}" text-anchor="{anchor}" fill="{placeholder("muted")}">'
             f"{escape(quantities.duration(share * length_s))}</text>"
         )
     return "".join(ticks)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay import quantities
-from forebay.report.charts.palette import stand_in
-from forebay.report.charts.svg_figure import Chart, blank, finished, hide_spines, settings
+from forebay.report.charts.palette import placeholder
+from forebay.report.charts.svg_figure import Chart, blank, hide_spines, settings, to_chart
 
 WIDTH_PX = 440
 
@@ -23,11 +23,11 @@ def writers_of_ranks(
         figure = blank(WIDTH_PX, 150)
         axes = figure.subplots()
         most = limit or max((amount for _, amount, _ in moved), default=0) or 1
-        axes.bar([r for r, _, _ in moved], [b for _, b, _ in moved], width=0.8, color=stand_in("write"))
+        axes.bar([r for r, _, _ in moved], [b for _, b, _ in moved], width=0.8, color=placeholder("write"))
         marked = [(r, b) for r, b, aggregates in moved if aggregates]
         if marked:
-            axes.plot(*zip(*marked, strict=True), "o", color=stand_in("text"), markersize=4, clip_on=False)
-            axes.set_title("dot: aggregator", fontsize=9.5, loc="right", color=stand_in("muted"), pad=6)
+            axes.plot(*zip(*marked, strict=True), "o", color=placeholder("text"), markersize=4, clip_on=False)
+            axes.set_title("dot: aggregator", fontsize=9.5, loc="right", color=placeholder("muted"), pad=6)
         axes.set_xlim(-0.6, max(ranks, *(r + 1 for r, _, _ in moved)) - 0.4)
         axes.set_ylim(0, most * 1.08)
         axes.set_yticks([most], [quantities.size(most)])
@@ -35,4 +35,4 @@ def writers_of_ranks(
         if ranks <= 16:
             axes.set_xticks(range(ranks))
         hide_spines(axes)
-        return finished(figure, title, about)
+        return to_chart(figure, title, about)

@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 KIND = "plan"
 
 
-def sweep_page(told: Sweep) -> str:
+def sweep_page(sweep: Sweep) -> str:
     """One HTML page with two charts and a table for each storage."""
-    title = sentences.headline(told)
+    title = sentences.headline(sweep)
     report = JobReport(
         label="",
         name=title,
-        verdicts=[_verdict(told)],
-        paragraph="; ".join(sentences.pattern(one) for one in told.patterns) + ".",
-        tiles=[_tile(curve) for curve in told.curves if curve.points],
+        verdicts=[_verdict(sweep)],
+        paragraph="; ".join(sentences.pattern(one) for one in sweep.patterns) + ".",
+        tiles=[_tile(curve) for curve in sweep.curves if curve.points],
         lead=[],
         lead_narrow=[],
         findings=[],
-        sections=[_section(curve) for curve in told.curves],
+        sections=[_section(curve) for curve in sweep.curves],
         programs=[],
     )
     return page.html(title, [report], None, advice=False, kind=KIND)
 
 
-def _verdict(told: Sweep) -> str:
-    best = [(_recommended(curve), curve) for curve in told.curves if curve.points]
+def _verdict(sweep: Sweep) -> str:
+    best = [(_recommended(curve), curve) for curve in sweep.curves if curve.points]
     if not best:
         return "No storage of this machine can serve the job."
     point, curve = min(best, key=lambda pair: pair[0].best.io_s)
@@ -113,14 +113,14 @@ def _charts(curve: Curve) -> list[Chart]:
     return [time, efficiency]
 
 
-def checkpoint_page(told: CheckpointPlan) -> str:
+def checkpoint_page(plan: CheckpointPlan) -> str:
     """One HTML page with a row for each storage."""
-    best = told.levels[0]
+    best = plan.levels[0]
     report = JobReport(
         label="",
-        name=f"{told.machine}: checkpoints of {counted(told.nodes, 'node')}",
-        verdicts=[f"{sentences.checkpoint_headline(told)}."],
-        paragraph=f"A failure every {duration(told.failure_s)} on average.",
+        name=f"{plan.machine}: checkpoints of {counted(plan.nodes, 'node')}",
+        verdicts=[f"{sentences.checkpoint_headline(plan)}."],
+        paragraph=f"A failure every {duration(plan.failure_s)} on average.",
         tiles=[
             Tile("Every", duration(best.interval_s), f"to {best.storage}"),
             Tile(
@@ -138,8 +138,8 @@ def checkpoint_page(told: CheckpointPlan) -> str:
                 key="storages",
                 name="Storages",
                 title="The first row costs the fewest node-hours, lost time and storage together.",
-                tables=[tables.checkpoints(told.levels)],
-                notes=[f"{text}." for text in sentences.checkpoint_details(told)],
+                tables=[tables.checkpoints(plan.levels)],
+                notes=[f"{text}." for text in sentences.checkpoint_details(plan)],
             )
         ],
         programs=[],

@@ -17,9 +17,9 @@ _ACCESS = {
 }
 
 
-def headline(told: Plan | Sweep) -> str:
+def headline(plan: Plan | Sweep) -> str:
     """Machine and job."""
-    return f"{told.machine}: {counted(told.nodes, 'node')}, {counted(told.ranks, 'rank')}"
+    return f"{plan.machine}: {counted(plan.nodes, 'node')}, {counted(plan.ranks, 'rank')}"
 
 
 def pattern(one: Described) -> str:
@@ -129,7 +129,7 @@ def _allocation(one: StoragePlan) -> str:
     if got.lost_bytes > 0:
         text += f", {size_text(got.lost_bytes)} more than the data need"
     if got.is_doubled:
-        text += "; some nodes give two grains, which share their bandwidth"
+        text += "; some nodes give two granules, which share their bandwidth"
     return text
 
 
@@ -153,21 +153,21 @@ def _copy_time(seconds: float) -> str:
     return duration(seconds) if seconds >= COPY_S_MIN else f"less than {duration(COPY_S_MIN)}"
 
 
-def checkpoint_headline(told: CheckpointPlan) -> str:
+def checkpoint_headline(plan: CheckpointPlan) -> str:
     """Where to write checkpoints, how often, and what that costs."""
-    best = told.levels[0]
+    best = plan.levels[0]
     return (
-        f"{told.machine}: write a checkpoint to {best.storage} every {duration(best.interval_s)}; "
+        f"{plan.machine}: write a checkpoint to {best.storage} every {duration(best.interval_s)}; "
         f"{percent(best.waste)} of the time is lost to checkpoints and failures"
     )
 
 
-def checkpoint_details(told: CheckpointPlan) -> list[str]:
+def checkpoint_details(plan: CheckpointPlan) -> list[str]:
     """What is worth saying of each level besides its row."""
     found = []
-    for one in told.levels:
+    for one in plan.levels:
         total = node_hours_text(one.node_hours_per_day)
-        of_job = node_hours_text(24.0 * told.nodes)
+        of_job = node_hours_text(24.0 * plan.nodes)
         on = server_count(one.kind, one.servers)
         text = f"{one.storage}, {on}: {total} of the job's {of_job} node-hours a day"
         if one.storage_node_hours_per_day:

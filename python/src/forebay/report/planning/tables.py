@@ -24,7 +24,7 @@ PAIR_LOG_MIN = math.log(1.05)
 _KINDS = {"value": "", "below": "less than ", "above": "more than ", "ordering": ""}
 
 
-def storages(told: Plan) -> Table:
+def storages(plan: Plan) -> Table:
     """One row for each storage that can serve the job."""
     columns = [
         Column("storage", "text"), Column("I/O time (band)"), Column("without hints"), Column("gain"),
@@ -39,7 +39,7 @@ def storages(told: Plan) -> Table:
             Cell(percent(one.recommended.efficiency), one.recommended.efficiency),
             _price(one.recommended),
         ]
-        for one in told.storages
+        for one in plan.storages
         if one.recommended
     ]
     return Table("Predicted I/O time with the recommended settings", columns, rows)
@@ -73,7 +73,7 @@ def _price(one: Sized) -> Cell:
     return Cell(node_hours_text(hours), hours)
 
 
-def study(told: Study) -> Table:
+def study(result: Study) -> Table:
     """One row for each number of servers."""
     columns = [
         Column("servers"), Column("runs"), Column("without hints"), Column("tuned"), Column("aggregators"),
@@ -88,9 +88,9 @@ def study(told: Study) -> Table:
             Cell(str(one.aggregators), one.aggregators),
             Cell(stripe_text(one.stripe_bytes), one.stripe_bytes),
         ]
-        for one in told.points
+        for one in result.points
     ]
-    return Table(f"{told.machine}, {told.storage}: the tuner's search against the model", columns, rows)
+    return Table(f"{result.machine}, {result.storage}: the tuner's search against the model", columns, rows)
 
 
 def checkpoints(intervals: Sequence[Interval]) -> Table:

@@ -13,7 +13,7 @@ from forebay.plan.answer import CheckpointPlan, Curve, Plan, StoragePlan, Study,
 from forebay.plan.reasons import server_word
 from forebay.plan.units import node_hours_text, stripe_text
 from forebay.quantities import counted, duration, percent
-from forebay.report.document import shown
+from forebay.report.document import escape_hidden
 from forebay.report.planning import sentences, tables
 from forebay.report.terminal import whole_grid
 
@@ -36,14 +36,14 @@ def console() -> Console:
     )
 
 
-def print_plan(console: Console, told: Plan) -> None:
+def print_plan(console: Console, plan: Plan) -> None:
     """A table of the storages, then what to do for the fastest, and why."""
-    _head(console, told)
-    if any(one.recommended for one in told.storages):
-        console.print(whole_grid(tables.storages(told)))
-    for one in told.storages:
+    _head(console, plan)
+    if any(one.recommended for one in plan.storages):
+        console.print(whole_grid(tables.storages(plan)))
+    for one in plan.storages:
         _print_storage(console, one)
-    _notes(console, told.notes)
+    _notes(console, plan.notes)
 
 
 def _print_storage(console: Console, one: StoragePlan) -> None:
@@ -64,18 +64,18 @@ def _print_storage(console: Console, one: StoragePlan) -> None:
             _line(console, f"    {text}", "bold")
 
 
-def print_sweep(console: Console, told: Sweep) -> None:
+def print_sweep(console: Console, sweep: Sweep) -> None:
     """A bar for each number of servers."""
-    _head(console, told)
-    times = [point.best.io_s for curve in told.curves for point in curve.points]
+    _head(console, sweep)
+    times = [point.best.io_s for curve in sweep.curves for point in curve.points]
     longest = max(times, default=1.0)
-    for curve in told.curves:
+    for curve in sweep.curves:
         console.print()
         if curve.unsuitable:
             _line(console, f"{curve.storage}: not for this job: {curve.unsuitable}")
             continue
         _print_curve(console, curve, longest)
-    _notes(console, told.notes)
+    _notes(console, sweep.notes)
 
 
 def _print_curve(console: Console, curve: Curve, longest: float) -> None:
@@ -99,21 +99,21 @@ def _logarithmic(value: float, longest: float) -> float:
     return max(0.0, 1 + math.log10(value / longest) / 4)
 
 
-def print_checkpoints(console: Console, told: CheckpointPlan) -> None:
+def print_checkpoints(console: Console, plan: CheckpointPlan) -> None:
     """A row for each level, the fewest node-hours first."""
-    _line(console, sentences.checkpoint_headline(told), "bold")
-    console.print(whole_grid(tables.checkpoints(told.levels)))
-    for text in sentences.checkpoint_details(told):
+    _line(console, sentences.checkpoint_headline(plan), "bold")
+    console.print(whole_grid(tables.checkpoints(plan.levels)))
+    for text in sentences.checkpoint_details(plan):
         _line(console, text)
 
 
-def print_study(console: Console, told: Study) -> None:
+def print_study(console: Console, study: Study) -> None:
     """What the tuner finds for each number of servers, and known settings next to it."""
-    console.print(whole_grid(tables.study(told)))
-    best = told.best
+    console.print(whole_grid(tables.study(study)))
+    best = study.best
     chosen = _settings(best.servers, best.aggregators, best.stripe_bytes)
-    _line(console, f"{told.storage}: {chosen}: {duration(best.best_s)}", "bold")
-    for one in told.known:
+    _line(console, f"{study.storage}: {chosen}: {duration(best.best_s)}", "bold")
+    for one in study.known:
         shown_settings = _settings(one.servers, one.aggregators, one.stripe_bytes)
         times = f"{duration(one.io_s)}, {one.io_s / best.best_s:.2f} of it"
         _line(console, f"known: {shown_settings}: {times}")
@@ -131,9 +131,9 @@ def print_calibration(console: Console, judged: Sequence[Judged]) -> None:
         _line(console, text, "bold")
 
 
-def _head(console: Console, told: Plan | Sweep) -> None:
-    _line(console, sentences.headline(told), "bold")
-    for one in told.patterns:
+def _head(console: Console, plan: Plan | Sweep) -> None:
+    _line(console, sentences.headline(plan), "bold")
+    for one in plan.patterns:
         _line(console, f"  {sentences.pattern(one)}")
 
 
@@ -143,4 +143,4 @@ def _notes(console: Console, notes: Sequence[str]) -> None:
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(shown(text), style=style), soft_wrap=True)
+    console.print(Text(escape_hidden(text), style=style), soft_wrap=True)

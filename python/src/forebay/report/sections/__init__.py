@@ -24,10 +24,10 @@ from forebay.report.sections import (
     timeline,
     writers,
 )
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 #: In the order of the page.
-OF_PROGRAM: tuple[Callable[[Scene], Section | None], ...] = (
+OF_PROGRAM: tuple[Callable[[SectionContext], Section | None], ...] = (
     time_spent.section,
     throughput.section,
     over_time.section,

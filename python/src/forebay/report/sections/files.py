@@ -6,7 +6,7 @@ from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import File, Traffic
 from forebay.report.document import Cell, Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 from forebay.report.sections.sizes import usual_size
 
 #: Rows of the table of files: those with the longest time. `--json` has all of them.
@@ -19,12 +19,12 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    slowest = metrics.slowest_files(scene.alone, len(scene.program.files))
+    slowest = metrics.slowest_files(context.alone, len(context.program.files))
     times = {id(slow.file): slow.seconds for slow in slowest}
     ordered = [slow.file for slow in slowest]
-    ordered += [file for file in scene.program.files if id(file) not in times]
+    ordered += [file for file in context.program.files if id(file) not in times]
     rows = [_row(file, times.get(id(file))) for file in ordered[:FILES_MAX]]
     table = Table(
         "Files, those with the longest time first",
@@ -32,12 +32,12 @@ def section(scene: Scene) -> Section:
         rest=_rest(ordered[FILES_MAX:]),
         sortable=True,
     )
-    dropped = scene.program.files_dropped
+    dropped = context.program.files_dropped
     return Section(
         "files",
         "Files",
-        _seen(scene, slowest),
-        tables=[*_counts(scene), table] if rows else [],
+        _summary(context, slowest),
+        tables=[*_counts(context), table] if rows else [],
         notes=[f"{quantities.count(dropped)} opens of further files were not recorded."] if dropped else [],
     )
 
@@ -48,12 +48,12 @@ def _known(rows: list[list[Cell]]) -> tuple[list[Column], list[list[Cell]]]:
     return [COLUMNS[at] for at in told_ones], [[row[at] for at in told_ones] for row in rows]
 
 
-def _seen(scene: Scene, slowest: list[metrics.SlowFile]) -> str:
-    files = scene.program.files
+def _summary(context: SectionContext, slowest: list[metrics.SlowFile]) -> str:
+    files = context.program.files
     if not files:
         return (
             "No file was recorded."
-            if scene.program.finished
+            if context.program.finished
             else "The program did not end properly: no file is known."
         )
     number = f"{quantities.count(len(files))} file{'s' if len(files) > 1 else ''}"
@@ -64,10 +64,10 @@ def _seen(scene: Scene, slowest: list[metrics.SlowFile]) -> str:
     return f"{number}; the longest time went to {first.file.path}: {took}."
 
 
-def _counts(scene: Scene) -> list[Table]:
+def _counts(context: SectionContext) -> list[Table]:
     rows = []
-    for layer in scene.layers:
-        for kind in metrics.file_counts(scene.alone, layer):
+    for layer in context.layers:
+        for kind in metrics.file_counts(context.alone, layer):
             sizes = (
                 number_cell(kind.average_bytes, quantities.size),
                 number_cell(kind.largest_bytes, quantities.size),
@@ -86,9 +86,9 @@ def _counts(scene: Scene) -> list[Table]:
 
 def _row(file: File, seconds: float | None) -> list[Cell]:
     below = file.layers.get("POSIX") or file.layers.get("STDIO")
-    ways = [below.write, below.read] if below else []
-    calls = metrics.known_sum(way.calls for way in ways)
-    busiest = max(ways, key=lambda way: way.calls or 0, default=None)
+    directions = [below.write, below.read] if below else []
+    calls = metrics.known_sum(direction.calls for direction in directions)
+    busiest = max(directions, key=lambda direction: direction.calls or 0, default=None)
     return [
         Cell(file.path),
         Cell(", ".join(file.layers)),
@@ -103,10 +103,10 @@ def _row(file: File, seconds: float | None) -> list[Cell]:
     ]
 
 
-def _bytes(file: File, way: str) -> int | None:
+def _bytes(file: File, direction: str) -> int | None:
     """What the application moved: at the layer that it called."""
     top = metrics.top_layer(file)
-    traffic: Traffic | None = getattr(top[1], way) if top else None
+    traffic: Traffic | None = getattr(top[1], direction) if top else None
     return traffic.bytes if traffic else None
 
 
@@ -128,7 +128,9 @@ def _stripes(file: File) -> Cell:
 def _rest(files: list[File]) -> str | None:
     if not files:
         return None
-    written, read = (metrics.known_sum(_bytes(file, way) for file in files) for way in ("write", "read"))
+    written, read = (
+        metrics.known_sum(_bytes(file, direction) for file in files) for direction in ("write", "read")
+    )
     return (
         f"and {quantities.count(len(files))} more files with shorter times: "
         f"{quantities.size(written)} written, {quantities.size(read)} read. `forebay report --json` has each."

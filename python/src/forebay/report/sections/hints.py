@@ -5,7 +5,7 @@ from __future__ import annotations
 from forebay import quantities
 from forebay.profiles.model import File, Hints
 from forebay.report.document import Cell, Column, Section, Table
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 FILES_MAX = 20
 COLUMNS = [
@@ -14,9 +14,9 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    files = [file for file in scene.program.files if file.hints]
+    files = [file for file in context.program.files if file.hints]
     if not files:
         return Section("hints", "Hints", "The source does not tell which hints were in force.")
     rows = [row for file in files[:FILES_MAX] for row in _rows(file, file.hints)]
@@ -24,7 +24,7 @@ def section(scene: Scene) -> Section:
     tables = [Table("Hints of each file", COLUMNS, rows, rest)] if rows else []
     untold = any(file.hints.in_force is None for file in files)
     notes = ["This MPI does not tell which hints are in force."] if untold else []
-    return Section("hints", "Hints", _seen(files), tables=tables, notes=notes)
+    return Section("hints", "Hints", _summary(files), tables=tables, notes=notes)
 
 
 def asked(hints: Hints) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _rows(file: File, hints: Hints) -> list[list[Cell]]:
     return rows
 
 
-def _seen(files: list[File]) -> str:
+def _summary(files: list[File]) -> str:
     wanted = sum(len(asked(file.hints)) for file in files)
     without = sum(len(file.hints.without_effect) for file in files)
     if not wanted and not without:

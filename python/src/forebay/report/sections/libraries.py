@@ -8,7 +8,7 @@ from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import LibraryObject
 from forebay.report.document import Cell, Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 ROWS_MAX = 50
 COLUMNS = [
@@ -18,11 +18,11 @@ COLUMNS = [
 ]
 
 
-def of_library(library: str) -> Callable[[Scene], Section | None]:
+def of_library(library: str) -> Callable[[SectionContext], Section | None]:
     """Makes the section of one library; none where the program has no records of it."""
 
-    def section(scene: Scene) -> Section | None:
-        found = [one for one in scene.program.objects if one.library == library]
+    def section(context: SectionContext) -> Section | None:
+        found = [one for one in context.program.objects if one.library == library]
         if not found:
             return None
         found.sort(key=_seconds, reverse=True)
@@ -30,7 +30,7 @@ def of_library(library: str) -> Callable[[Scene], Section | None]:
         return Section(
             library.lower(),
             library,
-            _seen(library, found),
+            _summary(library, found),
             tables=[
                 Table(
                     "Datasets, variables and files, those with most time first",
@@ -65,7 +65,7 @@ def _row(one: LibraryObject) -> list[Cell]:
     ]
 
 
-def _seen(library: str, found: list[LibraryObject]) -> str:
+def _summary(library: str, found: list[LibraryObject]) -> str:
     data = [one for one in found if one.reads is not None or one.writes is not None]
     counted = data or found
     written, read = (

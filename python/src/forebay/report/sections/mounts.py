@@ -9,7 +9,7 @@ from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import STREAMS, File
 from forebay.report.document import Cell, Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 COLUMNS = [
     Column("mount point", "path"),
@@ -37,10 +37,10 @@ class _Mount:
         return self.written + self.read
 
 
-def section(scene: Scene) -> Section | None:
+def section(context: SectionContext) -> Section | None:
     """The program's section; none where no mount point is known."""
     found: dict[str | None, _Mount] = defaultdict(_Mount)
-    for file in scene.program.files:
+    for file in context.program.files:
         if file.path not in STREAMS:
             found[file.mount].add(file)
     if not any(found):
@@ -49,7 +49,10 @@ def section(scene: Scene) -> Section | None:
     whole = sum(one.moved for one in found.values())
     rows = [_row(mount, one, whole) for mount, one in ordered]
     return Section(
-        "mounts", "Data by mount point", _seen(ordered, whole), tables=[Table("Mount points", COLUMNS, rows)]
+        "mounts",
+        "Data by mount point",
+        _summary(ordered, whole),
+        tables=[Table("Mount points", COLUMNS, rows)],
     )
 
 
@@ -64,7 +67,7 @@ def _row(mount: str | None, one: _Mount, whole: int) -> list[Cell]:
     ]
 
 
-def _seen(ordered: list[tuple[str | None, _Mount]], whole: int) -> str:
+def _summary(ordered: list[tuple[str | None, _Mount]], whole: int) -> str:
     mount, most = ordered[0]
     if not whole:
         return "No data were moved."

@@ -6,7 +6,7 @@ from forebay import quantities
 from forebay.profiles.metrics import LayerTotals
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Section, Table, columns, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 OPERATIONS = ("read", "write", "open", "stat", "seek", "sync")
 INKS = {
@@ -19,12 +19,12 @@ INKS = {
 }
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    counted = _counted(scene)
+    counted = _counted(context)
     if not any(value for values in counted.values() for value in values):
         return Section("operations", "Operation counts", "No calls were counted.")
-    limit = scene.limit(
+    limit = context.limit(
         lambda peer: max((v or 0 for values in _counted(peer).values() for v in values), default=0)
     )
     series = [Series(INKS[name], name, values) for name, values in counted.items() if any(values)]
@@ -37,17 +37,17 @@ def section(scene: Scene) -> Section:
     return Section(
         "operations",
         "Operation counts",
-        _seen(counted),
+        _summary(counted),
         charts=[bars(OPERATIONS, series, "Calls of all ranks", about, quantities.count, limit)],
         tables=[Table("Calls of all ranks", columns("operation", *counted), rows, charted=True)],
     )
 
 
-def _counted(scene: Scene) -> dict[str, list[int | None]]:
+def _counted(context: SectionContext) -> dict[str, list[int | None]]:
     """For each interface the calls in the order of OPERATIONS. Opens of MPI-IO count as collective."""
     counted: dict[str, list[int | None]] = {}
-    for layer in scene.layers:
-        sums = scene.totals(layer)
+    for layer in context.layers:
+        sums = context.totals(layer)
         below = [sums.opens, sums.stats, sums.seeks, sums.syncs]
         if layer == "MPI-IO":
             counted["MPI-IO independent"] = [*_mpiio(sums, collective=False), None, None, None, None]
@@ -74,7 +74,7 @@ def _values_text(values: list[int | None]) -> str:
     return ", ".join(f"{operation} {quantities.count(value)}" for operation, value in named if value)
 
 
-def _seen(counted: dict[str, list[int | None]]) -> str:
+def _summary(counted: dict[str, list[int | None]]) -> str:
     sentences = []
     collective, independent = (
         sum(v or 0 for v in counted.get(f"MPI-IO {kind}", [])[:2]) for kind in ("collective", "independent")

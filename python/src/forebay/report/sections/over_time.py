@@ -5,75 +5,84 @@ from __future__ import annotations
 from forebay import quantities
 from forebay.profiles.model import Heat
 from forebay.report.document import Cell, Section, Table, columns, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
-WAYS = (("write", "written"), ("read", "read"))
+DIRECTIONS = (("write", "written"), ("read", "read"))
 #: Spans in the table next to the map.
 SPANS = 10
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    shown = [(heat, way, name) for heat in scene.program.heat for way, name in WAYS if _moved(heat, way)]
+    shown = [
+        (heat, direction, name)
+        for heat in context.program.heat
+        for direction, name in DIRECTIONS
+        if _moved(heat, direction)
+    ]
     if not shown:
         return Section("over-time", "Ranks over time", "The source has no record of the ranks over time.")
     return Section(
         "over-time",
         "Ranks over time",
-        _seen(*shown[0]),
-        charts=[_chart(scene, *one) for one in shown if _is_charted(scene, one[0], one[1])],
-        tables=[_table(scene, shown)],
+        _summary(*shown[0]),
+        charts=[_chart(context, *one) for one in shown if _is_charted(context, one[0], one[1])],
+        tables=[_table(context, shown)],
     )
 
 
-def _moved(heat: Heat, way: str) -> int:
-    return sum(map(sum, getattr(heat, way)))
+def _moved(heat: Heat, direction: str) -> int:
+    return sum(map(sum, getattr(heat, direction)))
 
 
-def _is_charted(scene: Scene, heat: Heat, way: str) -> bool:
+def _is_charted(context: SectionContext, heat: Heat, direction: str) -> bool:
     """Not what is a ten-thousandth of all that was moved: messages, configuration."""
-    most = scene.limit(
-        lambda peer: max(_moved(h, w) for h in peer.program.heat for w, _ in WAYS) if peer.program.heat else 0
+    most = context.limit(
+        lambda peer: max(_moved(h, w) for h in peer.program.heat for w, _ in DIRECTIONS)
+        if peer.program.heat
+        else 0
     )
-    return _moved(heat, way) * 10_000 >= most
+    return _moved(heat, direction) * 10_000 >= most
 
 
-def _chart(scene: Scene, heat: Heat, way: str, name: str):
+def _chart(context: SectionContext, heat: Heat, direction: str, name: str):
     from forebay.report.charts.heat import heat_map
 
-    longest_s = scene.limit(_length_s) or heat.bin_s
-    cell = scene.limit(
-        lambda peer: max((_cell(one, way) for one in peer.program.heat if one.layer == heat.layer), default=0)
+    longest_s = context.limit(_length_s) or heat.bin_s
+    cell = context.limit(
+        lambda peer: max(
+            (_cell(one, direction) for one in peer.program.heat if one.layer == heat.layer), default=0
+        )
     )
-    about = f"{_seen(heat, way, name)} The table below has the sums."
+    about = f"{_summary(heat, direction, name)} The table below has the sums."
     return heat_map(
         heat,
-        way,
-        _length_s(scene),
+        direction,
+        _length_s(context),
         (longest_s, cell or 1),
         f"{heat.layer}: bytes {name} by rank and time",
         about,
     )
 
 
-def _length_s(scene: Scene) -> float:
+def _length_s(context: SectionContext) -> float:
     recorded_s = max(
-        (len(heat.write[0]) * heat.bin_s for heat in scene.program.heat if heat.write), default=0.0
+        (len(heat.write[0]) * heat.bin_s for heat in context.program.heat if heat.write), default=0.0
     )
-    return min(scene.program.wall_s or recorded_s, recorded_s) or recorded_s
+    return min(context.program.wall_s or recorded_s, recorded_s) or recorded_s
 
 
-def _cell(heat: Heat, way: str) -> int:
-    return max((max(row, default=0) for row in getattr(heat, way)), default=0)
+def _cell(heat: Heat, direction: str) -> int:
+    return max((max(row, default=0) for row in getattr(heat, direction)), default=0)
 
 
-def _seen(heat: Heat, way: str, name: str) -> str:
-    rows = [sum(row) for row in getattr(heat, way)]
+def _summary(heat: Heat, direction: str, name: str) -> str:
+    rows = [sum(row) for row in getattr(heat, direction)]
     active = sum(1 for amount in rows if amount)
     who = "rows of ranks" if heat.ranks_per_row > 1 else "ranks"
     most = max(rows) / sum(rows)
-    spans = sum(1 for column in zip(*getattr(heat, way), strict=True) if any(column))
-    bins = len(getattr(heat, way)[0])
+    spans = sum(1 for column in zip(*getattr(heat, direction), strict=True) if any(column))
+    bins = len(getattr(heat, direction)[0])
     when = "" if bins < SPANS else f" Data moved in {quantities.percent(spans / bins)} of the time."
     return (
         f"{heat.layer}: {quantities.size(sum(rows))} {name} by {active} of {len(rows)} {who}, "
@@ -81,10 +90,10 @@ def _seen(heat: Heat, way: str, name: str) -> str:
     )
 
 
-def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
-    length_s = _length_s(scene)
+def _table(context: SectionContext, shown: list[tuple[Heat, str, str]]) -> Table:
+    length_s = _length_s(context)
     edges = [length_s * n / SPANS for n in range(SPANS + 1)]
-    sums = [_spans(heat, way, length_s) for heat, way, _ in shown]
+    sums = [_spans(heat, direction, length_s) for heat, direction, _ in shown]
     rows = [
         [
             Cell(f"{quantities.duration(edges[n])} to {quantities.duration(edges[n + 1])}"),
@@ -103,9 +112,9 @@ def _table(scene: Scene, shown: list[tuple[Heat, str, str]]) -> Table:
     return Table("Bytes of all ranks by time", names, rows)
 
 
-def _spans(heat: Heat, way: str, length_s: float) -> list[int]:
+def _spans(heat: Heat, direction: str, length_s: float) -> list[int]:
     spans = [0] * SPANS
-    for at, column in enumerate(zip(*getattr(heat, way), strict=True)):
+    for at, column in enumerate(zip(*getattr(heat, direction), strict=True)):
         middle_s = (at + 0.5) * heat.bin_s
         spans[min(SPANS - 1, int(middle_s / length_s * SPANS))] += sum(column)
     return spans

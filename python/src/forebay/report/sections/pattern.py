@@ -6,7 +6,7 @@ from forebay import quantities
 from forebay.profiles import metrics
 from forebay.profiles.model import LayerName
 from forebay.report.document import Cell, Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 NOTES = [
     "Sequential: a call begins at or behind the end of the same rank's previous one in that direction. "
@@ -15,9 +15,9 @@ NOTES = [
 ]
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    rows = [row for layer in scene.layers if layer != "MPI-IO" for row in _rows(scene, layer)]
+    rows = [row for layer in context.layers if layer != "MPI-IO" for row in _rows(context, layer)]
     known = [row for row in rows if any(cell.number is not None for cell in row[3:])]
     if not known:
         return Section(
@@ -28,15 +28,15 @@ def section(scene: Scene) -> Section:
     return Section(
         "pattern",
         "Order and alignment",
-        _seen(scene),
+        _summary(context),
         tables=[Table("Order of system calls", columns, known)],
-        facts=_alignment(scene),
+        facts=_alignment(context),
         notes=NOTES,
     )
 
 
-def _rows(scene: Scene, layer: LayerName) -> list[list[Cell]]:
-    sums = scene.totals(layer)
+def _rows(context: SectionContext, layer: LayerName) -> list[list[Cell]]:
+    sums = context.totals(layer)
     return [
         _row(layer, name, traffic)
         for name, traffic in (("writes", sums.write), ("reads", sums.read))
@@ -61,14 +61,14 @@ def _part(some: int | None, calls: int | None) -> float | None:
     return None if some is None or not calls else some / calls
 
 
-def _alignment(scene: Scene) -> list[tuple[str, str]]:
-    if "POSIX" not in scene.layers:
+def _alignment(context: SectionContext) -> list[tuple[str, str]]:
+    if "POSIX" not in context.layers:
         return []
-    sums = scene.totals("POSIX")
+    sums = context.totals("POSIX")
     part = _part(sums.not_aligned, (sums.read.calls or 0) + (sums.write.calls or 0))
     blocks = {
         layer.alignment_bytes
-        for _, layer in metrics.layers_of([scene.program], "POSIX")
+        for _, layer in metrics.layers_of([context.program], "POSIX")
         if layer.alignment_bytes
     }
     told_blocks = " or ".join(quantities.size(block) for block in sorted(blocks)) or "the block"
@@ -79,10 +79,10 @@ def _alignment(scene: Scene) -> list[tuple[str, str]]:
     )
 
 
-def _seen(scene: Scene) -> str:
+def _summary(context: SectionContext) -> str:
     sentences = []
-    for layer in scene.layers:
-        for name, traffic in (("writes", scene.totals(layer).write), ("reads", scene.totals(layer).read)):
+    for layer in context.layers:
+        for name, traffic in (("writes", context.totals(layer).write), ("reads", context.totals(layer).read)):
             part = _part(traffic.sequential, traffic.calls)
             if layer == "POSIX" and part is not None:
                 sentences.append(

@@ -7,16 +7,20 @@ from forebay.profiles.metrics import LayerTotals, TrafficTotals
 from forebay.profiles.model import SIZE_CLASS_ENDS, SIZE_CLASS_NAMES, LayerName, Traffic
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
-WAYS = (("write", "writes"), ("read", "reads"))
+DIRECTIONS = (("write", "writes"), ("read", "reads"))
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    sums = {layer: scene.totals(layer) for layer in scene.layers}
-    counted = {layer: one for layer, one in sums.items() if any(_sizes(one, way) for way, _ in WAYS)}
-    charts = [_chart(scene, *item) for item in counted.items()]
+    sums = {layer: context.totals(layer) for layer in context.layers}
+    counted = {
+        layer: one
+        for layer, one in sums.items()
+        if any(_sizes(one, direction) for direction, _ in DIRECTIONS)
+    }
+    charts = [_chart(context, *item) for item in counted.items()]
     tables = [_classes(counted)] if counted else []
     common = [row for layer, one in sums.items() for row in _common(layer, one)]
     if common:
@@ -28,7 +32,7 @@ def section(scene: Scene) -> Section:
             Column("share"),
         ]
         tables.append(Table("Commonest sizes", names, common))
-    return Section("sizes", "Access sizes", _seen(sums), charts=charts, tables=tables)
+    return Section("sizes", "Access sizes", _summary(sums), charts=charts, tables=tables)
 
 
 def usual_size(traffic: Traffic | TrafficTotals) -> Cell | None:
@@ -43,16 +47,20 @@ def usual_size(traffic: Traffic | TrafficTotals) -> Cell | None:
     return None
 
 
-def _sizes(sums: LayerTotals, way: str) -> list[int]:
-    return [] if not any(getattr(sums, way).sizes or []) else getattr(sums, way).sizes
+def _sizes(sums: LayerTotals, direction: str) -> list[int]:
+    return [] if not any(getattr(sums, direction).sizes or []) else getattr(sums, direction).sizes
 
 
-def _chart(scene: Scene, layer: LayerName, sums: LayerTotals):
-    series = [Series(way, name, sizes) for way, name in WAYS if (sizes := _sizes(sums, way))]
-    limit = scene.limit(
-        lambda peer: max([n for way, _ in WAYS for n in _sizes(peer.totals(layer), way)], default=0)
+def _chart(context: SectionContext, layer: LayerName, sums: LayerTotals):
+    series = [
+        Series(direction, name, sizes) for direction, name in DIRECTIONS if (sizes := _sizes(sums, direction))
+    ]
+    limit = context.limit(
+        lambda peer: max(
+            [n for direction, _ in DIRECTIONS for n in _sizes(peer.totals(layer), direction)], default=0
+        )
     )
-    used = _used(scene, layer)
+    used = _used(context, layer)
     series = [Series(one.ink, one.name, one.values[used]) for one in series]
     about = "; ".join(f"{one.name} {_classes_text(SIZE_CLASS_NAMES[used], one.values)}" for one in series)
     return bars(
@@ -60,10 +68,16 @@ def _chart(scene: Scene, layer: LayerName, sums: LayerTotals):
     )
 
 
-def _used(scene: Scene, layer: LayerName) -> slice:
+def _used(context: SectionContext, layer: LayerName) -> slice:
     """From the first to the last class with calls, of all jobs that are compared."""
-    of_peers = [peer.totals(layer) for peer in scene.peers or [scene]]
-    used = [at for one in of_peers for way, _ in WAYS for at, calls in enumerate(_sizes(one, way)) if calls]
+    of_peers = [peer.totals(layer) for peer in context.peers or [context]]
+    used = [
+        at
+        for one in of_peers
+        for direction, _ in DIRECTIONS
+        for at, calls in enumerate(_sizes(one, direction))
+        if calls
+    ]
     return slice(min(used), max(used) + 1)
 
 
@@ -72,11 +86,16 @@ def _classes_text(names, calls) -> str:
 
 
 def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
-    kinds = [(layer, way, name) for layer in counted for way, name in WAYS if _sizes(counted[layer], way)]
+    kinds = [
+        (layer, direction, name)
+        for layer in counted
+        for direction, name in DIRECTIONS
+        if _sizes(counted[layer], direction)
+    ]
     rows = [
-        [Cell(name), *(number_cell(_sizes(counted[layer], way)[at]) for layer, way, _ in kinds)]
+        [Cell(name), *(number_cell(_sizes(counted[layer], direction)[at]) for layer, direction, _ in kinds)]
         for at, name in enumerate(SIZE_CLASS_NAMES)
-        if any(_sizes(counted[layer], way)[at] for layer, way, _ in kinds)
+        if any(_sizes(counted[layer], direction)[at] for layer, direction, _ in kinds)
     ]
     names = [Column("bytes", "text"), *(Column(f"{layer} {name}") for layer, _, name in kinds)]
     return Table("Calls by size", names, rows, charted=True)
@@ -84,8 +103,8 @@ def _classes(counted: dict[LayerName, LayerTotals]) -> Table:
 
 def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
     rows = []
-    for way, name in WAYS:
-        traffic = getattr(sums, way)
+    for direction, name in DIRECTIONS:
+        traffic = getattr(sums, direction)
         for size, calls in traffic.common_sizes:
             part = calls / traffic.calls if traffic.calls else None
             rows.append(
@@ -100,14 +119,14 @@ def _common(layer: LayerName, sums: LayerTotals) -> list[list[Cell]]:
     return rows
 
 
-def _seen(sums: dict[LayerName, LayerTotals]) -> str:
+def _summary(sums: dict[LayerName, LayerTotals]) -> str:
     told_layers = [text for layer, one in sums.items() if (text := _commonest_text(layer, one))]
     return " ".join(told_layers[:2]) or "No sizes of accesses are known."
 
 
 def _commonest_text(layer: LayerName, sums: LayerTotals) -> str | None:
-    way, name = max(WAYS, key=lambda pair: sum(_sizes(sums, pair[0])))
-    sizes = _sizes(sums, way)
+    direction, name = max(DIRECTIONS, key=lambda pair: sum(_sizes(sums, pair[0])))
+    sizes = _sizes(sums, direction)
     if not sizes:
         return None
     largest = max(range(len(sizes)), key=sizes.__getitem__)

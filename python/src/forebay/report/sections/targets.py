@@ -5,17 +5,17 @@ from __future__ import annotations
 from statistics import median
 
 from forebay import quantities
-from forebay.profiles.targets import OfTarget, by_target, main_way
+from forebay.profiles.targets import OfTarget, by_target, main_direction
 from forebay.report.document import Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 COLUMNS = [*map(Column, ("target", "files", "bytes", "mean time of a file", "slowest file", "throughput"))]
 
 
-def section(scene: Scene) -> Section | None:
+def section(context: SectionContext) -> Section | None:
     """The program's section; none where no file tells of a single target."""
-    way = main_way(scene.program)
-    found = sorted(by_target(scene.program, way).items(), key=lambda item: -item[1].mean_s)
+    direction = main_direction(context.program)
+    found = sorted(by_target(context.program, direction).items(), key=lambda item: -item[1].mean_s)
     if not found:
         return None
     rows = [
@@ -29,17 +29,17 @@ def section(scene: Scene) -> Section | None:
         ]
         for target, one in found
     ]
-    caption = f"{'Writes' if way == 'write' else 'Reads'} of the files on each storage target"
+    caption = f"{'Writes' if direction == 'write' else 'Reads'} of the files on each storage target"
     return Section(
         "targets",
         "Storage targets",
-        _seen(found),
+        _summary(found),
         tables=[Table(caption, COLUMNS, rows, sortable=True)],
         notes=["Seconds are of the slowest rank of each file. A file on several targets counts for each."],
     )
 
 
-def _seen(found: list[tuple[int, OfTarget]]) -> str:
+def _summary(found: list[tuple[int, OfTarget]]) -> str:
     target, slowest = found[0]
     if len(found) == 1:
         return f"All such files are on storage target {target}."

@@ -7,51 +7,51 @@ from forebay.profiles import metrics
 from forebay.profiles.model import LayerName
 from forebay.report.charts.bars import Series, bars
 from forebay.report.document import Cell, Section, Table, columns, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 COLUMNS = columns(
     "layer", "files", "read", "read calls", "written", "write calls", "slowest rank", "throughput"
 )  # fmt: skip
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    found = {layer: metrics.performance(scene.program, layer) for layer in scene.layers}
+    found = {layer: metrics.performance(context.program, layer) for layer in context.layers}
     known = {layer: one for layer, one in found.items() if one}
-    facts = _efficiency(scene)
+    facts = _efficiency(context)
     return Section(
         "throughput",
         "Throughput per layer",
-        _seen(scene, known),
-        charts=[_chart(scene, known)] if known else [],
+        _summary(context, known),
+        charts=[_chart(context, known)] if known else [],
         tables=[
-            Table("Bytes and calls of each layer", COLUMNS, [_row(scene, *item) for item in found.items()])
+            Table("Bytes and calls of each layer", COLUMNS, [_row(context, *item) for item in found.items()])
         ],
         facts=facts,
         notes=_notes([one.how for one in known.values()]),
     )
 
 
-def _chart(scene: Scene, known: dict[LayerName, metrics.Performance]):
-    mark = (scene.machine.peak_bytes_per_s, f"peak of {scene.machine.name}") if scene.machine else None
+def _chart(context: SectionContext, known: dict[LayerName, metrics.Performance]):
+    mark = (context.machine.peak_bytes_per_s, f"peak of {context.machine.name}") if context.machine else None
     values = [one.bytes_per_s for one in known.values()]
     about = "; ".join(f"{layer}: {quantities.rate(one.bytes_per_s)}" for layer, one in known.items())
-    limit = max(scene.limit(_fastest) or 0, mark[0] if mark else 0)
+    limit = max(context.limit(_fastest) or 0, mark[0] if mark else 0)
     title = "Throughput as the slowest rank saw it"
     return bars(
         list(known), [Series("suggestion", "throughput", values)], title, about, quantities.rate, limit, mark
     )
 
 
-def _fastest(scene: Scene) -> float | None:
+def _fastest(context: SectionContext) -> float | None:
     return max(
-        (one.bytes_per_s for layer in scene.layers if (one := metrics.performance(scene.program, layer))),
+        (one.bytes_per_s for layer in context.layers if (one := metrics.performance(context.program, layer))),
         default=None,
     )
 
 
-def _row(scene: Scene, layer: LayerName, speed: metrics.Performance | None) -> list[Cell]:
-    sums = scene.totals(layer)
+def _row(context: SectionContext, layer: LayerName, speed: metrics.Performance | None) -> list[Cell]:
+    sums = context.totals(layer)
     return [
         Cell(layer),
         number_cell(sums.files),
@@ -64,11 +64,11 @@ def _row(scene: Scene, layer: LayerName, speed: metrics.Performance | None) -> l
     ]
 
 
-def _efficiency(scene: Scene) -> list[tuple[str, str]]:
-    if scene.machine is None:
+def _efficiency(context: SectionContext) -> list[tuple[str, str]]:
+    if context.machine is None:
         return []
-    found = metrics.efficiency(scene.alone, scene.machine)
-    peak = f"{quantities.rate(scene.machine.peak_bytes_per_s)} ({scene.machine.peak_is})"
+    found = metrics.efficiency(context.alone, context.machine)
+    peak = f"{quantities.rate(context.machine.peak_bytes_per_s)} ({context.machine.peak_is})"
     if found is None:
         return [("storage's peak", peak), ("I/O efficiency", "not known: the throughput is not")]
     share = f"{quantities.percent(found.share)} of the peak, at {found.layer}"
@@ -78,12 +78,12 @@ def _efficiency(scene: Scene) -> list[tuple[str, str]]:
     ]
 
 
-def _seen(scene: Scene, known: dict[LayerName, metrics.Performance]) -> str:
-    if not scene.layers:
+def _summary(context: SectionContext, known: dict[LayerName, metrics.Performance]) -> str:
+    if not context.layers:
         return "No file was recorded."
     if not known:
         return "The source tells no time of the slowest rank, so no throughput is known."
-    layer = next(layer for layer in metrics.layers_by_bytes(scene.program) if layer in known)
+    layer = next(layer for layer in metrics.layers_by_bytes(context.program) if layer in known)
     one = known[layer]
     moved = f"{layer} moved {quantities.size(one.bytes)} at {quantities.rate(one.bytes_per_s)}"
     return f"{moved}, as the slowest rank saw it."

@@ -10,7 +10,7 @@ from forebay.profiles.model import LayerName, Profile, Program
 from forebay.report.charts.shares import WIDTH_PX, Part, bar_of_shares
 from forebay.report.charts.svg_figure import Chart
 from forebay.report.document import Cell, Section, Table, columns, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 NAMES = {
     "write": "writing",
@@ -25,9 +25,9 @@ NAMES = {
 CHARTED_SHARE_MIN = 0.001
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    split = split_of_layers(scene)
+    split = split_of_layers(context)
     if not split:
         return Section(
             "time", "Where the time went", "The source tells no run time, so there are no shares of it."
@@ -37,11 +37,11 @@ def section(scene: Scene) -> Section:
         [Cell(layer), *(number_cell(parts[ink], quantities.duration) for ink in used)]
         for layer, parts in split
     ]
-    caption = f"Seconds of a rank, on average, of {quantities.duration(scene.program.wall_s)} run time"
+    caption = f"Seconds of a rank, on average, of {quantities.duration(context.program.wall_s)} run time"
     return Section(
         "time",
         "Where the time went",
-        _seen(_main(split, scene.program), scene.program),
+        _summary(_main(split, context.program), context.program),
         tables=[Table(caption, columns("layer", *(NAMES[ink] for ink in used)), rows)],
         notes=["The time of POSIX calls that the MPI makes for a file is also in the bar of MPI-IO."]
         if len(split) > 1 and split[0][0] == "MPI-IO"
@@ -58,9 +58,9 @@ def _main(
     return layer, known[layer]
 
 
-def split_of_layers(scene: Scene) -> list[tuple[LayerName, dict[str, float]]]:
+def split_of_layers(context: SectionContext) -> list[tuple[LayerName, dict[str, float]]]:
     """For each layer the seconds of a rank, on average, by ink; together the run time."""
-    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in time_parts.time_split(scene.program)]
+    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in time_parts.time_split(context.program)]
 
 
 def slowest_rank(profile: Profile, program: Program) -> dict[str, float] | None:
@@ -117,7 +117,7 @@ def _about(rows: list[tuple[str, list[Part]]]) -> str:
     return "; ".join(f"{name}: {', '.join(parts)}" for name, parts in number_cell)
 
 
-def _seen(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
+def _summary(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
     layer, parts = first
     io_s = program.wall_s - parts["still"]
     largest = max((ink for ink in parts if ink != "still"), key=parts.__getitem__)

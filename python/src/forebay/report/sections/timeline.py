@@ -7,32 +7,32 @@ from collections import Counter
 from forebay import quantities
 from forebay.profiles.trace import INKS, RankCalls, Trace
 from forebay.report.document import Cell, Section, Table, columns, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 from forebay.report.sections.time_spent import NAMES
 
 #: So many ranks a note names.
 NAMED_MAX = 5
 
 
-def section(scene: Scene) -> Section | None:
+def section(context: SectionContext) -> Section | None:
     """The program's section; none without a trace."""
-    found = scene.trace
+    found = context.trace
     if found is None:
         return None
     if isinstance(found, str):
         return Section("timeline", "Timeline of calls", f"The trace cannot be read: {found}.")
     if not any(one.spans for one in found.read):
         return Section("timeline", "Timeline of calls", "The trace has no calls.")
-    return _charted(scene, found)
+    return _charted(context, found)
 
 
-def _charted(scene: Scene, found: Trace) -> Section:
+def _charted(context: SectionContext, found: Trace) -> Section:
     from forebay.report.charts.timeline import timeline
 
     spent = [_seconds(one) for one in found.read]
-    seen = _seen(found, spent)
+    seen = _summary(found, spent)
     about = f"{seen} The table below has the sums."
-    longest_s = scene.limit(lambda peer: peer.trace.length_s if isinstance(peer.trace, Trace) else None)
+    longest_s = context.limit(lambda peer: peer.trace.length_s if isinstance(peer.trace, Trace) else None)
     chart, bars, gap_s = timeline(found.read, longest_s, NAMES, "Calls by rank and time", about)
     return Section(
         "timeline",
@@ -51,7 +51,7 @@ def _seconds(one: RankCalls) -> Counter[str]:
     return spent
 
 
-def _seen(found: Trace, spent: list[Counter[str]]) -> str:
+def _summary(found: Trace, spent: list[Counter[str]]) -> str:
     calls = sum(one.calls for one in found.read)
     busiest = max(range(len(spent)), key=lambda at: spent[at].total())
     return (

@@ -7,7 +7,7 @@ from forebay.profiles import metrics
 from forebay.profiles.model import Collective, File
 from forebay.report.charts.writers import writers_of_ranks
 from forebay.report.document import Cell, Column, Section, Table, number_cell
-from forebay.report.sections.scene import Scene
+from forebay.report.sections.context import SectionContext
 
 FILES_MAX = 20
 CHARTS_MAX = 3
@@ -19,9 +19,9 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def section(scene: Scene) -> Section:
+def section(context: SectionContext) -> Section:
     """The program's section."""
-    files = shared(scene)
+    files = shared(context)
     if not files:
         return Section(
             "writers",
@@ -35,15 +35,15 @@ def section(scene: Scene) -> Section:
     return Section(
         "writers",
         "Aggregators and writers",
-        _seen(files[0]) if told_files else "The source does not tell which ranks wrote.",
-        charts=[_chart(scene, file) for file in with_writers],
+        _summary(files[0]) if told_files else "The source does not tell which ranks wrote.",
+        charts=[_chart(context, file) for file in with_writers],
         tables=[Table("Shared files, by bytes", COLUMNS, rows, rest)],
     )
 
 
-def shared(scene: Scene) -> list[File]:
+def shared(context: SectionContext) -> list[File]:
     """Files of several ranks, or of MPI-IO, those with most bytes first."""
-    files = [file for file in scene.program.files if (file.ranks or 0) > 1 or "MPI-IO" in file.layers]
+    files = [file for file in context.program.files if (file.ranks or 0) > 1 or "MPI-IO" in file.layers]
     return sorted(files, key=lambda file: metrics.file_bytes(file) or 0, reverse=True)
 
 
@@ -77,17 +77,17 @@ def _row(file: File) -> list[Cell]:
     ]
 
 
-def _chart(scene: Scene, file: File):
+def _chart(context: SectionContext, file: File):
     moved = [(one.rank, one.bytes, one.aggregator) for one in file.writers]
-    ranks = scene.program.ranks or max(rank for rank, _, _ in moved) + 1
-    most = scene.limit(
+    ranks = context.program.ranks or max(rank for rank, _, _ in moved) + 1
+    most = context.limit(
         lambda peer: max((one.bytes for each in shared(peer)[:CHARTS_MAX] for one in each.writers), default=0)
     )
     about = ", ".join(f"rank {rank}: {quantities.size(amount)}" for rank, amount, _ in moved[:32])
     return writers_of_ranks(moved, ranks, f"{file.path}: bytes written by rank", about, most)
 
 
-def _seen(file: File) -> str:
+def _summary(file: File) -> str:
     ranks, writers, aggregators = file.ranks, _writers(file), _aggregators(file.collective)
     who = f"{quantities.count(writers)} of {quantities.count(ranks)} ranks wrote {file.path}"
     if aggregators:

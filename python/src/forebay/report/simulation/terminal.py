@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from forebay.report.document import shown
+from forebay.report.document import escape_hidden
 from forebay.report.simulation import sentences
 from forebay.report.terminal import grid, print_parts
 from forebay.simulate.simulation import Simulation
@@ -16,8 +16,8 @@ def print_summary(console: Console, found: Simulation) -> None:
     print_parts(
         console,
         [
-            Text(shown(sentences.verdict(found)), style="bold"),
-            Text(shown(sentences.paragraph(found))),
+            Text(escape_hidden(sentences.verdict(found)), style="bold"),
+            Text(escape_hidden(sentences.paragraph(found))),
             "",
             grid(sentences.short_table(found), rows_max=len(found.rows)),
         ],

@@ -196,14 +196,14 @@ def _compared(study: StudyFigures, place: PlaceFigures, linked: bool) -> Iterato
         yield Section(key, name, found)
         return
     comparison = compare(list(found.profiles))
-    told = [
+    tables = [
         dataclasses.replace(table, caption=f"{table.caption} ({study.label})", folded=at > 1)
         for at, table in enumerate(comparison.tables)
     ]
     title = f"A is run {found.default.number}, the default; B is run {found.tuned.number}, tuned."
     links = [("Both runs side by side, with all charts", comparison_name(place))] if linked else []
     listings = [Listing("To compare them again", [_command(study, found)], to_copy=True)]
-    yield Section(key, name, title, tables=told, notes=comparison.notes, links=links, listings=listings)
+    yield Section(key, name, title, tables=tables, notes=comparison.notes, links=links, listings=listings)
 
 
 def _command(study: StudyFigures, found: Pair) -> str:

@@ -6,7 +6,7 @@ from statistics import median
 
 from forebay.report.charts.search import NARROW_PX, WIDTH_PX, Interval, Mark, search_path, strip
 from forebay.report.charts.svg_figure import Chart
-from forebay.report.document import shown
+from forebay.report.document import escape_hidden
 from forebay.report.tuning.figures import PlaceFigures, StudyFigures
 from forebay.report.tuning.sentences import pairing_text, runs_text
 from forebay.tune.model import Parameter, Run
@@ -47,11 +47,11 @@ def _mark(run: Run, ratio: float | None, best: float | None) -> Mark:
 def values(study: StudyFigures, place: PlaceFigures) -> tuple[list[Chart], int]:
     """A picture for each parameter of which two values were run; and how many more there would be."""
     found = [(one, place.by_value(one)) for one in (place.plan.parameters if place.plan else ())]
-    told = [(one, rows) for one, rows in found if len(rows) > 1]
-    told.sort(key=lambda pair: _reach([median(ratios) for _, ratios in pair[1]]), reverse=True)
-    limits = [ratio for _, rows in told for _, ratios in rows for ratio in ratios]
-    charts = [_strip(one, rows, limits, study.compared) for one, rows in told[:STRIPS_MAX]]
-    return charts, max(0, len(told) - STRIPS_MAX)
+    compared = [(one, rows) for one, rows in found if len(rows) > 1]
+    compared.sort(key=lambda pair: _reach([median(ratios) for _, ratios in pair[1]]), reverse=True)
+    limits = [ratio for _, rows in compared for _, ratios in rows for ratio in ratios]
+    charts = [_strip(one, rows, limits, study.compared) for one, rows in compared[:STRIPS_MAX]]
+    return charts, max(0, len(compared) - STRIPS_MAX)
 
 
 def _reach(medians: list[float]) -> float:
@@ -62,9 +62,9 @@ def _strip(
     parameter: Parameter, rows: list[tuple[str | None, list[float]]], limits: list[float], what: str
 ) -> Chart:
     unset = f"not set ({parameter.default})" if parameter.default else "not set"
-    named = [(shown(unset if value is None else value), ratios) for value, ratios in rows]
+    named = [(escape_hidden(unset if value is None else value), ratios) for value, ratios in rows]
     about = "; ".join(
         f"{name}: median {median(ratios):.2f} of the default's time in {len(ratios)} runs"
         for name, ratios in named
     )
-    return strip(named, limits, what, shown(parameter.name), about)
+    return strip(named, limits, what, escape_hidden(parameter.name), about)

@@ -86,8 +86,8 @@ def _unfinished(place: PlaceFigures) -> str:
     number = len(place.runs)
     if not counted:
         reason = next((run.reason for run in place.runs if run.reason), None)
-        told = f" {_closed(reason)}" if reason else ""
-        return f"{'the run' if number == 1 else f'each of the {number} runs'} failed.{told}"
+        why = f" {_closed(reason)}" if reason else ""
+        return f"{'the run' if number == 1 else f'each of the {number} runs'} failed.{why}"
     if place.best is None:
         default = quantities.duration(middle(place.sample(DEFAULT).job_s))
         tried = sum(1 for run in place.runs if run.configuration)

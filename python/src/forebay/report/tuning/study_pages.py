@@ -6,7 +6,7 @@ from pathlib import Path
 
 from forebay.advice.advise import findings
 from forebay.advice.diagnosis import reason
-from forebay.atomic_file import write_whole
+from forebay.atomic_file import write_atomically
 from forebay.profiles.model import Profile
 from forebay.report import page
 from forebay.report.assembly import Advised, job_reports
@@ -28,9 +28,9 @@ def write_page(study_directory: Path) -> Path:
     """
     study = Study.open(study_directory)
     directory = study.directory
-    told = figures(study)
-    for place in told.places:
-        found = pair(told, place)
+    study_figures = figures(study)
+    for place in study_figures.places:
+        found = pair(study_figures, place)
         if isinstance(found, Pair):
             _write(directory / comparison_name(place), _side_by_side(found))
     path = directory / "report.html"
@@ -40,7 +40,7 @@ def write_page(study_directory: Path) -> Path:
 
 def _write(path: Path, text: str) -> None:
     try:
-        write_whole(path, text.encode())
+        write_atomically(path, text.encode())
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise TuneError(message, "`forebay report STUDY --html FILE` writes the page elsewhere") from error

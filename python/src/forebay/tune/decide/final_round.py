@@ -186,9 +186,9 @@ class _Final:
         gains = {}
         for trial in (*found, *candidates(now)):
             one = key(trial.configuration)
-            told = self._pairing(one) if self._pairs(one) else None
+            pairing = self._pairing(one) if self._pairs(one) else None
             if one not in self.failed:
-                gains[one] = math.log(told.ratio) if told else -UNTESTED * regression.expected(trial)
+                gains[one] = math.log(pairing.ratio) if pairing else -UNTESTED * regression.expected(trial)
         return gains
 
     def _before(self) -> History:
@@ -236,7 +236,7 @@ class _Final:
         """What is surest to be faster: whose interval begins highest."""
         names = sorted({one for found in self.rounds for one in found if one and one not in self.failed})
         found = {one: self._pairing(one) for one in names if self._pairs(one)}
-        lows = {one: told.low if told else 0.0 for one, told in found.items()}
+        lows = {one: pairing.low if pairing else 0.0 for one, pairing in found.items()}
         return dict(max(lows, key=lambda one: lows[one])) if lows else None
 
     def _others(self, tuned: tuple) -> tuple[list[list[float]], list[float]]:
@@ -263,8 +263,8 @@ class _Final:
         if self._unproven() and min(ran) < 1:
             looked = f"the best of {len(ran)} tried looked {1 / min(ran):.2f} times as fast as the default"
             return cut_short(f"the final round, which shows whether a setting is better: {looked}")
-        told = f"the best of {len(ran)} settings tried took {min(ran):.2f} of the default's time"
-        return Verdict(recommended={}, reason=f"nothing was found to be faster than the default: {told}")
+        best = f"the best of {len(ran)} settings tried took {min(ran):.2f} of the default's time"
+        return Verdict(recommended={}, reason=f"nothing was found to be faster than the default: {best}")
 
     def _unproven(self) -> bool:
         """Is there a setting for the final round, one that did not fail?"""

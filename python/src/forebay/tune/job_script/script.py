@@ -136,10 +136,10 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
 
 
 def _preview(path: Path, options: Sequence[str]) -> dict:
-    words = [str(series_client.program()), "run", "--dry-run", "--json", *options, path.name]
+    words = [str(series_client.find_calling_forebay()), "run", "--dry-run", "--json", *options, path.name]
     try:
         done = subprocess.run(words, cwd=path.parent, capture_output=True, text=True)
-        told = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except OSError as error:
         raise TuneError(f"{words[0]}: {error.strerror}", "run make install") from error
     except json.JSONDecodeError as error:
@@ -148,9 +148,9 @@ def _preview(path: Path, options: Sequence[str]) -> dict:
             f"{path}: it cannot be run with {shlex.join(options)}: {said}" if options else f"{path}: {said}"
         )
         raise TuneError(message, "forebay run --help says what these options take") from error
-    if "error" in told:
-        raise TuneError(told["error"], told.get("hint"))
-    return told
+    if "error" in answer:
+        raise TuneError(answer["error"], answer.get("hint"))
+    return answer
 
 
 def _syntax(path: Path, interpreter: list[str]) -> Syntax:

@@ -48,9 +48,9 @@ def _files(profile: Profile, parameter: Parameter) -> list[File]:
 
 def _is_denied(parameter: Parameter, trial: Sequence[File]) -> bool:
     """Does the library say of each of the files that the hint was not obeyed?"""
-    told = [file.hints for file in trial if file.hints is not None]
-    return bool(told) and all(
-        any(one.key == parameter.setting for one in hints.without_effect) for hints in told
+    known = [file.hints for file in trial if file.hints is not None]
+    return bool(known) and all(
+        any(one.key == parameter.setting for one in hints.without_effect) for hints in known
     )
 
 

@@ -121,8 +121,10 @@ class OutputCheck:
         self._learn(found, directory, [name.removesuffix(_MISSING).removesuffix(_NEW) for name in differs])
         if not self._default.differs:
             return Finding(right=True, checked=_how(self._default))
-        told = f"output differs from run to run: {_named(self._default.differs)}; give --check (HDF5: h5diff)"
-        return Finding(right=True, checked=_how(self._default), reason=told)
+        reason = (
+            f"output differs from run to run: {_named(self._default.differs)}; give --check (HDF5: h5diff)"
+        )
+        return Finding(right=True, checked=_how(self._default), reason=reason)
 
     def _learn(self, found: Outputs, directory: Path, differs: Sequence[str] = ()) -> None:
         if self._default.runs == 0:
@@ -195,10 +197,10 @@ def verified_by_program(output: Path) -> bool | None:
 
 def _verified(line: bytes) -> bool | None:
     try:
-        told = msgspec.json.decode(line)
+        document = msgspec.json.decode(line)
     except msgspec.DecodeError:  # a line of another kind
         return None
-    found = told.get("verified") if isinstance(told, dict) else None
+    found = document.get("verified") if isinstance(document, dict) else None
     return found if isinstance(found, bool) else None
 
 

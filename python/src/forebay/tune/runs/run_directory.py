@@ -103,7 +103,7 @@ class RunDirectory:
             except BaseException:
                 remove(unfinished)
                 raise
-        self._states = self._seen(self._originals)
+        self._states = self._states_of(self._originals)
 
     def reset(self) -> None:
         """Removes what is new, and restores what was changed or removed, from the original.
@@ -122,7 +122,7 @@ class RunDirectory:
                 remove(self.directory / name)
             self._must_be_as_copied(changed)
             self._copy(changed, self.directory)
-            self._states.update(self._seen(changed))
+            self._states.update(self._states_of(changed))
 
     def _is_excluded(self, name: str) -> bool:
         path = self.source / name
@@ -173,7 +173,7 @@ class RunDirectory:
             if is_directory(found):
                 finish_directory(target / name, found)
 
-    def _seen(self, names: Entries) -> dict[str, _State]:
+    def _states_of(self, names: Entries) -> dict[str, _State]:
         return {name: _state(self.directory / name) for name in names}
 
     def _open_directory(self, path: Path) -> None:

@@ -32,7 +32,7 @@ from forebay.tune.study import Study
 SCRIPT = "script.sh"
 OUTPUT = "output.txt"
 #: So many lines of a failed run's output are in the message: mpiexec's own come last, up to eight.
-LINES_TOLD_MAX = 14
+LINES_SHOWN_MAX = 14
 #: A trial of a job of a second gets so much at least beyond the default's time: starting it takes its time.
 LIMIT_EXTRA_S = 10.0
 #: A check is begun even if the budget ends while its run does.
@@ -92,10 +92,10 @@ class Runner:
     @property
     def _submitted_in(self) -> dict[str, str]:
         """Where the job was submitted, as a scheduler around us tells it: a job that goes there stays."""
-        told = {name: os.environ.get(name) for name in _SUBMITTED_IN}
+        paths = {name: os.environ.get(name) for name in _SUBMITTED_IN}
         own = self.workplace.source
         return {
-            name: str(self.directory) for name, path in told.items() if path and Path(path).resolve() == own
+            name: str(self.directory) for name, path in paths.items() if path and Path(path).resolve() == own
         }
 
     @property
@@ -225,7 +225,7 @@ class Runner:
         if not run.replay:
             self._check_output(run, profile, directory)
         if run.status == "ok" and run.configuration:
-            self._look_for_effect(run, profile)
+            self._check_effect(run, profile)
         earlier = [one.foreign_cpu for one in self._earlier(run) if one.foreign_cpu is not None]
         if run.status == "ok" and cpu_contention.is_contaminated(run.foreign_cpu or 0.0, busy, earlier):
             run.status = "contaminated"
@@ -250,7 +250,7 @@ class Runner:
         if not found.right:
             run.status, run.seconds = "failed", None
 
-    def _look_for_effect(self, run: Run, profile: Profile) -> None:
+    def _check_effect(self, run: Run, profile: Profile) -> None:
         default = self.default_replay if run.replay else self.default
         assert self.plan is not None and default is not None
         run.without_effect = effect.without_effect(run.configuration, self.plan, default, profile)
@@ -282,7 +282,7 @@ def _failure(answer: Answer, output: Path, limit_s: float | None) -> str | None:
     return f"it ended with status {answer.job_status}" + (f": {last[0]}" if last else "")
 
 
-def last_lines(path: Path, lines: int = LINES_TOLD_MAX) -> list[str]:
+def last_lines(path: Path, lines: int = LINES_SHOWN_MAX) -> list[str]:
     """The last lines of what a run printed, without rules and blank ones."""
     if not path.exists():
         return []

@@ -16,7 +16,7 @@ def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
     """Patterns of ours come first, the user's behind them."""
     value, shell = value_of(merged(hints, job)), job.script.syntax
     if job.sets(VARIABLE):
-        texts = syntax.before(shell, VARIABLE, value, ",")
+        texts = syntax.prepend(shell, VARIABLE, value, ",")
     else:
         texts = [syntax.export(shell, VARIABLE, shlex.quote(value))]
     why = [_WHY] if "cb_config_list" in value else []

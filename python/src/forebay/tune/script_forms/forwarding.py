@@ -27,9 +27,12 @@ def lines(job: Job, variables: Iterable[str]) -> list[Line]:
                 f"{job.script.path}: line {launch.line} hands variables to other nodes by -x, others are not",
                 f"put `export {_VARIABLE}='NAME=VALUE;NAME=VALUE'` in place of -x NAME -x NAME",
             )
-    told = ";".join(f"{name}=${name}" for name in names)
+    assignments = ";".join(f"{name}=${name}" for name in names)
     if job.script.syntax == "csh":
-        texts = [*syntax.unset_is("csh", _VARIABLE, ""), f'setenv {_VARIABLE} "${_VARIABLE};{told}"']
+        texts = [
+            *syntax.set_default("csh", _VARIABLE, ""),
+            f'setenv {_VARIABLE} "${_VARIABLE};{assignments}"',
+        ]
     else:
-        texts = [f'export {_VARIABLE}="${{{_VARIABLE}:+${_VARIABLE};}}{told}"']
+        texts = [f'export {_VARIABLE}="${{{_VARIABLE}:+${_VARIABLE};}}{assignments}"']
     return [Line(text=text) for text in texts]

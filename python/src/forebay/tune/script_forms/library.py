@@ -31,7 +31,7 @@ def library(mpi: str | None) -> Path:
 
     Raises TuneError if it is not installed, or if no LD_PRELOAD could name it.
     """
-    beside = series_client.program().resolve().parent.parent / "lib" / "forebay"
+    beside = series_client.find_calling_forebay().resolve().parent.parent / "lib" / "forebay"
     folder = Path(os.environ.get("FOREBAY_LIBRARY") or beside)
     path = folder / ("openmpi" if is_open_mpi(mpi) else "mpich") / NAME
     if not path.is_file():
@@ -48,6 +48,6 @@ def _preload(job: Job) -> list[str]:
     if shell == "csh":
         word = f'{shlex.quote(f"{path}:")}"$LD_PRELOAD"'
         export = syntax.export(shell, PRELOAD, word)
-        return [_WHY, *syntax.unset_is(shell, PRELOAD, ""), f'if ("$LD_PRELOAD" !~ *{NAME}*) {export}']
+        return [_WHY, *syntax.set_default(shell, PRELOAD, ""), f'if ("$LD_PRELOAD" !~ *{NAME}*) {export}']
     export = syntax.export(shell, PRELOAD, f'{shlex.quote(str(path))}"${{LD_PRELOAD:+:$LD_PRELOAD}}"')
     return [_WHY, 'case "${LD_PRELOAD:-}" in', f"  *{NAME}*) ;;", f"  *) {export} ;;", "esac"]

@@ -19,7 +19,7 @@ def lines(job: Job, settings: dict[str, str], carries: frozenset[str]) -> list[L
         )
     value, shell = ";".join(f"{key}={value}" for key, value in settings.items()), job.script.syntax
     if job.sets(VARIABLE):
-        texts = syntax.behind(shell, VARIABLE, value, ";")
+        texts = syntax.append(shell, VARIABLE, value, ";")
     else:
         texts = [syntax.export(shell, VARIABLE, shlex.quote(value))]
     return grouped(texts, carries, VARIABLE)

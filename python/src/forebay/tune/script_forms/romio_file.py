@@ -22,11 +22,11 @@ def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
     """Raises TuneError if two patterns want different values of one hint."""
     script = job.script
     name = f'"{syntax.submitted_in(script)}"/{shlex.quote(f".{script.path.stem}{SUFFIX}")}'
-    told = " ".join(shlex.quote(f"{key} {value}") for key, value in _for_all_files(hints).items())
-    write = f"printf '%s\\n' {told}"
+    arguments = " ".join(shlex.quote(f"{key} {value}") for key, value in _for_all_files(hints).items())
+    write = f"printf '%s\\n' {arguments}"
     texts = []
     if job.sets(VARIABLE):  # of two lines for one hint the first counts
-        texts = syntax.unset_is(script.syntax, VARIABLE, "/dev/null")
+        texts = syntax.set_default(script.syntax, VARIABLE, "/dev/null")
         file = '"$ROMIO_HINTS"' if script.syntax == "csh" else '"${ROMIO_HINTS:-/dev/null}"'
         write = f"( {write}; cat {file} )"
     texts += [

@@ -16,24 +16,24 @@ def export(syntax: Syntax, name: str, word: str) -> str:
     return f"setenv {name} {word}" if syntax == "csh" else f"export {name}={word}"
 
 
-def unset_is(syntax: Syntax, name: str, value: str) -> list[str]:
+def set_default(syntax: Syntax, name: str, value: str) -> list[str]:
     """csh cannot read a variable that is not set: one that is not gets this value. Others need no line."""
     return [f"if (! $?{name}) setenv {name} {shlex.quote(value)}"] if syntax == "csh" else []
 
 
-def before(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
+def prepend(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
     """Puts the text before what the variable holds, if it holds something."""
     if syntax == "csh":  # a separator too many is passed over by those who read these variables
         word = f'{shlex.quote(text + separator)}"${name}"'
-        return [*unset_is(syntax, name, ""), export(syntax, name, word)]
+        return [*set_default(syntax, name, ""), export(syntax, name, word)]
     return [export(syntax, name, f'{shlex.quote(text)}"${{{name}:+{separator}${name}}}"')]
 
 
-def behind(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
+def append(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
     """Puts the text behind what the variable holds, if it holds something."""
     if syntax == "csh":
         word = f'"${name}"{shlex.quote(separator + text)}'
-        return [*unset_is(syntax, name, ""), export(syntax, name, word)]
+        return [*set_default(syntax, name, ""), export(syntax, name, word)]
     return [export(syntax, name, f'"${{{name}:+${name}{separator}}}"{shlex.quote(text)}')]
 
 

@@ -53,22 +53,22 @@ class CbNodes(Setting):
         )
 
     def _default(self, files: Files) -> str | None:
-        told = files.default(self.name)
-        if told is None:
+        in_force = files.default(self.name)
+        if in_force is None:
             return str(files.hosts) if files.is_romio and not files.has_lustre_driver else None
-        number, is_listed = positive(told), files.main.hint("cb_config_list") is not None
+        number, is_listed = positive(in_force), files.main.hint("cb_config_list") is not None
         is_capped = number is not None and not files.has_lustre_driver and not is_listed
-        return str(min(number, files.hosts)) if is_capped else told
+        return str(min(number, files.hosts)) if is_capped else in_force
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """Nobody aggregates if collective buffering is off for all that is moved."""
-        return not around.is_buffered
+        return not context.is_buffered
 
-    def conflict(self, value: str, around: SettingContext) -> str | None:
+    def conflict(self, value: str, context: SettingContext) -> str | None:
         """It divides the ranks."""
-        ranks = around.machine.ranks
-        name = f"{around.pattern}:{self.name}"
-        is_offered = name in around.parameters and value in around.parameters[name].values
+        ranks = context.machine.ranks
+        name = f"{context.pattern}:{self.name}"
+        is_offered = name in context.parameters and value in context.parameters[name].values
         if is_offered or (value.isdecimal() and int(value) > 0 and ranks % int(value) == 0):
             return None
         return f"cb_nodes={value} does not divide {ranks} ranks"
@@ -103,7 +103,7 @@ def _independent(files: Files) -> str:
 
 
 def _aggregators(files: Sequence[File]) -> set[int] | None:
-    told = [file.collective for file in files if file.collective is not None]
-    if not told:
+    known = [file.collective for file in files if file.collective is not None]
+    if not known:
         return None
-    return {number for one in told for number in (one.aggregators_write, one.aggregators_read) if number}
+    return {number for one in known for number in (one.aggregators_write, one.aggregators_read) if number}

@@ -44,13 +44,13 @@ class CbBufferSize(Setting):
             f"({size(now_bytes) if now_bytes else '16 MiB in ROMIO'}) decides the size of its system calls",
         )
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """Without collective buffering there is none."""
-        return not around.is_buffered
+        return not context.is_buffered
 
-    def conflict(self, value: str, around: SettingContext) -> str | None:
+    def conflict(self, value: str, context: SettingContext) -> str | None:
         """A whole number of stripe units, or a whole part of one."""
-        unit = around.given("striping_unit") or around.given("lfs_stripe_size")
+        unit = context.given("striping_unit") or context.given("lfs_stripe_size")
         if unit is None or int(value) % int(unit) == 0 or int(unit) % int(value) == 0:
             return None
         return f"{self.name}={value} is no whole number of stripe units of {unit}"

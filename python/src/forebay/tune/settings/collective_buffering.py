@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forebay.advice.counters import Way
-from forebay.profiles.model import File
+from forebay.profiles.model import Direction, File
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Calls, Files
@@ -17,17 +16,19 @@ class CollectiveBuffering(Setting):
 
     source = "ROMIO Users Guide; Cray's course on parallel I/O (2012); measured (docs/reference/settings.md)"
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self.name = f"romio_cb_{way}"
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.name = f"romio_cb_{direction}"
 
     def for_files(self, files: Files) -> Parameter | Refusal | None:
-        """Where there are collective calls this way."""
-        calls = files.way(self.way)
+        """Where there are collective calls in this direction."""
+        calls = files.calls_in(self.direction)
         if not calls.is_used:
             return None
         if not calls.collective:
-            return self.refusal(files, f"its {count(calls.independent)} calls to {self.way} are independent")
+            return self.refusal(
+                files, f"its {count(calls.independent)} calls to {self.direction} are independent"
+            )
         values, also = self._values(files, calls), ""
         if files.is_ompio and files.default(self.name) is None:
             values = ["automatic", *values]
@@ -51,15 +52,15 @@ class CollectiveBuffering(Setting):
         is_told = files.default(self.name) == "automatic" and is_buffering
         return ["disable"] if is_told else ["disable", "enable"]
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """`romio_no_indep_rw` enables it; `automatic` only brings ROMIO, as any other hint does."""
-        if around.value("romio_no_indep_rw") == "true":
+        if context.value("romio_no_indep_rw") == "true":
             return value != "disable"
-        return value == "automatic" and _is_romio_brought(self.name, around)
+        return value == "automatic" and _is_romio_brought(self.name, context)
 
-    def conflict(self, value: str, around: SettingContext) -> str | None:
+    def conflict(self, value: str, context: SettingContext) -> str | None:
         """`romio_no_indep_rw` forces it on."""
-        if value == "disable" and around.value("romio_no_indep_rw") == "true":
+        if value == "disable" and context.value("romio_no_indep_rw") == "true":
             return f"romio_no_indep_rw=true enables collective buffering, {self.name}=disable switches it off"
         return None
 
@@ -74,11 +75,11 @@ class CollectiveBuffering(Setting):
         return value == "enable" and all("romio" in one or "mpich" in one for one in by)
 
 
-def _is_romio_brought(setting: str, around: SettingContext) -> bool:
+def _is_romio_brought(setting: str, context: SettingContext) -> bool:
     """Does another hint for MPI-IO bring ROMIO, or the same one for files that come first?"""
-    here = f"{around.pattern}:{setting}"
-    for name, value in around.configuration.items():
-        parameter = around.parameters.get(name)
+    here = f"{context.pattern}:{setting}"
+    for name, value in context.configuration.items():
+        parameter = context.parameters.get(name)
         is_hint = parameter is not None and parameter.setting.startswith(
             ("cb_", "romio_", "striping_", "ind_")
         )

@@ -5,7 +5,7 @@ A large region is read, changed and written back, or only read, in place of each
 
 from __future__ import annotations
 
-from forebay.advice.counters import Way
+from forebay.profiles.model import Direction
 from forebay.quantities import count, size
 from forebay.tune.model import Parameter, Refusal
 from forebay.tune.settings.job_view import Calls, Files
@@ -22,17 +22,17 @@ class DataSieving(Setting):
 
     source = "ROMIO Users Guide; Cray's course on parallel I/O (2012); UnifyFS, issue 547"
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self.name = f"romio_ds_{way}"
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.name = f"romio_ds_{direction}"
 
     def for_files(self, files: Files) -> Parameter | Refusal | None:
         """Where a rank's calls may fall into pieces."""
-        calls = files.way(self.way)
+        calls = files.calls_in(self.direction)
         if not calls.is_used:
             return None
         if not calls.collective and not calls.is_in_pieces:
-            return self.refusal(files, _whole(calls, self.way))
+            return self.refusal(files, _whole(calls, self.direction))
         values, default = ["disable"], files.default(self.name)
         if files.is_ompio and default is None and calls.is_in_pieces:
             values.append("enable")
@@ -54,9 +54,9 @@ class DataSieving(Setting):
             )
         return "it acts where collective buffering is off, on calls that fall into pieces"
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """Buffered collective calls do not use it."""
-        return around.offers(f"romio_cb_{self.way}") and _is_buffered(self.way, around)
+        return context.offers(f"romio_cb_{self.direction}") and _is_buffered(self.direction, context)
 
 
 class SievingBuffer(Setting):
@@ -64,38 +64,38 @@ class SievingBuffer(Setting):
 
     source = "ROMIO Users Guide"
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
-        self.name = {"write": "ind_wr_buffer_size", "read": "ind_rd_buffer_size"}[way]
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.name = {"write": "ind_wr_buffer_size", "read": "ind_rd_buffer_size"}[direction]
 
     def for_files(self, files: Files) -> Parameter | Refusal | None:
         """Where independent calls fall into pieces."""
-        calls = files.way(self.way)
+        calls = files.calls_in(self.direction)
         if not calls.is_used or calls.collective:
             return None
         if not calls.is_in_pieces:
-            return self.refusal(files, _whole(calls, self.way))
+            return self.refusal(files, _whole(calls, self.direction))
         default = files.default(self.name)
         return self.parameter(
             files,
-            BUFFERS_BYTES[self.way],
+            BUFFERS_BYTES[self.direction],
             default=default,
             ordered=True,
             reason=f"independent calls of {size(calls.mean_bytes)} fall into pieces; it is moved at once",
         )
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """Without data sieving there is none."""
-        return around.value(f"romio_ds_{self.way}") == "disable"
+        return context.value(f"romio_ds_{self.direction}") == "disable"
 
 
-def _is_buffered(way: Way, around: SettingContext) -> bool:
-    return around.value("romio_no_indep_rw") == "true" or around.value(f"romio_cb_{way}") != "disable"
+def _is_buffered(direction: Direction, context: SettingContext) -> bool:
+    return context.value("romio_no_indep_rw") == "true" or context.value(f"romio_cb_{direction}") != "disable"
 
 
-def _whole(calls: Calls, way: Way) -> str:
+def _whole(calls: Calls, direction: Direction) -> str:
     system = "" if calls.system_calls is None else f" ended as {count(calls.system_calls)} system calls:"
     return (
-        f"{count(calls.independent)} independent {way}s of {size(calls.mean_bytes)} each{system} "
+        f"{count(calls.independent)} independent {direction}s of {size(calls.mean_bytes)} each{system} "
         "each is one piece, and no hint joins pieces of several calls"
     )

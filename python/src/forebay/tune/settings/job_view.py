@@ -9,10 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from forebay.advice.counters import Way
 from forebay.advice.file_metrics import FileView
 from forebay.profiles.metrics import file_bytes
-from forebay.profiles.model import File, Profile
+from forebay.profiles.model import Direction, File, Profile
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Place
 
@@ -36,7 +35,7 @@ ROMIO_DEFAULTS = {
 
 
 class Calls(msgspec.Struct, frozen=True, kw_only=True):
-    """What went one way through the files of a pattern; sums over files and ranks."""
+    """Calls in one direction to the files of a pattern; sums over files and ranks."""
 
     collective: int
     independent: int
@@ -50,7 +49,7 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_used(self) -> bool:
-        """Did the program move data this way?"""
+        """Did the program move data in this direction?"""
         return self.collective + self.independent > 0 and self.asked_bytes > 0
 
     @property
@@ -140,10 +139,10 @@ class Files:
     @property
     def has_lustre_driver(self) -> bool:
         """ROMIO's driver for Lustre, or Cray's MPI, lays it out and aligns aggregators to its stripes."""
-        told = (self.main.hints.in_force or {}).keys()
+        keys = (self.main.hints.in_force or {}).keys()
         is_cray = "CRAY" in (self.main.program.mpi or "").upper() or self.main.source == "cray"
         is_striped = self.main.file.stripe_bytes is not None and not self.job.is_emulated
-        return any(key.startswith("romio_lustre") for key in told) or (is_cray and is_striped)
+        return any(key.startswith("romio_lustre") for key in keys) or (is_cray and is_striped)
 
     @property
     def bytes(self) -> int:
@@ -162,9 +161,9 @@ class Files:
 
     def default(self, key: str) -> str | None:
         """What the default run had in force; None where it is not known, as with ompio."""
-        told = self.main.hint(key)
-        if told is not None or self.is_ompio or not self.is_romio:
-            return told
+        in_force = self.main.hint(key)
+        if in_force is not None or self.is_ompio or not self.is_romio:
+            return in_force
         return ROMIO_DEFAULTS.get(key)
 
     def asked(self, key: str) -> str | None:
@@ -186,9 +185,9 @@ class Files:
         """Does the name of one of the files?"""
         return any(view.file.path.endswith(extensions) for view in self.views)
 
-    def calls(self, way: Way) -> Calls:
-        """What went this way."""
-        parts = [_calls(view, way) for view in self.views]
+    def _sum_calls(self, direction: Direction) -> Calls:
+        """Calls in this direction."""
+        parts = [_calls(view, direction) for view in self.views]
         return Calls(
             collective=sum(part.collective for part in parts),
             independent=sum(part.independent for part in parts),
@@ -204,16 +203,16 @@ class Files:
     @cached_property
     def write(self) -> Calls:
         """What was written."""
-        return self.calls("write")
+        return self._sum_calls("write")
 
     @cached_property
     def read(self) -> Calls:
         """What was read."""
-        return self.calls("read")
+        return self._sum_calls("read")
 
-    def way(self, way: Way) -> Calls:
+    def calls_in(self, direction: Direction) -> Calls:
         """One of the two."""
-        return self.write if way == "write" else self.read
+        return self.write if direction == "write" else self.read
 
     @property
     def is_collective(self) -> bool:
@@ -221,8 +220,8 @@ class Files:
         return any(calls.collective > 0 and calls.is_used for calls in (self.write, self.read))
 
 
-def _calls(view: FileView, way: Way) -> Calls:
-    asked, system, ranks = view.asked(way), view.system(way), view.ranks or 1
+def _calls(view: FileView, direction: Direction) -> Calls:
+    asked, system, ranks = view.asked(direction), view.system(direction), view.ranks or 1
     collective = (asked.collective or 0) + (asked.split or 0)
     independent = (asked.independent or 0) + (asked.nonblocking or 0)
     number = max(1, collective + independent)
@@ -238,8 +237,8 @@ def _calls(view: FileView, way: Way) -> Calls:
         block_bytes=common[0] if common else None,
         system_calls=system.calls,
         system_bytes=system.bytes,
-        rmw_calls=(collected.rmw_calls or 0) if collected and way == "write" else 0,
-        aggregators=view.aggregators(way),
+        rmw_calls=(collected.rmw_calls or 0) if collected and direction == "write" else 0,
+        aggregators=view.aggregators(direction),
     )
 
 

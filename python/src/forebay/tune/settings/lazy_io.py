@@ -24,6 +24,6 @@ class LazyIo(Setting):
         if files.asked(self.name) is None and not lazy:
             return None
         default = "enable" if lazy else "disable"
-        told = f"{count(lazy)} open(s) were lazy" if lazy else "the job switches it off"
-        reason = f"{told}: small writes of several nodes are buffered, and each lock writes back"
+        cause = f"{count(lazy)} open(s) were lazy" if lazy else "the job switches it off"
+        reason = f"{cause}: small writes of several nodes are buffered, and each lock writes back"
         return self.parameter(files, ["enable", "disable"], default=default, ordered=False, reason=reason)

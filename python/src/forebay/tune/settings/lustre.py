@@ -76,19 +76,19 @@ class LfsStripeSize(Setting):
             return None  # the count's refusal says it
         largest = striped[0]
         mean = mean_write_bytes(largest)
-        told = f", the mean system write is {size(mean)}" if mean else ""
+        mean_text = f", the mean system write is {size(mean)}" if mean else ""
         return self.parameter(
             None,
             units(mean, file_bytes(largest) or 0),
             default=str(largest.stripe_bytes) if largest.stripe_bytes else None,
             ordered=True,
             reason=f"the stripe unit of {PurePath(largest.path).name} is {size(largest.stripe_bytes or MIB)}"
-            f"{told}; the two should be near each other",
+            f"{mean_text}; the two should be near each other",
         )
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """On one target the unit does not matter."""
-        return around.value("lfs_stripe_count") == "1"
+        return context.value("lfs_stripe_count") == "1"
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
         """New files have it, or another than by default."""

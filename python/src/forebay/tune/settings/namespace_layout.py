@@ -76,14 +76,14 @@ class DwStripeBytes(Setting):
             return None  # the placement's refusal says it
         largest = max(files, key=lambda file: file_bytes(file) or 0)
         mean = mean_write_bytes(largest)
-        told = f", the mean system write is {size(mean)}" if mean else ""
+        mean_text = f", the mean system write is {size(mean)}" if mean else ""
         return self.parameter(
             None,
             [one for one in units(mean, file_bytes(largest) or 0) if _is_unit(one)],
             default=str(job.namespace.stripe_bytes),
             ordered=True,
-            reason=f"{PurePath(largest.path).name} has {size(file_bytes(largest) or 0)}{told}; a unit is on "
-            "one node",
+            reason=f"{PurePath(largest.path).name} has {size(file_bytes(largest) or 0)}{mean_text}; a unit "
+            "is on one node",
         )
 
 

@@ -32,14 +32,14 @@ class NoIndependent(Setting):
         layers = [view.mpiio for view in files.views if view.mpiio is not None]
         opening_s = sum(layer.metadata_slowest_rank_s or layer.metadata_s or 0.0 for layer in layers)
         share = opening_s / files.seconds if files.seconds else 0.0
-        told = f"opening and closing took {percent(share)} of the time in it"
+        opening_text = f"opening and closing took {percent(share)} of the time in it"
         if share < OPENING_SHARE_MIN:
-            return self.refusal(files, f"{told}: there is little to gain from fewer opens")
-        reason = f"{told}; of {count(files.ranks)} ranks only the aggregators would open it"
+            return self.refusal(files, f"{opening_text}: there is little to gain from fewer opens")
+        reason = f"{opening_text}; of {count(files.ranks)} ranks only the aggregators would open it"
         return self.parameter(files, ["true"], default=files.default(self.name), ordered=False, reason=reason)
 
-    def conflict(self, value: str, around: SettingContext) -> str | None:
+    def conflict(self, value: str, context: SettingContext) -> str | None:
         """With a stripe unit it has been seen to hang."""
-        if value == "true" and around.given("striping_unit"):
+        if value == "true" and context.given("striping_unit"):
             return "romio_no_indep_rw with striping_unit can hang (MPICH, issue 6408)"
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from forebay.advice.advise import LEVELS
-from forebay.advice.counters import WAYS
+from forebay.advice.counters import DIRECTIONS
 from forebay.advice.registry import FILE_RULES
 from forebay.advice.unbound_finding import Draft
 from forebay.tune.model import Configuration, Guess, Parameter
@@ -52,108 +52,165 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 Recipe = Callable[[Offer], Values]
 
 
-def _spread(offer: Offer) -> Values:
+def _many_aggregators(offer: Offer) -> Values:
     """Many aggregators, also where the job switches them off; data sieving for independent pieces."""
     values = offer.near("cb_nodes", AGGREGATORS_PER_NODE * (offer.files.hosts if offer.files else 1))
-    for way in WAYS:
-        values |= offer.take(f"romio_ds_{way}", "enable")
-        buffering = offer.parameters.get(f"romio_cb_{way}")
+    for direction in DIRECTIONS:
+        values |= offer.take(f"romio_ds_{direction}", "enable")
+        buffering = offer.parameters.get(f"romio_cb_{direction}")
         if buffering is not None and buffering.default == "disable":
             values |= offer.take(buffering.setting, "enable")
     return values
 
 
-def _each_way(offer: Offer, setting: str, suits: Callable[[Files, str], bool]) -> Values:
+def _disable_by_direction(offer: Offer, setting: str, suits: Callable[[Files, str], bool]) -> Values:
     files = offer.files
-    ways = [way for way in WAYS if files is not None and files.way(way).is_used and suits(files, way)]
-    return {name: one for way in ways for name, one in offer.take(f"{setting}_{way}", "disable").items()}
+    directions = [
+        direction
+        for direction in DIRECTIONS
+        if files is not None and files.calls_in(direction).is_used and suits(files, direction)
+    ]
+    return {
+        name: one
+        for direction in directions
+        for name, one in offer.take(f"{setting}_{direction}", "disable").items()
+    }
 
 
-def _direct(offer: Offer) -> Values:
+def _large_blocks_unbuffered(offer: Offer) -> Values:
     """Each rank moves its own large blocks, if they are not seen to interleave; else many aggregators."""
-    large = _each_way(offer, "romio_cb", lambda files, way: _block(files, way) >= LARGE_BLOCK_BYTES)
-    return {name: one for name, one in large.items() if offer.take(name, "enable")} or _spread(offer)
+    large = _disable_by_direction(
+        offer, "romio_cb", lambda files, direction: _block(files, direction) >= LARGE_BLOCK_BYTES
+    )
+    return {name: one for name, one in large.items() if offer.take(name, "enable")} or _many_aggregators(
+        offer
+    )
 
 
-def _block(files: Files, way: str) -> int:
-    return files.way(way).block_bytes or 0
+def _block(files: Files, direction: str) -> int:
+    return files.calls_in(direction).block_bytes or 0
 
 
-def _unsieved(offer: Offer) -> Values:
+def _large_blocks_unsieved(offer: Offer) -> Values:
     """The same without data sieving, as KAUST found best for Replib's blocks."""
-    values = _direct(offer)
-    ways = [way for way in WAYS if values.get(f"romio_cb_{way}") == "disable"]
-    for way in ways:
-        values = values | offer.take(f"romio_ds_{way}", "disable")
+    values = _large_blocks_unbuffered(offer)
+    directions = [direction for direction in DIRECTIONS if values.get(f"romio_cb_{direction}") == "disable"]
+    for direction in directions:
+        values = values | offer.take(f"romio_ds_{direction}", "disable")
     return values
 
 
-def _aggregated(offer: Offer) -> Values:
+def _large_blocks_aggregated(offer: Offer) -> Values:
     """Blocks that ROMIO would leave to each rank go through one aggregator on each node."""
-    ways = [way for way in WAYS if offer.files and _block(offer.files, way) >= LARGE_BLOCK_BYTES]
-    return {name: one for way in ways for name, one in offer.take(f"romio_cb_{way}", "enable").items()}
+    directions = [
+        direction
+        for direction in DIRECTIONS
+        if offer.files and _block(offer.files, direction) >= LARGE_BLOCK_BYTES
+    ]
+    return {
+        name: one
+        for direction in directions
+        for name, one in offer.take(f"romio_cb_{direction}", "enable").items()
+    }
 
 
-def _independent(offer: Offer) -> Values:
+def _tiny_calls_unbuffered(offer: Offer) -> Values:
     """Tiny pieces by each rank itself: agreeing takes longer than moving them."""
-    tiny = _each_way(offer, "romio_cb", lambda files, way: files.way(way).mean_bytes < TINY_BYTES)
-    return tiny or _spread(offer)
+    tiny = _disable_by_direction(
+        offer, "romio_cb", lambda files, direction: files.calls_in(direction).mean_bytes < TINY_BYTES
+    )
+    return tiny or _many_aggregators(offer)
 
 
-def _automatic(offer: Offer) -> Values:
+def _romio_default(offer: Offer) -> Values:
     """ROMIO as it is, in place of ompio."""
-    found = [offer.take(f"romio_cb_{way}", "automatic") for way in WAYS]
+    found = [offer.take(f"romio_cb_{direction}", "automatic") for direction in DIRECTIONS]
     return next((values for values in found if values), {})
 
 
-def _buffered(offer: Offer) -> Values:
+def _small_buffers(offer: Offer) -> Values:
     """Many aggregators that begin to write earlier."""
-    return _spread(offer) | offer.near("cb_buffer_size", BUFFER_BYTES)
+    return _many_aggregators(offer) | offer.near("cb_buffer_size", BUFFER_BYTES)
 
 
-def _nothing(offer: Offer) -> Values:
+def _unchanged(offer: Offer) -> Values:
     return {}
 
 
-def _wide(offer: Offer) -> Values:
+def _most_targets(offer: Offer) -> Values:
     """Most storage targets, if by default there are fewer."""
     most = offer.parameters.get("lfs_stripe_count") or offer.parameters.get("striping_factor")
     is_more = most is not None and int(most.values[-1]) > (positive(most.default) or 1)
     return {most.setting: most.values[-1]} if is_more else {}
 
 
-def _own_node(offer: Offer) -> Values:
+def _local_placement(offer: Offer) -> Values:
     """Each file on the node that creates it."""
     return offer.take("dw_placement", "local")
 
 
-def _fitted(offer: Offer) -> Values:
+def _most_targets_with_fitting_unit(offer: Offer) -> Values:
     """Most targets, a stripe unit near what a system write moves (KAUST's burst buffer talk, 2018)."""
     is_driver = "striping_factor" in offer.parameters
     setting = "striping_unit" if is_driver else "lfs_stripe_size"
-    return _wide(offer) | (offer.near(setting, offer.unit_bytes) if offer.unit_bytes else {})
+    return _most_targets(offer) | (offer.near(setting, offer.unit_bytes) if offer.unit_bytes else {})
 
 
-def _bordered(offer: Offer) -> Values:
+def _most_targets_with_alignment(offer: Offer) -> Values:
     """Most targets, and what libraries place begins on borders."""
     found = [offer.parameters.get(setting) for setting in ("nc_var_align_size", "hdf5_alignment")]
-    return _wide(offer) | {one.setting: one.values[-1] for one in found if one}
+    return _most_targets(offer) | {one.setting: one.values[-1] for one in found if one}
 
 
 #: What is done for the files of each pattern, and with the layout. The surest first: counters show it.
 RECIPES: tuple[tuple[Recipe, str, Recipe, str], ...] = (
-    (_spread, "as many aggregators as keep the storage busy", _wide, "most storage targets"),
-    (_nothing, "", _wide, "most storage targets"),
-    (_nothing, "", _own_node, "files on the nodes that write them"),
-    (_buffered, "as many aggregators with buffers of about 4 MiB", _wide, "most storage targets"),
-    (_spread, "as many aggregators as keep the storage busy", _fitted, "stripe units near system writes"),
-    (_automatic, "ROMIO as it is", _wide, "most storage targets"),
-    (_aggregated, "large blocks through one aggregator a node", _wide, "most storage targets"),
-    (_spread, "as many aggregators as keep the storage busy", _nothing, "the layout as it is"),
-    (_independent, "tiny collective calls by each rank itself", _wide, "most storage targets"),
-    (_spread, "as many aggregators as keep the storage busy", _bordered, "data on borders"),
-    (_direct, "large blocks by each rank itself", _wide, "most storage targets"),
-    (_unsieved, "large blocks by each rank itself, without data sieving", _wide, "most storage targets"),
+    (
+        _many_aggregators,
+        "as many aggregators as keep the storage busy",
+        _most_targets,
+        "most storage targets",
+    ),
+    (_unchanged, "", _most_targets, "most storage targets"),
+    (_unchanged, "", _local_placement, "files on the nodes that write them"),
+    (
+        _small_buffers,
+        "as many aggregators with buffers of about 4 MiB",
+        _most_targets,
+        "most storage targets",
+    ),
+    (
+        _many_aggregators,
+        "as many aggregators as keep the storage busy",
+        _most_targets_with_fitting_unit,
+        "stripe units near system writes",
+    ),
+    (_romio_default, "ROMIO as it is", _most_targets, "most storage targets"),
+    (
+        _large_blocks_aggregated,
+        "large blocks through one aggregator a node",
+        _most_targets,
+        "most storage targets",
+    ),
+    (_many_aggregators, "as many aggregators as keep the storage busy", _unchanged, "the layout as it is"),
+    (
+        _tiny_calls_unbuffered,
+        "tiny collective calls by each rank itself",
+        _most_targets,
+        "most storage targets",
+    ),
+    (
+        _many_aggregators,
+        "as many aggregators as keep the storage busy",
+        _most_targets_with_alignment,
+        "data on borders",
+    ),
+    (_large_blocks_unbuffered, "large blocks by each rank itself", _most_targets, "most storage targets"),
+    (
+        _large_blocks_unsieved,
+        "large blocks by each rank itself, without data sieving",
+        _most_targets,
+        "most storage targets",
+    ),
 )
 
 
@@ -174,7 +231,7 @@ def _with_unit(offer: Offer) -> Offer:
     write = offer.files.write if offer.files else None
     if write is None or not write.mean_system_bytes:
         return offer
-    aggregators = int(_spread(offer).get("cb_nodes", "1"))
+    aggregators = int(_many_aggregators(offer).get("cb_nodes", "1"))
     share = write.round_bytes / aggregators if write.collective else write.mean_system_bytes
     return msgspec.structs.replace(offer, unit_bytes=min(write.mean_system_bytes, share) or None)
 
@@ -191,7 +248,11 @@ def _composed(job: Offer, offers: Sequence[Offer], recipe: tuple[Recipe, str, Re
         layout |= _named(offer, of_layout(offer))
         hints |= _named(offer, of_files(offer))
     words = [word for word, values in ((what, hints), (where, layout)) if values]
-    if hints and of_files is not _automatic and any(offer.files and offer.files.is_ompio for offer in offers):
+    if (
+        hints
+        and of_files is not _romio_default
+        and any(offer.files and offer.files.is_ompio for offer in offers)
+    ):
         words.append("and ROMIO in place of ompio")
     return Guess(configuration=hints | layout, reason=", ".join(words))
 
@@ -215,7 +276,9 @@ def _advised(job: Offer, offers: Sequence[Offer]) -> list[Guess]:
                 titles.append(draft.title)
     if not titles:
         return []
-    layout = {name: value for offer in (job, *offers) for name, value in _named(offer, _wide(offer)).items()}
+    layout = {
+        name: value for offer in (job, *offers) for name, value in _named(offer, _most_targets(offer)).items()
+    }
     return [Guess(configuration=configuration | layout, reason=f"advice: {titles[0]}")]
 
 

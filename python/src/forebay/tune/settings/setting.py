@@ -47,8 +47,10 @@ class SettingContext(msgspec.Struct, frozen=True, kw_only=True):
         """May any collective call on these files be buffered? All are, or may be, unless switched off."""
         if self.value("romio_no_indep_rw") == "true":
             return True
-        ways = [way for way in ("read", "write") if self.offers(f"romio_cb_{way}")]
-        return not ways or any(self.value(f"romio_cb_{way}") != "disable" for way in ways)
+        directions = [direction for direction in ("read", "write") if self.offers(f"romio_cb_{direction}")]
+        return not directions or any(
+            self.value(f"romio_cb_{direction}") != "disable" for direction in directions
+        )
 
 
 class Setting:
@@ -74,11 +76,11 @@ class Setting:
         """For the whole job: `patterns` are its MPI-IO files, `created` all files that it writes."""
         return None
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """Can the value not act, given what else is set?"""
         return False
 
-    def conflict(self, value: str, around: SettingContext) -> str | None:
+    def conflict(self, value: str, context: SettingContext) -> str | None:
         """Why the value must not be combined with the other settings; None: it may."""
         return None
 

@@ -56,9 +56,9 @@ class StripingUnit(Setting):
             f"file's stripe unit of {size(unit_bytes)}, so that no two write into one stripe",
         )
 
-    def is_idle(self, value: str, around: SettingContext) -> bool:
+    def is_idle(self, value: str, context: SettingContext) -> bool:
         """Without aggregators there are no borders between them."""
-        return not around.machine.lustre_driver and not around.is_buffered
+        return not context.machine.lustre_driver and not context.is_buffered
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
         """The trial's files have it as their stripe unit."""

@@ -101,11 +101,11 @@ def configuration(plan: Plan, row: tuple[str | None, ...]) -> Configuration:
     }
 
 
-def neighbours(history: History, around: Configuration) -> list[Configuration]:
+def neighbours(history: History, center: Configuration) -> list[Configuration]:
     """What differs from a configuration in one parameter and is new."""
     found: dict[tuple, Configuration] = {}
     for parameter in history.plan.parameters:
-        changed = {name: old for name, old in around.items() if name != parameter.name}
+        changed = {name: old for name, old in center.items() if name != parameter.name}
         for value in levels(parameter):
             new = history.usable(changed if value is None else changed | {parameter.name: value})
             if new is not None:

@@ -17,13 +17,13 @@ from forebay.profiles.trace import Trace
 
 
 @dataclass
-class Scene:
+class SectionContext:
     """One program of a job, and those it is compared with: they share the limits of their axes."""
 
     profile: Profile
     program: Program
     machine: Machine | None = None
-    peers: list[Scene] = field(default_factory=list)
+    peers: list[SectionContext] = field(default_factory=list)
     _totals: dict[LayerName, metrics.LayerTotals] = field(default_factory=dict)
 
     @property
@@ -54,6 +54,6 @@ class Scene:
             self._totals[layer] = metrics.totals(self.alone, layer)
         return self._totals[layer]
 
-    def limit(self, of: Callable[[Scene], float | None]) -> float | None:
+    def limit(self, of: Callable[[SectionContext], float | None]) -> float | None:
         """The largest figure among all that are compared; None if there is none."""
-        return max((value for scene in self.peers or [self] if (value := of(scene))), default=None)
+        return max((value for context in self.peers or [self] if (value := of(context))), default=None)

@@ -13,7 +13,7 @@ from forebay.profiles.errors import ProfileError
 BYTES_MAX = 1 << 30
 
 
-def opened(path: Path, mode: str = "rb", flags: int = os.O_RDONLY) -> IO[bytes]:
+def open_file(path: Path, mode: str = "rb", flags: int = os.O_RDONLY) -> IO[bytes]:
     """A regular file; a fifo is not waited for. ProfileError if it is none, OSError as of open(2)."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -22,9 +22,9 @@ def opened(path: Path, mode: str = "rb", flags: int = os.O_RDONLY) -> IO[bytes]:
     return os.fdopen(descriptor, mode)
 
 
-def content(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """All of a regular file. ProfileError if it is none or too large; OSError if it cannot be read."""
-    with opened(path) as file:
+    with open_file(path) as file:
         found = os.fstat(file.fileno())
         if found.st_size > BYTES_MAX:
             raise ProfileError(
