@@ -26,7 +26,7 @@ impl Server {
         let who = self.who(request);
         let asked = (mode, flags.cast_signed());
         let (opened, node, found) = self.client.create(request.node, name, asked, &who)?;
-        self.set_layout_of_file(name, node, &who);
+        self.set_layout_of_file(name, node);
         let file = File::new(&self.inodes, opened, node, asked.1);
         let mut answer = Answer::entry(node, &found);
         answer.opened(self.files.add(file));

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use forebay_ceph::{DATA_POOL, LOCAL_POOL};
 use glob::Pattern;
 
-use crate::client::{Identity, LAYOUT as OF_FILE};
+use crate::client::LAYOUT as OF_FILE;
 use crate::server::Server;
 
 /// The layout of a directory, as text (the CephFS documents, "File layouts").
@@ -80,38 +80,38 @@ impl Layouts {
 impl Server {
     /// Gives a file that was just created the layout of its name or directory. A file that another node has filled
     /// meanwhile keeps its own.
-    pub(crate) fn set_layout_of_file(&self, name: &CStr, node: u64, who: &Identity) {
+    pub(crate) fn set_layout_of_file(&self, name: &CStr, node: u64) {
         let local_pool = self.layouts.local_pool.as_deref();
         if let Some(layout) = self.layouts.of(name, false) {
             let pool = local_pool.filter(|_| layout.is_local);
-            self.set_layout(name, node, (OF_FILE, &layout.value(pool)), who);
-        } else if let Some(pool) = local_pool.filter(|_| self.has_local_directory(node, who)) {
-            self.set_layout(name, node, (POOL_OF_FILE, pool), who);
+            self.set_layout(name, node, (OF_FILE, &layout.value(pool)));
+        } else if let Some(pool) = local_pool.filter(|_| self.has_local_directory(node)) {
+            self.set_layout(name, node, (POOL_OF_FILE, pool));
         }
         if let Some(pool) = self.inodes.lost.pool_instead(&self.client, node) {
-            self.set_layout(name, node, (POOL_OF_FILE, &pool), who);
+            self.set_layout(name, node, (POOL_OF_FILE, &pool));
         }
     }
 
     /// Gives a directory that was just created the layout of its name.
-    pub(crate) fn set_layout_of_directory(&self, name: &CStr, node: u64, who: &Identity) {
+    pub(crate) fn set_layout_of_directory(&self, name: &CStr, node: u64) {
         if let Some(layout) = self.layouts.of(name, true) {
             let pool = layout.is_local.then_some(LOCAL_POOL);
-            self.set_layout(name, node, (OF_DIRECTORY, &layout.value(pool)), who);
+            self.set_layout(name, node, (OF_DIRECTORY, &layout.value(pool)));
         }
     }
 
     /// Whether a new file has the pool of a directory whose files stay on their node. The client knows it without a
     /// message to a server.
-    fn has_local_directory(&self, node: u64, who: &Identity) -> bool {
+    fn has_local_directory(&self, node: u64) -> bool {
         let mut buffer = [0; POOL_BYTES_MAX];
-        let length = self.client.attribute(node, POOL_OF_FILE, &mut buffer, who);
+        let length = self.client.own_attribute(node, POOL_OF_FILE, &mut buffer);
         length.is_ok_and(|length| buffer.get(..length) == Some(LOCAL_POOL.as_bytes()))
     }
 
-    fn set_layout(&self, name: &CStr, node: u64, set: (&CStr, &str), who: &Identity) {
-        let (attribute, value) = set;
-        if let Err(error) = self.client.set_attribute(node, (attribute, value.as_bytes()), 0, who) {
+    /// As root: the creator of a file need not be allowed to write it.
+    fn set_layout(&self, name: &CStr, node: u64, (attribute, value): (&CStr, &str)) {
+        if let Err(error) = self.client.set_own_attribute(node, attribute, value.as_bytes()) {
             eprintln!("cannot set the layout of {}: error {}", name.to_string_lossy(), error.0);
         }
     }

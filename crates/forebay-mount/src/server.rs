@@ -184,7 +184,7 @@ impl Server {
         // metadata server has written to its journal, at its next tick, that the right is gone.
         let asked = (mode, libc::O_CREAT | libc::O_EXCL | libc::O_RDONLY);
         let (_file, node, found) = self.client.create(request.node, name, asked, &who)?;
-        self.set_layout_of_file(name, node, &who);
+        self.set_layout_of_file(name, node);
         entry((node, found))
     }
 
@@ -193,7 +193,7 @@ impl Server {
         let name = request.body.name()?;
         let who = self.who(request);
         let (node, found) = self.client.make_directory(request.node, name, mode, &who)?;
-        self.set_layout_of_directory(name, node, &who);
+        self.set_layout_of_directory(name, node);
         entry((node, found))
     }
 
