@@ -1,5 +1,6 @@
 //! `forebay engine`: lists the engines of jobs on several nodes, and bundles a Ceph.
-//! Assumes that nobody else creates the output of a bundle meanwhile. Never starts a daemon.
+//! Assumes that nobody else creates the output of a bundle meanwhile, if the file system can neither link nor rename
+//! without replacing. Never starts a daemon.
 //! A bundle gets its name only when it is complete and its monitor has printed its version.
 
 mod list;
@@ -188,9 +189,7 @@ fn write(
     if is_archive(output) {
         let archive = work.join("archive");
         compress(work, &bundle.name(), &archive, stops)?;
-        files::make_hard_link(&archive, output)
-            .or_else(|_| files::rename(&archive, output)) // a file system without links
-            .map_err(CliError::from)?;
+        files::rename_file_noreplace(&archive, output)?;
     } else {
         files::rename_directory_noreplace(&directory, output)?;
     }

@@ -18,8 +18,8 @@ mod sync;
 
 pub use attributes::{
     ExtendedAttribute, extended_attribute, extended_attributes, remove_extended_attribute,
-    set_extended_attribute, set_extended_attribute_of_path, set_mode, set_mode_of, set_owner_of,
-    set_owner_of_name, set_times, set_times_of,
+    set_extended_attribute, set_extended_attribute_of_path, set_mode, set_mode_of,
+    set_mode_of_name, set_owner_of, set_owner_of_name, set_times, set_times_of,
 };
 pub use create::{
     make_directories, make_directory, make_file, make_hard_link, make_link, open_existing_rw,
@@ -40,7 +40,7 @@ pub use remove::{
     directory_kept_by_another, empty_directory, remove_empty, remove_file, remove_if_present,
     remove_tree,
 };
-pub use rename::{rename, rename_directory_noreplace};
+pub use rename::{rename, rename_directory_noreplace, rename_file_noreplace};
 pub use resolve::{final_path, nearest_real_path, parent_of, real_path};
 pub use status::{
     Kind, Status, is_private_dir, kinds_in, names_in, status, status_of, status_of_name,
@@ -61,7 +61,9 @@ mod tests {
         make_directories(&tree.join("a/b"), 0o755).expect("mkdir");
         make_directories(&kept, 0o755).expect("mkdir");
         make_link(&kept, &tree.join("a/link")).expect("link");
-        set_mode(&tree.join("a/b"), 0o000).expect("chmod");
+        set_mode_of_name(&tree.join("a/b"), 0o000).expect("chmod");
+        set_mode_of_name(&tree.join("a/link"), 0o711).expect_err("a link");
+        assert_ne!(status(&kept).expect("kept").mode, 0o711);
         remove_tree(&tree).expect("remove");
         assert!(status(&tree).expect_err("gone").is_not_found());
         assert_eq!(status(&kept).expect("kept").kind, Kind::Directory);

@@ -1,11 +1,12 @@
 //! Reads and sets owner, mode, times and extended attributes of files.
-//! Functions of an open file never look up its path. By path, only mode and extended attributes follow a link.
+//! Functions of an open file never look up its path. By path, only `set_mode` and extended attributes follow a link.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::status::Status;
@@ -36,6 +37,14 @@ pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) ->
 pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode);
     on(rustix::fs::chmod(path, mode), "set the mode of", path)
+}
+
+/// Sets permission bits of a name. Does not follow symbolic links: the kernel refuses to set the mode of one.
+pub fn set_mode_of_name(path: &Path, mode: u32) -> Result<()> {
+    let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = on(rustix::fs::open(path, how, Mode::empty()), "set the mode of", path)?;
+    let opened_path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    on(rustix::fs::chmod(opened_path, mode.into()), "set the mode of", path)
 }
 
 /// Sets the permission bits of an open file.

@@ -141,7 +141,7 @@ fn refuse_links_of_others(target: &Path) -> Result<(), Reason> {
 pub(crate) fn restore_write_access(target: &Path) -> Result<(), Reason> {
     let Status { kind, mode, .. } = files::status_of_name(target)?; // do not follow a link
     if kind == Kind::Directory && mode & FILLED != FILLED {
-        files::set_mode(target, mode | FILLED)?;
+        files::set_mode_of_name(target, mode | FILLED)?;
     }
     Ok(())
 }

@@ -24,6 +24,10 @@ impl CopyContext<'_> {
                 return Ok(());
             };
             last = end.item.id;
+            // Before a partial name exists: only files in progress are cleaned up.
+            let planned = found.iter().filter(|link| link.item.state == State::Planned);
+            let begun: Vec<_> = planned.map(|link| Step::to(&link.item, State::Copying)).collect();
+            self.journal.apply_updates(&begun)?;
             let mut made = Vec::new();
             for link in found {
                 if self.is_stopped() {

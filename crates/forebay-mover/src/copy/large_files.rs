@@ -259,7 +259,6 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    /// Drop the page cache, so that the data comes from the device.
     /// Creates the partial file in its full size, without a piece.
     fn make_sized_part(
         &self,
@@ -277,6 +276,7 @@ impl CopyContext<'_> {
         Ok(target)
     }
 
+    /// Drops the page cache, so that the data comes from the device.
     fn open_back(&self, copying: &LargeCopy) -> Result<(), LargeCopyError> {
         let plain = files::open_source(&copying.temporary, false)?;
         files::drop_page_cache(&plain, &copying.temporary)?;
@@ -313,7 +313,7 @@ fn open_part(temporary: &Path) -> Result<File, forebay_host::Error> {
         Err(error) if error.source.kind() == ErrorKind::PermissionDenied => {
             // Do not follow a link: Forebay did not create it.
             if files::status_of_name(temporary)?.kind == Kind::File {
-                files::set_mode(temporary, OURS_ALONE)?;
+                files::set_mode_of_name(temporary, OURS_ALONE)?;
             }
             files::open_existing_rw(temporary)
         }

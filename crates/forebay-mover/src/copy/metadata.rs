@@ -92,7 +92,7 @@ impl CopyContext<'_> {
                 Err(error) => self.owner_not_kept(error, &item.source)?,
             }
         }
-        if !has_final_mode && let Err(error) = files::set_mode(&item.target, status.mode) {
+        if !has_final_mode && let Err(error) = files::set_mode_of_name(&item.target, status.mode) {
             if !error.is_not_permitted() {
                 return Err(error.into());
             }

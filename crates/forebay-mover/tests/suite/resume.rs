@@ -5,10 +5,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use forebay_mover::{
     CopyEvent, Error, Journal, Options, Plan, State, Transfer, TransferKind, Verify, WriteMode,
+    remove_partial_files,
 };
 
 use crate::place::{OpenJournal, Place, carry_out, killed, moved, names, obey_modes, transfer};
@@ -322,6 +323,31 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
         Journal::remove(&place.path("journal")).expect("removed");
         assert_eq!(copied_bytes(&place.planned(), &options), 0);
     }
+}
+
+#[test]
+fn partial_hard_link_is_found_by_clean_up() {
+    let place = Place::new();
+    let first = place.write("first", "linked");
+    fs::hard_link(&first, place.path("in/second")).expect("link");
+    fs::create_dir(place.path("out")).expect("mkdir");
+    let (journal, second) = (place.planned(), place.journal());
+    let removed = AtomicUsize::new(0);
+    let is_linking = || second.counts().expect("counted").of(State::Placed).files == 1;
+    let clean_up = || {
+        if is_linking() {
+            // As a kill before the rename leaves it.
+            let parts = [1, 2].map(|id| place.path(&format!("out/.forebay-7-{id}.part")));
+            parts.iter().for_each(|part| fs::write(part, "").expect("write"));
+            let found = remove_partial_files(&second, "7").expect("removed");
+            removed.fetch_max(found, Ordering::Relaxed);
+            parts.iter().for_each(|part| drop(fs::remove_file(part)));
+        }
+        false
+    };
+    let done = carry_out(&journal, &one(), &|_| {}, &clean_up).expect("carried out");
+    assert!(done.failures.is_empty(), "{done:?}");
+    assert_eq!((removed.into_inner(), place.out("second")), (1, b"linked".to_vec()));
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn make_parents(way: &Destination, made: &mut Vec<CreatedDirectory>) -> forebay_
         let target = directory.to_owned();
         let of = source.clone();
         made.push(CreatedDirectory { target, source });
-        files::set_mode(directory, files::status(&of)?.mode | OPEN_TO_US)?;
+        files::set_mode_of_name(directory, files::status(&of)?.mode | OPEN_TO_US)?;
         files::sync_directory(parent_of(directory))?;
     }
     Ok(())
@@ -214,12 +214,14 @@ fn is_directory(path: &Path) -> bool {
     files::status(path).is_ok_and(|found| found.kind == Kind::Directory)
 }
 
-/// Gives created directories the mode and times of their sources, children before parents.
+/// Gives created directories the mode and times of their sources, children before parents. Skips what replaced one.
 pub(super) fn finish_directories(made: &mut [CreatedDirectory]) -> Result<(), forebay_host::Error> {
     made.sort_by(|a, b| a.target.cmp(&b.target));
     for CreatedDirectory { target, source } in made.iter().rev() {
-        if let (Ok(status), Ok(_)) = (files::status(source), files::status(target)) {
-            files::set_mode(target, status.mode)?;
+        let is_there =
+            files::status_of_name(target).is_ok_and(|found| found.kind == Kind::Directory);
+        if let (Ok(status), true) = (files::status(source), is_there) {
+            files::set_mode_of_name(target, status.mode)?;
             files::set_times(target, &status)?;
         }
     }
@@ -262,5 +264,19 @@ mod tests {
         make_parents(&way, &mut made).expect("it is there");
         finish_directories(&mut made).expect("finished");
         assert_eq!((made.len(), mode("d")), (2, 0o750));
+    }
+
+    #[test]
+    fn link_that_replaces_a_created_directory_is_not_followed() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        for (name, mode) in [("from", 0o755), ("other", 0o700)] {
+            files::make_directory(&at(name), 0o700).expect("made");
+            files::set_mode(&at(name), mode).expect("set");
+        }
+        files::make_link(&at("other"), &at("to")).expect("linked");
+        let mut made = [CreatedDirectory { target: at("to"), source: at("from") }];
+        finish_directories(&mut made).expect("skipped");
+        assert_eq!(files::status(&at("other")).expect("there").mode, 0o700);
     }
 }
