@@ -47,7 +47,8 @@ impl RecordFile {
     }
 
     fn stage_in_journal(&self) -> Result<Option<Journal>, Error> {
-        if_exists(Journal::open_existing(&self.record.job_directory.join(STAGE_IN)))
+        let path = self.record.job_directory.join(STAGE_IN);
+        if_exists(Journal::open_existing(&path), &path)
     }
 
     /// The journal of a stage-out that began, as seen from outside of the view. It is in the
@@ -56,22 +57,24 @@ impl RecordFile {
         let place = self.record.place.as_ref();
         let inside = place.map(|place| self.record.path_from_outside(&place.root));
         let inside = inside.map(|root| root.join(STAGE_OUT));
-        let opened = match inside.filter(|path| files::status(path).is_ok()) {
-            Some(path) if place.is_some_and(|place| place.mounted) => {
-                self.with_copy(&path, Journal::open_existing)
-            }
-            Some(path) => Journal::open_existing(&path),
-            None => Journal::open_existing(&self.journal()),
+        let inside = inside.filter(|path| files::status(path).is_ok());
+        let is_copied = inside.is_some() && place.is_some_and(|place| place.mounted);
+        let path = inside.unwrap_or_else(|| self.journal());
+        let opened = match is_copied {
+            true => self.with_copy(&path, Journal::open_existing),
+            false => Journal::open_existing(&path),
         };
-        if_exists(opened)
+        if_exists(opened, &path)
     }
 
-    /// The pending requests of the job, read from outside of its view.
+    /// The pending requests of the job, read from outside of its view. The list is in the job's own allocation: in a
+    /// persistent allocation, a file of its name is a user's.
     pub fn open_requests(&self) -> Result<Vec<PendingStageOut>, Error> {
-        let Some(root) = self.data() else {
+        let Some(place) = &self.record.place else {
             return Ok(Vec::new());
         };
-        if !self.record.place.as_ref().is_some_and(|place| place.mounted) {
+        let root = self.record.path_from_outside(&place.root);
+        if !place.mounted {
             return load_pending(&root);
         }
         let path = root.join(REQUESTS);
@@ -83,14 +86,18 @@ impl RecordFile {
     }
 
     /// Reads a copy of a database of another view. SQLite would resolve its links against the root of this
-    /// process. The copy is removed here; after a kill it is removed with the job's directory.
+    /// process. The copy is in the job's directory or, if something removed that, next to the record. It is removed
+    /// here; after a kill it is removed with the job's directory.
     fn with_copy<T>(
         &self,
         database: &Path,
         read: impl FnOnce(&Path) -> Result<T, Unusable>,
     ) -> Result<T, Unusable> {
         let name = format!("copy-{}-{}", std::process::id(), CALLS.fetch_add(1, Relaxed));
-        let copy = self.record.job_directory.join(name);
+        let copy = match files::status(&self.record.job_directory) {
+            Ok(_) => self.record.job_directory.join(name),
+            Err(_) => self.path().with_extension(name),
+        };
         let copied = copy_database(database, &copy).map_err(Unusable::from);
         let done = copied.and_then(|()| read(&copy));
         Journal::remove(&copy)?;
@@ -140,9 +147,76 @@ fn bytes_of(path: &Path) -> forebay_host::Result<Vec<u8>> {
     }
 }
 
-fn if_exists(opened: Result<Journal, Unusable>) -> Result<Option<Journal>, Error> {
+/// The journal at `path`; none if it does not exist. Another missing path, such as that of its copy, is an error.
+fn if_exists(opened: Result<Journal, Unusable>, path: &Path) -> Result<Option<Journal>, Error> {
     match opened {
-        Err(Unusable::Host(error)) if error.is_not_found() => Ok(None),
+        Err(Unusable::Host(error)) if error.is_not_found() && error.path == path => Ok(None),
         opened => Ok(Some(opened?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::{PendingList, PersistentUse, Record};
+    use forebay_engine::Place;
+    use forebay_store::persistent::namespace_in;
+
+    /// A job below `scratch`: its record in `state`, its directory `job`, its allocation `own`.
+    fn job_in(scratch: &Path, mounted: bool) -> RecordFile {
+        let at = |name: &str| scratch.join(name);
+        for name in ["state", "job", "own"] {
+            files::make_directory(&at(name), 0o700).expect("made");
+        }
+        let record = Record::new("17", Path::new("job.sh"), &at("job")).expect("record");
+        let mut job = record.create_in(&at("state"), false).expect("kept");
+        job.record.place = Some(Place { root: at("own"), mounted, capacity_bytes: 1 });
+        job
+    }
+
+    #[test]
+    fn requests_are_read_from_the_own_allocation_alone() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let mut job = job_in(scratch.path(), false);
+        let root = scratch.path().join("persistent");
+        files::make_directories(&namespace_in(&root), 0o700).expect("made");
+        let request = PendingStageOut {
+            inner: "/a".into(),
+            outer: "/b".into(),
+            is_directory: false,
+            left_out: BTreeSet::new(),
+        };
+        let list_in = |root: &Path| {
+            let request = std::iter::once(request.clone());
+            PendingList::in_allocation(root).add(request).expect("added");
+        };
+        list_in(&namespace_in(&root));
+        let file = root.join("uses/17");
+        job.record.persistent = vec![PersistentUse { name: "p".to_owned(), root, file }];
+        let own = job.record.place.take();
+        assert_eq!(job.open_requests().expect("read"), []);
+        job.record.place = own;
+        list_in(&scratch.path().join("own"));
+        assert_eq!(job.open_requests().expect("read"), std::slice::from_ref(&request));
+        files::remove_tree(&scratch.path().join("own")).expect("removed");
+        assert_eq!(job.open_requests().expect("read"), []);
+    }
+
+    #[test]
+    fn journal_in_memory_is_read_without_the_job_directory() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let at = |name: &str| scratch.path().join(name);
+        let job = job_in(scratch.path(), true);
+        assert!(job.stage_out_journal().expect("looked").is_none());
+        Journal::open(&at("own").join(STAGE_OUT)).expect("made");
+        for directory in ["job", "state"] {
+            assert!(job.stage_out_journal().expect("read").is_some());
+            let records = files::names_in(&at("state")).expect("listed").len();
+            assert_eq!(records, 1, "no copy stays");
+            files::remove_tree(&at(directory)).expect("removed");
+        }
+        job.stage_out_journal().expect_err("no directory takes the copy");
     }
 }

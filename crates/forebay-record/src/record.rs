@@ -163,7 +163,7 @@ impl Record {
         Err(Error::NoState(refused))
     }
 
-    fn create_in(
+    pub(crate) fn create_in(
         mut self,
         directory: &Path,
         is_profiled: bool,
