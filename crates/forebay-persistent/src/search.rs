@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_directive::name_error;
 use forebay_host::messages::Messages;
 use forebay_host::{clock, disks, files, system, users};
+use forebay_record::reserved_bytes;
 use forebay_store::persistent::{About, NewAllocation, Persistent, StoreListing, Unfinished};
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
@@ -173,7 +174,7 @@ impl StoreSearch<'_> {
             in_directory => in_directory,
         };
         let in_memory = store.in_memory();
-        let grant = store.grant(asked_bytes, 0)?;
+        let grant = grant(&store, asked_bytes, reserved_bytes)?;
         let name = store.to_string();
         if strict && grant.capacity_bytes < asked_bytes {
             return Err(Error::LessThanAsked {
@@ -304,6 +305,16 @@ fn sweep(store: &Path, name: Option<&str>) -> Result<bool> {
     Ok(!swept.is_empty())
 }
 
+/// The capacity of a new allocation. `reserved_bytes` is memory that the allocations of jobs may still use.
+fn grant(
+    store: &Store,
+    asked_bytes: u64,
+    reserved_bytes: impl FnOnce() -> forebay_host::Result<u64>,
+) -> Result<Grant> {
+    let reserved_bytes = if store.in_memory() { reserved_bytes()? } else { 0 };
+    Ok(store.grant(asked_bytes, reserved_bytes)?)
+}
+
 /// Excludes a job's own memory, which ends with the job and cannot hold persistent allocations.
 fn directory(named: Option<&Path>) -> Option<&Path> {
     named.filter(|named| !matches!(named.to_str(), Some("memory" | "memory:huge")))
@@ -317,4 +328,19 @@ fn path_of(directory: &Path) -> Result<PathBuf> {
 fn group_number(group: &str) -> Result<u32> {
     let found = users::group_id(group)?;
     found.ok_or_else(|| Error::NoGroup(group.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_promised_to_jobs_is_not_granted() {
+        let granted = |in_memory, promised_bytes| {
+            let store = Store::Directory { path: "/".into(), in_memory };
+            grant(&store, 1, || Ok(promised_bytes)).expect("granted").capacity_bytes
+        };
+        assert_eq!((granted(true, 0), granted(true, u64::MAX)), (1, 0));
+        assert_eq!(granted(false, u64::MAX), 1, "a disk holds no memory of jobs");
+    }
 }
