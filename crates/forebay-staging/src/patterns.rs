@@ -1,6 +1,7 @@
 //! Patterns that select files of a directory tree.
 //! Never reads the file system. A name that is not UTF-8 is matched with replacement characters.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use forebay_directive::{Stage, StageKind};
@@ -61,16 +62,26 @@ impl Pattern {
             StageKind::Path if self.is_for(inner) => true,
             StageKind::Directory | StageKind::Path if !self.is_path() => true,
             StageKind::Directory | StageKind::Path => {
-                let mut parts = self.as_str().split('/');
-                inner.components().all(|directory| {
-                    let name = directory.as_os_str().to_string_lossy();
-                    let part = parts.next().and_then(|part| Glob::new(part).ok());
-                    part.is_some_and(|part| {
-                        part.as_str() == "**" || part.matches_with(&name, AS_A_SHELL)
-                    })
-                }) && parts.next().is_some()
+                let parts: Vec<_> = self.as_str().split('/').collect();
+                let names = inner.components().map(|name| name.as_os_str().to_string_lossy());
+                reaches_below(&parts, &names.collect::<Vec<_>>())
             }
             StageKind::List => false, // the list is read when staging begins
+        }
+    }
+}
+
+/// Whether files below a directory can match the parts of a pattern. `**` stands for any number of directories.
+fn reaches_below(parts: &[&str], directory: &[Cow<'_, str>]) -> bool {
+    match (parts, directory) {
+        ([], _) => false,
+        (_, []) => true,
+        (["**", rest @ ..], [_, deeper @ ..]) => {
+            reaches_below(rest, directory) || reaches_below(parts, deeper)
+        }
+        ([part, rest @ ..], [name, deeper @ ..]) => {
+            Glob::new(part).is_ok_and(|part| part.matches_with(name, AS_A_SHELL))
+                && reaches_below(rest, deeper)
         }
     }
 }
@@ -158,6 +169,10 @@ mod tests {
             ("out/*.nc", directory, "out/", true),
             ("o*/*.nc", directory, "out", true),
             ("**/*.nc", directory, "out", true),
+            ("**/*.nc", directory, "out/deep/er", true),
+            ("out/**", directory, "out/a", true),
+            ("out/**/b/*.nc", directory, "out/a/b", true),
+            ("out/**/b/*.nc", directory, "other/a/b", false),
             ("out", directory, "out", true), // a file of that name in it
             ("other/*.nc", directory, "out", false),
             ("out/x", directory, "out/x", false),
