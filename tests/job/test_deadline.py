@@ -47,7 +47,8 @@ QSTAT = """Job Id: 7.server
 @pytest.mark.parametrize(
     ("environment", "command", "says", "told_by", "at_most_s"),
     [
-        ({"SLURM_JOB_ID": "7"}, "squeue", lambda: str(int(time.time()) + 3600), "squeue", 3600),
+        ({"SLURM_JOB_ID": "7"}, "squeue", lambda: f"7 {int(time.time()) + 3600}", "squeue", 3600),
+        ({"SLURM_JOB_ID": "7"}, "squeue", lambda: f"8 N/A\n7 {int(time.time()) + 3600}\n71 9", "squeue", 3600),
         ({"LSB_JOBID": "7"}, "bjobs", lambda: "1:00 L", "bjobs", 3600),
         ({"PBS_JOBID": "7"}, "qstat", lambda: QSTAT.format(stime=time.ctime()), "qstat", 3600),
         ({"PBS_JOBID": "7"}, "qstat", lambda: "    Job_Name = wrf\n    Walltime.Remaining = 3600", "qstat", 3600),
@@ -73,7 +74,7 @@ def test_end_time_in_the_slurm_environment_needs_no_command(job):
         ({"LSB_JOBID": "7"}, "bjobs", "12:00 E"),
         ({"PBS_JOBID": "7"}, "qstat", "    Job_Name = wrf"),
         ({"FLUX_URI": "local:///x"}, "flux", "inf"),
-        ({"SLURM_JOB_ID": "7"}, "squeue", "N/A"),
+        ({"SLURM_JOB_ID": "7"}, "squeue", "7 N/A"),
     ],
 )
 def test_job_without_a_limit_has_no_end(job, environment, command, says):
@@ -194,7 +195,7 @@ def test_job_end_does_not_wait_for_the_scheduler(job):
     commands = job.directory.parent / "commands"
     commands.mkdir()
     (commands / "squeue").write_text(
-        "#!/bin/sh\n[ -e first ] || { touch first; echo $(($(date +%s) + 13)); exit; }\necho $$ > asking\n"
+        "#!/bin/sh\n[ -e first ] || { touch first; echo 7 $(($(date +%s) + 13)); exit; }\necho $$ > asking\n"
         "mv asking asked; exec sleep 600\n"
     )
     (commands / "squeue").chmod(0o755)

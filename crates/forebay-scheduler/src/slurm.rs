@@ -1,5 +1,5 @@
 //! Slurm: `#SBATCH` lines and variables (sbatch(1)), and the end time from squeue(1).
-//! The variables always describe a job on one node. Assumes that squeue writes one line for the job.
+//! The variables always describe a job on one node.
 
 use std::time::Duration;
 
@@ -86,13 +86,16 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
     }
 }
 
+/// squeue lists all tasks of an array under the ID of one of them.
 pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let output = run_command("squeue", &["-h", "-j", job, "-o", "%e"], go_on)?;
-    match output.trim() {
-        "N/A" | "NONE" => Ok(None),
+    let output = run_command("squeue", &["-h", "-j", job, "-o", "%A %e"], go_on)?;
+    let of_job = |line: &str| line.trim().strip_prefix(job)?.strip_prefix(' ').map(str::to_owned);
+    match output.lines().find_map(of_job).as_deref() {
+        Some("N/A" | "NONE") => Ok(None),
         word => {
-            let end = word.parse().map(|unix_s| Some(at(unix_s, "squeue")));
-            end.map_err(|_| parse_error("squeue", &output))
+            let end = word.and_then(|word| word.parse().ok());
+            let end = end.map(|unix_s| Some(at(unix_s, "squeue")));
+            end.ok_or_else(|| parse_error("squeue", &output))
         }
     }
 }
