@@ -1,5 +1,5 @@
 //! Unix sockets with names in the file system, for processes of one machine.
-//! Only accepted connections limit the wait for data: `send`, and `receive` after `connect`, may wait for ever.
+//! Only accepted connections limit the waits: `send` and `receive` after `connect` may wait for ever.
 //! Never removes the name of a socket.
 
 use std::io::{self, ErrorKind, Read};
@@ -40,13 +40,15 @@ impl Listener {
     }
 
     /// Waits for the next connection; none after [`Listener::close`]. Reads from the connection
-    /// fail after `patience` without data.
+    /// fail after `patience` without data, and writes after `patience` without a reader.
     pub fn accept(&self, patience: Duration) -> Result<Option<Channel>> {
         let stream = match self.listener.accept() {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
             accepted => on(accepted, "accept at", &self.path)?.0,
         };
-        on(stream.set_read_timeout(Some(patience)), "listen at", &self.path)?;
+        let limited = stream.set_read_timeout(Some(patience));
+        let limited = limited.and_then(|()| stream.set_write_timeout(Some(patience)));
+        on(limited, "listen at", &self.path)?;
         let path = self.path.clone();
         Ok(Some(Channel { stream, path }))
     }
@@ -151,5 +153,15 @@ mod tests {
                 assert!(waiting.join().expect("thread"));
             });
         }
+    }
+
+    #[test]
+    fn peer_that_reads_nothing_ends_the_answer() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let name = scratch.path().join("socket");
+        let listener = Listener::bind(&name).expect("bind");
+        let _silent = connect(&name).expect("connect");
+        let accepted = listener.accept(Duration::from_millis(50)).expect("accept");
+        accepted.expect("one").send(&vec![0; 64 << 20]).expect_err("nobody reads");
     }
 }
