@@ -362,6 +362,23 @@ def test_reap_names_orphans_and_removes_them_on_request(slurm_site, users):
     assert slurm_site.directories() == [users.directory_of(job).parent.name]
 
 
+def test_reap_has_the_node_that_answers_remove_an_orphan(slurm_site, users):
+    orphan = slurm_site.pool / "77.2"
+    orphan.mkdir(mode=0o700)
+    chown(orphan, users.user)
+    only_flash = slurm_site.top / "site-with-one-pool.toml"  # the nodes of other pools are waited for
+    whole = (slurm_site.top / "site.toml").read_text()
+    only_flash.write_text(whole.partition('[[pool]]\nname = "slow"')[0])
+    slurm_site.kill_noded("n1", hold=True)  # the first node of the pool
+    try:
+        words = ["forebay", "control", "reap", "--discard"]
+        said = slurm_site.run(words, FOREBAY_SITE=str(only_flash)).stdout
+        assert f"removed {orphan} of nobody" in said and not orphan.exists()
+    finally:
+        slurm_site.release("n1")
+        slurm_site.wait_until_up_again("n1")
+
+
 def test_reap_removes_the_allocations_of_ended_jobs_that_slurm_left(slurm_site, users):
     """Slurm sometimes forgets the removal of a cancelled job. What may still be wanted is kept."""
     script = users.directory / "job.sh"

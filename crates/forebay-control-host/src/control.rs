@@ -1,5 +1,5 @@
 //! The site's own commands: the status, draining a pool, delivering kept results, removing leftovers.
-//! Removes an allocation under the lock of its token. Never removes undelivered results, unless that had begun.
+//! Removes an allocation under the lock of its token, and never undelivered results whose removal had not begun.
 //! Never removes a directory that belongs to no allocation, unless the caller wants to `discard` it.
 
 use std::path::Path;
@@ -370,9 +370,9 @@ fn list(context: &mut Context, pool: &Pool, reaped: &mut Reaped) -> Result<Vec<L
         _ => Err(Error::new("a node answered another question")),
     };
     if pool.kind == PoolKind::Directory {
-        let listed = names_in(first_answer(context, &pool.staging_nodes, &list)?)?;
-        let node = pool.staging_nodes.first().cloned();
-        return Ok(node.into_iter().map(|node| Listed { node, names: listed.clone() }).collect());
+        // The node that answers also removes the orphans: the others may be down.
+        let (node, answer) = first_answer(context, &pool.staging_nodes, &list)?;
+        return Ok(vec![Listed { node, names: names_in(answer)? }]);
     }
     let requests = pool.staging_nodes.iter().map(|node| (node.clone(), list.clone()));
     let answers = context.ask_all(requests.collect())?;
@@ -415,7 +415,7 @@ fn discard_orphan(
     loop {
         let (place, attempt) = (place.clone(), attempt.clone());
         let remove = Operation::Remove { place, attempt, is_made: true };
-        match first_answer(context, std::slice::from_ref(node), &remove)? {
+        match first_answer(context, std::slice::from_ref(node), &remove)?.1 {
             Outcome::Done { .. } => return Ok(()),
             Outcome::Failed { reason, .. } => return Err(Error::new(reason)),
             Outcome::Running { .. } => forebay_host::clock::sleep(pause.next()),

@@ -1,5 +1,5 @@
 //! Has nodes do work that takes long, and waits for it. Killing this process stops no work; the next call finds it.
-//! Gives up on a node that stays silent. Waits without limit for one that reports running work, unless `until` is set.
+//! Gives up on a node that stays silent. Without `until`, waits without limit for one that reports running work.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! Starts the processes of an allocation's owner.
-//! Assumes that this daemon is root. Never starts one as root, or with the environment of this daemon.
+//! Assumes that this daemon is root. Never starts one of them as root, or with the environment of this daemon.
 
 use std::sync::Arc;
 use std::time::Duration;

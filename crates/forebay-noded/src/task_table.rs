@@ -54,8 +54,8 @@ pub(crate) struct Table {
     pub(crate) tasks: HashMap<String, Task>,
     /// Running tasks of each user.
     pub(crate) running: HashMap<u32, usize>,
-    /// Allocations that are being made.
-    pub(crate) creating: HashSet<String>,
+    /// Allocations that are being made, with the number of requests that make each.
+    pub(crate) creating: HashMap<String, usize>,
     pub(crate) counts: Counts,
     pub(crate) removed: HashSet<String>,
     pub(crate) removed_in_order: VecDeque<String>,
@@ -72,6 +72,24 @@ impl Table {
             *count -= 1;
         }
         self.running.retain(|_, count| *count > 0);
+    }
+
+    /// Ends one request that makes an allocation.
+    pub(crate) fn end_creating(&mut self, name: &str) {
+        if let Some(count) = self.creating.get_mut(name) {
+            *count -= 1;
+        }
+        self.creating.retain(|_, count| *count > 0);
+    }
+
+    /// Counts a process that ended before its task. Returns false, and counts nothing, if the task was cancelled:
+    /// then this daemon killed the process.
+    pub(crate) fn count_interruption(&mut self, name: &str, by_us: bool) -> bool {
+        if is_cancelled(self, name) {
+            return false;
+        }
+        *if by_us { &mut self.counts.idle } else { &mut self.counts.interruptions } += 1;
+        true
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct Creating {
 
 impl Drop for Creating {
     fn drop(&mut self) {
-        self.shared.table.lock().creating.remove(&self.name);
+        self.shared.table.lock().end_creating(&self.name);
     }
 }
 
@@ -93,7 +93,7 @@ impl Tasks {
         if table.removed.contains(name) || table.tasks.get(name).is_some_and(is_removal) {
             return Err(Error::new(format!("{name} was removed")));
         }
-        table.creating.insert(name.to_owned());
+        *table.creating.entry(name.to_owned()).or_default() += 1;
         Ok(Creating { shared: Arc::clone(&self.shared), name: name.to_owned() })
     }
 
@@ -234,7 +234,7 @@ impl Tasks {
         if table.tasks.get(&place.name).is_some_and(is_active) {
             return Ok(running()); // another request was faster
         }
-        if table.creating.contains(&place.name) {
+        if table.creating.contains_key(&place.name) {
             return Ok(running()); // the request comes again
         }
         if table.tasks.len() >= KNOWN_MAX {
@@ -352,11 +352,10 @@ impl Shared {
                     });
                 }
             };
-            interruptions += 1;
-            {
-                let counts = &mut self.table.lock().counts;
-                *if by_us { &mut counts.idle } else { &mut counts.interruptions } += 1;
+            if !self.table.lock().count_interruption(&place.name, by_us) {
+                return Ok(cancelled());
             }
+            interruptions += 1;
             if interruptions == INTERRUPTIONS_MAX {
                 let (user, node) = (users::user_named(place.user), &self.node);
                 let reason = format!(
@@ -515,14 +514,30 @@ mod tests {
         let text = |word: &str| word.to_owned();
         let place = place();
         let tasks = tasks("n1");
-        let creating = tasks.begin_to_create("1.1").expect("new");
-        assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
-        assert!(tasks.shared.table.lock().tasks.is_empty(), "it waits");
-        drop(creating);
+        let creating = ["first", "second"].map(|_| tasks.begin_to_create("1.1").expect("new"));
+        for one in creating {
+            assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
+            assert!(tasks.shared.table.lock().tasks.is_empty(), "it waits");
+            drop(one);
+        }
+        assert!(tasks.shared.table.lock().creating.is_empty());
         assert_eq!(tasks.remove(&place, true, text("x")), Ok(running()));
         assert_eq!(tasks.shared.table.lock().tasks.len(), 1);
         tasks.shared.note_removed("1.1");
         assert!(tasks.begin_to_create("1.1").is_err() && tasks.begin_to_create("1.2").is_ok());
+    }
+
+    #[test]
+    fn process_of_a_cancelled_staging_is_not_counted_as_interrupted() {
+        let mut table = Table::default();
+        let attempts = VecDeque::new();
+        let task =
+            Task { kind: Kind::StageOut, state: State::Waiting, attempts, is_cancelled: false };
+        table.tasks.insert("1.1".to_owned(), task);
+        assert!(table.count_interruption("1.1", false) && table.count_interruption("1.1", true));
+        table.tasks.get_mut("1.1").expect("known").is_cancelled = true;
+        assert!(!table.count_interruption("1.1", false) && !table.count_interruption("1.1", true));
+        assert_eq!((table.counts.interruptions, table.counts.idle), (1, 1));
     }
 
     #[test]

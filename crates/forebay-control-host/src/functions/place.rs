@@ -86,7 +86,7 @@ fn made_on_a_node(
     }
 }
 
-/// Asks the nodes of a pool one after the other until one answers.
+/// Asks the nodes of a pool one after the other until one answers. Returns that node and its answer.
 ///
 /// # Errors
 /// If none answers within the time for a node, or the answer is an error.
@@ -94,7 +94,7 @@ pub(crate) fn first_answer(
     context: &mut Context,
     nodes: &[NodeAddress],
     operation: &Operation,
-) -> Result<Outcome, Error> {
+) -> Result<(NodeAddress, Outcome), Error> {
     let (mut pause, began) = (Pause::shortest(), clock::now());
     loop {
         let mut silent = Error::new("there is no node to ask");
@@ -102,7 +102,7 @@ pub(crate) fn first_answer(
             match context.ask(node, operation.clone()) {
                 Err(NoAnswer::Unreachable(error) | NoAnswer::Lost(error)) => silent = error,
                 Err(NoAnswer::Wrong(error)) => return Err(error),
-                Ok(outcome) => return Ok(outcome),
+                Ok(outcome) => return Ok((node.clone(), outcome)),
             }
         }
         if began.elapsed() > context.site.node_wait.min(super::teardown::WAIT) {
