@@ -120,6 +120,15 @@ def test_file_staged_into_a_directory_is_compared_there(job):
     assert "Output: the same in all runs, 1 file(s), 5 bytes." in done.stdout, done.stdout + done.stderr
 
 
+def test_output_is_compared_at_a_destination_that_is_a_link(job):
+    (job.directory / "elsewhere").mkdir()
+    (job.directory / "out").symlink_to("elsewhere")
+    job.script(WRITE + 'ln -s x "$out/link"', DW, STAGE_OUT)
+    done = compare(job, "--repeat", "1")
+    assert "Output: the same in all runs, 1 file(s), 16777216 bytes." in done.stdout, done.stdout + done.stderr
+    assert (job.directory / "out").is_symlink()
+
+
 def test_io_outside_the_emulation_is_reported(job):
     job.script(
         'out=${DW_JOB_STRIPED}out; mkdir -p "$out"; LD_PRELOAD= head -c 1000000 /dev/zero > "$out/x"', DW, STAGE_OUT

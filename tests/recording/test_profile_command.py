@@ -119,6 +119,12 @@ def test_command_ended_by_a_signal_is_recorded(job):
     assert status == 130 and job.record()["outcome"]["job_status"] == 130
 
 
+def test_script_runs_with_a_variable_that_is_not_utf8(job):
+    job.script('printf %s "$ODD" | od -An -tx1')
+    done = profile(job, "--", "sh", "job.sh", ODD=os.fsdecode(b"\xff"))
+    assert (done.returncode, done.stdout.strip()) == (0, "ff"), done.stderr
+
+
 def test_time_limit_ends_all_processes_of_the_command(job):
     done = profile(job, "--time", "0:01", "--", "sh", "-c", "(trap '' TERM; exec sleep 300) & echo $! > pid; wait")
     assert done.returncode == 124 and "its time limit was reached" in done.stderr

@@ -231,11 +231,25 @@ pub fn write_manual(directory: &Path) -> i32 {
     }
 }
 
-/// The commands that a user types; those that other parts of Forebay call are left out.
+/// The commands that a user types, at all levels; those that other parts of Forebay call are left out.
 fn visible_command() -> clap::Command {
-    let all = Arguments::command();
-    let visible = all.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    let visible = visible_subcommands(&Arguments::command());
     clap::Command::new("forebay").subcommands(visible)
+}
+
+fn visible_subcommands(command: &clap::Command) -> Vec<clap::Command> {
+    let visible = command.get_subcommands().filter(|one| !one.is_hide_set());
+    let without_hidden = |one: &clap::Command| {
+        if !one.get_subcommands().any(clap::Command::is_hide_set) {
+            return one.clone();
+        }
+        // clap cannot remove a subcommand.
+        let arguments = one.get_arguments().cloned();
+        let about = one.get_about().cloned().unwrap_or_default();
+        let bare = clap::Command::new(one.get_name().to_owned()).about(about).args(arguments);
+        bare.subcommands(visible_subcommands(one))
+    };
+    visible.map(without_hidden).collect()
 }
 
 /// Writes completions for bash, zsh and fish below `directory`, which is a `share` directory.

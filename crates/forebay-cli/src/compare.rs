@@ -182,7 +182,9 @@ impl Bench<'_> {
         // The job itself may create a list, so a list may be missing.
         let stages = request.stage_out.iter();
         let stages = stages.flat_map(|stage| expanded_out(stage).unwrap_or_default());
-        Ok(stages.map(|stage| destination(&stage)).collect())
+        // The user can name a link to a directory; links inside are skipped.
+        let resolved = |path: PathBuf| files::real_path(&path).unwrap_or(path);
+        Ok(stages.map(|stage| resolved(destination(&stage))).collect())
     }
 }
 

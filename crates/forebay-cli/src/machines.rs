@@ -1,5 +1,6 @@
 //! `forebay machines`: the machine files that are installed, and their names as values of `--pfs-model`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -35,8 +36,13 @@ pub struct MachineFile {
 pub fn resolve(named: &Path) -> PathBuf {
     let is_name = named.components().count() == 1 && files::status(named).is_err();
     let installed = machine_directory().filter(|_| is_name);
-    let installed = installed.map(|directory| directory.join(named).with_extension(EXTENSION));
+    let installed = installed.map(|directory| toml_file(&directory, named));
     installed.filter(|file| files::status(file).is_ok()).unwrap_or_else(|| named.to_owned())
+}
+
+/// The file of a name, which can have dots, in a directory of machine files or profiles.
+pub fn toml_file(directory: &Path, name: impl AsRef<OsStr>) -> PathBuf {
+    directory.join([name.as_ref(), OsStr::new(EXTENSION)].join(OsStr::new(".")))
 }
 
 pub fn machines(arguments: &MachinesArguments) -> i32 {
@@ -70,4 +76,14 @@ fn installed() -> Result<Vec<MachineFile>, CliError> {
         Ok(model.map(|model| MachineFile { name: model.name, scale: model.scale, file }))
     };
     paths.filter_map(|file| read(file).transpose()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_with_a_dot_keeps_its_end() {
+        assert_eq!(toml_file(Path::new("/m"), "a.b"), Path::new("/m/a.b.toml"));
+    }
 }

@@ -50,8 +50,8 @@ pub struct MountArguments {
     point: PathBuf,
 }
 
-/// Mounts, and serves until the mount ends. Returns the exit code.
-pub fn mount(arguments: &MountArguments) -> i32 {
+/// Mounts, serves until the mount ends, and ends the process with the exit code.
+pub fn mount(arguments: &MountArguments) -> ! {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     let options = MountOptions {

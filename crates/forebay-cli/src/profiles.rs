@@ -9,6 +9,8 @@ use forebay_engine::Profile;
 use forebay_host::{files, system};
 use forebay_terminal::{CliError, profile_directory};
 
+use crate::machines::toml_file;
+
 const EXTENSION: &str = "toml";
 const OWNER_HINT: &str = "copy it to ~/.config/forebay/profiles, and read what it runs";
 
@@ -34,7 +36,7 @@ pub fn find(named: &str) -> Result<Profile, CliError> {
         return found.ok_or_else(|| CliError::new(format!("there is no profile {named}")));
     }
     for (folder, may_be_users) in folders() {
-        let path = folder.join(named).with_extension(EXTENSION);
+        let path = toml_file(&folder, named);
         if let Some(profile) = read(&path, may_be_users)? {
             return Ok(profile);
         }

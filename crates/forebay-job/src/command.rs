@@ -47,11 +47,12 @@ impl Command<'_> {
     /// Runs the command and forwards signals to it.
     ///
     /// # Errors
-    /// If the command cannot be started, or signals cannot be forwarded.
+    /// If the command cannot be started, signals cannot be forwarded, or its processes cannot be listed.
     pub fn run(&self, caught: SignalGuard, reporter: &dyn Reporter) -> Result<Profiled, Error> {
         if let Some((script, text)) = script_of(self.words) {
-            let given = std::env::vars().map(|(name, _)| name).collect();
-            check_expanded(&script, &text, given, &Request::default())?;
+            // A script cannot expand a variable whose name is not UTF-8.
+            let given = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+            check_expanded(&script, &text, given.collect(), &Request::default())?;
         }
         let profile = recording::begin_of_command(self.words, reporter);
         let done = self.execute(profile.as_ref(), caught, reporter);

@@ -1,6 +1,6 @@
 //! Fingerprints the files at the destinations of a job, to compare them.
 //! Assumes that a file whose change time stayed the same was not written.
-//! Never follows or compares a symbolic link, not even one at a destination.
+//! Never follows or compares a symbolic link: the caller resolves a destination that is one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
