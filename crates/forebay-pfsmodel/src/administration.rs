@@ -3,7 +3,7 @@
 // A command uses these functions, not the hooks of the preload; they may use std::fs.
 #![allow(clippy::disallowed_methods)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString, c_int};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -112,13 +112,11 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(system(path, source)),
         };
-        let is_new = metadata.is_none();
-        if metadata.is_some_and(|metadata| metadata.len() > 0 || !metadata.is_file()) {
+        if metadata.as_ref().is_some_and(|found| found.len() > 0 || !found.is_file()) {
             return Err(LayoutError::Exists { path: path.display().to_string() });
         }
-        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
-        let descriptor =
-            kernel::open(&name, flags, 0o666).map_err(|source| system(path, source))?;
+        let (descriptor, is_new) =
+            open_empty(&name, metadata.is_none()).map_err(|source| system(path, source))?;
         let bound = Striping::from(self.complete(striping)).bind_descriptor(descriptor);
         kernel::close(descriptor);
         if bound.is_err() && is_new {
@@ -239,4 +237,17 @@ impl State {
 
 fn system(path: &Path, source: io::Error) -> LayoutError {
     LayoutError::System { path: path.display().to_string(), source }
+}
+
+/// Opens a file for its striping, and creates a missing one. Returns whether it was created here: another process may
+/// create it at the same time.
+fn open_empty(name: &CStr, is_missing: bool) -> io::Result<(c_int, bool)> {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NOFOLLOW;
+    if is_missing {
+        match kernel::open(name, flags | libc::O_EXCL, 0o666) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|descriptor| (descriptor, true)),
+        }
+    }
+    kernel::open(name, flags, 0o666).map(|descriptor| (descriptor, false))
 }
