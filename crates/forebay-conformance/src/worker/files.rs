@@ -124,16 +124,16 @@ fn bits(flag: Flag) -> OFlags {
     }
 }
 
-/// Writes all bytes, unless a call writes none.
+/// Writes all bytes, unless a call writes none. Makes one call if there are none.
 pub(super) fn write_at(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
-    while written < bytes.len() {
-        match io::pwrite(file, &bytes[written..], offset + written as u64)? {
-            0 => break,
-            count => written += count,
+    loop {
+        let count = io::pwrite(file, &bytes[written..], offset + written as u64)?;
+        written += count;
+        if count == 0 || written >= bytes.len() {
+            return Ok(written);
         }
     }
-    Ok(written)
 }
 
 /// Reads until `bytes` are read or the file ends.
