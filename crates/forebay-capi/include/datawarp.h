@@ -10,7 +10,8 @@
  * - The path in the burst buffer comes first, in both directions. It is in a striped namespace of
  * the job.
  * - A stage is asynchronous: the call returns once it is queued.
- * - Any thread may call any function at any time, so may a child after fork().
+ * - Any thread may call any function at any time, so may a child after fork(). Only one thread at
+ * a time may use the same dw_failed_stage_t.
  */
 #ifndef DATAWARP_H
 #define DATAWARP_H

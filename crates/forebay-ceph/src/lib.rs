@@ -34,7 +34,7 @@ pub use file_system::FileSystem;
 pub use key::Key;
 pub use library::loader_in;
 pub use lost_groups::{FileLayout, LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
-pub use monitors::{Monitors, Space};
+pub use monitors::Monitors;
 pub use programs::{Missing, Programs, TESTED_VERSION};
 
 /// The pool of names. Its one copy is on the first storage daemon.

@@ -16,16 +16,6 @@ pub(crate) const PACKAGE: &str = "librados2";
 /// `rados_t`.
 type Handle = *mut c_void;
 
-/// `struct rados_cluster_stat_t`.
-#[repr(C)]
-#[derive(Default)]
-struct ClusterStat {
-    kb: u64,
-    kb_used: u64,
-    kb_avail: u64,
-    num_objects: u64,
-}
-
 type MonCommand = unsafe extern "C" fn(
     Handle,
     *const *const c_char,
@@ -48,7 +38,6 @@ struct Functions {
     shutdown: unsafe extern "C" fn(Handle),
     command: MonCommand,
     free: unsafe extern "C" fn(*mut c_char),
-    stat: unsafe extern "C" fn(Handle, *mut ClusterStat) -> c_int,
 }
 
 impl Functions {
@@ -64,23 +53,11 @@ impl Functions {
                 shutdown: library.function("rados_shutdown")?,
                 command: library.function("rados_mon_command")?,
                 free: library.function("rados_buffer_free")?,
-                stat: library.function("rados_cluster_stat")?,
             }
         };
         library.keep();
         Ok(functions)
     }
-}
-
-/// The space of a cluster, over all its storage daemons and copies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
-    /// All bytes.
-    pub total_bytes: u64,
-    /// Bytes in use.
-    pub used_bytes: u64,
-    /// Bytes that are free.
-    pub free_bytes: u64,
 }
 
 /// A connection to the monitors.
@@ -173,26 +150,6 @@ impl Monitors {
             (self.functions.free)(buffer);
             bytes
         }
-    }
-
-    /// The space of the cluster. Only a manager collects it: without one, all is 0.
-    ///
-    /// # Errors
-    /// If no monitor answers.
-    pub fn statfs(&self) -> Result<Space, Error> {
-        let mut stat = ClusterStat::default();
-        // SAFETY: the handle is alive, `stat` has the layout of the header.
-        let result = unsafe { (self.functions.stat)(self.handle, &raw mut stat) };
-        if result != 0 {
-            let error = CommandError { errno: -result, message: "no answer".to_owned() };
-            return Err(Error::Command { prefix: "statfs".to_owned(), error });
-        }
-        let bytes = |kib: u64| kib.saturating_mul(1024);
-        Ok(Space {
-            total_bytes: bytes(stat.kb),
-            used_bytes: bytes(stat.kb_used),
-            free_bytes: bytes(stat.kb_avail),
-        })
     }
 }
 
