@@ -18,7 +18,7 @@ SOAK_MINUTES ?= 10
 # Tests at a time, which wait more than they compute (two on one processor, where more delay the starts of Ceph), the
 # number that repeats their order, and how long all of them may take: twelve minutes are the goal on two cores.
 JOBS ?= $(shell n=$$(nproc); test $$n = 1 && echo 2 || echo $$((n * 2 + 2)))
-TEST_MINUTES_MAX ?= 40
+TEST_MINUTES_MAX ?= $(if $(filter 1 2,$(JOBS)),60,20)
 TEST_RESULTS := $(BUILD)/test-results
 NEXTEST := $(VENV)/bin/cargo-nextest
 # For `make check test`: Clippy is the compiler of the tests' programs, which are compiled once for both then. It turns
