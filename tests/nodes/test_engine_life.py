@@ -95,6 +95,22 @@ ssh n2 "until dd if=/dev/zero of=$DW_JOB_STRIPED/more bs=1M count=8 status=none;
     assert more == str(8 << 20)
 
 
+def test_directory_of_jobs_is_a_link_on_another_node(bed):
+    """The kernel lists a mount without the links above it."""
+    for node in bed.names:
+        lines = "mkdir /tmp/jobs" if node == "n1" else "mkdir /tmp/real; ln -s real /tmp/jobs"
+        bed.run(node, ["sh", "-c", lines], "ada")
+    script = f"""{STRIPED}
+ssh n2 "hostname >$DW_JOB_STRIPED/name"; cat $DW_JOB_STRIPED/name"""
+    job = node_job(bed, script, "--node-dir", "/tmp/jobs", name="linked")
+    assert job.run().stdout == "n2\n"
+    for node in bed.names:
+        # Nothing of the job is left in it.
+        bed.run(node, ["sh", "-c", "rmdir $(readlink -f /tmp/jobs)"], "ada")
+    bed.run("n2", ["rm", "/tmp/jobs"], "ada")
+    assert job.leftovers() == []
+
+
 def test_two_jobs_side_by_side(bed):
     script = f"""{STRIPED}
 #DW stage_out type=file source=$DW_JOB_STRIPED/name destination=HERE/name

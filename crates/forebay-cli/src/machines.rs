@@ -1,6 +1,5 @@
 //! `forebay machines`: the machine files that are installed, and their names as values of `--pfs-model`.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -40,9 +39,13 @@ pub fn resolve(named: &Path) -> PathBuf {
     installed.filter(|file| files::status(file).is_ok()).unwrap_or_else(|| named.to_owned())
 }
 
-/// The file of a name, which can have dots, in a directory of machine files or profiles.
-pub fn toml_file(directory: &Path, name: impl AsRef<OsStr>) -> PathBuf {
-    directory.join([name.as_ref(), OsStr::new(EXTENSION)].join(OsStr::new(".")))
+/// The file of a name, which can have dots and may end in `.toml`, in a directory of machine files or profiles.
+pub fn toml_file(directory: &Path, name: impl AsRef<Path>) -> PathBuf {
+    let mut file = directory.join(name.as_ref());
+    if file.extension().is_none_or(|end| end != EXTENSION) {
+        file.as_mut_os_string().push(".toml");
+    }
+    file
 }
 
 pub fn machines(arguments: &MachinesArguments) -> i32 {
@@ -84,6 +87,8 @@ mod tests {
 
     #[test]
     fn name_with_a_dot_keeps_its_end() {
-        assert_eq!(toml_file(Path::new("/m"), "a.b"), Path::new("/m/a.b.toml"));
+        for name in ["a.b", "a.b.toml"] {
+            assert_eq!(toml_file(Path::new("/m"), name), Path::new("/m/a.b.toml"));
+        }
     }
 }

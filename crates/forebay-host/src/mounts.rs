@@ -1,5 +1,5 @@
 //! Lists mounted file systems, and aborts and detaches FUSE mounts.
-//! Assumes paths as the kernel lists them, absolute and without links: another path counts as not mounted.
+//! Assumes absolute paths. Links above a mount point are followed, and the mount point itself is none.
 //! Never looks into a mount, which might not answer.
 
 use std::collections::HashSet;
@@ -32,15 +32,22 @@ pub fn devices() -> Result<HashSet<u64>> {
 
 /// Whether a file system is mounted at exactly this path.
 pub fn is_mount_point(path: &Path) -> Result<bool> {
-    Ok(mounts()?.iter().any(|mount| mount.mount_point == path))
+    Ok(mount_at(path)?.is_some())
+}
+
+/// The mount at this path. The kernel lists it without the links above it.
+fn mount_at(path: &Path) -> Result<Option<MountInfo>> {
+    let above = path.parent().and_then(|parent| files::real_path(parent).ok());
+    let real = above.zip(path.file_name()).map(|(above, name)| above.join(name));
+    let path = real.as_deref().unwrap_or(path);
+    Ok(mounts()?.into_iter().find(|mount| mount.mount_point == path))
 }
 
 /// Ends the connection of a FUSE mount to its daemon: all its operations fail with ENOTCONN, also those
 /// that wait already. Does nothing for other mounts, or where the kernel does not show connections. True if it
 /// is a FUSE mount.
 pub fn abort_fuse(path: &Path) -> Result<bool> {
-    let found = mounts()?.into_iter().find(|mount| mount.mount_point == path);
-    let Some(mount) = found.filter(|mount| mount.fs_type.starts_with("fuse")) else {
+    let Some(mount) = mount_at(path)?.filter(|mount| mount.fs_type.starts_with("fuse")) else {
         return Ok(false);
     };
     let number = mount.majmin.split_once(':').map_or("", |(_, minor)| minor);
@@ -123,8 +130,12 @@ not a line of the kernel's
     }
 
     #[test]
-    fn this_machine_has_a_root() {
-        let found = mounts().expect("mounts");
-        assert!(found.iter().any(|m| m.mount_point == Path::new("/")));
+    fn mount_is_found_below_a_link() {
+        let scratch = tempfile::tempdir().expect("tempdir");
+        let link = scratch.path().join("link");
+        files::make_link(Path::new("/"), &link).expect("link");
+        let is_mounted = |name: &str| is_mount_point(&link.join(name)).expect("mounts");
+        assert!(is_mounted("proc") && !is_mounted("none"));
+        assert!(!is_mount_point(&link).expect("mounts"), "what it leads to is mounted elsewhere");
     }
 }

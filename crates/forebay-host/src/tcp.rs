@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -139,18 +139,6 @@ impl Connection {
             Ok(())
         });
         on(sent, "send to", Path::new(&self.name))
-    }
-
-    /// That which another program made the standard input of this one.
-    ///
-    /// # Errors
-    /// If the standard input is no connection.
-    pub fn of_standard_input() -> Result<Self> {
-        let copied = io::stdin().as_fd().try_clone_to_owned().map(TcpStream::from);
-        let name = "the peer of standard input";
-        let checked = copied.and_then(|stream| stream.peer_addr().map(|peer| (stream, peer)));
-        let (stream, peer) = on(checked, "use", Path::new(name))?;
-        Ok(Self { stream, name: peer.to_string() })
     }
 
     /// The standard input and output of a program. Waits have no end any more, and small messages are sent at once.

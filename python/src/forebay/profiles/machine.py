@@ -39,7 +39,7 @@ def find_machine(named: str | Path) -> Path:
     path = Path(named)
     if path.exists() or len(path.parts) != 1 or not installed:
         return path
-    file = Path(installed, f"{path}.toml")
+    file = Path(installed, path if path.suffix == ".toml" else f"{path}.toml")
     return file if file.is_file() else path
 
 
