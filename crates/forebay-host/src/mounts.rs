@@ -35,12 +35,14 @@ pub fn is_mount_point(path: &Path) -> Result<bool> {
     Ok(mount_at(path)?.is_some())
 }
 
-/// The mount at this path. The kernel lists it without the links above it.
+/// The mount at this path. The kernel lists it without the links above it, which are only looked at if it is not found.
 fn mount_at(path: &Path) -> Result<Option<MountInfo>> {
-    let above = path.parent().and_then(|parent| files::real_path(parent).ok());
-    let real = above.zip(path.file_name()).map(|(above, name)| above.join(name));
-    let path = real.as_deref().unwrap_or(path);
-    Ok(mounts()?.into_iter().find(|mount| mount.mount_point == path))
+    let all = mounts()?;
+    let at = |path: &Path| all.iter().find(|mount| mount.mount_point == path).cloned();
+    Ok(at(path).or_else(|| {
+        let above = files::real_path(path.parent()?).ok()?;
+        at(&above.join(path.file_name()?))
+    }))
 }
 
 /// Ends the connection of a FUSE mount to its daemon: all its operations fail with ENOTCONN, also those

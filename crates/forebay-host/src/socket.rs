@@ -40,7 +40,7 @@ impl Listener {
     }
 
     /// Waits for the next connection; none after [`Listener::close`]. Reads from the connection
-    /// fail after `patience` without data, and writes after `patience` without a reader.
+    /// fail after `patience` without data, and each write after `patience` without a reader.
     pub fn accept(&self, patience: Duration) -> Result<Option<Channel>> {
         let stream = match self.listener.accept() {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),

@@ -26,7 +26,10 @@ impl Server {
         let who = self.who(request);
         let asked = (mode, flags.cast_signed());
         let (opened, node, found) = self.client.create(request.node, name, asked, &who)?;
-        self.set_layout_of_file(name, node);
+        // Another node may have created it meanwhile, for another user.
+        if found.uid == request.caller.uid {
+            self.set_layout_of_file(name, node);
+        }
         let file = File::new(&self.inodes, opened, node, asked.1);
         let mut answer = Answer::entry(node, &found);
         answer.opened(self.files.add(file));

@@ -87,7 +87,7 @@ impl RecordFile {
 
     /// Reads a copy of a database of another view. SQLite would resolve its links against the root of this
     /// process. The copy is in the job's directory or, if something removed that, next to the record. It is removed
-    /// here; after a kill it is removed with the job's directory.
+    /// here; after a kill, one in the job's directory is removed with that.
     fn with_copy<T>(
         &self,
         database: &Path,
@@ -95,8 +95,8 @@ impl RecordFile {
     ) -> Result<T, Unusable> {
         let name = format!("copy-{}-{}", std::process::id(), CALLS.fetch_add(1, Relaxed));
         let copy = match files::status(&self.record.job_directory) {
-            Ok(_) => self.record.job_directory.join(name),
-            Err(_) => self.path().with_extension(name),
+            Err(error) if error.is_not_found() => self.path().with_extension(name),
+            _ => self.record.job_directory.join(name),
         };
         let copied = copy_database(database, &copy).map_err(Unusable::from);
         let done = copied.and_then(|()| read(&copy));
