@@ -1,7 +1,5 @@
 """A container in a job: what docs/how-to/containers.md says must be bound, with Bubblewrap as the engine."""
 
-import os
-
 import pytest
 
 from support.job import DW
@@ -13,17 +11,6 @@ EMPTY = (
     '--dev /dev --proc /proc --bind "$DW_JOB_STRIPED" "$DW_JOB_STRIPED" '
 )
 PROGRAM = 'dd if=/dev/zero of="$DW_JOB_STRIPED/out/file" bs=1M count=7'
-
-
-@pytest.fixture(params=["root", "nobody"])
-def memory(job, request):
-    """A job with an allocation in memory: root has a mount namespace, an ordinary user a user namespace too."""
-    if os.getuid() != 0:
-        pytest.skip("only root can be both")
-    job.in_memory()
-    if request.param == "nobody":
-        job.as_nobody()
-    return job
 
 
 def run(memory, binds, *options):

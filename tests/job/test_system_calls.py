@@ -25,13 +25,13 @@ def test_each_rank_makes_the_same_calls_on_a_store_as_on_a_bare_directory(build,
     through = traced.through_forebay(DW, options=options)
     kind = "/dev/shm" if store == "memory" else job.store
     with tempfile.TemporaryDirectory(dir=kind) as bare:
-        beside = traced.bare(pathlib.Path(bare) / "plain")
-    assert sorted(through) == sorted(beside) == [0, 1, 2, 3]
+        on_bare = traced.bare(pathlib.Path(bare) / "plain")
+    assert sorted(through) == sorted(on_bare) == [0, 1, 2, 3]
     if not options:
-        through, beside = (without_stat_calls(ranks) for ranks in (through, beside))
+        through, on_bare = (without_stat_calls(ranks) for ranks in (through, on_bare))
     for rank in through:
-        assert names(through[rank]) == names(beside[rank])
-        assert through[rank] == beside[rank]
+        assert names(through[rank]) == names(on_bare[rank])
+        assert through[rank] == on_bare[rank]
     # Something was seen at all: two dumps of 8 x 8 x 8 points, 40 bytes each.
     written = [
         int(call.split("= ")[-1])

@@ -1,5 +1,5 @@
 //! The monitors of a cluster, through librados.
-//! Each command ends at the limit of the connection. Without a manager, `statfs` finds only zeros.
+//! Each command ends at the limit of the connection.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};

@@ -82,8 +82,8 @@ Line = TypeVar("Line", Ready, Answer)
 def find_calling_forebay() -> Path:
     """The command `forebay`: the caller, else in this program's directory or in PATH; else NativeError."""
     named = os.environ.get("FOREBAY_PROGRAM")
-    beside = Path(sys.argv[0]).parent / "forebay"
-    for candidate in (named, str(beside) if beside.is_file() else None, shutil.which("forebay")):
+    sibling = Path(sys.argv[0]).parent / "forebay"
+    for candidate in (named, str(sibling) if sibling.is_file() else None, shutil.which("forebay")):
         if candidate:
             return Path(candidate)
     raise NativeError(

@@ -1,6 +1,5 @@
 //! Operations on open files, and on whole files by path.
-//! Transfers at an offset repeat their call until all bytes are done, so a short transfer is not seen. A write of no
-//! bytes makes no call.
+//! Transfers at an offset repeat their call until all bytes are done, so a short transfer is not seen.
 
 use std::os::fd::BorrowedFd;
 

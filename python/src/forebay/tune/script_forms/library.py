@@ -31,8 +31,8 @@ def library(mpi: str | None) -> Path:
 
     Raises TuneError if it is not installed, or if no LD_PRELOAD could name it.
     """
-    beside = series_client.find_calling_forebay().resolve().parent.parent / "lib" / "forebay"
-    folder = Path(os.environ.get("FOREBAY_LIBRARY") or beside)
+    installed = series_client.find_calling_forebay().resolve().parent.parent / "lib" / "forebay"
+    folder = Path(os.environ.get("FOREBAY_LIBRARY") or installed)
     path = folder / ("openmpi" if is_open_mpi(mpi) else "mpich") / NAME
     if not path.is_file():
         raise TuneError(f"{path} is missing, which brings hints to this MPI", "run make, or make install")

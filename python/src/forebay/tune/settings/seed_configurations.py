@@ -63,7 +63,8 @@ def _many_aggregators(offer: Offer) -> Values:
     return values
 
 
-def _disable_by_direction(offer: Offer, setting: str, suits: Callable[[Files, str], bool]) -> Values:
+def _set_by_direction(offer: Offer, setting: str, value: str, suits: Callable[[Files, str], bool]) -> Values:
+    """The value for the directions, write and read, that the job uses and that suit."""
     files = offer.files
     directions = [
         direction
@@ -73,22 +74,20 @@ def _disable_by_direction(offer: Offer, setting: str, suits: Callable[[Files, st
     return {
         name: one
         for direction in directions
-        for name, one in offer.take(f"{setting}_{direction}", "disable").items()
+        for name, one in offer.take(f"{setting}_{direction}", value).items()
     }
 
 
 def _large_blocks_unbuffered(offer: Offer) -> Values:
     """Each rank moves its own large blocks, if they are not seen to interleave; else many aggregators."""
-    large = _disable_by_direction(
-        offer, "romio_cb", lambda files, direction: _block(files, direction) >= LARGE_BLOCK_BYTES
-    )
+    large = _set_by_direction(offer, "romio_cb", "disable", _has_large_blocks)
     return {name: one for name, one in large.items() if offer.take(name, "enable")} or _many_aggregators(
         offer
     )
 
 
-def _block(files: Files, direction: str) -> int:
-    return files.calls_in(direction).block_bytes or 0
+def _has_large_blocks(files: Files, direction: str) -> bool:
+    return (files.calls_in(direction).block_bytes or 0) >= LARGE_BLOCK_BYTES
 
 
 def _large_blocks_unsieved(offer: Offer) -> Values:
@@ -102,22 +101,16 @@ def _large_blocks_unsieved(offer: Offer) -> Values:
 
 def _large_blocks_aggregated(offer: Offer) -> Values:
     """Blocks that ROMIO would leave to each rank go through one aggregator on each node."""
-    directions = [
-        direction
-        for direction in DIRECTIONS
-        if offer.files and _block(offer.files, direction) >= LARGE_BLOCK_BYTES
-    ]
-    return {
-        name: one
-        for direction in directions
-        for name, one in offer.take(f"romio_cb_{direction}", "enable").items()
-    }
+    return _set_by_direction(offer, "romio_cb", "enable", _has_large_blocks)
 
 
 def _tiny_calls_unbuffered(offer: Offer) -> Values:
     """Tiny pieces by each rank itself: agreeing takes longer than moving them."""
-    tiny = _disable_by_direction(
-        offer, "romio_cb", lambda files, direction: files.calls_in(direction).mean_bytes < TINY_BYTES
+    tiny = _set_by_direction(
+        offer,
+        "romio_cb",
+        "disable",
+        lambda files, direction: files.calls_in(direction).mean_bytes < TINY_BYTES,
     )
     return tiny or _many_aggregators(offer)
 
