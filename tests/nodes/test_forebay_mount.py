@@ -113,6 +113,36 @@ def test_wait_for_a_lock_of_another_node_can_be_interrupted_and_killed(four, kin
     assert (holder.wait(timeout=60), waiter.returncode) == (0, 0)
 
 
+#: The process that holds a lock of the file; 0 for one that cannot be named here.
+HOLDER = """
+import fcntl, struct, sys
+wanted = struct.pack("hhqqi", fcntl.F_WRLCK, 0, 0, 0, 0)
+with open(sys.argv[1], "r+") as file:
+    kind, _, _, _, process = struct.unpack("hhqqi", fcntl.fcntl(file, fcntl.F_GETLK, wanted))
+print(kind == fcntl.F_WRLCK, process)
+"""
+
+
+def test_holder_of_a_lock_is_a_process_of_the_own_node_or_none(four):
+    file = four.directory / "lock-holder"
+    four.run("n1", ["touch", file])
+    held = four.popen("n1", [PYTHON, "-c", "import os; print(os.getpid(), flush=True)\n" + HOLD, file, "fcntl"])
+    process = held.stdout.readline().strip()
+    assert held.stdout.readline() == "held\n"
+    assert python(four, "n1", HOLDER, file) == f"True {process}\n"
+    assert python(four, "n2", HOLDER, file) == "True 0\n"
+    held.communicate("")
+
+
+@pytest.mark.parametrize(("time_s", "stored_s"), [(-5, 0), (1 << 31, 1 << 31), (1 << 32, (1 << 32) - 1)])
+def test_time_that_a_server_cannot_store_becomes_the_nearest(four, time_s, stored_s):
+    file = four.directory / f"time-{time_s}"
+    code = "import os, sys; open(sys.argv[1], 'x').close(); os.utime(sys.argv[1], (int(sys.argv[2]),) * 2)"
+    python(four, "n1", code, file, time_s)
+    for node in ("n1", "n2"):
+        assert four.run(node, ["stat", "-c", "%X %Y", file]).stdout == f"{stored_s} {stored_s}\n"
+
+
 def test_flock_and_fcntl_do_not_exclude_each_other(four):
     """As on Linux. A whole-file lock of the process does not stop its own append, either."""
     code = """

@@ -6,9 +6,10 @@ import random
 import pytest
 
 from support.strace import EVERY_POINT
-from support.tree_operations import Agents, compare_with_model
+from support.tree_operations import Agents, compare_times_with_model, compare_with_model
 
 SEEDS, STEPS = 3, 400
+TIMES_STEPS = 1000 if EVERY_POINT else 200
 CUTS = 200 if EVERY_POINT else 60
 VARIABLE = "FOREBAY_TEST_SEED"
 
@@ -17,13 +18,25 @@ def repeat(request, seed):
     return f"{VARIABLE}={seed} pytest 'tests/{request.node.nodeid}'"
 
 
-def test_operations_of_all_nodes_answer_as_one_tree(namespace, request):
+def new_seeds(count):
     """New operations in every run; FOREBAY_TEST_SEED=NUMBER repeats those of a number."""
     given = os.environ.get(VARIABLE)
-    seeds = [int(given)] if given else random.SystemRandom().sample(range(1 << 32), SEEDS)
-    for seed in seeds:
+    return [int(given)] if given else random.SystemRandom().sample(range(1 << 32), count)
+
+
+def test_operations_of_all_nodes_answer_as_one_tree(namespace, request):
+    for seed in new_seeds(SEEDS):
         directory = namespace.make_directory(f"tree-{seed}")
         compare_with_model(namespace, directory, seed, STEPS, repeat(request, seed))
+
+
+@pytest.mark.promise("times")
+def test_each_operation_changes_the_times_that_posix_says_on_all_nodes(namespace, request):
+    """A client alone may answer from what it knows, which it may not while others look."""
+    (seed,) = new_seeds(1)
+    for nodes in (namespace.nodes[:1], namespace.nodes):
+        directory = namespace.make_directory(f"times-{seed}-of-{len(nodes)}")
+        compare_times_with_model(namespace, directory, nodes, seed, TIMES_STEPS, repeat(request, seed))
 
 
 @pytest.mark.promise("cut")

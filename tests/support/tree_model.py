@@ -13,8 +13,22 @@ class Refused(Exception):
     """The name of an errno."""
 
 
+@dataclasses.dataclass(eq=False, kw_only=True)
+class Times:
+    """How often the two times of an inode were changed."""
+
+    modified: int = 0
+    changed: int = 0
+    #: How often the system was free to change them.
+    unclear: int = 0
+
+    def modify(self) -> None:
+        self.modified += 1
+        self.changed += 1
+
+
 @dataclasses.dataclass(eq=False)
-class File:
+class File(Times):
     mode: int = 0o644
     text: str = ""
     links: int = 1
@@ -24,22 +38,35 @@ class File:
         if count > 0:
             old = self.text.ljust(offset, "\0")
             self.text = old[:offset] + character * count + old[offset + count :]
+            self.modify()
         return count
 
     def truncate(self, size: int) -> None:
+        if size == len(self.text):
+            self.unclear += 1
+            return
         self.text = self.text[:size].ljust(size, "\0")
+        self.modify()
 
 
 @dataclasses.dataclass(eq=False)
-class Link:
+class Link(Times):
     target: str
     links: int = 1
 
 
 @dataclasses.dataclass(eq=False)
-class Directory:
+class Directory(Times):
     mode: int = 0o755
     entries: dict[str, "File | Link | Directory"] = dataclasses.field(default_factory=dict)
+
+    def add(self, name: str, inode: "File | Link | Directory") -> None:
+        self.entries[name] = inode
+        self.modify()
+
+    def remove(self, name: str) -> None:
+        del self.entries[name]
+        self.modify()
 
 
 Inode = File | Link | Directory
@@ -97,7 +124,7 @@ class Model:
 
     def mkdir(self, path):
         folder, name = self.new(path)
-        folder.entries[name] = Directory()
+        folder.add(name, Directory())
 
     def rmdir(self, path):
         folder, name = self.parent(path)
@@ -106,7 +133,7 @@ class Model:
             refuse("ENOTDIR")
         if found.entries:
             refuse("ENOTEMPTY")
-        del folder.entries[name]
+        folder.remove(name)
 
     def unlink(self, path):
         folder, name = self.parent(path)
@@ -114,7 +141,8 @@ class Model:
         if isinstance(found, Directory):
             refuse("EISDIR")
         found.links -= 1
-        del folder.entries[name]
+        found.changed += 1
+        folder.remove(name)
 
     def rename(self, source, path):
         from_folder, from_name = self.parent(source)
@@ -128,8 +156,9 @@ class Model:
             return
         if old is not None:
             self.make_way(moved, old)
-        del from_folder.entries[from_name]
-        folder.entries[name] = moved
+        from_folder.remove(from_name)
+        folder.add(name, moved)
+        moved.changed += 1
 
     def make_way(self, moved, old):
         """For `moved` at the name of `old`."""
@@ -142,6 +171,7 @@ class Model:
             refuse("EISDIR")
         else:
             old.links -= 1
+            old.changed += 1
 
     def link(self, source, path):
         found = self.find(source)
@@ -149,18 +179,21 @@ class Model:
         if isinstance(found, Directory):
             refuse("EPERM")
         found.links += 1
-        folder.entries[name] = found
+        found.changed += 1
+        folder.add(name, found)
 
     def symlink(self, target, path):
         folder, name = self.new(path)
-        folder.entries[name] = Link(target)
+        folder.add(name, Link(target))
 
     def readlink(self, path):
         found = self.find(path)
         return found.target if isinstance(found, Link) else refuse("EINVAL")
 
     def chmod(self, path, mode):
-        self.followed(path).mode = mode
+        found = self.followed(path)
+        found.mode = mode
+        found.changed += 1
 
     def list(self, path):
         return sorted(directory(self.find(path)).entries)
@@ -176,6 +209,10 @@ class Model:
                 found[path].append(runs(inode.text))
         return found
 
+    def inodes(self) -> dict[str, Inode]:
+        """Each by its path, also the top."""
+        return {".": self.root} | dict(walk(self.root, ""))
+
     # Operations on contents
 
     def read(self, path):
@@ -183,14 +220,15 @@ class Model:
 
     def put(self, path, text):
         folder, name = self.parent(path)
-        file = self.open_file(path) if name in folder.entries else File()
-        folder.entries[name] = file
-        file.text = ""
-        return file.write(0, text)
+        if name in folder.entries:
+            self.open_file(path).truncate(0)
+        else:
+            folder.add(name, File())
+        return self.open_file(path).write(0, text)
 
     def create_new(self, path):
         folder, name = self.new(path)
-        folder.entries[name] = File()
+        folder.add(name, File())
 
     def write(self, path, offset, text):
         return self.open_file(path).write(offset, text)

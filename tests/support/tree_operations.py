@@ -3,6 +3,8 @@
 import json
 import random
 import select
+import time
+from unittest.mock import ANY
 
 from support import tree_agent
 from support.nodes import PYTHON, WAIT_S, ended
@@ -16,6 +18,8 @@ MODES = {File: (0o600, 0o640, 0o644, 0o666), Directory: (0o700, 0o711, 0o755)}
 HANDLES_MAX = 6
 SHOWN = 25
 TREE_EVERY = 50
+#: Two changes that are so far apart have different times.
+CLOCK_TICK_S = 0.01
 
 #: How often each operation comes.
 WEIGHTS = {
@@ -161,27 +165,77 @@ class Agents:
         return json.loads(line)
 
 
-def compare_with_model(namespace, directory, seed: int, steps: int, repeat: str) -> None:
-    """Runs that many operations of a seed in an empty directory. The first answer that is not the model's fails, with
-    `repeat`, the way to see it again."""
-    without = {name for promise in namespace.engine.deviations for name in OF_PROMISE.get(promise, ())}
-    generator = Generator(seed, namespace.nodes, without)
-    done: list[str] = []
+class Comparison:
+    """Random operations of a seed in an empty directory. The first answer that is not the model's fails, with `repeat`,
+    the way to see it again."""
 
-    def compare(node, operation, expected):
-        found = agents.ask(node, operation)
-        done.append(f"{len(done)} {node} {json.dumps(operation)}")
+    def __init__(self, namespace, agents: Agents, nodes: tuple[str, ...], seed: int, repeat: str):
+        without = {name for promise in namespace.engine.deviations for name in OF_PROMISE.get(promise, ())}
+        self.generator = Generator(seed, nodes, without)
+        self.model = self.generator.model
+        self.agents = agents
+        self.done: list[str] = []
+        self.repeat = f"seed {seed}: {repeat}"
+
+    def ask(self, node: str, operation: list) -> list:
+        found = self.agents.ask(node, operation)
+        self.done.append(f"{len(self.done)} {node} {json.dumps(operation)}")
+        return found
+
+    def check(self, expected, found) -> None:
         if found != expected:
-            raise AssertionError(
-                "\n".join([*done[-SHOWN:], f"expected {expected}", f"found    {found}", f"seed {seed}: {repeat}"])
-            )
+            lines = [*self.done[-SHOWN:], f"expected {expected}", f"found    {found}", self.repeat]
+            raise AssertionError("\n".join(lines))
 
+    def step(self) -> None:
+        node, operation = self.generator.draw()
+        expected = self.model.answer(*operation)
+        self.check(expected, self.ask(node, operation))
+        self.generator.note(node, operation, expected[0] == "ok")
+
+
+def compare_with_model(namespace, directory, seed: int, steps: int, repeat: str) -> None:
+    """Compares all answers."""
     with Agents(namespace, directory) as agents:
+        comparison = Comparison(namespace, agents, namespace.nodes, seed, repeat)
         for step in range(1, steps + 1):
-            node, operation = generator.draw()
-            expected = generator.model.answer(*operation)
-            compare(node, operation, expected)
-            generator.note(node, operation, expected[0] == "ok")
+            comparison.step()
             if step % TREE_EVERY == 0 or step == steps:
                 for node in namespace.nodes:
-                    compare(node, ["tree"], generator.model.answer("tree"))
+                    comparison.check(comparison.model.answer("tree"), comparison.ask(node, ["tree"]))
+
+
+def compare_times_with_model(namespace, directory, nodes, seed: int, steps: int, repeat: str) -> None:
+    """Compares after each operation which times have changed, and the links, as each of the nodes sees them."""
+    with Agents(namespace, directory) as agents:
+        comparison = Comparison(namespace, agents, nodes, seed, repeat)
+        seen = {node: {} for node in nodes}  # of each inode: its changes in the model, and its times then
+        for _ in range(steps):
+            comparison.step()
+            for node in nodes:
+                inodes = comparison.model.inodes()
+                answer = comparison.ask(node, ["status", [*inodes]])
+                comparison.check(["ok", ANY], answer)
+                expected, found = {}, {}
+                for (path, inode), (links, *times) in zip(inodes.items(), answer[1], strict=True):
+                    changes = (inode.modified, inode.changed)
+                    unclear, *before = seen[node].get(inode, (None, changes, times))
+                    if unclear != inode.unclear:
+                        before = [changes, times]
+                    expected[path] = [links_of(inode, links), *differ(before[0], changes)]
+                    found[path] = [links, *differ(before[1], times)]
+                    seen[node][inode] = (inode.unclear, changes, times)
+                comparison.check(expected, found)
+            time.sleep(CLOCK_TICK_S)
+
+
+def differ(before, after) -> list[bool]:
+    return [one != other for one, other in zip(before, after, strict=True)]
+
+
+def links_of(inode, found: int) -> int:
+    """A file system that does not count the links of directories says 1."""
+    if not isinstance(inode, Directory):
+        return inode.links
+    folders = sum(isinstance(entry, Directory) for entry in inode.entries.values())
+    return found if found == 1 else 2 + folders

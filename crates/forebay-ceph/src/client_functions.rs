@@ -167,6 +167,7 @@ functions! {
     drop_permissions = "ceph_userperm_destroy": (Permissions);
     root = "ceph_ll_lookup_root": (Mount, *mut Inode) -> c_int;
     inode = "ceph_ll_get_inode": (Mount, InodeNumber) -> Inode;
+    lookup_inode = "ceph_ll_lookup_inode": (Mount, u64, *mut Inode) -> c_int;
     lookup = "ceph_ll_lookup": (Mount, Inode, Text, *mut Inode, *mut Attributes, c_uint, c_uint, Permissions) -> c_int;
     forget = "ceph_ll_forget": (Mount, Inode, c_int) -> c_int;
     attributes = "ceph_ll_getattr": (Mount, Inode, *mut Attributes, c_uint, c_uint, Permissions) -> c_int;

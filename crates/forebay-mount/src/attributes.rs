@@ -30,6 +30,12 @@ const CEPH_GID: i32 = 1 << 2;
 const CEPH_MTIME: i32 = 1 << 3;
 const CEPH_ATIME: i32 = 1 << 4;
 const CEPH_SIZE: i32 = 1 << 5;
+/// Who may write may set the time to now.
+const CEPH_MTIME_NOW: i32 = 1 << 7;
+const CEPH_ATIME_NOW: i32 = 1 << 8;
+
+/// The last second that a server can store: in the year 2106.
+const LAST_S: i64 = u32::MAX as i64;
 
 /// The bits of access(2).
 const MAY_EXECUTE: u32 = 1;
@@ -49,8 +55,10 @@ impl Server {
         let mut wanted = Attributes { size, uid, gid, ..Attributes::default() };
         wanted.mode = (mode & 0o7777) as u16;
         wanted.atime = time(valid & ATIME_NOW != 0, atime_s, atime_ns);
-        wanted.mtime = time(valid & MTIME_NOW != 0, mtime_s, mtime_ns);
-        let mask = mask(valid);
+        // libcephfs does not change the time of a file that it makes longer by itself.
+        let sets_size_alone = valid & (SIZE | MTIME) == SIZE;
+        wanted.mtime = time(sets_size_alone || valid & MTIME_NOW != 0, mtime_s, mtime_ns);
+        let mask = mask(if sets_size_alone { valid | MTIME | MTIME_NOW } else { valid });
         // A file that is open for writing can be truncated whatever its mode is now.
         let is_truncate = valid & HANDLE != 0 && valid & (MODE | UID | GID) == 0;
         let who = (!(is_truncate && valid & SIZE != 0)).then(|| self.who(request));
@@ -96,17 +104,25 @@ fn mask(valid: u32) -> i32 {
         (SIZE, CEPH_SIZE),
         (ATIME, CEPH_ATIME),
         (MTIME, CEPH_MTIME),
+        (ATIME_NOW, CEPH_ATIME_NOW),
+        (MTIME_NOW, CEPH_MTIME_NOW),
     ];
     pairs.iter().filter(|(kernel, _)| valid & kernel != 0).map(|(_, ceph)| ceph).sum()
 }
 
+/// A time before or after those that a server can store becomes the nearest of them, as the kernel does it for its file
+/// systems. The server would store its lowest 32 bits.
 fn time(is_now: bool, seconds: u64, nanoseconds: u32) -> libc::timespec {
     if is_now {
         let now = clock::since_epoch();
         let seconds = now.as_secs().cast_signed();
         return libc::timespec { tv_sec: seconds, tv_nsec: now.subsec_nanos().into() };
     }
-    libc::timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.into() }
+    match seconds.cast_signed() {
+        ..0 => libc::timespec { tv_sec: 0, tv_nsec: 0 },
+        seconds if seconds > LAST_S => libc::timespec { tv_sec: LAST_S, tv_nsec: 0 },
+        seconds => libc::timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
+    }
 }
 
 /// Whether a process may do what the bits say: read 4, write 2, execute 1.
@@ -159,14 +175,20 @@ mod tests {
     #[test]
     fn bits_of_the_kernel_become_those_of_libcephfs() {
         assert_eq!(mask(SIZE | HANDLE), CEPH_SIZE);
-        assert_eq!(mask(ATIME | ATIME_NOW | MTIME), CEPH_ATIME | CEPH_MTIME);
+        assert_eq!(mask(ATIME | ATIME_NOW | MTIME), CEPH_ATIME | CEPH_ATIME_NOW | CEPH_MTIME);
         assert_eq!(mask(MODE | UID | GID), 7);
     }
 
     #[test]
-    fn time_keeps_its_nanoseconds() {
-        let past = time(false, (-5_i64).cast_unsigned(), 123_456_789);
-        assert_eq!((past.tv_sec, past.tv_nsec), (-5, 123_456_789));
+    fn time_is_one_that_a_server_can_store() {
+        let stored = |seconds: i64| {
+            let found = time(false, seconds.cast_unsigned(), 123_456_789);
+            (found.tv_sec, found.tv_nsec)
+        };
+        assert_eq!(stored(0), (0, 123_456_789));
+        assert_eq!(stored(LAST_S), (LAST_S, 123_456_789));
+        assert_eq!((stored(-5), stored(i64::MIN)), ((0, 0), (0, 0)));
+        assert_eq!((stored(LAST_S + 1), stored(i64::MAX)), ((LAST_S, 0), (LAST_S, 0)));
         assert!(time(true, 0, 0).tv_sec > 1_600_000_000);
     }
 }

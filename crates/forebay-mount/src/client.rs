@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Failure};
 use crate::opened::{Directory, Opened};
 use crate::protocol::{Caller, ROOT};
+use crate::walked::NUMBERS;
 
 /// `CEPH_STATX_BASIC_STATS`: all attributes that the kernel knows.
 pub(crate) const ALL_ATTRIBUTES: c_uint = 0x7ff;
@@ -27,6 +28,8 @@ pub(crate) const ALL_ATTRIBUTES: c_uint = 0x7ff;
 pub(crate) const ACCESS_ATTRIBUTES: c_uint = 0x1 | 0x4 | 0x8 | 0x100;
 /// `CEPH_STATX_INO`.
 pub(crate) const INO_ATTRIBUTE: c_uint = 0x100;
+/// `CEPH_STATX_MODE` and `_NLINK`.
+pub(crate) const LINKS_ATTRIBUTES: c_uint = 0x1 | 0x2;
 /// `CEPH_STATX_SIZE`.
 const SIZE_ATTRIBUTE: c_uint = 0x200;
 
@@ -210,8 +213,9 @@ impl Client {
         Identity { client: self, permissions, _groups: groups }
     }
 
+    /// The inode of a node, whichever of its numbers the kernel has.
     fn inode(&self, node: u64) -> Inode {
-        if node == ROOT { self.root } else { node as Inode }
+        if node == ROOT { self.root } else { (node - node % NUMBERS) as Inode }
     }
 
     pub(crate) fn lookup(
@@ -236,6 +240,14 @@ impl Client {
                 )
             }
         })
+    }
+
+    /// The node with this inode number, with one more reference.
+    pub(crate) fn lookup_inode(&self, ino: u64) -> Result<u64, Failure> {
+        let mut inode = null_mut();
+        // SAFETY: the mount is alive, and the pointer is valid during the call.
+        done(unsafe { (self.functions.lookup_inode)(self.mount, ino, &raw mut inode) })?;
+        Ok(inode as u64)
     }
 
     /// What a function finds or makes, with one more reference, which the kernel gives back by [`Client::forget`].

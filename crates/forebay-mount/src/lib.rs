@@ -11,6 +11,7 @@ mod announcements;
 mod append;
 mod attributes;
 mod client;
+mod connector;
 mod directories;
 mod error;
 mod files;
@@ -31,25 +32,27 @@ mod ranges;
 mod read_ahead;
 mod regular_reads;
 mod reply;
+mod second_client;
 mod server;
 mod session;
 mod walked;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use forebay_ceph::{Connection, LostGroups, MountAddresses, PreloadFunctions};
+use forebay_ceph::{Connection, LostGroups};
 use forebay_host::fuse::FuseDevice;
-use forebay_host::process::{Identity, SignalGuard};
+use forebay_host::process::SignalGuard;
 use forebay_host::{clock, mounts, threads};
 
 pub use error::Error;
 pub use layouts::{Layouts, NamedLayout};
 
-use client::Client;
-use error::Failure;
+use connector::Connector;
 use lost_data::LostData;
+use second_client::SecondClient;
 use server::Server;
 use session::Session;
 
@@ -84,28 +87,16 @@ pub struct MountOptions {
 /// If the mount cannot be made.
 pub fn serve(options: &MountOptions) -> Result<(), Error> {
     memory::keep_freed();
-    let connect_s_max = options.connection.connect_s_max.max(1).to_string();
-    let keyring = options.connection.keyring.display().to_string();
-    let settings = [
-        ("keyring", keyring.as_str()),
-        ("client_mount_timeout", connect_s_max.as_str()),
-        ("log_file", ""),
-        ("admin_socket", ""),
-        // Without the preload library a write may never return once another node writes the file.
-        ("client_oc", if PreloadFunctions::find().is_some() { "true" } else { "false" }),
-    ];
     let events = SignalGuard::listen()?.watch(None)?;
-    let client = Client::mount(&options.connection, &settings, &options.root)?;
-    if let Some(file) = &options.addresses {
-        let failed = |failure| cannot_mount(options, failure);
-        let addresses = client.addresses().map_err(failed)?;
-        let ours = MountAddresses { process: Identity::ours()?, addresses };
-        forebay_host::files::write_json(file, &file.with_extension("fresh"), &ours)?;
-    }
+    let MountOptions { connection, root, addresses, .. } = options.clone();
+    let connector = Arc::new(Connector::new(connection, root, addresses));
+    let client = connector.connect()?;
     let lost = options.lost_groups.as_deref().map(LostGroups::read).transpose()?;
     let lost = LostData::new(lost.unwrap_or_default());
-    let server = Server::new(client, options.point.clone(), options.layouts.clone(), lost);
-    let server = server.map_err(|failure| cannot_mount(options, failure))?;
+    let second = SecondClient::new(Arc::clone(&connector));
+    let places = (options.point.clone(), options.layouts.clone());
+    let server = Server::new((client, second), places, lost);
+    let server = server.map_err(|failure| connector.cannot_mount(failure))?;
     let device = FuseDevice::mount(&options.point, KIND)?;
     let session = Session::new(server, device, events.sender());
     session.start()?;
@@ -120,19 +111,11 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     }
     session.server().read_ahead.end();
     let (sender, unmounted) = channel();
-    threads::spawn(move || sender.send(session.server().client.unmount()).ok())?;
+    threads::spawn(move || sender.send(session.server().unmount()).ok())?;
     match unmounted.recv_timeout(END_MAX) {
         Ok(Ok(())) => {}
         Ok(Err(failure)) => eprintln!("the file system was left with error {}", failure.0),
         Err(_) => eprintln!("the servers did not answer within {} s", END_MAX.as_secs()),
     }
     Ok(())
-}
-
-fn cannot_mount(options: &MountOptions, failure: Failure) -> Error {
-    Error::Mount {
-        root: options.root.clone(),
-        config: options.connection.config.clone(),
-        source: std::io::Error::from_raw_os_error(failure.0),
-    }
 }

@@ -6,7 +6,7 @@ use forebay_host::clock;
 use crate::error::Failure;
 use crate::locks::{INTERVAL_MIN, Wanted};
 use crate::protocol::{Answer, Request, SETLKW};
-use crate::ranges::{FLOCK_BYTE, LAST_BYTE, byte_lock, lock};
+use crate::ranges::{FLOCK_BYTE, LAST_BYTE, byte_lock, holder, lock, process_of};
 use crate::reply::{Outcome, Reply, Result};
 use crate::server::Server;
 
@@ -22,7 +22,7 @@ impl Server {
         let body = &mut request.body;
         let (file, owner) = (body.u64()?, body.u64()?);
         let (start, end) = (body.i64()?, body.i64()?);
-        let (kind, _) = (body.u32()?.cast_signed(), body.u32()?);
+        let (kind, process) = (body.u32()?.cast_signed(), body.u32()?);
         let is_flock = body.u32()? & IS_FLOCK != 0;
         let file = self.files.get(file)?;
         if is_flock {
@@ -32,7 +32,8 @@ impl Server {
         if start > LAST_BYTE {
             return Err(Failure(libc::EOVERFLOW));
         }
-        let lock = lock(kind, start, end.min(LAST_BYTE));
+        let mut lock = lock(kind, start, end.min(LAST_BYTE));
+        lock.l_pid = holder(process, self.client.instance());
         Ok(Wanted { file, lock, owner, is_flock })
     }
 
@@ -44,7 +45,8 @@ impl Server {
         let last = if is_to_the_end { i64::MAX } else { last };
         let mut answer = Answer::default();
         answer.u64(found.l_start.cast_unsigned()).u64(last.cast_unsigned());
-        answer.u32(i32::from(found.l_type).cast_unsigned()).u32(found.l_pid.cast_unsigned());
+        let process = process_of(found.l_pid, self.client.instance());
+        answer.u32(i32::from(found.l_type).cast_unsigned()).u32(process);
         Ok(Outcome::Fields(answer))
     }
 

@@ -36,9 +36,37 @@ pub(crate) fn lock(kind: i32, first: i64, last: i64) -> libc::flock {
     }
 }
 
+/// The kernel has process ids of so many bits (`PID_MAX_LIMIT`).
+const PROCESS_BITS: u32 = 22;
+
+/// The id of a process with a few bits of its client's number, for a lock that it holds.
+pub(crate) fn holder(process: u32, client: u64) -> i32 {
+    let process = if process < 1 << PROCESS_BITS { process } else { 0 };
+    (mark(client) | process).cast_signed()
+}
+
+/// The process of a lock's holder; 0, which is none, for one of another node.
+pub(crate) fn process_of(holder: i32, client: u64) -> u32 {
+    let process = holder.cast_unsigned() ^ mark(client);
+    if process < 1 << PROCESS_BITS { process } else { 0 }
+}
+
+/// The bits above those of a process id.
+fn mark(client: u64) -> u32 {
+    ((client % (1 << (31 - PROCESS_BITS))) as u32) << PROCESS_BITS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn process_of_a_lock_is_known_on_its_own_node_only() {
+        assert_eq!(process_of(holder(4711, 8123), 8123), 4711);
+        assert_eq!(process_of(holder(4711, 8123), 8124), 0);
+        assert_eq!(process_of(holder(1 << 22, 8123), 8123), 0);
+        assert!(holder(u32::MAX, u64::MAX) > 0);
+    }
 
     #[test]
     fn ranges_of_processes_end_before_the_bytes_of_the_client() {

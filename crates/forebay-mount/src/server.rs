@@ -1,6 +1,7 @@
 //! Turns one request of the kernel into calls of libcephfs: a table, and the operations on names and attributes.
 //! Assumes that libcephfs judges each caller, since the kernel checks no permissions on this mount.
 
+use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::announcements::without_announcements;
 use crate::append::AppendLocks;
-use crate::client::{ACCESS_ATTRIBUTES, ALL_ATTRIBUTES, Client, Identity};
+use crate::client::{ACCESS_ATTRIBUTES, ALL_ATTRIBUTES, Client, Identity, LINKS_ATTRIBUTES};
 use crate::directories::Listing;
 use crate::error::Failure;
 use crate::handles::Handles;
@@ -21,7 +22,8 @@ use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::read_ahead::ReadAhead;
 use crate::reply::{Outcome, Reply, Result};
-use crate::walked::WalkedDirectories;
+use crate::second_client::SecondClient;
+use crate::walked::{Place, WalkedDirectories};
 
 /// The largest write in one request.
 pub(crate) const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -39,14 +41,14 @@ pub(crate) struct Server {
     pub(crate) read_ahead: ReadAhead,
     pub(crate) layouts: Layouts,
     walked: WalkedDirectories,
+    second: SecondClient,
 }
 
 impl Server {
     /// `point` is the mount point.
     pub(crate) fn new(
-        client: Client,
-        point: PathBuf,
-        layouts: Layouts,
+        (client, second): (Client, SecondClient),
+        (point, layouts): (PathBuf, Layouts),
         lost: LostData,
     ) -> Result<Self> {
         let client = Arc::new(client);
@@ -60,7 +62,14 @@ impl Server {
             read_ahead: ReadAhead::default(),
             layouts,
             walked: WalkedDirectories::default(),
+            second,
         })
+    }
+
+    /// Writes back and ends.
+    pub(crate) fn unmount(&self) -> Result<()> {
+        self.second.unmount()?;
+        self.client.unmount()
     }
 
     /// Carries out a request. `buffer` is the thread's, for answers of many bytes.
@@ -74,7 +83,7 @@ impl Server {
         match request.opcode {
             fuse::INIT => fuse::init(request.body, WRITE_BYTES_MAX as u32).map(Outcome::Fields),
             fuse::DESTROY => Ok(Outcome::Empty), // the end of the process writes back
-            fuse::LOOKUP => self.lookup(request),
+            fuse::LOOKUP => self.lookup(request, reply),
             fuse::FORGET => self.forget(request),
             fuse::BATCH_FORGET => self.forget_all(request),
             fuse::GETATTR => self.attributes_of(request.node),
@@ -119,26 +128,39 @@ impl Server {
         self.client.identity(request.caller)
     }
 
-    fn lookup(&self, request: &mut Request) -> Result {
+    fn lookup(&self, request: &mut Request, reply: &Reply) -> Result {
         let (parent, name) = (request.node, request.body.name()?);
         let before = self.walked.find(parent, name);
         let wanted = if before.is_some() { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
         let (node, mut found) = self.client.lookup(parent, name, wanted, &self.who(request))?;
-        match before {
+        let number = match before {
             // Its times, size and links are those of an earlier look, as the kernel's own would be.
-            Some(before) if before.ino == found.ino && found.is_directory() => {
+            Some(before) if before.attributes.ino == found.ino && found.is_directory() => {
                 let Attributes { mode, uid, gid, .. } = found;
-                found = Attributes { mode, uid, gid, ..before };
+                found = Attributes { mode, uid, gid, ..before.attributes };
+                match before.moved_from {
+                    Some(old) => self.number_after_move(parent, name, &old, reply),
+                    None => before.number,
+                }
             }
             Some(_) => {
                 found =
                     self.client.attributes(node).inspect_err(|_| self.client.forget(node, 1))?;
-                self.walked.note(parent, name, &found);
+                self.walked.note(parent, name, node, &found)
             }
-            None if found.is_directory() => self.walked.note(parent, name, &found),
-            None => {}
-        }
-        entry((node, found))
+            None if found.is_directory() => self.walked.note(parent, name, node, &found),
+            None => 0,
+        };
+        entry((node + number, found))
+    }
+
+    /// While the kernel renames, it does not move a directory that another node moved to its new place, but fails with
+    /// ESTALE as long as it knows the old one. It asks twice before: with the second answer it has forgotten the old
+    /// place or, if the operation has locked it, takes the directory for another one.
+    fn number_after_move(&self, parent: u64, name: &CStr, old: &Place, reply: &Reply) -> u64 {
+        let is_forgotten = reply.forget_name(old.0, &old.1);
+        let number = self.walked.find(parent, name).map_or(0, |found| found.number);
+        if is_forgotten { number } else { self.walked.renumber(parent, name) }
     }
 
     fn forget(&self, request: &mut Request) -> Result {
@@ -220,8 +242,27 @@ impl Server {
         }
         let (name, new_name) = (body.name()?, body.name()?);
         let who = self.who(request);
+        if self.has_other_names(parent, new_name, &who) {
+            let (from, to) = (self.client.ino(request.node)?, self.client.ino(parent)?);
+            self.second.rename((from, name), (to, new_name), &who)?;
+            return Ok(Outcome::Empty);
+        }
         self.client.rename((request.node, name), (parent, new_name), &who)?;
+        self.walked.rename((request.node, name), (parent, new_name));
+        if parent != request.node {
+            // The answer of a rename has the times and the links of the new directory only (Ceph 16.2.15).
+            self.client.refresh_directory(request.node).ok(); // the rename is done
+        }
         Ok(Outcome::Empty)
+    }
+
+    /// Whether there is such a file, and it has other names.
+    fn has_other_names(&self, parent: u64, name: &CStr, who: &Identity) -> bool {
+        let Ok((node, found)) = self.client.lookup(parent, name, LINKS_ATTRIBUTES, who) else {
+            return false;
+        };
+        self.client.forget(node, 1);
+        !found.is_directory() && found.nlink > 1
     }
 
     fn link(&self, request: &mut Request) -> Result {

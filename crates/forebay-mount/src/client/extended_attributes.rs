@@ -12,6 +12,8 @@ use crate::error::Failure;
 pub(crate) const LAYOUT: &CStr = c"ceph.file.layout";
 /// Numbers and the name of a pool.
 const LAYOUT_BYTES_MAX: usize = 256;
+/// A number as text.
+const NUMBER_BYTES_MAX: usize = 32;
 
 impl Client {
     /// Writes the value of an extended attribute to `buffer`, unless that is empty, and returns its length.
@@ -90,6 +92,11 @@ impl Client {
         let length = self.own_attribute(node, LAYOUT, &mut buffer)?;
         let text = buffer.get(..length).unwrap_or_default();
         FileLayout::parse(&String::from_utf8_lossy(text)).map_err(|_| Failure(libc::EIO))
+    }
+
+    /// Asks the metadata server for the attributes of a directory: libcephfs answers this one only so.
+    pub(crate) fn refresh_directory(&self, node: u64) -> Result<(), Failure> {
+        self.own_attribute(node, c"ceph.dir.rentries", &mut [0; NUMBER_BYTES_MAX]).map(drop)
     }
 
     /// Writes the value of an extended attribute of the root to `buffer`.

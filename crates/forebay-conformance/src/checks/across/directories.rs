@@ -110,6 +110,26 @@ pub(super) const CHECKS: &[Check] = &[
         },
     ),
     check(
+        "renamed_directory_again",
+        "a directory that one node moved is moved on by another that knows its old place",
+        |t| {
+            for node in t.others() {
+                let names = ["a", "b", "c"].map(|name| format!("{name}{node}"));
+                for name in &names {
+                    t.on(0).make_directory(name)?;
+                }
+                let [old, new, next] = names.map(|name| format!("{name}/d"));
+                t.on(0).make_directory(&old)?;
+                t.on(node).stat(&old)?;
+                t.on(0).rename(&old, &new)?;
+                t.on(node).rename(&new, &next)?;
+                t.on(node).stat(&new).fails_with(&["ENOENT"])?;
+                t.on(0).stat(&next)?;
+            }
+            Ok(())
+        },
+    ),
+    check(
         "work_below_moving_directory",
         "nodes work below a directory that another renames meanwhile",
         |t| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::bytes::Bytes;
 use crate::check::{Check, check};
 use crate::operation::{Kind, Loop};
-use crate::trial::{Expect, Trial, Verdict, broken, same};
+use crate::trial::{Expect, Trial, Verdict, broken, holds, same};
 
 /// More names than a listing reads at once: the C library reads 32 KiB, which is 1,024 of these names.
 const NAMES: usize = 1400;
@@ -66,6 +66,28 @@ pub(super) const CHECKS: &[Check] = &[
         }
         Ok(())
     }),
+    check(
+        "directory_times_of_move",
+        "a name that moves changes the times of both directories",
+        |t| {
+            t.one().make_directory("from")?;
+            t.one().make_directory("to")?;
+            t.one().write_file("from/f", "")?;
+            t.one().make_directory("from/d")?;
+            for name in ["f", "d"] {
+                for directory in ["from", "to"] {
+                    t.one().set_times(directory, 1_000_000_000, 1_000_000_000)?;
+                    t.one().stat(directory)?;
+                }
+                t.one().rename(&format!("from/{name}"), &format!("to/{name}"))?;
+                for directory in ["from", "to"] {
+                    let time_ns = t.one().stat(directory)?.modified_ns;
+                    holds("the time of a directory is stale", time_ns > 1_000_000_000)?;
+                }
+            }
+            Ok(())
+        },
+    ),
     check("list_complete", "a listing has each of 1,000 names once", |t| {
         t.one().run(Loop::Create { prefix: "f".into(), count: 1000 })?;
         let mut expected: Vec<Bytes> =

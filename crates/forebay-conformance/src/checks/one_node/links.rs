@@ -24,6 +24,17 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().write_at(file, 0, "new data")?;
         t.one().verify_file("b", "new data")
     }),
+    check("replaced_link", "a file keeps its other names when a rename replaces one", |t| {
+        t.one().write_file("a", "data")?;
+        t.one().link("a", "b").or_unsupported(&["EPERM"])?;
+        t.one().write_file("new", "")?;
+        let file = t.one().open("new", &[Read])?;
+        t.one().rename("new", "b")?;
+        t.one().sync(file)?; // a server has the rename then
+        same("links", t.one().stat("a")?.links, 1)?;
+        same("names", t.one().list(".")?, vec!["a".into(), "b".into()])?;
+        t.one().verify_file("a", "data")
+    }),
     check("link_existing", "a hard link does not replace a file: EEXIST", |t| {
         t.one().write_file("a", "a")?;
         t.one().write_file("b", "b")?;
