@@ -19,7 +19,7 @@ HANDLES_MAX = 6
 SHOWN = 25
 TREE_EVERY = 50
 #: Two changes that are so far apart have different times.
-CLOCK_TICK_S = 0.01
+CLOCK_TICK_S = 0.02
 
 #: How often each operation comes.
 WEIGHTS = {
@@ -222,15 +222,16 @@ def compare_times_with_model(namespace, directory, nodes, seed: int, steps: int,
                     unclear, *before = seen[node].get(inode, (None, changes, times))
                     if unclear != inode.unclear:
                         before = [changes, times]
-                    expected[path] = [links_of(inode, links), *differ(before[0], changes)]
-                    found[path] = [links, *differ(before[1], times)]
+                    expected[path] = [links_of(inode, links), *signs(before[0], changes)]
+                    found[path] = [links, *signs(before[1], times)]
                     seen[node][inode] = (inode.unclear, changes, times)
                 comparison.check(expected, found)
             time.sleep(CLOCK_TICK_S)
 
 
-def differ(before, after) -> list[bool]:
-    return [one != other for one, other in zip(before, after, strict=True)]
+def signs(before, after) -> list[int]:
+    """Of each: 1 if it is later, 0 if it is the same, -1 if it is earlier."""
+    return [(new > old) - (new < old) for old, new in zip(before, after, strict=True)]
 
 
 def links_of(inode, found: int) -> int:

@@ -55,7 +55,7 @@ impl Server {
         let mut wanted = Attributes { size, uid, gid, ..Attributes::default() };
         wanted.mode = (mode & 0o7777) as u16;
         wanted.atime = time(valid & ATIME_NOW != 0, atime_s, atime_ns);
-        // libcephfs does not change the time of a file that it makes longer by itself.
+        // When libcephfs makes a file longer without a server, it leaves the time of modification.
         let sets_size_alone = valid & (SIZE | MTIME) == SIZE;
         wanted.mtime = time(sets_size_alone || valid & MTIME_NOW != 0, mtime_s, mtime_ns);
         let mask = mask(if sets_size_alone { valid | MTIME | MTIME_NOW } else { valid });
@@ -97,6 +97,10 @@ impl Server {
 }
 
 fn mask(valid: u32) -> i32 {
+    // Who may write may set both times to now, or cut the file. One of the times is the owner's to set.
+    let both = ATIME_NOW | MTIME_NOW;
+    let is_write = valid & both == both || valid & (SIZE | MTIME_NOW) == SIZE | MTIME_NOW;
+    let valid = if is_write { valid } else { valid & !both };
     let pairs = [
         (MODE, CEPH_MODE),
         (UID, CEPH_UID),
@@ -175,7 +179,10 @@ mod tests {
     #[test]
     fn bits_of_the_kernel_become_those_of_libcephfs() {
         assert_eq!(mask(SIZE | HANDLE), CEPH_SIZE);
-        assert_eq!(mask(ATIME | ATIME_NOW | MTIME), CEPH_ATIME | CEPH_ATIME_NOW | CEPH_MTIME);
+        assert_eq!(mask(ATIME | ATIME_NOW | MTIME), CEPH_ATIME | CEPH_MTIME);
+        let both = CEPH_ATIME | CEPH_MTIME | CEPH_ATIME_NOW | CEPH_MTIME_NOW;
+        assert_eq!(mask(ATIME | MTIME | ATIME_NOW | MTIME_NOW), both);
+        assert_eq!(mask(SIZE | MTIME | MTIME_NOW), CEPH_SIZE | CEPH_MTIME | CEPH_MTIME_NOW);
         assert_eq!(mask(MODE | UID | GID), 7);
     }
 

@@ -18,9 +18,9 @@ use forebay_host::users;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Failure};
+use crate::moves::NUMBERS;
 use crate::opened::{Directory, Opened};
 use crate::protocol::{Caller, ROOT};
-use crate::walked::NUMBERS;
 
 /// `CEPH_STATX_BASIC_STATS`: all attributes that the kernel knows.
 pub(crate) const ALL_ATTRIBUTES: c_uint = 0x7ff;
@@ -93,6 +93,13 @@ fn addresses_in(text: &str) -> Vec<String> {
     list.unwrap_or(text).split(',').map(bare).collect()
 }
 
+fn used(what: &str, result: c_int) -> Result<(), Error> {
+    match result {
+        0 => Ok(()),
+        _ => Err(Error::Configuration { what: what.to_owned(), errno: result.abs() }),
+    }
+}
+
 impl Client {
     /// Mounts `root` of the file system in this process.
     pub(crate) fn mount(
@@ -103,12 +110,33 @@ impl Client {
         let functions = ClientFunctions::load(connection.library_directory.as_deref())?;
         let id = c_text(connection.id())?;
         let mut mount = null_mut();
-        let used = |what: &str, result: c_int| match result {
-            0 => Ok(()),
-            _ => Err(Error::Configuration { what: what.to_owned(), errno: result.abs() }),
-        };
         // SAFETY: all pointers are valid during the call.
         used(&connection.name, unsafe { (functions.create)(&raw mut mount, id.as_ptr()) })?;
+        let inode = Self::connect(&functions, mount, connection, options, root);
+        let inode = inode.inspect_err(|_| {
+            // SAFETY: the handle is alive, not mounted, and not used any more.
+            unsafe { (functions.release)(mount) };
+        })?;
+        // SAFETY: no groups are named.
+        let of_root = unsafe { (functions.new_permissions)(0, 0, 0, null_mut()) };
+        Ok(Self {
+            functions,
+            mount,
+            root: inode,
+            of_root,
+            preload: PreloadFunctions::find(),
+            read_ahead_setting: Mutex::new(()),
+        })
+    }
+
+    /// Mounts a handle. Returns the inode of `root`.
+    fn connect(
+        functions: &ClientFunctions,
+        mount: Mount,
+        connection: &Connection,
+        options: &[(&str, &str)],
+        root: &str,
+    ) -> Result<Inode, Error> {
         let config = connection.config.display().to_string();
         let text = c_text(&config)?;
         // SAFETY: the handle is alive, the text is valid during the call.
@@ -131,16 +159,7 @@ impl Client {
             let config = connection.config.clone();
             return Err(Error::Mount { root: root.to_owned(), config, source });
         }
-        // SAFETY: no groups are named.
-        let of_root = unsafe { (functions.new_permissions)(0, 0, 0, null_mut()) };
-        Ok(Self {
-            functions,
-            mount,
-            root: inode,
-            of_root,
-            preload: PreloadFunctions::find(),
-            read_ahead_setting: Mutex::new(()),
-        })
+        Ok(inode)
     }
 
     /// Whether it caches what it reads and buffers writes.

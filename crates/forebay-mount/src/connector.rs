@@ -37,13 +37,21 @@ impl Connector {
             ("client_oc", if PreloadFunctions::find().is_some() { "true" } else { "false" }),
         ];
         let client = Client::mount(connection, &settings, &self.root)?;
-        if let Some(file) = &self.file {
-            let mut all = self.addresses.lock();
-            all.extend(client.addresses().map_err(|failure| self.cannot_mount(failure))?);
-            let ours = MountAddresses { process: Identity::ours()?, addresses: all.clone() };
-            files::write_json(file, &file.with_extension("fresh"), &ours)?;
+        match self.write_addresses(&client) {
+            Ok(()) => Ok(client),
+            Err(error) => {
+                client.unmount().ok(); // the first error counts
+                Err(error)
+            }
         }
-        Ok(client)
+    }
+
+    fn write_addresses(&self, client: &Client) -> Result<(), Error> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let mut all = self.addresses.lock();
+        all.extend(client.addresses().map_err(|failure| self.cannot_mount(failure))?);
+        let ours = MountAddresses { process: Identity::ours()?, addresses: all.clone() };
+        Ok(files::write_json(file, &file.with_extension("fresh"), &ours)?)
     }
 
     pub(crate) fn cannot_mount(&self, failure: Failure) -> Error {

@@ -24,6 +24,7 @@ mod lock_requests;
 mod locks;
 mod lost_data;
 mod memory;
+mod moves;
 mod open_file;
 mod open_inode;
 mod opened;
@@ -74,7 +75,7 @@ pub struct MountOptions {
     pub layouts: Layouts,
     /// The file that says which data are lost; without a file, none are.
     pub lost_groups: Option<PathBuf>,
-    /// The file to write the addresses of this client to, for the block list after its death.
+    /// The file to write the addresses of this mount's clients to, for the block list after its death.
     pub addresses: Option<PathBuf>,
     /// The directory that shows it.
     pub point: PathBuf,

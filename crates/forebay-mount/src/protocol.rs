@@ -55,9 +55,6 @@ pub(crate) const RENAME2: u32 = 45;
 pub(crate) const LSEEK: u32 = 46;
 pub(crate) const SYNCFS: u32 = 50;
 
-/// What this side says by itself: a name is no longer what the kernel knows.
-pub(crate) const NOTIFY_INVAL_ENTRY: u32 = 3;
-
 /// The node that is the root of the mount.
 pub(crate) const ROOT: u64 = 1;
 

@@ -45,7 +45,7 @@ pub(crate) fn holder(process: u32, client: u64) -> i32 {
     (mark(client) | process).cast_signed()
 }
 
-/// The process of a lock's holder; 0, which is none, for one of another node.
+/// The process of a lock's holder; 0, which is none, for one of another node. One of 512 other nodes has the same bits.
 pub(crate) fn process_of(holder: i32, client: u64) -> u32 {
     let process = holder.cast_unsigned() ^ mark(client);
     if process < 1 << PROCESS_BITS { process } else { 0 }

@@ -1,19 +1,12 @@
 //! Answers to requests, and their way back to the kernel.
 
-use std::ffi::CString;
 use std::io::IoSlice;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use forebay_host::fuse::FuseDevice;
-use forebay_host::threads;
 
 use crate::error::Failure;
-use crate::protocol::{ANSWER_HEADER_BYTES, Answer, NOTIFY_INVAL_ENTRY};
-
-/// The kernel forgets a name at once, unless an operation that it carries out has locked the directory.
-const FORGET_NAME_MAX: Duration = Duration::from_millis(20);
+use crate::protocol::{ANSWER_HEADER_BYTES, Answer};
 
 /// What a request is answered with.
 pub(crate) enum Outcome {
@@ -52,24 +45,5 @@ impl Reply {
         if let Err(failure) = self.device.send(&[IoSlice::new(&header.0), IoSlice::new(body)]) {
             eprintln!("{failure}");
         }
-    }
-
-    /// Makes the kernel forget a name, and waits for it a moment: an operation that waits for the answer of this request
-    /// may have locked the directory. False: the kernel forgets it later.
-    pub(crate) fn forget_name(&self, parent: u64, name: &CString) -> bool {
-        let name = name.as_bytes_with_nul();
-        let mut body = Answer::default();
-        body.u64(parent).u32(name.len() as u32 - 1).u32(0);
-        body.0.extend_from_slice(name);
-        let mut message = Answer::default();
-        message.u32((ANSWER_HEADER_BYTES + body.0.len()) as u32).u32(NOTIFY_INVAL_ENTRY).u64(0);
-        message.0.append(&mut body.0);
-        let (device, (sender, sent)) = (Arc::clone(&self.device), channel());
-        let started = threads::spawn(move || {
-            // The kernel may have forgotten it by itself.
-            device.send(&[IoSlice::new(&message.0)]).ok();
-            sender.send(()).ok();
-        });
-        started.is_ok() && sent.recv_timeout(FORGET_NAME_MAX).is_ok()
     }
 }

@@ -15,7 +15,8 @@ use crate::error::Failure;
 
 pub(crate) struct SecondClient {
     connector: Arc<Connector>,
-    connected: Mutex<Option<Arc<Client>>>,
+    /// One operation at a time.
+    client: Mutex<Option<Client>>,
 }
 
 /// A directory as the second client knows it.
@@ -32,36 +33,47 @@ impl Drop for Known<'_> {
 
 impl SecondClient {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, connected: Mutex::default() }
+        Self { connector, client: Mutex::default() }
     }
 
-    /// As [`Client::rename`]. The directories are inode numbers.
+    /// As [`Client::rename`], and waits until it is in the journal: fsync of the directory asks the first client only. The
+    /// directories are inode numbers. None: there is no connection.
     pub(crate) fn rename(
         &self,
-        (directory, name): (u64, &CStr),
-        (new_directory, new_name): (u64, &CStr),
+        from: (u64, &CStr),
+        to: (u64, &CStr),
         who: &Identity,
-    ) -> Result<(), Failure> {
-        let client = self.client()?;
-        let known = |ino| client.lookup_inode(ino).map(|node| Known { client: &client, node });
-        let (directory, new_directory) = (known(directory)?, known(new_directory)?);
-        client.rename((directory.node, name), (new_directory.node, new_name), who)
+    ) -> Option<Result<(), Failure>> {
+        let mut client = self.client.lock();
+        let renamed = rename(self.connected(&mut client)?, from, to, who);
+        if renamed != Err(Failure(libc::ENOENT)) {
+            return Some(renamed);
+        }
+        // It may have forgotten the name by a rename of its own, as the first one would.
+        client.take()?.unmount().ok()?;
+        Some(rename(self.connected(&mut client)?, from, to, who))
     }
 
     pub(crate) fn unmount(&self) -> Result<(), Failure> {
-        let client = self.connected.lock().take();
-        client.map_or(Ok(()), |client| client.unmount())
+        self.client.lock().take().map_or(Ok(()), |client| client.unmount())
     }
 
-    fn client(&self) -> Result<Arc<Client>, Failure> {
-        let mut connected = self.connected.lock();
-        if let Some(client) = &*connected {
-            return Ok(Arc::clone(client));
+    fn connected<'a>(&self, client: &'a mut Option<Client>) -> Option<&'a Client> {
+        if client.is_none() {
+            *client = self.connector.connect().inspect_err(|error| eprintln!("{error}")).ok();
         }
-        let client = self.connector.connect().map_err(|error| {
-            eprintln!("{error}");
-            Failure(libc::EIO)
-        })?;
-        Ok(Arc::clone(connected.insert(Arc::new(client))))
+        client.as_ref()
     }
+}
+
+fn rename(
+    client: &Client,
+    (directory, name): (u64, &CStr),
+    (new_directory, new_name): (u64, &CStr),
+    who: &Identity,
+) -> Result<(), Failure> {
+    let known = |ino| client.lookup_inode(ino).map(|node| Known { client, node });
+    let (directory, new_directory) = (known(directory)?, known(new_directory)?);
+    client.rename((directory.node, name), (new_directory.node, new_name), who)?;
+    client.sync_node(new_directory.node, false)
 }

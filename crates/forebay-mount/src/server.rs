@@ -18,12 +18,13 @@ use crate::inodes::Inodes;
 use crate::layouts::Layouts;
 use crate::locks::Locks;
 use crate::lost_data::LostData;
+use crate::moves::Moves;
 use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::read_ahead::ReadAhead;
 use crate::reply::{Outcome, Reply, Result};
 use crate::second_client::SecondClient;
-use crate::walked::{Place, WalkedDirectories};
+use crate::walked::WalkedDirectories;
 
 /// The largest write in one request.
 pub(crate) const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -41,6 +42,7 @@ pub(crate) struct Server {
     pub(crate) read_ahead: ReadAhead,
     pub(crate) layouts: Layouts,
     walked: WalkedDirectories,
+    moves: Moves,
     second: SecondClient,
 }
 
@@ -62,14 +64,15 @@ impl Server {
             read_ahead: ReadAhead::default(),
             layouts,
             walked: WalkedDirectories::default(),
+            moves: Moves::default(),
             second,
         })
     }
 
     /// Writes back and ends.
     pub(crate) fn unmount(&self) -> Result<()> {
-        self.second.unmount()?;
-        self.client.unmount()
+        let unmounted = self.client.unmount();
+        unmounted.and(self.second.unmount())
     }
 
     /// Carries out a request. `buffer` is the thread's, for answers of many bytes.
@@ -80,10 +83,13 @@ impl Server {
         buffer: &mut Vec<u8>,
     ) -> Result {
         let request = &mut request;
+        if !matches!(request.opcode, fuse::FORGET | fuse::BATCH_FORGET) {
+            self.moves.accept(request.node);
+        }
         match request.opcode {
             fuse::INIT => fuse::init(request.body, WRITE_BYTES_MAX as u32).map(Outcome::Fields),
             fuse::DESTROY => Ok(Outcome::Empty), // the end of the process writes back
-            fuse::LOOKUP => self.lookup(request, reply),
+            fuse::LOOKUP => self.lookup(request),
             fuse::FORGET => self.forget(request),
             fuse::BATCH_FORGET => self.forget_all(request),
             fuse::GETATTR => self.attributes_of(request.node),
@@ -128,39 +134,30 @@ impl Server {
         self.client.identity(request.caller)
     }
 
-    fn lookup(&self, request: &mut Request, reply: &Reply) -> Result {
+    fn lookup(&self, request: &mut Request) -> Result {
         let (parent, name) = (request.node, request.body.name()?);
         let before = self.walked.find(parent, name);
         let wanted = if before.is_some() { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
         let (node, mut found) = self.client.lookup(parent, name, wanted, &self.who(request))?;
-        let number = match before {
+        match before {
             // Its times, size and links are those of an earlier look, as the kernel's own would be.
-            Some(before) if before.attributes.ino == found.ino && found.is_directory() => {
+            Some(before) if before.ino == found.ino && found.is_directory() => {
                 let Attributes { mode, uid, gid, .. } = found;
-                found = Attributes { mode, uid, gid, ..before.attributes };
-                match before.moved_from {
-                    Some(old) => self.number_after_move(parent, name, &old, reply),
-                    None => before.number,
-                }
+                found = Attributes { mode, uid, gid, ..before };
             }
             Some(_) => {
                 found =
                     self.client.attributes(node).inspect_err(|_| self.client.forget(node, 1))?;
-                self.walked.note(parent, name, node, &found)
+                self.walked.note(parent, name, &found);
             }
-            None if found.is_directory() => self.walked.note(parent, name, node, &found),
-            None => 0,
+            None if found.is_directory() => self.walked.note(parent, name, &found),
+            None => {}
+        }
+        let number = match found.is_directory() {
+            true => self.moves.number((found.ino, node), (parent, name), request.caller.pid),
+            false => 0,
         };
         entry((node + number, found))
-    }
-
-    /// While the kernel renames, it does not move a directory that another node moved to its new place, but fails with
-    /// ESTALE as long as it knows the old one. It asks twice before: with the second answer it has forgotten the old
-    /// place or, if the operation has locked it, takes the directory for another one.
-    fn number_after_move(&self, parent: u64, name: &CStr, old: &Place, reply: &Reply) -> u64 {
-        let is_forgotten = reply.forget_name(old.0, &old.1);
-        let number = self.walked.find(parent, name).map_or(0, |found| found.number);
-        if is_forgotten { number } else { self.walked.renumber(parent, name) }
     }
 
     fn forget(&self, request: &mut Request) -> Result {
@@ -216,6 +213,7 @@ impl Server {
         let who = self.who(request);
         let (node, found) = self.client.make_directory(request.node, name, mode, &who)?;
         self.set_layout_of_directory(name, node);
+        self.moves.note(found.ino, (request.node, name));
         entry((node, found))
     }
 
@@ -244,11 +242,14 @@ impl Server {
         let who = self.who(request);
         if self.has_other_names(parent, new_name, &who) {
             let (from, to) = (self.client.ino(request.node)?, self.client.ino(parent)?);
-            self.second.rename((from, name), (to, new_name), &who)?;
-            return Ok(Outcome::Empty);
+            if let Some(renamed) = self.second.rename((from, name), (to, new_name), &who) {
+                return renamed.map(|()| Outcome::Empty);
+            }
         }
         self.client.rename((request.node, name), (parent, new_name), &who)?;
-        self.walked.rename((request.node, name), (parent, new_name));
+        if let Some(moved) = self.walked.find(request.node, name) {
+            self.moves.note(moved.ino, (parent, new_name));
+        }
         if parent != request.node {
             // The answer of a rename has the times and the links of the new directory only (Ceph 16.2.15).
             self.client.refresh_directory(request.node).ok(); // the rename is done

@@ -94,7 +94,7 @@ impl Client {
         FileLayout::parse(&String::from_utf8_lossy(text)).map_err(|_| Failure(libc::EIO))
     }
 
-    /// Asks the metadata server for the attributes of a directory: libcephfs answers this one only so.
+    /// Asks the metadata server for all attributes of a directory: libcephfs does so each time for this one.
     pub(crate) fn refresh_directory(&self, node: u64) -> Result<(), Failure> {
         self.own_attribute(node, c"ceph.dir.rentries", &mut [0; NUMBER_BYTES_MAX]).map(drop)
     }

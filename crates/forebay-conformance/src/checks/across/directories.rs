@@ -111,20 +111,26 @@ pub(super) const CHECKS: &[Check] = &[
     ),
     check(
         "renamed_directory_again",
-        "a directory that one node moved is moved on by another that knows its old place",
+        "a directory that one node moved is moved on by another, also back to its old place",
         |t| {
             for node in t.others() {
-                let names = ["a", "b", "c"].map(|name| format!("{name}{node}"));
-                for name in &names {
+                let [old, new, next] = ["a", "b", "c"].map(|name| format!("{name}{node}"));
+                for name in [&old, &new, &next] {
                     t.on(0).make_directory(name)?;
                 }
-                let [old, new, next] = names.map(|name| format!("{name}/d"));
+                let [old, new, next] = [old, new, next].map(|name| format!("{name}/d"));
                 t.on(0).make_directory(&old)?;
-                t.on(node).stat(&old)?;
+                t.on(0).write_file(&format!("{old}/f"), "data")?;
+                let file = t.on(node).open(&format!("{old}/f"), &[Flag::Read])?;
                 t.on(0).rename(&old, &new)?;
                 t.on(node).rename(&new, &next)?;
+                t.on(0).rename(&next, &new)?;
+                t.on(node).rename(&new, &next)?;
                 t.on(node).stat(&new).fails_with(&["ENOENT"])?;
-                t.on(0).stat(&next)?;
+                t.on(0).rename(&next, &old)?;
+                t.on(node).rename(&old, &next)?;
+                t.on(node).verify(file, 0, "data")?;
+                t.on(0).verify_file(&format!("{next}/f"), "data")?;
             }
             Ok(())
         },

@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         t.one().write_file("new", "")?;
         let file = t.one().open("new", &[Read])?;
         t.one().rename("new", "b")?;
-        t.one().sync(file)?; // a server has the rename then
+        t.one().sync(file)?; // it is in the journal then
         same("links", t.one().stat("a")?.links, 1)?;
         same("names", t.one().list(".")?, vec!["a".into(), "b".into()])?;
         t.one().verify_file("a", "data")

@@ -92,5 +92,5 @@ const DEVIATIONS: [&str; 9] = [
     "After a rename replaces one name of a file, its other names can be missing (ENOENT).",
     "renameat2 with RENAME_NOREPLACE or RENAME_EXCHANGE fails with EINVAL.",
     "Processes that wait for each other's fcntl locks wait on: no EDEADLK.",
-    "A lease (F_SETLEASE) notices what processes of its own node open.",
+    "A lease (F_SETLEASE) notices only what processes of its own node open.",
 ];

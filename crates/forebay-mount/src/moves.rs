@@ -1,0 +1,142 @@
+//! Directories that other nodes move. The kernel cannot rename such a directory as long as it knows its old place.
+//!
+//! A lookup gives the kernel a directory that it has under another name. It moves its own entry, for which it locks all
+//! renames. A rename holds that lock while it looks up its names: it fails with ESTALE, looks them up once more, and
+//! fails again. So the second lookup of the same thread, without a request about the directory in between, gives the
+//! directory another number. The kernel takes it for another directory then.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+/// The kernel's number of a directory is the address of its inode, a multiple of this, and 0 to 7 more.
+pub(crate) const NUMBERS: u64 = 8;
+/// Directories at most whose place is known. Beyond that all are forgotten, and some rename fails.
+const PLACES_MAX: usize = 4096;
+/// Directories at most that the kernel may not have accepted.
+const OPEN_MAX: usize = 64;
+
+/// A name in a directory, which the kernel's number stands for.
+pub(crate) type Name<'a> = (u64, &'a CStr);
+
+#[derive(Default)]
+pub(crate) struct Moves {
+    state: Mutex<State>,
+    /// Whether the kernel may not have accepted an answer.
+    is_open: AtomicBool,
+}
+
+/// By the inode number.
+#[derive(Default)]
+struct State {
+    places: HashMap<u64, (u64, CString)>,
+    numbers: HashMap<u64, u64>,
+    open: Vec<Answered>,
+}
+
+/// A directory at a new place, which the kernel may not have accepted.
+struct Answered {
+    ino: u64,
+    node: u64,
+    thread: u32,
+}
+
+impl State {
+    /// Notes the place of a directory. Returns whether it was known at another one.
+    fn put(&mut self, ino: u64, (parent, name): Name) -> bool {
+        let known = self.places.get(&ino);
+        if known.is_some_and(|(at, known)| *at == parent && known.as_c_str() == name) {
+            return false;
+        }
+        let was_known = known.is_some();
+        if self.places.len() >= PLACES_MAX {
+            self.places.clear();
+        }
+        self.places.insert(ino, (parent, name.to_owned()));
+        was_known
+    }
+}
+
+impl Moves {
+    /// Notes where the kernel has a directory: it made or moved it there by itself.
+    pub(crate) fn note(&self, ino: u64, name: Name) {
+        self.state.lock().put(ino, name);
+    }
+
+    /// The number, above its node, of a directory that a thread looks up.
+    pub(crate) fn number(&self, (ino, node): (u64, u64), name: Name, thread: u32) -> u64 {
+        let mut state = self.state.lock();
+        let is_same = |one: &Answered| one.ino == ino && one.thread == thread;
+        if state.put(ino, name) {
+            if state.open.len() == OPEN_MAX {
+                state.open.remove(0);
+            }
+            state.open.push(Answered { ino, node, thread });
+            self.is_open.store(true, Ordering::SeqCst);
+        } else if let Some(at) = state.open.iter().position(is_same) {
+            state.open.remove(at);
+            let number = state.numbers.entry(ino).or_default();
+            *number = (*number + 1) % NUMBERS;
+        }
+        state.numbers.get(&ino).copied().unwrap_or_default()
+    }
+
+    /// The kernel uses a node: it has accepted it.
+    pub(crate) fn accept(&self, node: u64) {
+        if !self.is_open.load(Ordering::SeqCst) {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.open.retain(|one| one.node != node - node % NUMBERS);
+        self.is_open.store(!state.open.is_empty(), Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: Name = (800, c"old");
+    const NEW: Name = (1600, c"new");
+
+    fn number(moves: &Moves, name: Name, thread: u32) -> u64 {
+        moves.number((7, 80), name, thread)
+    }
+
+    #[test]
+    fn second_lookup_of_a_thread_at_a_new_place_gives_another_number() {
+        let moves = Moves::default();
+        assert_eq!([OLD, OLD, NEW].map(|name| number(&moves, name, 1)), [0, 0, 0]);
+        assert_eq!(number(&moves, NEW, 1), 1);
+        assert_eq!(number(&moves, NEW, 1), 1, "once for each move");
+        assert_eq!([OLD, OLD].map(|name| number(&moves, name, 1)), [1, 2]);
+    }
+
+    #[test]
+    fn directory_that_the_kernel_uses_or_moved_keeps_its_number() {
+        let moves = Moves::default();
+        moves.note(7, OLD);
+        number(&moves, NEW, 1);
+        assert_eq!(number(&moves, NEW, 2), 0, "another thread's lookup");
+        moves.accept(80 + 3);
+        assert_eq!(number(&moves, NEW, 1), 0);
+        moves.note(7, OLD);
+        assert_eq!([OLD, OLD].map(|name| number(&moves, name, 1)), [0, 0]);
+    }
+
+    #[test]
+    fn not_too_much_is_kept() {
+        let moves = Moves::default();
+        for ino in 0..=PLACES_MAX as u64 {
+            moves.note(ino, OLD);
+        }
+        assert_eq!(moves.state.lock().places.len(), 1);
+        for ino in 0..=OPEN_MAX as u64 {
+            moves.note(ino, OLD);
+            moves.number((ino, 8 * ino), NEW, 1);
+        }
+        assert_eq!(moves.state.lock().open.len(), OPEN_MAX);
+    }
+}
