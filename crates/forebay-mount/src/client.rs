@@ -18,7 +18,7 @@ use forebay_host::users;
 use parking_lot::Mutex;
 
 use crate::error::{Error, Failure};
-use crate::moves::NUMBERS;
+use crate::moves::node_of;
 use crate::opened::{Directory, Opened};
 use crate::protocol::{Caller, ROOT};
 
@@ -234,7 +234,7 @@ impl Client {
 
     /// The inode of a node, whichever of its numbers the kernel has.
     fn inode(&self, node: u64) -> Inode {
-        if node == ROOT { self.root } else { (node - node % NUMBERS) as Inode }
+        if node == ROOT { self.root } else { node_of(node) as Inode }
     }
 
     pub(crate) fn lookup(

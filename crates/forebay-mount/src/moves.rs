@@ -11,8 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::protocol::ROOT;
+
 /// The kernel's number of a directory is the address of its inode, a multiple of this, and 0 to 7 more.
-pub(crate) const NUMBERS: u64 = 8;
+const NUMBERS: u64 = 8;
+/// The node of a number.
+pub(crate) fn node_of(number: u64) -> u64 {
+    if number == ROOT { ROOT } else { number - number % NUMBERS }
+}
+
 /// Directories at most whose place is known. Beyond that all are forgotten, and some rename fails.
 const PLACES_MAX: usize = 4096;
 /// Directories at most that the kernel may not have accepted.
@@ -89,7 +96,7 @@ impl Moves {
             return;
         }
         let mut state = self.state.lock();
-        state.open.retain(|one| one.node != node - node % NUMBERS);
+        state.open.retain(|one| one.node != node_of(node));
         self.is_open.store(!state.open.is_empty(), Ordering::SeqCst);
     }
 }

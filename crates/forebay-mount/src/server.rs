@@ -18,7 +18,7 @@ use crate::inodes::Inodes;
 use crate::layouts::Layouts;
 use crate::locks::Locks;
 use crate::lost_data::LostData;
-use crate::moves::Moves;
+use crate::moves::{Moves, node_of};
 use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
 use crate::read_ahead::ReadAhead;
@@ -239,6 +239,10 @@ impl Server {
             }
         }
         let (name, new_name) = (body.name()?, body.name()?);
+        let is_same_directory = node_of(parent) == node_of(request.node);
+        if is_same_directory && name == new_name {
+            return Ok(Outcome::Empty); // libcephfs would forget the name
+        }
         let who = self.who(request);
         if self.has_other_names(parent, new_name, &who) {
             let (from, to) = (self.client.ino(request.node)?, self.client.ino(parent)?);
@@ -250,7 +254,7 @@ impl Server {
         if let Some(moved) = self.walked.find(request.node, name) {
             self.moves.note(moved.ino, (parent, new_name));
         }
-        if parent != request.node {
+        if !is_same_directory {
             // The answer of a rename has the times and the links of the new directory only (Ceph 16.2.15).
             self.client.refresh_directory(request.node).ok(); // the rename is done
         }
