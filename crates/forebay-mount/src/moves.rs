@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use forebay_host::clock;
 use parking_lot::Mutex;
 
 use crate::protocol::ROOT;
@@ -22,6 +24,8 @@ pub(crate) fn node_of(number: u64) -> u64 {
 
 /// Directories at most whose place is known. Beyond that all are forgotten, and some rename fails.
 const PLACES_MAX: usize = 4096;
+/// The kernel looks up once more at once. Beyond that, another lookup is another operation.
+const RETRY_MAX: Duration = Duration::from_secs(10);
 /// Directories at most that the kernel may not have accepted.
 const OPEN_MAX: usize = 64;
 
@@ -48,6 +52,7 @@ struct Answered {
     ino: u64,
     node: u64,
     thread: u32,
+    since: Instant,
 }
 
 impl State {
@@ -75,12 +80,13 @@ impl Moves {
     /// The number, above its node, of a directory that a thread looks up.
     pub(crate) fn number(&self, (ino, node): (u64, u64), name: Name, thread: u32) -> u64 {
         let mut state = self.state.lock();
+        state.open.retain(|one| one.since.elapsed() < RETRY_MAX);
         let is_same = |one: &Answered| one.ino == ino && one.thread == thread;
         if state.put(ino, name) {
             if state.open.len() == OPEN_MAX {
                 state.open.remove(0);
             }
-            state.open.push(Answered { ino, node, thread });
+            state.open.push(Answered { ino, node, thread, since: clock::now() });
             self.is_open.store(true, Ordering::SeqCst);
         } else if let Some(at) = state.open.iter().position(is_same) {
             state.open.remove(at);
