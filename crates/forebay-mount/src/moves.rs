@@ -26,8 +26,8 @@ pub(crate) fn node_of(number: u64) -> u64 {
 const PLACES_MAX: usize = 4096;
 /// The kernel looks up once more at once. Beyond that, another lookup is another operation.
 const RETRY_MAX: Duration = Duration::from_secs(10);
-/// Directories at most that the kernel may not have accepted.
-const OPEN_MAX: usize = 64;
+/// Directories at most that the kernel may have refused.
+const UNCONFIRMED_MAX: usize = 64;
 
 /// A name in a directory, which the kernel's number stands for.
 pub(crate) type Name<'a> = (u64, &'a CStr);
@@ -35,8 +35,8 @@ pub(crate) type Name<'a> = (u64, &'a CStr);
 #[derive(Default)]
 pub(crate) struct Moves {
     state: Mutex<State>,
-    /// Whether the kernel may not have accepted an answer.
-    is_open: AtomicBool,
+    /// Whether there is an answer that the kernel may have refused.
+    has_unconfirmed: AtomicBool,
 }
 
 /// By the inode number.
@@ -44,10 +44,10 @@ pub(crate) struct Moves {
 struct State {
     places: HashMap<u64, (u64, CString)>,
     numbers: HashMap<u64, u64>,
-    open: Vec<Answered>,
+    unconfirmed: Vec<Answered>,
 }
 
-/// A directory at a new place, which the kernel may not have accepted.
+/// A directory at a new place, which the kernel may have refused.
 struct Answered {
     ino: u64,
     node: u64,
@@ -80,16 +80,16 @@ impl Moves {
     /// The number, above its node, of a directory that a thread looks up.
     pub(crate) fn number(&self, (ino, node): (u64, u64), name: Name, thread: u32) -> u64 {
         let mut state = self.state.lock();
-        state.open.retain(|one| one.since.elapsed() < RETRY_MAX);
+        state.unconfirmed.retain(|one| one.since.elapsed() < RETRY_MAX);
         let is_same = |one: &Answered| one.ino == ino && one.thread == thread;
         if state.put(ino, name) {
-            if state.open.len() == OPEN_MAX {
-                state.open.remove(0);
+            if state.unconfirmed.len() == UNCONFIRMED_MAX {
+                state.unconfirmed.remove(0);
             }
-            state.open.push(Answered { ino, node, thread, since: clock::now() });
-            self.is_open.store(true, Ordering::SeqCst);
-        } else if let Some(at) = state.open.iter().position(is_same) {
-            state.open.remove(at);
+            state.unconfirmed.push(Answered { ino, node, thread, since: clock::now() });
+            self.has_unconfirmed.store(true, Ordering::SeqCst);
+        } else if let Some(at) = state.unconfirmed.iter().position(is_same) {
+            state.unconfirmed.remove(at);
             let number = state.numbers.entry(ino).or_default();
             *number = (*number + 1) % NUMBERS;
         }
@@ -97,13 +97,13 @@ impl Moves {
     }
 
     /// The kernel uses a node: it has accepted it.
-    pub(crate) fn accept(&self, node: u64) {
-        if !self.is_open.load(Ordering::SeqCst) {
+    pub(crate) fn confirm(&self, node: u64) {
+        if !self.has_unconfirmed.load(Ordering::SeqCst) {
             return;
         }
         let mut state = self.state.lock();
-        state.open.retain(|one| one.node != node_of(node));
-        self.is_open.store(!state.open.is_empty(), Ordering::SeqCst);
+        state.unconfirmed.retain(|one| one.node != node_of(node));
+        self.has_unconfirmed.store(!state.unconfirmed.is_empty(), Ordering::SeqCst);
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
         moves.note(7, OLD);
         number(&moves, NEW, 1);
         assert_eq!(number(&moves, NEW, 2), 0, "another thread's lookup");
-        moves.accept(80 + 3);
+        moves.confirm(80 + 3);
         assert_eq!(number(&moves, NEW, 1), 0);
         moves.note(7, OLD);
         assert_eq!([OLD, OLD].map(|name| number(&moves, name, 1)), [0, 0]);
@@ -146,10 +146,10 @@ mod tests {
             moves.note(ino, OLD);
         }
         assert_eq!(moves.state.lock().places.len(), 1);
-        for ino in 0..=OPEN_MAX as u64 {
+        for ino in 0..=UNCONFIRMED_MAX as u64 {
             moves.note(ino, OLD);
             moves.number((ino, 8 * ino), NEW, 1);
         }
-        assert_eq!(moves.state.lock().open.len(), OPEN_MAX);
+        assert_eq!(moves.state.lock().unconfirmed.len(), UNCONFIRMED_MAX);
     }
 }

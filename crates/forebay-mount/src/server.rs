@@ -84,7 +84,7 @@ impl Server {
     ) -> Result {
         let request = &mut request;
         if !matches!(request.opcode, fuse::FORGET | fuse::BATCH_FORGET) {
-            self.moves.accept(request.node);
+            self.moves.confirm(request.node);
         }
         match request.opcode {
             fuse::INIT => fuse::init(request.body, WRITE_BYTES_MAX as u32).map(Outcome::Fields),

@@ -91,6 +91,6 @@ const DEVIATIONS: [&str; 9] = [
     "A rename can fail with ESTALE after another node moved the directory.",
     "After a rename replaces one name of a file, its other names can be missing (ENOENT).",
     "renameat2 with RENAME_NOREPLACE or RENAME_EXCHANGE fails with EINVAL.",
-    "Processes that wait for each other's fcntl locks wait on: no EDEADLK.",
+    "Deadlocks of fcntl locks are not detected: no EDEADLK.",
     "A lease (F_SETLEASE) notices only what processes of its own node open.",
 ];
