@@ -17,7 +17,8 @@ WORDS = ("--threads", "1", "--piece", "8MiB")
 # A call, then either what it opens and how, or a file with where and how much.
 CALL = re.compile(
     r"^\d+ +(?P<call>\w+)\("
-    r"(?:AT_FDCWD[^,]*, \"(?P<opened>[^\"]*)\", (?P<flags>[A-Z_|]+)|\d+<(?P<file>[^>]*)>(?P<rest>[^<]*))"
+    r"(?:AT_FDCWD[^,]*, \"(?P<opened>[^\"]*)\", (?P<flags>[A-Z_|]+)(?:.* = \d+<(?P<found>[^>]*)>)?"
+    r"|\d+<(?P<file>[^>]*)>(?P<rest>[^<]*))"
 )
 
 
@@ -39,7 +40,7 @@ def staged(job, *options, direction="out"):
     lines, done = traced_calls(job, CALLS, "stage", direction, *WORDS, *options, "in", "out")
     assert done.returncode == 0, done.stderr
     found = [match for line in lines if (match := CALL.match(line))]
-    named = [(one["call"], one["opened"] or one["file"], one["flags"] or one["rest"]) for one in found]
+    named = [(one["call"], one["found"] or one["opened"] or one["file"], one["flags"] or one["rest"]) for one in found]
     return [(call, name, rest) for call, name, rest in named if name.endswith(".part")]
 
 

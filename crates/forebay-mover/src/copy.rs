@@ -6,6 +6,7 @@ pub(crate) mod content;
 pub(crate) mod context;
 pub(crate) mod directories;
 pub(crate) mod durability;
+pub(crate) mod exposed;
 pub(crate) mod hard_links;
 pub(crate) mod large_copy;
 pub(crate) mod large_files;

@@ -6,7 +6,8 @@ use std::path::Path;
 use forebay_host::files::{self, Kind, Status, parent_of};
 use forebay_host::users;
 
-/// `S_ISGID`.
+/// `S_ISUID` and `S_ISGID`.
+const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;
 
 /// The owners and groups that this process can set.
@@ -35,10 +36,20 @@ impl Owner {
         !self.is_root && directory.is_ok_and(|found| found.mode & SET_GROUP != 0)
     }
 
-    /// The mode of a copy. A new directory has the bit S_ISGID from its own directory.
+    /// The mode of a copy whose owner and group are set. A new directory has the bit S_ISGID from its own directory. A
+    /// program of another user or group must not run with the rights of the copy's.
     pub(crate) fn mode_of_copy(&self, status: &Status, standing: &Status) -> u32 {
-        let is_shared = !self.is_root && standing.kind == Kind::Directory;
-        status.mode | if is_shared { standing.mode & SET_GROUP } else { 0 }
+        if standing.kind == Kind::Directory {
+            return status.mode | if self.is_root { 0 } else { standing.mode & SET_GROUP };
+        }
+        let other_owner = if standing.owner == status.owner { 0 } else { SET_USER };
+        let other_group = if standing.group == status.group { 0 } else { SET_GROUP };
+        status.mode & !(other_owner | other_group)
+    }
+
+    /// Does the mode of a source depend on who owns the copy?
+    pub(crate) fn mode_needs_owner(status: &Status) -> bool {
+        status.mode & (SET_USER | SET_GROUP) != 0
     }
 
     /// Owner and group to set; `None` if this process may set neither.

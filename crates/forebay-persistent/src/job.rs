@@ -325,7 +325,7 @@ impl JobPersistents {
 pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>> {
     let mut names = Vec::new();
     for one in &record.persistent {
-        if Use::found(&one.file)?.is_some_and(|found| found.has_requests()) {
+        if Use::of_own_job(&one.file)?.is_some_and(|found| found.has_requests()) {
             names.push(one.name.clone());
         }
     }
@@ -336,7 +336,7 @@ pub fn names_with_requests(record: &Record) -> forebay_host::Result<Vec<String>>
 pub fn surviving_processes(record: &Record) -> forebay_host::Result<Vec<i32>> {
     let mut processes = Vec::new();
     for one in &record.persistent {
-        let found = Use::found(&one.file)?;
+        let found = Use::of_own_job(&one.file)?;
         processes.extend(found.iter().flat_map(Use::remaining));
     }
     Ok(processes)
@@ -451,10 +451,12 @@ fn usable(found: &Persistent) -> Result<()> {
         Ok(_) => {}
     }
     // Its owner could lead others elsewhere by a link.
-    let namespace = files::status_of_name(&found.namespace())?;
-    if namespace.kind != Kind::Directory || namespace.owner != found.owner {
-        let reason = "its namespace is no directory of its owner".to_owned();
-        return Err(Error::Damaged { name: name(), root: found.namespace(), reason });
+    for (what, root) in [("namespace", found.namespace()), ("list of uses", found.uses())] {
+        let status = files::status_of_name(&root)?;
+        if status.kind != Kind::Directory || status.owner != found.owner {
+            let reason = format!("its {what} is no directory of its owner");
+            return Err(Error::Damaged { name: name(), root, reason });
+        }
     }
     if found.is_open() {
         return Ok(());

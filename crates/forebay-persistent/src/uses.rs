@@ -98,13 +98,13 @@ impl Use {
 
     /// Writes the use file.
     pub(crate) fn write(&self, file: &Path) -> forebay_host::Result<()> {
-        files::write_json(file, &file.with_extension("fresh"), self)?;
-        files::set_mode(file, 0o644) // the allocation's owner reads it
+        // The allocation's owner reads it, and members can change names in its directory.
+        files::write_json_as(file, &file.with_extension("fresh"), self, 0o644)
     }
 
     /// Records that a program requested a stage-out of the allocation.
     pub(crate) fn set_stages_out(file: &Path) -> forebay_host::Result<()> {
-        let mut written = files::read_json::<Self>(file)?;
+        let mut written = files::read_own_json::<Self>(file)?;
         written.stages_out = true;
         written.is_asked = true;
         written.write(file)
@@ -112,7 +112,7 @@ impl Use {
 
     /// Records processes that still run.
     pub(crate) fn set_survivors(file: &Path, processes: &[i32]) -> forebay_host::Result<()> {
-        let mut written = files::read_json::<Self>(file)?;
+        let mut written = files::read_own_json::<Self>(file)?;
         let alive = processes.iter().filter_map(|pid| Identity::of(*pid).ok()); // skips ended processes
         written.remaining = alive.collect();
         written.write(file)
@@ -124,12 +124,10 @@ impl Use {
         alive.map(|process| process.pid)
     }
 
-    /// Reads a use file; none if it does not exist.
-    pub(crate) fn found(file: &Path) -> forebay_host::Result<Option<Self>> {
-        match files::read_json::<Self>(file) {
-            Err(error) if error.is_not_found() => Ok(None),
-            read => read.map(Some),
-        }
+    /// Reads the use file of a job of this user; none if it does not exist. One of another user is an error: it names
+    /// processes to end.
+    pub(crate) fn of_own_job(file: &Path) -> forebay_host::Result<Option<Self>> {
+        found(files::read_own_json(file))
     }
 
     /// True if a program requested a stage-out of the allocation.
@@ -168,6 +166,14 @@ impl Use {
     }
 }
 
+/// A file that was read; none if it does not exist.
+fn found(read: forebay_host::Result<Use>) -> forebay_host::Result<Option<Use>> {
+    match read {
+        Err(error) if error.is_not_found() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 impl Uses {
     /// The uses of an allocation; none if the user may not read them.
     pub fn of(persistent: &Persistent) -> Result<Self> {
@@ -186,7 +192,7 @@ impl Uses {
                 Err(error) if error.is_not_found() => continue, // the job has just ended
                 status => status?.owner,
             };
-            match Use::found(&path) {
+            match found(files::read_json::<Use>(&path)) {
                 Ok(None) => {} // the job has just ended
                 Ok(Some(found)) => {
                     let state = found.state(owner)?;

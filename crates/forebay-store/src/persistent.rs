@@ -358,12 +358,10 @@ fn fill(root: &Path, wanted: &NewAllocation) -> Result<DirectoryLock, Error> {
         users::share_with_owner(&namespace, users::user_id(), wanted.mode)?;
     }
     let record = root.join(RECORD);
-    files::write_json(&record, &root.join("allocation.fresh"), &wanted.about)?;
-    files::set_mode(&record, 0o644)?;
+    files::write_json_as(&record, &root.join("allocation.fresh"), &wanted.about, 0o644)?;
     files::set_mode(root, 0o755)?;
-    for path in [record.as_path(), root] {
-        files::sync_directory(path)?;
-    }
+    files::sync_tree(&record)?;
+    files::sync_directory(root)?;
     Ok(held)
 }
 

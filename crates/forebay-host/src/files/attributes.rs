@@ -33,6 +33,31 @@ pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) ->
     on(set, "set the owner of", path)
 }
 
+/// Opens a name to set its owner and mode by [`set_owner_of_opened`] and [`set_mode_of_opened`]. Does not follow symbolic
+/// links, and needs no permission on the file.
+pub fn open_name(path: &Path) -> Result<File> {
+    let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    on(rustix::fs::open(path, how, Mode::empty()), "open", path).map(File::from)
+}
+
+/// Sets owner and group of an opened name. `None` keeps the current value.
+pub fn set_owner_of_opened(
+    opened: &File,
+    path: &Path,
+    owner: Option<u32>,
+    group: Option<u32>,
+) -> Result<()> {
+    let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
+    let set = rustix::fs::chownat(opened, "", owner, group, AtFlags::EMPTY_PATH);
+    on(set, "set the owner of", path)
+}
+
+/// Sets permission bits of an opened name. The kernel refuses to set the mode of a symbolic link.
+pub fn set_mode_of_opened(opened: &File, path: &Path, mode: u32) -> Result<()> {
+    let itself = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    on(rustix::fs::chmod(itself, mode.into()), "set the mode of", path)
+}
+
 /// Sets permission bits. Follows symbolic links.
 pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode);
@@ -41,10 +66,7 @@ pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
 
 /// Sets permission bits of a name. Does not follow symbolic links: the kernel refuses to set the mode of one.
 pub fn set_mode_of_name(path: &Path, mode: u32) -> Result<()> {
-    let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = on(rustix::fs::open(path, how, Mode::empty()), "set the mode of", path)?;
-    let opened_path = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    on(rustix::fs::chmod(opened_path, mode.into()), "set the mode of", path)
+    set_mode_of_opened(&open_name(path)?, path, mode)
 }
 
 /// Sets the permission bits of an open file.

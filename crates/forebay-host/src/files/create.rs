@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::attributes::set_mode_of;
 use super::rename::rename;
 use crate::{Result, on};
 
@@ -56,10 +57,10 @@ pub fn open_to_write(path: &Path) -> Result<File> {
     on(File::create(path), "open to write", path)
 }
 
-/// Opens an existing file for writing. Does not follow symbolic links.
+/// Opens an existing file for writing. Does not follow symbolic links, and does not wait at a fifo.
 pub fn open_existing_rw(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).custom_flags(libc::O_NOFOLLOW);
+    options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     on(options.open(path), "open", path)
 }
 
@@ -89,10 +90,33 @@ pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Opti
 }
 
 /// Writes the content to `fresh` in the same directory and renames it. Readers see either the old
-/// or the complete new file. Removes `fresh` on failure.
+/// or the complete new file. Replaces what has the name `fresh`, and follows no link there: others may
+/// write the directory. Removes `fresh` on failure.
 pub fn write_atomically(path: &Path, fresh: &Path, content: &[u8]) -> Result<()> {
-    let mut file = open_to_write(fresh)?;
-    let written = on(file.write_all(content), "write", fresh).and_then(|()| rename(fresh, path));
+    write_with(path, fresh, content, |_| Ok(()))
+}
+
+/// As [`write_atomically`], with this mode, whatever the umask.
+pub fn write_atomically_as(path: &Path, fresh: &Path, content: &[u8], mode: u32) -> Result<()> {
+    write_with(path, fresh, content, |file| set_mode_of(file, fresh, mode))
+}
+
+fn write_with(
+    path: &Path,
+    fresh: &Path,
+    content: &[u8],
+    dress: impl FnOnce(&File) -> Result<()>,
+) -> Result<()> {
+    let mut file = match make_file(fresh, 0o666) {
+        Err(error) if error.already_exists() => {
+            on(fs::remove_file(fresh), "remove", fresh)?;
+            make_file(fresh, 0o666)?
+        }
+        made => made?,
+    };
+    let written = on(file.write_all(content), "write", fresh)
+        .and_then(|()| dress(&file))
+        .and_then(|()| rename(fresh, path));
     if written.is_err() {
         fs::remove_file(fresh).ok(); // the caller gets the first error
     }

@@ -1,10 +1,10 @@
 //! Reads and writes aligned blocks of files without the page cache, and all other parts through it.
-//! Assumes that the path still names the open file. A file system that refuses direct I/O is no error.
+//! Never looks up the path of an open file. A file system that refuses direct I/O is no error.
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
 
 use rustix::io::Errno;
 
@@ -20,14 +20,14 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Opens `path` for direct writing; `plain` is the same file, open for writing.
-    pub fn to_write(plain: File, path: &Path) -> Self {
-        Self::of(plain, path, OpenOptions::new().write(true))
+    /// Opens a file, which is open for writing, for direct writing as well.
+    pub fn to_write(plain: File) -> Self {
+        Self::of(plain, OpenOptions::new().write(true))
     }
 
-    /// Opens `path` for direct reading; `plain` is the same file, open for reading.
-    pub fn to_read(plain: File, path: &Path) -> Self {
-        Self::of(plain, path, OpenOptions::new().read(true))
+    /// Opens a file, which is open for reading, for direct reading as well.
+    pub fn to_read(plain: File) -> Self {
+        Self::of(plain, OpenOptions::new().read(true))
     }
 
     /// Uses the page cache for all parts.
@@ -40,9 +40,10 @@ impl Direct {
         &self.plain
     }
 
-    fn of(plain: File, path: &Path, options: &mut OpenOptions) -> Self {
-        let options = options.custom_flags(libc::O_DIRECT | libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let direct = options.open(path).ok(); // on failure all parts use the page cache
+    fn of(plain: File, options: &mut OpenOptions) -> Self {
+        // Not by its path, which may name another file now.
+        let same = format!("/proc/self/fd/{}", plain.as_raw_fd());
+        let direct = options.custom_flags(libc::O_DIRECT).open(same).ok(); // on failure all parts use the page cache
         Self { plain, direct }
     }
 
@@ -87,7 +88,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("tempdir");
         let path = scratch.path().join("file");
         let made = files::make_file(&path, 0o600).expect("made");
-        let file = Direct::to_write(made, &path);
+        let file = Direct::to_write(made);
         let mut memory = vec![7_u8; 4 * DIRECT_BYTES];
         let from = memory.as_ptr().align_offset(DIRECT_BYTES);
         let (whole, odd) = (from..from + 2 * DIRECT_BYTES, from + 1..from + 6);
@@ -97,7 +98,7 @@ mod tests {
         let end = 2 * DIRECT_BYTES as u64;
         file.write_all_at(&memory[odd], end).expect("odd");
         memory.fill(0);
-        let back = Direct::to_read(files::open_to_read(&path).expect("opened"), &path);
+        let back = Direct::to_read(files::open_to_read(&path).expect("opened"));
         assert_eq!(back.past(&memory[whole.clone()], 0).is_some(), file.direct.is_some());
         back.read_exact_at(&mut memory[whole.clone()], 0).expect("read");
         assert!(memory[whole].iter().all(|byte| *byte == 7));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use super::status::{BLOCK_BYTES, Kind, Status};
+use super::status::{BLOCK_BYTES, Identity, Kind, Status, identity};
 use crate::{Result, on};
 
 /// An open directory.
@@ -27,6 +27,13 @@ impl Directory {
         let opened = on(rustix::fs::open(path, how, Mode::empty()), "list", path)?;
         let path = path.to_owned();
         Ok(Self { opened, path })
+    }
+
+    /// Opens a directory only to look up names in it, for which it need not be readable. Follows symbolic links.
+    pub fn open_path(path: &Path) -> Result<Self> {
+        let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = on(rustix::fs::open(path, how, Mode::empty()), "open", path)?;
+        Ok(Self { opened, path: path.to_owned() })
     }
 
     /// Opens it, unless it is a symbolic link.
@@ -82,6 +89,19 @@ impl Directory {
     pub fn status(&self) -> Result<Status> {
         let found = on(rustix::fs::fstat(&self.opened), "look at", &self.path)?;
         Ok(Status::from(&found))
+    }
+
+    /// What tells it from all other directories.
+    pub fn identity(&self) -> Result<Identity> {
+        on(identity(&self.opened, "", AtFlags::EMPTY_PATH), "look at", &self.path)
+    }
+
+    /// What tells a name in it from all other files. Asks no server, and does not follow symbolic links.
+    pub fn identity_of_name(&self, name: &OsStr) -> Result<Identity> {
+        match identity(&self.opened, name, AtFlags::empty()) {
+            Ok(found) => Ok(found),
+            Err(error) => on(Err(error), "look at", &self.path.join(name)),
+        }
     }
 
     /// The path by which it was opened.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::create::write_atomically;
+use super::create::{write_atomically, write_atomically_as};
 use super::errors::with_path;
 use super::read::read_record;
 use crate::Result;
@@ -22,8 +22,21 @@ pub fn write_json(path: &Path, fresh: &Path, value: &impl Serialize) -> Result<(
     write_atomically(path, fresh, &to_json(path, value)?)
 }
 
+/// As [`write_json`], with this mode, whatever the umask.
+pub fn write_json_as(path: &Path, fresh: &Path, value: &impl Serialize, mode: u32) -> Result<()> {
+    write_atomically_as(path, fresh, &to_json(path, value)?, mode)
+}
+
 /// Reads a value from a JSON file.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
-    let value = serde_json::from_str(&read_record(path, None)?).map_err(io::Error::other);
-    with_path(value, "understand", path)
+    parsed(&read_record(path, None)?, path)
+}
+
+/// Reads a value from a JSON file of this user. One of another user is an error.
+pub fn read_own_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    parsed(&read_record(path, Some(rustix::process::getuid().as_raw()))?, path)
+}
+
+fn parsed<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T> {
+    with_path(serde_json::from_str(text).map_err(io::Error::other), "understand", path)
 }

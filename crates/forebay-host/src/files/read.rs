@@ -1,4 +1,4 @@
-//! Opens and reads files. Whole files are read into memory; only records have a limit.
+//! Opens and reads files. Whole files are read into memory; only records and lists have a limit.
 //! `open_source`, `read_plain` and `read_record` never wait at a fifo. Only `read_record` checks the owner.
 
 use std::fs::{self, File, OpenOptions};
@@ -34,14 +34,23 @@ pub fn read_lossy(path: &Path) -> Result<String> {
     on(read, "read", path).map(|_| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The whole text of a regular file; a fifo in its place is an error and is not waited for.
+/// Bytes of a list of files or nodes at most: two million paths of 128 bytes.
+const PLAIN_BYTES_MAX: u64 = 256 << 20;
+
+/// The whole text of a regular file of at most 256 MiB; a fifo in its place is an error and is not waited for.
 pub fn read_plain(path: &Path) -> Result<String> {
-    let mut file = open_source(path, true)?;
-    if !on(file.metadata(), "read", path)?.is_file() {
-        return on(Err(io::Error::other("it is not a regular file")), "read", path);
+    let refused = |why: &str| on(Err(io::Error::other(why.to_owned())), "read", path);
+    let file = open_source(path, true)?;
+    let found = on(file.metadata(), "read", path)?;
+    if !found.is_file() {
+        return refused("it is not a regular file");
     }
     let mut text = String::new();
-    on(file.read_to_string(&mut text), "read", path)?;
+    // It may grow meanwhile, and files of /proc have no size.
+    on(file.take(PLAIN_BYTES_MAX + 1).read_to_string(&mut text), "read", path)?;
+    if text.len() as u64 > PLAIN_BYTES_MAX {
+        return refused("it has more than 256 MiB, the most that Forebay reads");
+    }
     Ok(text)
 }
 
@@ -83,6 +92,14 @@ pub fn read_link(path: &Path) -> Result<PathBuf> {
 /// Opens a file for reading.
 pub fn open_to_read(path: &Path) -> Result<File> {
     on(File::open(path), "open", path)
+}
+
+/// Opens a directory. Fails at once if something else has the name; follows symbolic links only with `follow_link`.
+pub fn open_directory(path: &Path, follow_link: bool) -> Result<File> {
+    let link = if follow_link { 0 } else { libc::O_NOFOLLOW };
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_DIRECTORY | link);
+    on(options.open(path), "open", path)
 }
 
 /// Opens a file for reading. The path may have changed since a check: a fifo does not block, and

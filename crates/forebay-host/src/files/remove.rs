@@ -1,16 +1,18 @@
 //! Removes files and directory trees. Never removes what a symbolic link leads to.
-//! Assumes that no other user renames in the tree meanwhile: it makes directories writable by path.
-//! For trees of other users, root uses `Directory::clear_as_root`.
+//! Others may rename in the tree meanwhile. Trees of other users, root removes by `Directory::clear_as_root`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, Dir, Mode, OFlags, access};
+use rustix::io::Errno;
 
-use super::attributes::set_mode;
 use super::directory::Directory;
-use super::status::{Kind, Status, kinds_in, names_in, status_of_name};
+use super::status::{Kind, Status, kinds_in, status_of_name};
 use crate::{Result, on, users};
 
 /// Removes a file or a symbolic link.
@@ -100,18 +102,36 @@ fn is_ours(status: &Status) -> bool {
     users::is_root() || status.owner == users::user_id()
 }
 
-fn open_to_owner(directory: &Path) -> Result<()> {
-    let status = status_of_name(directory)?;
-    if is_ours(&status) {
-        set_mode(directory, status.mode | 0o700)?;
+/// Gives the owner all rights to a directory of this user and to those below it. Others may rename in the tree
+/// meanwhile: each directory is looked up in the open one above it, and no link is followed.
+fn open_to_owner(path: &Path) -> Result<()> {
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = on(rustix::fs::open(path, how, Mode::empty()), "open", path)?;
+    open_level(&opened, path)
+}
+
+fn open_level(directory: &OwnedFd, path: &Path) -> Result<()> {
+    let status = Status::from(&on(rustix::fs::fstat(directory), "look at", path)?);
+    if is_ours(&status) && status.mode & 0o700 != 0o700 {
+        let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
+        let mode = Mode::from_raw_mode(status.mode | 0o700);
+        on(rustix::fs::chmod(itself, mode), "set the mode of", path)?;
     }
-    for name in names_in(directory)? {
-        let path = directory.join(name);
-        let opened = status_of_name(&path).and_then(|found| match found.kind {
-            Kind::Directory => open_to_owner(&path),
-            _ => Ok(()),
-        });
-        opened.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })?;
+    let how = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let list = rustix::fs::openat(directory, ".", how | OFlags::RDONLY, Mode::empty());
+    for entry in on(Dir::new(on(list, "list", path)?), "list", path)? {
+        let entry = on(entry, "list", path)?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        match rustix::fs::openat(directory, name, how | OFlags::PATH, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => {} // no directory, or gone
+            opened => {
+                let below = path.join(OsStr::from_bytes(name.to_bytes()));
+                open_level(&on(opened, "open", &below)?, &below)?;
+            }
+        }
     }
     Ok(())
 }

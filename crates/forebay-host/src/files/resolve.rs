@@ -1,6 +1,7 @@
-//! Resolves symbolic links in paths.
+//! Resolves symbolic links in paths, and finds the paths of open files.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use crate::{Result, on};
@@ -8,6 +9,12 @@ use crate::{Result, on};
 /// The path with all symbolic links resolved.
 pub fn real_path(path: &Path) -> Result<PathBuf> {
     on(fs::canonicalize(path), "find", path)
+}
+
+/// The path of an open file, as the kernel knows it.
+pub fn path_of(file: &File) -> Result<PathBuf> {
+    let itself = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    on(fs::read_link(&itself), "look at", &itself)
 }
 
 /// The real path of the nearest existing ancestor of `path`, which may be `path` itself.

@@ -3,9 +3,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
+
+use rustix::fs::{AtFlags, FileType, StatxFlags};
 
 use super::directory::Directory;
 use crate::{Result, clock, on};
@@ -91,6 +94,36 @@ impl From<&fs::Metadata> for Status {
             changed: (found.ctime(), found.ctime_nsec()),
         }
     }
+}
+
+/// What tells a file from all others, while it exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The device number of the file system, major and minor.
+    pub device: (u32, u32),
+    /// The inode number.
+    pub inode: u64,
+    /// Whether it is a symbolic link.
+    pub is_link: bool,
+}
+
+/// The identity of an open file. Asks no server.
+pub fn identity_of(file: &File, path: &Path) -> Result<Identity> {
+    on(identity(file, "", AtFlags::EMPTY_PATH), "look at", path)
+}
+
+pub(super) fn identity(
+    directory: impl AsFd,
+    name: impl rustix::path::Arg,
+    how: AtFlags,
+) -> rustix::io::Result<Identity> {
+    let known = how | AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
+    let found = rustix::fs::statx(directory, name, known, StatxFlags::TYPE | StatxFlags::INO)?;
+    Ok(Identity {
+        device: (found.stx_dev_major, found.stx_dev_minor),
+        inode: found.stx_ino,
+        is_link: FileType::from_raw_mode(found.stx_mode.into()) == FileType::Symlink,
+    })
 }
 
 /// The status of a path. Follows symbolic links.

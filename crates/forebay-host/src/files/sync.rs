@@ -1,23 +1,22 @@
 //! Syncs files and directories, so that written data survive a power failure.
 
 use std::fs::File;
-use std::io;
 use std::path::Path;
 
 use rustix::fs::Advice;
 
-use super::{Kind, names_in, open_to_read, status_of_name};
+use super::{Kind, names_in, open_directory, open_source, status_of_name};
 use crate::{Result, on};
 
 /// Syncs the names in a directory. If the directory is not readable, it cannot be opened, and the
 /// function syncs all file systems.
 pub fn sync_directory(path: &Path) -> Result<()> {
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+    match open_directory(path, true) {
+        Err(error) if error.is_denied() => {
             rustix::fs::sync();
             Ok(())
         }
-        opened => on(on(opened, "open", path)?.sync_all(), "sync", path),
+        opened => on(opened?.sync_all(), "sync", path),
     }
 }
 
@@ -34,7 +33,7 @@ pub fn sync_tree(path: &Path) -> Result<()> {
             }
             sync_directory(path)
         }
-        Kind::File => on(open_to_read(path)?.sync_all(), "sync", path),
+        Kind::File => on(open_source(path, false)?.sync_all(), "sync", path),
         Kind::Link | Kind::Other => Ok(()),
     }
 }

@@ -10,6 +10,7 @@ use forebay_host::{clock, files};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::bandwidth_limit::BandwidthLimit;
+use crate::copy::exposed::Exposed;
 use crate::copy::striping_cache::Striping;
 use crate::copy::task_queue::{BATCH_FILES_MIN, Queue, Task};
 use crate::error::Error;
@@ -66,6 +67,8 @@ pub(crate) struct DirectoryStates {
     pub(crate) failed: RwLock<HashMap<i64, Reason>>,
     /// Those that are filled under another name, and how many files go into each.
     pub(crate) leaves: BTreeMap<i64, u64>,
+    /// Those that other users can exchange.
+    pub(crate) exposed: Exposed,
     /// Set when the file system refuses to rename a directory.
     pub(crate) refuses_rename: AtomicBool,
 }

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use forebay_host::files::{Kind, Status};
+use forebay_host::files::{Identity, Kind, Status, parent_of};
 use forebay_host::{files, users};
 
 use crate::copy::context::CopyContext;
+use crate::copy::exposed::{Above, exchanged, identity, identity_of_made};
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::item::{Directory, Item};
@@ -22,11 +23,50 @@ const ROWS: usize = 4096;
 pub(crate) const FILLED: u32 = 0o700;
 
 /// What became of the directories of a plan.
+#[derive(Default)]
 pub(crate) struct MadeDirectories {
     /// Those that nobody else has put anything into.
     pub(crate) fresh: HashSet<i64>,
     /// Those that failed: nothing is copied into them, since they would not be as private as their source.
     pub(crate) failed: HashMap<i64, Reason>,
+    /// Those that other users can exchange, but for leaves.
+    pub(crate) identities: HashMap<i64, Identity>,
+    /// Leaves that other users can exchange.
+    pub(crate) exposed_leaves: HashSet<i64>,
+    failed_targets: HashMap<PathBuf, Reason>,
+}
+
+impl MadeDirectories {
+    fn fail(
+        &mut self,
+        journal: &Journal,
+        (id, target): (i64, PathBuf),
+        reason: Reason,
+    ) -> Result<(), Error> {
+        journal.record_directory_failed(id, &reason)?;
+        self.failed.insert(id, reason.clone());
+        self.failed_targets.insert(target, reason);
+        Ok(())
+    }
+
+    /// The status of a directory; none if it is missing.
+    fn status(&self, target: &Path) -> Result<Option<Status>, Reason> {
+        match target.ancestors().find_map(|above| self.failed_targets.get(above)) {
+            Some(reason) => Err(reason.clone()),
+            None => directory_status(target),
+        }
+    }
+
+    /// Makes a missing directory.
+    fn create(&mut self, directory: &Directory, is_exposed: bool) -> Result<(), Reason> {
+        if create_one(&directory.target)? {
+            self.fresh.insert(directory.id);
+        }
+        if is_exposed {
+            self.identities.insert(directory.id, identity_of_made(&directory.target)?);
+        }
+        Ok(())
+    }
 }
 
 /// Makes the directories that are missing, open to us alone while they are filled; but for these leaves, which whoever
@@ -36,13 +76,13 @@ pub(crate) fn make(
     stop: &Stop,
     leaves: &BTreeMap<i64, u64>,
 ) -> Result<MadeDirectories, Error> {
-    let (mut fresh, mut failed) = (HashSet::new(), HashMap::new());
-    let mut failed_targets: HashMap<PathBuf, Reason> = HashMap::new();
+    let mut made = MadeDirectories::default();
+    let mut above = Above::default();
     let mut last = 0;
     loop {
         let found = journal.directories_after(last, ROWS)?;
         let Some(end) = found.last() else {
-            return Ok(MadeDirectories { fresh, failed });
+            return Ok(made);
         };
         last = end.id;
         let (mut missing, mut there, mut ours) = (Vec::new(), Vec::new(), Vec::new());
@@ -50,47 +90,47 @@ pub(crate) fn make(
             if stop.is_asked() {
                 break;
             }
-            let above = directory.target.ancestors().find_map(|above| failed_targets.get(above));
-            let exists = match above {
-                Some(reason) => Err(reason.clone()),
-                None => directory_exists(&directory.target),
-            };
-            match exists {
-                Ok(false) => missing.push(directory),
-                Ok(true) if directory.is_begun => ours.push((directory.id, directory.target)),
-                Ok(true) => there.push(directory.id),
+            let found = match made.status(&directory.target) {
+                Ok(found) => found,
                 Err(reason) => {
-                    journal.record_directory_failed(directory.id, &reason)?;
-                    failed.insert(directory.id, reason.clone());
-                    failed_targets.insert(directory.target, reason);
+                    made.fail(journal, (directory.id, directory.target), reason)?;
+                    continue;
                 }
+            };
+            let is_exposed = above.enter(&directory.target, found.as_ref());
+            if found.is_none() {
+                missing.push((directory, is_exposed));
+                continue;
+            };
+            if is_exposed && let Ok(identity) = identity(&directory.target) {
+                made.identities.insert(directory.id, identity);
+            }
+            match directory.is_begun {
+                true => ours.push((directory.id, directory.target)),
+                false => there.push(directory.id),
             }
         }
         // Before they are created: a restart after a kill must know that Forebay created them.
-        let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
+        let ids: Vec<_> = missing.iter().map(|(directory, _)| directory.id).collect();
         journal.set_directory_state(&ids, State::Copying)?;
         journal.set_directory_state(&there, State::Placed)?;
-        ours.extend(journal.reopen_parents(&missing)?);
+        ours.extend(journal.reopen_parents(missing.iter().map(|(directory, _)| directory))?);
         for (id, target) in ours {
-            if let Err(reason) = restore_write_access(&target) {
-                journal.record_directory_failed(id, &reason)?;
-                failed.insert(id, reason.clone());
-                failed_targets.insert(target, reason);
+            // Forebay made it, so a link in its place is another user's.
+            let is_exchanged =
+                made.identities.contains_key(&id) && identity_of_made(&target).is_err();
+            let opened =
+                if is_exchanged { Err(exchanged(&target)) } else { restore_write_access(&target) };
+            if let Err(reason) = opened {
+                made.fail(journal, (id, target), reason)?;
             }
         }
-        for directory in missing {
+        for (directory, is_exposed) in missing {
             if leaves.contains_key(&directory.id) {
-                fresh.insert(directory.id);
-                continue;
-            }
-            match create_one(&directory.target) {
-                Ok(true) => drop(fresh.insert(directory.id)),
-                Ok(false) => {}
-                Err(reason) => {
-                    journal.record_directory_failed(directory.id, &reason)?;
-                    failed.insert(directory.id, reason.clone());
-                    failed_targets.insert(directory.target, reason);
-                }
+                made.fresh.insert(directory.id);
+                made.exposed_leaves.extend(is_exposed.then_some(directory.id));
+            } else if let Err(reason) = made.create(&directory, is_exposed) {
+                made.fail(journal, (directory.id, directory.target), reason)?;
             }
         }
     }
@@ -98,12 +138,14 @@ pub(crate) fn make(
 
 /// Does the directory exist? Fails if something else has its name.
 pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
-    if users::user_id() == 0 {
-        refuse_links_of_others(target)?;
-    }
+    directory_status(target).map(|found| found.is_some())
+}
+
+fn directory_status(target: &Path) -> Result<Option<Status>, Reason> {
+    refuse_links_as_root(target)?;
     match files::status(target) {
-        Ok(status) if status.kind == Kind::Directory => Ok(true),
-        Err(error) if error.is_not_found() => Ok(false),
+        Ok(status) if status.kind == Kind::Directory => Ok(Some(status)),
+        Err(error) if error.is_not_found() => Ok(None),
         Ok(_) => Err(Reason {
             errno: Some(libc::ENOTDIR),
             ..Reason::new(
@@ -116,7 +158,11 @@ pub(crate) fn directory_exists(target: &Path) -> Result<bool, Reason> {
 }
 
 /// Refuses a path of root's staging that a link of another user leads elsewhere: to files that the user may not write.
-fn refuse_links_of_others(target: &Path) -> Result<(), Reason> {
+/// Another user's staging follows links, with the rights of that user.
+pub(crate) fn refuse_links_as_root(target: &Path) -> Result<(), Reason> {
+    if !users::is_root() {
+        return Ok(());
+    }
     for path in target.ancestors() {
         match files::status_of_name(path) {
             Ok(found) if found.kind == Kind::Link && found.owner != 0 => {
@@ -135,6 +181,11 @@ fn refuse_links_of_others(target: &Path) -> Result<(), Reason> {
         }
     }
     Ok(())
+}
+
+/// Why root does not write below this path, if a link of another user leads elsewhere; none for other users.
+pub fn refused_link(target: &Path) -> Option<String> {
+    refuse_links_as_root(target).err().map(|reason| reason.text)
 }
 
 /// Gives the owner access to a directory that Forebay created and whose mode may be final already.
@@ -164,9 +215,13 @@ pub(crate) fn create_one(target: &Path) -> Result<bool, Reason> {
 }
 
 impl CopyContext<'_> {
-    /// Checks that the directory of an item was made, or was there.
+    /// Checks that the directory of an item was made, or was there; as root, for each item, since its owner can exchange
+    /// it at any time.
     pub(crate) fn check_directory(&self, item: &Item) -> Result<(), Reason> {
-        self.directories.failed.read().get(&item.directory).map_or(Ok(()), |why| Err(why.clone()))
+        if let Some(why) = self.directories.failed.read().get(&item.directory) {
+            return Err(why.clone());
+        }
+        refuse_links_as_root(parent_of(&item.target))
     }
 
     /// Gives the directories that were made their modes and times, children before parents. Whoever asks to stop
@@ -207,8 +262,11 @@ impl CopyContext<'_> {
     }
 
     fn finish_directory(&self, directory: &Directory) -> Result<std::fs::File, Reason> {
-        let target = files::open_to_read(&directory.target)?;
-        let source = files::open_to_read(&directory.source)?;
+        // Forebay made it, so a link in its place is another user's.
+        let target = files::open_directory(&directory.target, false)?;
+        self.check_directory_itself(directory.id, &target, &directory.target)?;
+        refuse_links_as_root(parent_of(&directory.target))?;
+        let source = files::open_directory(&directory.source, true)?;
         let status = files::status_of(&source, &directory.source)?;
         let paths = (directory.source.as_path(), directory.target.as_path());
         self.copy_metadata(&source, &target, paths, &status)?;

@@ -90,6 +90,7 @@ impl CopyContext<'_> {
             self.warn_once(&format!("a hard link became a file of its own: {why}"), &item.source);
             return Ok(false);
         }
+        self.check_made_name(item, &temporary, false)?;
         self.put_in_place(&temporary, item).map(|()| true)
     }
 }

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use forebay_host::files;
-use forebay_host::files::{Direct, Kind};
+use forebay_host::files::{Direct, Kind, Status};
+use forebay_host::users;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -89,7 +89,7 @@ impl CopyContext<'_> {
         let temporary = temporary(&item.target, &self.options.tag, item.id);
         let mut checksums: BTreeMap<_, _> =
             self.journal.pieces(item.id, &status)?.into_iter().collect();
-        let left = (!checksums.is_empty()).then(|| open_part(&temporary).ok());
+        let left = (!checksums.is_empty()).then(|| open_part(&temporary, &status).ok());
         let left = left.flatten().filter(|file| {
             files::status_of(file, &temporary)
                 .is_ok_and(|part| part.size_bytes == status.size_bytes)
@@ -101,13 +101,14 @@ impl CopyContext<'_> {
                 self.make_sized_part(item, &temporary, status.size_bytes)?
             }
         };
+        self.check_made(item, &temporary, &target)?;
         Ok(Some(LargeCopy {
             item: item.clone(),
             tries,
             source,
             // This node reads staged-in files at once, from memory.
             target: match self.options.past_page_cache {
-                true => Direct::to_write(target, &temporary),
+                true => Direct::to_write(target),
                 false => Direct::buffered(target),
             },
             back: OnceLock::new(),
@@ -281,7 +282,7 @@ impl CopyContext<'_> {
         let plain = files::open_source(&copying.temporary, false)?;
         files::drop_page_cache(&plain, &copying.temporary)?;
         let back = match self.options.past_page_cache {
-            true => Direct::to_read(plain, &copying.temporary),
+            true => Direct::to_read(plain),
             false => Direct::buffered(plain),
         };
         copying.back.get_or_init(|| back);
@@ -308,15 +309,32 @@ impl CopyContext<'_> {
 }
 
 /// Opens a leftover partial file. It can have the mode of its source, which may deny writing.
-fn open_part(temporary: &Path) -> Result<File, forebay_host::Error> {
-    match files::open_existing_rw(temporary) {
-        Err(error) if error.source.kind() == ErrorKind::PermissionDenied => {
+fn open_part(temporary: &Path, source: &Status) -> Result<File, Reason> {
+    match open_own_part(temporary, source) {
+        Err(reason) if reason.errno == Some(libc::EACCES) => {
             // Do not follow a link: Forebay did not create it.
             if files::status_of_name(temporary)?.kind == Kind::File {
                 files::set_mode_of_name(temporary, OURS_ALONE)?;
             }
-            files::open_existing_rw(temporary)
+            open_own_part(temporary, source)
         }
         opened => opened,
     }
+}
+
+/// Opens a partial file that this process or a former one has made. Refuses what another user put under its name: that
+/// user could read what is written.
+pub(crate) fn open_own_part(temporary: &Path, source: &Status) -> Result<File, Reason> {
+    let file = files::open_existing_rw(temporary)?;
+    let found = files::status_of(&file, temporary)?;
+    // Root gives a complete partial file to the owner of its source.
+    let is_owner_ours =
+        found.owner == users::user_id() || (users::is_root() && found.owner == source.owner);
+    if found.kind != Kind::File || found.links != 1 || !is_owner_ours {
+        return Err(Reason::new(
+            &format!("another user has put something under the name {}", temporary.display()),
+            "stage again, or choose a target that other users cannot write",
+        ));
+    }
+    Ok(file)
 }

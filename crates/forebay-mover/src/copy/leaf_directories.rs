@@ -54,7 +54,7 @@ impl CopyContext<'_> {
             let staging_dir = staging_dir_name(&target, &self.options.tag, first.directory);
             let is_short = staging_dir.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
             let may_rename = !self.directories.refuses_rename.load(Ordering::Relaxed);
-            if !is_short || !may_rename || create_staging_dir(&staging_dir).is_err() {
+            if !is_short || !may_rename || !self.has_staging_dir(first.directory, &staging_dir) {
                 self.create_directly(first.directory, &target)?;
                 continue;
             }
@@ -70,6 +70,12 @@ impl CopyContext<'_> {
             filled.push(one);
         }
         Ok(filled)
+    }
+
+    /// Makes a partial directory. False if that fails: the reason is that of the final name, or there is none.
+    fn has_staging_dir(&self, directory: i64, staging_dir: &Path) -> bool {
+        create_staging_dir(staging_dir).is_ok()
+            && self.identify_leaf(directory, staging_dir).is_ok()
     }
 
     /// Renames each partial directory that contains exactly the written files: these need no rename
@@ -110,7 +116,8 @@ impl CopyContext<'_> {
 
     /// Creates a directory under its final name. Another staging may have created it and set its mode.
     fn create_directly(&self, directory: i64, target: &Path) -> Result<(), Error> {
-        match create_one(target).and_then(|_| restore_write_access(target)) {
+        let made = create_one(target).and_then(|_| self.identify_leaf(directory, target));
+        match made.and_then(|()| restore_write_access(target)) {
             Ok(()) => Ok(()),
             Err(reason) => {
                 self.directories.failed.write().insert(directory, reason.clone());

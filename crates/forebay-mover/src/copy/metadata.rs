@@ -13,6 +13,7 @@ use crate::copy::context::CopyContext;
 
 use crate::model::item::Item;
 use crate::model::reason::{Reason, is_unsupported};
+use crate::ownership::Owner;
 
 /// Extended attributes of the file system or the machine, which Forebay does not copy.
 const FILESYSTEM_OWNED_XATTRS: [&[u8]; 8] = [
@@ -53,22 +54,25 @@ impl CopyContext<'_> {
         status: &Status,
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
-        let standing = files::status_of(target, target_path)?;
-        let mode = self.owner.mode_of_copy(status, &standing);
-        let mut has_final_mode = standing.mode == mode;
+        let mut standing = files::status_of(target, target_path)?;
+        let mut is_mode_known = true;
         if let Some((owner, group)) = self.owner.owner_to_set(status)
             && !self.owner.matches(status, &standing)
             && !self.owner.keeps_group_of_directory(target_path)
         {
-            has_final_mode = false; // that may clear bits of the mode
+            is_mode_known = false; // that may clear bits of the mode
             if let Err(error) = files::set_owner_of(target, target_path, owner, group) {
                 self.owner_not_kept(error, source_path)?;
             }
+            if Owner::mode_needs_owner(status) {
+                standing = files::status_of(target, target_path)?;
+            }
         }
         if self.copy_extended_attributes(source, target, paths)? {
-            has_final_mode = false; // an access control list contains mode bits
+            is_mode_known = false; // an access control list contains mode bits
         }
-        if !has_final_mode {
+        let mode = self.wanted_mode(status, &standing, source_path);
+        if !is_mode_known || standing.mode != mode {
             files::set_mode_of(target, target_path, mode)?;
         }
         files::set_times_of(target, target_path, status)?;
@@ -85,20 +89,41 @@ impl CopyContext<'_> {
     ) -> Result<(), Reason> {
         let gives = !self.owner.matches(status, standing)
             && !self.owner.keeps_group_of_directory(&item.target);
-        let mut has_final_mode = standing.mode == status.mode;
+        if !gives && standing.mode == self.wanted_mode(status, standing, &item.source) {
+            return Ok(());
+        }
+        let target = files::open_name(&item.target)?;
+        self.check_here(item, &item.target, &target)?;
+        let (mut now, mut is_mode_known) = (files::status_of(&target, &item.target)?, true);
         if let Some((owner, group)) = self.owner.owner_to_set(status).filter(|_| gives) {
-            match files::set_owner_of_name(&item.target, owner, group) {
-                Ok(()) => has_final_mode = false, // that may clear bits of the mode
+            match files::set_owner_of_opened(&target, &item.target, owner, group) {
+                Ok(()) => {
+                    is_mode_known = false; // that may clear bits of the mode
+                    now = files::status_of(&target, &item.target)?;
+                }
                 Err(error) => self.owner_not_kept(error, &item.source)?,
             }
         }
-        if !has_final_mode && let Err(error) = files::set_mode_of_name(&item.target, status.mode) {
+        let mode = self.wanted_mode(status, &now, &item.source);
+        if (!is_mode_known || now.mode != mode)
+            && let Err(error) = files::set_mode_of_opened(&target, &item.target, mode)
+        {
             if !error.is_not_permitted() {
                 return Err(error.into());
             }
             self.warn_once("the mode of another user's file could not be set", &item.source);
         }
         Ok(())
+    }
+
+    /// The mode of a copy. Notes a bit that it does not keep.
+    fn wanted_mode(&self, status: &Status, standing: &Status, source: &Path) -> u32 {
+        let mode = self.owner.mode_of_copy(status, standing);
+        if status.mode & !mode != 0 {
+            let text = "the set-user-ID or set-group-ID bit was not kept: the copy has another owner or group";
+            self.warn_once(text, source);
+        }
+        mode
     }
 
     /// Copies extended attributes. Notes those that the file system does not support.

@@ -15,6 +15,7 @@ use crate::copy::blocks::{BLOCK_BYTES, Ends, is_sparse};
 use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::{Syncing, Written, sync};
 use crate::copy::large_copy::LargeCopy;
+use crate::copy::large_files::open_own_part;
 use crate::copy::task_guard::TaskGuard;
 use crate::copy::task_queue::Task;
 use crate::error::Error;
@@ -99,8 +100,10 @@ impl CopyContext<'_> {
                     self.add_notes(notes);
                     for (item, copied) in sent.into_iter().zip(copied) {
                         match copied {
-                            Ok(copied) => written.push(self.written(item, copied, &mut syncing)),
-                            Err(_) => rest.push(item), // tried again here, which gives the reason
+                            Ok(copied) if self.is_made_here(&item, &copied) => {
+                                written.push(self.written(item, copied, &mut syncing));
+                            }
+                            _ => rest.push(item), // tried again here, which gives the reason
                         }
                     }
                 }
@@ -118,6 +121,13 @@ impl CopyContext<'_> {
         self.complete_batch(written, &mut filled, &syncing, block)?;
         self.discard_staged(&mut filled)?;
         Ok(answers)
+    }
+
+    /// Whether what the other node made by its path is in the directory of the item.
+    fn is_made_here(&self, item: &Item, copied: &RemoteCopied) -> bool {
+        let path = copied.temporary.as_ref().map_or(item.target.as_path(), Path::new);
+        let is_new = copied.checksum.is_some();
+        !is_new || self.check_made_name(item, path, false).is_ok()
     }
 
     fn written(&self, item: Item, copied: RemoteCopied, syncing: &mut Syncing) -> Written {
@@ -368,9 +378,9 @@ impl CopyContext<'_> {
             return Err(other_file());
         }
         let temporary = Path::new(&piece.temporary);
-        let file = files::open_existing_rw(temporary)?;
+        let file = open_own_part(temporary, &files::status_of(&source, &item.source)?)?;
         let target = match self.options.past_page_cache {
-            true => Direct::to_write(file, temporary),
+            true => Direct::to_write(file),
             false => Direct::buffered(file),
         };
         let ends =

@@ -18,6 +18,7 @@ use parking_lot::RwLock;
 use crate::copy::blocks::BLOCK_BYTES;
 use crate::copy::context::{CopyContext, CopyEvent, On};
 use crate::copy::directories::make;
+use crate::copy::exposed::Exposed;
 use crate::copy::remote::{Helper, THREADS_PER_NODE};
 
 use crate::copy::task_guard::TaskGuard;
@@ -139,6 +140,7 @@ fn move_all(
     }
     let made = make(journal, stop, &run.directories.leaves)?;
     (run.directories.fresh, run.directories.failed) = (made.fresh, RwLock::new(made.failed));
+    run.directories.exposed = Exposed::of(made.identities, made.exposed_leaves);
     run.directories.leaves.retain(|id, _| run.directories.fresh.contains(id));
     let is_whole = std::thread::scope(|scope| {
         let start = |_| threads::spawn_scoped(scope, || run.work()).ok();

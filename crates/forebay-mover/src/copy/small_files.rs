@@ -253,6 +253,7 @@ impl CopyContext<'_> {
             None => self.make_part(&temporary, mode)?,
         };
         let path = if is_direct { &item.target } else { &temporary };
+        self.check_made(item, path, &target)?;
         let written =
             self.fill(item, &source, &target, status, block).and_then(|(checksum, status)| {
                 syncing.written(item, target)?;
@@ -328,6 +329,7 @@ impl CopyContext<'_> {
             }
             made => made?,
         }
+        self.check_made_name(item, &temporary, true)?;
         if let Some((owner, group)) = self.owner.owner_to_set(&status)
             && !self.owner.keeps_group_of_directory(&item.target)
             && let Err(error) = files::set_owner_of_name(&temporary, owner, group)
@@ -341,7 +343,7 @@ impl CopyContext<'_> {
             // A link cannot be synced itself. The sync of its directory follows the rename.
             Syncing::Together(..) => {
                 let parent = parent_of(&temporary);
-                syncing.written(item, files::open_to_read(parent)?)
+                syncing.written(item, files::open_directory(parent, true)?)
             }
             Syncing::Not | Syncing::Each => Ok(()),
         });

@@ -33,15 +33,15 @@ impl Journal {
     }
 
     /// Reopens the finished parents that Forebay created. Returns number and target of each.
-    pub(crate) fn reopen_parents(
+    pub(crate) fn reopen_parents<'a>(
         &self,
-        directories: &[Directory],
+        directories: impl Iterator<Item = &'a Directory>,
     ) -> Result<Vec<(i64, PathBuf)>, Error> {
         let parents = |one: &Directory| {
             let parent = |path: &Path| path.parent().map(|path| bytes(path).to_vec());
             Some((parent(&one.source)?, parent(&one.target)?))
         };
-        let parents: BTreeSet<_> = directories.iter().filter_map(parents).collect();
+        let parents: BTreeSet<_> = directories.filter_map(parents).collect();
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let mut reopened = Vec::new();

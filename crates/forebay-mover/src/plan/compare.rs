@@ -77,7 +77,7 @@ impl TargetDirectory {
         let is_source = (found.device, found.inode) == (status.device, status.inode);
         is_same(&found, status)
             && owner.matches(status, &found)
-            && found.mode == status.mode
+            && found.mode == owner.mode_of_copy(status, &found)
             && found.device == self.stamp.device
             && !is_source
     }

@@ -2,12 +2,12 @@
 //! Never follows a symbolic link below the source. Holds the names of one directory in memory, not those of the tree.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SendError;
 
-use forebay_host::files::Kind;
+use forebay_host::files::{self, Kind};
 
 use crate::model::failure::Failure;
 use crate::model::found::Found;
@@ -29,6 +29,31 @@ pub(crate) type Sent = Result<(), SendError<Vec<Found>>>;
 struct PendingDirectory {
     source: PathBuf,
     target: PathBuf,
+    /// Device and inode by its name in the directory above; none for the top, whose links are followed.
+    identity: Option<(u64, u64)>,
+}
+
+impl PendingDirectory {
+    /// Opens it and lists its names. A link that another user has put in its place is not followed.
+    fn open(&self) -> forebay_host::Result<(Directory, Vec<OsString>)> {
+        let opened = Directory::open(&self.source)?;
+        let found = opened.status()?;
+        let is_mounted = |device| {
+            // An automatic mount came with the opening.
+            let now = files::status_of_name(&self.source);
+            device != found.device
+                && now.is_ok_and(|now| (now.device, now.inode) == (found.device, found.inode))
+        };
+        if let Some((device, inode)) = self.identity
+            && (device, inode) != (found.device, found.inode)
+            && !is_mounted(device)
+        {
+            let why = std::io::Error::other("it was exchanged while it was listed");
+            return files::with_path(Err(why), "list", &self.source);
+        }
+        let names = opened.names()?;
+        Ok((opened, names))
+    }
 }
 
 struct TreeScan<'a> {
@@ -59,6 +84,7 @@ pub(crate) fn walk_tree(
     let looked = scan.walk_tree(PendingDirectory {
         source: transfer.source.clone(),
         target: transfer.target.clone(),
+        identity: None,
     });
     // The receiver knows why it stopped.
     looked.and_then(|()| scan.send_found()).ok();
@@ -81,11 +107,7 @@ impl TreeScan<'_> {
         one: &PendingDirectory,
         ahead: &mut Vec<PendingDirectory>,
     ) -> Sent {
-        let opened = Directory::open(&one.source).and_then(|opened| {
-            let names = opened.names()?;
-            Ok((opened, names))
-        });
-        let (opened, names) = match opened {
+        let (opened, names) = match one.open() {
             Ok(opened) => opened,
             Err(error) => return self.refuse(&one.source, &error),
         };
@@ -96,6 +118,7 @@ impl TreeScan<'_> {
                 Ok(status) if status.kind == Kind::Directory => ahead.push(PendingDirectory {
                     source: one.source.join(&name),
                     target: one.target.join(&name),
+                    identity: Some((status.device, status.inode)),
                 }),
                 Ok(_) if !(self.is_wanted)(&one.target.join(&name)) => {}
                 Ok(status) => {

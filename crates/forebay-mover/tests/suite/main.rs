@@ -3,6 +3,7 @@
 
 mod cancellation;
 mod damaged_journals;
+mod exchanged_directories;
 mod leaf_directories;
 mod place;
 mod resume;

@@ -109,6 +109,9 @@ impl Copying<'_> {
         let source = &closed.path;
         let refused = |reason: String| Failure::new(source.clone(), reason);
         let told = |error: forebay_mover::Error| refused(error.to_string());
+        if let Some(why) = forebay_mover::refused_link(parent_of(&way.target)) {
+            return Err(refused(why));
+        }
         let parents = self.mkdir_lock.lock();
         make_parents(way, made).map_err(|error| refused(error.to_string()))?;
         drop(parents);
