@@ -71,6 +71,63 @@ def test_shared_mapping_is_one_with_the_file_and_reaches_other_nodes(four, way):
     assert python(four, "n1", code, file) == "b'later'\n"
 
 
+DIRECT = """
+import mmap, os, sys
+cached = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.pwrite(cached, b"a" * 8192, 0)
+assert os.pread(cached, 8192, 0) == b"a" * 8192
+block = mmap.mmap(-1, 4096)
+block[:] = b"b" * 4096
+os.pwritev(os.open(sys.argv[1], os.O_WRONLY | os.O_DIRECT), [block], 0)
+print(os.pread(cached, 4097, 0) == b"b" * 4096 + b"a")
+"""
+
+
+def test_direct_write_leaves_no_old_bytes_in_the_cache(four):
+    assert python(four, "n1", DIRECT, four.directory / "direct") == "True\n"
+
+
+# The child keeps the first opening until the parent has locked again.
+LOCK_AGAIN = """
+import fcntl, os, sys
+first, second, third = (os.open(sys.argv[1], os.O_RDWR | os.O_CREAT) for _ in range(3))
+reads, writes = os.pipe()
+fcntl.lockf(first, fcntl.LOCK_EX)
+child = os.fork()
+if child == 0:
+    os.close(writes)
+    os.read(reads, 1)
+    os._exit(0)
+os.close(second)
+os.close(first)
+fcntl.lockf(third, fcntl.LOCK_EX)
+os.close(writes)
+os.waitpid(child, 0)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+IS_LOCKED = """
+import fcntl, sys, time
+wanted = open(sys.argv[1], "r+")
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    try:
+        fcntl.lockf(wanted, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        sys.exit("it is not locked")
+    except BlockingIOError:
+        time.sleep(0.01)
+"""
+
+
+def test_lock_outlives_the_end_of_an_opening_that_had_one_before(four):
+    file = four.directory / "lock-again"
+    holder = four.popen("n1", [PYTHON, "-c", LOCK_AGAIN, file])
+    assert holder.stdout.readline() == "locked\n"
+    python(four, "n2", IS_LOCKED, file)
+    holder.stdin.close()
+    assert holder.wait(timeout=60) == 0
+
+
 HOLD = """
 import fcntl, sys
 held = open(sys.argv[1], "r+")

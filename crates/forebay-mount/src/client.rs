@@ -78,9 +78,10 @@ pub(crate) fn done(result: c_int) -> Result<(), Failure> {
     counted(result).map(drop)
 }
 
-/// The flags of open for libcephfs. It gets no O_APPEND, since it would choose the place without a lock.
+/// The flags of open for libcephfs. It gets no O_APPEND, since it would choose the place without a lock, and no O_DIRECT: it
+/// would leave in its cache what it writes over on the servers. The kernel caches nothing anyway.
 fn of_libcephfs(flags: c_int) -> c_int {
-    flags & !libc::O_APPEND
+    flags & !(libc::O_APPEND | libc::O_DIRECT)
 }
 
 /// The addresses without their type. Ceph writes several as `[v2:IP:PORT/NONCE,v1:IP:PORT/NONCE]`.

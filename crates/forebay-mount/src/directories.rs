@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 
+use crate::error::Failure;
 use crate::opened::Directory;
 use crate::protocol::{Answer, Found, Request};
 use crate::reply::{Outcome, Result};
@@ -14,6 +15,8 @@ pub(crate) struct Listing {
     place: u64,
     /// A name that was read and did not fit into the last answer.
     unsent: Option<Found>,
+    /// Ended the last answer. libcephfs takes the list for complete afterwards.
+    failure: Option<Failure>,
 }
 
 impl Listing {
@@ -23,14 +26,23 @@ impl Listing {
             self.directory.seek(place);
             self.place = place;
             self.unsent = None;
+            self.failure = None;
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
         }
         let mut answer = Answer::default();
         loop {
             let next = match self.unsent.take() {
                 Some(found) => Some(found),
-                // Names that were read before are sent; the error comes again.
-                None if !answer.0.is_empty() => self.directory.next().unwrap_or(None),
-                None => self.directory.next()?,
+                None => match self.directory.next() {
+                    // Names that were read before are sent first.
+                    Err(failure) if !answer.0.is_empty() => {
+                        self.failure = Some(failure);
+                        break;
+                    }
+                    next => next?,
+                },
             };
             let Some(found) = next else { break };
             if !answer.add_name(&found, bytes_max) {
@@ -46,7 +58,7 @@ impl Listing {
 impl Server {
     pub(crate) fn open_directory(&self, request: &Request) -> Result {
         let directory = self.client.open_directory(request.node, &self.who(request))?;
-        let listing = Listing { directory, place: 0, unsent: None };
+        let listing = Listing { directory, place: 0, unsent: None, failure: None };
         let number = self.directories.add(Mutex::new(listing));
         Ok(Outcome::Fields(Answer::opened_directory(number)))
     }

@@ -93,7 +93,10 @@ impl Server {
         let owner = body.u64()?;
         let file = self.files.get(number)?;
         let flushed = file.flush();
-        if self.locks.end_of(request.node, owner) {
+        // libcephfs also keeps a list for each open file, and unlocks what is on it when the kernel gives the file back:
+        // later than this, when the process may have locked again.
+        let is_noted = file.take_locked();
+        if self.locks.end_of(request.node, owner) || is_noted {
             file.set_lock(&whole_lock(libc::F_UNLCK), owner, false)?;
             self.locks.look_again(request.node);
         }

@@ -92,6 +92,7 @@ impl Locks {
 
     pub(crate) fn note_owner(&self, wanted: &Wanted) {
         if !wanted.is_flock && !wanted.is_unlock() {
+            wanted.file.note_lock();
             self.state.lock().owners.insert((wanted.file.node, wanted.owner));
         }
     }

@@ -4,6 +4,7 @@
 use std::ffi::c_int;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -23,6 +24,8 @@ pub(crate) struct File {
     number: u64,
     /// It was opened for writing.
     is_written: bool,
+    /// A process got an fcntl lock through it.
+    has_locked: AtomicBool,
     /// Appends need the end of the file as it is on all nodes.
     is_append: bool,
     /// The kernel's number of its inode.
@@ -43,7 +46,8 @@ impl File {
         let number = inode.add(access);
         let (is_written, is_append) = (access != libc::O_RDONLY, flags & libc::O_APPEND != 0);
         let reads = Mutex::default();
-        Self { opened, inode, reads, number, is_written, is_append, node }
+        let has_locked = AtomicBool::new(false);
+        Self { opened, inode, reads, number, is_written, has_locked, is_append, node }
     }
 
     /// Reads into `buffer` and returns the count, which is less only at the end of the file.
@@ -156,9 +160,20 @@ impl File {
         self.opened.lock_holder(lock, owner)
     }
 
+    pub(crate) fn note_lock(&self) {
+        self.has_locked.store(true, Ordering::Release);
+    }
+
+    /// Whether a process got an fcntl lock through this file, since the last call.
+    pub(crate) fn take_locked(&self) -> bool {
+        self.has_locked.swap(false, Ordering::AcqRel)
+    }
+
     /// Asks for lazy I/O. `path` is that of the file as the process sees it. True: it is lazy now.
     pub(crate) fn begin_lazy(&self, path: PathBuf) -> Result<bool, Failure> {
-        if self.is_append {
+        // Without a writer all nodes cache anyway. CephFS takes the right to cache from a lazy reader without a word, also
+        // when the file is strict again.
+        if self.is_append || !self.is_written {
             return Err(Failure(libc::EOPNOTSUPP));
         }
         self.inode.ask(self.number, path)

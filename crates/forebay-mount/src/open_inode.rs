@@ -29,7 +29,7 @@ use crate::regular_reads::AskedPieces;
 const OWNER: u64 = u64::MAX >> 2;
 /// Between two looks for a lazy node that is to write back.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
-/// How long a node may take to write back. One that is lost has lost its data.
+/// How long a node may take to write back. A lost one has no locks any more.
 const WRITE_BACK_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct OpenInode {
@@ -163,9 +163,11 @@ impl OpenInode {
 
     /// Writes back, forgets what is cached, and tries to become lazy if it is not. True: it is lazy now.
     pub(crate) fn sync(self: &Arc<Self>, file: u64) -> Result<bool, Failure> {
-        self.settle()?;
+        self.write_back();
         self.take_error(file)?;
-        if self.is_lazy() { Ok(true) } else { self.begin() }
+        let is_lazy = self.is_lazy() || self.begin()?;
+        self.settle()?; // also what was cached before it became lazy
+        Ok(is_lazy)
     }
 
     /// Writes back and forgets what is cached: after a lock was got, or before the file is cut.
@@ -381,7 +383,7 @@ impl OpenInode {
                     "a node did not write back a lazy file within {} s",
                     WRITE_BACK_MAX.as_secs()
                 );
-                break;
+                return Err(Failure(libc::ETIMEDOUT));
             }
             clock::sleep(LOOK_INTERVAL);
         }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Ceph;
 use super::MountClient;
 use super::placement::{NAMES, NamedLayout, local_pool, placement_s_more, pools};
-use crate::engine::EngineRequest;
+use crate::engine::{EngineRequest, HANG_S_MAX};
 use crate::host_facts::{CephFacts, HostFacts};
 use crate::steps::{
     DataLocation, EnginePlan, EngineStep, Fence, PlannedFile, Ready, Role, ServerGroup, Stop,
@@ -406,8 +406,7 @@ impl<'a> Cluster<'a> {
         let set = |variable: &str, value: String| json!({"prefix": "fs set", "fs_name": FILE_SYSTEM, "var": variable, "val": value});
         let file_system = [
             json!({"prefix": "fs new", "fs_name": FILE_SYSTEM, "metadata": NAMES, "data": DATA_POOL}),
-            // Other nodes wait so long for what a mount had in use that died without a fence; 30 is the least.
-            set("session_timeout", "30".to_owned()),
+            set("session_timeout", silence_s_max(self.client).to_string()),
         ];
         let servers = self.active_servers();
         let servers = (servers > 1).then(|| set("max_mds", servers.to_string()));
@@ -533,6 +532,15 @@ impl<'a> Cluster<'a> {
         }
         words.push(mount);
         words
+    }
+}
+
+/// How long a mount may be silent before other nodes may write what it has cached: longer than one may hang. A mount of
+/// `ceph-fuse` that died is not fenced, and other nodes wait so long for it; 30 is the least.
+fn silence_s_max(client: MountClient) -> u32 {
+    match client {
+        MountClient::ForebayMount => 2 * HANG_S_MAX,
+        MountClient::CephFuse => 30,
     }
 }
 
