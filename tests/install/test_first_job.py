@@ -30,8 +30,8 @@ def test_example_runs_with_the_output_that_the_readme_shows(job):
     shutil.copytree(EXAMPLE, job.directory, dirs_exist_ok=True)
     job.where = ["--store", "memory"]
     done = job.run()
-    (shown,) = [block for block in blocks("README.md") if block.startswith("$ forebay run job.sh\nforebay: ")]
+    (shown,) = [block for block in blocks("README.md") if "$ forebay run job.sh\nforebay: " in block]
     assert done.returncode == 0, done.stderr
-    assert without_measurements(done.stderr + done.stdout) == without_measurements(shown.partition("\n")[2])
+    assert without_measurements(done.stderr + done.stdout) == without_measurements(shown.partition("job.sh\n")[2])
     assert len(list((job.directory / "out").iterdir())) == 10
     job.leaves_nothing()

@@ -77,7 +77,7 @@ def wait_until_cached(two, reader, file):
 def test_near_records_of_another_node_need_fewer_requests_than_reads(two, programs, path, opened, distance):
     reader, writer = programs
     written(writer, path, RECORDS, RECORD_BYTES, distance)
-    file = opened(reader, path, "O_RDONLY")
+    file = opened(reader, path, "O_RDWR")
     wait_until_cached(two, reader, file)
     before = of_interfaces(two, PACKETS_SENT)
     found = reader.call("records", file, RECORDS, RECORD_BYTES, distance)
@@ -91,7 +91,7 @@ def test_far_records_are_there_before_the_program_asks(two, programs, path, open
     reader, writer = programs
     count, length, distance = 30, 256 << 10, 2 << 20
     written(writer, path, count, length, distance)
-    file = opened(reader, path, "O_RDONLY")
+    file = opened(reader, path, "O_RDWR")
     wait_until_cached(two, reader, file)
     before = of_interfaces(two, BYTES_RECEIVED)
     assert reader.call("records", file, 8, length, distance) == ["".join(map(letter, range(8))), True]

@@ -64,7 +64,7 @@ drain = [\"*.nc:rate=500MB/s\", \"restart.*\"]
   can be a command, and `engine-profile` can name a profile with commands. `--on-close` and `--check` are options only.
 * `forebay clean` and `forebay stage retry` use the values of the job or staging, not those of the files.
 
-`engine` and `engine-profile` exclude each other. If two places set them, Forebay uses that of the later place alone. If one place
+`engine` and `engine-profile` exclude each other. If two places set them, Forebay uses only that of the later place. If one place
 sets both, Forebay refuses it.
 
 Options without a value take one: `--trace=false` overrides `trace = true`, and `--pfs-model none` overrides a

@@ -7,6 +7,7 @@ use forebay_host::{clock, users};
 
 use crate::client::ACCESS_ATTRIBUTES;
 use crate::error::Failure;
+use crate::opened::Opened;
 use crate::protocol::{Answer, Caller, Request};
 use crate::reply::{Outcome, Result};
 use crate::server::Server;
@@ -70,6 +71,7 @@ impl Server {
         if mask & CEPH_SIZE != 0 {
             self.client.complete_writes(request.node);
         }
+        let _opened = self.opened_for_change(request.node, mask)?;
         if mask != 0 {
             self.client.set_attributes(request.node, &wanted, mask, who.as_ref())?;
         }
@@ -83,6 +85,24 @@ impl Server {
             found = self.client.attributes(request.node)?;
         }
         Ok(Outcome::Fields(Answer::fresh_attributes(&found)))
+    }
+
+    /// A file whose size or times are to be changed by its path, opened: then a node that writes it has written back what
+    /// it has buffered. For the change alone, the metadata server leaves it the buffer, and does not wait for it when a
+    /// third node opens the file meanwhile and reads (Ceph 16.2.15). Opened for reading, that was rarer, but not gone.
+    fn opened_for_change(&self, node: u64, mask: i32) -> Result<Option<Opened>> {
+        let is_of_content = mask & (CEPH_SIZE | CEPH_ATIME | CEPH_MTIME) != 0;
+        if !is_of_content || self.inodes.find(node).is_some() {
+            return Ok(None);
+        }
+        let found = self.client.some_attributes(node, ACCESS_ATTRIBUTES)?;
+        let is_file = u32::from(found.mode) & libc::S_IFMT == libc::S_IFREG;
+        if !is_file {
+            return Ok(None);
+        }
+        let opened = self.client.open_for_change(node)?;
+        self.client.size(node)?; // the server answers when the other node has written back
+        Ok(Some(opened))
     }
 
     pub(crate) fn access(&self, request: &mut Request) -> Result {

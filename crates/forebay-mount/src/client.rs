@@ -519,6 +519,11 @@ impl Client {
         self.open_with(node, libc::O_RDONLY, self.of_root)
     }
 
+    /// Opens a file as its only writer would: the server takes from other nodes what they have buffered of it.
+    pub(crate) fn open_for_change(self: &Arc<Self>, node: u64) -> Result<Opened, Failure> {
+        self.open_with(node, libc::O_RDWR, self.of_root)
+    }
+
     fn open_with(
         self: &Arc<Self>,
         node: u64,

@@ -14,6 +14,9 @@ use crate::open_inode::OpenInode;
 use crate::opened::Opened;
 use crate::regular_reads::Reads;
 
+/// Reads of one place, each of which another node makes shorter than the file is afterwards.
+const SHORT_READS_MAX: u32 = 100;
+
 /// An open file. Dropping it closes it.
 pub(crate) struct File {
     opened: Opened,
@@ -55,11 +58,30 @@ impl File {
         let mode = self.inode.for_io(self.number, &self.opened)?;
         let count = match mode.lazy_file(self.number) {
             Some(lazy) => lazy.read(offset, buffer),
-            None => self.opened.read(offset, buffer),
+            None => self.read_strictly(offset, buffer),
         }?;
         // Data that were lost read as zeros.
         self.inode.check_data(offset, Some(count))?;
         Ok(count)
+    }
+
+    /// libcephfs asks for the size after a read that ended early. If another node has made the file longer meanwhile, it
+    /// reads the rest, and returns the rest in the place of the whole (Ceph 16.2.15). A read within the size is whole.
+    fn read_strictly(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let start = u64::try_from(offset).map_err(|_| Failure(libc::EINVAL))?;
+        let mut length = buffer.len();
+        for _ in 1..SHORT_READS_MAX {
+            let count = self.opened.read(offset, &mut buffer[..length])?;
+            if count == 0 || count == length {
+                return Ok(count);
+            }
+            let left = self.inode.size()?.saturating_sub(start);
+            if count as u64 >= left {
+                return Ok(count);
+            }
+            length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        }
+        Err(Failure(libc::EIO))
     }
 
     /// After a read: the offsets and lengths to read ahead.

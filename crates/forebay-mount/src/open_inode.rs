@@ -117,6 +117,11 @@ impl OpenInode {
         self.all.lost.check(&self.all.client, self.node, offset, length)
     }
 
+    /// The size on all nodes.
+    pub(crate) fn size(&self) -> Result<u64, Failure> {
+        self.all.client.size(self.node)
+    }
+
     pub(crate) fn is_lazy(&self) -> bool {
         self.is_lazy.load(Ordering::Acquire)
     }

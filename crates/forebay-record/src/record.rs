@@ -344,7 +344,15 @@ impl RecordFile {
             Some(_) => files::lock_or_create(&temporary)?,
             None => None,
         };
-        files::write_json(&self.path, &temporary, &self.record)?;
+        let text = files::to_json(&self.path, &self.record)?;
+        // Into the file that is locked; nobody else writes the state directory.
+        let mut file = files::open_to_write(&temporary)?;
+        let written = files::with_path(file.write_all(&text), "write", &temporary)
+            .and_then(|()| files::rename(&temporary, &self.path));
+        if written.is_err() {
+            files::remove_if_present(&temporary).ok(); // the caller gets the first error
+        }
+        written?;
         self.lock = next.or(self.lock.take());
         Ok(())
     }

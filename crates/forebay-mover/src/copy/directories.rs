@@ -116,7 +116,6 @@ pub(crate) fn make(
         journal.set_directory_state(&there, State::Placed)?;
         ours.extend(journal.reopen_parents(missing.iter().map(|(directory, _)| directory))?);
         for (id, target) in ours {
-            // Forebay made it, so a link in its place is another user's.
             let is_exchanged =
                 made.identities.contains_key(&id) && identity_of_made(&target).is_err();
             let opened =
@@ -262,8 +261,7 @@ impl CopyContext<'_> {
     }
 
     fn finish_directory(&self, directory: &Directory) -> Result<std::fs::File, Reason> {
-        // Forebay made it, so a link in its place is another user's.
-        let target = files::open_directory(&directory.target, false)?;
+        let target = files::open_directory(&directory.target, true)?;
         self.check_directory_itself(directory.id, &target, &directory.target)?;
         refuse_links_as_root(parent_of(&directory.target))?;
         let source = files::open_directory(&directory.source, true)?;

@@ -25,10 +25,13 @@ pub(crate) fn identity(directory: &Path) -> Result<Identity, Reason> {
     Ok(Directory::open_path(directory)?.identity()?)
 }
 
-/// As [`identity`], for a directory that Forebay made: a link in its place is another user's.
+/// As [`identity`], for a directory that Forebay made, or was about to. A link of this user may have led nowhere then. One
+/// of another user is in the place of the directory.
 pub(crate) fn identity_of_made(directory: &Path) -> Result<Identity, Reason> {
-    match files::status_of_name(directory)?.kind {
+    let found = files::status_of_name(directory)?;
+    match found.kind {
         Kind::Directory => identity(directory),
+        Kind::Link if found.owner == users::user_id() => identity(directory),
         _ => Err(exchanged(directory)),
     }
 }
