@@ -63,7 +63,10 @@ def delivered(batch):
 
 
 #: And one writes a file that is on all servers; the node that wrote a file may have it in its cache.
-LARGE = "srun -N1 -n1 --nodelist=n3 dd if=/dev/zero of=$DW_JOB_STRIPED/out/large bs=1M count=32"
+LARGE = (
+    "srun -N1 -n1 --nodelist=n3 bash -c "
+    "'head -c 32M /dev/urandom | tee $DW_JOB_STRIPED/out/large | sha256sum | cut -d\" \" -f1 > sum'"
+)
 WRITES_LARGE = WRITES.replace("set -e\n", "").replace("touch written", f"{LARGE}\ntouch written")
 ALL = {node: f"{node}\n" for node in NODES}
 
