@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-void signals_hold(sigset_t *before) {
+void signals_block(sigset_t *before) {
   static const int of_faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
   sigset_t held;
   sigfillset(&held);
@@ -11,4 +11,4 @@ void signals_hold(sigset_t *before) {
   pthread_sigmask(SIG_BLOCK, &held, before);
 }
 
-void signals_release(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
+void signals_restore(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }

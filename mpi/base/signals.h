@@ -7,16 +7,16 @@
 #include <signal.h>
 
 /* All but those of a fault. */
-void signals_hold(sigset_t *before);
-void signals_release(const sigset_t *before);
+void signals_block(sigset_t *before);
+void signals_restore(const sigset_t *before);
 
 /* Runs the statement while this thread's signals wait. */
 #define WITHOUT_SIGNALS(statement)                                                                 \
   do {                                                                                             \
     sigset_t before;                                                                               \
-    signals_hold(&before);                                                                         \
+    signals_block(&before);                                                                        \
     statement;                                                                                     \
-    signals_release(&before);                                                                      \
+    signals_restore(&before);                                                                      \
   } while (0)
 
 #endif

@@ -23,7 +23,7 @@ static void look_in_path(const char *name) {
   char path[PATH_BYTES_MAX];
   const char *at = getenv("PATH");
   if (strchr(name, '/') != NULL || at == NULL) {
-    bypass_look_at_program(name);
+    bypass_note_program(name);
     return;
   }
   for (const char *end; *at != '\0'; at = *end == ':' ? end + 1 : end) {
@@ -31,7 +31,7 @@ static void look_in_path(const char *name) {
     int length = snprintf(path, sizeof path, "%.*s/%s", (int)(end - at), at, name);
     if (length > 0 && (size_t)length < sizeof path &&
         syscall(SYS_faccessat, AT_FDCWD, path, X_OK) == 0) {
-      bypass_look_at_program(path);
+      bypass_note_program(path);
       return;
     }
   }
@@ -49,14 +49,14 @@ static void look_in_path(const char *name) {
     return next_##NAME != NULL ? next_##NAME ARGUMENTS : REAL(NAME) ARGUMENTS;                     \
   }
 
-EXEC_HOOK(execve, bypass_look_at_program,
+EXEC_HOOK(execve, bypass_note_program,
           (const char *path, char *const words[], char *const environment[]),
           (path, words, environment))
-EXEC_HOOK(execv, bypass_look_at_program, (const char *path, char *const words[]), (path, words))
+EXEC_HOOK(execv, bypass_note_program, (const char *path, char *const words[]), (path, words))
 EXEC_HOOK(execvp, look_in_path, (const char *path, char *const words[]), (path, words))
 EXEC_HOOK(execvpe, look_in_path, (const char *path, char *const words[], char *const environment[]),
           (path, words, environment))
-EXEC_HOOK(posix_spawn, bypass_look_at_program,
+EXEC_HOOK(posix_spawn, bypass_note_program,
           (pid_t * process, const char *path, const posix_spawn_file_actions_t *actions,
            const posix_spawnattr_t *attributes, char *const words[], char *const environment[]),
           (process, path, actions, attributes, words, environment))

@@ -121,7 +121,7 @@ static void note_opened(struct file *file, MPI_Comm comm, bool is_lazy, MPI_File
   file_lock(file);
   file->tally->counters.opens++;
   file->tally->counters.hdf5_alignments += hdf5_is_aligning();
-  file->tells_hints = file->tells_hints || rank == 0;
+  file->records_hints = file->records_hints || rank == 0;
   file->wants_lazy = is_lazy;
   file_unlock(file);
   handles_add(handle, file, rank == 0);
@@ -190,7 +190,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
   struct call call = CALL_HERE;
   struct opened opened = handles_find(*handle);
   MPI_File closing = *handle;
-  if (opened.file != NULL && opened.tells_hints)
+  if (opened.file != NULL && opened.records_hints)
     note_hints_in_force(opened.file, closing, true);
   call_begin(&call, CALL_CLOSE, opened.file);
   /* Not every MPI reports an error of close(2). */
@@ -215,7 +215,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
 #define OPEN(SYMBOL)                                                                               \
   int SYMBOL(MPI_Comm comm, const char *name, int mode, MPI_Info info, MPI_File *handle) {         \
     open_function *next = REAL(SYMBOL);                                                            \
-    return name != NULL && call_is_outermost(__builtin_frame_address(0))                           \
+    return name != NULL && call_claim_outermost(__builtin_frame_address(0))                        \
                ? open_observed(next, __builtin_return_address(0), comm, name, mode, info, handle)  \
                : next(comm, name, mode, info, handle);                                             \
   }
@@ -223,7 +223,7 @@ static int close_observed(close_function *next, MPI_File *handle) {
 #define CLOSE(SYMBOL)                                                                              \
   int SYMBOL(MPI_File *handle) {                                                                   \
     close_function *next = REAL(SYMBOL);                                                           \
-    return handle != NULL && call_is_outermost(__builtin_frame_address(0))                         \
+    return handle != NULL && call_claim_outermost(__builtin_frame_address(0))                      \
                ? close_observed(next, handle)                                                      \
                : next(handle);                                                                     \
   }
@@ -235,7 +235,7 @@ CLOSE(PMPI_File_close)
 
 static void begin(struct call *call, enum call_class class, MPI_File handle) {
   call->file = NULL;
-  if (call_is_outermost(call->frame))
+  if (call_claim_outermost(call->frame))
     call_begin(call, class, handles_find(handle).file);
 }
 

@@ -54,7 +54,7 @@ TYPE_FREE(PMPI_Type_free)
 
 #define DELETE(SYMBOL)                                                                             \
   int SYMBOL(const char *name, MPI_Info info) {                                                    \
-    bool is_outermost = trace_is_on && call_is_outermost(__builtin_frame_address(0));              \
+    bool is_outermost = trace_is_on && call_claim_outermost(__builtin_frame_address(0));           \
     double start_s = is_outermost ? clock_s() : 0;                                                 \
     int code = REAL(SYMBOL)(name, info);                                                           \
     if (is_outermost)                                                                              \

@@ -85,7 +85,7 @@ static const char *why_not_loaded(int descriptor, const struct stat *status) {
   return "static";
 }
 
-void bypass_look_at_program(const char *path) {
+void bypass_note_program(const char *path) {
   char absolute[PATH_BYTES_MAX];
   struct stat status;
   if (!bypass_is_wanted())

@@ -16,6 +16,6 @@ void bypass_note(enum bypass how);
 
 /* The file is about to be executed: notes it if the library cannot be loaded into it. Makes a few
  * system calls, and none of them on a file that is recorded. Safe in a child of vfork. */
-void bypass_look_at_program(const char *path);
+void bypass_note_program(const char *path);
 
 #endif

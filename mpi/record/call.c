@@ -21,7 +21,7 @@ struct call *call_current(void) {
   return is_within(__builtin_frame_address(0)) ? &current : NULL;
 }
 
-bool call_is_outermost(const void *frame) {
+bool call_claim_outermost(const void *frame) {
   if (!settings.is_active || is_within(frame))
     return false;
   current.file = NULL; /* that call was left without its end */
@@ -100,7 +100,7 @@ void call_end(struct call *call) {
 void call_begin_data(struct call *call, MPI_File handle, enum direction direction,
                      enum call_kind kind, int64_t count, MPI_Datatype type) {
   call->file = NULL;
-  if (!call_is_outermost(call->frame))
+  if (!call_claim_outermost(call->frame))
     return;
   struct opened opened = handles_find(handle);
   if (opened.file == NULL)

@@ -32,7 +32,7 @@ struct call *call_current(void);
 /* True if a call on a file that begins now would be the outermost, and is to be observed.
  * A call that was left by an exception or longjmp is forgotten as soon as a hook begins whose frame
  * is not below that call's. */
-bool call_is_outermost(const void *frame);
+bool call_claim_outermost(const void *frame);
 
 void call_begin(struct call *call, enum call_class class, struct file *file);
 void call_end(struct call *call);

@@ -28,7 +28,7 @@ struct file {
   int64_t end_bytes; /* atomic: of the file, as far as this process knows; where appending begins */
   /* Kept by the first rank of the file's communicator only: lines of KEY=VALUE. */
   struct text hints_asked, hints_of_program, hints_in_force;
-  bool tells_hints;
+  bool records_hints;
   bool wants_lazy;      /* the last open asked for lazy I/O */
   int atomic_handles;   /* open handles in atomic mode */
   bool has_lazy_writes; /* since they were written back */

@@ -22,11 +22,11 @@ static struct opened *probe(MPI_File handle) {
   return NULL;
 }
 
-void handles_add(MPI_File handle, struct file *file, bool tells_hints) {
+void handles_add(MPI_File handle, struct file *file, bool records_hints) {
   critical_lock(&lock);
   struct opened *slot = probe(handle);
   if (slot != NULL)
-    *slot = (struct opened){handle, file, tells_hints, false};
+    *slot = (struct opened){handle, file, records_hints, false};
   else
     dropped++;
   critical_unlock(&lock);

@@ -12,11 +12,11 @@ enum { HANDLES_MAX = 2048 }; /* open at once on one rank; a power of two */
 struct opened {
   MPI_File handle;
   struct file *file;
-  bool tells_hints; /* this rank is the first of its communicator */
+  bool records_hints; /* this rank is the first of its communicator */
   bool is_atomic;
 };
 
-void handles_add(MPI_File handle, struct file *file, bool tells_hints);
+void handles_add(MPI_File handle, struct file *file, bool records_hints);
 struct opened handles_find(MPI_File handle);
 void handles_remove(MPI_File handle);
 

@@ -35,7 +35,7 @@ static size_t active_bytes(int64_t collective_writes) {
 }
 
 static uint32_t string_bytes(const struct file *file, const struct text *text) {
-  return file->tells_hints ? (uint32_t)text->length + 1 : 1;
+  return file->records_hints ? (uint32_t)text->length + 1 : 1;
 }
 
 /* Files opened without MPI-IO are closed when no descriptor is left. Of inherited descriptors and
@@ -80,10 +80,11 @@ static void pack_file(const struct file *file, struct text *out) {
   fill(&parcel, file);
   text_add_bytes(out, &parcel, sizeof parcel);
   text_add_bytes(out, file->path, parcel.path_bytes);
-  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_asked) : "", parcel.asked_bytes);
-  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_of_program) : "",
+  text_add_bytes(out, file->records_hints ? text_of(&file->hints_asked) : "", parcel.asked_bytes);
+  text_add_bytes(out, file->records_hints ? text_of(&file->hints_of_program) : "",
                  parcel.program_bytes);
-  text_add_bytes(out, file->tells_hints ? text_of(&file->hints_in_force) : "", parcel.force_bytes);
+  text_add_bytes(out, file->records_hints ? text_of(&file->hints_in_force) : "",
+                 parcel.force_bytes);
   text_add_bytes(out, file->tally->wrote, parcel.active_bytes);
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn of_ended_jobs(sessions: &[Session]) -> Result<Vec<Session>, Error>
         return Ok(Vec::new());
     }
     let listed = list_jobs()?;
-    let still = jobs_still_there(&listed);
+    let still = unfinished_jobs(&listed);
     Ok(asked.into_iter().filter(|one| !still.contains(one.token.as_str())).collect())
 }
 
@@ -78,20 +78,20 @@ fn leaves_out_jobs(variable: &str) -> bool {
 }
 
 /// The IDs in the lines `ID STATE` of jobs that are not over.
-fn jobs_still_there(listed: &str) -> HashSet<&str> {
+fn unfinished_jobs(listed: &str) -> HashSet<&str> {
     let jobs = listed.lines().filter_map(|line| line.trim().split_once(' '));
     jobs.filter(|(_, state)| !is_over(state)).map(|(job, _)| job).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::jobs_still_there;
+    use super::unfinished_jobs;
 
     #[test]
     fn jobs_that_stage_out_or_complete_are_not_over() {
         let listed =
             "1 PENDING\n2 CANCELLED\n3 STAGE_OUT\n4 COMPLETING\n5 COMPLETED\n6 NEW_STATE\n";
-        let mut still: Vec<_> = jobs_still_there(listed).into_iter().collect();
+        let mut still: Vec<_> = unfinished_jobs(listed).into_iter().collect();
         still.sort_unstable();
         assert_eq!(still, ["1", "3", "4", "6"]);
     }

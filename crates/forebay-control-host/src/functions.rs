@@ -23,7 +23,7 @@ use crate::Reply;
 use crate::call::Call;
 use crate::context::Context;
 use crate::log::Log;
-use crate::staging::Waited;
+use crate::staging::StagingResult;
 use forebay_site::{Error, Site};
 
 pub(crate) use data_out::deliver;
@@ -71,10 +71,10 @@ fn refused(words: &[OsString], error: Error) -> Reply {
 }
 
 /// What a caller reads who asks from time to time.
-fn answer(waited: Waited) -> String {
+fn answer(waited: StagingResult) -> String {
     match waited {
-        Waited::ToTheEnd => String::new(),
-        Waited::NotToTheEnd(_) => "BUSY".to_owned(),
+        StagingResult::Completed => String::new(),
+        StagingResult::Incomplete(_) => "BUSY".to_owned(),
     }
 }
 

@@ -25,10 +25,10 @@ pub(crate) fn removed_meanwhile(token: &str) -> Error {
 
 /// Whether a staging is complete.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Waited {
-    ToTheEnd,
+pub(crate) enum StagingResult {
+    Completed,
     /// It goes on, on these nodes: time is up.
-    NotToTheEnd(Vec<NodeAddress>),
+    Incomplete(Vec<NodeAddress>),
 }
 
 impl Context {
@@ -41,13 +41,13 @@ impl Context {
         session: &Session,
         direction: Direction,
         limits: &TimeLimits,
-    ) -> Result<Waited, Error> {
+    ) -> Result<StagingResult, Error> {
         let (from, to) = match direction {
             Direction::In => (Phase::StagingIn, Phase::StagedIn),
             Direction::Out => (Phase::StagingOut, Phase::StagedOut),
         };
         match self.copy(session, direction, limits) {
-            Ok(Waited::ToTheEnd) => {}
+            Ok(StagingResult::Completed) => {}
             Ok(not) => return Ok(not),
             Err(error) => {
                 self.database.set_problem(session.id, Some(&error.to_string()))?;
@@ -57,7 +57,7 @@ impl Context {
         self.database.set_problem(session.id, None)?;
         // Another call may have completed it.
         match self.database.advance(session.id, &[from, to], to)? {
-            true => Ok(Waited::ToTheEnd),
+            true => Ok(StagingResult::Completed),
             false => Err(removed_meanwhile(&session.token)),
         }
     }
@@ -71,24 +71,24 @@ impl Context {
         session: &Session,
         direction: Direction,
         limits: &TimeLimits,
-    ) -> Result<Waited, Error> {
+    ) -> Result<StagingResult, Error> {
         let (stages, word) = match direction {
             Direction::In => (&session.plan.stage_in, "in"),
             Direction::Out => (&session.plan.stage_out, "out"),
         };
         if stages.is_empty() {
-            return Ok(Waited::ToTheEnd);
+            return Ok(StagingResult::Completed);
         }
         let (Staged { files, bytes }, rest) =
             self.stage_on_nodes(session, direction, stages, limits)?;
         let goes_on = !rest.pending.is_empty() && (limits.polls || rest.failed.is_empty());
         if goes_on {
-            return Ok(Waited::NotToTheEnd(rest.pending));
+            return Ok(StagingResult::Incomplete(rest.pending));
         }
         rest.check()?;
         let token = &session.token;
         self.log.line(&format!("{token}: staged {word} {files} files, {bytes} bytes"));
-        Ok(Waited::ToTheEnd)
+        Ok(StagingResult::Completed)
     }
 
     fn stage_on_nodes(

@@ -115,7 +115,7 @@ impl ActiveJob<'_> {
         let (ended, asked) =
             ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         let seconds = started.elapsed().as_secs_f64();
-        self.look_at_store();
+        self.poll_store();
         let status = status(ended, asked);
         let for_stage_out = guard.is_some_and(Guard::has_ended_job);
         let over_time_limit = asked == Some(EndReason::TimeLimit) && !for_stage_out;
@@ -162,7 +162,7 @@ impl ActiveJob<'_> {
             if over || end {
                 return Ok(WaitAction::End);
             }
-            let next = self.look_at_store();
+            let next = self.poll_store();
             Ok(WaitAction::Continue(next.into_iter().chain(limit).min()))
         };
         let sender = self.events.sender();
@@ -182,14 +182,14 @@ impl ActiveJob<'_> {
     }
 
     /// Looks at the space of the store. Returns when to look again; none without an allocation.
-    fn look_at_store(&self) -> Option<Instant> {
-        self.look_at_nodes();
+    fn poll_store(&self) -> Option<Instant> {
+        self.print_node_messages();
         self.store_watch.check(self.job_allocation?.allocation.root());
         clock::now().checked_add(store_watch::INTERVAL)
     }
 
     /// Prints what happened on the nodes since the last look.
-    pub(crate) fn look_at_nodes(&self) {
+    pub(crate) fn print_node_messages(&self) {
         if let Some(session) = self.session {
             session.take_messages().iter().for_each(|text| self.context.reporter.warning(text));
             session.launchers().into_iter().for_each(|pid| self.events.exclude_pid(pid));
@@ -214,7 +214,7 @@ impl ActiveJob<'_> {
             drop(ended);
             acted
         });
-        self.look_at_nodes();
+        self.print_node_messages();
         acted
     }
 
@@ -387,7 +387,7 @@ impl ActiveJob<'_> {
     }
 
     pub(crate) fn kill_orphans(&self) -> Result<Orphans, Error> {
-        self.look_at_nodes();
+        self.print_node_messages();
         let ended = self.events.kill_orphans(LEFTOVER_GRACE);
         let leftovers = ended.map_err(|error| Error::ProcessesUnknown { error, kept: None })?;
         if leftovers != Orphans::default() {

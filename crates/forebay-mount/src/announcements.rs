@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::client::Client;
-use crate::error::Failure;
+use crate::error::Errno;
 
 /// What the names of all announcements begin with.
 const PREFIX: &[u8] = b"user.forebay.";
@@ -42,20 +42,20 @@ struct Own {
 
 impl Announcements {
     /// Makes what nodes look at, if no node has done so.
-    pub(crate) fn begin(client: &Arc<Client>) -> Result<Self, Failure> {
+    pub(crate) fn begin(client: &Arc<Client>) -> Result<Self, Errno> {
         match client.set_root_attribute(STRICT, b"0", ONLY_NEW) {
-            Ok(()) | Err(Failure(libc::EEXIST)) => {}
+            Ok(()) | Err(Errno(libc::EEXIST)) => {}
             Err(error) => return Err(error),
         }
         Ok(Self { client: Arc::clone(client), own: Mutex::default() })
     }
 
     /// Announces one more lazy file of this node. When it returns, no node has an older list.
-    pub(crate) fn begin_lazy(&self) -> Result<(), Failure> {
+    pub(crate) fn begin_lazy(&self) -> Result<(), Errno> {
         let mut own = self.own.lock();
         own.last += 1;
         let text = [LAZY_PREFIX, self.unique(own.last).as_bytes()].concat();
-        let name = CString::new(text).map_err(|_| Failure(libc::EINVAL))?;
+        let name = CString::new(text).map_err(|_| Errno(libc::EINVAL))?;
         self.client.set_root_attribute(&name, b"1", 0)?;
         own.lazy_files += 1;
         self.remove(own.name.replace(name));
@@ -87,11 +87,11 @@ impl Announcements {
     }
 
     /// A number for the list of all lazy files, which changes with it; 0: no node has any.
-    pub(crate) fn lazy_files(&self) -> Result<u64, Failure> {
+    pub(crate) fn lazy_files(&self) -> Result<u64, Errno> {
         let mut names = [0; NAMES_BYTES];
         match self.client.root_attribute_names(&mut names) {
             Ok(length) => Ok(list_number(&names[..length])),
-            Err(Failure(libc::ERANGE)) => {
+            Err(Errno(libc::ERANGE)) => {
                 let mut names = vec![0; NAMES_BYTES_MAX];
                 let length = self.client.root_attribute_names(&mut names)?;
                 Ok(list_number(&names[..length]))
@@ -101,7 +101,7 @@ impl Announcements {
     }
 
     /// Announces that this node needs a file strict.
-    pub(crate) fn need_strict(&self) -> Result<(), Failure> {
+    pub(crate) fn announce_strict(&self) -> Result<(), Errno> {
         let mut own = self.own.lock();
         own.last += 1;
         let value = self.unique(own.last);
@@ -109,7 +109,7 @@ impl Announcements {
     }
 
     /// A number for the last announcement that a node needs a file strict.
-    pub(crate) fn needed_strict(&self) -> Result<u64, Failure> {
+    pub(crate) fn strict_version(&self) -> Result<u64, Errno> {
         let mut value = [0; 64];
         let length = self.client.root_attribute(STRICT, &mut value)?;
         Ok(number_of([&value[..length]]))

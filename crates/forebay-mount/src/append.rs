@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use forebay_host::{clock, threads};
 use parking_lot::Mutex;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::open_file::File;
 use crate::ranges::{APPEND_BYTE, byte_lock};
 
@@ -30,7 +30,7 @@ pub(crate) struct AppendLocks(Arc<Turns>);
 struct Turns {
     all: [Mutex<Option<Held>>; TURNS],
     /// Whether the thread runs that gives locks back.
-    is_served: Mutex<bool>,
+    has_thread: Mutex<bool>,
 }
 
 /// The lock of a file that this node has.
@@ -41,7 +41,7 @@ struct Held {
 }
 
 impl Held {
-    fn of(file: &Arc<File>) -> Result<Self, Failure> {
+    fn of(file: &Arc<File>) -> Result<Self, Errno> {
         file.set_lock(&byte_lock(libc::F_WRLCK, APPEND_BYTE), OWNER, true)?;
         let now = clock::now();
         Ok(Self { file: Arc::clone(file), since: now, used: now })
@@ -63,7 +63,7 @@ impl Held {
 impl Default for AppendLocks {
     fn default() -> Self {
         let all = std::array::from_fn(|_| Mutex::default());
-        Self(Arc::new(Turns { all, is_served: Mutex::new(false) }))
+        Self(Arc::new(Turns { all, has_thread: Mutex::new(false) }))
     }
 }
 
@@ -72,9 +72,9 @@ impl AppendLocks {
     pub(crate) fn append(
         &self,
         file: &Arc<File>,
-        size: impl FnOnce() -> Result<u64, Failure>,
+        size: impl FnOnce() -> Result<u64, Errno>,
         data: &[u8],
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, Errno> {
         // Inodes are aligned in memory.
         let mut turn = self.0.all[(file.node >> 6) as usize % TURNS].lock();
         if let Some(other) = turn.take_if(|held| !held.is_of(file.node)) {
@@ -85,11 +85,11 @@ impl AppendLocks {
             None => Held::of(file)?,
         };
         let written = size().and_then(|size| {
-            let end = i64::try_from(size).map_err(|_| Failure(libc::EFBIG))?;
+            let end = i64::try_from(size).map_err(|_| Errno(libc::EFBIG))?;
             write_all(file, end, data)
         });
         held.used = clock::now();
-        if self.is_served() {
+        if self.ensure_release_thread() {
             *turn = Some(held)
         } else {
             held.give_back()
@@ -98,13 +98,13 @@ impl AppendLocks {
     }
 
     /// Starts the thread that gives locks back, unless it runs.
-    fn is_served(&self) -> bool {
-        let mut is_served = self.0.is_served.lock();
-        if !*is_served {
+    fn ensure_release_thread(&self) -> bool {
+        let mut has_thread = self.0.has_thread.lock();
+        if !*has_thread {
             let turns = Arc::clone(&self.0);
-            *is_served = threads::spawn(move || turns.give_back_unused()).is_ok();
+            *has_thread = threads::spawn(move || turns.give_back_unused()).is_ok();
         }
-        *is_served
+        *has_thread
     }
 }
 
@@ -113,20 +113,20 @@ impl Turns {
     fn give_back_unused(&self) {
         loop {
             clock::sleep(KEPT);
-            if self.has_held() {
+            if self.release_idle() {
                 continue;
             }
             // An append that comes now waits here, and starts another thread.
-            let mut is_served = self.is_served.lock();
-            if !self.has_held() {
-                *is_served = false;
+            let mut has_thread = self.has_thread.lock();
+            if !self.release_idle() {
+                *has_thread = false;
                 return;
             }
         }
     }
 
     /// Whether locks are held that are still in use.
-    fn has_held(&self) -> bool {
+    fn release_idle(&self) -> bool {
         let mut found = false;
         for turn in &self.all {
             let Some(mut turn) = turn.try_lock() else {
@@ -143,7 +143,7 @@ impl Turns {
 }
 
 /// Writes until all is written, or nothing more can be: then the count is less.
-pub(crate) fn write_all(file: &File, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+pub(crate) fn write_all(file: &File, offset: i64, data: &[u8]) -> Result<usize, Errno> {
     let mut written = 0;
     while written < data.len() {
         match file.write(offset + written as i64, &data[written..]) {

@@ -6,7 +6,7 @@ use forebay_ceph::Attributes;
 use forebay_host::{clock, users};
 
 use crate::client::ACCESS_ATTRIBUTES;
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::opened::Opened;
 use crate::protocol::{Answer, Caller, Request};
 use crate::reply::{Outcome, Result};
@@ -111,7 +111,7 @@ impl Server {
         let groups = |caller: &Caller| users::groups_of_process(caller.pid).unwrap_or_default();
         match may(&found, &request.caller, wanted, groups) {
             true => Ok(Outcome::Empty),
-            false => Err(Failure(libc::EACCES)),
+            false => Err(Errno(libc::EACCES)),
         }
     }
 }

@@ -17,7 +17,7 @@ use forebay_ceph::{
 use forebay_host::users;
 use parking_lot::Mutex;
 
-use crate::error::{Error, Failure};
+use crate::error::{Errno, Error};
 use crate::moves::node_of;
 use crate::opened::{Directory, Opened};
 use crate::protocol::{Caller, ROOT};
@@ -70,11 +70,11 @@ impl Drop for Identity<'_> {
 }
 
 /// The result of a function of libcephfs, which is a negative error number or a count.
-pub(crate) fn counted(result: c_int) -> Result<usize, Failure> {
-    usize::try_from(result).map_err(|_| Failure(result.saturating_neg()))
+pub(crate) fn counted(result: c_int) -> Result<usize, Errno> {
+    usize::try_from(result).map_err(|_| Errno(result.saturating_neg()))
 }
 
-pub(crate) fn done(result: c_int) -> Result<(), Failure> {
+pub(crate) fn done(result: c_int) -> Result<(), Errno> {
     counted(result).map(drop)
 }
 
@@ -175,7 +175,7 @@ impl Client {
     }
 
     /// The addresses that servers know this client by, as `IP:PORT/NONCE`.
-    pub(crate) fn addresses(&self) -> Result<Vec<String>, Failure> {
+    pub(crate) fn addresses(&self) -> Result<Vec<String>, Errno> {
         let mut text = null_mut();
         // SAFETY: the handle is mounted, and the pointer is valid during the call.
         done(unsafe { (self.functions.addresses)(self.mount, &raw mut text) })?;
@@ -189,8 +189,8 @@ impl Client {
     /// Opens a file that is never read ahead. Others that are opened meanwhile are not either.
     pub(crate) fn without_reading_ahead<T>(
         &self,
-        open: impl FnOnce() -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        open: impl FnOnce() -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         let _one = self.read_ahead_setting.lock();
         self.set_reading_ahead(c"0")?;
         let opened = open();
@@ -200,20 +200,20 @@ impl Client {
         opened
     }
 
-    fn set_reading_ahead(&self, bytes: &CStr) -> Result<(), Failure> {
+    fn set_reading_ahead(&self, bytes: &CStr) -> Result<(), Errno> {
         let option = c"client_readahead_min";
         // SAFETY: the handle is alive, the texts are valid during the call.
         done(unsafe { (self.functions.set)(self.mount, option.as_ptr(), bytes.as_ptr()) })
     }
 
     /// Ends the mount. Waits for calls that other threads make.
-    pub(crate) fn unmount(&self) -> Result<(), Failure> {
+    pub(crate) fn unmount(&self) -> Result<(), Errno> {
         // SAFETY: the handle is mounted.
         done(unsafe { (self.functions.unmount)(self.mount) })
     }
 
     /// Waits until all changes are on the servers.
-    pub(crate) fn sync(&self) -> Result<(), Failure> {
+    pub(crate) fn sync(&self) -> Result<(), Errno> {
         // SAFETY: the handle is mounted.
         done(unsafe { (self.functions.sync)(self.mount) })
     }
@@ -244,7 +244,7 @@ impl Client {
         name: &CStr,
         wanted: c_uint,
         who: &Identity,
-    ) -> Result<(u64, Attributes), Failure> {
+    ) -> Result<(u64, Attributes), Errno> {
         self.entry(|inode, attributes| {
             // SAFETY: the kernel knows the node, and the pointers are valid during the call.
             unsafe {
@@ -263,7 +263,7 @@ impl Client {
     }
 
     /// The node with this inode number, with one more reference.
-    pub(crate) fn lookup_inode(&self, ino: u64) -> Result<u64, Failure> {
+    pub(crate) fn lookup_inode(&self, ino: u64) -> Result<u64, Errno> {
         let mut inode = null_mut();
         // SAFETY: the mount is alive, and the pointer is valid during the call.
         done(unsafe { (self.functions.lookup_inode)(self.mount, ino, &raw mut inode) })?;
@@ -274,7 +274,7 @@ impl Client {
     fn entry(
         &self,
         find: impl FnOnce(*mut Inode, *mut Attributes) -> c_int,
-    ) -> Result<(u64, Attributes), Failure> {
+    ) -> Result<(u64, Attributes), Errno> {
         let (mut inode, mut attributes) = (null_mut(), Attributes::default());
         done(find(&raw mut inode, &raw mut attributes))?;
         Ok((inode as u64, attributes))
@@ -295,20 +295,20 @@ impl Client {
     }
 
     /// All attributes of a node.
-    pub(crate) fn attributes(&self, node: u64) -> Result<Attributes, Failure> {
+    pub(crate) fn attributes(&self, node: u64) -> Result<Attributes, Errno> {
         self.some_attributes(node, ALL_ATTRIBUTES)
     }
 
     /// The size of a file now, which no other node's write that has returned exceeds.
-    pub(crate) fn size(&self, node: u64) -> Result<u64, Failure> {
+    pub(crate) fn size(&self, node: u64) -> Result<u64, Errno> {
         self.some_attributes(node, SIZE_ATTRIBUTE).map(|attributes| attributes.size)
     }
 
-    pub(crate) fn ino(&self, node: u64) -> Result<u64, Failure> {
+    pub(crate) fn ino(&self, node: u64) -> Result<u64, Errno> {
         self.some_attributes(node, INO_ATTRIBUTE).map(|attributes| attributes.ino)
     }
 
-    pub(crate) fn some_attributes(&self, node: u64, wanted: c_uint) -> Result<Attributes, Failure> {
+    pub(crate) fn some_attributes(&self, node: u64, wanted: c_uint) -> Result<Attributes, Errno> {
         let mut found = Attributes::default();
         let inode = self.inode(node);
         // SAFETY: the kernel knows the node, and the pointers are valid during the call.
@@ -326,7 +326,7 @@ impl Client {
         wanted: &Attributes,
         mask: c_int,
         who: Option<&Identity>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let mut wanted = *wanted;
         let who = who.map_or(self.of_root, |who| who.permissions);
         let inode = self.inode(node);
@@ -342,7 +342,7 @@ impl Client {
         name: &CStr,
         (mode, device): (u32, u32),
         who: &Identity,
-    ) -> Result<(u64, Attributes), Failure> {
+    ) -> Result<(u64, Attributes), Errno> {
         self.entry(|inode, attributes| {
             // SAFETY: as above.
             unsafe {
@@ -368,7 +368,7 @@ impl Client {
         name: &CStr,
         mode: u32,
         who: &Identity,
-    ) -> Result<(u64, Attributes), Failure> {
+    ) -> Result<(u64, Attributes), Errno> {
         self.entry(|inode, attributes| {
             // SAFETY: as above.
             unsafe {
@@ -393,7 +393,7 @@ impl Client {
         name: &CStr,
         target: &CStr,
         who: &Identity,
-    ) -> Result<(u64, Attributes), Failure> {
+    ) -> Result<(u64, Attributes), Errno> {
         self.entry(|inode, attributes| {
             // SAFETY: as above.
             unsafe {
@@ -418,7 +418,7 @@ impl Client {
         parent: u64,
         name: &CStr,
         who: &Identity,
-    ) -> Result<(u64, Attributes), Failure> {
+    ) -> Result<(u64, Attributes), Errno> {
         let (inode, parent) = (self.inode(node), self.inode(parent));
         // SAFETY: as above.
         done(unsafe {
@@ -429,7 +429,7 @@ impl Client {
         // The new name is one more reference of the kernel.
         // SAFETY: the mount is alive.
         let same = unsafe { (self.functions.inode)(self.mount, number) };
-        if same == inode { Ok((node, attributes)) } else { Err(Failure(libc::ESTALE)) }
+        if same == inode { Ok((node, attributes)) } else { Err(Errno(libc::ESTALE)) }
     }
 
     pub(crate) fn rename(
@@ -437,7 +437,7 @@ impl Client {
         (parent, name): (u64, &CStr),
         (new_parent, new_name): (u64, &CStr),
         who: &Identity,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let (parent, new_parent) = (self.inode(parent), self.inode(new_parent));
         // SAFETY: as above.
         done(unsafe {
@@ -452,7 +452,7 @@ impl Client {
         })
     }
 
-    pub(crate) fn unlink(&self, parent: u64, name: &CStr, who: &Identity) -> Result<(), Failure> {
+    pub(crate) fn unlink(&self, parent: u64, name: &CStr, who: &Identity) -> Result<(), Errno> {
         let parent = self.inode(parent);
         // SAFETY: as above.
         done(unsafe { (self.functions.unlink)(self.mount, parent, name.as_ptr(), who.permissions) })
@@ -463,7 +463,7 @@ impl Client {
         parent: u64,
         name: &CStr,
         who: &Identity,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let parent = self.inode(parent);
         // SAFETY: as above.
         done(unsafe {
@@ -477,7 +477,7 @@ impl Client {
         node: u64,
         buffer: &mut [u8],
         who: &Identity,
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
         // SAFETY: as above; the function writes at most `length` bytes.
         counted(unsafe {
@@ -485,7 +485,7 @@ impl Client {
         })
     }
 
-    pub(crate) fn space(&self, node: u64) -> Result<libc::statvfs, Failure> {
+    pub(crate) fn space(&self, node: u64) -> Result<libc::statvfs, Errno> {
         // SAFETY: zeros are valid in the structure.
         let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
@@ -499,7 +499,7 @@ impl Client {
         self.sync_node(node, true).ok(); // those that wrote get an error
     }
 
-    pub(crate) fn sync_node(&self, node: u64, only_data: bool) -> Result<(), Failure> {
+    pub(crate) fn sync_node(&self, node: u64, only_data: bool) -> Result<(), Errno> {
         let inode = self.inode(node);
         // SAFETY: as above.
         done(unsafe { (self.functions.sync_inode)(self.mount, inode, only_data.into()) })
@@ -510,17 +510,17 @@ impl Client {
         node: u64,
         flags: c_int,
         who: &Identity,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<Opened, Errno> {
         self.open_with(node, of_libcephfs(flags), who.permissions)
     }
 
     /// Opens a file that a process has open, for the locks of this client.
-    pub(crate) fn open_for_locks(self: &Arc<Self>, node: u64) -> Result<Opened, Failure> {
+    pub(crate) fn open_for_locks(self: &Arc<Self>, node: u64) -> Result<Opened, Errno> {
         self.open_with(node, libc::O_RDONLY, self.of_root)
     }
 
     /// Opens a file as its only writer would: the server takes from other nodes what they have buffered of it.
-    pub(crate) fn open_for_change(self: &Arc<Self>, node: u64) -> Result<Opened, Failure> {
+    pub(crate) fn open_for_change(self: &Arc<Self>, node: u64) -> Result<Opened, Errno> {
         self.open_with(node, libc::O_RDWR, self.of_root)
     }
 
@@ -529,7 +529,7 @@ impl Client {
         node: u64,
         flags: c_int,
         permissions: Permissions,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<Opened, Errno> {
         let (mut handle, inode) = (null_mut(), self.inode(node));
         // SAFETY: as above.
         done(unsafe {
@@ -544,7 +544,7 @@ impl Client {
         name: &CStr,
         (mode, flags): (u32, c_int),
         who: &Identity,
-    ) -> Result<(Opened, u64, Attributes), Failure> {
+    ) -> Result<(Opened, u64, Attributes), Errno> {
         let mut handle = null_mut();
         let (node, attributes) = self.entry(|inode, attributes| {
             // SAFETY: as above.
@@ -571,7 +571,7 @@ impl Client {
         self: &Arc<Self>,
         node: u64,
         who: &Identity,
-    ) -> Result<Directory, Failure> {
+    ) -> Result<Directory, Errno> {
         let (mut handle, inode) = (null_mut(), self.inode(node));
         // SAFETY: as above.
         done(unsafe {

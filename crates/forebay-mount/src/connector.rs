@@ -8,7 +8,7 @@ use forebay_host::process::Identity;
 use parking_lot::Mutex;
 
 use crate::client::Client;
-use crate::error::{Error, Failure};
+use crate::error::{Errno, Error};
 
 pub(crate) struct Connector {
     connection: Connection,
@@ -54,7 +54,7 @@ impl Connector {
         Ok(files::write_json(file, &file.with_extension("fresh"), &ours)?)
     }
 
-    pub(crate) fn cannot_mount(&self, failure: Failure) -> Error {
+    pub(crate) fn cannot_mount(&self, failure: Errno) -> Error {
         Error::Mount {
             root: self.root.clone(),
             config: self.connection.config.clone(),

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::opened::Directory;
 use crate::protocol::{Answer, Found, Request};
 use crate::reply::{Outcome, Result};
@@ -16,7 +16,7 @@ pub(crate) struct Listing {
     /// A name that was read and did not fit into the last answer.
     unsent: Option<Found>,
     /// Ended the last answer. libcephfs takes the list for complete afterwards.
-    failure: Option<Failure>,
+    failure: Option<Errno>,
 }
 
 impl Listing {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 /// The error number that a request fails with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) i32);
+pub(crate) struct Errno(pub(crate) i32);
 
-impl Failure {
+impl Errno {
     /// A request that is not what the protocol says.
     pub(crate) const MALFORMED: Self = Self(libc::EIO);
 
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn error_numbers_are_those_of_the_kernel() {
-        assert_eq!(Failure(libc::EDQUOT).answer(), -122);
-        assert_eq!(Failure(libc::ESHUTDOWN).answer(), -108);
-        assert_eq!(Failure(5000).answer(), -libc::EIO);
-        assert_eq!(Failure(0).answer(), -libc::EIO);
+        assert_eq!(Errno(libc::EDQUOT).answer(), -122);
+        assert_eq!(Errno(libc::ESHUTDOWN).answer(), -108);
+        assert_eq!(Errno(5000).answer(), -libc::EIO);
+        assert_eq!(Errno(0).answer(), -libc::EIO);
     }
 }

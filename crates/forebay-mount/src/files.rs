@@ -96,7 +96,7 @@ impl Server {
         // libcephfs also keeps a list for each open file, and unlocks what is on it when the kernel gives the file back:
         // later than this, when the process may have locked again.
         let is_noted = file.take_locked();
-        if self.locks.end_of(request.node, owner) || is_noted {
+        if self.locks.remove_owner(request.node, owner) || is_noted {
             file.set_lock(&whole_lock(libc::F_UNLCK), owner, false)?;
             self.locks.look_again(request.node);
         }

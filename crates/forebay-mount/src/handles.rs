@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use crate::error::Failure;
+use crate::error::Errno;
 
 /// Open files, or open directories.
 pub(crate) struct Handles<T> {
@@ -28,12 +28,12 @@ impl<T> Handles<T> {
         number
     }
 
-    pub(crate) fn get(&self, number: u64) -> Result<Arc<T>, Failure> {
-        self.all.read().get(&number).cloned().ok_or(Failure(libc::EBADF))
+    pub(crate) fn get(&self, number: u64) -> Result<Arc<T>, Errno> {
+        self.all.read().get(&number).cloned().ok_or(Errno(libc::EBADF))
     }
 
-    pub(crate) fn remove(&self, number: u64) -> Result<Arc<T>, Failure> {
-        self.all.write().remove(&number).ok_or(Failure(libc::EBADF))
+    pub(crate) fn remove(&self, number: u64) -> Result<Arc<T>, Errno> {
+        self.all.write().remove(&number).ok_or(Errno(libc::EBADF))
     }
 }
 
@@ -48,6 +48,6 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(handles.get(second).map(|found| *found), Ok('b'));
         assert_eq!(handles.remove(first).map(|found| *found), Ok('a'));
-        assert_eq!(handles.get(first), Err(Failure(libc::EBADF)));
+        assert_eq!(handles.get(first), Err(Errno(libc::EBADF)));
     }
 }

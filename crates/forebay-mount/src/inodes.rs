@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::announcements::Announcements;
 use crate::client::Client;
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::lazy_file::LazyFile;
 use crate::lost_data::LostData;
 use crate::open_inode::OpenInode;
@@ -37,15 +37,11 @@ pub(crate) struct Inodes {
 struct Watched {
     inodes: Vec<Weak<OpenInode>>,
     /// Whether the thread runs.
-    is_served: bool,
+    has_thread: bool,
 }
 
 impl Inodes {
-    pub(crate) fn new(
-        client: &Arc<Client>,
-        point: PathBuf,
-        lost: LostData,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn new(client: &Arc<Client>, point: PathBuf, lost: LostData) -> Result<Self, Errno> {
         Ok(Self {
             client: Arc::clone(client),
             point,
@@ -85,7 +81,7 @@ impl Inodes {
         path: &Path,
         access: c_int,
         ino: u64,
-    ) -> Result<Option<LazyFile>, Failure> {
+    ) -> Result<Option<LazyFile>, Errno> {
         LazyFile::open(&self.client, (&self.point, path), access, ino)
     }
 
@@ -96,11 +92,11 @@ impl Inodes {
         if !watched.inodes.iter().any(|known| known.ptr_eq(&weak)) {
             watched.inodes.push(weak);
         }
-        if !watched.is_served {
+        if !watched.has_thread {
             let inodes = Arc::clone(self);
-            watched.is_served = threads::spawn(move || inodes.serve()).is_ok();
+            watched.has_thread = threads::spawn(move || inodes.serve()).is_ok();
         }
-        if !watched.is_served {
+        if !watched.has_thread {
             drop(watched);
             inode.end(); // nobody would notice that another node needs it strict
         }
@@ -111,7 +107,7 @@ impl Inodes {
         loop {
             clock::sleep(LOOK_INTERVAL);
             let inodes = self.watched.lock().inodes.clone();
-            if let Ok(announced) = self.announcements.needed_strict() {
+            if let Ok(announced) = self.announcements.strict_version() {
                 for inode in inodes.iter().filter_map(Weak::upgrade) {
                     inode.end_if_needed(announced);
                 }
@@ -119,7 +115,7 @@ impl Inodes {
             let mut watched = self.watched.lock();
             watched.inodes.retain(|inode| inode.upgrade().is_some_and(|inode| inode.is_lazy()));
             if watched.inodes.is_empty() {
-                watched.is_served = false;
+                watched.has_thread = false;
                 return;
             }
         }

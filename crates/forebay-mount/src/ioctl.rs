@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::protocol::{Answer, Request};
 use crate::reply::{Outcome, Result};
 use crate::server::Server;
@@ -31,7 +31,7 @@ impl Server {
         let argument = body.take(size as usize)?;
         let is_known = matches!(command, LAZY_BEGIN | LAZY_SYNC | LAZY_END);
         if flags & (UNRESTRICTED | OF_DIRECTORY) != 0 || !is_known || !self.client.has_cache() {
-            return Err(Failure(libc::ENOTTY));
+            return Err(Errno(libc::ENOTTY));
         }
         let file = self.files.get(number)?;
         let is_lazy = match command {
@@ -46,7 +46,7 @@ impl Server {
 }
 
 fn path_of(argument: &[u8]) -> Result<PathBuf> {
-    let path = CStr::from_bytes_until_nul(argument).map_err(|_| Failure(libc::ENAMETOOLONG))?;
+    let path = CStr::from_bytes_until_nul(argument).map_err(|_| Errno(libc::ENAMETOOLONG))?;
     Ok(OsStr::from_bytes(path.to_bytes()).into())
 }
 
@@ -73,6 +73,6 @@ mod tests {
     #[test]
     fn path_ends_with_a_zero() {
         assert_eq!(path_of(b"/a/b\0\0"), Ok(PathBuf::from("/a/b")));
-        assert_eq!(path_of(b"/a/b"), Err(Failure(libc::ENAMETOOLONG)));
+        assert_eq!(path_of(b"/a/b"), Err(Errno(libc::ENAMETOOLONG)));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use forebay_ceph::Attributes;
 
 use crate::client::{Client, INO_ATTRIBUTE, counted, done};
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::opened::Checked;
 
 /// An open file with lazy I/O. Dropping it closes it.
@@ -41,7 +41,7 @@ impl LazyFile {
         (point, path): (&Path, &Path),
         access: c_int,
         ino: u64,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, Errno> {
         for inner in inner_paths(point, path) {
             let opened = Self::open_inner(client, &inner, access)?;
             if let Some(file) = opened.filter(|file| file.ino() == Ok(ino)) {
@@ -58,7 +58,7 @@ impl LazyFile {
         client: &Arc<Client>,
         path: &CString,
         access: c_int,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, Errno> {
         // libcephfs forgets nothing of an inode that it is reading, and tells nobody.
         let opened = client.without_reading_ahead(|| {
             // SAFETY: the path is valid during the call.
@@ -69,12 +69,12 @@ impl LazyFile {
         let is_written = access != libc::O_RDONLY;
         match opened {
             Ok(descriptor) => Ok(Some(Self { client: Arc::clone(client), descriptor, is_written })),
-            Err(Failure(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::EISDIR)) => Ok(None),
+            Err(Errno(libc::ENOENT | libc::ENOTDIR | libc::EACCES | libc::EISDIR)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn ino(&self) -> Result<u64, Failure> {
+    fn ino(&self) -> Result<u64, Errno> {
         let (mut found, client) = (Attributes::default(), &self.client);
         // SAFETY: the file is open, and the structure is ours.
         done(unsafe {
@@ -84,7 +84,7 @@ impl LazyFile {
         Ok(found.ino)
     }
 
-    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len() as i64);
         let client = &self.client;
         let _checked = Checked::begin(client.preload);
@@ -94,7 +94,7 @@ impl LazyFile {
         })
     }
 
-    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Errno> {
         let (at, length) = (data.as_ptr().cast(), data.len() as i64);
         let client = &self.client;
         let _checked = Checked::begin(client.preload);
@@ -105,20 +105,20 @@ impl LazyFile {
     }
 
     /// Writes back what this node has buffered of the inode. Each opening gets an error once.
-    pub(crate) fn write_back(&self, only_data: bool) -> Result<(), Failure> {
+    pub(crate) fn write_back(&self, only_data: bool) -> Result<(), Errno> {
         let client = &self.client;
         // SAFETY: the file is open.
         done(unsafe { (client.functions.sync_fd)(client.mount, self.descriptor, only_data.into()) })
     }
 
     /// The same for a file that this opening may have written.
-    pub(crate) fn write_back_own(&self) -> Result<(), Failure> {
+    pub(crate) fn write_back_own(&self) -> Result<(), Errno> {
         if self.is_written { self.write_back(true) } else { Ok(()) }
     }
 
     /// Forgets what this node has cached of the inode. Nobody may read or write it meanwhile, and all is written back:
     /// what is in use would stay.
-    pub(crate) fn forget_cached(&self) -> Result<(), Failure> {
+    pub(crate) fn forget_cached(&self) -> Result<(), Errno> {
         let client = &self.client;
         // SAFETY: the file is open.
         done(unsafe { (client.functions.synchronize_fd)(client.mount, self.descriptor, 0, 0) })

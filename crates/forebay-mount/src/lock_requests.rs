@@ -3,7 +3,7 @@
 
 use forebay_host::clock;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::locks::{INTERVAL_MIN, Wanted};
 use crate::protocol::{Answer, Request, SETLKW};
 use crate::ranges::{FLOCK_BYTE, LAST_BYTE, byte_lock, holder, lock, process_of};
@@ -30,7 +30,7 @@ impl Server {
             return Ok(Wanted { file, lock, owner, is_flock });
         }
         if start > LAST_BYTE {
-            return Err(Failure(libc::EOVERFLOW));
+            return Err(Errno(libc::EOVERFLOW));
         }
         let mut lock = lock(kind, start, end.min(LAST_BYTE));
         lock.l_pid = holder(process, self.client.instance());
@@ -53,14 +53,14 @@ impl Server {
     pub(crate) fn set_lock(&self, request: &mut Request, reply: &Reply) -> Result {
         let wanted = self.wanted(request)?;
         let mut tried = wanted.try_now();
-        if tried == Err(Failure(libc::EAGAIN)) && wanted.is_flock {
+        if tried == Err(Errno(libc::EAGAIN)) && wanted.is_flock {
             wanted.give_back_flock()?;
             self.locks.look_again(request.node);
             tried = wanted.try_now();
         }
         if wanted.is_flock && request.opcode != SETLKW {
             for round in 0..FLOCK_TRIES {
-                if tried != Err(Failure(libc::EAGAIN)) {
+                if tried != Err(Errno(libc::EAGAIN)) {
                     break;
                 }
                 clock::sleep(INTERVAL_MIN * 2_u32.pow(round));
@@ -75,7 +75,7 @@ impl Server {
                 }
                 Ok(Outcome::Empty)
             }
-            Err(Failure(libc::EAGAIN)) if request.opcode == SETLKW => {
+            Err(Errno(libc::EAGAIN)) if request.opcode == SETLKW => {
                 self.locks.wait(wanted, reply.clone())
             }
             Err(error) => Err(error),
@@ -84,6 +84,6 @@ impl Server {
 
     pub(crate) fn interrupt(&self, request: &mut Request) -> Result {
         self.locks.interrupt(request.body.u64()?);
-        Ok(Outcome::Silence)
+        Ok(Outcome::NoReply)
     }
 }

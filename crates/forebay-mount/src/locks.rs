@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use forebay_host::{clock, threads};
 use parking_lot::{Condvar, Mutex};
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::open_file::File;
 use crate::ranges::{FLOCK_BYTE, byte_lock};
 use crate::reply::{Outcome, Reply, Result};
@@ -36,7 +36,7 @@ struct State {
     /// Numbers of interrupted requests.
     early: Vec<u64>,
     /// Whether the thread that tries again runs.
-    is_served: bool,
+    has_thread: bool,
 }
 
 /// A process that waits for a lock.
@@ -76,7 +76,7 @@ impl Wanted {
 
 impl Locks {
     /// A process gives back its fcntl locks of an inode. False if it has none.
-    pub(crate) fn end_of(&self, node: u64, owner: u64) -> bool {
+    pub(crate) fn remove_owner(&self, node: u64, owner: u64) -> bool {
         self.state.lock().owners.remove(&(node, owner))
     }
 
@@ -105,7 +105,7 @@ impl Locks {
             Some(at) => {
                 let waiting = state.waiting.swap_remove(at);
                 drop(state);
-                waiting.reply.send(&Err(Failure(libc::EINTR)), &[]);
+                waiting.reply.send(&Err(Errno(libc::EINTR)), &[]);
             }
             None => {
                 if state.early.len() == EARLY_MAX {
@@ -120,22 +120,22 @@ impl Locks {
     pub(crate) fn wait(self: &Arc<Self>, wanted: Wanted, reply: Reply) -> Result {
         let mut state = self.state.lock();
         if state.early.contains(&reply.unique) {
-            return Err(Failure(libc::EINTR));
+            return Err(Errno(libc::EINTR));
         }
         let next = clock::now() + INTERVAL_MIN;
         let (is_tried, is_interrupted) = (false, false);
         let interval = INTERVAL_MIN;
         state.waiting.push(Waiting { wanted, reply, interval, next, is_tried, is_interrupted });
-        if !state.is_served {
+        if !state.has_thread {
             let locks = Arc::clone(self);
             if threads::spawn(move || locks.try_all()).is_err() {
                 state.waiting.pop();
-                return Err(Failure(libc::ENOLCK));
+                return Err(Errno(libc::ENOLCK));
             }
-            state.is_served = true;
+            state.has_thread = true;
         }
         self.changed.notify_one();
-        Ok(Outcome::Silence)
+        Ok(Outcome::NoReply)
     }
 
     /// Tries for all who wait, until nobody does.
@@ -144,7 +144,7 @@ impl Locks {
             let mut state = self.state.lock();
             let first = state.waiting.iter().enumerate().min_by_key(|(_, one)| one.next);
             let Some((at, next)) = first.map(|(at, one)| (at, one.next)) else {
-                state.is_served = false;
+                state.has_thread = false;
                 return;
             };
             if next > clock::now() {
@@ -169,8 +169,8 @@ impl Locks {
         };
         let waiting = &mut state.waiting[at];
         let tried = match tried {
-            Err(Failure(libc::EAGAIN)) if waiting.is_interrupted => Err(Failure(libc::EINTR)),
-            Err(Failure(libc::EAGAIN)) => {
+            Err(Errno(libc::EAGAIN)) if waiting.is_interrupted => Err(Errno(libc::EINTR)),
+            Err(Errno(libc::EAGAIN)) => {
                 // Many who wait share the rate of tries.
                 let interval_max = INTERVAL_MAX.max(INTERVAL_MIN * count);
                 waiting.is_tried = false;
@@ -197,9 +197,9 @@ mod tests {
     fn owner_gives_back_its_locks_once() {
         let locks = Locks::default();
         locks.state.lock().owners.insert((1, 2));
-        assert!(!locks.end_of(1, 3));
-        assert!(locks.end_of(1, 2));
-        assert!(!locks.end_of(1, 2));
+        assert!(!locks.remove_owner(1, 3));
+        assert!(locks.remove_owner(1, 2));
+        assert!(!locks.remove_owner(1, 2));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use forebay_ceph::LostGroups;
 use parking_lot::RwLock;
 
 use crate::client::Client;
-use crate::error::Failure;
+use crate::error::Errno;
 
 /// The attribute of a file that was emptied after a loss: the pool for new files since that loss.
 const EMPTIED: &CStr = c"user.forebay.emptied";
@@ -32,8 +32,8 @@ impl LostData {
     }
 
     /// Adds what the agent says: [`LostGroups`] as JSON.
-    pub(crate) fn add(&self, text: &[u8]) -> Result<(), Failure> {
-        let more = LostGroups::parse(text).map_err(|_| Failure(libc::EINVAL))?;
+    pub(crate) fn add(&self, text: &[u8]) -> Result<(), Errno> {
+        let more = LostGroups::parse(text).map_err(|_| Errno(libc::EINVAL))?;
         Arc::make_mut(&mut self.groups.write()).add(more);
         self.is_any.store(true, Ordering::Release);
         Ok(())
@@ -50,7 +50,7 @@ impl LostData {
         node: u64,
         offset: u64,
         length: Option<u64>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         if !self.is_any() {
             return Ok(());
         }
@@ -66,13 +66,13 @@ impl LostData {
         if groups.has(client.ino(node)?, &layout, offset, length)
             && !was_emptied(client, node, &groups.new_pool)
         {
-            return Err(Failure(libc::EIO));
+            return Err(Errno(libc::EIO));
         }
         Ok(())
     }
 
     /// Notes that a file was emptied: what is written to it from now on is not lost.
-    pub(crate) fn note_emptied(&self, client: &Client, node: u64) -> Result<(), Failure> {
+    pub(crate) fn note_emptied(&self, client: &Client, node: u64) -> Result<(), Errno> {
         if self.pool_instead(client, node).is_none() {
             return Ok(());
         }

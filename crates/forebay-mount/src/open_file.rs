@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::inodes::Inodes;
 use crate::open_inode::OpenInode;
 use crate::opened::Opened;
@@ -54,7 +54,7 @@ impl File {
     }
 
     /// Reads into `buffer` and returns the count, which is less only at the end of the file.
-    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let mode = self.inode.for_io(self.number, &self.opened)?;
         let count = match mode.lazy_file(self.number) {
             Some(lazy) => lazy.read(offset, buffer),
@@ -67,8 +67,8 @@ impl File {
 
     /// libcephfs asks for the size after a read that ended early. If another node has made the file longer meanwhile, it
     /// reads the rest, and returns the rest in the place of the whole (Ceph 16.2.15). A read within the size is whole.
-    fn read_strictly(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let start = u64::try_from(offset).map_err(|_| Failure(libc::EINVAL))?;
+    fn read_strictly(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
         let mut length = buffer.len();
         for _ in 1..SHORT_READS_MAX {
             let count = self.opened.read(offset, &mut buffer[..length])?;
@@ -81,7 +81,7 @@ impl File {
             }
             length = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
         }
-        Err(Failure(libc::EIO))
+        Err(Errno(libc::EIO))
     }
 
     /// After a read: the offsets and lengths to read ahead.
@@ -89,7 +89,7 @@ impl File {
         let has_own = !self.inode.is_lazy();
         let mut asked = self.inode.asked_pieces.lock();
         let mut next = self.reads.lock().note(read, has_own, asked.forgotten());
-        next.retain(|place| !asked.has(*place));
+        next.retain(|place| !asked.check_and_add(*place));
         next
     }
 
@@ -118,7 +118,7 @@ impl File {
     }
 
     /// Writes `data` and returns the count.
-    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Errno> {
         self.inode.check_data(offset, Some(data.len()))?;
         let mode = self.inode.for_io(self.number, &self.opened)?;
         match mode.lazy_file(self.number) {
@@ -128,7 +128,7 @@ impl File {
     }
 
     /// Waits until what was written is on the servers.
-    pub(crate) fn sync(&self, only_data: bool) -> Result<(), Failure> {
+    pub(crate) fn sync(&self, only_data: bool) -> Result<(), Errno> {
         let mode = self.inode.for_io(self.number, &self.opened)?;
         let synced = match mode.lazy_file(self.number) {
             Some(lazy) => lazy.write_back(only_data),
@@ -138,21 +138,21 @@ impl File {
     }
 
     /// A process closes a descriptor: what is buffered lazily is written back, so that close(2) returns the error.
-    pub(crate) fn flush(&self) -> Result<(), Failure> {
+    pub(crate) fn flush(&self) -> Result<(), Errno> {
         let written = self.inode.write_back_own(self.number);
         written.and(self.inode.take_error(self.number)).and_then(|()| self.check_written())
     }
 
     /// What was written may have been lost since.
-    fn check_written(&self) -> Result<(), Failure> {
+    fn check_written(&self) -> Result<(), Errno> {
         if self.is_written { self.inode.check_data(0, None) } else { Ok(()) }
     }
 
-    pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Failure> {
+    pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Errno> {
         self.opened.seek(offset, whence)
     }
 
-    pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Failure> {
+    pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Errno> {
         self.inode.settle()?;
         self.opened.allocate(mode, offset, length)
     }
@@ -164,7 +164,7 @@ impl File {
         lock: &libc::flock,
         owner: u64,
         waits: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let is_unlock = lock.l_type == libc::F_UNLCK as i16;
         if is_unlock {
             self.inode.write_back();
@@ -174,11 +174,7 @@ impl File {
     }
 
     /// The first lock that is in the way of `lock`; its type is `F_UNLCK` if there is none.
-    pub(crate) fn lock_holder(
-        &self,
-        lock: &libc::flock,
-        owner: u64,
-    ) -> Result<libc::flock, Failure> {
+    pub(crate) fn lock_holder(&self, lock: &libc::flock, owner: u64) -> Result<libc::flock, Errno> {
         self.opened.lock_holder(lock, owner)
     }
 
@@ -192,22 +188,22 @@ impl File {
     }
 
     /// Asks for lazy I/O. `path` is that of the file as the process sees it. True: it is lazy now.
-    pub(crate) fn begin_lazy(&self, path: PathBuf) -> Result<bool, Failure> {
+    pub(crate) fn begin_lazy(&self, path: PathBuf) -> Result<bool, Errno> {
         // Without a writer all nodes cache anyway. CephFS takes the right to cache from a lazy reader without a word, also
         // when the file is strict again.
         if self.is_append || !self.is_written {
-            return Err(Failure(libc::EOPNOTSUPP));
+            return Err(Errno(libc::EOPNOTSUPP));
         }
         self.inode.ask(self.number, path)
     }
 
     /// Writes back what this node has buffered, and forgets what it has cached. True: the file is lazy now.
-    pub(crate) fn sync_lazy(&self) -> Result<bool, Failure> {
+    pub(crate) fn sync_lazy(&self) -> Result<bool, Errno> {
         self.inode.sync(self.number)
     }
 
     /// Writes back, and makes the file strict.
-    pub(crate) fn end_lazy(&self) -> Result<(), Failure> {
+    pub(crate) fn end_lazy(&self) -> Result<(), Errno> {
         self.inode.stop_asking(self.number)
     }
 }

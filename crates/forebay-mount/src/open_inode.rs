@@ -18,7 +18,7 @@ use std::time::Duration;
 use forebay_host::clock;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::inodes::Inodes;
 use crate::lazy_file::LazyFile;
 use crate::opened::Opened;
@@ -70,7 +70,7 @@ struct Asked {
     /// Asks for lazy I/O by this path.
     path: Option<PathBuf>,
     /// An error of writing back that the program has not got yet.
-    error: Option<Failure>,
+    error: Option<Errno>,
 }
 
 impl Mode {
@@ -84,7 +84,7 @@ impl Mode {
 
 impl Lazy {
     /// Forgets what is cached, after it was written back. The caller has the gate alone.
-    fn forget_cached(&self) -> Result<(), Failure> {
+    fn forget_cached(&self) -> Result<(), Errno> {
         self.files.values().next().map_or(Ok(()), LazyFile::forget_cached)
     }
 }
@@ -111,14 +111,14 @@ impl OpenInode {
     }
 
     /// Fails if data were lost, of `length` bytes from `offset` on; none: up to the end.
-    pub(crate) fn check_data(&self, offset: i64, length: Option<usize>) -> Result<(), Failure> {
+    pub(crate) fn check_data(&self, offset: i64, length: Option<usize>) -> Result<(), Errno> {
         let offset = u64::try_from(offset).unwrap_or_default();
         let length = length.map(|length| length as u64);
         self.all.lost.check(&self.all.client, self.node, offset, length)
     }
 
     /// The size on all nodes.
-    pub(crate) fn size(&self) -> Result<u64, Failure> {
+    pub(crate) fn size(&self) -> Result<u64, Errno> {
         self.all.client.size(self.node)
     }
 
@@ -150,7 +150,7 @@ impl OpenInode {
     }
 
     /// Notes that an open file asks for lazy I/O. True: it is lazy now.
-    pub(crate) fn ask(self: &Arc<Self>, file: u64, path: PathBuf) -> Result<bool, Failure> {
+    pub(crate) fn ask(self: &Arc<Self>, file: u64, path: PathBuf) -> Result<bool, Errno> {
         if let Some(asked) = self.files.lock().get_mut(&file) {
             asked.path = Some(path);
         }
@@ -158,7 +158,7 @@ impl OpenInode {
     }
 
     /// Writes back, and makes the inode strict until all files have asked again.
-    pub(crate) fn stop_asking(&self, file: u64) -> Result<(), Failure> {
+    pub(crate) fn stop_asking(&self, file: u64) -> Result<(), Errno> {
         if let Some(asked) = self.files.lock().get_mut(&file) {
             asked.path = None;
         }
@@ -167,7 +167,7 @@ impl OpenInode {
     }
 
     /// Writes back, forgets what is cached, and tries to become lazy if it is not. True: it is lazy now.
-    pub(crate) fn sync(self: &Arc<Self>, file: u64) -> Result<bool, Failure> {
+    pub(crate) fn sync(self: &Arc<Self>, file: u64) -> Result<bool, Errno> {
         self.write_back();
         self.take_error(file)?;
         let is_lazy = self.is_lazy() || self.begin()?;
@@ -176,7 +176,7 @@ impl OpenInode {
     }
 
     /// Writes back and forgets what is cached: after a lock was got, or before the file is cut.
-    pub(crate) fn settle(&self) -> Result<(), Failure> {
+    pub(crate) fn settle(&self) -> Result<(), Errno> {
         if !self.is_lazy() {
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl OpenInode {
     }
 
     /// Writes back what one open file may have written.
-    pub(crate) fn write_back_own(&self, file: u64) -> Result<(), Failure> {
+    pub(crate) fn write_back_own(&self, file: u64) -> Result<(), Errno> {
         if !self.is_lazy() {
             return Ok(());
         }
@@ -216,7 +216,7 @@ impl OpenInode {
     }
 
     /// An error of writing back that an open file has not got yet.
-    pub(crate) fn take_error(&self, file: u64) -> Result<(), Failure> {
+    pub(crate) fn take_error(&self, file: u64) -> Result<(), Errno> {
         let error = self.files.lock().get_mut(&file).and_then(|asked| asked.error.take());
         error.map_or(Ok(()), Err)
     }
@@ -226,7 +226,7 @@ impl OpenInode {
         &self,
         file: u64,
         opened: &Opened,
-    ) -> Result<RwLockReadGuard<'_, Mode>, Failure> {
+    ) -> Result<RwLockReadGuard<'_, Mode>, Errno> {
         loop {
             let mode = self.gate.read();
             match &*mode {
@@ -266,7 +266,7 @@ impl OpenInode {
     }
 
     /// Makes the inode lazy, if all its files have asked and no other node needs it strict.
-    fn begin(self: &Arc<Self>) -> Result<bool, Failure> {
+    fn begin(self: &Arc<Self>) -> Result<bool, Errno> {
         if !self.all_have_asked() {
             return Ok(false);
         }
@@ -295,7 +295,7 @@ impl OpenInode {
     }
 
     /// Locks and announces; none if another node needs the inode strict.
-    fn reserve(&self) -> Result<Option<Lazy>, Failure> {
+    fn reserve(&self) -> Result<Option<Lazy>, Errno> {
         drop(self.claim.lock().take());
         let guard = self.all.client.open_for_locks(self.node)?;
         if !is_free(&guard, STRICT_BYTE)? {
@@ -303,7 +303,7 @@ impl OpenInode {
         }
         guard.set_lock(&byte_lock(libc::F_RDLCK, LAZY_BYTE), OWNER, false)?;
         // A claim that comes after this look changes the value.
-        let strict_seen = AtomicU64::new(self.all.announcements.needed_strict()?);
+        let strict_seen = AtomicU64::new(self.all.announcements.strict_version()?);
         self.all.announcements.begin_lazy()?;
         if is_free(&guard, STRICT_BYTE) == Ok(true) {
             return Ok(Some(Lazy { files: HashMap::new(), guard, strict_seen }));
@@ -313,7 +313,7 @@ impl OpenInode {
     }
 
     /// Opens all files again that are not yet. False: one cannot be, and has not asked any more.
-    fn open_all(&self, mode: &mut Mode) -> Result<bool, Failure> {
+    fn open_all(&self, mode: &mut Mode) -> Result<bool, Errno> {
         let Mode::Lazy(lazy) = mode else { return Ok(false) };
         let ino = self.all.client.ino(self.node)?;
         for (number, asked) in self.files.lock().iter_mut() {
@@ -370,7 +370,7 @@ impl OpenInode {
     }
 
     /// Waits until no other node is lazy.
-    fn end_elsewhere(&self, opened: &Opened) -> Result<(), Failure> {
+    fn end_elsewhere(&self, opened: &Opened) -> Result<(), Errno> {
         let mut claim = self.claim.lock();
         if is_free(opened, LAZY_BYTE)? {
             return Ok(());
@@ -380,7 +380,7 @@ impl OpenInode {
             guard.set_lock(&byte_lock(libc::F_RDLCK, STRICT_BYTE), OWNER, false)?;
             *claim = Some(guard);
         }
-        self.all.announcements.need_strict()?;
+        self.all.announcements.announce_strict()?;
         let began = clock::now();
         while !is_free(opened, LAZY_BYTE)? {
             if began.elapsed() > WRITE_BACK_MAX {
@@ -388,7 +388,7 @@ impl OpenInode {
                     "a node did not write back a lazy file within {} s",
                     WRITE_BACK_MAX.as_secs()
                 );
-                return Err(Failure(libc::ETIMEDOUT));
+                return Err(Errno(libc::ETIMEDOUT));
             }
             clock::sleep(LOOK_INTERVAL);
         }
@@ -397,7 +397,7 @@ impl OpenInode {
 }
 
 /// Whether no other node has locked the byte.
-fn is_free(opened: &Opened, byte: i64) -> Result<bool, Failure> {
+fn is_free(opened: &Opened, byte: i64) -> Result<bool, Errno> {
     let holder = opened.lock_holder(&byte_lock(libc::F_WRLCK, byte), OWNER)?;
     Ok(holder.l_type == libc::F_UNLCK as i16)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use forebay_ceph::PreloadFunctions;
 
 use crate::client::{Client, counted, done};
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::protocol::Found;
 
 /// An open file of libcephfs. Dropping it closes it, and its locks end.
@@ -73,7 +73,7 @@ impl Opened {
     }
 
     /// Reads into `buffer` and returns the count, which is less only at the end of the file.
-    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn read(&self, offset: i64, buffer: &mut [u8]) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len() as u64);
         let client = &self.client;
         let _checked = Checked::begin(client.preload);
@@ -91,7 +91,7 @@ impl Opened {
     }
 
     /// Writes `data` and returns the count.
-    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Failure> {
+    pub(crate) fn write(&self, offset: i64, data: &[u8]) -> Result<usize, Errno> {
         let (at, length) = (data.as_ptr().cast(), data.len() as u64);
         let client = &self.client;
         let _checked = Checked::begin(client.preload);
@@ -99,22 +99,22 @@ impl Opened {
         counted(unsafe { (client.functions.write)(client.mount, self.handle, offset, length, at) })
     }
 
-    pub(crate) fn sync(&self, only_data: bool) -> Result<(), Failure> {
+    pub(crate) fn sync(&self, only_data: bool) -> Result<(), Errno> {
         let client = &self.client;
         // SAFETY: the file is open.
         done(unsafe { (client.functions.sync_file)(client.mount, self.handle, only_data.into()) })
     }
 
     /// The next data or the next hole from `offset` on.
-    pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Failure> {
+    pub(crate) fn seek(&self, offset: i64, whence: c_int) -> Result<u64, Errno> {
         let client = &self.client;
         // SAFETY: the file is open.
         let found = unsafe { (client.functions.seek)(client.mount, self.handle, offset, whence) };
-        let failed = |_| Failure(i32::try_from(found.saturating_neg()).unwrap_or(libc::EIO));
+        let failed = |_| Errno(i32::try_from(found.saturating_neg()).unwrap_or(libc::EIO));
         u64::try_from(found).map_err(failed)
     }
 
-    pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Failure> {
+    pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Errno> {
         let client = &self.client;
         let _checked = Checked::begin(client.preload);
         // SAFETY: the file is open.
@@ -129,7 +129,7 @@ impl Opened {
         lock: &libc::flock,
         owner: u64,
         waits: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let (mut lock, client) = (*lock, &self.client);
         // SAFETY: the file is open, and the structure is ours.
         done(unsafe {
@@ -139,11 +139,7 @@ impl Opened {
     }
 
     /// The first lock that is in the way of `lock`; its type is `F_UNLCK` if there is none.
-    pub(crate) fn lock_holder(
-        &self,
-        lock: &libc::flock,
-        owner: u64,
-    ) -> Result<libc::flock, Failure> {
+    pub(crate) fn lock_holder(&self, lock: &libc::flock, owner: u64) -> Result<libc::flock, Errno> {
         let (mut lock, client) = (*lock, &self.client);
         // SAFETY: the file is open, and the structure is ours.
         done(unsafe {
@@ -159,7 +155,7 @@ impl Directory {
     }
 
     /// The next name; none after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<Found>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<Found>, Errno> {
         // SAFETY: zeros are valid in the structure.
         let mut found: libc::dirent = unsafe { std::mem::zeroed() };
         let client = &self.client;

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use forebay_ceph::Attributes;
 
-use crate::error::Failure;
+use crate::error::Errno;
 
 /// The version that this crate speaks. The kernel leaves out what is newer.
 pub(crate) const MAJOR: u32 = 7;
@@ -121,30 +121,30 @@ impl<'a> Request<'a> {
 pub(crate) struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Failure> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Failure::MALFORMED)?;
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Errno> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(Errno::MALFORMED)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Failure> {
+    pub(crate) fn u32(&mut self) -> Result<u32, Errno> {
         let bytes = self.take(4)?.try_into();
-        bytes.map(u32::from_ne_bytes).map_err(|_| Failure::MALFORMED)
+        bytes.map(u32::from_ne_bytes).map_err(|_| Errno::MALFORMED)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Failure> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Errno> {
         let bytes = self.take(8)?.try_into();
-        bytes.map(u64::from_ne_bytes).map_err(|_| Failure::MALFORMED)
+        bytes.map(u64::from_ne_bytes).map_err(|_| Errno::MALFORMED)
     }
 
     /// An offset or a length, which the kernel keeps below 2^63.
-    pub(crate) fn i64(&mut self) -> Result<i64, Failure> {
-        i64::try_from(self.u64()?).map_err(|_| Failure(libc::EINVAL))
+    pub(crate) fn i64(&mut self) -> Result<i64, Errno> {
+        i64::try_from(self.u64()?).map_err(|_| Errno(libc::EINVAL))
     }
 
     /// A text that ends with a zero byte.
-    pub(crate) fn name(&mut self) -> Result<&'a CStr, Failure> {
-        let name = CStr::from_bytes_until_nul(self.0).map_err(|_| Failure::MALFORMED)?;
+    pub(crate) fn name(&mut self) -> Result<&'a CStr, Errno> {
+        let name = CStr::from_bytes_until_nul(self.0).map_err(|_| Errno::MALFORMED)?;
         self.take(name.to_bytes_with_nul().len())?;
         Ok(name)
     }
@@ -242,13 +242,13 @@ pub(crate) struct Found {
 }
 
 /// The answer to the first request, which settles what both sides can do.
-pub(crate) fn init(mut body: Fields, write_bytes_max: u32) -> Result<Answer, Failure> {
+pub(crate) fn init(mut body: Fields, write_bytes_max: u32) -> Result<Answer, Errno> {
     let (major, minor, readahead) = (body.u32()?, body.u32()?, body.u32()?);
     let offered = u64::from(body.u32()?);
     let more = if offered & INIT_EXTENDED == 0 { 0 } else { body.u32()? };
     let offered = offered | u64::from(more) << 32;
     if major < MAJOR || (major == MAJOR && minor < MINOR_MIN) {
-        return Err(Failure(libc::EPROTO));
+        return Err(Errno(libc::EPROTO));
     }
     let flags = WANTED & offered;
     let pages = write_bytes_max.div_ceil(4096);
@@ -281,14 +281,14 @@ mod tests {
         assert_eq!((parsed.opcode, parsed.unique, parsed.node), (LOOKUP, 7, ROOT));
         assert_eq!((parsed.caller.uid, parsed.caller.gid, parsed.caller.pid), (1000, 100, 42));
         assert_eq!(parsed.body.name().expect("name"), c"name");
-        assert_eq!(parsed.body.u32(), Err(Failure::MALFORMED));
+        assert_eq!(parsed.body.u32(), Err(Errno::MALFORMED));
     }
 
     #[test]
     fn short_requests_and_unended_names_are_refused() {
         let bytes = request(LOOKUP, ROOT, b"name");
         let mut parsed = Request::parse(&bytes).expect("request");
-        assert_eq!(parsed.body.name(), Err(Failure::MALFORMED));
+        assert_eq!(parsed.body.name(), Err(Errno::MALFORMED));
         assert!(Request::parse(&bytes[..bytes.len() - 1]).is_none());
         assert!(Request::parse(&bytes[..HEADER_BYTES - 1]).is_none());
     }
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(answer.0[32..36], [0; 4]);
         let mut asked = Answer::default();
         asked.u32(7).u32(30).u32(0).u32(1);
-        assert_eq!(init(Fields(&asked.0), 1 << 20).err(), Some(Failure(libc::EPROTO)));
+        assert_eq!(init(Fields(&asked.0), 1 << 20).err(), Some(Errno(libc::EPROTO)));
     }
 
     #[test]

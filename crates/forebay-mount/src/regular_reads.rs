@@ -151,7 +151,7 @@ impl AskedPieces {
     }
 
     /// Whether another reader has asked for this piece. Records are no pieces: each has one reader.
-    pub(crate) fn has(&mut self, (offset, length): (i64, i64)) -> bool {
+    pub(crate) fn check_and_add(&mut self, (offset, length): (i64, i64)) -> bool {
         let end = offset.saturating_add(length);
         if end % PIECE_BYTES != 0 {
             return false;
@@ -283,14 +283,18 @@ mod tests {
     fn pieces_are_asked_for_by_one_reader() {
         let mut asked = AskedPieces::default();
         let piece = (PIECE_BYTES + 5, PIECE_BYTES - 5);
-        assert!(!asked.has(piece) && asked.has(piece) && asked.has((PIECE_BYTES, PIECE_BYTES)));
-        assert!(!asked.has((0, RECORD)) && !asked.has((0, RECORD)));
+        assert!(
+            !asked.check_and_add(piece)
+                && asked.check_and_add(piece)
+                && asked.check_and_add((PIECE_BYTES, PIECE_BYTES))
+        );
+        assert!(!asked.check_and_add((0, RECORD)) && !asked.check_and_add((0, RECORD)));
         asked.forget();
-        assert!(!asked.has(piece) && asked.forgotten() == 1);
+        assert!(!asked.check_and_add(piece) && asked.forgotten() == 1);
         for number in 2..40 {
-            assert!(!asked.has((number * PIECE_BYTES, PIECE_BYTES)));
+            assert!(!asked.check_and_add((number * PIECE_BYTES, PIECE_BYTES)));
         }
-        assert!(!asked.has(piece));
+        assert!(!asked.check_and_add(piece));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_host::fuse::FuseDevice;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::protocol::{ANSWER_HEADER_BYTES, Answer};
 
 /// What a request is answered with.
@@ -17,10 +17,10 @@ pub(crate) enum Outcome {
     /// So many bytes of the thread's buffer.
     Buffer(usize),
     /// Nothing, or somebody else answers later.
-    Silence,
+    NoReply,
 }
 
-pub(crate) type Result<T = Outcome> = std::result::Result<T, Failure>;
+pub(crate) type Result<T = Outcome> = std::result::Result<T, Errno>;
 
 /// The way back of one answer.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ impl Reply {
     /// Sends an answer, whose bytes may be in `buffer`.
     pub(crate) fn send(&self, result: &Result, buffer: &[u8]) {
         let (error, body) = match result {
-            Ok(Outcome::Silence) => return,
+            Ok(Outcome::NoReply) => return,
             Ok(Outcome::Empty) => (0, &[][..]),
             Ok(Outcome::Fields(Answer(fields))) => (0, &fields[..]),
             Ok(Outcome::Buffer(length)) => (0, &buffer[..*length]),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::client::{Client, Identity};
 use crate::connector::Connector;
-use crate::error::Failure;
+use crate::error::Errno;
 
 pub(crate) struct SecondClient {
     connector: Arc<Connector>,
@@ -43,10 +43,10 @@ impl SecondClient {
         from: (u64, &CStr),
         to: (u64, &CStr),
         who: &Identity,
-    ) -> Option<Result<(), Failure>> {
+    ) -> Option<Result<(), Errno>> {
         let mut client = self.client.lock();
         let renamed = rename(self.connected(&mut client)?, from, to, who);
-        if renamed != Err(Failure(libc::ENOENT)) {
+        if renamed != Err(Errno(libc::ENOENT)) {
             return Some(renamed);
         }
         // It may have forgotten the name by a rename of its own, as the first one would.
@@ -54,7 +54,7 @@ impl SecondClient {
         Some(rename(self.connected(&mut client)?, from, to, who))
     }
 
-    pub(crate) fn unmount(&self) -> Result<(), Failure> {
+    pub(crate) fn unmount(&self) -> Result<(), Errno> {
         self.client.lock().take().map_or(Ok(()), |client| client.unmount())
     }
 
@@ -71,7 +71,7 @@ fn rename(
     (directory, name): (u64, &CStr),
     (new_directory, new_name): (u64, &CStr),
     who: &Identity,
-) -> Result<(), Failure> {
+) -> Result<(), Errno> {
     let known = |ino| client.lookup_inode(ino).map(|node| Known { client, node });
     let (directory, new_directory) = (known(directory)?, known(new_directory)?);
     client.rename((directory.node, name), (new_directory.node, new_name), who)?;

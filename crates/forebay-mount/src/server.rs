@@ -12,7 +12,7 @@ use crate::announcements::without_announcements;
 use crate::append::AppendLocks;
 use crate::client::{ACCESS_ATTRIBUTES, ALL_ATTRIBUTES, Client, Identity, LINKS_ATTRIBUTES};
 use crate::directories::Listing;
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::handles::Handles;
 use crate::inodes::Inodes;
 use crate::layouts::Layouts;
@@ -126,7 +126,7 @@ impl Server {
             fuse::SETLK | fuse::SETLKW => self.set_lock(request, reply),
             fuse::IOCTL => self.control(request),
             fuse::INTERRUPT => self.interrupt(request),
-            _ => Err(Failure(libc::ENOSYS)),
+            _ => Err(Errno(libc::ENOSYS)),
         }
     }
 
@@ -162,7 +162,7 @@ impl Server {
 
     fn forget(&self, request: &mut Request) -> Result {
         self.client.forget(request.node, request.body.u64()?);
-        Ok(Outcome::Silence)
+        Ok(Outcome::NoReply)
     }
 
     fn forget_all(&self, request: &mut Request) -> Result {
@@ -172,7 +172,7 @@ impl Server {
             let (node, references) = (body.u64()?, body.u64()?);
             self.client.forget(node, references);
         }
-        Ok(Outcome::Silence)
+        Ok(Outcome::NoReply)
     }
 
     fn attributes_of(&self, node: u64) -> Result {
@@ -235,7 +235,7 @@ impl Server {
         if request.opcode == fuse::RENAME2 {
             let (flags, _) = (body.u32()?, body.u32()?);
             if flags != 0 {
-                return Err(Failure(libc::EINVAL)); // libcephfs has no flags
+                return Err(Errno(libc::EINVAL)); // libcephfs has no flags
             }
         }
         let (name, new_name) = (body.name()?, body.name()?);

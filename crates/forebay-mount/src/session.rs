@@ -9,7 +9,7 @@ use forebay_host::fuse::FuseDevice;
 use forebay_host::process::EventSender;
 use forebay_host::threads;
 
-use crate::error::Failure;
+use crate::error::Errno;
 use crate::protocol::{BATCH_FORGET, FORGET, Request};
 use crate::reply::Reply;
 use crate::server::{Server, WRITE_BYTES_MAX};
@@ -101,7 +101,7 @@ impl Session {
             }
             let reply = Reply { device: Arc::clone(&device), unique: request.unique };
             let served = threads::caught(|| self.server.serve(request, &reply, &mut buffer));
-            reply.send(&served.unwrap_or(Err(Failure(libc::EIO))), &buffer);
+            reply.send(&served.unwrap_or(Err(Errno(libc::EIO))), &buffer);
         }
         if self.threads.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.ended.wake();

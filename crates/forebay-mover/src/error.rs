@@ -59,7 +59,7 @@ pub enum Error {
     PlanInterrupted(PathBuf),
     /// The check for copied files that no longer exist was stopped.
     #[error("looking whether all that has arrived is still there was interrupted")]
-    LookInterrupted(PathBuf),
+    RecheckInterrupted(PathBuf),
 }
 
 impl Error {
@@ -89,7 +89,7 @@ impl Error {
             Self::NotADirectory(_) => Some(libc::ENOTDIR),
             Self::Locked(_) => Some(libc::EBUSY),
             Self::Journal { .. } if self.is_journal_full() => Some(libc::ENOSPC),
-            Self::PlanInterrupted(_) | Self::LookInterrupted(_) => Some(libc::ECANCELED),
+            Self::PlanInterrupted(_) | Self::RecheckInterrupted(_) => Some(libc::ECANCELED),
             Self::Journal { .. } | Self::Damaged { .. } | Self::Panicked => None,
         }
     }
@@ -123,7 +123,7 @@ impl Error {
                     forebay_host::files::printable(path)
                 )
             }
-            Self::PlanInterrupted(_) | Self::LookInterrupted(_) => "run it again".to_owned(),
+            Self::PlanInterrupted(_) | Self::RecheckInterrupted(_) => "run it again".to_owned(),
             Self::Panicked => "run it again, and report what it printed".to_owned(),
             Self::NoSource(_) => "check the path".to_owned(),
             Self::NotAFile(_) | Self::NotADirectory(_) => {
@@ -144,7 +144,7 @@ impl From<Error> for Failure {
             | Error::NotADirectory(path)
             | Error::Locked(path)
             | Error::PlanInterrupted(path)
-            | Error::LookInterrupted(path)
+            | Error::RecheckInterrupted(path)
             | Error::IntoItself { target: path, .. }
             | Error::Journal { path, .. }
             | Error::Damaged { path, .. } => path.clone(),

@@ -22,10 +22,10 @@ impl Owner {
     }
 
     /// Does the destination have the owner and group that Forebay would set?
-    pub(crate) fn matches(&self, status: &Status, standing: &Status) -> bool {
+    pub(crate) fn matches(&self, status: &Status, existing: &Status) -> bool {
         self.owner_to_set(status).is_none_or(|(owner, group)| {
-            owner.is_none_or(|owner| owner == standing.owner)
-                && group.is_none_or(|group| group == standing.group)
+            owner.is_none_or(|owner| owner == existing.owner)
+                && group.is_none_or(|group| group == existing.group)
         })
     }
 
@@ -38,12 +38,12 @@ impl Owner {
 
     /// The mode of a copy whose owner and group are set. A new directory has the bit S_ISGID from its own directory. A
     /// program of another user or group must not run with the rights of the copy's.
-    pub(crate) fn mode_of_copy(&self, status: &Status, standing: &Status) -> u32 {
-        if standing.kind == Kind::Directory {
-            return status.mode | if self.is_root { 0 } else { standing.mode & SET_GROUP };
+    pub(crate) fn mode_of_copy(&self, status: &Status, existing: &Status) -> u32 {
+        if existing.kind == Kind::Directory {
+            return status.mode | if self.is_root { 0 } else { existing.mode & SET_GROUP };
         }
-        let other_owner = if standing.owner == status.owner { 0 } else { SET_USER };
-        let other_group = if standing.group == status.group { 0 } else { SET_GROUP };
+        let other_owner = if existing.owner == status.owner { 0 } else { SET_USER };
+        let other_group = if existing.group == status.group { 0 } else { SET_GROUP };
         status.mode & !(other_owner | other_group)
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Interval between checks whether the journal is cancelled.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Combines the stop of the caller with that of the journal, which is checked at intervals.
 pub(crate) struct Stop<'a> {

@@ -57,7 +57,7 @@ impl Service {
         let message = decoded?;
         // What is out of date is not carried out, and its sender learns why.
         if message.clock_error.is_none() {
-            self.auth.check_first(&message)?;
+            self.auth.reject_replay(&message)?;
         }
         let answer = self.answer_of(&message);
         let content = messages::written(&answer)?;

@@ -1,5 +1,5 @@
 //! How hosts know who sent a message: by MUNGE, or where a site has none, by a secret that its hosts share.
-//! Assumes that the receiver of a request calls `check_first`: with a secret, `decode` takes a repeated line.
+//! Assumes that the receiver of a request calls `reject_replay`: with a secret, `decode` takes a repeated line.
 //! A secret signs the content, and never encrypts it.
 
 use crate::munge::Munge;
@@ -86,9 +86,9 @@ impl Auth {
     ///
     /// # Errors
     /// If it came before, or may have come before this program started.
-    pub fn check_first(&self, message: &Message) -> Result<(), Error> {
+    pub fn reject_replay(&self, message: &Message) -> Result<(), Error> {
         match (self, &message.stamp) {
-            (Self::Secret(secret), Some((time_ms, nonce))) => secret.check_first(*time_ms, nonce),
+            (Self::Secret(secret), Some((time_ms, nonce))) => secret.reject_replay(*time_ms, nonce),
             _ => Ok(()),
         }
     }

@@ -97,7 +97,7 @@ impl Secret {
 
     /// Refuses a message that came before. What came before the program started is not known any more, so messages of
     /// that time are refused, too: a sender without an answer sends again.
-    pub(crate) fn check_first(&self, time_ms: u64, nonce: &str) -> Result<(), Error> {
+    pub(crate) fn reject_replay(&self, time_ms: u64, nonce: &str) -> Result<(), Error> {
         if now_ms() - i128::from(time_ms) > ms(self.began.elapsed()) {
             let message = "the message was sent before this program started";
             return Err(Error::new(message).with_hint("it comes again; else compare the clocks"));
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!((message.content.as_slice(), message.user), (&b"a:b:c"[..], users::user_id()));
         assert_eq!(message.clock_error, None);
         let (time_ms, nonce) = message.stamp.expect("stamp");
-        node.check_first(time_ms, &nonce).expect("first");
-        assert!(error_of(node.check_first(time_ms, &nonce)).contains("came before"));
+        node.reject_replay(time_ms, &nonce).expect("first");
+        assert!(error_of(node.reject_replay(time_ms, &nonce)).contains("came before"));
         // A request is no answer.
         assert!(error_of(control.decode(&line)).contains("is not signed with the secret"));
         let answer = node.encode(b"x").expect("signed");
@@ -274,9 +274,9 @@ mod tests {
         }
         let now = u64::try_from(now_ms()).expect("now");
         assert!(
-            error_of(node.check_first(now - 60_000, "n")).contains("before this program started")
+            error_of(node.reject_replay(now - 60_000, "n")).contains("before this program started")
         );
-        node.check_first(now + 60_000, "n").expect("a clock that is ahead");
+        node.reject_replay(now + 60_000, "n").expect("a clock that is ahead");
     }
 
     #[test]

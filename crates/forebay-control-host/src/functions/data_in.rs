@@ -11,21 +11,21 @@ use super::setup::make;
 use crate::call::Call;
 use crate::context::Context;
 use crate::nodes::{Pause, TimeLimits};
-use crate::staging::{Waited, removed_meanwhile};
+use crate::staging::{StagingResult, removed_meanwhile};
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session};
 use forebay_site::{Error, Site};
 
-pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Error> {
+pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<StagingResult, Error> {
     let mut session = context.session(call.token()?)?;
     if matches!(session.phase, Phase::Waiting | Phase::Creating) {
         if !wait_for_room(context, call, &session)? {
-            return Ok(Waited::NotToTheEnd(Vec::new()));
+            return Ok(StagingResult::Incomplete(Vec::new()));
         }
         session = context.session(call.token()?)?;
     }
     if session.phase == Phase::StagedIn {
-        return Ok(Waited::ToTheEnd);
+        return Ok(StagingResult::Completed);
     }
     let from = [Phase::Ready, Phase::StagingIn];
     if !context.database.advance(session.id, &from, Phase::StagingIn)? {
@@ -38,7 +38,7 @@ pub(super) fn data_in(context: &mut Context, call: &Call) -> Result<Waited, Erro
     if session.is_on_nodes() {
         // Which nodes the job gets is not known yet: they copy its input when it starts.
         context.database.advance(session.id, &[Phase::StagingIn], Phase::StagedIn)?;
-        return Ok(Waited::ToTheEnd);
+        return Ok(StagingResult::Completed);
     }
     let limits = TimeLimits::of_call(call, &context.site, Duration::ZERO);
     context.stage(&session, Direction::In, &limits)

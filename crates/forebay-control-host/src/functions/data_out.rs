@@ -6,14 +6,14 @@ use forebay_directive::Direction;
 use crate::call::Call;
 use crate::context::Context;
 use crate::nodes::{TimeLimits, names_of};
-use crate::staging::Waited;
+use crate::staging::StagingResult;
 use crate::{Phase, Session};
 use forebay_site::Error;
 
-pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<Waited, Error> {
+pub(super) fn data_out(context: &mut Context, call: &Call) -> Result<StagingResult, Error> {
     let session = context.session(call.token()?)?;
     if session.phase == Phase::StagedOut {
-        return Ok(Waited::ToTheEnd);
+        return Ok(StagingResult::Completed);
     }
     let limits = TimeLimits::of_call(call, &context.site, context.site.stage_out_retry);
     deliver(context, &session, &limits)
@@ -27,7 +27,7 @@ pub(crate) fn deliver(
     context: &mut Context,
     session: &Session,
     limits: &TimeLimits,
-) -> Result<Waited, Error> {
+) -> Result<StagingResult, Error> {
     let token = &session.token;
     let from = [Phase::Ready, Phase::StagedIn, Phase::Running, Phase::Ended, Phase::StagingOut];
     if !context.database.advance(session.id, &from, Phase::StagingOut)? {

@@ -13,7 +13,7 @@ use crate::nodes::{
     OnDone, Pause, RESTART, RequestTo, TimeLimits, Unfinished, Work, names_of, unfinished,
 };
 use crate::progress::Shown;
-use crate::staging::{Waited, removed_meanwhile};
+use crate::staging::{StagingResult, removed_meanwhile};
 use crate::state::Taken;
 use crate::{Phase, Session};
 use forebay_site::messages::{Operation, Place};
@@ -159,8 +159,8 @@ fn start_on_nodes(
         session.node = start_engine(context, &session, &nodes, &limits)?;
     }
     match context.copy(&session, Direction::In, &limits)? {
-        Waited::ToTheEnd => Ok(()),
-        Waited::NotToTheEnd(nodes) => Err(unfinished(&nodes)),
+        StagingResult::Completed => Ok(()),
+        StagingResult::Incomplete(nodes) => Err(unfinished(&nodes)),
     }
 }
 

@@ -9,7 +9,7 @@ use super::data_out::deliver;
 use crate::call::Call;
 use crate::context::Context;
 use crate::nodes::{TimeLimits, Work, unfinished};
-use crate::staging::Waited;
+use crate::staging::StagingResult;
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session};
 use forebay_site::messages::{Operation, Outcome};
@@ -24,7 +24,7 @@ pub(super) fn teardown(context: &mut Context, call: &Call) -> Result<(), Error> 
     if !call.hurry && session.has_undelivered_results() {
         let until = Some(clock::now() + WAIT);
         let limits = TimeLimits { until, ..TimeLimits::of(&context.site, Duration::ZERO) };
-        if let Waited::NotToTheEnd(nodes) = deliver(context, &session, &limits)? {
+        if let StagingResult::Incomplete(nodes) = deliver(context, &session, &limits)? {
             return Err(unfinished(&nodes));
         }
     }

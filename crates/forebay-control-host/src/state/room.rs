@@ -17,7 +17,7 @@ const USED: &str = "SELECT coalesce(sum(grains * granularity_bytes), 0) FROM ses
 pub(super) enum Room {
     Free,
     /// The user's other allocations have it.
-    OfUserIsTaken,
+    UserLimitReached,
 }
 
 impl Database {
@@ -97,7 +97,11 @@ pub(super) fn room(
     let wanted = granules.saturating_mul(pool.granularity_bytes);
     let has = used(Some(user))?;
     let is_taken = |most: u64| wanted > 0 && has.saturating_add(wanted) > most;
-    Ok(Ok(if pool.user_bytes_max.is_some_and(is_taken) { Room::OfUserIsTaken } else { Room::Free }))
+    Ok(Ok(if pool.user_bytes_max.is_some_and(is_taken) {
+        Room::UserLimitReached
+    } else {
+        Room::Free
+    }))
 }
 
 /// Why a persistent allocation is not made.

@@ -298,8 +298,8 @@ impl Database {
             let phase = match room(transaction, new.user, new.pool, new.granules)? {
                 Err(error) => return Ok(Err(error)),
                 Ok(Room::Free) => Phase::Creating,
-                Ok(Room::OfUserIsTaken) if is_job(new.token) => Phase::Waiting,
-                Ok(Room::OfUserIsTaken) => return Ok(Err(too_much(new))),
+                Ok(Room::UserLimitReached) if is_job(new.token) => Phase::Waiting,
+                Ok(Room::UserLimitReached) => return Ok(Err(too_much(new))),
             };
             let plan = serde_json::to_string(&new.plan).map_err(to_sql_error)?;
             let insert = "INSERT INTO session (token, user_id, group_id, pool, path, grains, granularity_bytes, node, \

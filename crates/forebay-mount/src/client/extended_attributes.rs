@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int};
 use forebay_ceph::FileLayout;
 
 use super::{Client, Identity, counted, done};
-use crate::error::Failure;
+use crate::error::Errno;
 
 /// The layout of a file as text (the CephFS documents, "File layouts").
 pub(crate) const LAYOUT: &CStr = c"ceph.file.layout";
@@ -23,7 +23,7 @@ impl Client {
         name: &CStr,
         buffer: &mut [u8],
         who: &Identity,
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         let inode = self.inode(node);
         // SAFETY: the kernel knows the node, the name is valid during the call, and at most `length` bytes are written.
@@ -39,7 +39,7 @@ impl Client {
         (name, value): (&CStr, &[u8]),
         flags: c_int,
         who: &Identity,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         // SAFETY: as above.
         done(unsafe {
             (self.functions.set_attribute)(
@@ -60,7 +60,7 @@ impl Client {
         node: u64,
         name: &CStr,
         buffer: &mut [u8],
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         let inode = self.inode(node);
         // SAFETY: as above.
@@ -76,7 +76,7 @@ impl Client {
         node: u64,
         name: &CStr,
         value: &[u8],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let (at, length) = (value.as_ptr().cast(), value.len());
         let inode = self.inode(node);
         // SAFETY: as above; the function reads `length` bytes.
@@ -87,20 +87,20 @@ impl Client {
     }
 
     /// How a file is distributed. The client knows it without a message to a server.
-    pub(crate) fn layout(&self, node: u64) -> Result<FileLayout, Failure> {
+    pub(crate) fn layout(&self, node: u64) -> Result<FileLayout, Errno> {
         let mut buffer = [0; LAYOUT_BYTES_MAX];
         let length = self.own_attribute(node, LAYOUT, &mut buffer)?;
         let text = buffer.get(..length).unwrap_or_default();
-        FileLayout::parse(&String::from_utf8_lossy(text)).map_err(|_| Failure(libc::EIO))
+        FileLayout::parse(&String::from_utf8_lossy(text)).map_err(|_| Errno(libc::EIO))
     }
 
     /// Asks the metadata server for all attributes of a directory: libcephfs does so each time for this one.
-    pub(crate) fn refresh_directory(&self, node: u64) -> Result<(), Failure> {
+    pub(crate) fn refresh_directory(&self, node: u64) -> Result<(), Errno> {
         self.own_attribute(node, c"ceph.dir.rentries", &mut [0; NUMBER_BYTES_MAX]).map(drop)
     }
 
     /// Writes the value of an extended attribute of the root to `buffer`.
-    pub(crate) fn root_attribute(&self, name: &CStr, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn root_attribute(&self, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: as above; the function writes at most `length` bytes.
         counted(unsafe {
@@ -110,7 +110,7 @@ impl Client {
     }
 
     /// Writes the names of all extended attributes of the root to `buffer`.
-    pub(crate) fn root_attribute_names(&self, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn root_attribute_names(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
         let (at, length, mut found) = (buffer.as_mut_ptr().cast(), buffer.len(), 0);
         // SAFETY: as above; the function writes at most `length` bytes.
         done(unsafe {
@@ -120,7 +120,7 @@ impl Client {
         Ok(found)
     }
 
-    pub(crate) fn remove_root_attribute(&self, name: &CStr) -> Result<(), Failure> {
+    pub(crate) fn remove_root_attribute(&self, name: &CStr) -> Result<(), Errno> {
         // SAFETY: as above.
         done(unsafe {
             let remove = self.functions.remove_attribute;
@@ -133,7 +133,7 @@ impl Client {
         name: &CStr,
         value: &[u8],
         flags: c_int,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let (name, at, length) = (name.as_ptr(), value.as_ptr().cast(), value.len());
         // SAFETY: as above.
         done(unsafe {
@@ -148,7 +148,7 @@ impl Client {
         node: u64,
         buffer: &mut [u8],
         who: &Identity,
-    ) -> Result<usize, Failure> {
+    ) -> Result<usize, Errno> {
         let (at, length) = (buffer.as_mut_ptr().cast(), buffer.len());
         let (mut found, inode) = (0, self.inode(node));
         // SAFETY: as above; the function writes at most `length` bytes.
@@ -164,7 +164,7 @@ impl Client {
         node: u64,
         name: &CStr,
         who: &Identity,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Errno> {
         let inode = self.inode(node);
         // SAFETY: as above.
         done(unsafe {

@@ -59,7 +59,7 @@ pub(crate) struct Above(Vec<(PathBuf, bool)>);
 
 impl Above {
     /// Whether others can exchange this directory; its status, if it exists, decides about those below it.
-    pub(crate) fn enter(&mut self, directory: &Path, standing: Option<&Status>) -> bool {
+    pub(crate) fn enter(&mut self, directory: &Path, existing: Option<&Status>) -> bool {
         while self.0.last().is_some_and(|(above, _)| !directory.starts_with(above)) {
             self.0.pop();
         }
@@ -68,7 +68,7 @@ impl Above {
             Some((above, false)) if Some(above.as_path()) == directory.parent() => false,
             _ => is_below_shared(directory),
         };
-        let is_below_exposed = is_exposed || standing.is_some_and(is_shared);
+        let is_below_exposed = is_exposed || existing.is_some_and(is_shared);
         self.0.push((directory.to_owned(), is_below_exposed));
         is_exposed
     }

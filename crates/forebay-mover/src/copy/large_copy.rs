@@ -65,7 +65,7 @@ impl LargeCopy {
     }
 
     /// Returns the error of a failed piece, if any.
-    pub(crate) fn all_done(&self) -> Result<(), LargeCopyError> {
+    pub(crate) fn take_failure(&self) -> Result<(), LargeCopyError> {
         self.failure().take().map_or(Ok(()), |reason| Err(reason.into()))
     }
 }

@@ -17,7 +17,7 @@ use crate::copy::blocks::{RETRIES, differs};
 use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::Syncing;
 use crate::copy::large_copy::{LargeCopy, LargeCopyError};
-use crate::copy::target::OURS_ALONE;
+use crate::copy::target::OWNER_ONLY_MODE;
 use crate::copy::task_queue::Task;
 use crate::error::Error;
 use crate::model::item::{Item, Step};
@@ -71,7 +71,7 @@ impl CopyContext<'_> {
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
         if !self.directories.fresh.contains(&item.directory)
-            && self.accept_unchanged(item, &source, &status, block)?
+            && self.repair_if_unchanged(item, &source, &status, block)?
         {
             if self.options.syncs() {
                 files::with_path(
@@ -171,7 +171,7 @@ impl CopyContext<'_> {
 
     /// Completes the file after its last piece, and starts to read it back if requested.
     fn complete_file(&self, copying: &Arc<LargeCopy>, block: &mut [u8]) -> Result<(), Error> {
-        let whole = copying.all_done().and_then(|()| self.make_whole(copying));
+        let whole = copying.take_failure().and_then(|()| self.make_whole(copying));
         let back = match (whole, self.options.verify) {
             (Ok(()), Verify::End) => self.open_back(copying),
             (whole, _) => return self.finish(copying, whole),
@@ -196,7 +196,7 @@ impl CopyContext<'_> {
             false => self.reads_back_piece(copying, piece, block),
         };
         if copying.finish_piece(checked) {
-            return self.finish(copying, copying.all_done());
+            return self.finish(copying, copying.take_failure());
         }
         Ok(())
     }
@@ -314,7 +314,7 @@ fn open_part(temporary: &Path, source: &Status) -> Result<File, Reason> {
         Err(reason) if reason.errno == Some(libc::EACCES) => {
             // Do not follow a link: Forebay did not create it.
             if files::status_of_name(temporary)?.kind == Kind::File {
-                files::set_mode_of_name(temporary, OURS_ALONE)?;
+                files::set_mode_of_name(temporary, OWNER_ONLY_MODE)?;
             }
             open_own_part(temporary, source)
         }

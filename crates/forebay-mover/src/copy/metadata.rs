@@ -54,10 +54,10 @@ impl CopyContext<'_> {
         status: &Status,
     ) -> Result<(), Reason> {
         let (source_path, target_path) = paths;
-        let mut standing = files::status_of(target, target_path)?;
+        let mut existing = files::status_of(target, target_path)?;
         let mut is_mode_known = true;
         if let Some((owner, group)) = self.owner.owner_to_set(status)
-            && !self.owner.matches(status, &standing)
+            && !self.owner.matches(status, &existing)
             && !self.owner.keeps_group_of_directory(target_path)
         {
             is_mode_known = false; // that may clear bits of the mode
@@ -65,14 +65,14 @@ impl CopyContext<'_> {
                 self.owner_not_kept(error, source_path)?;
             }
             if Owner::mode_needs_owner(status) {
-                standing = files::status_of(target, target_path)?;
+                existing = files::status_of(target, target_path)?;
             }
         }
         if self.copy_extended_attributes(source, target, paths)? {
             is_mode_known = false; // an access control list contains mode bits
         }
-        let mode = self.wanted_mode(status, &standing, source_path);
-        if !is_mode_known || standing.mode != mode {
+        let mode = self.wanted_mode(status, &existing, source_path);
+        if !is_mode_known || existing.mode != mode {
             files::set_mode_of(target, target_path, mode)?;
         }
         files::set_times_of(target, target_path, status)?;
@@ -85,11 +85,11 @@ impl CopyContext<'_> {
         &self,
         item: &Item,
         status: &Status,
-        standing: &Status,
+        existing: &Status,
     ) -> Result<(), Reason> {
-        let gives = !self.owner.matches(status, standing)
+        let gives = !self.owner.matches(status, existing)
             && !self.owner.keeps_group_of_directory(&item.target);
-        if !gives && standing.mode == self.wanted_mode(status, standing, &item.source) {
+        if !gives && existing.mode == self.wanted_mode(status, existing, &item.source) {
             return Ok(());
         }
         let target = files::open_name(&item.target)?;
@@ -117,8 +117,8 @@ impl CopyContext<'_> {
     }
 
     /// The mode of a copy. Notes a bit that it does not keep.
-    fn wanted_mode(&self, status: &Status, standing: &Status, source: &Path) -> u32 {
-        let mode = self.owner.mode_of_copy(status, standing);
+    fn wanted_mode(&self, status: &Status, existing: &Status, source: &Path) -> u32 {
+        let mode = self.owner.mode_of_copy(status, existing);
         if status.mode & !mode != 0 {
             let text = "the set-user-ID or set-group-ID bit was not kept: the copy has another owner or group";
             self.warn_once(text, source);
@@ -181,11 +181,11 @@ impl CopyContext<'_> {
     ) -> Result<(), Reason> {
         let wanted = own(source, &item.source)?;
         let target = files::open_source(&item.target, false)?;
-        let standing = own(&target, &item.target)?;
-        for attribute in wanted.iter().filter(|one| !standing.contains(one)) {
+        let existing = own(&target, &item.target)?;
+        for attribute in wanted.iter().filter(|one| !existing.contains(one)) {
             self.give(attribute, &target, (&item.source, &item.target))?;
         }
-        for (name, _) in &standing {
+        for (name, _) in &existing {
             let is_wanted = wanted.iter().any(|(wanted, _)| wanted == name);
             if !is_wanted && begins_as(name, &REMOVED_XATTRS) {
                 files::remove_extended_attribute(&target, &item.target, name)?;

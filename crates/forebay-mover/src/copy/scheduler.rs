@@ -37,7 +37,7 @@ use crate::model::remote::{NodeShare, RemoteCopier};
 use crate::model::state::State;
 use crate::model::version::Stamp;
 use crate::status::shortages::Shortage;
-use crate::stop::{LOOK, Stop};
+use crate::stop::{CANCEL_POLL_INTERVAL, Stop};
 
 /// Number of failures that a run returns; the journal has all.
 const FAILURES_MAX: usize = 1000;
@@ -97,7 +97,7 @@ pub fn carry_out(
         let _until = until; // dropped at the end, also after a panic
         let look = || {
             let ended = ended;
-            while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(CANCEL_POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if journal.is_cancelled().unwrap_or(false) {
                     stop.is_asked.store(true, Ordering::Relaxed);
                 }
@@ -109,7 +109,7 @@ pub fn carry_out(
             already_present.is_some() || requeue_missing_targets(journal, &|| stop.is_asked())?;
         // If files are left, the result shows the stop. Otherwise the run would finish the directories.
         if !is_known && journal.counts()?.open().files == 0 {
-            return Err(Error::LookInterrupted(journal.path().to_owned()));
+            return Err(Error::RecheckInterrupted(journal.path().to_owned()));
         }
         let moved = move_all(journal, options, on, &stop, already_present)?;
         Ok(CopySummary { incomplete, ..moved })

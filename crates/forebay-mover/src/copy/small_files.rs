@@ -13,7 +13,7 @@ use crate::copy::context::{CopyContext, CopyEvent};
 use crate::copy::durability::{Syncing, Written, sync};
 
 use crate::copy::leaf_directories::{StagedDirectory, arrived};
-use crate::copy::target::{OURS_ALONE, target_status};
+use crate::copy::target::{OWNER_ONLY_MODE, target_status};
 use crate::error::Error;
 use crate::model::item::{Item, LINK, Step};
 use crate::model::options::{Verify, WriteMode};
@@ -214,7 +214,7 @@ impl CopyContext<'_> {
             let checksum = placed.as_ref().map(|_| 0);
             return Ok((placed, checksum, 0));
         }
-        if let Some(size_bytes) = self.accept_unchanged_by_stat(item, syncing)? {
+        if let Some(size_bytes) = self.repair_if_unchanged_by_stat(item, syncing)? {
             self.drop_part(item);
             return Ok((None, None, size_bytes));
         }
@@ -222,7 +222,7 @@ impl CopyContext<'_> {
         let status = files::status_of(&source, &item.source)?;
         self.check_source(item, &source, &status)?;
         let is_fresh = self.is_fresh(item);
-        if !is_fresh && self.accept_unchanged(item, &source, &status, block)? {
+        if !is_fresh && self.repair_if_unchanged(item, &source, &status, block)? {
             syncing.there(item)?;
             self.drop_part(item);
             (self.on)(CopyEvent::Skipped(status.size_bytes));
@@ -310,8 +310,8 @@ impl CopyContext<'_> {
     /// Returns the temporary path; `None` if the destination is unchanged.
     fn write_link(&self, item: &Item, syncing: &mut Syncing) -> Result<Option<PathBuf>, Reason> {
         let leads_to = files::read_link(&item.source)?;
-        let standing = target_status(&item.target)?.filter(|standing| standing.kind == Kind::Link);
-        if standing.is_some() && files::read_link(&item.target)? == leads_to {
+        let existing = target_status(&item.target)?.filter(|existing| existing.kind == Kind::Link);
+        if existing.is_some() && files::read_link(&item.target)? == leads_to {
             syncing.there(item)?;
             self.drop_part(item);
             return Ok(None);
@@ -361,7 +361,7 @@ fn first_mode(status: &Status, is_fresh: bool) -> u32 {
     if is_fresh && status.mode & WRITE_OF_OWNER != 0 {
         return status.mode & 0o777;
     }
-    OURS_ALONE
+    OWNER_ONLY_MODE
 }
 
 /// Times are set last, so a partial file with the times of its source is complete.

@@ -11,7 +11,7 @@ use forebay_host::{files, lustre};
 use crate::copy::blocks::BLOCK_BYTES;
 use crate::copy::context::CopyContext;
 use crate::copy::striping_cache::{LayoutOwner, stripes};
-use crate::copy::target::OURS_ALONE;
+use crate::copy::target::OWNER_ONLY_MODE;
 
 use crate::model::item::Item;
 use crate::model::reason::Reason;
@@ -29,17 +29,17 @@ impl CopyContext<'_> {
     ) -> Result<File, Reason> {
         let directory = parent_of(temporary);
         let Some(stripes) = stripes(size_bytes) else {
-            return self.make_part(temporary, OURS_ALONE);
+            return self.make_part(temporary, OWNER_ONLY_MODE);
         };
         let go_on = || !self.is_stopped();
         let owner = self.striping.of(directory, &go_on);
         self.check_stopped()?; // after a stop, the owner can be wrong
         match owner {
             LayoutOwner::Forebay => {}
-            LayoutOwner::Others => return self.make_part(temporary, OURS_ALONE),
+            LayoutOwner::Others => return self.make_part(temporary, OWNER_ONLY_MODE),
             LayoutOwner::Unknown(why) => {
                 self.warn_once(&format!("{FAILED}: {why}"), &item.source);
-                return self.make_part(temporary, OURS_ALONE);
+                return self.make_part(temporary, OWNER_ONLY_MODE);
             }
         }
         match files::remove_file(temporary) {
@@ -51,14 +51,14 @@ impl CopyContext<'_> {
         let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &go_on);
         // `lfs` creates the file with mode 0600, but a default ACL of the directory can change that (acl(5)).
         let made = files::open_existing_rw(temporary).and_then(|file| {
-            files::set_mode_of(&file, temporary, OURS_ALONE)?;
+            files::set_mode_of(&file, temporary, OWNER_ONLY_MODE)?;
             Ok(file)
         });
         made.or_else(|_| {
             let why =
                 said.map_or_else(|error| error.to_string(), |_| "lfs setstripe refuses".to_owned());
             self.warn_once(&format!("{FAILED}: {why}"), &item.source);
-            self.make_part(temporary, OURS_ALONE)
+            self.make_part(temporary, OWNER_ONLY_MODE)
         })
     }
 }

@@ -25,7 +25,7 @@ use crate::status::undelivered::is_same_file;
 const CLOCK_TICK_MS: i64 = 5;
 
 /// Mode of a file that nobody else may look into while it is written.
-pub(crate) const OURS_ALONE: u32 = 0o600;
+pub(crate) const OWNER_ONLY_MODE: u32 = 0o600;
 
 impl CopyContext<'_> {
     /// Replaces the target in one step; removes what we wrote if that fails.
@@ -51,16 +51,16 @@ impl CopyContext<'_> {
         let Some(KeepChanged { after_unix_ms, newer_only }) = self.options.keep_changed else {
             return Ok(());
         };
-        let Some(standing) = target_status(&item.target)? else {
+        let Some(existing) = target_status(&item.target)? else {
             return Ok(());
         };
-        let (seconds, nanoseconds) = standing.changed;
+        let (seconds, nanoseconds) = existing.changed;
         let changed_ms = seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000);
         let is_later = u64::try_from(changed_ms).is_ok_and(|changed_ms| changed_ms > after_unix_ms);
         // We may have replaced another name of the same file just now, which changes its inode.
         let is_ours_perhaps = changed_ms + CLOCK_TICK_MS >= self.began_unix_ms;
         if !is_later
-            || ((newer_only || is_ours_perhaps) && modified_ns(&standing) <= item.modified_ns)
+            || ((newer_only || is_ours_perhaps) && modified_ns(&existing) <= item.modified_ns)
         {
             return Ok(());
         }
@@ -104,7 +104,7 @@ impl CopyContext<'_> {
 
     /// Returns the size if stat alone shows that the destination is unchanged. That is so for most
     /// files of a repeated staging.
-    pub(crate) fn accept_unchanged_by_stat(
+    pub(crate) fn repair_if_unchanged_by_stat(
         &self,
         item: &Item,
         syncing: &mut Syncing,
@@ -112,7 +112,7 @@ impl CopyContext<'_> {
         if self.options.checksum || self.is_fresh(item) {
             return Ok(None);
         }
-        let Some(standing) = target_status(&item.target)? else {
+        let Some(existing) = target_status(&item.target)? else {
             return Ok(None);
         };
         let status = if item.is_named {
@@ -120,37 +120,37 @@ impl CopyContext<'_> {
         } else {
             files::status_of_name(&item.source)?
         };
-        if status.kind != Kind::File || status.size_bytes == 0 || !is_same(&standing, &status) {
+        if status.kind != Kind::File || status.size_bytes == 0 || !is_same(&existing, &status) {
             return Ok(None);
         }
-        check_not_itself(item, &standing, &status)?;
-        self.repair_metadata(item, &status, &standing)?;
+        check_not_itself(item, &existing, &status)?;
+        self.repair_metadata(item, &status, &existing)?;
         syncing.there(item)?;
         (self.on)(CopyEvent::Skipped(status.size_bytes));
         Ok(Some(status.size_bytes))
     }
 
     /// Is the destination unchanged? Corrects its mode and owner, and with `checksum` its attributes.
-    pub(crate) fn accept_unchanged(
+    pub(crate) fn repair_if_unchanged(
         &self,
         item: &Item,
         source: &File,
         status: &Status,
         block: &mut [u8],
     ) -> Result<bool, Reason> {
-        let Some(standing) = target_status(&item.target)? else {
+        let Some(existing) = target_status(&item.target)? else {
             return Ok(false);
         };
-        if !is_same(&standing, status)
+        if !is_same(&existing, status)
             || (self.options.checksum && !self.has_same_content(source, item, block)?)
         {
             return Ok(false);
         }
-        check_not_itself(item, &standing, status)?;
+        check_not_itself(item, &existing, status)?;
         if self.options.checksum {
             self.repair_extended_attributes(source, item)?;
         }
-        self.repair_metadata(item, status, &standing)?;
+        self.repair_metadata(item, status, &existing)?;
         Ok(true)
     }
 
@@ -178,8 +178,8 @@ impl CopyContext<'_> {
     }
 }
 
-fn check_not_itself(item: &Item, standing: &Status, status: &Status) -> Result<(), Reason> {
-    if !is_same_file(&item.source, &item.target, standing, status) {
+fn check_not_itself(item: &Item, existing: &Status, status: &Status) -> Result<(), Reason> {
+    if !is_same_file(&item.source, &item.target, existing, status) {
         return Ok(());
     }
     if item.source == item.target {

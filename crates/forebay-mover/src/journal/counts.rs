@@ -17,7 +17,7 @@ impl Journal {
     pub fn counts(&self) -> Result<Counts, Error> {
         self.with(|connection| {
             let changes = changes(connection)?; // before the count: later changes cause a new count
-            let counts = self.known_or_counted(connection, changes)?;
+            let counts = self.take_cached_or_count(connection, changes)?;
             *self.counted() = Some((changes, counts));
             Ok(counts)
         })
@@ -38,7 +38,7 @@ impl Journal {
                     set.execute([directory])?;
                 }
             }
-            let mut counts = self.known_or_counted(&change, changes(&change)?)?;
+            let mut counts = self.take_cached_or_count(&change, changes(&change)?)?;
             let copied = std::mem::take(&mut counts.by_state[State::Copied as usize]);
             if copied.files > 0 {
                 let set = format!("UPDATE entry SET state = {PLACED} WHERE state = {COPIED}");
@@ -56,7 +56,11 @@ impl Journal {
     }
 
     /// Empties the cache; the caller must fill it again.
-    fn known_or_counted(&self, connection: &Connection, now: Changes) -> rusqlite::Result<Counts> {
+    fn take_cached_or_count(
+        &self,
+        connection: &Connection,
+        now: Changes,
+    ) -> rusqlite::Result<Counts> {
         match self.counted().take() {
             Some((then, counts)) if then == now => Ok(counts),
             _ => count(connection),

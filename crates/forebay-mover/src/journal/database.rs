@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, ToSql, params};
 
 use crate::error::Error;
 
-use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
+use crate::journal::file_names::{IN_MEMORY, LOCK_END, path_with_suffix};
 use crate::journal::row_sums::{add_function, create_tables};
 use crate::model::counts::Counts;
 
@@ -104,7 +104,7 @@ impl Journal {
 
     /// Creates the journal under a temporary name and renames it: a file with the final name is complete.
     fn make(path: &Path) -> Result<(), Error> {
-        let fresh = named_beside(path, ".fresh");
+        let fresh = path_with_suffix(path, ".fresh");
         let clear = || remove_with_logs(&fresh);
         clear()?;
         remove_with_logs(path)?; // SQLite would apply a leftover log to the new journal
@@ -135,8 +135,8 @@ impl Journal {
     /// Removes a journal with its lock and logs.
     pub fn remove(path: &Path) -> Result<(), Error> {
         remove_with_logs(path)?;
-        remove_with_logs(&named_beside(path, ".fresh"))?;
-        Ok(files::remove_if_present(&named_beside(path, LOCK_END))?)
+        remove_with_logs(&path_with_suffix(path, ".fresh"))?;
+        Ok(files::remove_if_present(&path_with_suffix(path, LOCK_END))?)
     }
 
     /// Closes the journal and removes it with its lock and logs.
@@ -251,7 +251,7 @@ fn set_log(connection: &Connection) -> rusqlite::Result<bool> {
 
 fn remove_with_logs(path: &Path) -> forebay_host::Result<()> {
     for end in ["", "-wal", "-shm", "-journal"] {
-        files::remove_if_present(&named_beside(path, end))?;
+        files::remove_if_present(&path_with_suffix(path, end))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ pub(crate) const LOCK_END: &str = ".lock";
 /// SQLite's name of a database in memory.
 pub(crate) const IN_MEMORY: &str = ":memory:";
 
-pub(crate) fn named_beside(path: &Path, end: &str) -> PathBuf {
+pub(crate) fn path_with_suffix(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)

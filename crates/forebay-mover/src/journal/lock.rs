@@ -11,7 +11,7 @@ use forebay_host::{files, system};
 
 use crate::error::Error;
 use crate::journal::database::Journal;
-use crate::journal::file_names::{IN_MEMORY, LOCK_END, named_beside};
+use crate::journal::file_names::{IN_MEMORY, LOCK_END, path_with_suffix};
 
 /// The exclusive right to run a journal, until it is dropped.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Journal {
         if self.path() == Path::new(IN_MEMORY) {
             return Ok(JournalLock(None)); // only this process can use it
         }
-        let path = named_beside(self.path(), LOCK_END);
+        let path = path_with_suffix(self.path(), LOCK_END);
         let locked = files::lock_or_create(&path)?;
         let taken = locked.filter(|_| !is_held_by_other_process(&path));
         let file = taken.ok_or_else(|| Error::Locked(self.path().to_owned()))?;
@@ -44,7 +44,7 @@ impl Journal {
     /// Reserves the name of a journal to be created, and locks it. Returns `None` if the name is
     /// taken.
     pub fn reserve(path: &Path) -> Result<Option<JournalLock>, Error> {
-        let lock = named_beside(path, LOCK_END);
+        let lock = path_with_suffix(path, LOCK_END);
         match files::make_file(&lock, 0o600) {
             Err(error) if error.already_exists() => Ok(None),
             Err(error) => Err(error.into()),
@@ -54,7 +54,7 @@ impl Journal {
 
     /// Does a process run this journal?
     pub fn is_running(&self) -> Result<bool, Error> {
-        let path = named_beside(self.path(), LOCK_END);
+        let path = path_with_suffix(self.path(), LOCK_END);
         match files::is_locked(&path) {
             Err(error) if error.is_not_found() => Ok(false),
             is_locked => Ok(is_locked? || is_held_by_other_process(&path)),

@@ -33,10 +33,10 @@ impl Journal {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for row in rows {
                 match row {
-                    Found::Directory { standing, target, .. } => {
+                    Found::Directory { existing, target, .. } => {
                         let numbers = write_directory(&change, generation, row)?;
                         written.push(numbers);
-                        compared.extend(standing.map(|stamp| (numbers.0, target.as_path(), stamp)));
+                        compared.extend(existing.map(|stamp| (numbers.0, target.as_path(), stamp)));
                     }
                     Found::Entry { directory, .. } => {
                         write_entry(&change, generation, written[*directory], row)?;

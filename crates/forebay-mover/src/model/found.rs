@@ -17,7 +17,7 @@ pub(crate) enum Found {
         target: PathBuf,
         place: PathBuf,
         /// State of the destination directory, if the scan compared its files.
-        standing: Option<Stamp>,
+        existing: Option<Stamp>,
         is_of_tree: bool,
     },
     Entry {
@@ -39,7 +39,7 @@ impl Found {
             source: source.components().collect(),
             target: target.components().collect(),
             place: resolve(target),
-            standing: None,
+            existing: None,
             is_of_tree,
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn compare(
     found: &Receiver<Vec<Found>>,
     give: &SyncSender<Vec<Found>>,
 ) {
-    let mut standing = None; // destination of the current directory
+    let mut existing = None; // destination of the current directory
     let mut new: Option<PathBuf> = None; // missing destination: skip all directories below it
     for mut rows in found {
         for row in &mut rows {
@@ -29,16 +29,16 @@ pub(crate) fn compare(
                 return;
             }
             match row {
-                Found::Directory { target, standing: stamp, .. } => {
+                Found::Directory { target, existing: stamp, .. } => {
                     let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
-                    standing = (!is_new).then(|| TargetDirectory::open(target)).flatten();
-                    if standing.is_none() && !is_new {
+                    existing = (!is_new).then(|| TargetDirectory::open(target)).flatten();
+                    if existing.is_none() && !is_new {
                         new = Some(target.clone());
                     }
-                    *stamp = standing.as_ref().map(|standing| standing.stamp);
+                    *stamp = existing.as_ref().map(|existing| existing.stamp);
                 }
                 Found::Entry { name, status, is_there, .. } => {
-                    let there = standing.as_ref();
+                    let there = existing.as_ref();
                     *is_there = there.is_some_and(|there| there.has_identical(name, status, owner));
                 }
                 Found::Refusal(_) => {}

@@ -34,7 +34,7 @@ impl FailedSources {
         }
         // An equal file is what an earlier run of this staging copied there.
         let is_renamed =
-            files::status_of_name(target).is_ok_and(|standing| !is_same(&standing, status));
+            files::status_of_name(target).is_ok_and(|existing| !is_same(&existing, status));
         let name = is_renamed.then(|| {
             let mut name = target.file_name().map(OsStr::to_owned).unwrap_or_default();
             name.push(FAILED_WRITE_END);

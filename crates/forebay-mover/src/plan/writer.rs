@@ -18,7 +18,7 @@ use crate::ownership::Owner;
 use crate::plan::compare::compare;
 use crate::plan::failed_writes::FailedSources;
 use crate::plan::scan::{IsWanted, walk_tree};
-use crate::stop::LOOK;
+use crate::stop::CANCEL_POLL_INTERVAL;
 use forebay_host::files::{self, parent_of};
 use forebay_host::files::{Kind, Status};
 use forebay_host::threads;
@@ -282,7 +282,7 @@ impl PlanWriter<'_> {
 
     pub(crate) fn write_all(&mut self, found: &Receiver<Vec<Found>>) -> Result<(), Error> {
         loop {
-            match found.recv_timeout(LOOK) {
+            match found.recv_timeout(CANCEL_POLL_INTERVAL) {
                 Ok(rows) => self.write(&rows)?,
                 Err(RecvTimeoutError::Timeout) => self.plan.check_cancelled(0)?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),

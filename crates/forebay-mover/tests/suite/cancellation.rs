@@ -50,7 +50,7 @@ fn stopped_check_of_delivered_files_is_not_taken_for_complete() {
     journal.plan(&[place.tree()]).expect("planned again");
     assert!(journal.counts().expect("counts").open_directories > 0);
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
-    assert!(matches!(stopped, Err(Error::LookInterrupted(_))));
+    assert!(matches!(stopped, Err(Error::RecheckInterrupted(_))));
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && place.path("out/a/0").exists());
 }
@@ -108,7 +108,7 @@ fn stopped_check_does_not_report_all_targets_present() {
     moved(&journal, &options());
     fs::remove_dir_all(place.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
-    assert!(matches!(stopped, Err(Error::LookInterrupted(_))));
+    assert!(matches!(stopped, Err(Error::RecheckInterrupted(_))));
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.files == FILES as u64);
     assert!(place.path("out/a/0").is_file());
@@ -184,7 +184,7 @@ fn missing_directories_are_found_by_the_check() {
     moved(&journal, &options());
     fs::remove_dir_all(place.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
-    assert!(matches!(stopped, Err(Error::LookInterrupted(_))));
+    assert!(matches!(stopped, Err(Error::RecheckInterrupted(_))));
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && place.path("out/a/b").is_dir());
 }

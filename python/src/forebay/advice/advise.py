@@ -41,13 +41,13 @@ def findings(profile: Profile, machine: Machine | None = None) -> list[Finding]:
     drafts += [draft for file in view.files for rule in FILE_RULES for draft in rule(file)]
     if not view.is_worth_it:
         drafts = [draft for draft in drafts if draft.code in ALWAYS]
-    drafts = [draft for draft in _merged_by_pattern(drafts, view) if _weigh(draft, view)]
+    drafts = [draft for draft in _merged_by_pattern(drafts, view) if _apply_thresholds(draft, view)]
     drafts.sort(key=_order)
     lines = ScriptLines(profile, drafts)
     return [_finding(draft, lines, profile) for draft in drafts]
 
 
-def _weigh(draft: Draft, view: JobView) -> bool:
+def _apply_thresholds(draft: Draft, view: JobView) -> bool:
     """Whether what is at stake is worth a word; makes a note of what is worth little more."""
     run_s = view.io_share.run_s if view.io_share else None
     if draft.seconds is None or run_s is None:

@@ -198,7 +198,7 @@ def own_rank(file: File) -> int | None:
 def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> Spent | None:
     """None if no time is known."""
     seconds: dict[int, float] = defaultdict(float)
-    homeless_s, shared_s, is_known = 0.0, [], False
+    unattributed_s, shared_s, is_known = 0.0, [], False
     for file, layer in found:
         if layer.rank_s:
             for one in layer.rank_s:
@@ -209,13 +209,13 @@ def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> Spent | Non
             shared_s += [slowest_s] if slowest_s else []
             continue
         elif (rank := own_rank(file)) is None:
-            homeless_s += layer_s(layer) or 0.0
+            unattributed_s += layer_s(layer) or 0.0
         else:
             seconds[rank] += layer_s(layer) or 0.0
         is_known = True
     if not is_known:
         return None
-    return Spent(of_ranks=seconds, even_s=homeless_s / max(1, program.ranks or 1), shared_s=shared_s)
+    return Spent(of_ranks=seconds, even_s=unattributed_s / max(1, program.ranks or 1), shared_s=shared_s)
 
 
 class OfRank(msgspec.Struct, kw_only=True):

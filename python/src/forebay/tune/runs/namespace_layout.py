@@ -44,10 +44,10 @@ class NamespaceLayout:
             path=self._name,
             placement=placements.get(first["pool"], "striped"),
             stripe_bytes=int(first["stripe_unit"]),
-            takes_local=self._takes({"pool": POOLS["local"]}),
+            takes_local=self._probe_layout({"pool": POOLS["local"]}),
         )
 
-    def _takes(self, words: dict[str, str]) -> bool:
+    def _probe_layout(self, words: dict[str, str]) -> bool:
         """Afterwards it is as it was at first."""
         try:
             self._write(words)
