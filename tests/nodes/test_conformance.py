@@ -159,8 +159,19 @@ def test_stopped_file_system_gives_no_answer_and_ends_the_run(forebay, two_mount
     wait_until(lambda: workers(forebay) == [], what="the end of the workers")
 
 
+def stop(pid):
+    """Stops a process, and waits until none of its threads answers any more."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def states():
+        threads = pathlib.Path("/proc").glob(f"{pid}/task/*/stat")
+        return {stat.read_text().rpartition(")")[2].split()[0] for stat in threads}
+
+    wait_until(lambda: states() == {"T"})
+
+
 def test_file_system_that_never_answers_is_an_error(forebay, two_mounts):
-    os.kill(two_mounts[0].daemon, signal.SIGSTOP)
+    stop(two_mounts[0].daemon)
     command = words(forebay, [two_mounts[0].prefix()], two_mounts[0].mount_point, "--operation-s-max", "1")
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and done.stdout == ""

@@ -172,4 +172,5 @@ def test_run_whose_keeper_was_killed_leaves_nothing(memory):
     assert done.returncode == 0, done.stderr
     assert (job.directory / "results" / "x").read_text() == "result\n"
     assert status(job) == []
+    wait_until(lambda: job.keepers() == [])  # the new one ends by itself
     job.leaves_nothing()
