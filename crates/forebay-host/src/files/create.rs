@@ -105,7 +105,7 @@ fn write_with(
     path: &Path,
     fresh: &Path,
     content: &[u8],
-    dress: impl FnOnce(&File) -> Result<()>,
+    set_mode: impl FnOnce(&File) -> Result<()>,
 ) -> Result<()> {
     let mut file = match make_file(fresh, 0o666) {
         Err(error) if error.already_exists() => {
@@ -115,7 +115,7 @@ fn write_with(
         made => made?,
     };
     let written = on(file.write_all(content), "write", fresh)
-        .and_then(|()| dress(&file))
+        .and_then(|()| set_mode(&file))
         .and_then(|()| rename(fresh, path));
     if written.is_err() {
         fs::remove_file(fresh).ok(); // the caller gets the first error

@@ -101,7 +101,7 @@ pub(crate) fn make(
             if found.is_none() {
                 missing.push((directory, is_exposed));
                 continue;
-            };
+            }
             if is_exposed && let Ok(identity) = identity(&directory.target) {
                 made.identities.insert(directory.id, identity);
             }

@@ -89,7 +89,7 @@ impl CopyContext<'_> {
     ) -> Result<(), Reason> {
         let gives = !self.owner.matches(status, existing)
             && !self.owner.keeps_group_of_directory(&item.target);
-        if !gives && existing.mode == self.wanted_mode(status, existing, &item.source) {
+        if !gives && existing.mode == self.owner.mode_of_copy(status, existing) {
             return Ok(());
         }
         let target = files::open_name(&item.target)?;
