@@ -52,6 +52,7 @@ def test_data_on_disks_are_delivered_after_everything_was_killed(bed, disks, cop
     done = job.forebay("clean", job_id)
     took_s = time.monotonic() - began
     assert "ended; starting it again with its data" in done.stderr, done.stderr
+    assert "files may lack what no program had synced before" in done.stderr, done.stderr
     found = {path.name: path for path in job.path("out").iterdir()}
     for node in bed.names:
         numbers = sorted(int(name[3:]) for name in found if name.startswith(node))

@@ -38,6 +38,8 @@ def batch(slurm_site, users):
     yield users
     users.end()
     assert slurm_site.on_nodes("together") == [] and slurm_site.on_nodes("copies") == []
+    left = slurm_site.run(["ls", "/mnt/disk/pool"], node=NODES[-1]).stdout
+    assert left == "", left
     assert engine_processes(slurm_site) == []
 
 
@@ -205,6 +207,24 @@ def test_lost_server_of_a_job_without_copies_fails_its_files_and_names_them(slur
     # What other servers have arrives.
     rest = delivered(batch)
     assert "large" not in rest and rest.items() <= ALL.items()
+    batch.run("scancel", "--hurry", job)
+    batch.wait_until_freed(job)
+
+
+def test_server_that_is_started_again_on_its_disk_delivers_and_says_what_may_be_missing(slurm_site, batch):
+    synced = LARGE + "\nsync $DW_JOB_STRIPED/out/large"
+    reads = "cat $DW_JOB_STRIPED/out/large > /dev/null || touch failed"
+    batch.script(f"{WRITES_LARGE.replace(LARGE, synced)}{reads}", TOGETHER.replace("together", "disks"), OUT)
+    job = batch.submit(*ON_NODES)
+    batch.wait_for_file("written")
+    kills(engine_processes(slurm_site, "n4", "ceph-osd"))
+    ends(batch)
+    batch.wait_for_file("failed")
+    reason = batch.waits_for(job, "dws data out")
+    assert "5 files are at their destinations, but may lack what no program had synced" in reason, reason
+    assert "n4.storage ended" in reason, reason
+    found = delivered(batch)
+    assert found.pop("large") == (batch.directory / "sum").read_text().strip() and found == ALL
     batch.run("scancel", "--hurry", job)
     batch.wait_until_freed(job)
 

@@ -14,6 +14,16 @@ fi
 mount -t tmpfs none /sys/fs/cgroup # what cgroups this machine has is not asked: Slurm here tracks processes without
 mkdir /mnt/nvme /mnt/top /mnt/build
 mount --bind "$top/hosts/$name/nvme" /mnt/nvme
+if [ -e "$top/hosts/$name/disk" ]; then
+    mkdir /mnt/disk
+    # A host that was killed a moment ago may still have it.
+    for _ in {1..100}; do
+        ! mount -t xfs -o loop "$top/hosts/$name/disk" /mnt/disk 2>/mnt/mount-error || break
+        sleep 0.1
+    done
+    mountpoint --quiet /mnt/disk || { cat /mnt/mount-error >&2; exit 1; }
+    mkdir -p /mnt/disk/pool
+fi
 # A /tmp of its own, in which the files that all hosts share are seen again if they lie there.
 mount --bind "$top" /mnt/top
 mount --bind "$build" /mnt/build

@@ -103,7 +103,18 @@ path = "/mnt/nvme/copies"
 granularity = "16MiB"
 capacity = "80MiB"
 nodes = ["n[1-4]"]
+
+[[pool]]
+name = "disks"
+kind = "onnode"
+engine = "ceph"
+path = "/mnt/disk/pool"
+granularity = "16MiB"
+capacity = "80MiB"
+nodes = ["n[1-4]"]
 """
+#: A file system on a disk of each node, for what outlives the processes of an engine. Other stores are in memory.
+DISK_BYTES = 2 << 30
 BURST_BUFFER = """
 GetSysState={build}/bin/dw_wlm_cli
 GetSysStatus={build}/bin/dwstat
@@ -132,8 +143,15 @@ class SiteCluster(Cluster):
         for name in ("members", "slow", "small"):
             (self.top / "flash" / name).mkdir()
         for node in NODES:
+            store = self.top / "hosts" / node / "nvme"
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "none", store], check=True)
+            self.mount_points.append(store)
             for name in ("pool", "slow", "together", "copies"):
-                (self.top / "hosts" / node / "nvme" / name).mkdir()
+                (store / name).mkdir()
+            disk = self.top / "hosts" / node / "disk"
+            disk.touch()
+            os.truncate(disk, DISK_BYTES)
+            subprocess.run(["mkfs.xfs", "-q", "-K", "-l", "size=64m", disk], check=True, capture_output=True)
         # The daemon of each node has a cgroup of version 2 of its own, as from systemd, if there can be one.
         made = {node: cgroup.made_of_version_2(f"{self.top.name}-{node}") for node in NODES}
         self.cgroups = {node: group for node, group in made.items() if group}

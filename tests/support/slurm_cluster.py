@@ -87,6 +87,7 @@ class Cluster:
         self.top.chmod(0o755)
         self.build = build.resolve()
         self.shared = self.top / "shared"  # the parallel file system of the cluster
+        self.mount_points = []  # here, not in the hosts
         self.make_files()
         environment = {"PATH": f"{os.defpath}:/usr/sbin:/sbin", "SLURM_CONF": str(self.top / "slurm.conf")}
         words = "unshare --net --mount --uts --pid --fork --kill-child --mount-proc".split()
@@ -194,6 +195,8 @@ class Cluster:
         os.kill(first, signal.SIGKILL)
         self.holder.wait(timeout=WAIT_S)
         self.log.close()
+        for path in self.mount_points:
+            subprocess.run(["umount", path], check=True)
         shutil.rmtree(self.top)
 
 

@@ -48,13 +48,15 @@ pub(crate) fn remount(nodes: &Arc<Nodes>, mount: &Path) -> Vec<String> {
 ///
 /// The agents end the engine after `lost_s_max` seconds without a message, also where they were reached in vain.
 ///
+/// Returns which servers had ended and were started again, if any: files may lack what was not synced before.
+///
 /// # Errors
 /// Why the data cannot be read.
 pub fn restore_left(
     used: &NodesUse,
     lost_s_max: u32,
     messages: &dyn Messages,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let recovery: Option<Recovery> = files::read_json(&used.recovery()).ok();
     let given_up: HashSet<String> = files::read_json(&used.given_up()).unwrap_or_default();
     let reach = || Reach { lost_s_max, ..reach_of(used, 0..used.nodes.len()) };
@@ -80,7 +82,7 @@ fn restore(
     used: &NodesUse,
     (recovery, given_up): (Option<Recovery>, HashSet<String>),
     messages: &dyn Messages,
-) -> Result<(), String> {
+) -> Result<Option<String>, String> {
     let survives_node = recovery.as_ref().is_some_and(|recovery| recovery.survives_node);
     // Without a record there is no engine, and the first node has what it has.
     let goes_on = survives_node || !given_up.is_empty() || recovery.is_none();
@@ -92,7 +94,7 @@ fn restore(
             Some(Ok(Answer::Failed { message, .. }) | Err(message)) => {
                 Err(format!("cannot mount the namespace again: {message}"))
             }
-            _ => Ok(()),
+            _ => Ok(None),
         };
     };
     if let Some(node) = gone.lost.iter().min() {
@@ -110,8 +112,9 @@ fn restore(
     if !left.is_empty() {
         return Err(format!("cannot start {} again: {}", used.engine, left.join("; ")));
     }
-    let started = runner::carry_out(&plan, nodes, &|| true);
-    started.map_err(|error| format!("cannot start {} again: {error}", used.engine))
+    runner::carry_out(&plan, nodes, &|| true)
+        .map_err(|error| format!("cannot start {} again: {error}", used.engine))?;
+    Ok(Some(ended))
 }
 
 /// The servers that ended, and with `survives_node` the nodes that lost the job.

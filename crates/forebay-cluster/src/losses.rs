@@ -12,8 +12,8 @@ use crate::agent::protocol::{Answer, Request};
 use crate::monitor::Findings;
 use crate::nodes::Nodes;
 
-/// The time for each of the steps.
-const STEP_MAX: Duration = Duration::from_secs(20);
+/// The time in which the agent of a node answers, beyond that of the step.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// What can be given up, and what was.
 pub(crate) struct Losses {
@@ -67,7 +67,9 @@ impl Losses {
     /// Carries out steps at the same time.
     pub(crate) fn take(&self, steps: &[&EngineStep]) -> Result<(), String> {
         let requests = steps.iter().map(|&step| (step.node, Request::Start(step.clone())));
-        let answers = self.nodes.ask(requests.collect(), STEP_MAX, &|| true);
+        let step_s_max = steps.iter().map(|step| step.ready_s_max).max().unwrap_or_default();
+        let time_max = Duration::from_secs(step_s_max.into()) + ANSWER_MAX;
+        let answers = self.nodes.ask(requests.collect(), time_max, &|| true);
         let failed = |(step, answer): (&&EngineStep, Result<Answer, String>)| match answer {
             Ok(Answer::Done) => None,
             Ok(Answer::Failed { message, log }) => Some(format!("{}: {message}\n{log}", step.id)),

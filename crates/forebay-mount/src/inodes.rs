@@ -41,12 +41,12 @@ struct Watched {
 }
 
 impl Inodes {
-    pub(crate) fn new(client: &Arc<Client>, point: PathBuf, lost: LostData) -> Result<Self, Errno> {
+    pub(crate) fn new(client: &Arc<Client>, point: PathBuf) -> Result<Self, Errno> {
         Ok(Self {
             client: Arc::clone(client),
             point,
             announcements: Announcements::begin(client)?,
-            lost,
+            lost: LostData::default(),
             open: Mutex::default(),
             watched: Mutex::default(),
         })

@@ -52,7 +52,6 @@ pub use error::Error;
 pub use layouts::{Layouts, NamedLayout};
 
 use connector::Connector;
-use lost_data::LostData;
 use second_client::SecondClient;
 use server::Server;
 use session::Session;
@@ -92,14 +91,16 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     let MountOptions { connection, root, addresses, .. } = options.clone();
     let connector = Arc::new(Connector::new(connection, root, addresses));
     let client = connector.connect()?;
-    let lost = options.lost_groups.as_deref().map(LostGroups::read).transpose()?;
-    let lost = LostData::new(lost.unwrap_or_default());
     let second = SecondClient::new(Arc::clone(&connector));
     let places = (options.point.clone(), options.layouts.clone());
-    let server = Server::new((client, second), places, lost);
+    let server = Server::new((client, second), places);
     let server = server.map_err(|failure| connector.cannot_mount(failure))?;
     let device = FuseDevice::mount(&options.point, KIND)?;
     let session = Session::new(server, device, events.sender());
+    // From now on the agent reaches this mount. What it sent to the mount point before is in the file.
+    if let Some(file) = &options.lost_groups {
+        session.server().inodes.lost.add(LostGroups::read(file)?);
+    }
     session.start()?;
     let has_ended = || session.has_ended().then_some(());
     if events.wait_until(has_ended).is_none() {

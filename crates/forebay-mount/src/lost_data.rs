@@ -17,6 +17,7 @@ const EMPTIED: &CStr = c"user.forebay.emptied";
 const POOL_BYTES_MAX: usize = 64;
 
 /// What is lost.
+#[derive(Default)]
 pub(crate) struct LostData {
     /// One load for each read and write while nothing is.
     is_any: AtomicBool,
@@ -25,18 +26,13 @@ pub(crate) struct LostData {
 }
 
 impl LostData {
-    /// What the file of this node's agent says.
-    pub(crate) fn new(groups: LostGroups) -> Self {
-        let is_any = AtomicBool::new(!groups.pools.is_empty());
-        Self { is_any, groups: RwLock::new(Arc::new(groups)) }
-    }
-
-    /// Adds what the agent says: [`LostGroups`] as JSON.
-    pub(crate) fn add(&self, text: &[u8]) -> Result<(), Errno> {
-        let more = LostGroups::parse(text).map_err(|_| Errno(libc::EINVAL))?;
+    /// Adds what the agent says.
+    pub(crate) fn add(&self, more: LostGroups) {
+        if more.pools.is_empty() {
+            return;
+        }
         Arc::make_mut(&mut self.groups.write()).add(more);
         self.is_any.store(true, Ordering::Release);
-        Ok(())
     }
 
     pub(crate) fn is_any(&self) -> bool {

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_ceph::{Attributes, LOST_GROUPS_ATTRIBUTE};
+use forebay_ceph::{Attributes, LOST_GROUPS_ATTRIBUTE, LostGroups};
 use parking_lot::Mutex;
 
 use crate::announcements::without_announcements;
@@ -17,7 +17,6 @@ use crate::handles::Handles;
 use crate::inodes::Inodes;
 use crate::layouts::Layouts;
 use crate::locks::Locks;
-use crate::lost_data::LostData;
 use crate::moves::{Moves, node_of};
 use crate::open_file::File;
 use crate::protocol::{self as fuse, Answer, Request};
@@ -51,11 +50,10 @@ impl Server {
     pub(crate) fn new(
         (client, second): (Client, SecondClient),
         (point, layouts): (PathBuf, Layouts),
-        lost: LostData,
     ) -> Result<Self> {
         let client = Arc::new(client);
         Ok(Self {
-            inodes: Arc::new(Inodes::new(&client, point, lost)?),
+            inodes: Arc::new(Inodes::new(&client, point)?),
             client,
             files: Handles::default(),
             directories: Handles::default(),
@@ -310,7 +308,9 @@ impl Server {
         let name = body.name()?;
         let value = body.take(size as usize)?;
         if request.node == fuse::ROOT && name == LOST_GROUPS_ATTRIBUTE {
-            return self.inodes.lost.add(value).map(|()| Outcome::Empty);
+            let groups = LostGroups::parse(value).map_err(|_| Errno(libc::EINVAL))?;
+            self.inodes.lost.add(groups);
+            return Ok(Outcome::Empty);
         }
         let who = self.who(request);
         self.client.set_attribute(request.node, (name, value), flags.cast_signed(), &who)?;

@@ -70,6 +70,9 @@ struct Record {
     /// The nodes that were lost, by index.
     #[serde(default)]
     lost: Vec<usize>,
+    /// Why operations failed before the namespace was made readable: files may lack what was not synced then.
+    #[serde(default)]
+    interruption: Option<String>,
     wanted: Wanted,
     nodes: NodesUse,
 }
@@ -263,8 +266,15 @@ impl Held {
         let holder = Identity::ours()?;
         let mut record = |nodes: &NodesUse| {
             let (wanted, nodes) = (wanted.clone(), nodes.clone());
-            let record =
-                Record { holder, is_ready: false, failure: None, lost: Vec::new(), wanted, nodes };
+            let record = Record {
+                holder,
+                is_ready: false,
+                failure: None,
+                lost: Vec::new(),
+                interruption: None,
+                wanted,
+                nodes,
+            };
             write(directory, &record)?;
             recorded = Some(record);
             Ok(())
@@ -346,22 +356,27 @@ fn write(directory: &Path, record: &Record) -> forebay_host::Result<()> {
     files::write_json(&path, &path.with_extension("fresh"), record)
 }
 
-/// Lets this node, the first, read the namespace, after the job has ended.
+/// Lets this node, the first, read the namespace, after the job has ended. Returns why operations failed before, if
+/// they did: files may lack what was not synced then.
 ///
 /// # Errors
 /// Why it cannot be read.
-pub(crate) fn make_readable(directory: &Path, namespace: &Path) -> Result<(), Error> {
+pub(crate) fn make_readable(directory: &Path, namespace: &Path) -> Result<Option<String>, Error> {
     let deadline = clock::now() + READABLE_MAX;
     loop {
         let Some(record) = read(directory)? else {
             return Err(Error::new("the engine of the job was never started"));
         };
         if let Some(_lock) = DirectoryLock::take(directory, LockMode::Exclusive)? {
-            restore_left(&record.nodes, LOST_S_MAX, &Log::of(directory)).map_err(Error::new)?;
-            return Ok(write(directory, &Record { failure: None, ..record })?);
+            let restored = restore_left(&record.nodes, LOST_S_MAX, &Log::of(directory));
+            let ended = restored.map_err(Error::new)?.map(|servers| format!("{servers} ended"));
+            let interruption = record.failure.or(record.interruption).or(ended);
+            let record = Record { failure: None, interruption, ..record };
+            write(directory, &record)?;
+            return Ok(record.interruption);
         }
         if files::status(namespace).is_ok() {
-            return Ok(());
+            return Ok(record.interruption);
         }
         if clock::now() > deadline {
             return Err(Error::new(

@@ -273,9 +273,10 @@ fn stage(
     reporter: &Reporter,
 ) -> Result<Outcome, Failed> {
     let (directory, tag) = (own.directory.as_path(), own.tag.as_str());
-    if own.has_engine {
-        engine_process::make_readable(directory, &own.namespace)?;
-    }
+    let interruption = match own.has_engine {
+        true => engine_process::make_readable(directory, &own.namespace)?,
+        false => None,
+    };
     let others = persistent.iter().map(|(name, path)| (name.clone(), namespace_of(path)));
     let roots = Roots {
         job: (wanted.capacity_bytes > 0).then(|| own.namespace.clone()),
@@ -312,13 +313,26 @@ fn stage(
         remotes: RemoteCopiers::default(),
     };
     let staged = staging.carry_out(&journal, findings, 0);
-    match failure(&staged, (&own.namespace, own.access), persistent, word) {
-        None => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes, note: None }),
-        Some(mut failed) => {
+    match (failure(&staged, (&own.namespace, own.access), persistent, word), interruption) {
+        (None, Some(why)) if wanted.direction == Direction::Out => Err(not_proven(&staged, &why)),
+        (None, _) => Ok(Outcome::Done { files: staged.files, bytes: staged.bytes, note: None }),
+        (Some(mut failed), _) => {
             let why = own.has_engine.then(|| engine_process::failure(directory)).flatten();
             why.iter().for_each(|why| failed.error.message.push_str(&format!("; {why}")));
             Err(failed)
         }
+    }
+}
+
+/// Why files that arrived are not called delivered: nobody knows whether they are complete.
+fn not_proven(staged: &StagingSummary, why: &str) -> Failed {
+    let text = format!(
+        "stage_out: {} files are at their destinations, but may lack what no program had synced: {why} while the job ran",
+        staged.files
+    );
+    Failed {
+        error: Error::new(text).with_hint("look at them before you free the allocation"),
+        is_final: true,
     }
 }
 

@@ -129,8 +129,14 @@ pub fn clean(
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, is_lost || !drains, reporter);
     if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
-        forebay_cluster::restore_left(&nodes, forebay_cluster::lost_s_max(), reporter)
+        let lost_s_max = forebay_cluster::lost_s_max();
+        let started_again = forebay_cluster::restore_left(&nodes, lost_s_max, reporter)
             .map_err(Error::NotReadable)?;
+        if let Some(servers) = started_again {
+            reporter.warning(&format!(
+                "files may lack what no program had synced before {servers} ended"
+            ));
+        }
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let stage_out = drained.transpose()?;

@@ -33,6 +33,8 @@ const FILE_BYTES_MAX: u64 = 1 << 40;
 const LOSS_S_MAX: u32 = 3;
 /// The time for a daemon or a command, in seconds.
 const READY_S_MAX: u32 = 60;
+/// How long the addresses of a lost node stay on the block list: longer than any job. Ceph's own hour is not.
+const BLOCKED_S: f64 = 1e8;
 /// The time for the fence of a mount, in seconds. A mount that does not answer is ended, fenced and started again in
 /// less than 150 s.
 const FENCE_S_MAX: u32 = 15;
@@ -135,7 +137,8 @@ impl<'a> Cluster<'a> {
     /// Puts all addresses of a node on the block list.
     fn block(&self, node: usize) -> Action {
         let all = format!("{}:0/0", self.nodes[node].address);
-        monitor_command(json!({"prefix": "osd blocklist", "blocklistop": "add", "addr": all}))
+        let add = json!({"prefix": "osd blocklist", "blocklistop": "add", "addr": all, "expire": BLOCKED_S});
+        monitor_command(add)
     }
 
     fn home(&self) -> PathBuf {
