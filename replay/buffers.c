@@ -34,7 +34,8 @@ void *buffers_bytes(struct buffers *buffers, int direction, size_t length) {
   return arena->bytes != NULL || grow(arena, direction, BYTES_MIN) ? arena->bytes : NULL;
 }
 
-void *buffers_for(struct buffers *buffers, int direction, const struct built *type, int64_t count) {
+void *buffers_for(struct buffers *buffers, int direction, const struct built_type *type,
+                  int64_t count) {
   int64_t steps = count > 0 ? (count - 1) * (int64_t)type->extent : 0;
   int64_t first = (int64_t)type->true_lower + (steps < 0 ? steps : 0);
   int64_t length = (int64_t)type->true_extent + (steps < 0 ? -steps : steps);

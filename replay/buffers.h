@@ -15,7 +15,8 @@ struct buffers {
 };
 
 /* The address that MPI gets for count elements of the type; NULL if there is no such memory. */
-void *buffers_for(struct buffers *buffers, int direction, const struct built *type, int64_t count);
+void *buffers_for(struct buffers *buffers, int direction, const struct built_type *type,
+                  int64_t count);
 
 /* So many plain bytes. */
 void *buffers_bytes(struct buffers *buffers, int direction, size_t length);

@@ -102,7 +102,7 @@ int issue_data(struct replay_thread *self, const struct traced_call *call) {
   if (call->request >= 0)
     arguments.request = &self->rank->requests[call->request];
   if (call->kind != SPLIT_END) {
-    const struct built *type = types_get(&self->types, call->type);
+    const struct built_type *type = types_get(&self->types, call->type);
     if (type == NULL)
       return NOT_ISSUED;
     arguments.type = type->type;

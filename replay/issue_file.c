@@ -112,9 +112,9 @@ static int issue_open(struct replay_thread *self, const struct traced_call *call
 }
 
 static int issue_view(struct replay_thread *self, const struct traced_call *call, MPI_File file) {
-  const struct built *element = types_get(&self->types, call->element);
+  const struct built_type *element = types_get(&self->types, call->element);
   MPI_Datatype element_type = element != NULL ? element->type : MPI_DATATYPE_NULL;
-  const struct built *type = types_get(&self->types, call->type);
+  const struct built_type *type = types_get(&self->types, call->type);
   if (element == NULL || type == NULL)
     return NOT_ISSUED;
   char *representation = reader_text(&self->reader, call->text);

@@ -74,7 +74,7 @@ static MPI_Datatype of_name(const char *name, size_t length) {
 }
 
 /* A type that this MPI lacks, or has in another size, is so many bytes: what is moved counts. */
-static bool build_named(struct fields *fields, struct built *built) {
+static bool build_named(struct fields *fields, struct built_type *built) {
   int64_t size = (int64_t)fields_take(fields);
   MPI_Count own = -1;
   built->type = of_name((const char *)fields->at, (size_t)(fields->end - fields->at));
@@ -122,7 +122,7 @@ static bool take_contents(struct types *types, int64_t number, struct fields *fi
   before = 0;
   for (int i = 0; i < contents->type_count; i++) {
     before += fields_take_signed(fields);
-    const struct built *part = before < number ? types_get(types, before) : NULL;
+    const struct built_type *part = before < number ? types_get(types, before) : NULL;
     if (part == NULL)
       return false;
     contents->types[i] = part->type;
@@ -216,7 +216,7 @@ static int build_derived(int combiner, struct contents *contents, MPI_Datatype *
   }
 }
 
-static bool build(struct types *types, int64_t number, struct built *built) {
+static bool build(struct types *types, int64_t number, struct built_type *built) {
   struct piece piece;
   struct contents contents = {0};
   if (!reader_definition(types->reader, TRACE_TYPE, number, &piece))
@@ -235,13 +235,13 @@ static bool build(struct types *types, int64_t number, struct built *built) {
   return is_good;
 }
 
-const struct built *types_get(struct types *types, int64_t number) {
+const struct built_type *types_get(struct types *types, int64_t number) {
   if (number < 0 || (size_t)number >= types->reader->definitions[TRACE_TYPE].count)
     return NULL;
   types->items = memory_grown(types->items, &types->room, (size_t)number + 1, sizeof *types->items);
   if (types->items[number].is_built)
     return &types->items[number];
-  struct built built = {0};
+  struct built_type built = {0};
   MPI_Count lower;
   if (!build(types, number, &built)) /* its parts may have moved the items */
     return NULL;

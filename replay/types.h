@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-struct built {
+struct built_type {
   MPI_Datatype type;
   MPI_Count extent, true_lower, true_extent;
   bool is_built, is_predefined;
@@ -14,12 +14,12 @@ struct built {
 
 struct types {
   const struct reader *reader;
-  struct built *items; /* by number */
+  struct built_type *items; /* by number */
   size_t room;
 };
 
 /* Built when first asked for; NULL if it cannot be. */
-const struct built *types_get(struct types *types, int64_t number);
+const struct built_type *types_get(struct types *types, int64_t number);
 
 void types_free(struct types *types);
 

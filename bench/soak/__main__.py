@@ -16,7 +16,7 @@ import time
 
 from case import Case
 import site_jobs
-from kills import Undisturbed, Wrong, play
+from kills import Undisturbed, SoakFailure, play
 
 CASES = 200_000
 TESTS = pathlib.Path(__file__).resolve().parents[2] / "tests"
@@ -47,7 +47,7 @@ def kills(minutes: float) -> int:
         case = Case.of(seed)
         try:
             met[play(forebay, case, undisturbed)] += 1
-        except Wrong as error:
+        except SoakFailure as error:
             failed.append(seed)
             print(
                 f"\nseed {seed} FAILED: {error}\n{case}\nagain: make soak ONLY=kills SEED={seed} ROUNDS=1\n", flush=True

@@ -20,7 +20,7 @@ MODEL = pathlib.Path(__file__).resolve().parents[2] / "machines" / "lustre-small
 PATIENCE_S = 60
 
 
-class Wrong(Exception):
+class SoakFailure(Exception):
     """Something that Forebay promises was not so."""
 
 
@@ -126,11 +126,11 @@ def timed(here: Round) -> float:
 
 def assert_succeeded(here: Round, process: subprocess.Popen) -> None:
     if process.wait(PATIENCE_S) != 0:
-        raise Wrong(f"an undisturbed run ended with {process.returncode}: {here.stdout_text()}")
+        raise SoakFailure(f"an undisturbed run ended with {process.returncode}: {here.stdout_text()}")
 
 
 def play(forebay: pathlib.Path, case: Case, undisturbed: Undisturbed) -> str:
-    """One seed. Returns in a word where the kill met the job; raises Wrong."""
+    """One seed. Returns in a word where the kill met the job; raises SoakFailure."""
     seconds, calls = undisturbed.of(case)
     here = Round(forebay, case)
     emulation_before = emulated_states()
@@ -147,8 +147,8 @@ def play(forebay: pathlib.Path, case: Case, undisturbed: Undisturbed) -> str:
             whole(here)
         nothing_left(here, states)
         return where
-    except (Wrong, subprocess.TimeoutExpired, AssertionError) as error:
-        raise Wrong(f"{error}\n--- said:\n{here.stdout_text()[-3000:]}") from error
+    except (SoakFailure, subprocess.TimeoutExpired, AssertionError) as error:
+        raise SoakFailure(f"{error}\n--- said:\n{here.stdout_text()[-3000:]}") from error
     finally:
         here.close()
         for path in emulated_states() - emulation_before:
@@ -172,7 +172,7 @@ def kill(here: Round, seconds: float, calls: collections.Counter) -> tuple[bool,
         process = here.start("strace", "-D", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject)
     status = process.wait(PATIENCE_S)
     if status not in (0, -signal.SIGKILL):
-        raise Wrong(f"forebay run ended with {status}")
+        raise SoakFailure(f"forebay run ended with {status}")
     return status != 0, process.pid
 
 
@@ -182,13 +182,13 @@ def look(here: Round) -> str:
     jobs = json.loads(finished(here, "status", "--json"))
     holds_memory = "forebay-keeper" in here.processes().values()
     if (here.job.allocations() or holds_memory) and len(jobs) != 1:
-        raise Wrong(f"there is an allocation, and forebay status names {len(jobs)} jobs: {jobs}")
+        raise SoakFailure(f"there is an allocation, and forebay status names {len(jobs)} jobs: {jobs}")
     if not jobs:
         return "before"
     if jobs[0]["state"] not in ("left", "lost"):
-        raise Wrong(f"forebay status: {jobs[0]}")
+        raise SoakFailure(f"forebay status: {jobs[0]}")
     if jobs[0]["state"] == "lost" and jobs[0]["undrained"]:
-        raise Wrong(f"what was to be staged out is lost: {jobs[0]}")
+        raise SoakFailure(f"what was to be staged out is lost: {jobs[0]}")
     if (here.job.directory / "written").exists():
         return "script over"
     return "script" if (here.job.directory / "began").exists() else jobs[0]["phase"]
@@ -197,7 +197,7 @@ def look(here: Round) -> str:
 def finished(here: Round, *words: str) -> str:
     done = here.job.command(*words)
     if done.returncode != 0:
-        raise Wrong(f"forebay {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SoakFailure(f"forebay {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -218,7 +218,7 @@ def clean(here: Round) -> None:
     if done.returncode == 123 and never_written:
         done = here.job.command("clean", "--kill", "--discard")
     if done.returncode != 0:
-        raise Wrong(f"forebay clean --kill ended with {done.returncode}: {done.stderr}")
+        raise SoakFailure(f"forebay clean --kill ended with {done.returncode}: {done.stderr}")
 
 
 def whole(here: Round) -> None:
@@ -229,10 +229,10 @@ def whole(here: Round) -> None:
     found = {str(path.relative_to(here.results)): path for path in here.results.rglob("*") if path.is_file()}
     if wanted.keys() != found.keys():
         different = sorted(wanted.keys() ^ found.keys())
-        raise Wrong(f"{len(found)} results instead of {len(wanted)}: {different[:5]} ...")
+        raise SoakFailure(f"{len(found)} results instead of {len(wanted)}: {different[:5]} ...")
     for name, text in wanted.items():
         if found[name].read_text() != text:
-            raise Wrong(f"results/{name} is not what the script wrote")
+            raise SoakFailure(f"results/{name} is not what the script wrote")
 
 
 def remains(here: Round, states: set[pathlib.Path]) -> list[pathlib.Path]:
@@ -246,11 +246,11 @@ def nothing_left(here: Round, states: set[pathlib.Path]) -> None:
         abandoned(here.job)
         finished(here, "clean")
     if left := remains(here, states):
-        raise Wrong("left behind: " + ", ".join(str(path) for path in left[:5]))
+        raise SoakFailure("left behind: " + ", ".join(str(path) for path in left[:5]))
     deadline = time.monotonic() + 5
     while alive := here.processes():
         if time.monotonic() > deadline:
-            raise Wrong(f"still alive: {alive}")
+            raise SoakFailure(f"still alive: {alive}")
         time.sleep(0.02)
 
 

@@ -188,7 +188,7 @@ static int sync_lazy(struct file *file, MPI_File handle) {
 
 static int close_observed(close_function *next, MPI_File *handle) {
   struct call call = CALL_HERE;
-  struct opened opened = handles_find(*handle);
+  struct mpi_handle opened = handles_find(*handle);
   MPI_File closing = *handle;
   if (opened.file != NULL && opened.records_hints)
     note_hints_in_force(opened.file, closing, true);

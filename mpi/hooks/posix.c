@@ -49,7 +49,7 @@ static struct transfer transfer_of(enum direction direction, off_t offset, size_
     struct file *file = find_or_reassign(descriptor);                                              \
     if (file == NULL) {                                                                            \
       ssize_t moved = REAL(NAME) ARGUMENTS;                                                        \
-      elsewhere_add(DIRECTION, moved);                                                             \
+      unrecorded_add(DIRECTION, moved);                                                            \
       if (DIRECTION == WRITING && moved < 0)                                                       \
         WITH_ERRNO_KEPT(failed_write_note_descriptor(descriptor, errno));                          \
       return moved;                                                                                \
@@ -123,7 +123,7 @@ DATA_HOOK(__pread64_chk, READING,
     double start_s = file != NULL ? clock_s() : 0;                                                 \
     int moved = REAL(VNAME) VARGUMENTS;                                                            \
     if (file == NULL) {                                                                            \
-      elsewhere_add(WRITING, moved);                                                               \
+      unrecorded_add(WRITING, moved);                                                              \
       return moved;                                                                                \
     }                                                                                              \
     WITH_ERRNO_KEPT(                                                                               \
@@ -175,9 +175,9 @@ enum copy { COUNTED, NOT_COUNTED };
 static void add_copied(enum copy copy, enum direction direction, const struct file *file,
                        ssize_t moved) {
   if (copy == COUNTED && file == NULL)
-    elsewhere_add(direction, moved);
+    unrecorded_add(direction, moved);
   if (copy == NOT_COUNTED && file != NULL)
-    elsewhere_subtract(direction, moved);
+    unrecorded_subtract(direction, moved);
 }
 
 #define COPY_HOOK(NAME, COPY, PARAMETERS, ARGUMENTS, FROM_OFFSET, TO_OFFSET)                       \
@@ -213,7 +213,7 @@ COPY_HOOK(splice, NOT_COUNTED,
     struct file *file = find_or_reassign(block->aio_fildes);                                       \
     int code = REAL(NAME)(block);                                                                  \
     if (file == NULL && code == 0)                                                                 \
-      elsewhere_add(DIRECTION, (int64_t)block->aio_nbytes);                                        \
+      unrecorded_add(DIRECTION, (int64_t)block->aio_nbytes);                                       \
     if (file != NULL && code == 0)                                                                 \
       observe_data(                                                                                \
           file,                                                                                    \

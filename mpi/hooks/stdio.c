@@ -55,8 +55,8 @@ static void note(struct file *file, int descriptor, enum direction direction, ss
 
 /* A stream of no record; one in memory has no descriptor. */
 static void note_elsewhere(FILE *stream, enum direction direction, ssize_t moved) {
-  if (moved > 0 && elsewhere_is_counted() && fileno_unlocked(stream) >= 0)
-    elsewhere_note(direction, moved);
+  if (moved > 0 && unrecorded_is_counted() && fileno_unlocked(stream) >= 0)
+    unrecorded_note(direction, moved);
 }
 
 #define STREAM_BODY(DIRECTION, RESULT, CALL, MOVED)                                                \
@@ -68,7 +68,7 @@ static void note_elsewhere(FILE *stream, enum direction direction, ssize_t moved
     WITH_ERRNO_KEPT(failed_write_note(file, "write", errno));                                      \
   if (file != NULL)                                                                                \
     WITH_ERRNO_KEPT(note(file, descriptor, DIRECTION, MOVED, start_s));                            \
-  else if (elsewhere_is_counted())                                                                 \
+  else if (unrecorded_is_counted())                                                                \
     WITH_ERRNO_KEPT(note_elsewhere(stream, DIRECTION, MOVED));                                     \
   return result;
 
@@ -123,7 +123,7 @@ static ssize_t line_length(const char *line, int size, struct unread before, con
 #define MEASURED_BODY(RESULT, CALL, MOVED)                                                         \
   int descriptor;                                                                                  \
   struct file *file = find_or_reassign(stream, &descriptor);                                       \
-  if (file == NULL && !elsewhere_is_counted())                                                     \
+  if (file == NULL && !unrecorded_is_counted())                                                    \
     return CALL;                                                                                   \
   struct unread before = unread_of(stream);                                                        \
   double start_s = clock_s();                                                                      \

@@ -102,7 +102,7 @@ void call_begin_data(struct call *call, MPI_File handle, enum direction directio
   call->file = NULL;
   if (!call_claim_outermost(call->frame))
     return;
-  struct opened opened = handles_find(handle);
+  struct mpi_handle opened = handles_find(handle);
   if (opened.file == NULL)
     return;
   MPI_Count size = 0;

@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct page) == 4096, "crates/forebay-profile/src/elsewher
 
 enum { NOT_MAPPED, MAPPING };
 
-bool elsewhere_wanted; /* atomic */
+bool unrecorded_wanted; /* atomic */
 static const char *directory;
 static int64_t pending[DIRECTIONS]; /* atomic: as long as no page is mapped */
 static int state;                   /* atomic */
@@ -60,10 +60,10 @@ static void forget_pending(void) {
     __atomic_store_n(&pending[direction], 0, __ATOMIC_RELAXED);
 }
 
-void elsewhere_begin(const char *of_record) {
+void unrecorded_begin(const char *of_record) {
   directory = of_record;
   pthread_atfork(NULL, NULL, forget_pending); /* what the parent has moved stays the parent's */
-  __atomic_store_n(&elsewhere_wanted, true, __ATOMIC_RELAXED);
+  __atomic_store_n(&unrecorded_wanted, true, __ATOMIC_RELAXED);
 }
 
 static bool is_ours(const struct head *head) {
@@ -129,7 +129,7 @@ static void map(void) {
   move_pending(own);
 }
 
-void elsewhere_note(enum direction direction, int64_t bytes) {
+void unrecorded_note(enum direction direction, int64_t bytes) {
   struct slot *own = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
   int64_t *sum = own != NULL ? &own->bytes[direction] : &pending[direction];
   int64_t moved = __atomic_add_fetch(sum, bytes, __ATOMIC_RELAXED);
@@ -138,13 +138,13 @@ void elsewhere_note(enum direction direction, int64_t bytes) {
     WITH_ERRNO_KEPT(WITHOUT_SIGNALS(map()));
 }
 
-void elsewhere_end(void) {
+void unrecorded_end(void) {
   struct slot *own = __atomic_load_n(&slot, __ATOMIC_ACQUIRE);
   int64_t waiting = __atomic_load_n(&pending[READING], __ATOMIC_RELAXED) +
                     __atomic_load_n(&pending[WRITING], __ATOMIC_RELAXED);
   if (own != NULL)
     move_pending(own);
-  else if (llabs(waiting) >= ENDED_BYTES_MIN && elsewhere_is_counted())
+  else if (llabs(waiting) >= ENDED_BYTES_MIN && unrecorded_is_counted())
     map();
 }
 
@@ -166,10 +166,10 @@ static bool has_waited_for_children(void) {
   return getrusage(RUSAGE_CHILDREN, &usage) != 0 || usage.ru_maxrss > 0;
 }
 
-struct process_count elsewhere_count(void) {
+struct process_count unrecorded_count(void) {
   char text[512];
   struct process_count count = {0};
-  if (!elsewhere_is_counted())
+  if (!unrecorded_is_counted())
     return count;
   if (is_counted_by_forebay()) {
     count.source = COUNT_OF_FOREBAY;

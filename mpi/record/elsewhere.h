@@ -16,25 +16,25 @@
 #include <stdint.h>
 
 /* The directory of the record, absolute and not copied. Before this nothing is counted. */
-void elsewhere_begin(const char *directory);
+void unrecorded_begin(const char *directory);
 
-static inline bool elsewhere_is_counted(void) {
-  extern bool elsewhere_wanted;
-  return __atomic_load_n(&elsewhere_wanted, __ATOMIC_RELAXED);
+static inline bool unrecorded_is_counted(void) {
+  extern bool unrecorded_wanted;
+  return __atomic_load_n(&unrecorded_wanted, __ATOMIC_RELAXED);
 }
 
-void elsewhere_note(enum direction direction, int64_t bytes);
+void unrecorded_note(enum direction direction, int64_t bytes);
 
 /* Bytes of -1 are those of a call that failed. */
-static inline void elsewhere_add(enum direction direction, int64_t bytes) {
-  if (bytes > 0 && elsewhere_is_counted())
-    elsewhere_note(direction, bytes);
+static inline void unrecorded_add(enum direction direction, int64_t bytes) {
+  if (bytes > 0 && unrecorded_is_counted())
+    unrecorded_note(direction, bytes);
 }
 
 /* Of bytes in a recorded file that the kernel does not count. */
-static inline void elsewhere_subtract(enum direction direction, int64_t bytes) {
-  if (bytes > 0 && elsewhere_is_counted())
-    elsewhere_note(direction, -bytes);
+static inline void unrecorded_subtract(enum direction direction, int64_t bytes) {
+  if (bytes > 0 && unrecorded_is_counted())
+    unrecorded_note(direction, -bytes);
 }
 
 enum count_source { COUNT_UNKNOWN, COUNT_OF_FOREBAY, COUNT_OF_PROCESS };
@@ -46,9 +46,9 @@ struct process_count {
   int64_t counted[DIRECTIONS]; /* by the kernel */
   int64_t elsewhere[DIRECTIONS];
 };
-struct process_count elsewhere_count(void);
+struct process_count unrecorded_count(void);
 
 /* The process ends. */
-void elsewhere_end(void);
+void unrecorded_end(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct opened handles[HANDLES_MAX];
+static struct mpi_handle handles[HANDLES_MAX];
 static int64_t dropped;
 
 static size_t slot_of(MPI_File handle) {
@@ -14,7 +14,7 @@ static size_t slot_of(MPI_File handle) {
 
 /* The lock is held. The slot that holds the handle, or the empty one where the search ends, or
  * NULL. */
-static struct opened *probe(MPI_File handle) {
+static struct mpi_handle *probe(MPI_File handle) {
   size_t at = slot_of(handle);
   for (int tries = 0; tries < HANDLES_MAX; tries++, at = (at + 1) & (HANDLES_MAX - 1))
     if (handles[at].file == NULL || handles[at].handle == handle)
@@ -24,25 +24,25 @@ static struct opened *probe(MPI_File handle) {
 
 void handles_add(MPI_File handle, struct file *file, bool records_hints) {
   critical_lock(&lock);
-  struct opened *slot = probe(handle);
+  struct mpi_handle *slot = probe(handle);
   if (slot != NULL)
-    *slot = (struct opened){handle, file, records_hints, false};
+    *slot = (struct mpi_handle){handle, file, records_hints, false};
   else
     dropped++;
   critical_unlock(&lock);
 }
 
-struct opened handles_find(MPI_File handle) {
+struct mpi_handle handles_find(MPI_File handle) {
   critical_lock(&lock);
-  struct opened *slot = probe(handle);
-  struct opened found = slot != NULL ? *slot : (struct opened){.file = NULL};
+  struct mpi_handle *slot = probe(handle);
+  struct mpi_handle found = slot != NULL ? *slot : (struct mpi_handle){.file = NULL};
   critical_unlock(&lock);
   return found;
 }
 
 bool handles_set_atomic(MPI_File handle, bool is_atomic) {
   critical_lock(&lock);
-  struct opened *slot = probe(handle);
+  struct mpi_handle *slot = probe(handle);
   bool was_atomic = is_atomic;
   if (slot != NULL && slot->file != NULL) {
     was_atomic = slot->is_atomic;
@@ -54,13 +54,13 @@ bool handles_set_atomic(MPI_File handle, bool is_atomic) {
 
 void handles_remove(MPI_File handle) {
   critical_lock(&lock);
-  struct opened *slot = probe(handle);
+  struct mpi_handle *slot = probe(handle);
   if (slot != NULL && slot->file != NULL) {
     slot->file = NULL;
     /* What was stored further on because this slot was taken moves up. */
     for (size_t at = ((size_t)(slot - handles) + 1) & (HANDLES_MAX - 1); handles[at].file != NULL;
          at = (at + 1) & (HANDLES_MAX - 1)) {
-      struct opened moved = handles[at];
+      struct mpi_handle moved = handles[at];
       handles[at].file = NULL;
       *probe(moved.handle) = moved;
     }

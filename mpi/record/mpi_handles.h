@@ -9,7 +9,7 @@
 enum { HANDLES_MAX = 2048 }; /* open at once on one rank; a power of two */
 
 /* An open MPI file. */
-struct opened {
+struct mpi_handle {
   MPI_File handle;
   struct file *file;
   bool records_hints; /* this rank is the first of its communicator */
@@ -17,7 +17,7 @@ struct opened {
 };
 
 void handles_add(MPI_File handle, struct file *file, bool records_hints);
-struct opened handles_find(MPI_File handle);
+struct mpi_handle handles_find(MPI_File handle);
 void handles_remove(MPI_File handle);
 
 /* Returns what it was before. */

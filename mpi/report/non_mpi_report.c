@@ -46,7 +46,7 @@ __attribute__((constructor)) static void begin(void) {
     path_exclude(directory);
     failed_write_begin(directory);
     live_begin(directory);
-    elsewhere_begin(directory);
+    unrecorded_begin(directory);
     bypass_begin(directory);
   }
   const char *of_emulation = secure_getenv("FOREBAY_PFS_STATE");
@@ -69,7 +69,7 @@ static void write_report(const struct text *json) {
   snprintf(path, sizeof path, "%s/process-%lld-%d.json", directory,
            (long long)(files_started_unix_s() * 1e3), (int)getpid());
   if (atomic_file_write(path, json))
-    elsewhere_add(WRITING, (int64_t)json->length);
+    unrecorded_add(WRITING, (int64_t)json->length);
 }
 
 static void report_process(void) {
@@ -103,7 +103,7 @@ static void report_if_worth_it(void) {
 
 void process_report_end(void) {
   report_if_worth_it();
-  elsewhere_end();
+  unrecorded_end();
 }
 
 /* At a normal end, behind the program's own functions for it. */

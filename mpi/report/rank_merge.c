@@ -138,7 +138,7 @@ static void pack(struct text *out) {
     rank_pack_file(out, files_at(i));
   rank_pack_end(out, files_dropped(), files_joined());
   if (out->length > 0)
-    ((struct head *)(void *)out->bytes)->count = elsewhere_count();
+    ((struct head *)(void *)out->bytes)->count = unrecorded_count();
 }
 
 static struct merged_file *find_or_make(struct job *job, const char *path, enum layer layer) {

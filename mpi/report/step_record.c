@@ -29,7 +29,7 @@ static void write_report(const struct text *json) {
   char path[STEP_PATH_BYTES_MAX];
   name_step(path);
   bool is_written = atomic_file_write(path, json);
-  elsewhere_add(WRITING, is_written ? (int64_t)json->length : 0);
+  unrecorded_add(WRITING, is_written ? (int64_t)json->length : 0);
   if (is_written || is_said)
     return;
   is_said = true;

@@ -25,7 +25,7 @@ from support.node_load import (
     read_until,
     wait_for_progress,
 )
-from support.nodes import Bed, ended, nodes
+from support.nodes import VirtualNodes, ended, nodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
@@ -53,7 +53,7 @@ def pauses_s():
         print(f"\n{lost}: {len(pauses)} losses, longest wait: median {middle:.2f} s, most {max(pauses):.2f} s", end="")
 
 
-def nodes_with(bed: Bed, server: str) -> list[str]:
+def nodes_with(bed: VirtualNodes, server: str) -> list[str]:
     return [node for node in bed.names if any(begins(line, [server]) for _, line in bed.processes(node))]
 
 

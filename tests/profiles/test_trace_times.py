@@ -11,7 +11,7 @@ from forebay.profiles import trace
 from forebay.profiles.errors import ProfileError
 
 KEPT = pathlib.Path(__file__).parents[1] / "formats" / "record.tar.gz"
-#: What `forebay-replay --print` prints of rank 0, without its stream: begin, end and ink; times in ticks of 100 ns.
+#: What `forebay-replay --print` prints of rank 0, without its stream: begin, end and activity; times in ticks of 100 ns.
 RANK_0 = [
     (1321, 34631, "metadata"),  # open, with a system call in it
     (35387, 35507, "waiting"), (35507, 35723, "write"), (35723, 35748, "waiting"),
@@ -31,7 +31,7 @@ def kept(tmp_path):
 
 
 def ticks(one: trace.RankCalls, later: int = 0) -> list[tuple[int, int, str]]:
-    return [(round(span.begin_s * 1e7) - later, round(span.end_s * 1e7) - later, span.ink) for span in one.spans]
+    return [(round(span.begin_s * 1e7) - later, round(span.end_s * 1e7) - later, span.activity) for span in one.spans]
 
 
 def test_spans_are_the_calls_that_the_replay_prints(kept):
@@ -51,7 +51,7 @@ def test_inks_are_those_of_the_time_bar(tmp_path):
     )  # fmt: skip
     (tmp_path / "rank-000000.trace").write_bytes(file_of(*calls))
     (one,) = trace.read(tmp_path).read
-    assert [(end - begin, ink) for begin, end, ink in ticks(one)] == [
+    assert [(end - begin, activity) for begin, end, activity in ticks(one)] == [
         (10, "waiting"), (5, "rmw"), (5, "waiting"), (10, "write"), (20, "waiting"),
         (5, "waiting"), (10, "read"), (5, "waiting"), (7, "sync"), (3, "sync"), (4, "read"), (2, "metadata"),
     ]  # fmt: skip

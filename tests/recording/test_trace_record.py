@@ -63,7 +63,7 @@ def test_python_reads_the_times_that_the_replay_prints(job, mpi):
             assert not one.damaged and one.calls == len(own) > 0
             spent_s = sum(span.end_s - span.begin_s for span in one.spans)
             assert spent_s == pytest.approx(sum(float(end) - float(begin) for begin, end in (m.groups() for m in own)))
-            inks |= {span.ink for span in one.spans}
+            inks |= {span.activity for span in one.spans}
         assert {"write", "metadata"} <= inks
 
 

@@ -75,7 +75,7 @@ def test_whole_run_joins_what_is_closer_than_a_pixel():
     spans.append(Span(99.0, 100.0, "read"))
     bars, _ = chart.merged(spans, 2000, 100.0)
     assert len(bars) > 600 and len(bars) == len(chart.merged(spans, 2000, 100.0)[0])
-    assert [(bar.ink, round(bar.begin_s), round(bar.end_s)) for bar in chart.far(bars, 100.0)] == [
+    assert [(bar.activity, round(bar.begin_s), round(bar.end_s)) for bar in chart.far(bars, 100.0)] == [
         ("write", 0, 0), ("metadata", 50, 50), ("read", 99, 100),
     ]  # fmt: skip
     assert len(bars) > 600, "the bars themselves are as before"
@@ -94,9 +94,9 @@ def test_bars_are_bounded_and_keep_the_time_of_each_ink(seed):
     assert 100 < len(bars) <= 300 and gap_s < 2.5 * at / 300
     assert all(bar.begin_s < bar.end_s for bar in bars)
     assert all(left.end_s <= right.begin_s + 1e-9 for left, right in zip(bars, bars[1:], strict=False))
-    for ink in ("write", "waiting", "metadata"):
-        whole = sum(span.end_s - span.begin_s for span in spans if span.ink == ink)
-        assert sum(bar.by_ink.get(ink, 0.0) for bar in bars) == pytest.approx(whole)
+    for activity in ("write", "waiting", "metadata"):
+        whole = sum(span.end_s - span.begin_s for span in spans if span.activity == activity)
+        assert sum(bar.by_activity.get(activity, 0.0) for bar in bars) == pytest.approx(whole)
 
 
 @pytest.mark.soak

@@ -13,7 +13,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from support.nodes import USERS, WAIT_S, Bed, ended
+from support.nodes import USERS, WAIT_S, VirtualNodes, ended
 from support.waiting import wait_until
 
 #: What tests ask for with `@pytest.mark.promise(NAME)`; everything else every engine keeps.
@@ -33,7 +33,7 @@ class Deviation:
 class Engine:
     name: str
     #: mount(bed, user) is a context manager: the directory, the same path on every node, owned by the user.
-    mount: Callable[[Bed, str], contextlib.AbstractContextManager[pathlib.Path]]
+    mount: Callable[[VirtualNodes, str], contextlib.AbstractContextManager[pathlib.Path]]
     deviations: Mapping[str, Deviation] = dataclasses.field(default_factory=dict)
     #: The numbers of nodes that it is tried on, and those that only a soak run tries.
     counts: tuple[int, ...] = (2,)
@@ -46,7 +46,7 @@ class Engine:
 
 
 @contextlib.contextmanager
-def plain(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+def plain(bed: VirtualNodes, user: str) -> Iterator[pathlib.Path]:
     """A directory of the shared file system."""
     yield make_directory(bed.shared / "plain", user)
 
@@ -64,7 +64,7 @@ until [ -e {top}/end ]; do sleep 0.1; done
 
 @contextlib.contextmanager
 def of_job(
-    bed: Bed, user: str, *options: object, capacity: str = CAPACITY, name: str = "job"
+    bed: VirtualNodes, user: str, *options: object, capacity: str = CAPACITY, name: str = "job"
 ) -> Iterator[pathlib.Path]:
     """The namespace of a job of `forebay run`, which lasts until the tests are done."""
     top = make_directory(bed.shared / name, user)
@@ -84,21 +84,21 @@ def of_job(
 
 
 @contextlib.contextmanager
-def ceph(bed: Bed, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
+def ceph(bed: VirtualNodes, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
     """The mounts are those of `forebay __mount`."""
     with of_job(bed, user, "--engine", "ceph", capacity=capacity) as directory:
         yield directory
 
 
 @contextlib.contextmanager
-def ceph_two_servers(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+def ceph_two_servers(bed: VirtualNodes, user: str) -> Iterator[pathlib.Path]:
     """Two metadata servers share the directories."""
     options = ["--engine", "ceph", "--metadata-servers", 2]
     with of_job(bed, user, *options, name="job-of-two-servers") as directory:
         yield directory
 
 
-def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
+def profile_of_client(bed: VirtualNodes, client: str) -> pathlib.Path:
     """A profile of Ceph whose mounts use this client."""
     profile = bed.shared / f"{client}.toml"
     profile.write_text(f'engine = "ceph"\nclient = "{client}"\n')
@@ -106,7 +106,7 @@ def profile_of_client(bed: Bed, client: str) -> pathlib.Path:
 
 
 @contextlib.contextmanager
-def ceph_fuse(bed: Bed, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
+def ceph_fuse(bed: VirtualNodes, user: str, capacity: str = CAPACITY) -> Iterator[pathlib.Path]:
     profile = profile_of_client(bed, "ceph-fuse")
     with of_job(bed, user, "--engine-profile", profile, capacity=capacity, name="job-of-ceph-fuse") as directory:
         yield directory
@@ -129,7 +129,7 @@ command = "rm -rf -- {{{{ mount | quote }}}}"
 
 
 @contextlib.contextmanager
-def command(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+def command(bed: VirtualNodes, user: str) -> Iterator[pathlib.Path]:
     """A directory of the shared file system, made by the commands of a profile."""
     profile = bed.shared / "site.toml"
     profile.write_text(PROFILE.format(site=make_directory(bed.shared / "site", user)))
@@ -166,7 +166,7 @@ SMALL = dataclasses.replace(ENGINES["ceph"], mount=functools.partial(ceph, capac
 class Namespace:
     """A directory of an engine on all nodes of a bed, used by an ordinary user."""
 
-    bed: Bed
+    bed: VirtualNodes
     engine: Engine
     user: str
     directory: pathlib.Path
@@ -205,14 +205,14 @@ class Namespace:
 
 
 @contextlib.contextmanager
-def namespace_of(bed: Bed, engine: Engine, user: str = "ada") -> Iterator[Namespace]:
+def namespace_of(bed: VirtualNodes, engine: Engine, user: str = "ada") -> Iterator[Namespace]:
     reference = make_directory(bed.top / f"reference-{engine.name}", user)
     with engine.mount(bed, user) as directory:
         yield Namespace(bed, engine, user, directory, reference)
 
 
 @contextlib.contextmanager
-def incoherent(bed: Bed, user: str) -> Iterator[pathlib.Path]:
+def incoherent(bed: VirtualNodes, user: str) -> Iterator[pathlib.Path]:
     """A shared directory that the last node sees through a cache which nobody invalidates: no engine, but what the
     checks must find out."""
     directory = make_directory(bed.shared / "incoherent", user)

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 
 from support.engines import make_directory
-from support.nodes import STORE, Bed, ended
+from support.nodes import STORE, VirtualNodes, ended
 from support.waiting import wait_until
 
 CAPACITY = "capacity=64MiB"
@@ -24,7 +24,7 @@ JOB_S = 300
 class NodeJob:
     """A job of one user on all nodes of a bed, with a folder of its own on the shared file system."""
 
-    bed: Bed
+    bed: VirtualNodes
     folder: pathlib.Path
     user: str | None
     options: tuple[object, ...]
@@ -87,7 +87,7 @@ class NodeJob:
 
 
 @contextlib.contextmanager
-def on_disks(bed: Bed, size_bytes: int | None = None) -> Iterator[None]:
+def on_disks(bed: VirtualNodes, size_bytes: int | None = None) -> Iterator[None]:
     """The store of each node is a directory on a disk: /tmp may be in memory, /var/tmp outlives a restart (FHS). With a
     size it is a file system of its own, whose blocks take room once they are written."""
     with tempfile.TemporaryDirectory(prefix="forebay-test-", dir="/var/tmp") as scratch:
@@ -113,7 +113,7 @@ def on_disks(bed: Bed, size_bytes: int | None = None) -> Iterator[None]:
 HOLD = "echo $DW_JOB_STRIPED >striped; touch held; until [ -e go ]; do sleep 0.1; done"
 
 
-def node_job(bed: Bed, script: str, *options, user: str | None = "ada", name: str = "job") -> NodeJob:
+def node_job(bed: VirtualNodes, script: str, *options, user: str | None = "ada", name: str = "job") -> NodeJob:
     """A job in a new folder, from the lines of a script; HERE is the folder, `hold` waits until `release`."""
     folder = bed.shared / name
     if user:

@@ -10,7 +10,7 @@ import time
 
 from support.bed_processes import send
 from support.node_jobs import STRIPED, NodeJob, node_job
-from support.nodes import PYTHON, Bed
+from support.nodes import PYTHON, VirtualNodes
 from support.strace import EVERY_POINT
 from support.waiting import wait_until
 
@@ -42,7 +42,7 @@ wait
 exit 0"""
 
 
-def load_job(bed: Bed, name: str, *options, user="ada", script=SCRIPT) -> NodeJob:
+def load_job(bed: VirtualNodes, name: str, *options, user="ada", script=SCRIPT) -> NodeJob:
     """A job under load on all nodes."""
     text = (
         script.replace("PYTHON", str(PYTHON))
@@ -78,7 +78,7 @@ def wait_for_progress(job: NodeJob, names: list[str]) -> None:
     wait_until(goes_on, WAIT_S, f"files of {', '.join(names)}")
 
 
-def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
+def kill(bed: VirtualNodes, node: str, words: str, number: int = signal.SIGKILL) -> None:
     """Signals processes of a node whose command line begins so, paths apart."""
     found = [pid for pid, line in bed.processes(node) if begins(line, words.split())]
     assert found, (words, bed.processes(node))
@@ -86,7 +86,7 @@ def kill(bed: Bed, node: str, words: str, number: int = signal.SIGKILL) -> None:
         send(pid, number)
 
 
-def kill_everything(bed: Bed) -> None:
+def kill_everything(bed: VirtualNodes) -> None:
     """Every process of the nodes, and what they start meanwhile."""
 
     def is_dead() -> bool:
@@ -144,7 +144,7 @@ def end(job: NodeJob, run, seconds: float = 120):
     return done, answers(job)
 
 
-def stuck_for(bed: Bed, seconds: float) -> list:
+def stuck_for(bed: VirtualNodes, seconds: float) -> list:
     """Processes of the nodes that stay in uninterruptible sleep for so long."""
     stuck = dict(bed.stuck())
     until = time.monotonic() + seconds

@@ -67,9 +67,11 @@ def missing() -> str | None:
 
 
 @contextlib.contextmanager
-def nodes(count: int, build: pathlib.Path, store_bytes: int = STORE_BYTES, clean_s: float = WAIT_S) -> Iterator["Bed"]:
+def nodes(
+    count: int, build: pathlib.Path, store_bytes: int = STORE_BYTES, clean_s: float = WAIT_S
+) -> Iterator["VirtualNodes"]:
     """A bed of so many nodes; fails at its end when the test's processes or mounts stay for `clean_s` on a node."""
-    bed = Bed(count, build, store_bytes)
+    bed = VirtualNodes(count, build, store_bytes)
     try:
         bed.wait_until_up()
         yield bed
@@ -78,7 +80,7 @@ def nodes(count: int, build: pathlib.Path, store_bytes: int = STORE_BYTES, clean
         bed.shut_down()
 
 
-class Bed:
+class VirtualNodes:
     """Use `nodes()`. A node is named "n1", "n2", ...; process numbers are the machine's, not the bed's."""
 
     def __init__(self, count: int, build: pathlib.Path, store_bytes: int):
@@ -362,4 +364,4 @@ def ended(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-__all__ = ["BUILD", "Bed", "PYTHON", "STORE", "STORE_BYTES", "USERS", "ended", "missing", "nodes"]
+__all__ = ["BUILD", "VirtualNodes", "PYTHON", "STORE", "STORE_BYTES", "USERS", "ended", "missing", "nodes"]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from forebay.simulate.jobs import make_jobs
-from forebay.simulate.play import play
+from forebay.simulate.play import simulate_jobs
 from forebay.simulate.site import make_pool
 
 GIB = 1 << 30
@@ -38,7 +38,7 @@ def pool(granules=100, servers=1, server_bytes_per_s=float(AMPLE), granule_bytes
 
 def played(of, nodes=AMPLE, policy="fifo", of_pool=None, file_system_bytes_per_s=float(AMPLE)):
     """A play of these jobs."""
-    return play(of, of_pool or pool(), nodes, file_system_bytes_per_s, policy)
+    return simulate_jobs(of, of_pool or pool(), nodes, file_system_bytes_per_s, policy)
 
 
 def arrivals(random, count, rate):

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use forebay_host::files::{self, Kind};
 
-use crate::Refused;
+use crate::ErrnoResult;
 use crate::layout::of_descriptor;
 use crate::query::errno;
 
@@ -46,7 +46,9 @@ impl CephLayout {
             },
             _ => None,
         };
-        let Some(Written { unit_bytes, stripe_count, pool }) = found else { return Ok(None) };
+        let Some(StripeAttributes { unit_bytes, stripe_count, pool }) = found else {
+            return Ok(None);
+        };
         let all = nearest_above(path, |directory| number(directory, SERVERS))?;
         let (servers, first_server) = match (all, server_of(&pool)) {
             (None, _) => (stripe_count, 0),
@@ -57,7 +59,7 @@ impl CephLayout {
     }
 
     /// Sets the unit of an empty file or a directory. Each unit is an object of its own.
-    pub(crate) fn set(&self, fd: c_int, unit_bytes: u64) -> Refused<()> {
+    pub(crate) fn set(&self, fd: c_int, unit_bytes: u64) -> ErrnoResult<()> {
         if unit_bytes == 0
             || !unit_bytes.is_multiple_of(UNIT_BYTES)
             || unit_bytes > OBJECT_BYTES_MAX
@@ -77,18 +79,18 @@ impl CephLayout {
 }
 
 /// A layout as the client shows it.
-struct Written {
+struct StripeAttributes {
     unit_bytes: u64,
     stripe_count: u64,
     pool: String,
 }
 
-fn read(path: &Path, layout: &str) -> forebay_host::Result<Option<Written>> {
+fn read(path: &Path, layout: &str) -> forebay_host::Result<Option<StripeAttributes>> {
     let unit_bytes = number(path, &format!("{layout}.stripe_unit"))?;
     let stripe_count = number(path, &format!("{layout}.stripe_count"))?;
     let pool = text(path, &format!("{layout}.pool"))?;
     let numbers = unit_bytes.zip(stripe_count);
-    Ok(numbers.map(|(unit_bytes, stripe_count)| Written {
+    Ok(numbers.map(|(unit_bytes, stripe_count)| StripeAttributes {
         unit_bytes,
         stripe_count,
         pool: pool.unwrap_or_default(),

@@ -10,7 +10,7 @@ use forebay_requests::{Answer, Name, Question};
 
 use crate::ceph_layout::CephLayout;
 use crate::query::{errno, name, path, query_job};
-use crate::{Refused, status, value};
+use crate::{ErrnoResult, status, value};
 
 /// The number of servers of a plain directory: only the node itself.
 const WIDTH: c_int = 1;
@@ -19,7 +19,7 @@ const FIRST: c_int = 0;
 const NAMESPACES: [&str; 2] = ["DW_JOB_STRIPED", "DW_PERSISTENT_STRIPED_"];
 
 /// The placement of a plain directory: the stripe size in bytes, and whether it can be set.
-fn layout(about: &Name) -> Refused<(c_int, bool)> {
+fn layout(about: &Name) -> ErrnoResult<(c_int, bool)> {
     match query_job(&Question::Layout(about.clone()), about)? {
         Answer::Layout { stripe_bytes, may_be_set } => {
             Ok((c_int::try_from(stripe_bytes).unwrap_or(c_int::MAX), may_be_set))
@@ -38,8 +38,8 @@ struct Placement {
 }
 
 impl Placement {
-    fn of(fd: c_int) -> Refused<Self> {
-        let path = opened(fd)?;
+    fn of(fd: c_int) -> ErrnoResult<Self> {
+        let path = path_of_open_file(fd)?;
         let ceph = CephLayout::of(fd, &path).map_err(|error| errno(&error.source))?;
         let answer = match layout(&Name::from(path.as_path())) {
             // The job's socket is on its first node. The layout is visible on the others, too.
@@ -69,7 +69,7 @@ impl Placement {
 }
 
 /// The path of an open file.
-fn opened(fd: c_int) -> Refused<PathBuf> {
+fn path_of_open_file(fd: c_int) -> ErrnoResult<PathBuf> {
     match files::read_link(&of_descriptor(fd)) {
         Ok(path) => Ok(path),
         Err(error) if error.is_not_found() => Err(-libc::EBADF),
@@ -91,7 +91,7 @@ fn is_in_job(path: &Path) -> bool {
     })
 }
 
-fn may_be_set(fd: c_int) -> Refused<bool> {
+fn may_be_set(fd: c_int) -> ErrnoResult<bool> {
     let status = files::status(&of_descriptor(fd)).map_err(|error| errno(&error.source))?;
     let is_empty = status.kind == Kind::File && status.size_bytes == 0;
     Ok(is_empty || status.kind == Kind::Directory)
@@ -199,13 +199,13 @@ pub unsafe extern "C" fn dw_get_accounting_data_json(
 #[unsafe(no_mangle)]
 pub extern "C" fn dw_wait_sync_complete(fd: c_int) -> c_int {
     status(|| {
-        opened(fd)?;
+        path_of_open_file(fd)?;
         Err(-libc::EINVAL)
     })
 }
 
 /// A copy of the text that the caller frees with free(3).
-fn allocated(text: &CString) -> Refused<*mut c_char> {
+fn allocated(text: &CString) -> ErrnoResult<*mut c_char> {
     // SAFETY: the text is zero-terminated.
     let copy = unsafe { libc::strdup(text.as_ptr()) };
     match copy.is_null() {

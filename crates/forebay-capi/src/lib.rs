@@ -13,15 +13,15 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The error is a negative errno.
-type Refused<T> = Result<T, c_int>;
+type ErrnoResult<T> = Result<T, c_int>;
 
 /// The return value of a call: 0, or a negative errno.
-fn status(call: impl FnOnce() -> Refused<()>) -> c_int {
+fn status(call: impl FnOnce() -> ErrnoResult<()>) -> c_int {
     value(call).err().unwrap_or(0)
 }
 
 /// The result of a call, or a negative errno.
-fn value<T>(call: impl FnOnce() -> Refused<T>) -> Refused<T> {
+fn value<T>(call: impl FnOnce() -> ErrnoResult<T>) -> ErrnoResult<T> {
     // A panic must not unwind into C.
     catch_unwind(AssertUnwindSafe(call)).unwrap_or(Err(-libc::EIO))
 }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use forebay_host::files;
 use forebay_requests::{Answer, Name, Question, SOCKET_VARIABLE};
 
-use crate::Refused;
+use crate::ErrnoResult;
 
 /// The maximum length of a list, to detect lists without a final NULL.
 const LIST_MAX: usize = 1 << 20;
@@ -18,7 +18,7 @@ const LIST_MAX: usize = 1 << 20;
 ///
 /// # Errors
 /// `EINVAL` for NULL, `ENOENT` for an empty path.
-pub(crate) unsafe fn path(text: *const c_char) -> Refused<PathBuf> {
+pub(crate) unsafe fn path(text: *const c_char) -> ErrnoResult<PathBuf> {
     if text.is_null() {
         return Err(-libc::EINVAL);
     }
@@ -31,7 +31,7 @@ pub(crate) unsafe fn path(text: *const c_char) -> Refused<PathBuf> {
 }
 
 /// The same, as part of a request.
-pub(crate) unsafe fn name(text: *const c_char) -> Refused<Name> {
+pub(crate) unsafe fn name(text: *const c_char) -> ErrnoResult<Name> {
     // SAFETY: guaranteed by the caller, as for `path`.
     unsafe { path(text) }.map(|path| Name::from(path.as_path()))
 }
@@ -40,7 +40,7 @@ pub(crate) unsafe fn name(text: *const c_char) -> Refused<Name> {
 ///
 /// # Errors
 /// `EINVAL` for NULL and for an empty list, `E2BIG` for a list that is too long.
-pub(crate) unsafe fn names(list: *const *const c_char) -> Refused<Vec<Name>> {
+pub(crate) unsafe fn names(list: *const *const c_char) -> ErrnoResult<Vec<Name>> {
     if list.is_null() {
         return Err(-libc::EINVAL);
     }
@@ -65,7 +65,7 @@ pub(crate) unsafe fn names(list: *const *const c_char) -> Refused<Vec<Name>> {
 /// # Errors
 /// The error of the job. Outside a job no path is in a burst buffer: `ENOENT` for a missing path,
 /// otherwise `EINVAL`. `ENOTCONN` if the job's `forebay run` has ended.
-pub(crate) fn query_job(question: &Question, about: &Name) -> Refused<Answer> {
+pub(crate) fn query_job(question: &Question, about: &Name) -> ErrnoResult<Answer> {
     static SOCKET: OnceLock<Option<PathBuf>> = OnceLock::new();
     let named = || std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
     let Some(socket) = SOCKET.get_or_init(named) else {

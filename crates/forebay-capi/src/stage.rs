@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use forebay_requests::{Action, Answer, Name, Question, Shape};
 
 use crate::query::{name, names, query_job};
-use crate::{Refused, status};
+use crate::{ErrnoResult, status};
 
 /// Values of `enum dw_stage_type`. A C caller may pass any number.
 const IMMEDIATE: c_uint = 0;
@@ -15,7 +15,7 @@ const REVOKE: c_uint = 2;
 const ACTIVATE: c_uint = 3;
 
 /// One path, or all paths of a list.
-unsafe fn paths(shape: Shape, path: *const c_char) -> Refused<Vec<Name>> {
+unsafe fn paths(shape: Shape, path: *const c_char) -> ErrnoResult<Vec<Name>> {
     match shape {
         // SAFETY: the header requires a valid list.
         Shape::List => unsafe { names(path.cast()) },
@@ -59,7 +59,7 @@ unsafe fn stage_out(
     })
 }
 
-unsafe fn about(action: Action, shape: Shape, inner: *const c_char) -> Refused<Answer> {
+unsafe fn about(action: Action, shape: Shape, inner: *const c_char) -> ErrnoResult<Answer> {
     // SAFETY: the header requires valid arguments.
     let inner = unsafe { paths(shape, inner) }?;
     let about = inner[0].clone();

@@ -37,7 +37,7 @@ pub struct Report {
 }
 
 /// What the worker says.
-enum News {
+enum WorkerMessage {
     /// Begins something that must be complete within so many seconds.
     Begin(String, u32),
     /// What it waits for.
@@ -60,18 +60,18 @@ pub fn execute(actions: &Actions, report: &mut dyn FnMut(&Report)) -> Result<(),
     threads::spawn(move || {
         let mut cluster = Cluster { connection: work.connection, monitors: None, files: None };
         let closed = cluster.act(&work.actions, &sender).and_then(|()| {
-            sender.send(News::Begin("the end of the connection".to_owned(), s_max)).ok();
+            sender.send(WorkerMessage::Begin("the end of the connection".to_owned(), s_max)).ok();
             cluster.close()
         });
         // Nobody listens any more if a limit is over.
-        sender.send(closed.map_or_else(News::Failed, |()| News::Closed)).ok();
+        sender.send(closed.map_or_else(WorkerMessage::Failed, |()| WorkerMessage::Closed)).ok();
     })?;
     follow(&news, s_max, report)
 }
 
 /// Hands over what the worker reports, until it ends or a limit is over.
 fn follow(
-    news: &Receiver<News>,
+    news: &Receiver<WorkerMessage>,
     connect_s_max: u32,
     report: &mut dyn FnMut(&Report),
 ) -> Result<(), Error> {
@@ -79,14 +79,14 @@ fn follow(
     let mut end = clock::now() + seconds(s_max);
     loop {
         match news.recv_timeout(end.saturating_duration_since(clock::now())) {
-            Ok(News::Begin(name, limit)) => {
+            Ok(WorkerMessage::Begin(name, limit)) => {
                 (action, s_max, state) = (name, limit, None);
                 end = clock::now() + seconds(limit);
             }
-            Ok(News::State(now)) => state = Some(now),
-            Ok(News::Done(done)) => report(&done),
-            Ok(News::Failed(error)) => return Err(error),
-            Ok(News::Closed) => return Ok(()),
+            Ok(WorkerMessage::State(now)) => state = Some(now),
+            Ok(WorkerMessage::Done(done)) => report(&done),
+            Ok(WorkerMessage::Failed(error)) => return Err(error),
+            Ok(WorkerMessage::Closed) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => return Err(Error::Limit { action, s_max, state }),
             // The thread has panicked, and printed why.
             Err(RecvTimeoutError::Disconnected) => {
@@ -109,7 +109,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn act(&mut self, actions: &[Action], news: &Sender<News>) -> Result<(), Error> {
+    fn act(&mut self, actions: &[Action], news: &Sender<WorkerMessage>) -> Result<(), Error> {
         for (number, action) in actions.iter().enumerate() {
             let start = clock::now();
             let (output, accepted) = match self.take_step(action, news) {
@@ -122,14 +122,14 @@ impl Cluster {
             let seconds = start.elapsed().as_secs_f64();
             let name = action.step.name();
             let report = Report { action: number, name, seconds, output, accepted };
-            news.send(News::Done(report)).ok();
+            news.send(WorkerMessage::Done(report)).ok();
         }
         Ok(())
     }
 
     /// Takes one step, after it has connected to what the step needs.
-    fn take_step(&mut self, action: &Action, news: &Sender<News>) -> Result<Value, Error> {
-        let on = On { action, news, connect_s_max: self.connection.connect_s_max };
+    fn take_step(&mut self, action: &Action, news: &Sender<WorkerMessage>) -> Result<Value, Error> {
+        let on = StepContext { action, news, connect_s_max: self.connection.connect_s_max };
         match &action.step {
             Step::Monitor(command) => on.monitors(self, |monitors| {
                 let input = action.input.as_deref().unwrap_or_default();
@@ -207,20 +207,20 @@ impl Cluster {
 
 /// Takes a step on what it needs, and says when it begins.
 #[derive(Clone, Copy)]
-struct On<'a> {
+struct StepContext<'a> {
     action: &'a Action,
-    news: &'a Sender<News>,
+    news: &'a Sender<WorkerMessage>,
     connect_s_max: u32,
 }
 
-impl On<'_> {
+impl StepContext<'_> {
     fn connects(self, to: &str) {
         let limit = self.connect_s_max.saturating_add(GRACE_S);
-        self.news.send(News::Begin(format!("the connection to {to}"), limit)).ok();
+        self.news.send(WorkerMessage::Begin(format!("the connection to {to}"), limit)).ok();
     }
 
     fn begins(self) {
-        self.news.send(News::Begin(self.action.step.name(), self.action.s_max)).ok();
+        self.news.send(WorkerMessage::Begin(self.action.step.name(), self.action.s_max)).ok();
     }
 
     fn monitors(
@@ -261,7 +261,7 @@ impl On<'_> {
 fn wait(
     monitors: &Monitors,
     prefix: &str,
-    news: &Sender<News>,
+    news: &Sender<WorkerMessage>,
     look: impl Fn(&Value) -> Option<(bool, String)>,
 ) -> Result<Value, Error> {
     let command = command(json!({"prefix": prefix, "format": "json"}));
@@ -274,7 +274,7 @@ fn wait(
         if is_enough {
             return Ok(Value::Null);
         }
-        if news.send(News::State(state)).is_err() {
+        if news.send(WorkerMessage::State(state)).is_err() {
             return Ok(Value::Null); // the limit is over
         }
         clock::sleep(POLL);
@@ -347,8 +347,8 @@ mod tests {
     #[test]
     fn limit_names_the_action_and_its_last_state() {
         let (sender, news) = channel();
-        sender.send(News::Begin("the wait for 2 storage daemons".to_owned(), 0)).unwrap();
-        sender.send(News::State("1 up".to_owned())).unwrap();
+        sender.send(WorkerMessage::Begin("the wait for 2 storage daemons".to_owned(), 0)).unwrap();
+        sender.send(WorkerMessage::State("1 up".to_owned())).unwrap();
         let error = follow(&news, 0, &mut |_| {}).unwrap_err();
         assert!(matches!(error, Error::Limit { s_max: 0, .. }));
         assert!(error.to_string().starts_with("the wait for 2 storage daemons"), "{error}");
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn worker_that_panics_is_an_error() {
-        let (sender, news) = channel::<News>();
+        let (sender, news) = channel::<WorkerMessage>();
         drop(sender);
         assert!(follow(&news, 5, &mut |_| {}).is_err());
     }

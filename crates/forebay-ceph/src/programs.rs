@@ -100,7 +100,7 @@ impl Programs {
                 return Err(Missing { place, missing });
             }
         };
-        let found = Found::find_in(root.as_deref());
+        let found = CephInstallation::find_in(root.as_deref());
         if !found.missing.is_empty() {
             return Err(Missing { place, missing: found.missing });
         }
@@ -127,14 +127,14 @@ impl Programs {
 
 /// What was found in one place.
 #[derive(Default)]
-struct Found {
+struct CephInstallation {
     programs: Vec<(&'static str, PathBuf)>,
     loader: Option<PathBuf>,
     libraries: Option<PathBuf>,
     missing: Vec<(String, String)>,
 }
 
-impl Found {
+impl CephInstallation {
     fn find_in(root: Option<&Path>) -> Self {
         let mut found = Self::default();
         for (name, package) in PROGRAMS {
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn bundle_is_started_through_its_own_loader() {
         let root = Path::new("/b");
-        let found = Found {
+        let found = CephInstallation {
             programs: vec![("ceph-mon", root.join("bin/ceph-mon"))],
             loader: Some(root.join("lib/ld-linux-x86-64.so.2")),
             libraries: Some(root.join("lib")),
@@ -260,7 +260,7 @@ mod tests {
         let words = ["/b/lib/ld-linux-x86-64.so.2", "--library-path", "/b/lib", "/b/bin/ceph-mon"];
         assert_eq!(found.words("ceph-mon"), words);
         assert_eq!(found.config_lines()[2], "plugin dir = /b/lib/ceph");
-        let installed = Found { loader: None, libraries: None, ..found };
+        let installed = CephInstallation { loader: None, libraries: None, ..found };
         assert_eq!(installed.words("ceph-mon"), ["/b/bin/ceph-mon"]);
         assert!(installed.config_lines().is_empty());
     }

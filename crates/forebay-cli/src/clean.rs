@@ -227,7 +227,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
     for recorded in records.found {
         let id = &recorded.record.id;
         let wanted = if arguments.jobs.is_empty() {
-            is_left(&recorded, arguments.discard)?
+            select_for_clean(&recorded, arguments.discard)?
         } else {
             arguments.jobs.contains(id)
         };
@@ -239,7 +239,7 @@ fn chosen(arguments: &CleanArguments) -> Result<Vec<RecordFile>, Error> {
 }
 
 /// True if the job is cleaned without being named.
-fn is_left(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
+fn select_for_clean(recorded: &RecordFile, discard: bool) -> Result<bool, Error> {
     let id = &recorded.record.id;
     Ok(match recovery::state(recorded)? {
         JobState::AllocationLost => true,

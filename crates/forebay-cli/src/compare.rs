@@ -13,7 +13,7 @@ use clap::Args;
 use forebay_directive::{Request, Stage, StageKind};
 use forebay_host::exit_codes;
 use forebay_host::files::{self, Kind};
-use forebay_host::process::{EndReason, Ended, Events, SignalGuard, command, start_job};
+use forebay_host::process::{EndReason, Events, ExitStatus, SignalGuard, command, start_job};
 use forebay_host::{clock, filesystem, system};
 use forebay_profile::summarize;
 use forebay_scheduler::JobScript;
@@ -26,7 +26,7 @@ use crate::options::emulation::{EmulationArguments, NO_MODEL};
 use crate::options::job::SpaceArguments;
 
 pub use figures::Block;
-use figures::{Account, Measured, Row, Variant};
+use figures::{Measured, Row, RunOutput, Variant};
 use outputs::Fingerprint;
 
 #[derive(Debug, Args)]
@@ -274,12 +274,12 @@ fn one_run(
     if let Some(EndReason::Signal(signal)) = asked {
         return Err(stopped(signal, &log));
     }
-    if ended != Ended::Exit(0) {
+    if ended != ExitStatus::Exit(0) {
         let (name, status) = (way.name(), ended.shell_status());
         let message = format!("the job failed on the {name} with status {status}\n{log}");
         return Err(CliError::new(message).with_hint("see that forebay run JOB works first"));
     }
-    let account: Account = serde_json::from_str(&files::read_to_string(&account)?)
+    let account: RunOutput = serde_json::from_str(&files::read_to_string(&account)?)
         .map_err(|error| CliError::new(format!("forebay run gave no account: {error}")))?;
     let destinations = bench.destinations(Some(&account.job_id))?;
     let mut measured = Measured::of(&account, &files::read_lossy(&said)?, way);

@@ -11,7 +11,7 @@ use forebay_terminal::{print_json, print_status, print_stdout};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::in_effect;
+use crate::effective_config;
 
 #[derive(Debug, Args)]
 pub struct ConfigArguments {
@@ -24,7 +24,7 @@ pub struct ConfigArguments {
 
 /// The JSON object of `forebay config --json`.
 #[derive(Serialize, JsonSchema)]
-pub struct Shown {
+pub struct ConfigReport {
     /// The files that are read, the weakest first.
     files: Vec<ShownFile>,
     /// All settings.
@@ -61,7 +61,7 @@ struct ShownSetting {
 
 impl ShownSetting {
     fn of(setting: &'static Setting) -> Self {
-        let value = in_effect::current().get(setting.key);
+        let value = effective_config::current().get(setting.key);
         let (file, line) = match value.map(|value| &value.source) {
             Some(Source::File { path, line, .. }) => (Some(path.clone()), Some(*line)),
             _ => (None, None),
@@ -72,14 +72,14 @@ impl ShownSetting {
             source: value.map_or_else(|| "default".to_owned(), |value| value.source.to_string()),
             file,
             line,
-            locked: in_effect::current().lock(setting.key).is_some(),
+            locked: effective_config::current().lock(setting.key).is_some(),
         }
     }
 }
 
 pub fn config(arguments: &ConfigArguments) -> i32 {
-    let files = in_effect::current().files.iter();
-    let shown = Shown {
+    let files = effective_config::current().files.iter();
+    let shown = ConfigReport {
         files: files
             .map(|ReadFile { layer, path, is_present }| ShownFile {
                 kind: *layer,
@@ -100,7 +100,7 @@ pub fn config(arguments: &ConfigArguments) -> i32 {
     table.load_preset(presets::NOTHING);
     table.set_header(["key", "value", "source", "locked"]);
     for (setting, shown) in SETTINGS.iter().zip(&shown.settings) {
-        let value = in_effect::current().get(setting.key);
+        let value = effective_config::current().get(setting.key);
         let value = value.map_or_else(|| setting.default.to_owned(), |value| value.words.join(" "));
         let locked = if shown.locked { "locked" } else { "" };
         table.add_row([setting.key, &value, &shown.source, locked]);

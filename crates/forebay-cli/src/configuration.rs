@@ -13,7 +13,7 @@ use forebay_host::exit_codes::FAILED_BEFORE_THE_JOB;
 use forebay_host::state;
 use forebay_terminal::CliError;
 
-use crate::{in_effect, series};
+use crate::{effective_config, series};
 
 /// Commands that need no setting.
 const WITHOUT: &[&str] = &[
@@ -85,7 +85,7 @@ pub fn matches(command: Command, words: Vec<OsString>) -> Result<ArgMatches, i32
     let loaded = Configuration::load(&Sources::of_process(script.map(PathBuf::as_path)));
     let applied = loaded.map_err(error_of).and_then(|mut configuration| {
         if let Some(store) = configuration.path(STORE) {
-            in_effect::keep_store(store);
+            effective_config::keep_store(store);
         }
         let defaults = merge(&mut configuration, leaf_command, leaf, &path)?;
         Ok((configuration, defaults))
@@ -94,7 +94,7 @@ pub fn matches(command: Command, words: Vec<OsString>) -> Result<ArgMatches, i32
     if let Some(state) = configuration.path(STATE) {
         state::use_directory(state);
     }
-    in_effect::keep(configuration);
+    effective_config::keep(configuration);
     if defaults.is_empty() {
         return Ok(plain);
     }

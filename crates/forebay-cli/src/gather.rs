@@ -63,7 +63,7 @@ pub struct Gathered {
     error: Option<String>,
 }
 
-type Asked = (String, Vec<String>);
+type NodeJobs = (String, Vec<String>);
 
 pub fn gather(arguments: &GatherArguments) -> i32 {
     let asked = match arguments.nodes.as_slice() {
@@ -87,11 +87,11 @@ pub fn gather(arguments: &GatherArguments) -> i32 {
             print_status(&format!("{node}: nothing is left there"));
         }
     }
-    let all: Vec<Asked> = held.into_iter().collect();
+    let all: Vec<NodeJobs> = held.into_iter().collect();
     let mut gathered = Vec::new();
     for some in all.chunks(AT_ONCE) {
         let begun: Vec<_> =
-            some.iter().map(|asked| (asked, begin(asked, arguments.rsh.as_ref()))).collect();
+            some.iter().map(|asked| (asked, start_clean(asked, arguments.rsh.as_ref()))).collect();
         gathered.extend(begun.into_iter().map(|(asked, child)| finish(asked, child)));
     }
     add_unknown(&mut gathered, unknown);
@@ -127,7 +127,7 @@ fn add_unknown(gathered: &mut Vec<Gathered>, unknown: JobsByNode) {
 }
 
 /// Starts `forebay clean` on the node.
-fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, String> {
+fn start_clean((node, jobs): &NodeJobs, rsh: Option<&RemoteShell>) -> Result<Child, String> {
     let program = system::this_program().map_err(|error| error.to_string())?;
     let mut clean = vec![OsString::from(program)];
     clean.extend(["clean", "--json"].map(OsString::from));
@@ -143,7 +143,7 @@ fn begin((node, jobs): &Asked, rsh: Option<&RemoteShell>) -> Result<Child, Strin
     started.map_err(|error| format!("cannot run {}: {error}", Path::new(&words[0]).display()))
 }
 
-fn finish((node, jobs): &Asked, child: Result<Child, String>) -> Gathered {
+fn finish((node, jobs): &NodeJobs, child: Result<Child, String>) -> Gathered {
     let mut gathered = Gathered { node: node.clone(), ..Gathered::default() };
     let output = child.and_then(|child| child.wait_with_output().map_err(|e| e.to_string()));
     let output = match output {

@@ -14,8 +14,8 @@ use forebay_record::StagingOptions;
 use forebay_scheduler::{JobScript, in_a_schedulers_job};
 use forebay_terminal::{CliError, MPI_LIBRARY, print_status};
 
+use crate::effective_config;
 use crate::emulation::{self, Emulation};
-use crate::in_effect;
 use crate::options::job::JobArguments;
 use crate::pfs_directory;
 
@@ -46,7 +46,7 @@ impl<'a> JobSetup<'a> {
             USAGE => error,
             _ => error.with_exit_code(FAILED_BEFORE_THE_JOB),
         };
-        let site_store = in_effect::store();
+        let site_store = effective_config::store();
         let emulation =
             emulation::activate(&arguments.emulation, &arguments.map).map_err(emulated)?;
         if let Some(emulation) = &emulation {
@@ -72,7 +72,7 @@ impl<'a> JobSetup<'a> {
             .then(|| pfs_directory::choose(arguments, &script, emulation.as_ref()));
         let pfs_directory = pfs_directory.transpose()?;
         let shims = forebay_launchers::names(emulation.is_some());
-        let variables = in_effect::variables_of_jobs();
+        let variables = effective_config::variables_of_jobs();
         let mut setup = Self {
             arguments,
             site_store,

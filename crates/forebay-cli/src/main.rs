@@ -10,11 +10,11 @@ mod configuration;
 mod conformance;
 mod control;
 mod drain;
+mod effective_config;
 mod emulation;
 mod engine;
 mod exit_codes;
 mod gather;
-mod in_effect;
 mod job_id;
 mod job_setup;
 mod jobs;
@@ -122,13 +122,13 @@ fn verb(words: Vec<OsString>) -> i32 {
 
 /// Checks the machine or, with `--engine`, an engine on nodes. A configured engine alone is no request for that.
 fn doctor(machine: &DoctorArguments, nodes: &NodeArguments) -> i32 {
-    let names_engine = ["engine", "engine-profile"].into_iter().any(in_effect::is_of_option);
+    let names_engine = ["engine", "engine-profile"].into_iter().any(effective_config::is_of_option);
     if !names_engine && nodes.nodes.is_empty() && nodes.hostfile.is_none() {
-        return forebay_doctor::doctor(machine, in_effect::store());
+        return forebay_doctor::doctor(machine, effective_config::store());
     }
     let checked = nodes.options_or_this_node().and_then(|options| {
         let of_profile = options.profile.as_ref().and_then(|profile| profile.store.clone());
-        let store = machine.store.clone().or(of_profile).or_else(in_effect::store);
+        let store = machine.store.clone().or(of_profile).or_else(effective_config::store);
         forebay_doctor::check_engine(&options, store, machine.repetitions, machine.json)
     });
     checked.unwrap_or_else(|error| error.print_with_json(machine.json, None))

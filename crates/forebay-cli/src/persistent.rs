@@ -14,7 +14,7 @@ use indicatif::HumanBytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::in_effect;
+use crate::effective_config;
 use crate::parsers::{expiry, mode, size};
 
 #[derive(Debug, Args)]
@@ -172,7 +172,7 @@ pub fn persistent(verb: &PersistentVerb) -> i32 {
 }
 
 fn create(arguments: &CreateArguments) -> Result<i32, Error> {
-    let site = in_effect::store();
+    let site = effective_config::store();
     let places = StoreSearch { named: arguments.store.as_deref(), site: site.as_deref() };
     let new = NewPersistent {
         name: &arguments.name,
@@ -202,7 +202,7 @@ fn list(found: &FoundArguments) -> Result<i32, Error> {
 }
 
 fn show(name: &str, found: &FoundArguments) -> Result<i32, Error> {
-    let site = in_effect::store();
+    let site = effective_config::store();
     let persistent = places(found, site.as_deref()).find(name)?;
     let shown = PersistentStatus::of(&persistent)?;
     if found.json {
@@ -212,7 +212,7 @@ fn show(name: &str, found: &FoundArguments) -> Result<i32, Error> {
 }
 
 fn destroy(name: &str, hurry: bool, found: &FoundArguments) -> Result<i32, Error> {
-    let site = in_effect::store();
+    let site = effective_config::store();
     let (destroyed, said) = match places(found, site.as_deref()).destroy(name, hurry)? {
         Destroyed::Allocation => ("allocation", "destroyed"),
         Destroyed::Leftovers => ("remains", "its leftovers are removed"),
@@ -232,7 +232,7 @@ fn places<'a>(found: &'a FoundArguments, site: Option<&'a std::path::Path>) -> S
 
 /// Lists all allocations, or those of the named store.
 pub fn listed(named: Option<&std::path::Path>) -> Result<Vec<PersistentStatus>, Error> {
-    let site = in_effect::store();
+    let site = effective_config::store();
     let places = StoreSearch { named, site: site.as_deref() };
     let listing = places.list()?;
     let found: Result<Vec<_>, _> = listing.found.iter().map(PersistentStatus::of).collect();

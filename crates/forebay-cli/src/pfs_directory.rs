@@ -41,7 +41,7 @@ pub fn choose(
     let is_hidden = |directory: &Path| maps.iter().any(|map| directory.starts_with(&map.path));
     let is_usable = |directory: &&PathBuf| {
         directory.parent().is_some()
-            && probe::can_write(directory).is_ok()
+            && probe::check_write(directory).is_ok()
             && !is_hidden(directory)
             && is_emulated(directory)
     };

@@ -10,7 +10,7 @@ use forebay_terminal::{
     python_program,
 };
 
-use crate::in_effect;
+use crate::effective_config;
 
 /// Replaces this process by the Python program. Returns an exit code if that fails.
 pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
@@ -26,7 +26,7 @@ pub fn exec_python_verb(verb: &str, words: &[OsString]) -> i32 {
     };
     let mut python = command(program);
     python.arg(verb).args(words);
-    python.envs(in_effect::variables_of_python()).env("FOREBAY_STATE", state);
+    python.envs(effective_config::variables_of_python()).env("FOREBAY_STATE", state);
     match system::this_program() {
         Ok(ours) => python.env("FOREBAY_PROGRAM", ours),
         Err(error) => return print_error(&error.to_string(), None, CANNOT_RUN),

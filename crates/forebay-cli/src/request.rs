@@ -24,7 +24,7 @@ struct ScriptRequest {
     /// Whether it asks for the node's own storage, `/mnt/bb/$USER`.
     node_local: bool,
     /// `#DW jobdw`; none without it.
-    allocation: Option<Asked>,
+    allocation: Option<AllocationRequest>,
     /// Names of the persistent allocations that it uses.
     persistent: Vec<String>,
     stage_in: Vec<Staged>,
@@ -33,7 +33,7 @@ struct ScriptRequest {
 }
 
 #[derive(Serialize)]
-struct Asked {
+struct AllocationRequest {
     capacity_bytes: Option<u64>,
     striped: bool,
     private: bool,
@@ -62,7 +62,7 @@ fn request(script: &Path) -> Result<ScriptRequest, CliError> {
     let script = JobScript::read(script).map_err(|error| not_read(&error))?;
     let directory = system::current_directory()?;
     let request = script.request(&directory, NO_JOB_ID).map_err(|error| not_read(&error))?;
-    let allocation = request.job.as_ref().map(|job| Asked {
+    let allocation = request.job.as_ref().map(|job| AllocationRequest {
         capacity_bytes: job.capacity_bytes,
         striped: job.access.contains(&AccessMode::Striped),
         private: job.access.contains(&AccessMode::Private),

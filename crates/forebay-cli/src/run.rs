@@ -23,7 +23,7 @@ use crate::on_close::RunHandlingArguments;
 use crate::options::deadline::DeadlineArguments;
 use crate::options::job::JobArguments;
 use crate::options::staging::JobStagingArguments;
-use crate::{in_effect, on_close, preview, profile, status};
+use crate::{effective_config, on_close, preview, profile, status};
 
 #[derive(Debug, Args)]
 pub struct RunArguments {
@@ -69,7 +69,7 @@ pub struct RunArguments {
 
 /// The JSON object of `forebay run --json`.
 #[derive(Serialize, JsonSchema)]
-pub struct Account<'a> {
+pub struct RunReport<'a> {
     #[serde(flatten)]
     outcome: &'a Outcome,
     /// What the emulation counted; null without one.
@@ -104,7 +104,7 @@ pub fn run(arguments: &RunArguments) -> i32 {
 
 fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliError> {
     let (setup, caught) = JobSetup::of(&arguments.job)?;
-    in_effect::print_used(arguments.job.explain);
+    effective_config::print_used(arguments.job.explain);
     let output = match &arguments.output {
         Some(path) => Output::File(path),
         None if arguments.json => Output::Error,
@@ -146,7 +146,7 @@ fn carry_out(arguments: &RunArguments, progress: &Progress) -> Result<Done, CliE
 
 /// The requested drains. Those of a configuration file do not concern a script without a burst buffer.
 fn requested_drains<'a>(arguments: &'a RunArguments, setup: &JobSetup) -> &'a [DrainSpec] {
-    let is_of_file = in_effect::is_of_file("drain");
+    let is_of_file = effective_config::is_of_file("drain");
     if arguments.job.no_burst_buffer || (is_of_file && !setup.wants_burst_buffer()) {
         return &[];
     }
@@ -184,7 +184,7 @@ fn account(arguments: &RunArguments, outcome: &Outcome, emulation: Option<&Emula
     }
     if arguments.json {
         let emulated = emulation.map(Emulation::report);
-        return print_json(&Account { outcome, emulated }, outcome.exit_code);
+        return print_json(&RunReport { outcome, emulated }, outcome.exit_code);
     }
     outcome.exit_code
 }

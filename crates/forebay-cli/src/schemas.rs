@@ -34,7 +34,7 @@ const OUTPUTS: [Output; 27] = [
     ("accounting", 1, "dw_get_accounting_data_json()", of::<Accounting>),
     ("clean", 1, "each line of forebay clean --json", of::<clean::Cleaned>),
     ("compare", 1, "forebay compare --json", of::<Vec<Block>>),
-    ("config", 1, "forebay config --json", of::<config::Shown>),
+    ("config", 1, "forebay config --json", of::<config::ConfigReport>),
     ("control-reap", 1, "forebay control reap --json", of::<Reaped>),
     ("control-status", 1, "forebay control status --json", of::<SiteStatus>),
     ("doctor", 1, "forebay doctor --json", of::<Vec<Finding>>),
@@ -57,7 +57,7 @@ const OUTPUTS: [Output; 27] = [
     ("persistent-destroy", 1, "forebay persistent destroy --json", of::<DestroyedAllocation>),
     ("persistent-list", 1, "forebay persistent list --json", of::<Vec<PersistentStatus>>),
     ("profile", 1, "forebay profile --json", of::<Profiled>),
-    ("run", 1, "forebay run --json", of::<run::Account>),
+    ("run", 1, "forebay run --json", of::<run::RunReport>),
     ("series", 1, "each line of forebay __series", of::<series::Line>),
     (
         "stage",

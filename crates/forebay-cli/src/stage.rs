@@ -27,7 +27,7 @@ use indicatif::HumanBytes;
 
 use crate::job_id::resolve_job;
 pub use arguments::StageArguments;
-use arguments::{List, MoveArguments, OutArguments, Retry, StageVerb, Which};
+use arguments::{List, MoveArguments, OutArguments, Retry, SelectionArguments, StageVerb};
 use forebay_recovery::JobState;
 use job_staging::{End, POLL_INTERVAL};
 pub use selection::Entry;
@@ -237,7 +237,7 @@ fn carry_out_in_background(id: &str, changed: bool, newer: bool) -> Result<i32, 
     Ok(if moved.counts.is_complete() { 0 } else { STAGE_OUT_INCOMPLETE })
 }
 
-fn status(which: &Which) -> Result<i32, CliError> {
+fn status(which: &SelectionArguments) -> Result<i32, CliError> {
     let chosen = select(&resolve_all(&which.ids)?, FAILURES_SHOWN)?;
     if which.json {
         return Ok(chosen.json(chosen.code()));
@@ -278,7 +278,7 @@ fn table(shown: &[StagingStatus]) -> String {
     table.trim_fmt()
 }
 
-fn wait(which: &Which) -> Result<i32, CliError> {
+fn wait(which: &SelectionArguments) -> Result<i32, CliError> {
     let (mut chosen, mut not_begun) = (Selection::default(), Vec::new());
     let ids = resolve_all(&which.ids)?;
     for id in &ids {

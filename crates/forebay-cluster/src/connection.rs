@@ -193,7 +193,7 @@ impl Connection {
 /// Reaps a launcher that ends by itself within this time, unless it is killed at once. How it ended changes nothing.
 fn end(group: &mut Group, kills: bool, time_max: Duration) {
     if kills || !group.reap_within(time_max).unwrap_or(true) {
-        group.number().end(true);
+        group.process_group_id().end(true);
         group.reap_within(time_max).ok();
     }
 }

@@ -99,8 +99,9 @@ impl Fences {
     /// Where the step fails, the other nodes reach the node, or the servers are busy with its loss. It is repeated.
     fn carry_out(&self, fence: &Fence) {
         let request = vec![(fence.step.node, Request::Start(fence.step.clone()))];
-        let go_on = || !self.is_ending.load(Ordering::Relaxed);
-        let Some(Ok(Answer::Done)) = self.nodes.ask(request, STEP_MAX, &go_on).pop() else {
+        let should_continue = || !self.is_ending.load(Ordering::Relaxed);
+        let Some(Ok(Answer::Done)) = self.nodes.ask(request, STEP_MAX, &should_continue).pop()
+        else {
             return;
         };
         let name = self.nodes.name(fence.node);

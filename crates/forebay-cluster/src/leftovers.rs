@@ -13,7 +13,7 @@ use forebay_host::messages::Messages;
 use forebay_host::{files, threads};
 
 use crate::agent::protocol::{Answer, Request};
-use crate::nodes::{NodeFailure, Nodes, Reach, UNEXPECTED};
+use crate::nodes::{AgentSpec, NodeFailure, Nodes, UNEXPECTED};
 use crate::recovery::Recovery;
 use crate::runner;
 use crate::session::{CLAIM_MAX, probe_file};
@@ -59,8 +59,8 @@ pub fn restore_left(
 ) -> Result<Option<String>, String> {
     let recovery: Option<Recovery> = files::read_json(&used.recovery()).ok();
     let given_up: HashSet<String> = files::read_json(&used.given_up()).unwrap_or_default();
-    let reach = || Reach { lost_s_max, ..reach_of(used, 0..used.nodes.len()) };
-    let nodes = match (connect(reach()), &recovery) {
+    let agents = || AgentSpec { lost_s_max, ..agents_of(used, 0..used.nodes.len()) };
+    let nodes = match (connect(agents()), &recovery) {
         (Ok(nodes), _) => nodes,
         (Err(message), Some(recovery)) if !recovery.survives_node && given_up.is_empty() => {
             return Err(format!("{message}; a part of the data is there"));
@@ -68,7 +68,7 @@ pub fn restore_left(
         (Err(message), _) => {
             messages.warning(&message);
             let limit = Duration::from_secs(REACH_S_MAX);
-            Nodes::connect_some(reach(), limit).map_err(|error| error.to_string())?.0
+            Nodes::connect_some(agents(), limit).map_err(|error| error.to_string())?.0
         }
     };
     let restored = restore(&nodes, used, (recovery, given_up), messages);
@@ -137,7 +137,7 @@ fn gone(nodes: &Arc<Nodes>, survives_node: bool) -> Result<MissingServers, Strin
 
 /// Stops and removes what an earlier session left on nodes; returns the leftovers, with the node.
 pub fn remove_left(used: &NodesUse) -> Vec<String> {
-    let remove = |node: usize| match connect(reach_of(used, node..node + 1)) {
+    let remove = |node: usize| match connect(agents_of(used, node..node + 1)) {
         Ok(one) => {
             let left = stop_each(&one, true, &|_| may_be_left(used, node));
             one.close(!left.is_empty());
@@ -157,9 +157,9 @@ pub fn remove_left(used: &NodesUse) -> Vec<String> {
 }
 
 /// How nodes of an earlier `forebay run` are reached.
-fn reach_of(used: &NodesUse, nodes: Range<usize>) -> Reach {
+fn agents_of(used: &NodesUse, nodes: Range<usize>) -> AgentSpec {
     let of_node = |words: &Vec<String>| words.iter().map(Into::into).collect();
-    Reach {
+    AgentSpec {
         names: used.nodes[nodes.clone()].to_vec(),
         commands: used.commands[nodes].iter().map(of_node).collect(),
         directory: used.directory.clone(),
@@ -167,9 +167,9 @@ fn reach_of(used: &NodesUse, nodes: Range<usize>) -> Reach {
     }
 }
 
-fn connect(reach: Reach) -> Result<Arc<Nodes>, String> {
+fn connect(agents: AgentSpec) -> Result<Arc<Nodes>, String> {
     let limit = Duration::from_secs(REACH_S_MAX);
-    Nodes::connect(reach, limit, &|| true).map_err(|error| error.to_string())
+    Nodes::connect(agents, limit, &|| true).map_err(|error| error.to_string())
 }
 
 pub(crate) fn described(failure: NodeFailure) -> String {

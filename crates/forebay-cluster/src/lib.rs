@@ -18,6 +18,6 @@ mod watch;
 pub use error::Error;
 pub use leftovers::{remove_left, restore_left};
 pub use monitor::hang_s_max;
-pub use nodes::{NodeHandle, Reach, directory_of, lost_s_max};
+pub use nodes::{AgentSpec, NodeHandle, directory_of, lost_s_max};
 pub use session::{Session, SessionSpec};
 pub use watch::Watch;

@@ -181,9 +181,9 @@ impl Monitor {
         let unreachable: Vec<_> =
             (0..watched.len()).filter(|node| watched[*node].lost_since.is_some()).collect();
         let requests = asked.iter().map(|node| (*node, request(node))).collect();
-        let go_on = || !self.is_ending.load(Ordering::Relaxed);
-        let answers = self.nodes.ask_with(requests, WhenLost::Fail, ANSWER_MAX, &go_on);
-        if !go_on() {
+        let should_continue = || !self.is_ending.load(Ordering::Relaxed);
+        let answers = self.nodes.ask_with(requests, WhenLost::Fail, ANSWER_MAX, &should_continue);
+        if !should_continue() {
             return;
         }
         for ((node, connection), answer) in asked.into_iter().zip(connections).zip(answers) {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::agent::protocol::{Answer, Request};
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::requests::{Asked, RECONNECT_S_MAX, WhenLost};
+use crate::requests::{PendingRequest, RECONNECT_S_MAX, WhenLost};
 
 /// The time for an agent to answer its first request: the launcher may ask other machines.
 pub(crate) const CONNECT_MAX: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub fn lost_s_max() -> u32 {
 }
 
 /// How the nodes of a job are reached.
-pub struct Reach {
+pub struct AgentSpec {
     /// The names, as the user or the scheduler wrote them. The first is this machine.
     pub names: Vec<String>,
     /// The command line that starts the agent of a node. One for each name.
@@ -48,7 +48,7 @@ pub struct Reach {
 
 /// The connected nodes.
 pub(crate) struct Nodes {
-    reach: Reach,
+    agents: AgentSpec,
     connections: Vec<RwLock<Arc<Connection>>>,
     /// One thread at a time connects a node again. When that failed last.
     reconnecting: Vec<Mutex<Option<Instant>>>,
@@ -73,16 +73,16 @@ pub(crate) struct NodeFailure {
 }
 
 impl Nodes {
-    /// Connects the agents of all nodes. `go_on` is asked while they start.
+    /// Connects the agents of all nodes. `should_continue` is asked while they start.
     ///
     /// # Errors
     /// Names the node that cannot be reached, or whose Forebay differs. Leaves no agent running.
     pub(crate) fn connect(
-        reach: Reach,
+        agents: AgentSpec,
         time_max: Duration,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Arc<Self>, Error> {
-        let (nodes, answers) = Self::begin(reach, time_max, go_on)?;
+        let (nodes, answers) = Self::start_agents(agents, time_max, should_continue)?;
         match nodes.check_attached(answers) {
             Ok(()) => Ok(nodes),
             Err(error) => {
@@ -97,10 +97,10 @@ impl Nodes {
     /// # Errors
     /// If the first one cannot be reached, or the Forebay of one differs.
     pub(crate) fn connect_some(
-        reach: Reach,
+        agents: AgentSpec,
         time_max: Duration,
     ) -> Result<(Arc<Self>, Unreachable), Error> {
-        let (nodes, answers) = Self::begin(reach, time_max, &|| true)?;
+        let (nodes, answers) = Self::start_agents(agents, time_max, &|| true)?;
         let mut unreachable = Unreachable::new();
         for (node, answer) in answers.into_iter().enumerate() {
             match nodes.check_one(node, answer) {
@@ -119,12 +119,12 @@ impl Nodes {
     }
 
     /// Starts the agents of all nodes; their answers.
-    fn begin(
-        reach: Reach,
+    fn start_agents(
+        agents: AgentSpec,
         time_max: Duration,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<(Arc<Self>, Answers), Error> {
-        let started = reach.commands.iter().map(|words| {
+        let started = agents.commands.iter().map(|words| {
             let connection = Connection::start(words)?;
             Ok(RwLock::new(Arc::new(connection)))
         });
@@ -134,19 +134,19 @@ impl Nodes {
             reconnecting: connections.iter().map(|_| Mutex::default()).collect(),
             launched: Mutex::new(launched),
             is_closed: AtomicBool::new(false),
-            reach,
+            agents,
             connections,
         });
         let all = (0..nodes.len()).map(|node| (node, nodes.attach_request(node))).collect();
-        let answers = nodes.ask_with(all, WhenLost::Fail, time_max, go_on);
+        let answers = nodes.ask_with(all, WhenLost::Fail, time_max, should_continue);
         Ok((nodes, answers))
     }
 
     fn attach_request(&self, node: usize) -> Request {
         Request::Attach {
             name: self.name(node).to_owned(),
-            directory: self.reach.directory.clone(),
-            lost_s_max: self.reach.lost_s_max,
+            directory: self.agents.directory.clone(),
+            lost_s_max: self.agents.lost_s_max,
         }
     }
 
@@ -176,12 +176,12 @@ impl Nodes {
 
     /// The name of a node.
     pub(crate) fn name(&self, node: usize) -> &str {
-        &self.reach.names[node]
+        &self.agents.names[node]
     }
 
     /// How the nodes are reached.
-    pub(crate) fn reach(&self) -> &Reach {
-        &self.reach
+    pub(crate) fn agents(&self) -> &AgentSpec {
+        &self.agents
     }
 
     /// The processes here that lead to the agents. They are not processes of the job.
@@ -200,9 +200,9 @@ impl Nodes {
         self: &Arc<Self>,
         requests: Vec<(usize, Request)>,
         time_max: Duration,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Vec<Result<Answer, String>> {
-        self.ask_with(requests, WhenLost::Repeat, time_max, go_on)
+        self.ask_with(requests, WhenLost::Repeat, time_max, should_continue)
     }
 
     /// The same, for a choice of what happens when a connection is lost.
@@ -211,9 +211,9 @@ impl Nodes {
         requests: Vec<(usize, Request)>,
         when_lost: WhenLost,
         time_max: Duration,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Vec<Result<Answer, String>> {
-        let ask = |(node, request)| Asked::new(self, node, request, when_lost);
+        let ask = |(node, request)| PendingRequest::new(self, node, request, when_lost);
         let mut asked: Vec<_> = requests.into_iter().map(ask).collect();
         let began = clock::now();
         let mut answers: Vec<Option<Result<Answer, String>>> = asked.iter().map(|_| None).collect();
@@ -223,7 +223,7 @@ impl Nodes {
                     *answer = asked.poll(self);
                 }
             }
-            let is_over = began.elapsed() > time_max || !go_on();
+            let is_over = began.elapsed() > time_max || !should_continue();
             if is_over || answers.iter().all(Option::is_some) {
                 break;
             }
@@ -231,7 +231,7 @@ impl Nodes {
         }
         let late = || {
             let waited = began.elapsed().as_secs();
-            if go_on() {
+            if should_continue() {
                 Err(format!("it does not answer within {waited} s"))
             } else {
                 Err("interrupted".to_owned())
@@ -281,7 +281,7 @@ impl Nodes {
             return Ok(true); // another thread did it
         }
         lost.close(true);
-        let words = &self.reach.commands[node];
+        let words = &self.agents.commands[node];
         let fresh = Connection::start(words).map_err(|error| error.to_string())?;
         self.launched.lock().push(fresh.launcher_pid());
         let attached = match fresh.send(&self.attach_request(node)).answer(time_max) {

@@ -29,7 +29,7 @@ pub(crate) enum WhenLost {
 }
 
 /// A request and its state.
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     node: usize,
     request: Request,
     when_lost: WhenLost,
@@ -42,7 +42,7 @@ enum State {
     Lost { message: String, reconnection: Reconnection },
 }
 
-impl Asked {
+impl PendingRequest {
     /// Sends a request.
     pub(crate) fn new(nodes: &Nodes, node: usize, request: Request, when_lost: WhenLost) -> Self {
         let state = Self::sent(nodes, node, &request);

@@ -11,7 +11,7 @@ use forebay_host::clock;
 use crate::agent::protocol::{Answer, Request};
 use crate::error::Error;
 use crate::nodes::Nodes;
-use crate::requests::{Asked, RECONNECT_S_MAX, SILENT_S_MAX, WhenLost};
+use crate::requests::{PendingRequest, RECONNECT_S_MAX, SILENT_S_MAX, WhenLost};
 
 /// The agent reports a late step itself; this is the time for its report, and to connect it again.
 const REPORT_MAX: Duration = Duration::from_secs(10 + SILENT_S_MAX + RECONNECT_S_MAX);
@@ -20,25 +20,25 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// A step that was sent to its node.
 struct Begun<'a> {
     step: &'a EngineStep,
-    asked: Asked,
+    asked: PendingRequest,
     until: Instant,
 }
 
-/// Carries out the steps of a plan. `go_on` is asked while they start.
+/// Carries out the steps of a plan. `should_continue` is asked while they start.
 ///
 /// # Errors
 /// Names the first step that failed, with its node and the end of its log. Other steps may run.
 pub(crate) fn carry_out(
     plan: &EnginePlan,
     nodes: &Arc<Nodes>,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<(), Error> {
     plan.check(nodes.len()).map_err(Error::WrongPlan)?;
     let mut ready: HashSet<&str> = HashSet::new();
     let mut waiting: Vec<&EngineStep> = plan.steps.iter().collect();
     let mut begun: Vec<Begun> = Vec::new();
     while !(waiting.is_empty() && begun.is_empty()) {
-        if !go_on() {
+        if !should_continue() {
             return Err(Error::EngineInterrupted);
         }
         let (can_start, others): (Vec<_>, Vec<_>) = waiting
@@ -48,13 +48,13 @@ pub(crate) fn carry_out(
         begun.extend(can_start.into_iter().map(|step| {
             let time_max = Duration::from_secs(step.ready_s_max.into()) + REPORT_MAX;
             let request = Request::Start(step.clone());
-            let asked = Asked::new(nodes, step.node, request, WhenLost::Repeat);
+            let asked = PendingRequest::new(nodes, step.node, request, WhenLost::Repeat);
             Begun { step, asked, until: clock::now() + time_max }
         }));
         let before = ready.len();
         let mut still = Vec::new();
         for mut one in begun {
-            match is_ready(&mut one, nodes)? {
+            match poll_step(&mut one, nodes)? {
                 true => {
                     ready.insert(&one.step.id);
                 }
@@ -70,7 +70,7 @@ pub(crate) fn carry_out(
 }
 
 /// Whether a step is ready.
-fn is_ready(begun: &mut Begun, nodes: &Arc<Nodes>) -> Result<bool, Error> {
+fn poll_step(begun: &mut Begun, nodes: &Arc<Nodes>) -> Result<bool, Error> {
     let failed = |message: String, log: String| Error::StepFailed {
         node: nodes.name(begun.step.node).to_owned(),
         step: begun.step.id.clone(),

@@ -19,7 +19,7 @@ use crate::agent::protocol::{Answer, Claim, Request};
 use crate::error::Error;
 use crate::leftovers::{described, remount, stop};
 use crate::monitor::Findings;
-use crate::nodes::{CONNECT_MAX, NodeHandle, Nodes, Reach};
+use crate::nodes::{AgentSpec, CONNECT_MAX, NodeHandle, Nodes};
 use crate::recovery::{Recovery, WatchPlan};
 use crate::runner;
 use crate::watch::Watch;
@@ -87,7 +87,7 @@ pub struct Session {
 }
 
 /// What was settled before anything is started.
-struct Settled {
+struct SessionPlan {
     request: EngineRequest,
     facts: Vec<HostFacts>,
     used: StoreUsed,
@@ -101,13 +101,13 @@ impl Session {
     /// Names the node and the reason. What was started is then stopped and removed, or named as left.
     pub fn start(
         spec: &SessionSpec,
-        reach: Reach,
+        agents: AgentSpec,
         record: &mut dyn FnMut(&NodesUse) -> forebay_host::Result<()>,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        check_names(&reach.names)?;
-        let nodes = Nodes::connect(reach, CONNECT_MAX, go_on)?;
-        let session = Self::start_connected(spec, &nodes, record, go_on);
+        check_names(&agents.names)?;
+        let nodes = Nodes::connect(agents, CONNECT_MAX, should_continue)?;
+        let session = Self::start_connected(spec, &nodes, record, should_continue);
         if let Err(error) = &session {
             nodes.close(matches!(error, Error::EngineInterrupted | Error::EngineLeft { .. }));
         }
@@ -120,12 +120,12 @@ impl Session {
     /// Names the node and the reason.
     pub fn preview(
         spec: &SessionSpec,
-        reach: Reach,
-        go_on: &dyn Fn() -> bool,
+        agents: AgentSpec,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<StoreUsed, Error> {
-        check_names(&reach.names)?;
-        let nodes = Nodes::connect(reach, CONNECT_MAX, go_on)?;
-        let planned = settle(spec, &nodes, go_on).and_then(|settled| {
+        check_names(&agents.names)?;
+        let nodes = Nodes::connect(agents, CONNECT_MAX, should_continue)?;
+        let planned = plan_session(spec, &nodes, should_continue).and_then(|settled| {
             plan_of(spec, &settled)?; // what the engine cannot keep is refused
             Ok(settled.used)
         });
@@ -137,9 +137,9 @@ impl Session {
         spec: &SessionSpec,
         nodes: &Arc<Nodes>,
         record: &mut dyn FnMut(&NodesUse) -> forebay_host::Result<()>,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        let settled = settle(spec, nodes, go_on)?;
+        let settled = plan_session(spec, nodes, should_continue)?;
         let plan = plan_of(spec, &settled)?;
         let nodes_use = nodes_use(spec, nodes, &settled);
         record(&nodes_use)?;
@@ -156,7 +156,7 @@ impl Session {
         };
         let started = claim(spec, nodes, &settled)
             .and_then(|()| write_recovery(spec, &settled, &watch, &nodes_use))
-            .and_then(|()| runner::carry_out(&plan, nodes, go_on))
+            .and_then(|()| runner::carry_out(&plan, nodes, should_continue))
             .and_then(|()| prepare_namespace(&plan.mount, spec, nodes));
         if let Err(error) = started {
             let left = stop(nodes, &nodes_use, true);
@@ -195,7 +195,7 @@ impl Session {
     }
 
     /// The store and the size.
-    pub fn used(&self) -> &StoreUsed {
+    pub fn store_used(&self) -> &StoreUsed {
         &self.used
     }
 
@@ -276,11 +276,11 @@ fn check_names(names: &[String]) -> Result<(), Error> {
 }
 
 /// Asks the nodes what they have, and settles the size.
-fn settle(
+fn plan_session(
     spec: &SessionSpec,
     nodes: &Arc<Nodes>,
-    go_on: &dyn Fn() -> bool,
-) -> Result<Settled, Error> {
+    should_continue: &dyn Fn() -> bool,
+) -> Result<SessionPlan, Error> {
     let promise = spec.engine.promise(spec.redundancy, true, &[]);
     if promise.coherence < spec.coherence {
         return Err(Error::Coherence {
@@ -289,16 +289,16 @@ fn settle(
             asked: spec.coherence,
         });
     }
-    let facts = facts_of(spec, nodes, go_on)?;
+    let facts = facts_of(spec, nodes, should_continue)?;
     check_facts(spec, &facts)?;
     for choice in spec.engine.choices(&facts) {
         spec.messages.explain(&format!("engine {}: {choice}", spec.engine.name()));
     }
     let used = size(spec, &facts)?;
-    Ok(Settled {
+    Ok(SessionPlan {
         request: EngineRequest {
             id: spec.id.to_owned(),
-            directory: nodes.reach().directory.clone(),
+            directory: nodes.agents().directory.clone(),
             capacity_bytes: used.capacity_bytes,
             redundancy: spec.redundancy,
             metadata_servers: spec.metadata_servers,
@@ -317,9 +317,9 @@ fn settle(
 fn facts_of(
     spec: &SessionSpec,
     nodes: &Arc<Nodes>,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<Vec<HostFacts>, Error> {
-    let names = &nodes.reach().names;
+    let names = &nodes.agents().names;
     let user = users::user_name();
     let all: Vec<_> = names.iter().map(String::as_str).collect();
     let request = |(node, name): (usize, &String)| {
@@ -341,7 +341,7 @@ fn facts_of(
         Ok((node, Request::Facts(request)))
     };
     let requests = names.iter().enumerate().map(request).collect::<Result<_, Error>>()?;
-    let answers = nodes.ask(requests, FACTS_MAX, go_on);
+    let answers = nodes.ask(requests, FACTS_MAX, should_continue);
     let named = |(node, answer)| {
         let failed = |message| Error::Node { node: nodes.name(node).to_owned(), message };
         match answer {
@@ -444,8 +444,8 @@ fn size_of_engine(spec: &SessionSpec, usable_bytes: u64, nodes: usize) -> Result
     }
 }
 
-fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
-    let reach = nodes.reach();
+fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &SessionPlan) -> NodesUse {
+    let agents = nodes.agents();
     let text = |words: &Vec<std::ffi::OsString>| {
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
     };
@@ -453,9 +453,9 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
     let is_elsewhere = settled.facts.iter().any(|node| node.engine_bytes.is_some());
     NodesUse {
         engine: spec.engine.name().to_owned(),
-        nodes: reach.names.clone(),
-        commands: reach.commands.iter().map(text).collect(),
-        directory: reach.directory.clone(),
+        nodes: agents.names.clone(),
+        commands: agents.commands.iter().map(text).collect(),
+        directory: agents.directory.clone(),
         data: settled.facts.iter().map(|node| settled.request.data_directory(node)).collect(),
         in_memory: settled.used.in_memory,
         mounted: spec.engine.mounts() && !spec.namespaces.is_empty(),
@@ -466,7 +466,7 @@ fn nodes_use(spec: &SessionSpec, nodes: &Nodes, settled: &Settled) -> NodesUse {
 }
 
 /// Makes the directories of the job on all nodes.
-fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<(), Error> {
+fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &SessionPlan) -> Result<(), Error> {
     let requests = settled.facts.iter().enumerate().map(|(node, facts)| {
         let claim = Claim {
             data: settled.request.data_directory(facts),
@@ -491,7 +491,7 @@ fn claim(spec: &SessionSpec, nodes: &Arc<Nodes>, settled: &Settled) -> Result<()
 /// Writes down how a later command reads the data after the engine ended.
 fn write_recovery(
     spec: &SessionSpec,
-    settled: &Settled,
+    settled: &SessionPlan,
     watch: &WatchPlan,
     nodes_use: &NodesUse,
 ) -> Result<(), Error> {
@@ -510,7 +510,7 @@ fn write_recovery(
 }
 
 /// The plan of the engine; without steps if the job has private namespaces only.
-fn plan_of(spec: &SessionSpec, settled: &Settled) -> Result<EnginePlan, Error> {
+fn plan_of(spec: &SessionSpec, settled: &SessionPlan) -> Result<EnginePlan, Error> {
     if spec.namespaces.is_empty() {
         let mount = settled.request.mount();
         return Ok(EnginePlan { mount, ..EnginePlan::default() });
@@ -546,7 +546,7 @@ fn prepare_namespace(mount: &Path, spec: &SessionSpec, nodes: &Nodes) -> Result<
         files::make_directories(&mount.join(namespace), 0o755)?;
     }
     if spec.private {
-        let private = nodes.reach().directory.join(PRIVATE);
+        let private = nodes.agents().directory.join(PRIVATE);
         files::make_link(&private, &mount.join(PRIVATE))?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fences::Fences;
 use crate::losses::Losses;
 use crate::monitor::{Findings, Monitor};
-use crate::nodes::{CONNECT_MAX, Nodes, Reach};
+use crate::nodes::{AgentSpec, CONNECT_MAX, Nodes};
 use crate::recovery::{Recovery, WatchPlan};
 
 /// Threads that watch the nodes, and what they found.
@@ -44,13 +44,13 @@ impl Watch {
     /// # Errors
     /// If a node that was not lost does not answer, or nothing is recorded about the engine.
     pub fn resume(
-        reach: Reach,
+        agents: AgentSpec,
         (nodes_use, hang_s_max): (&NodesUse, u32),
         (failure, lost): (Option<String>, &[usize]),
     ) -> Result<Self, Error> {
         let recovery: Recovery = files::read_json(&nodes_use.recovery())?;
         let plan = recovery.watch.ok_or(Error::NoNodes)?;
-        let (nodes, unreachable) = Nodes::connect_some(reach, CONNECT_MAX)?;
+        let (nodes, unreachable) = Nodes::connect_some(agents, CONNECT_MAX)?;
         // A node that cannot be reached may serve: who watches would give up what it has.
         if let Some((_, error)) = unreachable.into_iter().find(|(node, _)| !lost.contains(node)) {
             nodes.close(true);

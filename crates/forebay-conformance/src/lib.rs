@@ -22,7 +22,7 @@ pub use bytes::{Bytes, Data};
 pub use check::{Check, Scope};
 pub use checks::checks;
 pub use measure::{Rates, measure};
-pub use node::{Connect, Connection, Failed, Node};
+pub use node::{Connect, Connection, Node, OperationError};
 pub use operation::{
     Answer, Attributes, Flag, Handle, Kind, Lock, LockKind, Loop, Operation, Replacement, Reply,
     Whence,

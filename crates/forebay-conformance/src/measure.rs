@@ -6,7 +6,7 @@ use std::time::Instant;
 use forebay_host::clock;
 
 use crate::bytes::{Bytes, Data};
-use crate::node::{Failed, Node};
+use crate::node::{Node, OperationError};
 use crate::operation::{Answer, Loop, Operation};
 
 /// The files that each node writes and another one reads.
@@ -35,9 +35,11 @@ pub struct Rates {
 ///
 /// # Errors
 /// If an operation fails, or a node reads something that another one did not write.
-pub fn measure(nodes: &mut [Node], directory: &[u8]) -> Result<Rates, Failed> {
+pub fn measure(nodes: &mut [Node], directory: &[u8]) -> Result<Rates, OperationError> {
     let base = [directory, b"/forebay-rates"].concat();
-    let Some(first) = nodes.first_mut() else { return Err(Failed::Lost("no node".to_owned())) };
+    let Some(first) = nodes.first_mut() else {
+        return Err(OperationError::Lost("no node".to_owned()));
+    };
     first.call(&Operation::MakeDirectory { path: Bytes(base.clone()), mode: 0o755 })?;
     let rates = measure_in(nodes, &base);
     let removed = nodes[0].call(&Operation::RemoveTree { path: Bytes(base) });
@@ -45,7 +47,7 @@ pub fn measure(nodes: &mut [Node], directory: &[u8]) -> Result<Rates, Failed> {
     removed.map(|_| rates)
 }
 
-fn measure_in(nodes: &mut [Node], base: &[u8]) -> Result<Rates, Failed> {
+fn measure_in(nodes: &mut [Node], base: &[u8]) -> Result<Rates, OperationError> {
     let count = nodes.len();
     let path =
         |node: usize, file: u64| Bytes([base, format!("/data-{node}-{file}").as_bytes()].concat());
@@ -80,7 +82,10 @@ fn measure_in(nodes: &mut [Node], base: &[u8]) -> Result<Rates, Failed> {
 }
 
 /// All nodes carry out an operation at the same time. Returns the seconds until the last has answered.
-fn together(nodes: &mut [Node], operation: impl Fn(usize) -> Operation) -> Result<f64, Failed> {
+fn together(
+    nodes: &mut [Node],
+    operation: impl Fn(usize) -> Operation,
+) -> Result<f64, OperationError> {
     let operations: Vec<_> = (0..nodes.len()).map(operation).collect();
     let began: Instant = clock::now();
     for (node, operation) in nodes.iter_mut().zip(&operations) {
@@ -89,7 +94,7 @@ fn together(nodes: &mut [Node], operation: impl Fn(usize) -> Operation) -> Resul
     for (node, operation) in nodes.iter_mut().zip(&operations) {
         if let Answer::Number(offset) = node.receive(operation)? {
             let what = format!("{}: {} differs at byte {offset}", node.name, operation.describe());
-            return Err(Failed::Lost(what));
+            return Err(OperationError::Lost(what));
         }
     }
     Ok(began.elapsed().as_secs_f64())

@@ -33,7 +33,7 @@ pub type Connect = Box<dyn FnMut() -> Result<Connection, String>>;
 
 /// Why an operation has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failed {
+pub enum OperationError {
     /// The system call failed.
     Errno {
         /// As `ENOENT`.
@@ -107,7 +107,7 @@ impl Node {
     ///
     /// # Errors
     /// If the system call fails or the worker does not answer.
-    pub fn call(&mut self, operation: &Operation) -> Result<Answer, Failed> {
+    pub fn call(&mut self, operation: &Operation) -> Result<Answer, OperationError> {
         self.send(operation)?;
         self.receive(operation)
     }
@@ -116,9 +116,10 @@ impl Node {
     ///
     /// # Errors
     /// If the worker cannot be started or has ended.
-    pub(crate) fn send(&mut self, operation: &Operation) -> Result<(), Failed> {
-        let lost =
-            |name: &str, reason: &dyn std::fmt::Display| Failed::Lost(format!("{name}: {reason}"));
+    pub(crate) fn send(&mut self, operation: &Operation) -> Result<(), OperationError> {
+        let lost = |name: &str, reason: &dyn std::fmt::Display| {
+            OperationError::Lost(format!("{name}: {reason}"))
+        };
         let mut line =
             serde_json::to_string(operation).map_err(|error| lost(&self.name, &error))?;
         line.push('\n');
@@ -156,8 +157,8 @@ impl Node {
     ///
     /// # Errors
     /// As [`Node::call`].
-    pub(crate) fn receive(&mut self, operation: &Operation) -> Result<Answer, Failed> {
-        let lost = |reason: String| Failed::Lost(format!("{}: {reason}", self.name));
+    pub(crate) fn receive(&mut self, operation: &Operation) -> Result<Answer, OperationError> {
+        let lost = |reason: String| OperationError::Lost(format!("{}: {reason}", self.name));
         let Some(link) = &self.link else { return Err(lost("no worker".to_owned())) };
         let s_max = match operation {
             Operation::RemoveTree { .. } => self.operation_s_max * TREE_CALLS,
@@ -174,14 +175,14 @@ impl Node {
             Err(RecvTimeoutError::Timeout) => {
                 self.link = None;
                 let operation = operation.describe();
-                return Err(Failed::NoAnswer { node: self.name.clone(), operation });
+                return Err(OperationError::NoAnswer { node: self.name.clone(), operation });
             }
         };
         match reply {
             Ok(Reply::Answer(answer)) => Ok(answer),
             Ok(Reply::Errno(errno)) => {
                 let on = format!("{} on {}", operation.describe(), self.name);
-                Err(Failed::Errno { errno, on })
+                Err(OperationError::Errno { errno, on })
             }
             Ok(Reply::Refused(reason)) => Err(lost(reason)),
             Err(reason) => {

@@ -6,7 +6,7 @@ use forebay_host::clock;
 use crate::bytes::Bytes;
 use crate::check::{Check, Scope};
 use crate::checks::checks;
-use crate::node::{Failed, Node};
+use crate::node::{Node, OperationError};
 use crate::operation::{Answer, Operation};
 use crate::report::{CheckResult, NodeFacts, Outcome, Report};
 use crate::trial::{Failure, Trial, Verdict};
@@ -145,11 +145,13 @@ fn greet(node: &mut Node) -> Result<NodeFacts, Error> {
     }
 }
 
-fn explain(failed: Failed) -> String {
+fn explain(failed: OperationError) -> String {
     match failed {
-        Failed::Errno { errno, on } => format!("{on}: {errno}"),
-        Failed::NoAnswer { node, operation } => format!("{node}: {operation} has no answer"),
-        Failed::Lost(reason) => reason,
+        OperationError::Errno { errno, on } => format!("{on}: {errno}"),
+        OperationError::NoAnswer { node, operation } => {
+            format!("{node}: {operation} has no answer")
+        }
+        OperationError::Lost(reason) => reason,
     }
 }
 
@@ -257,7 +259,7 @@ impl Coordinator<'_> {
         }
         // What stays, a file system that is not coherent may have hidden; the end of the run tries again.
         match trial.one().call(Operation::RemoveTree { path }) {
-            Ok(_) | Err(Failed::Errno { .. }) => verdict,
+            Ok(_) | Err(OperationError::Errno { .. }) => verdict,
             Err(failed) => Err(failed.into()),
         }
     }
@@ -271,7 +273,7 @@ impl Coordinator<'_> {
         let gone = self.nodes.iter_mut().any(|node| {
             match node.call(&Operation::RemoveTree { path: path.clone() }) {
                 Ok(_) => true,
-                Err(Failed::Errno { errno, .. }) => errno == "ENOENT",
+                Err(OperationError::Errno { errno, .. }) => errno == "ENOENT",
                 Err(_) => false,
             }
         });

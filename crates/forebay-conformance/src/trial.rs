@@ -2,7 +2,7 @@
 //! Assumes that all nodes see one directory. A node that gives no answer ends the repetition.
 
 use crate::bytes::{Bytes, Data, first_difference};
-use crate::node::{Failed, Node};
+use crate::node::{Node, OperationError};
 use crate::operation::{
     Answer, Attributes, Flag, Handle, Lock, Loop, Operation, Replacement, Whence,
 };
@@ -27,17 +27,17 @@ pub(crate) type Verdict = Result<(), Failure>;
 /// These say of each operation that the file system has none such.
 const NOT_OFFERED: [&str; 2] = ["ENOSYS", "EOPNOTSUPP"];
 
-impl From<Failed> for Failure {
-    fn from(failed: Failed) -> Self {
+impl From<OperationError> for Failure {
+    fn from(failed: OperationError) -> Self {
         match failed {
-            Failed::Errno { errno, .. } if NOT_OFFERED.contains(&errno.as_str()) => {
+            OperationError::Errno { errno, .. } if NOT_OFFERED.contains(&errno.as_str()) => {
                 Self::NotSupported(errno)
             }
-            Failed::Errno { errno, on } => Self::Broken(format!("{on}: {errno}")),
-            Failed::NoAnswer { node, operation } => {
+            OperationError::Errno { errno, on } => Self::Broken(format!("{on}: {errno}")),
+            OperationError::NoAnswer { node, operation } => {
                 Self::NoAnswer(format!("{operation} on {node}"))
             }
-            Failed::Lost(reason) => Self::Lost(reason),
+            OperationError::Lost(reason) => Self::Lost(reason),
         }
     }
 }
@@ -52,15 +52,15 @@ pub(crate) trait Expect<T> {
     fn or_unsupported_then(self, not_offered: &[&str], errnos: &[&str]) -> Verdict;
 }
 
-impl<T> Expect<T> for Result<T, Failed> {
+impl<T> Expect<T> for Result<T, OperationError> {
     fn fails_with(self, errnos: &[&str]) -> Verdict {
         match self {
             Ok(_) => Err(Failure::Succeeded(format!(
                 "succeeds and does not fail with {}",
                 errnos.join(" or ")
             ))),
-            Err(Failed::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => Ok(()),
-            Err(Failed::Errno { errno, on }) => {
+            Err(OperationError::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => Ok(()),
+            Err(OperationError::Errno { errno, on }) => {
                 broken(format!("{on}: {errno} and not {}", errnos.join(" or ")))
             }
             Err(other) => Err(other.into()),
@@ -69,7 +69,7 @@ impl<T> Expect<T> for Result<T, Failed> {
 
     fn or_unsupported(self, errnos: &[&str]) -> Result<T, Failure> {
         match self {
-            Err(Failed::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => {
+            Err(OperationError::Errno { errno, .. }) if errnos.contains(&errno.as_str()) => {
                 Err(Failure::NotSupported(errno))
             }
             other => Ok(other?),
@@ -78,7 +78,7 @@ impl<T> Expect<T> for Result<T, Failed> {
 
     fn or_unsupported_then(self, not_offered: &[&str], errnos: &[&str]) -> Verdict {
         match &self {
-            Err(Failed::Errno { errno, .. })
+            Err(OperationError::Errno { errno, .. })
                 if [not_offered, &NOT_OFFERED].concat().contains(&errno.as_str()) =>
             {
                 Err(Failure::NotSupported(errno.clone()))
@@ -142,9 +142,9 @@ impl Trial<'_> {
         0..self.nodes.len()
     }
 
-    pub(crate) fn on(&mut self, node: usize) -> On<'_> {
+    pub(crate) fn on(&mut self, node: usize) -> NodeOperations<'_> {
         let index = self.index(node);
-        On { node: &mut self.nodes[index], child: None }
+        NodeOperations { node: &mut self.nodes[index], child: None }
     }
 
     /// The last operation, and its node.
@@ -157,14 +157,14 @@ impl Trial<'_> {
     }
 
     /// Node 0, for checks of one node.
-    pub(crate) fn one(&mut self) -> On<'_> {
+    pub(crate) fn one(&mut self) -> NodeOperations<'_> {
         self.on(0)
     }
 
     /// A child of a node's worker.
-    pub(crate) fn child(&mut self, node: usize, child: Handle) -> On<'_> {
+    pub(crate) fn child(&mut self, node: usize, child: Handle) -> NodeOperations<'_> {
         let index = self.index(node);
-        On { node: &mut self.nodes[index], child: Some(child) }
+        NodeOperations { node: &mut self.nodes[index], child: Some(child) }
     }
 
     /// A pattern that no other repetition has.
@@ -211,15 +211,15 @@ pub(crate) fn expect_zero(what: &str, answer: &Answer) -> Verdict {
 }
 
 /// Operations on one node.
-pub(crate) struct On<'a> {
+pub(crate) struct NodeOperations<'a> {
     node: &'a mut Node,
     child: Option<Handle>,
 }
 
-pub(crate) type Called<T> = Result<T, Failed>;
+pub(crate) type OperationResult<T> = Result<T, OperationError>;
 
-impl On<'_> {
-    pub(crate) fn call(&mut self, operation: Operation) -> Called<Answer> {
+impl NodeOperations<'_> {
+    pub(crate) fn call(&mut self, operation: Operation) -> OperationResult<Answer> {
         match self.child {
             None => self.node.call(&operation),
             Some(child) => {
@@ -228,43 +228,43 @@ impl On<'_> {
         }
     }
 
-    fn done(&mut self, operation: Operation) -> Called<()> {
+    fn expect_done(&mut self, operation: Operation) -> OperationResult<()> {
         match self.call(operation)? {
             Answer::Done => Ok(()),
-            other => Err(self.odd(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
-    fn number(&mut self, operation: Operation) -> Called<u64> {
+    fn expect_number(&mut self, operation: Operation) -> OperationResult<u64> {
         match self.call(operation)? {
             Answer::Number(number) => Ok(number),
-            other => Err(self.odd(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
-    fn bytes(&mut self, operation: Operation) -> Called<Vec<u8>> {
+    fn expect_bytes(&mut self, operation: Operation) -> OperationResult<Vec<u8>> {
         match self.call(operation)? {
             Answer::Bytes(bytes) => Ok(bytes.0),
-            other => Err(self.odd(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
-    fn names(&mut self, operation: Operation) -> Called<Vec<Bytes>> {
+    fn expect_names(&mut self, operation: Operation) -> OperationResult<Vec<Bytes>> {
         match self.call(operation)? {
             Answer::Names(names) => Ok(names),
-            other => Err(self.odd(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
-    fn attributes(&mut self, operation: Operation) -> Called<Attributes> {
+    fn expect_attributes(&mut self, operation: Operation) -> OperationResult<Attributes> {
         match self.call(operation)? {
             Answer::Attributes(attributes) => Ok(attributes),
-            other => Err(self.odd(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
-    fn odd(&self, answer: &Answer) -> Failed {
-        Failed::Lost(format!("{}: its worker answers {answer:?}", self.node.name))
+    fn unexpected_answer(&self, answer: &Answer) -> OperationError {
+        OperationError::Lost(format!("{}: its worker answers {answer:?}", self.node.name))
     }
 
     /// A read that must give this: [`Operation::Verify`] and its like.
@@ -275,24 +275,29 @@ impl On<'_> {
             Answer::Number(offset) => {
                 broken(format!("{what}: the data differ from byte {offset} on"))
             }
-            other => Err(self.odd(&other).into()),
+            other => Err(self.unexpected_answer(&other).into()),
         }
     }
 
-    pub(crate) fn open(&mut self, path: &str, flags: &[Flag]) -> Called<Handle> {
+    pub(crate) fn open(&mut self, path: &str, flags: &[Flag]) -> OperationResult<Handle> {
         self.open_mode(path, flags, 0o644)
     }
 
-    pub(crate) fn open_mode(&mut self, path: &str, flags: &[Flag], mode: u32) -> Called<Handle> {
-        self.number(Operation::Open { path: path.into(), flags: flags.to_vec(), mode })
+    pub(crate) fn open_mode(
+        &mut self,
+        path: &str,
+        flags: &[Flag],
+        mode: u32,
+    ) -> OperationResult<Handle> {
+        self.expect_number(Operation::Open { path: path.into(), flags: flags.to_vec(), mode })
     }
 
-    pub(crate) fn close(&mut self, handle: Handle) -> Called<()> {
-        self.done(Operation::Close { handle })
+    pub(crate) fn close(&mut self, handle: Handle) -> OperationResult<()> {
+        self.expect_done(Operation::Close { handle })
     }
 
-    pub(crate) fn write(&mut self, handle: Handle, data: impl Into<Data>) -> Called<u64> {
-        self.number(Operation::Write { handle, data: data.into() })
+    pub(crate) fn write(&mut self, handle: Handle, data: impl Into<Data>) -> OperationResult<u64> {
+        self.expect_number(Operation::Write { handle, data: data.into() })
     }
 
     pub(crate) fn write_at(
@@ -300,61 +305,71 @@ impl On<'_> {
         handle: Handle,
         offset: u64,
         data: impl Into<Data>,
-    ) -> Called<u64> {
-        self.number(Operation::WriteAt { handle, offset, data: data.into() })
+    ) -> OperationResult<u64> {
+        self.expect_number(Operation::WriteAt { handle, offset, data: data.into() })
     }
 
-    pub(crate) fn read_at(&mut self, handle: Handle, offset: u64, bytes: usize) -> Called<Vec<u8>> {
-        self.bytes(Operation::ReadAt { handle, offset, bytes })
+    pub(crate) fn read_at(
+        &mut self,
+        handle: Handle,
+        offset: u64,
+        bytes: usize,
+    ) -> OperationResult<Vec<u8>> {
+        self.expect_bytes(Operation::ReadAt { handle, offset, bytes })
     }
 
     pub(crate) fn verify(&mut self, handle: Handle, offset: u64, data: impl Into<Data>) -> Verdict {
         self.equal(Operation::Verify { handle, offset, data: data.into() })
     }
 
-    pub(crate) fn direct(&mut self, handle: Handle, data: Data) -> Result<(), Failed> {
+    pub(crate) fn direct(&mut self, handle: Handle, data: Data) -> Result<(), OperationError> {
         match self.call(Operation::DirectRoundTrip { handle, data })? {
             Answer::Done => Ok(()),
-            other => Err(Failed::Errno {
+            other => Err(OperationError::Errno {
                 errno: format!("{other:?}"),
                 on: "direct round trip".to_owned(),
             }),
         }
     }
 
-    pub(crate) fn seek(&mut self, handle: Handle, offset: u64, whence: Whence) -> Called<u64> {
-        self.number(Operation::Seek { handle, offset, whence })
+    pub(crate) fn seek(
+        &mut self,
+        handle: Handle,
+        offset: u64,
+        whence: Whence,
+    ) -> OperationResult<u64> {
+        self.expect_number(Operation::Seek { handle, offset, whence })
     }
 
-    pub(crate) fn sync(&mut self, handle: Handle) -> Called<()> {
-        self.done(Operation::Sync { handle })
+    pub(crate) fn sync(&mut self, handle: Handle) -> OperationResult<()> {
+        self.expect_done(Operation::Sync { handle })
     }
 
-    pub(crate) fn stat_handle(&mut self, handle: Handle) -> Called<Attributes> {
-        self.attributes(Operation::StatHandle { handle })
+    pub(crate) fn stat_handle(&mut self, handle: Handle) -> OperationResult<Attributes> {
+        self.expect_attributes(Operation::StatHandle { handle })
     }
 
-    pub(crate) fn stat(&mut self, path: &str) -> Called<Attributes> {
-        self.attributes(Operation::Stat { path: path.into() })
+    pub(crate) fn stat(&mut self, path: &str) -> OperationResult<Attributes> {
+        self.expect_attributes(Operation::Stat { path: path.into() })
     }
 
-    pub(crate) fn stat_link(&mut self, path: &str) -> Called<Attributes> {
-        self.attributes(Operation::StatLink { path: path.into() })
+    pub(crate) fn stat_link(&mut self, path: &str) -> OperationResult<Attributes> {
+        self.expect_attributes(Operation::StatLink { path: path.into() })
     }
 
-    pub(crate) fn access(&mut self, path: &str) -> Called<()> {
-        self.done(Operation::Access { path: path.into() })
+    pub(crate) fn access(&mut self, path: &str) -> OperationResult<()> {
+        self.expect_done(Operation::Access { path: path.into() })
     }
 
-    pub(crate) fn truncate_handle(&mut self, handle: Handle, bytes: u64) -> Called<()> {
-        self.done(Operation::TruncateHandle { handle, bytes })
+    pub(crate) fn truncate_handle(&mut self, handle: Handle, bytes: u64) -> OperationResult<()> {
+        self.expect_done(Operation::TruncateHandle { handle, bytes })
     }
 
-    pub(crate) fn truncate(&mut self, path: &str, bytes: u64) -> Called<()> {
-        self.done(Operation::Truncate { path: path.into(), bytes })
+    pub(crate) fn truncate(&mut self, path: &str, bytes: u64) -> OperationResult<()> {
+        self.expect_done(Operation::Truncate { path: path.into(), bytes })
     }
 
-    pub(crate) fn rename(&mut self, from: &str, to: &str) -> Called<()> {
+    pub(crate) fn rename(&mut self, from: &str, to: &str) -> OperationResult<()> {
         self.rename_with(from, to, Replacement::Replace)
     }
 
@@ -363,55 +378,64 @@ impl On<'_> {
         from: &str,
         to: &str,
         replacement: Replacement,
-    ) -> Called<()> {
-        self.done(Operation::Rename { from: from.into(), to: to.into(), replacement })
+    ) -> OperationResult<()> {
+        self.expect_done(Operation::Rename { from: from.into(), to: to.into(), replacement })
     }
 
-    pub(crate) fn unlink(&mut self, path: &str) -> Called<()> {
-        self.done(Operation::Unlink { path: path.into() })
+    pub(crate) fn unlink(&mut self, path: &str) -> OperationResult<()> {
+        self.expect_done(Operation::Unlink { path: path.into() })
     }
 
-    pub(crate) fn remove_directory(&mut self, path: &str) -> Called<()> {
-        self.done(Operation::RemoveDirectory { path: path.into() })
+    pub(crate) fn remove_directory(&mut self, path: &str) -> OperationResult<()> {
+        self.expect_done(Operation::RemoveDirectory { path: path.into() })
     }
 
-    pub(crate) fn make_directory(&mut self, path: &str) -> Called<()> {
-        self.done(Operation::MakeDirectory { path: path.into(), mode: 0o755 })
+    pub(crate) fn make_directory(&mut self, path: &str) -> OperationResult<()> {
+        self.expect_done(Operation::MakeDirectory { path: path.into(), mode: 0o755 })
     }
 
-    pub(crate) fn link(&mut self, from: &str, to: &str) -> Called<()> {
-        self.done(Operation::Link { from: from.into(), to: to.into() })
+    pub(crate) fn link(&mut self, from: &str, to: &str) -> OperationResult<()> {
+        self.expect_done(Operation::Link { from: from.into(), to: to.into() })
     }
 
-    pub(crate) fn symlink(&mut self, target: &str, path: &str) -> Called<()> {
-        self.done(Operation::Symlink { target: target.into(), path: path.into() })
+    pub(crate) fn symlink(&mut self, target: &str, path: &str) -> OperationResult<()> {
+        self.expect_done(Operation::Symlink { target: target.into(), path: path.into() })
     }
 
-    pub(crate) fn read_link(&mut self, path: &str) -> Called<Vec<u8>> {
-        self.bytes(Operation::ReadLink { path: path.into() })
+    pub(crate) fn read_link(&mut self, path: &str) -> OperationResult<Vec<u8>> {
+        self.expect_bytes(Operation::ReadLink { path: path.into() })
     }
 
     /// Sorted.
-    pub(crate) fn list(&mut self, path: &str) -> Called<Vec<Bytes>> {
-        let mut names = self.names(Operation::List { path: path.into() })?;
+    pub(crate) fn list(&mut self, path: &str) -> OperationResult<Vec<Bytes>> {
+        let mut names = self.expect_names(Operation::List { path: path.into() })?;
         names.sort_unstable();
         Ok(names)
     }
 
-    pub(crate) fn open_directory(&mut self, path: &str) -> Called<Handle> {
-        self.number(Operation::OpenDirectory { path: path.into() })
+    pub(crate) fn open_directory(&mut self, path: &str) -> OperationResult<Handle> {
+        self.expect_number(Operation::OpenDirectory { path: path.into() })
     }
 
-    pub(crate) fn next_names(&mut self, handle: Handle, count: usize) -> Called<Vec<Bytes>> {
-        self.names(Operation::NextNames { handle, count })
+    pub(crate) fn next_names(
+        &mut self,
+        handle: Handle,
+        count: usize,
+    ) -> OperationResult<Vec<Bytes>> {
+        self.expect_names(Operation::NextNames { handle, count })
     }
 
-    pub(crate) fn change_mode(&mut self, path: &str, mode: u32) -> Called<()> {
-        self.done(Operation::ChangeMode { path: path.into(), mode })
+    pub(crate) fn change_mode(&mut self, path: &str, mode: u32) -> OperationResult<()> {
+        self.expect_done(Operation::ChangeMode { path: path.into(), mode })
     }
 
-    pub(crate) fn change_owner(&mut self, path: &str, user: u32, group: u32) -> Called<()> {
-        self.done(Operation::ChangeOwner { path: path.into(), user, group })
+    pub(crate) fn change_owner(
+        &mut self,
+        path: &str,
+        user: u32,
+        group: u32,
+    ) -> OperationResult<()> {
+        self.expect_done(Operation::ChangeOwner { path: path.into(), user, group })
     }
 
     pub(crate) fn set_times(
@@ -419,32 +443,37 @@ impl On<'_> {
         path: &str,
         accessed_ns: i64,
         modified_ns: i64,
-    ) -> Called<()> {
-        self.done(Operation::SetTimes { path: path.into(), accessed_ns, modified_ns })
+    ) -> OperationResult<()> {
+        self.expect_done(Operation::SetTimes { path: path.into(), accessed_ns, modified_ns })
     }
 
-    pub(crate) fn set_attribute(&mut self, path: &str, name: &str, value: &[u8]) -> Called<()> {
-        self.done(Operation::SetAttribute {
+    pub(crate) fn set_attribute(
+        &mut self,
+        path: &str,
+        name: &str,
+        value: &[u8],
+    ) -> OperationResult<()> {
+        self.expect_done(Operation::SetAttribute {
             path: path.into(),
             name: name.into(),
             value: value.into(),
         })
     }
 
-    pub(crate) fn get_attribute(&mut self, path: &str, name: &str) -> Called<Vec<u8>> {
-        self.bytes(Operation::GetAttribute { path: path.into(), name: name.into() })
+    pub(crate) fn get_attribute(&mut self, path: &str, name: &str) -> OperationResult<Vec<u8>> {
+        self.expect_bytes(Operation::GetAttribute { path: path.into(), name: name.into() })
     }
 
-    pub(crate) fn list_attributes(&mut self, path: &str) -> Called<Vec<Bytes>> {
-        self.names(Operation::ListAttributes { path: path.into() })
+    pub(crate) fn list_attributes(&mut self, path: &str) -> OperationResult<Vec<Bytes>> {
+        self.expect_names(Operation::ListAttributes { path: path.into() })
     }
 
-    pub(crate) fn remove_attribute(&mut self, path: &str, name: &str) -> Called<()> {
-        self.done(Operation::RemoveAttribute { path: path.into(), name: name.into() })
+    pub(crate) fn remove_attribute(&mut self, path: &str, name: &str) -> OperationResult<()> {
+        self.expect_done(Operation::RemoveAttribute { path: path.into(), name: name.into() })
     }
 
-    pub(crate) fn set_mask(&mut self, mask: u32) -> Called<u64> {
-        self.number(Operation::SetMask { mask })
+    pub(crate) fn set_mask(&mut self, mask: u32) -> OperationResult<u64> {
+        self.expect_number(Operation::SetMask { mask })
     }
 
     /// Without waiting.
@@ -454,18 +483,18 @@ impl On<'_> {
         lock: Lock,
         offset: u64,
         bytes: u64,
-    ) -> Called<()> {
-        self.done(Operation::RecordLock { handle, lock, offset, bytes, wait: false })
+    ) -> OperationResult<()> {
+        self.expect_done(Operation::RecordLock { handle, lock, offset, bytes, wait: false })
     }
 
-    pub(crate) fn conflicts(&mut self, handle: Handle, lock: Lock) -> Called<bool> {
+    pub(crate) fn conflicts(&mut self, handle: Handle, lock: Lock) -> OperationResult<bool> {
         let operation = Operation::RecordLockConflict { handle, lock, offset: 0, bytes: 0 };
-        Ok(self.number(operation)? == 1)
+        Ok(self.expect_number(operation)? == 1)
     }
 
     /// Without waiting.
-    pub(crate) fn file_lock(&mut self, handle: Handle, lock: Lock) -> Called<()> {
-        self.done(Operation::FileLock { handle, lock, wait: false })
+    pub(crate) fn file_lock(&mut self, handle: Handle, lock: Lock) -> OperationResult<()> {
+        self.expect_done(Operation::FileLock { handle, lock, wait: false })
     }
 
     /// Shared and writable, unless told otherwise.
@@ -475,7 +504,7 @@ impl On<'_> {
         bytes: usize,
         shared: bool,
     ) -> Result<Handle, Failure> {
-        let mapped = self.number(Operation::Map { handle, bytes, shared, writable: true });
+        let mapped = self.expect_number(Operation::Map { handle, bytes, shared, writable: true });
         mapped.or_unsupported(&["ENODEV"])
     }
 
@@ -484,8 +513,8 @@ impl On<'_> {
         handle: Handle,
         offset: usize,
         bytes: usize,
-    ) -> Called<Vec<u8>> {
-        self.bytes(Operation::MapRead { handle, offset, bytes })
+    ) -> OperationResult<Vec<u8>> {
+        self.expect_bytes(Operation::MapRead { handle, offset, bytes })
     }
 
     pub(crate) fn map_write(
@@ -493,39 +522,39 @@ impl On<'_> {
         handle: Handle,
         offset: usize,
         data: impl Into<Data>,
-    ) -> Called<()> {
-        self.done(Operation::MapWrite { handle, offset, data: data.into() })
+    ) -> OperationResult<()> {
+        self.expect_done(Operation::MapWrite { handle, offset, data: data.into() })
     }
 
-    pub(crate) fn map_sync(&mut self, handle: Handle) -> Called<()> {
-        self.done(Operation::MapSync { handle })
+    pub(crate) fn map_sync(&mut self, handle: Handle) -> OperationResult<()> {
+        self.expect_done(Operation::MapSync { handle })
     }
 
-    pub(crate) fn unmap(&mut self, handle: Handle) -> Called<()> {
-        self.done(Operation::Unmap { handle })
+    pub(crate) fn unmap(&mut self, handle: Handle) -> OperationResult<()> {
+        self.expect_done(Operation::Unmap { handle })
     }
 
-    pub(crate) fn fork(&mut self) -> Called<Handle> {
-        self.number(Operation::Fork)
+    pub(crate) fn fork(&mut self) -> OperationResult<Handle> {
+        self.expect_number(Operation::Fork)
     }
 
-    pub(crate) fn kill_child(&mut self, child: Handle) -> Called<()> {
-        self.done(Operation::KillChild { child })
+    pub(crate) fn kill_child(&mut self, child: Handle) -> OperationResult<()> {
+        self.expect_done(Operation::KillChild { child })
     }
 
-    pub(crate) fn write_file(&mut self, path: &str, data: impl Into<Data>) -> Called<()> {
-        self.done(Operation::WriteFile { path: path.into(), data: data.into() })
+    pub(crate) fn write_file(&mut self, path: &str, data: impl Into<Data>) -> OperationResult<()> {
+        self.expect_done(Operation::WriteFile { path: path.into(), data: data.into() })
     }
 
-    pub(crate) fn read_file(&mut self, path: &str) -> Called<Vec<u8>> {
-        self.bytes(Operation::ReadFile { path: path.into() })
+    pub(crate) fn read_file(&mut self, path: &str) -> OperationResult<Vec<u8>> {
+        self.expect_bytes(Operation::ReadFile { path: path.into() })
     }
 
     pub(crate) fn verify_file(&mut self, path: &str, data: impl Into<Data>) -> Verdict {
         self.equal(Operation::VerifyFile { path: path.into(), data: data.into() })
     }
 
-    pub(crate) fn run(&mut self, steps: Loop) -> Called<Answer> {
+    pub(crate) fn run(&mut self, steps: Loop) -> OperationResult<Answer> {
         self.call(Operation::Loop { steps })
     }
 }

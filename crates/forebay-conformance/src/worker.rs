@@ -20,7 +20,7 @@ use std::io::{self, BufRead, Write};
 
 use crate::operation::{Answer, Operation, Reply};
 pub use state::Worker;
-use state::{Failed, Result};
+use state::{Result, WorkerError};
 
 /// The umask of each trial.
 const MASK: u32 = 0o022;
@@ -65,9 +65,9 @@ impl Worker {
     pub fn answer(&mut self, operation: &Operation) -> Reply {
         match self.execute(operation) {
             Ok(answer) => Reply::Answer(answer),
-            Err(Failed::Errno(errno)) => Reply::Errno(errno::name(errno)),
-            Err(Failed::Named(name)) => Reply::Errno(name),
-            Err(Failed::Refused(reason)) => Reply::Refused(reason),
+            Err(WorkerError::Errno(errno)) => Reply::Errno(errno::name(errno)),
+            Err(WorkerError::Named(name)) => Reply::Errno(name),
+            Err(WorkerError::Refused(reason)) => Reply::Refused(reason),
         }
     }
 

@@ -26,13 +26,13 @@ enum Lie {
 
 /// The operation of a node at which it lies, counted from the start of the check.
 #[derive(Clone, Copy)]
-struct Place {
+struct FaultPoint {
     node: usize,
     operation: u64,
     lie: Lie,
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for FaultPoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "node {}, operation {}, {:?}", self.node, self.operation, self.lie)
     }
@@ -131,7 +131,7 @@ fn falsified(answer: Answer) -> Answer {
 }
 
 /// A worker that lies once in its first trial, and the number of operations that it saw in it.
-fn liar(place: Place, seen: &Arc<Seen>) -> Fault {
+fn liar(place: FaultPoint, seen: &Arc<Seen>) -> Fault {
     let (mut count, mut trials) = (0, 0);
     let seen = Arc::clone(seen);
     Box::new(move |worker: &mut Worker, operation: &Operation| {
@@ -198,14 +198,14 @@ fn scratch_of(check: &str) -> tempfile::TempDir {
 }
 
 /// Whether a lie at this place breaks the check.
-fn breaks(check: &str, nodes: usize, place: Place, seen: &Arc<Seen>) -> bool {
+fn breaks(check: &str, nodes: usize, place: FaultPoint, seen: &Arc<Seen>) -> bool {
     let scratch = scratch_of(check);
     let start = |number: usize| {
         let seen = Arc::clone(seen);
         let place = if number == place.node {
             place
         } else {
-            Place { node: number, operation: 0, ..place }
+            FaultPoint { node: number, operation: 0, ..place }
         };
         node(&format!("n{number}"), move || liar(place, &seen))
     };
@@ -216,11 +216,12 @@ fn breaks(check: &str, nodes: usize, place: Place, seen: &Arc<Seen>) -> bool {
 fn has_breaking_lie(check: &str, nodes: usize) -> bool {
     let seen = Arc::new(Seen::new());
     // The later operations look at what the earlier ones did, so most lies are found there.
-    breaks(check, nodes, Place { node: 0, operation: 0, lie: Lie::Falsified }, &seen);
+    breaks(check, nodes, FaultPoint { node: 0, operation: 0, lie: Lie::Falsified }, &seen);
     (0..nodes).rev().any(|node| {
         (1..=seen.operations(node)).rev().take(40).any(|operation| {
             let lies = [Lie::Pretended, Lie::LeftOut, Lie::Falsified];
-            lies.into_iter().any(|lie| breaks(check, nodes, Place { node, operation, lie }, &seen))
+            lies.into_iter()
+                .any(|lie| breaks(check, nodes, FaultPoint { node, operation, lie }, &seen))
         })
     })
 }

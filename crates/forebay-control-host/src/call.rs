@@ -7,25 +7,25 @@ use crate::state::is_set_aside;
 use forebay_site::Error;
 
 /// An option with a value, and its short form.
-struct Named {
+struct CallOption {
     long: &'static str,
     short: &'static str,
 }
 
-const OPTIONS: [Named; 11] = [
-    Named { long: "--token", short: "-t" },
-    Named { long: "--job", short: "-j" },
-    Named { long: "--user", short: "-u" },
-    Named { long: "--groupid", short: "-g" },
-    Named { long: "--capacity", short: "-C" },
-    Named { long: "--caller", short: "-c" },
-    Named { long: "--pathfile", short: "-p" },
-    Named { long: "--nodehostnamefile", short: "" },
-    Named { long: "--nidlistfile", short: "" },
-    Named { long: "--access", short: "-a" },
-    Named { long: "--type", short: "-T" },
+const OPTIONS: [CallOption; 11] = [
+    CallOption { long: "--token", short: "-t" },
+    CallOption { long: "--job", short: "-j" },
+    CallOption { long: "--user", short: "-u" },
+    CallOption { long: "--groupid", short: "-g" },
+    CallOption { long: "--capacity", short: "-C" },
+    CallOption { long: "--caller", short: "-c" },
+    CallOption { long: "--pathfile", short: "-p" },
+    CallOption { long: "--nodehostnamefile", short: "" },
+    CallOption { long: "--nidlistfile", short: "" },
+    CallOption { long: "--access", short: "-a" },
+    CallOption { long: "--type", short: "-T" },
 ];
-const FUNCTION: Named = Named { long: "--function", short: "-f" };
+const FUNCTION: CallOption = CallOption { long: "--function", short: "-f" };
 const HURRY: &str = "--hurry";
 const POLL: &str = "--poll";
 
@@ -90,7 +90,7 @@ impl Call {
                 Error::new(format!("the argument {shown:?} is not UTF-8"))
             })?);
         }
-        let mut found = Found::default();
+        let mut found = ParsedCall::default();
         found.read(&texts)?;
         let name = found.function.ok_or_else(|| {
             let names: Vec<_> = FUNCTIONS.iter().map(|function| function.name).collect();
@@ -138,7 +138,7 @@ impl Call {
     ///
     /// # Errors
     /// If it is none.
-    pub fn number(&self, option: &str) -> Result<u32, Error> {
+    pub fn u32_value(&self, option: &str) -> Result<u32, Error> {
         let text = self.value(option);
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let number = text.parse().ok().filter(|_| is_number);
@@ -170,7 +170,7 @@ impl Call {
 }
 
 #[derive(Default)]
-struct Found {
+struct ParsedCall {
     function: Option<String>,
     values: Vec<(&'static str, String)>,
     hurry: bool,
@@ -178,12 +178,12 @@ struct Found {
     ignored: Vec<String>,
 }
 
-impl Found {
+impl ParsedCall {
     fn read(&mut self, words: &[&str]) -> Result<(), Error> {
         let twice = |name: &str| Error::new(format!("{name} is given twice"));
         let mut rest = words.iter().copied().peekable();
         while let Some(word) = rest.next() {
-            let is = |named: &Named| {
+            let is = |named: &CallOption| {
                 named.long == word || (!named.short.is_empty() && named.short == word)
             };
             if word == HURRY {
@@ -299,7 +299,7 @@ mod tests {
             "--function create_persistent -c CLI -t proj1 -u 65534 -C flash:3 -a striped -T scratch",
         );
         let call = call.expect("call");
-        assert_eq!((call.token(), call.number("--user")), (Ok("proj1"), Ok(65534)));
+        assert_eq!((call.token(), call.u32_value("--user")), (Ok("proj1"), Ok(65534)));
         assert_eq!((call.value("--capacity"), call.value("--type")), ("flash:3", "scratch"));
     }
 
@@ -329,7 +329,7 @@ mod tests {
                 number,
             ];
             let call = Call::parse(&words.map(OsString::from)).expect("call");
-            assert!(call.number("--user").is_err(), "{number}");
+            assert!(call.u32_value("--user").is_err(), "{number}");
         }
     }
 }

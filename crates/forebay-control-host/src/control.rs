@@ -15,7 +15,7 @@ use crate::functions::{deliver, first_answer, remove_directory};
 use crate::nodes::{Pause, TimeLimits, new_attempt};
 use crate::token_lock::TokenLock;
 use crate::{Phase, Session, Share};
-use forebay_site::messages::{Operation, Outcome, Place};
+use forebay_site::messages::{Operation, Outcome, PoolAllocation};
 use forebay_site::{Error, NoAnswer, NodeAddress, Pool, PoolKind};
 
 /// What a site has.
@@ -401,7 +401,7 @@ fn discard_orphan(
 ) -> Result<(), Error> {
     // A directory that root did not give away is empty, and whom it is for does not matter.
     let user = if owner == 0 { context.site.slurm_user.user } else { owner };
-    let place = Place {
+    let place = PoolAllocation {
         pool: pool.name.clone(),
         path: pool.path.display().to_string(),
         name: name.to_owned(),

@@ -35,7 +35,7 @@ const WHY: &str = "why";
 
 /// What the words ask for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct DwstatOptions {
     tables: Vec<&'static str>,
     is_decimal: bool,
     has_details: bool,
@@ -52,8 +52,8 @@ pub fn dwstat(words: &[OsString]) -> Reply {
     asked(words).and_then(|asked| shown(&Context::open()?, &asked)).into()
 }
 
-fn asked(words: &[OsString]) -> Result<Asked, Error> {
-    let mut asked = Asked::default();
+fn asked(words: &[OsString]) -> Result<DwstatOptions, Error> {
+    let mut asked = DwstatOptions::default();
     for word in words {
         let word = forebay_host::files::lossy(word);
         match word.as_str() {
@@ -84,7 +84,7 @@ fn asked(words: &[OsString]) -> Result<Asked, Error> {
     Ok(asked)
 }
 
-fn shown(context: &Context, asked: &Asked) -> Result<String, Error> {
+fn shown(context: &Context, asked: &DwstatOptions) -> Result<String, Error> {
     let sessions = context.database.sessions()?;
     let shares = context.database.shares(None)?;
     let (mut texts, mut empty) = (Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ fn shown(context: &Context, asked: &Asked) -> Result<String, Error> {
     Ok(texts.join("\n\n"))
 }
 
-fn pools(context: &Context, asked: &Asked) -> Result<Table, Error> {
+fn pools(context: &Context, asked: &DwstatOptions) -> Result<Table, Error> {
     let mut table = Table::new(&["pool", "units", "quantity", "free", "gran"]);
     for pool in &context.site.pools {
         let free = context.database.free_granules(pool)?;
@@ -131,7 +131,7 @@ fn pools(context: &Context, asked: &Asked) -> Result<Table, Error> {
 
 fn nodes(
     context: &Context,
-    asked: &Asked,
+    asked: &DwstatOptions,
     sessions: &[Session],
     shares: &[Share],
 ) -> Result<Table, Error> {
@@ -194,7 +194,7 @@ fn of_sessions(sessions: &[Session]) -> Table {
     table
 }
 
-fn instances(sessions: &[Session], shares: &[Share], asked: &Asked) -> Table {
+fn instances(sessions: &[Session], shares: &[Share], asked: &DwstatOptions) -> Table {
     let mut table = Table::new(&[
         "inst",
         "state",
@@ -227,7 +227,7 @@ fn instances(sessions: &[Session], shares: &[Share], asked: &Asked) -> Table {
     table
 }
 
-fn configurations(sessions: &[Session], asked: &Asked) -> Table {
+fn configurations(sessions: &[Session], asked: &DwstatOptions) -> Table {
     let mut table = match asked.has_details {
         true => Table::new(&["conf", "state", "inst", "type", "amode", "activs", "backing_path"]),
         false => Table::new(&["conf", "state", "inst", "type", "access_type", "activs"]),
@@ -287,7 +287,7 @@ fn of<'a>(shares: &'a [Share], session: &Session) -> impl Iterator<Item = &'a Sh
     shares.iter().filter(move |share| share.session == id)
 }
 
-fn fragments(sessions: &[Session], shares: &[Share], asked: &Asked) -> Table {
+fn fragments(sessions: &[Session], shares: &[Share], asked: &DwstatOptions) -> Table {
     let mut table = Table::new(&["frag", "state", "inst", "capacity", "gran", "node"]);
     for session in with_space(sessions) {
         let id = session.id.to_string();
@@ -354,7 +354,7 @@ fn time(unix_s: u64) -> String {
 mod tests {
     use super::*;
 
-    fn ask(words: &[&str]) -> Result<Asked, String> {
+    fn ask(words: &[&str]) -> Result<DwstatOptions, String> {
         let words: Vec<_> = words.iter().map(OsString::from).collect();
         asked(&words).map_err(|error| error.to_string())
     }

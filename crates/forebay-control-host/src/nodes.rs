@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::Session;
 use crate::call::Call;
 use crate::context::Context;
-use crate::progress::{OnNode, Shown};
+use crate::progress::{NodeProgress, ProgressFile};
 use forebay_site::messages::{Operation, Outcome};
 use forebay_site::{Client, Error, NoAnswer, NodeAddress, Site};
 
@@ -90,7 +90,7 @@ pub(crate) struct Work<'a> {
     /// Called when a node has done it.
     pub(crate) on_done: OnDone<'a>,
     /// Shows how far the nodes are.
-    pub(crate) shown: Option<&'a mut Shown>,
+    pub(crate) shown: Option<&'a mut ProgressFile>,
     /// Whether what a node reports as an error gets the name of the node.
     pub(crate) names_node: bool,
 }
@@ -118,7 +118,7 @@ impl Unfinished {
 /// A node that has not done its work yet.
 struct Pending {
     node: NodeAddress,
-    progress: OnNode,
+    progress: NodeProgress,
     pause: Pause,
     due: Instant,
 }
@@ -133,9 +133,11 @@ enum Next {
 }
 
 impl Pending {
-    fn on(node: NodeAddress, shown: Option<&Shown>) -> Result<Self, Error> {
-        let progress =
-            shown.map_or_else(|| OnNode::new(&node.name), |shown| shown.on_node(&node.name))?;
+    fn on(node: NodeAddress, shown: Option<&ProgressFile>) -> Result<Self, Error> {
+        let progress = shown.map_or_else(
+            || NodeProgress::new(&node.name),
+            |shown| shown.node_progress(&node.name),
+        )?;
         let due = clock::now() + progress.wait();
         Ok(Self { node, progress, pause: Pause::shortest(), due })
     }

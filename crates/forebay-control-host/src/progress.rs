@@ -29,12 +29,12 @@ pub(crate) struct Staging {
     /// Nodes of the job that have no room for their part of the allocation yet.
     pub(crate) full_nodes: Vec<String>,
     /// The nodes that have not completed it.
-    pub(crate) nodes: Vec<OnNode>,
+    pub(crate) nodes: Vec<NodeProgress>,
 }
 
 /// How far a node is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct OnNode {
+pub(crate) struct NodeProgress {
     /// The name of the node.
     pub(crate) node: String,
     /// What the node said last.
@@ -51,7 +51,7 @@ pub(crate) struct OnNode {
     silent_since_unix_s: Option<u64>,
 }
 
-impl OnNode {
+impl NodeProgress {
     pub(crate) fn new(node: &str) -> Result<Self, Error> {
         Ok(Self {
             node: node.to_owned(),
@@ -99,14 +99,14 @@ fn since(unix_s: u64) -> Duration {
 }
 
 /// Writes the file while a call waits for a staging, and removes it at the end.
-pub(crate) struct Shown {
+pub(crate) struct ProgressFile {
     path: PathBuf,
     pub(crate) staging: Staging,
     written: Option<Instant>,
     is_kept: bool,
 }
 
-impl Shown {
+impl ProgressFile {
     /// With `goes_on`, what the call before has left.
     pub(crate) fn of(site: &Site, session: &Session, direction: Direction, goes_on: bool) -> Self {
         let path = path_of(site, session.id);
@@ -118,7 +118,7 @@ impl Shown {
     }
 
     /// Writes how far the nodes are, unless it was written just now. With `is_kept`, for the next call, too.
-    pub(crate) fn show(&mut self, nodes: impl Iterator<Item = OnNode>, is_kept: bool) {
+    pub(crate) fn show(&mut self, nodes: impl Iterator<Item = NodeProgress>, is_kept: bool) {
         self.is_kept = is_kept;
         if !is_kept && self.written.is_some_and(|written| written.elapsed() < INTERVAL) {
             return;
@@ -131,9 +131,9 @@ impl Shown {
     }
 
     /// How far the call before left a node.
-    pub(crate) fn on_node(&self, node: &str) -> Result<OnNode, Error> {
+    pub(crate) fn node_progress(&self, node: &str) -> Result<NodeProgress, Error> {
         let left = self.staging.nodes.iter().find(|one| one.node == node).cloned();
-        left.map_or_else(|| OnNode::new(node), Ok)
+        left.map_or_else(|| NodeProgress::new(node), Ok)
     }
 
     fn write(&self) -> Result<(), Error> {
@@ -145,7 +145,7 @@ impl Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for ProgressFile {
     fn drop(&mut self) {
         if !self.is_kept {
             files::remove_if_present(&self.path).ok(); // it is for display

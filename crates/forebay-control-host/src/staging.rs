@@ -6,7 +6,7 @@ use forebay_directive::{Direction, Stage};
 
 use crate::context::Context;
 use crate::nodes::{TimeLimits, Unfinished, Work};
-use crate::progress::Shown;
+use crate::progress::ProgressFile;
 use crate::{Phase, Session};
 use forebay_site::messages::{Operation, Outcome, Staging};
 use forebay_site::{Error, NodeAddress};
@@ -137,7 +137,7 @@ impl Context {
                 false => Ok(()),
             }
         };
-        let mut shown = Shown::of(&self.site, session, direction, limits.polls);
+        let mut shown = ProgressFile::of(&self.site, session, direction, limits.polls);
         let mut work = Work {
             session,
             operation: &operation,

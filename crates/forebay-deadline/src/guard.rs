@@ -100,15 +100,15 @@ impl<'a> Guard<'a> {
     }
 
     /// Queries the end at the first call. None if there is no end.
-    fn known_end(&self, go_on: &dyn Fn() -> bool) -> Option<&KnownEnd> {
+    fn known_end(&self, should_continue: &dyn Fn() -> bool) -> Option<&KnownEnd> {
         if let Some(known_end) = self.known_end.get() {
             return known_end.as_ref();
         }
         let end = match self.given {
             Some(end) => Some(end),
-            None => find_end(self.messages, go_on),
+            None => find_end(self.messages, should_continue),
         };
-        if end.is_none() && !go_on() {
+        if end.is_none() && !should_continue() {
             return None; // the query was interrupted
         }
         let known = || end.map(|end| self.schedule_for(end));
@@ -151,23 +151,23 @@ impl<'a> Guard<'a> {
     pub fn watch(&self, stop: &Receiver<()>, events: &EventSender) {
         let is_over =
             |after: Duration| !matches!(stop.recv_timeout(after), Err(RecvTimeoutError::Timeout));
-        let go_on = || stop.try_recv() == Err(TryRecvError::Empty);
+        let should_continue = || stop.try_recv() == Err(TryRecvError::Empty);
         while !self.work.is_asked_for() {
             if is_over(ASKED_LOOK) {
                 return;
             }
         }
-        let Some(known_end) = self.known_end(&go_on) else {
+        let Some(known_end) = self.known_end(&should_continue) else {
             return;
         };
         let mut ask_again_s = known_end.left_s() / 2.0;
         let mut last_error = None;
-        while go_on() {
+        while should_continue() {
             if known_end.left_s() < ask_again_s && known_end.left_s() > MARGIN_S_MAX {
-                self.refresh_end(known_end, &go_on);
+                self.refresh_end(known_end, &should_continue);
                 ask_again_s = known_end.left_s() / 2.0;
             }
-            let Some(now) = self.measure(known_end, &go_on, &mut last_error) else {
+            let Some(now) = self.measure(known_end, &should_continue, &mut last_error) else {
                 return;
             };
             let terms = self.terms(known_end);
@@ -180,8 +180,10 @@ impl<'a> Guard<'a> {
                     0.0
                 }
                 // The time limit may have changed meanwhile.
-                Action::Signal | Action::End if self.refresh_end(known_end, &go_on) => 0.0,
-                Action::Signal | Action::End if !go_on() => return,
+                Action::Signal | Action::End if self.refresh_end(known_end, &should_continue) => {
+                    0.0
+                }
+                Action::Signal | Action::End if !should_continue() => return,
                 Action::Signal => {
                     self.history.lock().signalled = true;
                     if let Some(signal) = self.options.signal {
@@ -289,12 +291,12 @@ impl<'a> Guard<'a> {
     fn measure(
         &self,
         known_end: &KnownEnd,
-        go_on: &dyn Fn() -> bool,
+        should_continue: &dyn Fn() -> bool,
         last_error: &mut Option<String>,
     ) -> Option<Snapshot> {
         let began = clock::now();
-        let Outstanding { files, bytes, error } = self.work.outstanding(go_on);
-        if !go_on() {
+        let Outstanding { files, bytes, error } = self.work.outstanding(should_continue);
+        if !should_continue() {
             return None;
         }
         if let Some(error) = error {
@@ -312,12 +314,12 @@ impl<'a> Guard<'a> {
     }
 
     /// Queries the scheduler again. Returns true if the end has changed.
-    fn refresh_end(&self, known_end: &KnownEnd, go_on: &dyn Fn() -> bool) -> bool {
+    fn refresh_end(&self, known_end: &KnownEnd, should_continue: &dyn Fn() -> bool) -> bool {
         if self.given.is_some() {
             return false;
         }
         // After a failed query, keep the known end.
-        let Ok(end) = EndTime::query(go_on) else {
+        let Ok(end) = EndTime::query(should_continue) else {
             return false;
         };
         // Without a time limit, use an end that never comes.
@@ -373,13 +375,13 @@ impl KnownEnd {
 }
 
 /// None if there is no end, it is unknown, or the query is interrupted.
-fn find_end(messages: &dyn Messages, go_on: &dyn Fn() -> bool) -> Option<EndTime> {
+fn find_end(messages: &dyn Messages, should_continue: &dyn Fn() -> bool) -> Option<EndTime> {
     if let Some(end) = EndTime::from_environment() {
         return Some(end);
     }
-    match EndTime::query(go_on) {
+    match EndTime::query(should_continue) {
         Ok(end) => end,
-        Err(_) if !go_on() => None,
+        Err(_) if !should_continue() => None,
         Err(why) => {
             messages.warning(&format!(
                 "when the job ends is not known ({why}): stage-out will not begin before the job has ended; \

@@ -15,8 +15,8 @@ pub struct Outstanding {
 pub trait OpenWork: Sync {
     /// Whether there may be data to stage out, as far as is known.
     fn is_asked_for(&self) -> bool;
-    /// The data to stage out now. Reads only file status. Stops if `go_on` returns false.
-    fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding;
+    /// The data to stage out now. Reads only file status. Stops if `should_continue` returns false.
+    fn outstanding(&self, should_continue: &dyn Fn() -> bool) -> Outstanding;
     /// The rate of the job's own drain in bytes per second, if known.
     fn bytes_per_s(&self) -> Option<f64>;
 }

@@ -2,7 +2,7 @@
 //! Symbols such as `%j` are replaced in directives, never in words.
 
 use crate::Symbols;
-use crate::lines::{Found, Line, read as read_lines};
+use crate::lines::{Line, ParsedLines, read as read_lines};
 use crate::problem::{Origin, Position, Problem};
 use crate::suggestion::with_suggestion;
 use crate::token::{SourceByte, Token, option_words};
@@ -11,7 +11,7 @@ const HINT: &str = "--bb takes capacity= access= type= pool= swap=; a blank or a
                     value; for more, give the directive itself: --bb=\"#DW jobdw ...\"";
 
 /// Parses the option. Positions refer to its text. Replaces symbols in directives.
-pub(crate) fn read(text: &str, symbols: &Symbols) -> Found {
+pub(crate) fn read(text: &str, symbols: &Symbols) -> ParsedLines {
     if holds_directives(text) {
         read_lines(text, Origin::Option, Some(symbols))
     } else {
@@ -26,8 +26,8 @@ fn holds_directives(text: &str) -> bool {
 
 /// Reads `capacity=1G access=striped type=scratch pool=P swap=N`, separated by blanks or commas: a
 /// jobdw and, with `swap=`, a swap.
-fn of_words(text: &str) -> Found {
-    let mut found = Found::default();
+fn of_words(text: &str) -> ParsedLines {
+    let mut found = ParsedLines::default();
     let start = Position { origin: Origin::Option, line: 1, column: 1 };
     let mut job = Vec::new();
     let mut swap = Vec::new();

@@ -57,7 +57,7 @@ pub(crate) struct Line {
 
 /// The result for one text.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct ParsedLines {
     pub(crate) lines: Vec<Line>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
@@ -69,8 +69,8 @@ pub(crate) struct Found {
 /// `#`. Empty lines do not end it, but lines of blanks do (Slurm's rule).
 ///
 /// Without `symbols`, `%` has no meaning: Slurm has replaced them, and left `\\` where it was.
-pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> Found {
-    let mut header = Header { origin, symbols, found: Found::default(), open: None };
+pub(crate) fn read(text: &str, origin: Origin, symbols: Option<&Symbols>) -> ParsedLines {
+    let mut header = Header { origin, symbols, found: ParsedLines::default(), open: None };
     let mut header_lines = 0;
     for line in text.lines() {
         if !header.take(line, header_lines + 1) {
@@ -98,7 +98,7 @@ fn no_directive(text: &str, origin: Origin, header_lines: usize) -> Option<Probl
 struct Header<'a> {
     origin: Origin,
     symbols: Option<&'a Symbols>,
-    found: Found,
+    found: ParsedLines,
     /// A line with a final backslash, which the next line continues.
     open: Option<Open>,
 }

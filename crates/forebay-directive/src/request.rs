@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::dialect::Dialect;
 use crate::directive_check::{Directive, check};
 use crate::ignored_directives::IgnoredDirective;
-use crate::lines::{Found, Line};
+use crate::lines::{Line, ParsedLines};
 use crate::paths::{self, Side};
 use crate::persistent::{self, CreatePersistent, DestroyPersistent, PersistentDw};
 use crate::problem::{Finding, Origin, Position, Problem, Weight};
@@ -168,7 +168,7 @@ pub fn parse_for_site(script: &str, symbols: Option<&Symbols>) -> Result<Request
         true => VariableStyle::Private,
         false => VariableStyle::DataWarp,
     };
-    combine(Found::default(), of_script, &naming)
+    combine(ParsedLines::default(), of_script, &naming)
 }
 
 /// Whether a line is a jobdw with `access_mode=private` and no other mode.
@@ -183,8 +183,8 @@ fn is_private_only(line: &Line) -> bool {
 
 /// Combines the lines of the option with those of the script. `of_datawarp` is how lines of DataWarp name namespaces.
 fn combine(
-    mut found: Found,
-    of_script: Found,
+    mut found: ParsedLines,
+    of_script: ParsedLines,
     of_datawarp: &VariableStyle,
 ) -> Result<Request, Vec<Problem>> {
     found.lines.extend(of_script.lines);
@@ -362,8 +362,8 @@ fn stage(
         (StageKind::List, Direction::Out) => (Side::Outer, Side::Outer),
         _ => direction.sides(),
     };
-    let source = end(directive, "source", source, naming, findings);
-    let destination = end(directive, "destination", destination, naming, findings);
+    let source = stage_path(directive, "source", source, naming, findings);
+    let destination = stage_path(directive, "destination", destination, naming, findings);
     let (inside, outside) = match (kind, direction) {
         (StageKind::List, _) => {
             let unused = directive.value("destination");
@@ -405,7 +405,7 @@ fn ends_in_a_name(path: &str) -> bool {
 }
 
 /// One path of a stage, if it is given and valid, as from [`paths::check`].
-fn end(
+fn stage_path(
     directive: &Directive,
     key: &str,
     side: Side,

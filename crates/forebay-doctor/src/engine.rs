@@ -11,7 +11,9 @@ use comfy_table::{Table, presets};
 use forebay_cluster::{Session, SessionSpec};
 use forebay_conformance as conformance;
 use forebay_conformance::{CheckResult, Connection, Node, Outcome, Scope};
-use forebay_engine::{Coherence, Engine, HANG_S_MAX, Ledger, NodesUse, Place, Promise, Step};
+use forebay_engine::{
+    AllocationDirectory, Coherence, Engine, HANG_S_MAX, Ledger, NodesUse, Promise, Step,
+};
 use forebay_host::exit_codes;
 use forebay_host::messages::{Messages, counted};
 use forebay_host::process::{Piped, SignalGuard, command};
@@ -99,11 +101,11 @@ pub fn check_engine(
 ) -> Result<i32, CliError> {
     let events = SignalGuard::listen()?.watch(None)?;
     let stops = events.stops();
-    let go_on = || stops.count() == 0;
-    let found = examine(options, store, repetitions, &go_on)?;
+    let should_continue = || stops.count() == 0;
+    let found = examine(options, store, repetitions, &should_continue)?;
     let is_good = found.left.is_empty() && !found.promises.iter().any(|row| row.is_wrong);
     found.left.iter().for_each(|left| print_warning(&format!("left: {left}")));
-    if !go_on() {
+    if !should_continue() {
         return Ok(INTERRUPTED);
     }
     let exit_code = if is_good && found.rates.is_some() { 0 } else { exit_codes::FAILED };
@@ -114,11 +116,12 @@ fn examine(
     options: &NodeOptions,
     store: Option<PathBuf>,
     repetitions: u64,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<EngineFound, CliError> {
     let engine = options.engine().map_err(CliError::of_job)?;
     let trace = Trace::make()?;
-    let found = examine_recorded(options, engine.as_ref(), store, repetitions, &trace, go_on);
+    let found =
+        examine_recorded(options, engine.as_ref(), store, repetitions, &trace, should_continue);
     // What is left has been named, and the record finds it.
     if found.as_ref().is_ok_and(|found| found.left.is_empty()) || !trace.has_nodes() {
         trace.remove()?;
@@ -143,11 +146,11 @@ impl Trace {
     }
 
     /// Called before the first directory is made on a node.
-    fn about_to(&self, used: &NodesUse) -> forebay_host::Result<()> {
-        let place = Place { root: used.mount(), mounted: false, capacity_bytes: 0 };
+    fn record_nodes_use(&self, used: &NodesUse) -> forebay_host::Result<()> {
+        let place = AllocationDirectory { root: used.mount(), mounted: false, capacity_bytes: 0 };
         let mut recorded = self.recorded.borrow_mut();
-        recorded.about_to(Step::Nodes(used.clone()))?;
-        recorded.about_to(Step::Allocation(place))
+        recorded.record_step(Step::Nodes(used.clone()))?;
+        recorded.record_step(Step::Allocation(place))
     }
 
     fn has_nodes(&self) -> bool {
@@ -171,15 +174,16 @@ fn examine_recorded(
     store: Option<PathBuf>,
     repetitions: u64,
     trace: &Trace,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<EngineFound, CliError> {
     let id = trace.directory.id();
     let messages = Progress::explaining(false);
-    let reach = options.reach(id).map_err(CliError::of_job)?;
+    let agents = options.agents(id).map_err(CliError::of_job)?;
     print_status(&format!("starting {} on {}", engine.name(), options.names.join(", ")));
     let began = clock::now();
     let spec = spec(id, engine, options, store.as_deref(), &messages);
-    let started = Session::start(&spec, reach, &mut |used| trace.about_to(used), go_on);
+    let started =
+        Session::start(&spec, agents, &mut |used| trace.record_nodes_use(used), should_continue);
     let session = started.map_err(|error| {
         if !matches!(error, forebay_cluster::Error::EngineLeft { .. }) {
             trace.forget_nodes();
@@ -189,7 +193,7 @@ fn examine_recorded(
     let start_s = began.elapsed().as_secs_f64();
     let promise = session.promise().clone();
     let choices = session.choices().to_vec();
-    let checked = check(options, &session, repetitions, go_on);
+    let checked = check(options, &session, repetitions, should_continue);
     session.take_messages().iter().for_each(|message| print_warning(message));
     print_status("taking it down");
     let began = clock::now();
@@ -240,7 +244,7 @@ fn check(
     options: &NodeOptions,
     session: &Session,
     repetitions: u64,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<(Vec<CheckResult>, Option<EngineRates>), CliError> {
     let mut nodes = workers(options)?;
     let directory = session.mount().join(NAMESPACE);
@@ -251,11 +255,11 @@ fn check(
         if !result.is_good() {
             print_status(&result.to_string());
         }
-        go_on()
+        should_continue()
     };
     let report = conformance::run(&mut nodes, directory, &asked, &mut seen)
         .map_err(|error| CliError::new(error.to_string()).with_hint(error.hint()))?;
-    if !go_on() {
+    if !should_continue() {
         return Ok((report.checks, None));
     }
     print_status("measuring");

@@ -102,7 +102,7 @@ fn chosen(text: &str) -> Option<&str> {
 }
 
 pub fn fuse() -> Diagnosis {
-    let device = probe::can_open_rw(Path::new("/dev/fuse"));
+    let device = probe::check_open_rw(Path::new("/dev/fuse"));
     let mounter = system::find_other_program("fusermount3");
     let consequence = "jobs on one node do not need it";
     match (device, mounter) {
@@ -173,7 +173,7 @@ pub fn shared_memory() -> Diagnosis {
     let consequence = "for memory stores without a private tmpfs, and for the emulation";
     let remedy = "as root: mount -t tmpfs -o mode=1777 tmpfs /dev/shm";
     let space =
-        match filesystem::space(path).and_then(|space| probe::can_write(path).map(|()| space)) {
+        match filesystem::space(path).and_then(|space| probe::check_write(path).map(|()| space)) {
             Ok(space) => space,
             Err(error) => return Diagnosis::missing(error.to_string(), consequence, remedy),
         };

@@ -66,8 +66,8 @@ fn usable(
         Store::Memory { huge } => mount_memory_privately(*huge).is_ok(),
     };
     match &store {
-        Store::Directory { path, .. } => probe::can_write(path)?,
-        Store::Memory { .. } if !has_view => probe::can_write(Path::new(SHARED_MEMORY))?,
+        Store::Directory { path, .. } => probe::check_write(path)?,
+        Store::Memory { .. } if !has_view => probe::check_write(Path::new(SHARED_MEMORY))?,
         Store::Memory { .. } => {}
     }
     let capacity = HumanBytes(store.usable_bytes()?);

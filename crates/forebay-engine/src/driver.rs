@@ -7,9 +7,9 @@ use forebay_directive::AccessMode;
 use forebay_host::namespace::Mount;
 use forebay_store::{Allocation, Store};
 
+use crate::ledger::AllocationDirectory;
 use crate::options::StoreUsed;
 use crate::path_map::PathMap;
-use crate::place::Place;
 
 /// The parent directory of an allocation in memory, as the job sees it. It exists only in the view, so
 /// other processes cannot remove it. Jobs that clear their directory for temporary files do not touch it.
@@ -50,7 +50,7 @@ pub struct Plan {
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlannedAllocation {
     /// The place of the allocation.
-    pub place: Place,
+    pub place: AllocationDirectory,
     /// The store's directory that contains it; none: a mount of the plan creates it.
     pub store: Option<PathBuf>,
     /// The directories in it, one for each namespace.
@@ -102,7 +102,11 @@ fn planned(
     store: Option<PathBuf>,
 ) -> PlannedAllocation {
     PlannedAllocation {
-        place: Place { root, mounted: store.is_none(), capacity_bytes: node.used.capacity_bytes },
+        place: AllocationDirectory {
+            root,
+            mounted: store.is_none(),
+            capacity_bytes: node.used.capacity_bytes,
+        },
         store,
         namespaces: job.access.iter().map(|mode| mode.directory()).collect(),
     }

@@ -4,7 +4,7 @@ mod ceph;
 mod command;
 mod directory;
 
-pub use ceph::{Ceph, MountClient, Named, NamedLayout, Placement};
+pub use ceph::{Ceph, LayoutScope, MountClient, NamedLayout, Placement};
 pub use command::Command;
 pub(crate) use command::{When, check_template, template_uses};
 pub use directory::Directory;

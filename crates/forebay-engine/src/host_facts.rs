@@ -172,7 +172,7 @@ impl HostFacts {
             user_id: users::user_id(),
             kernel: system::kernel(),
             processors: system::processors(),
-            has_fuse: probe::can_open_rw(fuse).is_ok(),
+            has_fuse: probe::check_open_rw(fuse).is_ok(),
             can_mount_fuse: users::is_root() || has_fusermount,
             memory_available_bytes: memory::memory().map_err(text)?.available_bytes,
             programs: programs.collect(),
@@ -219,7 +219,7 @@ fn store_facts(named: Option<&Path>) -> Result<StoreFacts, String> {
         Store::Directory { path, .. } => path.clone(),
         Store::Memory { .. } => PathBuf::from(SHARED_MEMORY),
     };
-    probe::can_write(&directory).map_err(|error| error.to_string())?;
+    probe::check_write(&directory).map_err(|error| error.to_string())?;
     let usable_bytes = store.usable_bytes().map_err(described)?;
     Ok(StoreFacts {
         name: store.to_string(),
@@ -249,7 +249,7 @@ fn engine_bytes(words: &[String]) -> Result<u64, String> {
 fn find_program(name: &str) -> Option<PathBuf> {
     let in_daemons = || {
         let paths = DAEMON_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
-        paths.into_iter().find(|path| probe::can_exec(path, Path::new("/")).is_ok())
+        paths.into_iter().find(|path| probe::check_exec(path, Path::new("/")).is_ok())
     };
     system::find_other_program(name).or_else(in_daemons)
 }

@@ -7,10 +7,10 @@ mod engine;
 pub mod engines;
 mod error;
 mod host_facts;
+mod ledger;
 mod nodes_use;
 mod options;
 mod path_map;
-mod place;
 mod profile;
 mod provision;
 mod runner;
@@ -23,10 +23,10 @@ pub use engine::{
 };
 pub use error::Error;
 pub use host_facts::{CephFacts, FactsRequest, HostFacts, ProgramFacts, StoreFacts};
+pub use ledger::{AllocationDirectory, JobAllocation, Ledger, Step};
 pub use nodes_use::{NodesSummary, NodesUse, PRIVATE, mount_in};
 pub use options::{AllocationProgress, StoreOptions, StoreUsed};
 pub use path_map::PathMap;
-pub use place::{JobAllocation, Ledger, Place, Step};
 pub use profile::{CommandProfile, Profile, ProfileEngine};
 pub use provision::{Provisioned, Provisioner};
 pub use steps::{

@@ -12,7 +12,8 @@ use toml::Spanned;
 
 use crate::engine::{Coherence, Engine, Promise};
 use crate::engines::{
-    Ceph, Command, MountClient, Named, NamedLayout, Placement, When, check_template, template_uses,
+    Ceph, Command, LayoutScope, MountClient, NamedLayout, Placement, When, check_template,
+    template_uses,
 };
 
 /// The longest time for start and other commands, in seconds. Agents wait no longer for a stop.
@@ -26,14 +27,14 @@ const STATUS_INTERVAL_S: u32 = 10;
 /// On which nodes a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum On {
+pub enum CommandNodes {
     /// On the node where the job starts.
     First,
     /// On each node at the same time.
     Every,
 }
 
-impl On {
+impl CommandNodes {
     /// The indices of the nodes.
     pub(crate) fn nodes(self, count: usize) -> std::ops::Range<usize> {
         0..if self == Self::First { count.min(1) } else { count }
@@ -43,7 +44,7 @@ impl On {
 /// A command with its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeCommand {
-    pub(crate) on: On,
+    pub(crate) on: CommandNodes,
     /// The template of a shell script.
     pub(crate) command: String,
     pub(crate) time_s_max: u32,
@@ -128,7 +129,7 @@ impl Profile {
         let at = |byte: usize, message: &str| {
             format!("{}:{}: {message}", file.display(), line_of(text, byte))
         };
-        let written: Written = toml::from_str(text).map_err(|error| {
+        let written: RawProfile = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             at(start, &with_suggestion(error.message()))
         })?;
@@ -141,7 +142,7 @@ type Fault = (usize, String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawProfile {
     engine: Spanned<String>,
     about: Option<String>,
     redundancy: Option<Spanned<u32>>,
@@ -150,23 +151,23 @@ struct Written {
     stripe_count: Option<Spanned<u32>>,
     store: Option<Spanned<PathBuf>>,
     client: Option<Spanned<String>>,
-    layouts: Option<Spanned<Vec<WrittenLayout>>>,
-    promise: Option<Spanned<WrittenPromise>>,
+    layouts: Option<Spanned<Vec<RawLayout>>>,
+    promise: Option<Spanned<RawPromise>>,
     programs: Option<Spanned<Vec<String>>>,
     mount: Option<Spanned<String>>,
     mounted: Option<Spanned<bool>>,
     quota: Option<Spanned<bool>>,
     options: Option<Spanned<BTreeMap<String, String>>>,
     environment: Option<Spanned<BTreeMap<String, Spanned<String>>>>,
-    start: Option<Spanned<Vec<WrittenCommand>>>,
-    stop: Option<Spanned<Vec<WrittenCommand>>>,
-    status: Option<Spanned<WrittenCommand>>,
-    capacity: Option<Spanned<WrittenCommand>>,
+    start: Option<Spanned<Vec<RawCommand>>>,
+    stop: Option<Spanned<Vec<RawCommand>>>,
+    status: Option<Spanned<RawCommand>>,
+    capacity: Option<Spanned<RawCommand>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenLayout {
+struct RawLayout {
     names: Option<Spanned<String>>,
     directories: Option<Spanned<String>>,
     stripe_bytes: Option<u64>,
@@ -175,7 +176,7 @@ struct WrittenLayout {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenPromise {
+struct RawPromise {
     coherence: Coherence,
     #[serde(default)]
     atomic_append: bool,
@@ -197,14 +198,14 @@ struct WrittenPromise {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenCommand {
-    on: On,
+struct RawCommand {
+    on: CommandNodes,
     command: Spanned<String>,
     time_s_max: Option<Spanned<u32>>,
     interval_s: Option<Spanned<u32>>,
 }
 
-impl Written {
+impl RawProfile {
     fn checked(self, name: &str, file: &Path) -> Result<Profile, Fault> {
         let positive = |number: &Option<Spanned<u32>>, key: &str| match number {
             Some(number) if *number.get_ref() == 0 => {
@@ -341,13 +342,13 @@ impl Written {
         }
         let environment =
             variables.map(|(name, value)| (name.clone(), value.get_ref().clone())).collect();
-        let all = |commands: &Spanned<Vec<WrittenCommand>>, key, s_max| {
+        let all = |commands: &Spanned<Vec<RawCommand>>, key, s_max| {
             let commands = commands.get_ref().iter();
             commands
                 .map(|one| one.checked(key, s_max, When::Command, &options))
                 .collect::<Result<Vec<_>, _>>()
         };
-        let one = |command: &Option<Spanned<WrittenCommand>>, key, s_max, when| {
+        let one = |command: &Option<Spanned<RawCommand>>, key, s_max, when| {
             let checked = command.as_ref().map(|command| command.get_ref());
             checked.map(|command| command.checked(key, s_max, when, &options)).transpose()
         };
@@ -375,12 +376,12 @@ impl Written {
     }
 }
 
-impl WrittenLayout {
+impl RawLayout {
     /// `place` is where the layouts begin.
     fn checked(&self, place: usize) -> Result<NamedLayout, Fault> {
         let (named, written) = match (&self.names, &self.directories) {
-            (Some(names), None) => (Named::Files, names),
-            (None, Some(directories)) => (Named::Directories, directories),
+            (Some(names), None) => (LayoutScope::Files, names),
+            (None, Some(directories)) => (LayoutScope::Directories, directories),
             _ => return Err((place, "layouts: write either names or directories".to_owned())),
         };
         let pattern = written.get_ref();
@@ -401,7 +402,7 @@ impl WrittenLayout {
     }
 }
 
-impl WrittenPromise {
+impl RawPromise {
     fn promise(&self) -> Promise {
         Promise {
             coherence: self.coherence,
@@ -417,7 +418,7 @@ impl WrittenPromise {
     }
 }
 
-impl WrittenCommand {
+impl RawCommand {
     fn checked(
         &self,
         key: &str,

@@ -9,8 +9,8 @@ use forebay_store::Store;
 
 use crate::driver::{JobFacts, NodeFacts, Plan, driver_of, without_allocation};
 use crate::error::Error;
+use crate::ledger::{JobAllocation, Ledger};
 use crate::options::{AllocationProgress, ReservedBytes, StoreOptions, StoreUsed};
-use crate::place::{JobAllocation, Ledger};
 use crate::runner::Runner;
 
 /// The allocation and the view of a job.

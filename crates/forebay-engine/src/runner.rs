@@ -10,8 +10,8 @@ use forebay_store::Allocation;
 
 use crate::driver::{Plan, PlannedAllocation};
 use crate::error::Error;
+use crate::ledger::{Ledger, Step};
 use crate::path_map::PathMap;
-use crate::place::{Ledger, Step};
 
 /// Carries out plans.
 pub(crate) struct Runner<'a> {
@@ -59,7 +59,7 @@ impl Runner<'_> {
         if let Some(store) = &planned.store {
             Allocation::check_unused(store, self.id)?;
         }
-        ledger.about_to(Step::Allocation(planned.place.clone()))?;
+        ledger.record_step(Step::Allocation(planned.place.clone()))?;
         match &planned.store {
             Some(store) => Ok(Allocation::in_directory(store, self.id, &planned.namespaces)?),
             None => Ok(Allocation::found(planned.place.root.clone(), true)),
@@ -84,13 +84,13 @@ impl Runner<'_> {
         let mut keeper = Keeper::start(self.scratch, mounts).map_err(Error::View)?;
         let identity = keeper.identity();
         let entered = ledger
-            .about_to(Step::Keeper(identity))
+            .record_step(Step::Keeper(identity))
             .and_then(|()| keeper.pin())
             .map_err(Error::from)
             .and_then(|()| namespace::enter(identity, None).map_err(Error::View));
         if let Err(error) = entered {
             keeper.end();
-            ledger.about_to(Step::KeeperEnded)?;
+            ledger.record_step(Step::KeeperEnded)?;
             return Err(error);
         }
         for mount in mounts {

@@ -6,7 +6,7 @@ use procfs_core::process::MountInfo;
 use procfs_core::{FromRead, ProcessCGroup, ProcessCGroups};
 
 use crate::process::CGROUP_PROCESSES;
-use crate::{Result, files, mounts, on};
+use crate::{Result, files, mounts, with_context};
 
 /// The directory of the cgroup of version 2 that this process is in.
 ///
@@ -15,7 +15,7 @@ use crate::{Result, files, mounts, on};
 pub fn of_this_process() -> Result<PathBuf> {
     let path = Path::new("/proc/self/cgroup");
     let groups = ProcessCGroups::from_read(files::read_lossy(path)?.as_bytes());
-    let groups = on(groups.map_err(std::io::Error::other), "read", path)?;
+    let groups = with_context(groups.map_err(std::io::Error::other), "read", path)?;
     let mounts = mounts::mounts()?;
     let ours = groups.0.iter().find(|group| group.hierarchy == 0);
     let shown = ours.into_iter().flat_map(|group| directories(group, &mounts));
@@ -26,7 +26,7 @@ pub fn of_this_process() -> Result<PathBuf> {
     };
     let found = shown.filter_map(|found| found.into_iter().next()).find(holds_us);
     let hidden = || std::io::Error::other("no mount of cgroup2 shows it");
-    on(found.ok_or_else(hidden), "find the cgroup of", path)
+    with_context(found.ok_or_else(hidden), "find the cgroup of", path)
 }
 
 /// The group's directory and its ancestors up to the mount point, in each mount that shows it.

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::files::{self, Kind, Status};
 use crate::{Error, Result, clock};
-use kernel::{Look, Raw};
+use kernel::{CloseCheck, KernelEvent};
 
 pub use kernel::is_closed;
 
@@ -79,12 +79,12 @@ struct Shared {
     /// Paths where the kernel reports no event.
     reported: Mutex<Vec<PathBuf>>,
     /// What was found since the last look; none if nobody looks.
-    found: Mutex<Option<Found>>,
+    found: Mutex<Option<DiscoveredPaths>>,
 }
 
 /// What other nodes need to know.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct DiscoveredPaths {
     /// Directories that are watched.
     pub directories: Vec<PathBuf>,
     /// Files in reported directories. No process of this machine writes them; one of another node may.
@@ -157,8 +157,8 @@ impl WatchHandle {
     }
 
     /// What was found since the last call. The first call begins to collect.
-    pub fn take_found(&self) -> Found {
-        self.0.found.lock().replace(Found::default()).unwrap_or_default()
+    pub fn take_found(&self) -> DiscoveredPaths {
+        self.0.found.lock().replace(DiscoveredPaths::default()).unwrap_or_default()
     }
 
     /// Reports all remaining files, including those that only a scan finds, and ends the watch.
@@ -295,28 +295,28 @@ impl CloseWatcher {
     /// grants none while a descriptor or a shared mapping can write to the file.
     fn check_closed(&mut self, path: PathBuf) -> Result<Option<CloseEvent>> {
         let status = match kernel::take_lease(&path) {
-            Look::Gone => {
+            CloseCheck::Gone => {
                 self.retries.remove(&path);
                 return Ok(None);
             }
-            Look::Open => {
+            CloseCheck::Open => {
                 self.schedule_retry(path);
                 return Ok(None);
             }
-            Look::Unknown(error) => {
+            CloseCheck::Unknown(error) => {
                 if self.schedule_retry(path.clone()) {
                     return Ok(None);
                 }
                 self.retries.remove(&path);
                 return Ok(Some(CloseEvent::Unseen(error)));
             }
-            Look::Unleased(status, error) => {
+            CloseCheck::Unleased(status, error) => {
                 if !std::mem::replace(&mut self.no_lease_told, true) {
                     self.troubles.push(CloseEvent::NoLease(error));
                 }
                 status
             }
-            Look::Closed(lease) => {
+            CloseCheck::Closed(lease) => {
                 // The close events of earlier writers are now in the queue, for this version.
                 let events = kernel::read(&self.inotify);
                 let status = lease.status;
@@ -359,19 +359,19 @@ impl CloseWatcher {
         first
     }
 
-    fn apply(&mut self, raw: Raw, told: Option<&Path>) {
+    fn apply(&mut self, raw: KernelEvent, told: Option<&Path>) {
         match raw {
-            Raw::Lost => self.scan_all(),
-            Raw::Unwatched(watch) => {
+            KernelEvent::Lost => self.scan_all(),
+            KernelEvent::Unwatched(watch) => {
                 self.directories.remove(&watch);
             }
-            Raw::Directory(watch, name) => {
+            KernelEvent::Directory(watch, name) => {
                 if let Some(parent) = self.directories.get(&watch) {
                     let path = parent.join(name);
                     self.scan(&path);
                 }
             }
-            Raw::DirectoryGone(watch, name) => {
+            KernelEvent::DirectoryGone(watch, name) => {
                 if let Some(parent) = self.directories.get(&watch) {
                     let gone = parent.join(name);
                     let moved = self.directories.iter();
@@ -383,8 +383,8 @@ impl CloseWatcher {
                     }
                 }
             }
-            Raw::Closed(watch, name) => self.file(watch, &name, told),
-            Raw::Arrived(watch, name) => self.file(watch, &name, None),
+            KernelEvent::Closed(watch, name) => self.file(watch, &name, told),
+            KernelEvent::Arrived(watch, name) => self.file(watch, &name, None),
         }
     }
 

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::filesystem::is_single_machine_file;
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The mode of a directory lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl DirectoryLock {
     pub fn take(directory: &Path, mode: LockMode) -> Result<Option<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::open(directory, flags, rustix::fs::Mode::empty());
-        let file = File::from(on(opened, "open", directory)?);
+        let file = File::from(with_context(opened, "open", directory)?);
         let operation = match mode {
             LockMode::Shared => FlockOperation::NonBlockingLockShared,
             LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
@@ -40,7 +40,7 @@ impl DirectoryLock {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             // NFS locks only files that are open for writing. Directories never are.
             Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP | Errno::BADF) => false,
-            locked => on(locked, "lock", directory).map(|()| true)?,
+            locked => with_context(locked, "lock", directory).map(|()| true)?,
         };
         let is_single_machine = is_single_machine_file(&file, directory)?;
         Ok(Some(Self { directory: file, is_cluster_wide: is_locked && is_single_machine }))

@@ -102,7 +102,7 @@ fn usable(mount: &MountInfo, user: &str) -> Option<NvmeDirectory> {
     let of_user = Some(user).filter(|user| !user.is_empty() && !user.contains('/'));
     let own = of_user.map(|user| point.join(user)).filter(is_ours);
     let directory = own.unwrap_or_else(|| point.clone());
-    (probe::can_write(&directory).is_ok() && directory.is_dir()).then_some(())?;
+    (probe::check_write(&directory).is_ok() && directory.is_dir()).then_some(())?;
     Some(NvmeDirectory {
         available_bytes: filesystem::space(&directory).ok()?.available_bytes,
         mount_point: point.clone(),

@@ -9,7 +9,7 @@ use libc::{
     XFS_SUPER_MAGIC,
 };
 
-use crate::{Result, files, mounts, on};
+use crate::{Result, files, mounts, with_context};
 
 // From linux/magic.h and headers of the file systems; libc does not define them.
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
@@ -57,7 +57,7 @@ pub struct Space {
 
 /// The space of the file system that holds `path`.
 pub fn space(path: &Path) -> Result<Space> {
-    let found = on(rustix::fs::statvfs(path), "measure the space of", path)?;
+    let found = with_context(rustix::fs::statvfs(path), "measure the space of", path)?;
     Ok(Space {
         available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
         total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
@@ -70,7 +70,7 @@ const BLOCKS_LEFT_IF_FULL: u64 = 16;
 
 /// Is the file system that holds `path` full for this user: are there no blocks or no inodes left?
 pub fn is_full(path: &Path) -> Result<bool> {
-    let found = on(rustix::fs::statvfs(path), "measure the space of", path)?;
+    let found = with_context(rustix::fs::statvfs(path), "measure the space of", path)?;
     let is_root = rustix::process::geteuid().is_root();
     let (blocks, inodes) = match is_root {
         true => (found.f_bfree, found.f_ffree),
@@ -98,7 +98,7 @@ pub fn is_single_machine(path: &Path) -> bool {
 /// As [`is_single_machine`], for an open file. `path` only names it in errors.
 pub fn is_single_machine_file(file: impl AsFd, path: &Path) -> Result<bool> {
     let found = rustix::fs::fstatfs(file);
-    let found = on(found, "ask for the file system of", path)?;
+    let found = with_context(found, "ask for the file system of", path)?;
     Ok(SINGLE_MACHINE.contains(&type_of(found)))
 }
 
@@ -108,7 +108,7 @@ pub fn is_lustre(path: &Path) -> bool {
 }
 
 fn type_of_path(path: &Path) -> Result<i64> {
-    on(rustix::fs::statfs(path), "ask for the file system of", path).map(type_of)
+    with_context(rustix::fs::statfs(path), "ask for the file system of", path).map(type_of)
 }
 
 #[allow(clippy::unnecessary_cast)] // its type differs between architectures

@@ -13,7 +13,7 @@ use rustix::mount::MountFlags;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 use crate::process::command;
-use crate::{Result, on, system, users};
+use crate::{Result, system, users, with_context};
 
 const DEVICE: &str = "/dev/fuse";
 /// Names the socket on which `fusermount3` hands over the device.
@@ -45,7 +45,7 @@ impl FuseDevice {
         // SAFETY: the request reads one u32, which lives during the call.
         let cloned = unsafe { libc::ioctl(device.as_raw_fd(), CLONE, &raw const number) };
         let result = if cloned == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-        on(result, "clone", Path::new(DEVICE)).map(|()| Self(device))
+        with_context(result, "clone", Path::new(DEVICE)).map(|()| Self(device))
     }
 
     /// Waits for the next request, and returns its length in `buffer`; none when the mount has ended.
@@ -60,7 +60,7 @@ impl FuseDevice {
                 Err(Errno::NODEV | Errno::CONNABORTED) => return Ok(None),
                 // The request was withdrawn before it was read, or a signal came.
                 Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => return on(Err(error), "read", Path::new(DEVICE)),
+                Err(error) => return with_context(Err(error), "read", Path::new(DEVICE)),
             }
         }
     }
@@ -72,7 +72,7 @@ impl FuseDevice {
     pub fn send(&self, parts: &[IoSlice]) -> Result<()> {
         match rustix::io::writev(&self.0, parts) {
             Ok(_) | Err(Errno::NOENT | Errno::NODEV | Errno::CONNABORTED) => Ok(()),
-            Err(error) => on(Err(error), "write", Path::new(DEVICE)),
+            Err(error) => with_context(Err(error), "write", Path::new(DEVICE)),
         }
     }
 }
@@ -80,7 +80,7 @@ impl FuseDevice {
 fn open() -> Result<OwnedFd> {
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
     let opened = rustix::fs::open(DEVICE, flags, rustix::fs::Mode::empty());
-    on(opened, "open", Path::new(DEVICE))
+    with_context(opened, "open", Path::new(DEVICE))
 }
 
 fn mount_as_root(point: &Path, kind: &str) -> Result<FuseDevice> {
@@ -96,27 +96,27 @@ fn mount_as_root(point: &Path, kind: &str) -> Result<FuseDevice> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     let mounted =
         rustix::mount::mount(kind, point, format!("fuse.{kind}"), flags, options.as_c_str());
-    on(mounted, "mount", point).map(|()| FuseDevice(device))
+    with_context(mounted, "mount", point).map(|()| FuseDevice(device))
 }
 
 fn mount_as_user(point: &Path, kind: &str) -> Result<FuseDevice> {
-    let failed = |what: String| on(Err(io::Error::other(what)), "mount", point);
+    let failed = |what: String| with_context(Err(io::Error::other(what)), "mount", point);
     let program =
         ["fusermount3", "fusermount"].iter().find_map(|name| system::find_other_program(name));
     let Some(program) = program else { return failed("fusermount3 is missing".to_owned()) };
-    let (ours, theirs) = on(UnixStream::pair(), "make a socket for", &program)?;
-    on(fcntl_setfd(&theirs, FdFlags::empty()), "hand a socket to", &program)?;
+    let (ours, theirs) = with_context(UnixStream::pair(), "make a socket for", &program)?;
+    with_context(fcntl_setfd(&theirs, FdFlags::empty()), "hand a socket to", &program)?;
     let mut mount = command(&program);
     mount.args(["-o", &format!("nosuid,nodev,fsname={kind},subtype={kind}"), "--"]).arg(point);
     mount.env(SOCKET_VARIABLE, theirs.as_raw_fd().to_string()).stdin(Stdio::null());
-    let mut child = on(mount.spawn(), "run", &program)?;
+    let mut child = with_context(mount.spawn(), "run", &program)?;
     drop(theirs);
     let received = receive_descriptor(&ours);
-    let status = on(child.wait(), "wait for", &program)?;
+    let status = with_context(child.wait(), "wait for", &program)?;
     match received {
         Ok(Some(device)) => Ok(FuseDevice(device)),
         Ok(None) => failed(format!("{} refused it: {status}", program.display())),
-        Err(error) => on(Err(error), "read from", &program),
+        Err(error) => with_context(Err(error), "read from", &program),
     }
 }
 

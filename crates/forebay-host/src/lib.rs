@@ -84,7 +84,7 @@ impl Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Adds operation and path to an `io::Error`.
-pub(crate) fn on<T>(
+pub(crate) fn with_context<T>(
     result: std::result::Result<T, impl Into<io::Error>>,
     operation: &'static str,
     path: &Path,

@@ -28,8 +28,8 @@ pub fn is_emulated() -> bool {
 /// creates are accessible only to this user.
 ///
 /// # Errors
-/// If `lfs` is missing, does not start, does not answer within 10 s, or `go_on` returns false.
-pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
+/// If `lfs` is missing, does not start, does not answer within 10 s, or `should_continue` returns false.
+pub fn lfs(words: &[&OsStr], should_continue: &dyn Fn() -> bool) -> Result<String> {
     let missing =
         |kind: io::ErrorKind| Error { operation: "ask", path: LFS.into(), source: kind.into() };
     let mut asked = if is_emulated() {
@@ -41,7 +41,7 @@ pub fn lfs(words: &[&OsStr], go_on: &dyn Fn() -> bool) -> Result<String> {
         command(found.ok_or_else(|| missing(io::ErrorKind::NotFound))?)
     };
     with_private_umask(asked.args(words));
-    let captured = run_captured(asked, LFS_TIMEOUT, go_on)?;
+    let captured = run_captured(asked, LFS_TIMEOUT, should_continue)?;
     let captured = captured.ok_or_else(|| missing(io::ErrorKind::TimedOut))?;
     Ok(captured.output)
 }

@@ -8,7 +8,7 @@ use procfs_core::process::MountInfo;
 use procfs_core::{FromRead, ProcessCGroup, ProcessCGroups};
 
 use crate::cgroup::directories;
-use crate::{Result, files, mounts, on};
+use crate::{Result, files, mounts, with_context};
 
 /// The memory of the machine and of the cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub fn memory() -> Result<Memory> {
     let text = files::read_to_string(path)?;
     let bytes = |name| {
         let missing = || std::io::Error::other(format!("it has no line {name}"));
-        on(field_bytes(&text, name).ok_or_else(missing), "read", path)
+        with_context(field_bytes(&text, name).ok_or_else(missing), "read", path)
     };
     let total_bytes = bytes("MemTotal")?;
     // A kernel without cgroups does not have this file.

@@ -10,7 +10,7 @@ pub use procfs_core::process::MountInfo;
 use std::time::Duration;
 
 use crate::process::{command, run_captured};
-use crate::{Result, files, on, users};
+use crate::{Result, files, users, with_context};
 
 /// The time for `fusermount` to detach a mount.
 const UNMOUNT_MAX: Duration = Duration::from_secs(10);
@@ -55,7 +55,7 @@ pub fn abort_fuse(path: &Path) -> Result<bool> {
     let number = mount.majmin.split_once(':').map_or("", |(_, minor)| minor);
     let abort = PathBuf::from(format!("/sys/fs/fuse/connections/{number}/abort"));
     if files::status(&abort).is_ok() {
-        on(std::fs::write(&abort, "1"), "write", &abort)?;
+        with_context(std::fs::write(&abort, "1"), "write", &abort)?;
     }
     Ok(true)
 }
@@ -67,7 +67,7 @@ pub fn detach_fuse(path: &Path) -> Result<()> {
     }
     if users::is_root() {
         let flags = rustix::mount::UnmountFlags::DETACH;
-        return on(rustix::mount::unmount(path, flags), "unmount", path);
+        return with_context(rustix::mount::unmount(path, flags), "unmount", path);
     }
     for program in ["fusermount3", "fusermount"] {
         let mut helper = command(program);
@@ -78,7 +78,7 @@ pub fn detach_fuse(path: &Path) -> Result<()> {
             return Ok(());
         }
     }
-    on(Err(std::io::Error::other("fusermount did not detach it")), "unmount", path)
+    with_context(Err(std::io::Error::other("fusermount did not detach it")), "unmount", path)
 }
 
 /// Parses text in the format of /proc/self/mountinfo. Skips lines that do not parse.

@@ -19,7 +19,7 @@ use rustix::thread::{
 
 use crate::files::{self, Kind};
 use crate::process::{CommandLine, Identity, KEEPER, name_thread};
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The maximum number of names bound again to add a path that does not exist.
 const ENTRIES_BOUND_MAX: usize = 1000;
@@ -98,8 +98,8 @@ impl Keeper {
     /// allocator, for ever in the child.
     unsafe fn fork(make: impl FnOnce() -> Result<()>) -> Result<Self> {
         let view = Path::new(VIEW);
-        let (life_reader, life) = on(io::pipe(), "make", view)?;
-        let (mut report, report_writer) = on(io::pipe(), "make", view)?;
+        let (life_reader, life) = with_context(io::pipe(), "make", view)?;
+        let (mut report, report_writer) = with_context(io::pipe(), "make", view)?;
         let command_line = CommandLine::ours()?;
         // SAFETY: with all flags 0 the child shares nothing with this process. End signal 0 hides the keeper from
         // wait(2), which must see only processes of the job.
@@ -111,7 +111,7 @@ impl Keeper {
         drop(report_writer);
         let pid = i32::try_from(pid).unwrap_or(-1);
         if pid < 0 {
-            return on(Err(io::Error::last_os_error()), "make", view);
+            return with_context(Err(io::Error::last_os_error()), "make", view);
         }
         let mut report_text = String::new();
         let heard = report.read_to_string(&mut report_text);
@@ -122,7 +122,7 @@ impl Keeper {
         }
         drop(life);
         reap(pid);
-        on(heard.and(Err(io::Error::other(report_text))), "make", view)
+        with_context(heard.and(Err(io::Error::other(report_text))), "make", view)
     }
 
     /// Lets the keeper outlive this process.
@@ -131,7 +131,7 @@ impl Keeper {
             return Ok(());
         };
         let path = format!("process {}", self.identity.pid);
-        on(life.write_all(b"h"), "keep", Path::new(&path))
+        with_context(life.write_all(b"h"), "keep", Path::new(&path))
     }
 
     /// The identity of the keeper process.
@@ -159,7 +159,7 @@ fn check_one_thread() -> Result<()> {
     if files::names_in(Path::new("/proc/self/task"))?.len() == 1 {
         return Ok(());
     }
-    on(Err(io::Error::other("a thread was started before")), "make", Path::new(VIEW))
+    with_context(Err(io::Error::other("a thread was started before")), "make", Path::new(VIEW))
 }
 
 /// Enters the view in which a process is, such as its keeper. Children gain no capabilities. Keeps the path of the
@@ -173,34 +173,34 @@ pub fn enter(process: Identity, view: Option<&str>) -> Result<()> {
     let (user, mounts) = (path("user"), path("mnt"));
     let open = |path: &Path| {
         let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        on(opened, "open", path)
+        with_context(opened, "open", path)
     };
     let (user_file, mounts_file) = (open(&user)?, open(&mounts)?);
     let opened = PathBuf::from(format!("/proc/self/fd/{}", mounts_file.as_raw_fd()));
     let is_other = view.is_some_and(|view| files::read_link(&opened).ok() != Some(view.into()));
     if is_other || !process.is_alive() {
         // Its PID may have been reused.
-        return on(Err(io::Error::from(io::ErrorKind::NotFound)), "enter", &mounts);
+        return with_context(Err(io::Error::from(io::ErrorKind::NotFound)), "enter", &mounts);
     }
     let same = |a: &Path, b: &str| Ok(files::read_link(a)? == files::read_link(Path::new(b))?);
     let own_user_namespace = !same(&user, "/proc/self/ns/user")?;
-    let before = on(capabilities(None), "ask for the rights of", &here)?.effective;
+    let before = with_context(capabilities(None), "ask for the rights of", &here)?.effective;
     if own_user_namespace {
         let entered = move_into_link_name_space(
             std::os::fd::AsFd::as_fd(&user_file),
             Some(LinkNameSpaceType::User),
         );
-        on(entered, "enter", &user)?;
+        with_context(entered, "enter", &user)?;
     }
     let entered = move_into_link_name_space(
         std::os::fd::AsFd::as_fd(&mounts_file),
         Some(LinkNameSpaceType::Mount),
     );
-    on(entered, "enter", &mounts)?;
+    with_context(entered, "enter", &mounts)?;
     if own_user_namespace {
         give_up_rights(before)?;
     }
-    on(rustix::process::chdir(&here), "change to", &here)
+    with_context(rustix::process::chdir(&here), "change to", &here)
 }
 
 /// Tests whether private memory mounts work here. Leaves this process in a changed namespace: use
@@ -219,7 +219,7 @@ pub fn try_memory(huge: bool) -> Result<()> {
 pub fn detach(at: &Path) -> Result<()> {
     match unmount(at, UnmountFlags::DETACH) {
         Err(rustix::io::Errno::INVAL) => Ok(()),
-        done => on(done, "unmount", at),
+        done => with_context(done, "unmount", at),
     }
 }
 
@@ -234,7 +234,7 @@ fn give_up_rights(before: CapabilitySet) -> Result<()> {
     }
     let rights =
         CapabilitySets { effective: ours, permitted: ours, inheritable: CapabilitySet::empty() };
-    on(set_capabilities(None, rights), "give up the rights of", here)
+    with_context(set_capabilities(None, rights), "give up the rights of", here)
 }
 
 /// Runs the keeper process. Allocates no memory unless `make` does or fails.
@@ -342,7 +342,7 @@ impl<'a> View<'a> {
             self.add(at)?;
         }
         self.shown.push(files::real_path(at)?);
-        on(mount_bind_recursive(&from, at), "show a directory as", at)
+        with_context(mount_bind_recursive(&from, at), "show a directory as", at)
     }
 
     /// Creates a directory that exists only in the view.
@@ -353,7 +353,7 @@ impl<'a> View<'a> {
         if self.shown.iter().any(|shown| base.starts_with(shown)) {
             let source =
                 io::Error::other("it is itself shown there; make the directory in it first");
-            return on(Err(source), "add a name to the view of", &base);
+            return with_context(Err(source), "add a name to the view of", &base);
         }
         if !self.ours.contains(&base) {
             check_cover(&base)?;
@@ -372,7 +372,7 @@ impl<'a> View<'a> {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
         self.stand_ins.iter().try_for_each(|path| {
             let closed = mount_remount(path, flags, c"");
-            on(closed, "close to new names", path)
+            with_context(closed, "close to new names", path)
         })
     }
 }
@@ -401,7 +401,7 @@ fn check_cover(directory: &Path) -> Result<()> {
     };
     if missed {
         let source = io::Error::other("files are written there, and they would find no place");
-        return on(Err(source), "add a name to the view of", directory);
+        return with_context(Err(source), "add a name to the view of", directory);
     }
     Ok(())
 }
@@ -415,20 +415,20 @@ fn isolate() -> Result<()> {
         let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
         // SAFETY: the flags affect neither memory nor open files, and there is only one thread.
         let unshared = unsafe { unshare_unsafe(UnshareFlags::NEWUSER | UnshareFlags::NEWNS) };
-        on(unshared, "make a user namespace for", here)?;
+        with_context(unshared, "make a user namespace for", here)?;
         write("/proc/self/setgroups", "deny")?;
         write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
         write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
     }
     let root = Path::new("/");
     let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
-    on(mount_change(root, slave), "keep apart the mounts of", root)
+    with_context(mount_change(root, slave), "keep apart the mounts of", root)
 }
 
 fn write(path: &str, text: &str) -> Result<()> {
     let path = Path::new(path);
     let file = std::fs::OpenOptions::new().write(true).open(path);
-    on(file.and_then(|mut file| file.write_all(text.as_bytes())), "write to", path)
+    with_context(file.and_then(|mut file| file.write_all(text.as_bytes())), "write to", path)
 }
 
 fn mount_memory(at: &Path, size_bytes: u64, huge: bool) -> Result<()> {
@@ -437,7 +437,7 @@ fn mount_memory(at: &Path, size_bytes: u64, huge: bool) -> Result<()> {
     let options = std::ffi::CString::new(options).unwrap_or_default();
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     let mounted = mount(c"forebay", at, c"tmpfs", flags, Some(options.as_c_str()));
-    on(mounted, "mount memory at", at)
+    with_context(mounted, "mount memory at", at)
 }
 
 /// Covers a directory with a memory file system and binds its entries there, so that names can be
@@ -446,25 +446,25 @@ fn stand_in_for(directory: &Path, new: &Path) -> Result<()> {
     let names = files::kinds_in(directory)?;
     if names.len() > ENTRIES_BOUND_MAX {
         let source = io::Error::other(format!("more than {ENTRIES_BOUND_MAX} names are in it"));
-        return on(Err(source), "add a name to", directory);
+        return with_context(Err(source), "add a name to", directory);
     }
     // Build the new directory at `new`, and then move it over the old one.
     mount_memory(new, NAMES_BYTES, false)?;
     files::set_mode(new, 0o755)?;
     let unbindable = MountPropagationFlags::UNBINDABLE;
-    on(mount_change(new, unbindable), "keep apart", new)?;
+    with_context(mount_change(new, unbindable), "keep apart", new)?;
     for (name, kind) in names {
         stand_in(&directory.join(&name), kind, &new.join(&name))?;
     }
     if directory == Path::new("/") {
-        on(rustix::process::chdir(new), "change to", new)?;
-        on(rustix::process::pivot_root(".", "."), "replace", directory)?;
-        return on(unmount(".", UnmountFlags::DETACH), "detach", directory);
+        with_context(rustix::process::chdir(new), "change to", new)?;
+        with_context(rustix::process::pivot_root(".", "."), "replace", directory)?;
+        return with_context(unmount(".", UnmountFlags::DETACH), "detach", directory);
     }
-    on(mount_move(new, directory), "cover", directory)?;
+    with_context(mount_move(new, directory), "cover", directory)?;
     // After the move, make it bindable again.
     let apart = MountPropagationFlags::PRIVATE;
-    on(mount_change(directory, apart), "keep apart", directory)
+    with_context(mount_change(directory, apart), "keep apart", directory)
 }
 
 fn stand_in(old: &Path, kind: Kind, new: &Path) -> Result<()> {
@@ -473,5 +473,5 @@ fn stand_in(old: &Path, kind: Kind, new: &Path) -> Result<()> {
         Kind::Directory => files::make_directory(new, 0o755)?,
         Kind::File | Kind::Other => drop(files::make_file(new, 0o644)?),
     }
-    on(mount_bind_recursive(old, new), "show", old)
+    with_context(mount_bind_recursive(old, new), "show", old)
 }

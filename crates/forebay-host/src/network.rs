@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSoc
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Result, on, system};
+use crate::{Result, system, with_context};
 
 /// A port for looking up routes; nothing is sent to it.
 const DISCARD: u16 = 9;
@@ -26,7 +26,7 @@ pub fn address_towards(peer: &str) -> Result<IpAddr> {
         socket.local_addr().ok().map(|local| local.ip())
     });
     let unreachable = || std::io::Error::other("no route leads there");
-    on(found.ok_or_else(unreachable), "find a route to", Path::new(peer))
+    with_context(found.ok_or_else(unreachable), "find a route to", Path::new(peer))
 }
 
 /// The addresses of a host name, IPv4 first.
@@ -34,7 +34,7 @@ pub fn address_towards(peer: &str) -> Result<IpAddr> {
 /// # Errors
 /// If the name is unknown.
 pub fn addresses_of(name: &str) -> Result<Vec<IpAddr>> {
-    let found = on((name, 0).to_socket_addrs(), "find the address of", Path::new(name))?;
+    let found = with_context((name, 0).to_socket_addrs(), "find the address of", Path::new(name))?;
     let mut found: Vec<_> = found.map(|socket| socket.ip()).collect();
     found.sort_by_key(IpAddr::is_ipv6);
     found.dedup();
@@ -57,7 +57,7 @@ pub fn free_port(address: IpAddr) -> Result<u16> {
             break;
         }
     }
-    on(found, "listen on", Path::new(&path))
+    with_context(found, "listen on", Path::new(&path))
 }
 
 /// Whether the machine of this address answers a new connection within `time_max`, be it with a refusal.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// From linux/ioprio.h. The disk serves the idle class only if there are no other requests. Classes
 /// are shifted to their bits.
@@ -20,19 +20,19 @@ pub fn lower_priority() -> Result<()> {
     set_idle_io_class()?;
     let here = Path::new("this thread");
     let nice = rustix::process::setpriority_process(None, NICE);
-    on(nice, "lower the priority of", here)
+    with_context(nice, "lower the priority of", here)
 }
 
 /// Lowers the I/O priority of this thread and of threads it starts later.
 pub fn set_idle_io_class() -> Result<()> {
     let set = set_class(IDLE);
-    on(set, "lower the I/O priority of", Path::new("this thread"))
+    with_context(set, "lower the I/O priority of", Path::new("this thread"))
 }
 
 /// Restores the I/O priority of this thread. Users cannot raise the processor priority again.
 pub fn set_default_io_class() -> Result<()> {
     let set = set_class(NO_CLASS);
-    on(set, "raise the I/O priority of", Path::new("this thread"))
+    with_context(set, "raise the I/O priority of", Path::new("this thread"))
 }
 
 /// Sets the I/O class of the calling thread.

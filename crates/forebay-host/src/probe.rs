@@ -4,27 +4,27 @@ use std::path::Path;
 
 use rustix::fs::{Access, Mode, OFlags};
 
-use crate::{Result, files, on, system};
+use crate::{Result, files, system, with_context};
 
 /// Tests whether this user can open a device to read and write, if opening does not change it.
-pub fn can_open_rw(path: &Path) -> Result<()> {
+pub fn check_open_rw(path: &Path) -> Result<()> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    on(rustix::fs::open(path, flags, Mode::empty()), "open", path).map(drop)
+    with_context(rustix::fs::open(path, flags, Mode::empty()), "open", path).map(drop)
 }
 
 /// Tests whether this user may create names in the directory.
-pub fn can_write(directory: &Path) -> Result<()> {
+pub fn check_write(directory: &Path) -> Result<()> {
     let may = rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK);
-    on(may, "write in", directory)
+    with_context(may, "write in", directory)
 }
 
 /// Tests whether this user may run the program in this directory. Searches `$PATH` for names
 /// without a slash. Does not test the file format.
-pub fn can_exec(program: &Path, directory: &Path) -> Result<()> {
+pub fn check_exec(program: &Path, directory: &Path) -> Result<()> {
     let name = program.to_str().filter(|name| !name.contains('/'));
     let found = name.and_then(system::find_other_program);
     let path = found.unwrap_or_else(|| directory.join(program));
-    on(rustix::fs::access(&path, Access::EXEC_OK), "run", program)
+    with_context(rustix::fs::access(&path, Access::EXEC_OK), "run", program)
 }
 
 /// A kernel setting in /proc/sys or /sys; none if this kernel does not have it.
@@ -49,8 +49,8 @@ mod tests {
 
     #[test]
     fn unopenable_path_is_reported() {
-        assert!(can_open_rw(Path::new("/dev/null")).is_ok());
-        assert!(can_write(Path::new("/no/such")).is_err());
+        assert!(check_open_rw(Path::new("/dev/null")).is_ok());
+        assert!(check_write(Path::new("/no/such")).is_err());
         assert_eq!(read_sysctl("/proc/sys/no/such"), None);
     }
 }

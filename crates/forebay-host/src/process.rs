@@ -33,8 +33,8 @@ pub(crate) use cgroup::CGROUP_PROCESSES;
 pub use cgroup::{Cgroup, Cgroups, KeptCgroup};
 pub(crate) use command_line::CommandLine;
 pub use counters::{COUNTERS, CounterWriter, Counters};
-pub use ended::Ended;
-pub use group::{Group, GroupNumber};
+pub use ended::ExitStatus;
+pub use group::{Group, ProcessGroupId};
 pub use launch::{
     Job, command, exit_at_once, leave_session, replace_by, start_in_our_group, start_job,
 };
@@ -43,8 +43,8 @@ pub use piped::Piped;
 pub use pre_exec::rename_before_exec;
 pub(crate) use proc_table::KEEPER;
 pub use proc_table::{
-    Identity, SERVES_JOB_VARIABLE, end, in_mount_namespace, interrupt, memory_bytes, of_user,
-    some_are_hidden, started_with, using_directory, with_env,
+    Identity, SERVES_JOB_VARIABLE, in_mount_namespace, interrupt, memory_bytes, of_user,
+    some_are_hidden, started_with, terminate, using_directory, with_env,
 };
 pub use reference::{Liveness, ProcessRef};
 pub use signals::{SignalGuard, postpone_scheduler_signals, signal_number};

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{SendFlags, Shutdown};
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The kernel's limit for a socket name, including the final zero (unix(7)).
 const NAME_BYTES_MAX: usize = 108;
@@ -34,7 +34,8 @@ pub struct Channel {
 impl Listener {
     /// Creates a socket with this name.
     pub fn bind(path: &Path) -> Result<Self> {
-        let listener = on(by_name(path, |name| UnixListener::bind(name)), "listen at", path)?;
+        let listener =
+            with_context(by_name(path, |name| UnixListener::bind(name)), "listen at", path)?;
         let path = path.to_owned();
         Ok(Self { listener, path })
     }
@@ -44,11 +45,11 @@ impl Listener {
     pub fn accept(&self, patience: Duration) -> Result<Option<Channel>> {
         let stream = match self.listener.accept() {
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(None),
-            accepted => on(accepted, "accept at", &self.path)?.0,
+            accepted => with_context(accepted, "accept at", &self.path)?.0,
         };
         let limited = stream.set_read_timeout(Some(patience));
         let limited = limited.and_then(|()| stream.set_write_timeout(Some(patience)));
-        on(limited, "listen at", &self.path)?;
+        with_context(limited, "listen at", &self.path)?;
         let path = self.path.clone();
         Ok(Some(Channel { stream, path }))
     }
@@ -56,7 +57,7 @@ impl Listener {
     /// Stops accepting. A thread that waits in [`Listener::accept`] gets none.
     pub fn close(&self) -> Result<()> {
         let closed = rustix::net::shutdown(&self.listener, Shutdown::Both);
-        on(closed, "close", &self.path)
+        with_context(closed, "close", &self.path)
     }
 }
 
@@ -71,7 +72,7 @@ pub fn connect(path: &Path) -> Result<Channel> {
         }
     });
     let path = path.to_owned();
-    on(stream, "speak to", &path).map(|stream| Channel { stream, path })
+    with_context(stream, "speak to", &path).map(|stream| Channel { stream, path })
 }
 
 impl Channel {
@@ -81,13 +82,13 @@ impl Channel {
     /// As `send(2)`; if the length does not fit into 32 bits.
     pub fn send(&mut self, message: &[u8]) -> Result<()> {
         let length = u32::try_from(message.len()).map_err(io::Error::other);
-        let length = on(length, "send to", &self.path)?;
+        let length = with_context(length, "send to", &self.path)?;
         let mut left = &[&length.to_le_bytes(), message].concat()[..];
         while !left.is_empty() {
             let sent = rustix::io::retry_on_intr(|| {
                 rustix::net::send(&self.stream, left, SendFlags::NOSIGNAL)
             });
-            left = &left[on(sent, "send to", &self.path)?..];
+            left = &left[with_context(sent, "send to", &self.path)?..];
         }
         Ok(())
     }
@@ -98,19 +99,23 @@ impl Channel {
     /// As `read(2)`; if the message is incomplete or longer than `bytes_max`.
     pub fn receive(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let mut length = [0; 4];
-        on(self.stream.read_exact(&mut length), "receive from", &self.path)?;
+        with_context(self.stream.read_exact(&mut length), "receive from", &self.path)?;
         let length = u32::from_le_bytes(length);
         if length > bytes_max {
-            return on(Err(io::Error::other("it is too long")), "receive from", &self.path);
+            return with_context(
+                Err(io::Error::other("it is too long")),
+                "receive from",
+                &self.path,
+            );
         }
         let mut message = vec![0; length as usize];
-        on(self.stream.read_exact(&mut message), "receive from", &self.path)?;
+        with_context(self.stream.read_exact(&mut message), "receive from", &self.path)?;
         Ok(message)
     }
 
     /// Adds the socket's name to an error.
     pub fn named<T>(&self, result: io::Result<T>, operation: &'static str) -> Result<T> {
-        on(result, operation, &self.path)
+        with_context(result, operation, &self.path)
     }
 }
 

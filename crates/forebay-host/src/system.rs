@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Result, files, on};
+use crate::{Result, files, with_context};
 
 /// The number of processors available to this process, at least 1.
 pub fn processors() -> usize {
@@ -44,7 +44,7 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     use std::io::Read;
     let path = Path::new("/dev/urandom");
     let mut bytes = [0; N];
-    on(files::open_to_read(path)?.read_exact(&mut bytes), "read", path)?;
+    with_context(files::open_to_read(path)?.read_exact(&mut bytes), "read", path)?;
     Ok(bytes)
 }
 
@@ -61,7 +61,7 @@ pub fn process_id() -> u32 {
 
 /// The current directory as the shell shows it: `$PWD` if correct, else the real path.
 pub fn current_directory() -> Result<PathBuf> {
-    let real = on(std::env::current_dir(), "find", Path::new("the current directory"))?;
+    let real = with_context(std::env::current_dir(), "find", Path::new("the current directory"))?;
     let shown = std::env::var_os("PWD").map(PathBuf::from);
     let same = |path: &PathBuf| path.is_absolute() && path.canonicalize().is_ok_and(|p| p == real);
     Ok(shown.filter(same).unwrap_or(real))
@@ -69,7 +69,7 @@ pub fn current_directory() -> Result<PathBuf> {
 
 /// The path of this program, or of the one that has replaced it since it was started.
 pub fn this_program() -> Result<PathBuf> {
-    let path = on(std::env::current_exe(), "find", Path::new("/proc/self/exe"))?;
+    let path = with_context(std::env::current_exe(), "find", Path::new("/proc/self/exe"))?;
     // proc(5), "/proc/pid/exe"
     let replaced =
         path.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
@@ -79,7 +79,7 @@ pub fn this_program() -> Result<PathBuf> {
 /// The directory of this program, with symbolic links resolved.
 pub fn program_directory() -> Result<PathBuf> {
     let program = this_program()?;
-    let real = on(program.canonicalize(), "find", &program)?;
+    let real = with_context(program.canonicalize(), "find", &program)?;
     Ok(real.parent().map_or_else(PathBuf::new, Path::to_path_buf))
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::net::SendFlags;
 
-use crate::{Result, clock, on, threads};
+use crate::{Result, clock, threads, with_context};
 
 /// Bytes read at a time.
 const PORTION_BYTES: usize = 16 << 10;
@@ -37,13 +37,13 @@ impl Acceptor {
     /// Listens at this address only.
     pub fn bind(address: SocketAddr) -> Result<Self> {
         let name = address.to_string();
-        let listener = on(TcpListener::bind(address), "listen at", Path::new(&name))?;
+        let listener = with_context(TcpListener::bind(address), "listen at", Path::new(&name))?;
         Ok(Self { listener, name })
     }
 
     /// The address, with the port that the kernel chose if none was given.
     pub fn address(&self) -> Result<SocketAddr> {
-        on(self.listener.local_addr(), "listen at", Path::new(&self.name))
+        with_context(self.listener.local_addr(), "listen at", Path::new(&self.name))
     }
 
     /// Waits for the next connection.
@@ -56,7 +56,7 @@ impl Acceptor {
                 accepted => break accepted,
             }
         };
-        let (stream, peer) = on(accepted, "accept at", Path::new(&self.name))?;
+        let (stream, peer) = with_context(accepted, "accept at", Path::new(&self.name))?;
         Ok(Connection { stream, name: peer.to_string() })
     }
 }
@@ -66,7 +66,7 @@ impl Acceptor {
 /// # Errors
 /// If the name is unknown, or no address of it accepts a connection in time.
 pub fn connect(address: &str, time_max: Duration) -> Result<Connection> {
-    let found = on(address.to_socket_addrs(), "find the address of", Path::new(address))?;
+    let found = with_context(address.to_socket_addrs(), "find the address of", Path::new(address))?;
     let deadline = clock::now() + time_max;
     let mut connected = Err(io::Error::other("the name has no address"));
     for one in found {
@@ -79,7 +79,7 @@ pub fn connect(address: &str, time_max: Duration) -> Result<Connection> {
             break;
         }
     }
-    let stream = on(connected, "connect to", Path::new(address))?;
+    let stream = with_context(connected, "connect to", Path::new(address))?;
     Ok(Connection { stream, name: address.to_owned() })
 }
 
@@ -91,7 +91,7 @@ impl Connection {
     /// not complete after `time_max`.
     pub fn receive(&mut self, bytes_max: usize, time_max: Duration) -> Result<Vec<u8>> {
         let received = self.line(bytes_max, time_max);
-        on(received, "receive from", Path::new(&self.name))
+        with_context(received, "receive from", Path::new(&self.name))
     }
 
     fn line(&mut self, bytes_max: usize, time_max: Duration) -> io::Result<Vec<u8>> {
@@ -138,7 +138,7 @@ impl Connection {
             }
             Ok(())
         });
-        on(sent, "send to", Path::new(&self.name))
+        with_context(sent, "send to", Path::new(&self.name))
     }
 
     /// The standard input and output of a program. Waits have no end any more, and small messages are sent at once.
@@ -147,7 +147,7 @@ impl Connection {
     /// If the connection cannot be copied.
     pub fn into_stdio(self) -> Result<(Stdio, Stdio)> {
         let copied = self.unlimited().and_then(|()| self.stream.try_clone());
-        let copy = on(copied, "copy", Path::new(&self.name))?;
+        let copy = with_context(copied, "copy", Path::new(&self.name))?;
         Ok((OwnedFd::from(self.stream).into(), OwnedFd::from(copy).into()))
     }
 
@@ -165,7 +165,7 @@ impl Connection {
     /// If the connection is lost.
     pub fn relay(self) -> Result<()> {
         let began = self.unlimited().and_then(|()| self.stream.try_clone());
-        let mut sending = on(began, "copy", Path::new(&self.name))?;
+        let mut sending = with_context(began, "copy", Path::new(&self.name))?;
         threads::spawn(move || {
             io::copy(&mut io::stdin().lock(), &mut sending).ok(); // where it arrives, the end is noticed
             sending.shutdown(Shutdown::Write).ok();
@@ -177,10 +177,10 @@ impl Connection {
             let read = match receiving.read(&mut portion) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Ok(0) => return Ok(()),
-                read => on(read, "receive from", Path::new(&self.name))?,
+                read => with_context(read, "receive from", Path::new(&self.name))?,
             };
             let printed = output.write_all(&portion[..read]).and_then(|()| output.flush());
-            on(printed, "print", Path::new("what arrived"))?;
+            with_context(printed, "print", Path::new("what arrived"))?;
         }
     }
 
@@ -191,7 +191,7 @@ impl Connection {
 
     /// What closes the connection from another thread.
     pub fn closer(&self) -> Result<Closer> {
-        on(self.stream.try_clone(), "watch", Path::new(&self.name)).map(Closer)
+        with_context(self.stream.try_clone(), "watch", Path::new(&self.name)).map(Closer)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-use crate::{Error, Result, on};
+use crate::{Error, Result, with_context};
 
 /// The operation in the error.
 pub(crate) const START: &str = "start a thread of";
@@ -31,7 +31,7 @@ pub fn error(source: io::Error) -> Error {
 }
 
 fn named<T>(started: io::Result<T>) -> Result<T> {
-    on(started, START, Path::new("forebay"))
+    with_context(started, START, Path::new("forebay"))
 }
 
 /// At most so many threads that serve others. Each counts until its slot is dropped.

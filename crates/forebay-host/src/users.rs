@@ -9,7 +9,7 @@ use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 use rustix::fs::{Access, XattrFlags};
 use rustix::io::Errno;
 
-use crate::{Result, files, on};
+use crate::{Result, files, with_context};
 
 /// Whether this process runs as root, and so can give files to any user.
 pub fn is_root() -> bool {
@@ -95,19 +95,19 @@ pub struct Account {
 pub fn account_of(id: u32) -> Result<Option<Account>> {
     let found = User::from_uid(Uid::from_raw(id)).map_err(std::io::Error::from);
     let shown = id.to_string();
-    on(found, "look up the user", Path::new(&shown))?.map(account).transpose()
+    with_context(found, "look up the user", Path::new(&shown))?.map(account).transpose()
 }
 
 /// The account with this name; none if the name services do not list it.
 pub fn account_named(name: &str) -> Result<Option<Account>> {
     let found = User::from_name(name).map_err(std::io::Error::from);
-    on(found, "look up the user", Path::new(name))?.map(account).transpose()
+    with_context(found, "look up the user", Path::new(name))?.map(account).transpose()
 }
 
 fn account(user: User) -> Result<Account> {
     let name = CString::new(user.name.as_bytes()).map_err(std::io::Error::from);
     let groups = name.and_then(|name| Ok(getgrouplist(&name, user.gid)?));
-    let groups = on(groups, "look up the groups of", Path::new(&user.name))?;
+    let groups = with_context(groups, "look up the groups of", Path::new(&user.name))?;
     Ok(Account {
         user: user.uid.as_raw(),
         name: user.name,
@@ -122,7 +122,7 @@ pub fn group_id(group: &str) -> Result<Option<u32>> {
         return Ok(Some(number));
     }
     let found = Group::from_name(group).map_err(std::io::Error::from);
-    let found = on(found, "look up the group", Path::new(group))?;
+    let found = with_context(found, "look up the group", Path::new(group))?;
     Ok(found.map(|group| group.gid.as_raw()))
 }
 
@@ -134,7 +134,7 @@ pub fn group_of(path: &Path) -> Result<u32> {
 /// Gives a file or directory to a group. An ordinary user must be a member of the group.
 pub fn give_to_group(path: &Path, group: u32) -> Result<()> {
     let given = std::os::unix::fs::chown(path, None, Some(group));
-    on(given, "give to a group", path)
+    with_context(given, "give to a group", path)
 }
 
 /// Gives a directory's owner full access to files that others create there, and group and others
@@ -160,7 +160,7 @@ pub fn share_with_owner(directory: &Path, owner: u32, mode: u32) -> Result<()> {
     let flags = XattrFlags::empty();
     match rustix::fs::setxattr(directory, "system.posix_acl_default", &list, flags) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-        set => on(set, "set what is inherited in", directory),
+        set => with_context(set, "set what is inherited in", directory),
     }
 }
 

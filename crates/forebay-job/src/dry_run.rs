@@ -121,7 +121,7 @@ impl JobSpec<'_> {
             Some(nodes) => {
                 let engine = nodes.engine()?;
                 let spec = self.session_spec(nodes, asked, engine.as_ref(), (&id, reporter))?;
-                Ok::<_, Error>(Session::preview(&spec, nodes.reach(&id)?, &|| true)?)
+                Ok::<_, Error>(Session::preview(&spec, nodes.agents(&id)?, &|| true)?)
             }
             None => Ok(store_options.choose(asked, &reserved_bytes, reporter)?.used),
         });
@@ -183,8 +183,8 @@ impl JobSpec<'_> {
     ) -> Result<(Number, Vec<Failure>), Error> {
         let (journal, script) = (Journal::in_memory()?, &self.script.path);
         let resolved = |path: &Path| PathMap::resolve(maps, path);
-        let go_on = &|_| true;
-        plan_in(&journal, stages, roots, script, &resolved, go_on, is_wanted)?;
+        let should_continue = &|_| true;
+        plan_in(&journal, stages, roots, script, &resolved, should_continue, is_wanted)?;
         Ok((journal.counts()?.all(), journal.failures(FAILURES_MAX)?))
     }
 

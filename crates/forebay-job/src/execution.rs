@@ -14,7 +14,7 @@ use forebay_directive::AccessMode;
 use forebay_engine::JobAllocation;
 use forebay_host::exit_codes;
 use forebay_host::process::{
-    EndReason, Ended, Events, Job, Orphans, WaitAction, command, start_job,
+    EndReason, Events, ExitStatus, Job, Orphans, WaitAction, command, start_job,
 };
 use forebay_host::{clock, files, system, threads, users};
 use forebay_requests::SOCKET_VARIABLE;
@@ -133,8 +133,8 @@ impl ActiveJob<'_> {
             seconds,
             over_time_limit,
             signal: match ended {
-                Ended::Signal(signal) => Some(signal),
-                Ended::Exit(_) => None,
+                ExitStatus::Signal(signal) => Some(signal),
+                ExitStatus::Exit(_) => None,
             },
             leftovers,
         })
@@ -147,7 +147,7 @@ impl ActiveJob<'_> {
         guard: Option<&Guard>,
         limit: Option<Duration>,
         grace: Duration,
-    ) -> forebay_host::Result<(Ended, Option<EndReason>)> {
+    ) -> forebay_host::Result<(ExitStatus, Option<EndReason>)> {
         // The clock cannot represent a longer limit, so none applies.
         let limit = limit.and_then(|limit| clock::now().checked_add(limit));
         let grace = |asked| match asked {
@@ -365,7 +365,7 @@ impl ActiveJob<'_> {
         execution: &Execution,
         in_order: bool,
         job_s: f64,
-    ) -> forebay_host::Result<(Ended, Option<EndReason>)> {
+    ) -> forebay_host::Result<(ExitStatus, Option<EndReason>)> {
         let guard = execution.guard;
         guard.inspect(|guard| guard.script_has_ended());
         let has_end = guard.is_some_and(Guard::is_active);
@@ -433,10 +433,10 @@ impl ActiveJob<'_> {
 }
 
 /// The exit status as a shell shows it, or that of timeout(1) if the time limit was reached.
-pub(crate) fn status(ended: Ended, asked: Option<EndReason>) -> i32 {
+pub(crate) fn status(ended: ExitStatus, asked: Option<EndReason>) -> i32 {
     match (ended, asked) {
         (_, Some(EndReason::TimeLimit)) => exit_codes::TIME_LIMIT_REACHED,
-        (Ended::Signal(_), Some(EndReason::Signal(signal))) => exit_codes::of_signal(signal),
+        (ExitStatus::Signal(_), Some(EndReason::Signal(signal))) => exit_codes::of_signal(signal),
         _ => ended.shell_status(),
     }
 }

@@ -178,7 +178,7 @@ impl JobResources {
         check_directory(&context.working_directory)?;
         if runs_once {
             // Reports a missing interpreter before staging in or destroying anything.
-            probe::can_exec(Path::new(&spec.script.interpreter[0]), &context.working_directory)?;
+            probe::check_exec(Path::new(&spec.script.interpreter[0]), &context.working_directory)?;
         }
         let keeper = self.provisioned.keeper.as_ref().map(Keeper::identity);
         let mut running = ActiveJob {

@@ -149,16 +149,17 @@ impl<'a> LocalNode<'a> {
         is_wanted: &(dyn Fn(&Path) -> bool + Sync),
     ) -> Result<Findings, Error> {
         let (stages, roots) = (&self.request.stage_in, self.roots());
-        let go_on = |_| self.stops.count() == 0;
+        let should_continue = |_| self.stops.count() == 0;
         let as_named = &Path::to_owned;
-        plan_in(journal, stages, &roots, self.script, as_named, &go_on, is_wanted).map_err(
-            |error| match error {
-                forebay_staging::Error::Mover(MoverError::PlanInterrupted(_)) if !go_on(0) => {
+        plan_in(journal, stages, &roots, self.script, as_named, &should_continue, is_wanted)
+            .map_err(|error| match error {
+                forebay_staging::Error::Mover(MoverError::PlanInterrupted(_))
+                    if !should_continue(0) =>
+                {
                     Error::Stopped
                 }
                 error => error.into(),
-            },
-        )
+            })
     }
 
     /// Reports a stage-in that exceeds the capacity before anything is copied.
@@ -205,8 +206,8 @@ impl Node for LocalNode<'_> {
     }
 
     fn plan_stage_out(&self, record: &RecordFile, ignored: IgnoredStops) -> Result<(), MoverError> {
-        let go_on = |_| self.stops.count() <= ignored;
-        match self.stage_out_lines().plan(record, &go_on) {
+        let should_continue = |_| self.stops.count() <= ignored;
+        match self.stage_out_lines().plan(record, &should_continue) {
             Ok((journal, findings)) => {
                 let drained_files = self.drain.map_or(0, |drain| drain.mark_arrived(&journal));
                 let findings = Cell::new(findings);

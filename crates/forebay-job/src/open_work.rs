@@ -29,14 +29,14 @@ impl OpenWork for OpenStageOut<'_> {
     }
 
     /// Counts unreadable work as one file, since it may hold data.
-    fn outstanding(&self, go_on: &dyn Fn() -> bool) -> Outstanding {
+    fn outstanding(&self, should_continue: &dyn Fn() -> bool) -> Outstanding {
         let (mut files, mut bytes) = (0, 0);
         let looked = Journal::in_memory().and_then(|journal| {
-            self.current().plan_in(&journal, &|_| go_on())?;
+            self.current().plan_in(&journal, &|_| should_continue())?;
             if let Some(drain) = self.drain {
                 drain.mark_arrived(&journal);
             }
-            forebay_mover::undelivered(&journal, go_on, |missing| {
+            forebay_mover::undelivered(&journal, should_continue, |missing| {
                 if !missing.is_unrecoverable {
                     files += 1;
                     bytes += missing.bytes;

@@ -33,16 +33,20 @@ pub(crate) fn remote_copiers(session: &Session) -> RemoteCopiers {
     RemoteCopiers(session.others().into_iter().map(copier).collect())
 }
 
-/// Carries out a task that `forebay run` on another node sent to this node's agent, until `go_on` returns false.
+/// Carries out a task that `forebay run` on another node sent to this node's agent, until `should_continue` returns false.
 ///
 /// # Errors
 /// If it cannot be read, or this node cannot begin.
-pub fn serve_task(task: Value, go_on: &(dyn Fn() -> bool + Sync)) -> Result<Value, String> {
+pub fn serve_task(
+    task: Value,
+    should_continue: &(dyn Fn() -> bool + Sync),
+) -> Result<Value, String> {
     let text = |error: serde_json::Error| error.to_string();
     match serde_json::from_value(task).map_err(text)? {
         NodeTask::Copy(request) => {
             let request: RemoteRequest = serde_json::from_value(request).map_err(text)?;
-            let answer = serve_remote(&request, go_on).map_err(|error| error.to_string())?;
+            let answer =
+                serve_remote(&request, should_continue).map_err(|error| error.to_string())?;
             serde_json::to_value(&answer).map_err(text)
         }
         NodeTask::Closes(request) => serde_json::to_value(serve_closes(request)?).map_err(text),

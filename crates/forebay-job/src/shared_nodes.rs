@@ -4,11 +4,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use forebay_cluster::{Reach, Session, SessionSpec, directory_of, hang_s_max, lost_s_max};
+use forebay_cluster::{AgentSpec, Session, SessionSpec, directory_of, hang_s_max, lost_s_max};
 use forebay_directive::{AccessMode, JobDw, Request};
 use forebay_engine::engines::{engine_named, engines};
 use forebay_engine::{
-    Coherence, Engine, JobAllocation, Layout, Ledger, LocalFiles, Place, Profile, Step,
+    AllocationDirectory, Coherence, Engine, JobAllocation, Layout, Ledger, LocalFiles, Profile,
+    Step,
 };
 use forebay_host::process::Events;
 use forebay_host::{files, system};
@@ -99,7 +100,7 @@ impl NodeOptions {
     ///
     /// # Errors
     /// If the launcher cannot name them.
-    pub fn reach(&self, id: &str) -> Result<Reach, Error> {
+    pub fn agents(&self, id: &str) -> Result<AgentSpec, Error> {
         let agent = [system::this_program()?.into_os_string(), "__node".into()];
         let command = |(index, name): (usize, &String)| -> Result<Vec<OsString>, Error> {
             if index == 0 {
@@ -107,7 +108,7 @@ impl NodeOptions {
             }
             self.launcher.command_on(name, &agent).map_err(Error::Launcher)
         };
-        Ok(Reach {
+        Ok(AgentSpec {
             names: self.names.clone(),
             commands: self.names.iter().enumerate().map(command).collect::<Result<_, _>>()?,
             directory: directory_of(&files::real_path(&self.directory)?, id)?,
@@ -176,14 +177,14 @@ impl JobContext<'_> {
         let whose = (self.directory.id(), self.reporter);
         let spec = self.spec.session_spec(nodes, asked, engine.as_ref(), whose)?;
         let stops = events.stops();
-        let go_on = || stops.count() == 0;
+        let should_continue = || stops.count() == 0;
         let mut record = |used: &forebay_engine::NodesUse| {
-            recorded.about_to(Step::Nodes(used.clone()))?;
+            recorded.record_step(Step::Nodes(used.clone()))?;
             let capacity_bytes = options.capacity_bytes.unwrap_or_default();
-            let place = Place { root: used.mount(), mounted: false, capacity_bytes };
-            recorded.about_to(Step::Allocation(place))
+            let place = AllocationDirectory { root: used.mount(), mounted: false, capacity_bytes };
+            recorded.record_step(Step::Allocation(place))
         };
-        let started = Session::start(&spec, nodes.reach(spec.id)?, &mut record, &go_on);
+        let started = Session::start(&spec, nodes.agents(spec.id)?, &mut record, &should_continue);
         if let Err(error) = &started
             && !matches!(error, forebay_cluster::Error::EngineLeft { .. })
         {
@@ -202,7 +203,7 @@ impl JobContext<'_> {
             error => error.into(),
         })?;
         session.launchers().into_iter().for_each(|pid| events.exclude_pid(pid));
-        let used = session.used().clone();
+        let used = session.store_used().clone();
         recorded.update(|record| {
             if let Some(place) = &mut record.place {
                 place.capacity_bytes = used.capacity_bytes;

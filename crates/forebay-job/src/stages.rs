@@ -416,7 +416,7 @@ pub(crate) fn renew_keeper(recorded: &mut RecordFile, reporter: &dyn Reporter) {
         return;
     }
     let renewed = Keeper::in_our_view().and_then(|mut keeper| {
-        recorded.about_to(Step::Keeper(keeper.identity()))?;
+        recorded.record_step(Step::Keeper(keeper.identity()))?;
         keeper.pin()
     });
     if let Err(error) = renewed {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, Parser, Subcommand};
-use forebay_pfsmodel::{Layout, LayoutError, STATE_ENV, Shown, State, Striping};
+use forebay_pfsmodel::{Layout, LayoutError, PathStriping, STATE_ENV, State, Striping};
 use forebay_terminal::{print_error, print_status, print_stdout};
 
 const EXIT_FAILED: i32 = 1;
@@ -185,7 +185,7 @@ fn each(paths: &[PathBuf], mut act: impl FnMut(&Path) -> Result<(), LayoutError>
 fn show(state: &State, words: &GetWords, path: &Path) -> Result<(), LayoutError> {
     let shown = state.striping(path, words.raw)?;
     print(&describe(words, path, &shown, state.targets()));
-    if matches!(shown, Shown::Directory(_)) && !words.directory {
+    if matches!(shown, PathStriping::Directory(_)) && !words.directory {
         for entry in state.entries(path)? {
             let shown = state.striping(&entry, words.raw)?;
             print(&describe(words, &entry, &shown, state.targets()));
@@ -200,10 +200,10 @@ fn print(text: &str) {
     }
 }
 
-fn describe(words: &GetWords, path: &Path, shown: &Shown, targets: u32) -> String {
+fn describe(words: &GetWords, path: &Path, shown: &PathStriping, targets: u32) -> String {
     let (striping, is_directory) = match shown {
-        Shown::Directory(striping) => (*striping, true),
-        Shown::File { layout, .. } => (Striping::from(*layout), false),
+        PathStriping::Directory(striping) => (*striping, true),
+        PathStriping::File { layout, .. } => (Striping::from(*layout), false),
     };
     let wanted = [
         (words.stripe_count, "stripe_count: ", i64::from(striping.stripe_count)),
@@ -214,15 +214,17 @@ fn describe(words: &GetWords, path: &Path, shown: &Shown, targets: u32) -> Strin
     let only: Vec<_> = wanted.iter().filter(|(asked, ..)| *asked).collect();
     match (&only[..], shown) {
         ([(_, _, value)], _) => value.to_string(),
-        ([], Shown::Directory(_)) if words.quiet => String::new(),
-        ([], Shown::Directory(_)) => format!(
+        ([], PathStriping::Directory(_)) if words.quiet => String::new(),
+        ([], PathStriping::Directory(_)) => format!(
             "{}\nstripe_count:  {} stripe_size:   {} pattern:       raid0 stripe_offset: {}\n",
             path.display(),
             striping.stripe_count,
             striping.stripe_size_bytes,
             striping.first_target
         ),
-        ([], Shown::File { layout, inode }) => file(words.quiet, path, layout, *inode, targets),
+        ([], PathStriping::File { layout, inode }) => {
+            file(words.quiet, path, layout, *inode, targets)
+        }
         (several, _) => {
             let prefix = if is_directory { "" } else { "lmm_" };
             let lines: Vec<String> =

@@ -7,7 +7,7 @@ use forebay_host::{clock, users};
 
 use crate::client::ACCESS_ATTRIBUTES;
 use crate::error::Errno;
-use crate::opened::Opened;
+use crate::opened::CephFile;
 use crate::protocol::{Answer, Caller, Request};
 use crate::reply::{Outcome, Result};
 use crate::server::Server;
@@ -62,11 +62,11 @@ impl Server {
         let mask = mask(if sets_size_alone { valid | MTIME | MTIME_NOW } else { valid });
         // A file that is open for writing can be truncated whatever its mode is now.
         let is_truncate = valid & HANDLE != 0 && valid & (MODE | UID | GID) == 0;
-        let who = (!(is_truncate && valid & SIZE != 0)).then(|| self.who(request));
+        let who = (!(is_truncate && valid & SIZE != 0)).then(|| self.caller_identity(request));
         if mask & CEPH_SIZE != 0
             && let Some(inode) = self.inodes.find(request.node)
         {
-            inode.settle()?;
+            inode.flush_and_invalidate()?;
         }
         if mask & CEPH_SIZE != 0 {
             self.client.complete_writes(request.node);
@@ -90,7 +90,7 @@ impl Server {
     /// A file whose size or times are to be changed by its path, opened: then a node that writes it has written back what
     /// it has buffered. For the change alone, the metadata server leaves it the buffer, and does not wait for it when a
     /// third node opens the file meanwhile and reads (Ceph 16.2.15). Opened for reading, that was rarer, but not gone.
-    fn opened_for_change(&self, node: u64, mask: i32) -> Result<Option<Opened>> {
+    fn opened_for_change(&self, node: u64, mask: i32) -> Result<Option<CephFile>> {
         let is_of_content = mask & (CEPH_SIZE | CEPH_ATIME | CEPH_MTIME) != 0;
         if !is_of_content || self.inodes.find(node).is_some() {
             return Ok(None);

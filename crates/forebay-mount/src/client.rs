@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Errno, Error};
 use crate::moves::node_of;
-use crate::opened::{Directory, Opened};
+use crate::opened::{CephFile, Directory};
 use crate::protocol::{Caller, ROOT};
 
 /// `CEPH_STATX_BASIC_STATS`: all attributes that the kernel knows.
@@ -94,7 +94,7 @@ fn addresses_in(text: &str) -> Vec<String> {
     list.unwrap_or(text).split(',').map(bare).collect()
 }
 
-fn used(what: &str, result: c_int) -> Result<(), Error> {
+fn check_configuration(what: &str, result: c_int) -> Result<(), Error> {
     match result {
         0 => Ok(()),
         _ => Err(Error::Configuration { what: what.to_owned(), errno: result.abs() }),
@@ -112,7 +112,9 @@ impl Client {
         let id = c_text(connection.id())?;
         let mut mount = null_mut();
         // SAFETY: all pointers are valid during the call.
-        used(&connection.name, unsafe { (functions.create)(&raw mut mount, id.as_ptr()) })?;
+        check_configuration(&connection.name, unsafe {
+            (functions.create)(&raw mut mount, id.as_ptr())
+        })?;
         let inode = Self::connect(&functions, mount, connection, options, root);
         let inode = inode.inspect_err(|_| {
             // SAFETY: the handle is alive, not mounted, and not used any more.
@@ -141,11 +143,13 @@ impl Client {
         let config = connection.config.display().to_string();
         let text = c_text(&config)?;
         // SAFETY: the handle is alive, the text is valid during the call.
-        used(&config, unsafe { (functions.read_file)(mount, text.as_ptr()) })?;
+        check_configuration(&config, unsafe { (functions.read_file)(mount, text.as_ptr()) })?;
         for (option, value) in options {
             let (name, value) = (c_text(option)?, c_text(value)?);
             // SAFETY: as above.
-            used(option, unsafe { (functions.set)(mount, name.as_ptr(), value.as_ptr()) })?;
+            check_configuration(option, unsafe {
+                (functions.set)(mount, name.as_ptr(), value.as_ptr())
+            })?;
         }
         let path = c_text(root)?;
         let mut inode = null_mut();
@@ -510,17 +514,17 @@ impl Client {
         node: u64,
         flags: c_int,
         who: &Identity,
-    ) -> Result<Opened, Errno> {
+    ) -> Result<CephFile, Errno> {
         self.open_with(node, of_libcephfs(flags), who.permissions)
     }
 
     /// Opens a file that a process has open, for the locks of this client.
-    pub(crate) fn open_for_locks(self: &Arc<Self>, node: u64) -> Result<Opened, Errno> {
+    pub(crate) fn open_for_locks(self: &Arc<Self>, node: u64) -> Result<CephFile, Errno> {
         self.open_with(node, libc::O_RDONLY, self.of_root)
     }
 
     /// Opens a file as its only writer would: the server takes from other nodes what they have buffered of it.
-    pub(crate) fn open_for_change(self: &Arc<Self>, node: u64) -> Result<Opened, Errno> {
+    pub(crate) fn open_for_change(self: &Arc<Self>, node: u64) -> Result<CephFile, Errno> {
         self.open_with(node, libc::O_RDWR, self.of_root)
     }
 
@@ -529,13 +533,13 @@ impl Client {
         node: u64,
         flags: c_int,
         permissions: Permissions,
-    ) -> Result<Opened, Errno> {
+    ) -> Result<CephFile, Errno> {
         let (mut handle, inode) = (null_mut(), self.inode(node));
         // SAFETY: as above.
         done(unsafe {
             (self.functions.open)(self.mount, inode, flags, &raw mut handle, permissions)
         })?;
-        Ok(Opened::new(self, handle))
+        Ok(CephFile::new(self, handle))
     }
 
     pub(crate) fn create(
@@ -544,7 +548,7 @@ impl Client {
         name: &CStr,
         (mode, flags): (u32, c_int),
         who: &Identity,
-    ) -> Result<(Opened, u64, Attributes), Errno> {
+    ) -> Result<(CephFile, u64, Attributes), Errno> {
         let mut handle = null_mut();
         let (node, attributes) = self.entry(|inode, attributes| {
             // SAFETY: as above.
@@ -564,7 +568,7 @@ impl Client {
                 )
             }
         })?;
-        Ok((Opened::new(self, handle), node, attributes))
+        Ok((CephFile::new(self, handle), node, attributes))
     }
 
     pub(crate) fn open_directory(

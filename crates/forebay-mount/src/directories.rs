@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 use crate::error::Errno;
 use crate::opened::Directory;
-use crate::protocol::{Answer, Found, Request};
+use crate::protocol::{Answer, DirectoryEntry, Request};
 use crate::reply::{Outcome, Result};
 use crate::server::Server;
 
@@ -14,7 +14,7 @@ pub(crate) struct Listing {
     /// The place of the next name.
     place: u64,
     /// A name that was read and did not fit into the last answer.
-    unsent: Option<Found>,
+    unsent: Option<DirectoryEntry>,
     /// Ended the last answer. libcephfs takes the list for complete afterwards.
     failure: Option<Errno>,
 }
@@ -57,7 +57,7 @@ impl Listing {
 
 impl Server {
     pub(crate) fn open_directory(&self, request: &Request) -> Result {
-        let directory = self.client.open_directory(request.node, &self.who(request))?;
+        let directory = self.client.open_directory(request.node, &self.caller_identity(request))?;
         let listing = Listing { directory, place: 0, unsent: None, failure: None };
         let number = self.directories.add(Mutex::new(listing));
         Ok(Outcome::Fields(Answer::opened_directory(number)))

@@ -23,7 +23,7 @@ impl Server {
         let (flags, mode) = (body.u32()?, body.u32()?);
         body.take(8)?; // the umask, which the kernel has applied, and flags of the kernel
         let name = body.name()?;
-        let who = self.who(request);
+        let who = self.caller_identity(request);
         let asked = (mode, flags.cast_signed());
         let (opened, node, found) = self.client.create(request.node, name, asked, &who)?;
         // Another node may have created it meanwhile, for another user.
@@ -32,7 +32,7 @@ impl Server {
         }
         let file = File::new(&self.inodes, opened, node, asked.1);
         let mut answer = Answer::entry(node, &found);
-        answer.opened(self.files.add(file));
+        answer.add_open_file(self.files.add(file));
         Ok(Outcome::Fields(answer))
     }
 
@@ -41,13 +41,13 @@ impl Server {
         if flags & libc::O_TRUNC != 0 {
             self.client.complete_writes(request.node);
         }
-        let opened = self.client.open(request.node, flags, &self.who(request))?;
+        let opened = self.client.open(request.node, flags, &self.caller_identity(request))?;
         if flags & libc::O_TRUNC != 0 {
             self.inodes.lost.note_emptied(&self.client, request.node)?;
         }
         let file = File::new(&self.inodes, opened, request.node, flags);
         let mut answer = Answer::default();
-        answer.opened(self.files.add(file));
+        answer.add_open_file(self.files.add(file));
         Ok(Outcome::Fields(answer))
     }
 

@@ -53,7 +53,7 @@ impl Inodes {
     }
 
     /// The inode with this number, which becomes open if it is not.
-    pub(crate) fn opened(self: &Arc<Self>, node: u64) -> Arc<OpenInode> {
+    pub(crate) fn get_or_open(self: &Arc<Self>, node: u64) -> Arc<OpenInode> {
         let mut open = self.open.lock();
         if let Some(known) = open.get(&node).and_then(Weak::upgrade) {
             return known;
@@ -98,7 +98,7 @@ impl Inodes {
         }
         if !watched.has_thread {
             drop(watched);
-            inode.end(); // nobody would notice that another node needs it strict
+            inode.make_strict(); // nobody would notice that another node needs it strict
         }
     }
 

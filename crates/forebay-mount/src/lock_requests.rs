@@ -4,7 +4,7 @@
 use forebay_host::clock;
 
 use crate::error::Errno;
-use crate::locks::{INTERVAL_MIN, Wanted};
+use crate::locks::{INTERVAL_MIN, LockRequest};
 use crate::protocol::{Answer, Request, SETLKW};
 use crate::ranges::{FLOCK_BYTE, LAST_BYTE, byte_lock, holder, lock, process_of};
 use crate::reply::{Outcome, Reply, Result};
@@ -18,7 +18,7 @@ const FLOCK_TRIES: u32 = 4;
 
 impl Server {
     /// The request's lock; the range of a process ends before the bytes of this client.
-    fn wanted(&self, request: &mut Request) -> Result<Wanted> {
+    fn wanted(&self, request: &mut Request) -> Result<LockRequest> {
         let body = &mut request.body;
         let (file, owner) = (body.u64()?, body.u64()?);
         let (start, end) = (body.i64()?, body.i64()?);
@@ -27,14 +27,14 @@ impl Server {
         let file = self.files.get(file)?;
         if is_flock {
             let lock = byte_lock(kind, FLOCK_BYTE);
-            return Ok(Wanted { file, lock, owner, is_flock });
+            return Ok(LockRequest { file, lock, owner, is_flock });
         }
         if start > LAST_BYTE {
             return Err(Errno(libc::EOVERFLOW));
         }
         let mut lock = lock(kind, start, end.min(LAST_BYTE));
         lock.l_pid = holder(process, self.client.instance());
-        Ok(Wanted { file, lock, owner, is_flock })
+        Ok(LockRequest { file, lock, owner, is_flock })
     }
 
     pub(crate) fn lock_holder(&self, request: &mut Request) -> Result {

@@ -41,7 +41,7 @@ struct State {
 
 /// A process that waits for a lock.
 struct Waiting {
-    wanted: Wanted,
+    wanted: LockRequest,
     reply: Reply,
     interval: Duration,
     next: Instant,
@@ -52,14 +52,14 @@ struct Waiting {
 
 /// A lock that a process wants, or wants to give back.
 #[derive(Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct LockRequest {
     pub(crate) file: Arc<File>,
     pub(crate) lock: libc::flock,
     pub(crate) owner: u64,
     pub(crate) is_flock: bool,
 }
 
-impl Wanted {
+impl LockRequest {
     pub(crate) fn is_unlock(&self) -> bool {
         self.lock.l_type == libc::F_UNLCK as i16
     }
@@ -90,7 +90,7 @@ impl Locks {
         self.changed.notify_one();
     }
 
-    pub(crate) fn note_owner(&self, wanted: &Wanted) {
+    pub(crate) fn note_owner(&self, wanted: &LockRequest) {
         if !wanted.is_flock && !wanted.is_unlock() {
             wanted.file.note_lock();
             self.state.lock().owners.insert((wanted.file.node, wanted.owner));
@@ -117,7 +117,7 @@ impl Locks {
     }
 
     /// Lets a request wait. The thread that tries again answers it.
-    pub(crate) fn wait(self: &Arc<Self>, wanted: Wanted, reply: Reply) -> Result {
+    pub(crate) fn wait(self: &Arc<Self>, wanted: LockRequest, reply: Reply) -> Result {
         let mut state = self.state.lock();
         if state.early.contains(&reply.unique) {
             return Err(Errno(libc::EINTR));
@@ -156,12 +156,12 @@ impl Locks {
             let (wanted, unique) = (waiting.wanted.clone(), waiting.reply.unique);
             drop(state);
             let tried = wanted.try_now();
-            self.settle(unique, &wanted, tried);
+            self.reply_or_retry(unique, &wanted, tried);
         }
     }
 
     /// Answers who waited, or lets it wait on.
-    fn settle(&self, unique: u64, wanted: &Wanted, tried: Result<()>) {
+    fn reply_or_retry(&self, unique: u64, wanted: &LockRequest, tried: Result<()>) {
         let mut state = self.state.lock();
         let count = u32::try_from(state.waiting.len()).unwrap_or(u32::MAX);
         let Some(at) = state.waiting.iter().position(|one| one.reply.unique == unique) else {

@@ -78,7 +78,7 @@ impl Moves {
     }
 
     /// The number, above its node, of a directory that a thread looks up.
-    pub(crate) fn number(&self, (ino, node): (u64, u64), name: Name, thread: u32) -> u64 {
+    pub(crate) fn assign_number(&self, (ino, node): (u64, u64), name: Name, thread: u32) -> u64 {
         let mut state = self.state.lock();
         state.unconfirmed.retain(|one| one.since.elapsed() < RETRY_MAX);
         let is_same = |one: &Answered| one.ino == ino && one.thread == thread;
@@ -115,7 +115,7 @@ mod tests {
     const NEW: Name = (1600, c"new");
 
     fn number(moves: &Moves, name: Name, thread: u32) -> u64 {
-        moves.number((7, 80), name, thread)
+        moves.assign_number((7, 80), name, thread)
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(moves.state.lock().places.len(), 1);
         for ino in 0..=UNCONFIRMED_MAX as u64 {
             moves.note(ino, OLD);
-            moves.number((ino, 8 * ino), NEW, 1);
+            moves.assign_number((ino, 8 * ino), NEW, 1);
         }
         assert_eq!(moves.state.lock().unconfirmed.len(), UNCONFIRMED_MAX);
     }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::error::Errno;
 use crate::inodes::Inodes;
 use crate::open_inode::OpenInode;
-use crate::opened::Opened;
+use crate::opened::CephFile;
 use crate::regular_reads::Reads;
 
 /// Reads of one place, each of which another node makes shorter than the file is afterwards.
@@ -19,7 +19,7 @@ const SHORT_READS_MAX: u32 = 100;
 
 /// An open file. Dropping it closes it.
 pub(crate) struct File {
-    opened: Opened,
+    opened: CephFile,
     inode: Arc<OpenInode>,
     /// From which the next ones are expected.
     reads: Mutex<Reads>,
@@ -43,8 +43,8 @@ impl Drop for File {
 
 impl File {
     /// `flags` are those of open(2).
-    pub(crate) fn new(inodes: &Arc<Inodes>, opened: Opened, node: u64, flags: c_int) -> Self {
-        let inode = inodes.opened(node);
+    pub(crate) fn new(inodes: &Arc<Inodes>, opened: CephFile, node: u64, flags: c_int) -> Self {
+        let inode = inodes.get_or_open(node);
         let access = flags & libc::O_ACCMODE;
         let number = inode.add(access);
         let (is_written, is_append) = (access != libc::O_RDONLY, flags & libc::O_APPEND != 0);
@@ -153,7 +153,7 @@ impl File {
     }
 
     pub(crate) fn allocate(&self, mode: c_int, offset: i64, length: i64) -> Result<(), Errno> {
-        self.inode.settle()?;
+        self.inode.flush_and_invalidate()?;
         self.opened.allocate(mode, offset, length)
     }
 
@@ -170,7 +170,7 @@ impl File {
             self.inode.write_back();
         }
         self.opened.set_lock(lock, owner, waits)?;
-        if is_unlock { Ok(()) } else { self.inode.settle() }
+        if is_unlock { Ok(()) } else { self.inode.flush_and_invalidate() }
     }
 
     /// The first lock that is in the way of `lock`; its type is `F_UNLCK` if there is none.

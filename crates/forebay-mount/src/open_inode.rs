@@ -21,7 +21,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use crate::error::Errno;
 use crate::inodes::Inodes;
 use crate::lazy_file::LazyFile;
-use crate::opened::Opened;
+use crate::opened::CephFile;
 use crate::ranges::{LAZY_BYTE, STRICT_BYTE, byte_lock};
 use crate::regular_reads::AskedPieces;
 
@@ -39,12 +39,12 @@ pub(crate) struct OpenInode {
     /// I/O holds it shared. A change of the mode, and what forgets the cache, holds it alone.
     gate: RwLock<Mode>,
     is_lazy: AtomicBool,
-    files: Mutex<HashMap<u64, Asked>>,
+    files: Mutex<HashMap<u64, HandleState>>,
     last_file: AtomicU64,
     /// The announcement after which no other node was lazy.
     checked: AtomicU64,
     /// The lock of [`STRICT_BYTE`]. It stays until all files are closed.
-    claim: Mutex<Option<Opened>>,
+    claim: Mutex<Option<CephFile>>,
     /// What this node has read ahead of it.
     pub(crate) asked_pieces: Mutex<AskedPieces>,
 }
@@ -59,13 +59,13 @@ pub(crate) enum Mode {
 pub(crate) struct Lazy {
     files: HashMap<u64, LazyFile>,
     /// Has the lock of [`LAZY_BYTE`].
-    guard: Opened,
+    guard: CephFile,
     /// The announcement of strict files up to which [`STRICT_BYTE`] was free.
     strict_seen: AtomicU64,
 }
 
 /// An open file, and what it asked for.
-struct Asked {
+struct HandleState {
     access: c_int,
     /// Asks for lazy I/O by this path.
     path: Option<PathBuf>,
@@ -129,7 +129,7 @@ impl OpenInode {
     /// One more open file; returns its number.
     pub(crate) fn add(&self, access: c_int) -> u64 {
         let number = self.last_file.fetch_add(1, Ordering::Relaxed) + 1;
-        self.files.lock().insert(number, Asked { access, path: None, error: None });
+        self.files.lock().insert(number, HandleState { access, path: None, error: None });
         number
     }
 
@@ -144,7 +144,7 @@ impl OpenInode {
                     _ => drop(lazy.files.remove(&file)),
                 }
             }
-        } else if let Err(error) = self.begin() {
+        } else if let Err(error) = self.make_lazy() {
             eprintln!("a file stays strict after error {}", error.0);
         }
     }
@@ -154,7 +154,7 @@ impl OpenInode {
         if let Some(asked) = self.files.lock().get_mut(&file) {
             asked.path = Some(path);
         }
-        self.begin()
+        self.make_lazy()
     }
 
     /// Writes back, and makes the inode strict until all files have asked again.
@@ -162,7 +162,7 @@ impl OpenInode {
         if let Some(asked) = self.files.lock().get_mut(&file) {
             asked.path = None;
         }
-        self.end();
+        self.make_strict();
         self.take_error(file)
     }
 
@@ -170,13 +170,13 @@ impl OpenInode {
     pub(crate) fn sync(self: &Arc<Self>, file: u64) -> Result<bool, Errno> {
         self.write_back();
         self.take_error(file)?;
-        let is_lazy = self.is_lazy() || self.begin()?;
-        self.settle()?; // also what was cached before it became lazy
+        let is_lazy = self.is_lazy() || self.make_lazy()?;
+        self.flush_and_invalidate()?; // also what was cached before it became lazy
         Ok(is_lazy)
     }
 
     /// Writes back and forgets what is cached: after a lock was got, or before the file is cut.
-    pub(crate) fn settle(&self) -> Result<(), Errno> {
+    pub(crate) fn flush_and_invalidate(&self) -> Result<(), Errno> {
         if !self.is_lazy() {
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl OpenInode {
     pub(crate) fn for_io(
         &self,
         file: u64,
-        opened: &Opened,
+        opened: &CephFile,
     ) -> Result<RwLockReadGuard<'_, Mode>, Errno> {
         loop {
             let mode = self.gate.read();
@@ -233,7 +233,7 @@ impl OpenInode {
                 Mode::Lazy(lazy) if lazy.files.contains_key(&file) => return Ok(mode),
                 Mode::Lazy(_) => {
                     drop(mode);
-                    self.end();
+                    self.make_strict();
                 }
                 Mode::Strict => {
                     let announced = self.all.announcements.lazy_files()?;
@@ -266,7 +266,7 @@ impl OpenInode {
     }
 
     /// Makes the inode lazy, if all its files have asked and no other node needs it strict.
-    fn begin(self: &Arc<Self>) -> Result<bool, Errno> {
+    fn make_lazy(self: &Arc<Self>) -> Result<bool, Errno> {
         if !self.all_have_asked() {
             return Ok(false);
         }
@@ -330,7 +330,7 @@ impl OpenInode {
         Ok(true)
     }
 
-    pub(crate) fn end(&self) {
+    pub(crate) fn make_strict(&self) {
         self.end_in(&mut self.gate.write());
     }
 
@@ -363,14 +363,14 @@ impl OpenInode {
             Ok(true) => lazy.strict_seen.store(announced, Ordering::Relaxed),
             Ok(false) => {
                 drop(mode);
-                self.end();
+                self.make_strict();
             }
             Err(error) => eprintln!("cannot ask for the lock of a lazy file: error {}", error.0),
         }
     }
 
     /// Waits until no other node is lazy.
-    fn end_elsewhere(&self, opened: &Opened) -> Result<(), Errno> {
+    fn end_elsewhere(&self, opened: &CephFile) -> Result<(), Errno> {
         let mut claim = self.claim.lock();
         if is_free(opened, LAZY_BYTE)? {
             return Ok(());
@@ -397,7 +397,7 @@ impl OpenInode {
 }
 
 /// Whether no other node has locked the byte.
-fn is_free(opened: &Opened, byte: i64) -> Result<bool, Errno> {
+fn is_free(opened: &CephFile, byte: i64) -> Result<bool, Errno> {
     let holder = opened.lock_holder(&byte_lock(libc::F_WRLCK, byte), OWNER)?;
     Ok(holder.l_type == libc::F_UNLCK as i16)
 }

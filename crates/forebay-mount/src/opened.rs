@@ -8,20 +8,20 @@ use forebay_ceph::PreloadFunctions;
 
 use crate::client::{Client, counted, done};
 use crate::error::Errno;
-use crate::protocol::Found;
+use crate::protocol::DirectoryEntry;
 
 /// An open file of libcephfs. Dropping it closes it, and its locks end.
-pub(crate) struct Opened {
+pub(crate) struct CephFile {
     client: Arc<Client>,
     handle: forebay_ceph::OpenFile,
 }
 
 // SAFETY: as for the client.
-unsafe impl Send for Opened {}
+unsafe impl Send for CephFile {}
 // SAFETY: as for the client.
-unsafe impl Sync for Opened {}
+unsafe impl Sync for CephFile {}
 
-impl Drop for Opened {
+impl Drop for CephFile {
     fn drop(&mut self) {
         // SAFETY: the handle is open and used by nobody else.
         unsafe { (self.client.functions.close)(self.client.mount, self.handle) };
@@ -67,7 +67,7 @@ impl Drop for Checked {
     }
 }
 
-impl Opened {
+impl CephFile {
     pub(crate) fn new(client: &Arc<Client>, handle: forebay_ceph::OpenFile) -> Self {
         Self { client: Arc::clone(client), handle }
     }
@@ -155,7 +155,7 @@ impl Directory {
     }
 
     /// The next name; none after the last.
-    pub(crate) fn next(&mut self) -> Result<Option<Found>, Errno> {
+    pub(crate) fn next(&mut self) -> Result<Option<DirectoryEntry>, Errno> {
         // SAFETY: zeros are valid in the structure.
         let mut found: libc::dirent = unsafe { std::mem::zeroed() };
         let client = &self.client;
@@ -168,7 +168,7 @@ impl Directory {
         // SAFETY: the library ends the name with a zero.
         let name = unsafe { CStr::from_ptr(found.d_name.as_ptr()) }.to_bytes().to_vec();
         let next = found.d_off.cast_unsigned();
-        Ok(Some(Found { name, ino: found.d_ino, kind: found.d_type, next }))
+        Ok(Some(DirectoryEntry { name, ino: found.d_ino, kind: found.d_type, next }))
     }
 
     /// Continues at a place that [`Directory::next`] returned, or from the start.

@@ -205,7 +205,7 @@ impl Answer {
     }
 
     /// An opened file.
-    pub(crate) fn opened(&mut self, handle: u64) -> &mut Self {
+    pub(crate) fn add_open_file(&mut self, handle: u64) -> &mut Self {
         self.u64(handle).u32(OPENED_DIRECT).u32(0)
     }
 
@@ -217,7 +217,7 @@ impl Answer {
     }
 
     /// Adds a name of a directory, if the answer then has at most `bytes_max`. `next` is the place of the name after it.
-    pub(crate) fn add_name(&mut self, found: &Found, bytes_max: usize) -> bool {
+    pub(crate) fn add_name(&mut self, found: &DirectoryEntry, bytes_max: usize) -> bool {
         let padded = (24 + found.name.len()).next_multiple_of(8);
         if self.0.len() + padded > bytes_max {
             return false;
@@ -233,7 +233,7 @@ impl Answer {
 
 /// A name in a directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct DirectoryEntry {
     pub(crate) name: Vec<u8>,
     pub(crate) ino: u64,
     /// As `d_type` of readdir(3).
@@ -298,7 +298,7 @@ mod tests {
         let attributes = Attributes::default();
         assert_eq!(Answer::fresh_attributes(&attributes).0.len(), 104);
         assert_eq!(Answer::entry(5, &attributes).0.len(), 128);
-        assert_eq!(Answer::default().opened(1).0.len(), 16);
+        assert_eq!(Answer::default().add_open_file(1).0.len(), 16);
         let mut asked = Answer::default();
         asked.u32(7).u32(45).u32(1 << 17).u32(u32::MAX).u32(u32::MAX);
         assert_eq!(init(Fields(&asked.0), 1 << 20).expect("init").0.len(), 64);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn names_are_padded_and_fit() {
-        let found = Found { name: b"abc".to_vec(), ino: 9, kind: libc::DT_REG, next: 3 };
+        let found = DirectoryEntry { name: b"abc".to_vec(), ino: 9, kind: libc::DT_REG, next: 3 };
         let mut answer = Answer::default();
         assert!(answer.add_name(&found, 64));
         assert_eq!(answer.0.len(), 32);

@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn who(&self, request: &Request) -> Identity<'_> {
+    pub(crate) fn caller_identity(&self, request: &Request) -> Identity<'_> {
         self.client.identity(request.caller)
     }
 
@@ -136,7 +136,8 @@ impl Server {
         let (parent, name) = (request.node, request.body.name()?);
         let before = self.walked.find(parent, name);
         let wanted = if before.is_some() { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
-        let (node, mut found) = self.client.lookup(parent, name, wanted, &self.who(request))?;
+        let (node, mut found) =
+            self.client.lookup(parent, name, wanted, &self.caller_identity(request))?;
         match before {
             // Its times, size and links are those of an earlier look, as the kernel's own would be.
             Some(before) if before.ino == found.ino && found.is_directory() => {
@@ -152,7 +153,7 @@ impl Server {
             None => {}
         }
         let number = match found.is_directory() {
-            true => self.moves.number((found.ino, node), (parent, name), request.caller.pid),
+            true => self.moves.assign_number((found.ino, node), (parent, name), request.caller.pid),
             false => 0,
         };
         entry((node + number, found))
@@ -180,20 +181,25 @@ impl Server {
 
     fn read_link(&self, request: &Request, buffer: &mut Vec<u8>) -> Result {
         buffer.resize(TEXT_BYTES_MAX, 0);
-        let length = self.client.read_link(request.node, buffer, &self.who(request))?;
+        let length = self.client.read_link(request.node, buffer, &self.caller_identity(request))?;
         Ok(Outcome::Buffer(length))
     }
 
     fn make_symlink(&self, request: &mut Request) -> Result {
         let (name, target) = (request.body.name()?, request.body.name()?);
-        entry(self.client.make_symlink(request.node, name, target, &self.who(request))?)
+        entry(self.client.make_symlink(
+            request.node,
+            name,
+            target,
+            &self.caller_identity(request),
+        )?)
     }
 
     fn make_node(&self, request: &mut Request) -> Result {
         let (mode, device) = (request.body.u32()?, request.body.u32()?);
         request.body.take(8)?; // the umask, which the kernel has applied
         let name = request.body.name()?;
-        let who = self.who(request);
+        let who = self.caller_identity(request);
         if mode & libc::S_IFMT != libc::S_IFREG {
             return entry(self.client.make_node(request.node, name, (mode, device), &who)?);
         }
@@ -208,7 +214,7 @@ impl Server {
     fn make_directory(&self, request: &mut Request) -> Result {
         let (mode, _) = (request.body.u32()?, request.body.u32()?);
         let name = request.body.name()?;
-        let who = self.who(request);
+        let who = self.caller_identity(request);
         let (node, found) = self.client.make_directory(request.node, name, mode, &who)?;
         self.set_layout_of_directory(name, node);
         self.moves.note(found.ino, (request.node, name));
@@ -217,13 +223,13 @@ impl Server {
 
     fn unlink(&self, request: &mut Request) -> Result {
         let name = request.body.name()?;
-        self.client.unlink(request.node, name, &self.who(request))?;
+        self.client.unlink(request.node, name, &self.caller_identity(request))?;
         Ok(Outcome::Empty)
     }
 
     fn remove_directory(&self, request: &mut Request) -> Result {
         let name = request.body.name()?;
-        self.client.remove_directory(request.node, name, &self.who(request))?;
+        self.client.remove_directory(request.node, name, &self.caller_identity(request))?;
         Ok(Outcome::Empty)
     }
 
@@ -241,7 +247,7 @@ impl Server {
         if is_same_directory && name == new_name {
             return Ok(Outcome::Empty); // libcephfs would forget the name
         }
-        let who = self.who(request);
+        let who = self.caller_identity(request);
         if self.has_other_names(parent, new_name, &who) {
             let (from, to) = (self.client.ino(request.node)?, self.client.ino(parent)?);
             if let Some(renamed) = self.second.rename((from, name), (to, new_name), &who) {
@@ -271,7 +277,7 @@ impl Server {
     fn link(&self, request: &mut Request) -> Result {
         let node = request.body.u64()?;
         let name = request.body.name()?;
-        entry(self.client.link(node, request.node, name, &self.who(request))?)
+        entry(self.client.link(node, request.node, name, &self.caller_identity(request))?)
     }
 
     fn space(&self, request: &Request) -> Result {
@@ -288,14 +294,16 @@ impl Server {
         let (size, _) = (request.body.u32()?, request.body.u32()?);
         let name = request.body.name()?;
         buffer.resize((size as usize).min(TEXT_BYTES_MAX), 0);
-        let length = self.client.attribute(request.node, name, buffer, &self.who(request))?;
+        let length =
+            self.client.attribute(request.node, name, buffer, &self.caller_identity(request))?;
         Ok(text(size, length))
     }
 
     fn attribute_names(&self, request: &mut Request, buffer: &mut Vec<u8>) -> Result {
         let size = request.body.u32()?;
         buffer.resize((size as usize).min(TEXT_BYTES_MAX), 0);
-        let mut length = self.client.attribute_names(request.node, buffer, &self.who(request))?;
+        let mut length =
+            self.client.attribute_names(request.node, buffer, &self.caller_identity(request))?;
         if (request.node == fuse::ROOT || self.inodes.lost.is_any()) && size > 0 {
             length = without_announcements(&mut buffer[..length]);
         }
@@ -312,14 +320,14 @@ impl Server {
             self.inodes.lost.add(groups);
             return Ok(Outcome::Empty);
         }
-        let who = self.who(request);
+        let who = self.caller_identity(request);
         self.client.set_attribute(request.node, (name, value), flags.cast_signed(), &who)?;
         Ok(Outcome::Empty)
     }
 
     fn remove_attribute(&self, request: &mut Request) -> Result {
         let name = request.body.name()?;
-        self.client.remove_attribute(request.node, name, &self.who(request))?;
+        self.client.remove_attribute(request.node, name, &self.caller_identity(request))?;
         Ok(Outcome::Empty)
     }
 }

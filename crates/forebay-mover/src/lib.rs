@@ -31,8 +31,8 @@ pub use model::remote::{NodeShare, RemoteAnswer, RemoteCopier, RemoteCopiers, Re
 pub use model::state::State;
 pub use model::transfer::{Transfer, TransferKind};
 pub use plan::retry::retry;
-pub use plan::writer::{Plan, Planned};
-pub use status::account::{Account, account};
+pub use plan::writer::{Plan, PlanProgress};
 pub use status::shortages::Shortage;
+pub use status::staging_state::{StagingState, staging_state};
 pub use status::throughput::{Throughput, throughput};
 pub use status::undelivered::{Undelivered, undelivered};

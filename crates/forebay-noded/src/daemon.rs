@@ -169,7 +169,7 @@ fn check_size<'a>(site: &Site, pool: &'a Pool, sizes: &mut Sizes<'a>) -> Result<
 /// An engine mounts its namespace with fusermount, which becomes root for it.
 fn check_engine(pool: &str) -> Result<(), Error> {
     let fuse = Path::new("/dev/fuse");
-    let why_not = match probe::can_open_rw(fuse) {
+    let why_not = match probe::check_open_rw(fuse) {
         Err(error) => Some(error.to_string()),
         Ok(()) => probe::no_setuid_mounts().map(str::to_owned),
     };

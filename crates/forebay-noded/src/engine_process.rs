@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use forebay_cluster::{Reach, Session, SessionSpec, Watch, remove_left, restore_left};
+use forebay_cluster::{AgentSpec, Session, SessionSpec, Watch, remove_left, restore_left};
 use forebay_engine::engines::engine_named;
 use forebay_engine::{Coherence, Layout, NodesUse};
 use forebay_host::directory_lock::{DirectoryLock, LockMode};
@@ -19,8 +19,8 @@ use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, engine_directory};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::engine_proof::{Asked, PEER};
-use crate::work::{DONE, Failed, JOURNALS};
+use crate::engine_proof::{AgentRequest, PEER};
+use crate::work::{DONE, JOURNALS, WorkError};
 
 /// The word that starts these processes.
 pub const ENGINE: &str = "__engine";
@@ -39,7 +39,7 @@ pub(crate) const NOTHING: i32 = 2;
 
 /// What the first process is to start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Wanted {
+pub(crate) struct EngineSpec {
     /// The directory of the allocation, on each node.
     pub(crate) directory: PathBuf,
     /// The name of the allocation.
@@ -73,7 +73,7 @@ struct Record {
     /// Why operations failed before the namespace was made readable: files may lack what was not synced then.
     #[serde(default)]
     interruption: Option<String>,
-    wanted: Wanted,
+    wanted: EngineSpec,
     nodes: NodesUse,
 }
 
@@ -111,7 +111,7 @@ fn relay((node, port): (&str, &str), directory: &Path) -> Result<(), Error> {
     let mut peer = tcp::connect(&format!("{node}:{port}"), PEER)?;
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let key = files::read_to_string(&key_in(directory))?;
-    Asked::ask((&name, node, &key), &mut peer)?;
+    AgentRequest::ask((&name, node, &key), &mut peer)?;
     Ok(peer.relay()?)
 }
 
@@ -120,12 +120,12 @@ fn run_engine() -> i32 {
     forebay_host::process::close_to_debuggers();
     let mut input = Vec::new();
     let read = std::io::stdin().take(2 * MESSAGE_BYTES_MAX as u64).read_to_end(&mut input);
-    let wanted = read
-        .map_err(|error| error.to_string())
-        .and_then(|_| serde_json::from_slice::<Wanted>(&input).map_err(|error| error.to_string()));
+    let wanted = read.map_err(|error| error.to_string()).and_then(|_| {
+        serde_json::from_slice::<EngineSpec>(&input).map_err(|error| error.to_string())
+    });
     let wanted = match wanted {
         Ok(wanted) => wanted,
-        Err(error) => return report(&Failed::from(Error::new(error)).outcome()),
+        Err(error) => return report(&WorkError::from(Error::new(error)).outcome()),
     };
     let held = match started(wanted) {
         Ok(Some(held)) => held,
@@ -163,7 +163,7 @@ fn resume(directory: &Path) -> i32 {
 }
 
 /// Why an engine was not started. Hints of `forebay run` that name its options are left out: a site chooses none of them.
-fn not_started(engine: &str, why: &forebay_cluster::Error) -> Failed {
+fn not_started(engine: &str, why: &forebay_cluster::Error) -> WorkError {
     use forebay_cluster::Error as Why;
     use forebay_engine::Error::LessThanAsked;
     let (is_final, hint) = match why {
@@ -190,7 +190,7 @@ fn not_started(engine: &str, why: &forebay_cluster::Error) -> Failed {
         }
         _ => format!("the engine {engine}: {why}"),
     };
-    Failed { error: Error { hint, ..Error::new(text) }, is_final }
+    WorkError { error: Error { hint, ..Error::new(text) }, is_final }
 }
 
 fn report(outcome: &Outcome) -> i32 {
@@ -209,7 +209,7 @@ struct Held {
 }
 
 /// None if another process holds the engine.
-fn started(wanted: Wanted) -> Result<Option<Held>, Failed> {
+fn started(wanted: EngineSpec) -> Result<Option<Held>, WorkError> {
     let directory = wanted.directory.clone();
     let Some(lock) = locked(&directory)? else { return Ok(None) };
     match read(&directory)? {
@@ -221,16 +221,16 @@ fn started(wanted: Wanted) -> Result<Option<Held>, Failed> {
     Held::started(wanted, lock).map(Some)
 }
 
-impl Wanted {
+impl EngineSpec {
     /// How the nodes are reached: through their daemons.
-    fn reach(&self) -> Result<Reach, Error> {
+    fn agents(&self) -> Result<AgentSpec, Error> {
         let program = system::this_program()?.into_os_string();
         let command = |(node, port): &(String, u16)| {
             let words = [program.clone(), ENGINE.into(), "relay".into(), node.into()];
             let end = [port.to_string().into(), self.directory.clone().into()];
             words.into_iter().chain(end).collect()
         };
-        Ok(Reach {
+        Ok(AgentSpec {
             names: self.nodes.iter().map(|(name, _)| name.clone()).collect(),
             commands: self.nodes.iter().map(command).collect(),
             directory: engine_directory(&self.directory),
@@ -240,7 +240,7 @@ impl Wanted {
 }
 
 impl Held {
-    fn started(wanted: Wanted, lock: DirectoryLock) -> Result<Self, Failed> {
+    fn started(wanted: EngineSpec, lock: DirectoryLock) -> Result<Self, WorkError> {
         let directory = wanted.directory.as_path();
         let log = Log::of(directory);
         let engine = engine_named(&wanted.engine)
@@ -279,7 +279,7 @@ impl Held {
             recorded = Some(record);
             Ok(())
         };
-        let session = Session::start(&spec, wanted.reach()?, &mut record, &|| true);
+        let session = Session::start(&spec, wanted.agents()?, &mut record, &|| true);
         let session = session.map_err(|error| not_started(&wanted.engine, &error))?;
         let mut record = recorded.ok_or_else(|| Error::new("the engine has no nodes"))?;
         record.is_ready = true;
@@ -292,7 +292,7 @@ impl Held {
         write(&record.wanted.directory, &record)?;
         let nodes = (&record.nodes, record.wanted.hang_s_max);
         let found = (record.failure.clone(), record.lost.as_slice());
-        let watch = Watch::resume(record.wanted.reach()?, nodes, found)
+        let watch = Watch::resume(record.wanted.agents()?, nodes, found)
             .map_err(|error| Error::new(format!("the engine is not watched: {error}")))?;
         Ok(Self { watch, record, _lock: lock })
     }

@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: usize = 1024;
 const ACCEPTED: &[u8] = b"accepted";
 
 /// A request for an agent.
-pub(crate) struct Asked {
+pub(crate) struct AgentRequest {
     /// The name of the allocation.
     pub(crate) name: String,
     /// The node, as its peer names it.
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     random: String,
 }
 
-impl Asked {
+impl AgentRequest {
     /// Reads what follows [`ASKS`].
     pub(crate) fn read(line: &[u8]) -> Result<Self, Error> {
         let text = std::str::from_utf8(line).unwrap_or_default();
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     /// What both sides say, with these keys, names and nodes; the middle may change the line.
-    fn proved(relay: (&str, &str, &str), key: &str, change: fn(&mut Asked)) -> (bool, bool) {
+    fn proved(relay: (&str, &str, &str), key: &str, change: fn(&mut AgentRequest)) -> (bool, bool) {
         let here = Acceptor::bind("127.0.0.1:0".parse().expect("address")).expect("bind");
         let mut one =
             tcp::connect(&here.address().expect("address").to_string(), PEER).expect("up");
@@ -115,13 +115,13 @@ mod tests {
         let key = key.to_owned();
         let answering = threads::spawn(move || {
             let line = other.receive(LINE_BYTES_MAX, PEER).expect("line");
-            let mut asked =
-                Asked::read(line.strip_prefix(ASKS.as_bytes()).expect("asks")).expect("form");
+            let mut asked = AgentRequest::read(line.strip_prefix(ASKS.as_bytes()).expect("asks"))
+                .expect("form");
             change(&mut asked);
             asked.answer(&key, &mut other).is_ok()
         });
         let answering = answering.expect("thread");
-        let asked = Asked::ask(relay, &mut one).is_ok();
+        let asked = AgentRequest::ask(relay, &mut one).is_ok();
         drop(one);
         (asked, answering.join().expect("thread"))
     }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(proved(relay, &key, |asked| asked.name = "1.3".to_owned()), (false, false));
         assert_eq!(proved(("1.2", "n2", ""), "", |_| {}), (false, false));
         for line in ["", "1.2", "1.2 n2", "1.2 n2 x y"] {
-            assert!(Asked::read(line.as_bytes()).is_err(), "{line}");
+            assert!(AgentRequest::read(line.as_bytes()).is_err(), "{line}");
         }
     }
 }

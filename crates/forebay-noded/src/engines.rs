@@ -15,12 +15,12 @@ use forebay_host::process::{
 };
 use forebay_host::tcp::Connection;
 use forebay_host::{cgroup, clock, files, threads};
-use forebay_site::messages::{Outcome, Place};
+use forebay_site::messages::{Outcome, PoolAllocation};
 use forebay_site::{Error, Pool, Site};
 use parking_lot::Mutex;
 
-use crate::engine_process::{ENGINE, NOTHING, Wanted};
-use crate::engine_proof::Asked;
+use crate::engine_process::{ENGINE, EngineSpec, NOTHING};
+use crate::engine_proof::AgentRequest;
 use crate::owner::{THIS_PROGRAM, credentials};
 use crate::pool::{PoolDirectory, is_name};
 use crate::requests::is_same_node;
@@ -107,15 +107,15 @@ impl Engines {
     }
 
     /// Starts the engine of an allocation on its nodes, of which this is the first, and waits until it serves, or
-    /// `go_on` is false.
+    /// `should_continue` is false.
     ///
     /// # Errors
     /// If the first process cannot be started.
     pub(crate) fn start(
         self: &Arc<Self>,
-        place: &Place,
-        wanted: &Wanted,
-        go_on: &dyn Fn() -> bool,
+        place: &PoolAllocation,
+        wanted: &EngineSpec,
+        should_continue: &dyn Fn() -> bool,
     ) -> Result<Outcome, Error> {
         let input = serde_json::to_vec(wanted).map_err(|error| Error::new(error.to_string()))?;
         let stdio = (sealed_input(&input)?, Stdio::piped());
@@ -135,7 +135,7 @@ impl Engines {
         })?;
         loop {
             let outcome = match receiver.recv_timeout(LOOK) {
-                Err(RecvTimeoutError::Timeout) if go_on() => continue,
+                Err(RecvTimeoutError::Timeout) if should_continue() => continue,
                 Err(RecvTimeoutError::Timeout) => {
                     self.end(&place.name)?;
                     let reason = "it was cancelled".to_owned();
@@ -154,8 +154,8 @@ impl Engines {
     ///
     /// # Errors
     /// If it has not, or asks for no allocation with an engine on this node.
-    pub(crate) fn prove(&self, line: &[u8], peer: &mut Connection) -> Result<Asked, Error> {
-        let asked = Asked::read(line)?;
+    pub(crate) fn prove(&self, line: &[u8], peer: &mut Connection) -> Result<AgentRequest, Error> {
+        let asked = AgentRequest::read(line)?;
         if !is_name(&asked.name) || !is_same_node(&asked.node, &self.node) {
             return Err(Error::new("it asks for an agent of another node, or of no allocation"));
         }
@@ -191,7 +191,7 @@ impl Engines {
     /// If the allocation is being removed, or it has too many agents.
     pub(crate) fn serve_agent(
         self: &Arc<Self>,
-        asked: &Asked,
+        asked: &AgentRequest,
         connection: Connection,
     ) -> Result<(), Error> {
         let held = Held::take(self, &asked.name)?;
@@ -226,7 +226,7 @@ impl Engines {
         let (pools, problem) = self.pools();
         for (pool, directory) in pools {
             let Some((user, group)) = directory.user_and_group_of(name)? else { continue };
-            let place = Place {
+            let place = PoolAllocation {
                 pool: pool.name.clone(),
                 path: pool.path.display().to_string(),
                 name: name.to_owned(),

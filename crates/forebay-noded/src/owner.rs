@@ -10,7 +10,7 @@ use forebay_host::process::{
 };
 use forebay_host::{cgroup, users};
 use forebay_site::Error;
-use forebay_site::messages::{Outcome, Place};
+use forebay_site::messages::{Outcome, PoolAllocation};
 
 use crate::work::Work;
 
@@ -41,7 +41,7 @@ pub(crate) struct OwnersProcess {
 }
 
 /// How the process ended.
-pub(crate) enum Ended {
+pub(crate) enum WorkResult {
     /// It reported its result.
     Reported(Outcome),
     /// Somebody killed or stopped it, or it reported nothing that can be read.
@@ -54,7 +54,7 @@ pub(crate) enum Ended {
 ///
 /// # Errors
 /// If the owner is root, or not in the group.
-pub(crate) fn credentials(place: &Place, group: u32) -> Result<Credentials, Error> {
+pub(crate) fn credentials(place: &PoolAllocation, group: u32) -> Result<Credentials, Error> {
     if place.user == 0 {
         return Err(Error::new("root cannot have an allocation"));
     }
@@ -98,7 +98,11 @@ impl Owners {
     ///
     /// # Errors
     /// If the owner is root, or the process cannot be started.
-    pub(crate) fn start(&self, place: &Place, work: &Work) -> Result<OwnersProcess, Error> {
+    pub(crate) fn start(
+        &self,
+        place: &PoolAllocation,
+        work: &Work,
+    ) -> Result<OwnersProcess, Error> {
         let mut group = place.group;
         if matches!(work, Work::Empty { .. })
             && let Some(account) = users::account_of(place.user)?
@@ -122,7 +126,7 @@ impl Owners {
     }
 
     /// None if its process runs in the cgroup of this one.
-    fn cgroup(&self, place: &Place) -> Option<Cgroup> {
+    fn cgroup(&self, place: &PoolAllocation) -> Option<Cgroup> {
         let added = self.cgroups.as_ref()?.add(&place.name);
         added.inspect_err(|error| (self.log)(&format!("warning: {}: {error}", place.name))).ok()
     }
@@ -132,16 +136,18 @@ impl Owners {
     ///
     /// # Errors
     /// As [`Owners::start`].
-    pub(crate) fn run(&self, place: &Place, work: &Work) -> Result<Outcome, Error> {
+    pub(crate) fn run(&self, place: &PoolAllocation, work: &Work) -> Result<Outcome, Error> {
         let mut interruptions = 0;
         let reason = loop {
             match self.start(place, work)?.finish(TimeLimit::Whole(SHORT_WORK))? {
-                Ended::Reported(outcome) => return Ok(outcome),
-                Ended::Late(reason) => break stopped(&reason),
-                Ended::Interrupted { reason, .. } if interruptions == SHORT_INTERRUPTIONS_MAX => {
+                WorkResult::Reported(outcome) => return Ok(outcome),
+                WorkResult::Late(reason) => break stopped(&reason),
+                WorkResult::Interrupted { reason, .. }
+                    if interruptions == SHORT_INTERRUPTIONS_MAX =>
+                {
                     break reason;
                 }
-                Ended::Interrupted { .. } => interruptions += 1,
+                WorkResult::Interrupted { .. } => interruptions += 1,
             }
         };
         Ok(Outcome::Failed { reason, is_final: false })
@@ -159,33 +165,36 @@ impl OwnersProcess {
     }
 
     /// Waits for its end, and kills it at the limit.
-    pub(crate) fn finish(self, limit: TimeLimit) -> Result<Ended, Error> {
+    pub(crate) fn finish(self, limit: TimeLimit) -> Result<WorkResult, Error> {
         let ended = self.process.finish(RESULT_BYTES_MAX, limit)?;
         let s = |time: Duration| time.as_secs();
         match ended.overdue {
             None => {}
             Some(Overdue::Late(max)) => {
-                return Ok(Ended::Late(format!("its process had not ended after {} s", s(max))));
+                return Ok(WorkResult::Late(format!(
+                    "its process had not ended after {} s",
+                    s(max)
+                )));
             }
             Some(Overdue::Idle(max)) => {
-                return Ok(Ended::Late(format!("its process did nothing for {} s", s(max))));
+                return Ok(WorkResult::Late(format!("its process did nothing for {} s", s(max))));
             }
             Some(Overdue::Stopped(max)) => {
                 let reason = format!("its process was stopped for {} s", s(max));
-                return Ok(Ended::Interrupted { reason, by_us: true });
+                return Ok(WorkResult::Interrupted { reason, by_us: true });
             }
         }
         let reported =
             serde_json::from_slice(&ended.output).ok().filter(|_| ended.code == Some(REPORTED));
         let reason = match (reported, ended.signal) {
-            (Some(outcome), _) => return Ok(Ended::Reported(outcome)),
+            (Some(outcome), _) => return Ok(WorkResult::Reported(outcome)),
             (None, Some(signal)) => format!("its process was ended by signal {signal}"),
             (None, None) => {
                 let code = ended.code.unwrap_or_default();
                 format!("its process ended with exit code {code} and without a result")
             }
         };
-        Ok(Ended::Interrupted { reason, by_us: false })
+        Ok(WorkResult::Interrupted { reason, by_us: false })
     }
 }
 

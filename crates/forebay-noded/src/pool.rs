@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_host::files::{self, Directory, Kind, NoQuota};
 use forebay_host::system;
-use forebay_site::messages::Place;
+use forebay_site::messages::PoolAllocation;
 use forebay_site::{Error, Pool, PoolKind, Quota, Site, changeable_parent};
 
 use crate::work::CephQuota;
@@ -94,7 +94,7 @@ impl PoolDirectory {
     /// Limits an allocation. Its stage-out has journals, too, when the job has ended.
     pub(crate) fn limit(
         &self,
-        place: &Place,
+        place: &PoolAllocation,
         capacity_bytes: u64,
         is_ended: bool,
     ) -> Result<(), Error> {
@@ -114,7 +114,7 @@ impl PoolDirectory {
     }
 
     /// Makes the directory of an allocation and gives it to its owner. One that exists stays.
-    pub(crate) fn make(&self, place: &Place, capacity_bytes: u64) -> Result<(), Error> {
+    pub(crate) fn make(&self, place: &PoolAllocation, capacity_bytes: u64) -> Result<(), Error> {
         match self.directory.make_in(OsStr::new(MARK), MODE) {
             Err(error) if error.already_exists() => {}
             marked => marked?,
@@ -156,7 +156,7 @@ impl PoolDirectory {
     }
 
     /// Why nothing can be said of a directory that is missing here.
-    pub(crate) fn has_no_mark(&self) -> Error {
+    pub(crate) fn missing_mark_error(&self) -> Error {
         let path = self.directory.path().display();
         let hint = match self.kind {
             PoolKind::Directory => {
@@ -171,7 +171,7 @@ impl PoolDirectory {
     }
 
     /// Whether the directory of an allocation exists and is its owner's.
-    pub(crate) fn check(&self, place: &Place) -> Result<(), Error> {
+    pub(crate) fn check(&self, place: &PoolAllocation) -> Result<(), Error> {
         match self.owner_of(&place.name)? {
             Some(owner) if owner == place.user => Ok(()),
             Some(owner) => Err(belongs_to_another(&self.directory.path().join(&place.name), owner)),
@@ -359,8 +359,8 @@ mod tests {
         }
     }
 
-    fn place(name: &str) -> Place {
-        Place {
+    fn place(name: &str) -> PoolAllocation {
+        PoolAllocation {
             pool: "flash".into(),
             path: String::new(),
             name: name.into(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use forebay_host::tcp::Connection;
 use forebay_site::messages::{
-    self, Answer, LINE_BYTES_MAX, Operation, Outcome, Place, Request, VERSION,
+    self, Answer, LINE_BYTES_MAX, Operation, Outcome, PoolAllocation, Request, VERSION,
 };
 use forebay_site::{Auth, Error, Message, Site, clock_error};
 
@@ -123,7 +123,8 @@ impl Service {
                 check_place(&place)?;
                 PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(&place)?;
                 let namespace = place.namespace();
-                self.owners.run(&Place { user, group, ..place }, &Work::Check { namespace })
+                self.owners
+                    .run(&PoolAllocation { user, group, ..place }, &Work::Check { namespace })
             }
             Operation::Stage { place, staging, attempt } => {
                 check_place(&place)?;
@@ -150,7 +151,7 @@ impl Service {
 }
 
 /// The name becomes a part of paths.
-fn check_place(place: &Place) -> Result<(), Error> {
+fn check_place(place: &PoolAllocation) -> Result<(), Error> {
     if place.user == 0 {
         return Err(Error::new("root cannot have an allocation"));
     }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use forebay_directive::{AccessMode, Direction};
 use forebay_host::process::{Counters, Killer, TimeLimit};
 use forebay_host::{clock, threads, users};
-use forebay_site::messages::{Counts, Outcome, Place, Progress, Staging};
+use forebay_site::messages::{Counts, Outcome, PoolAllocation, Progress, Staging};
 use forebay_site::{Error, Site};
 use parking_lot::{Condvar, Mutex};
 
-use crate::engine_process::Wanted;
+use crate::engine_process::EngineSpec;
 use crate::engines::Engines;
-use crate::owner::{self, Ended, Owners};
+use crate::owner::{self, Owners, WorkResult};
 use crate::pool::{PoolDirectory, belongs_to_another};
 use crate::task_table::{Kind, State, Table, Task, count, is_cancelled};
 use crate::work::{NAME, OwnNamespace, Work};
@@ -114,7 +114,7 @@ impl Tasks {
     /// If the directory is missing, or no thread can be started.
     pub(crate) fn stage(
         &self,
-        place: &Place,
+        place: &PoolAllocation,
         staging: Staging,
         attempt: String,
     ) -> Result<Outcome, Error> {
@@ -135,7 +135,7 @@ impl Tasks {
     /// If the directory is missing, or no thread can be started.
     pub(crate) fn start_engine(
         &self,
-        place: &Place,
+        place: &PoolAllocation,
         nodes: Vec<(String, u16)>,
         (capacity_bytes, redundancy): (u64, u32),
         attempt: String,
@@ -144,7 +144,7 @@ impl Tasks {
             return Ok(known);
         }
         let engine = place.engine.clone();
-        let wanted = Wanted {
+        let wanted = EngineSpec {
             directory: self.shared.directory(place)?,
             name: place.name.clone(),
             engine: engine.ok_or_else(|| Error::new("the allocation has no engine"))?,
@@ -155,8 +155,8 @@ impl Tasks {
             hang_s_max: forebay_cluster::hang_s_max(),
         };
         self.start(place, Kind::Start, attempt, move |shared, place| {
-            let go_on = || !is_cancelled(&shared.table.lock(), &place.name);
-            shared.engines.start(place, &wanted, &go_on)
+            let should_continue = || !is_cancelled(&shared.table.lock(), &place.name);
+            shared.engines.start(place, &wanted, &should_continue)
         })
     }
 
@@ -166,7 +166,7 @@ impl Tasks {
     /// If no thread can be started.
     pub(crate) fn remove(
         &self,
-        place: &Place,
+        place: &PoolAllocation,
         is_made: bool,
         attempt: String,
     ) -> Result<Outcome, Error> {
@@ -177,7 +177,7 @@ impl Tasks {
     }
 
     /// The state of a task for this attempt; none if it is to be started.
-    fn known(&self, place: &Place, kind: Kind, attempt: &String) -> Option<Outcome> {
+    fn known(&self, place: &PoolAllocation, kind: Kind, attempt: &String) -> Option<Outcome> {
         let mut table = self.shared.table.lock();
         if kind != Kind::Remove && table.removed.contains(&place.name) {
             let reason = format!("{} was removed", place.name);
@@ -220,10 +220,10 @@ impl Tasks {
 
     fn start(
         &self,
-        place: &Place,
+        place: &PoolAllocation,
         kind: Kind,
         attempt: String,
-        run: impl FnOnce(&Shared, &Place) -> Result<Outcome, Error> + Send + 'static,
+        run: impl FnOnce(&Shared, &PoolAllocation) -> Result<Outcome, Error> + Send + 'static,
     ) -> Result<Outcome, Error> {
         let mut table = self.shared.table.lock();
         let kept = if table.tasks.len() < KNOWN_MAX { KEPT } else { KEPT_IF_FULL };
@@ -262,8 +262,8 @@ impl Shared {
     /// Runs a task when it is its turn.
     fn in_turn(
         &self,
-        place: &Place,
-        run: impl FnOnce(&Self, &Place) -> Result<Outcome, Error>,
+        place: &PoolAllocation,
+        run: impl FnOnce(&Self, &PoolAllocation) -> Result<Outcome, Error>,
     ) -> Outcome {
         let mut table = self.table.lock();
         while !table.has_room_for(place.user) && !is_cancelled(&table, &place.name) {
@@ -297,7 +297,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn staging_work(&self, place: &Place, wanted: Staging) -> Result<Work, Error> {
+    fn staging_work(&self, place: &PoolAllocation, wanted: Staging) -> Result<Work, Error> {
         let directory = self.directory(place)?;
         if wanted.direction == Direction::Out {
             let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
@@ -314,7 +314,7 @@ impl Shared {
     }
 
     /// Nodes that stage out of one allocation may do so into the same directory.
-    fn tag_of(&self, place: &Place) -> String {
+    fn tag_of(&self, place: &PoolAllocation) -> String {
         match place.access {
             AccessMode::Striped => place.name.clone(),
             AccessMode::Private => format!("{}.{}", place.name, self.node),
@@ -322,14 +322,14 @@ impl Shared {
     }
 
     /// The path of an allocation that exists and is its owner's.
-    fn directory(&self, place: &Place) -> Result<PathBuf, Error> {
+    fn directory(&self, place: &PoolAllocation) -> Result<PathBuf, Error> {
         PoolDirectory::open(&self.site, &place.pool, &place.path)?.check(place)?;
         Ok(place.directory())
     }
 
     /// Does the work in a process of the owner. A process that is killed or stopped is started again: the owner's
     /// processes may be ended by an epilog of the site.
-    fn repeat(&self, place: &Place, work: &Work) -> Result<Outcome, Error> {
+    fn repeat(&self, place: &PoolAllocation, work: &Work) -> Result<Outcome, Error> {
         let mut pause = PAUSE_MIN;
         let mut interruptions = 0;
         loop {
@@ -342,9 +342,9 @@ impl Shared {
                 return Ok(cancelled());
             }
             let (reason, by_us) = match process.finish(limit)? {
-                Ended::Reported(outcome) => return Ok(outcome),
-                Ended::Interrupted { reason, by_us } => (reason, by_us),
-                Ended::Late(reason) => {
+                WorkResult::Reported(outcome) => return Ok(outcome),
+                WorkResult::Interrupted { reason, by_us } => (reason, by_us),
+                WorkResult::Late(reason) => {
                     self.table.lock().counts.idle += 1;
                     return Ok(Outcome::Failed {
                         reason: owner::stopped(&reason),
@@ -389,14 +389,14 @@ impl Shared {
     }
 
     /// Removes the content as the owner, then the empty directory as root. What members of a group left, root removes.
-    fn remove(&self, place: &Place, is_made: bool) -> Result<Outcome, Error> {
+    fn remove(&self, place: &PoolAllocation, is_made: bool) -> Result<Outcome, Error> {
         let pool = PoolDirectory::open(&self.site, &place.pool, &place.path)?;
         if place.engine.is_some() {
             self.engines.begin_removal(&place.name)?;
         }
         let outcome = match pool.owner_of(&place.name)? {
             // Without the file system of the pool, the directory would seem to be gone.
-            None if is_made && !pool.is_marked()? => return Err(pool.has_no_mark()),
+            None if is_made && !pool.is_marked()? => return Err(pool.missing_mark_error()),
             None => Outcome::Done { files: 0, bytes: 0, note: None },
             // Root had no time to give it away, so it is empty; or root took it, to empty it.
             Some(0) => emptied_by_root(&pool, place)?,
@@ -436,7 +436,7 @@ impl Shared {
     }
 }
 
-fn emptied_by_root(pool: &PoolDirectory, place: &Place) -> Result<Outcome, Error> {
+fn emptied_by_root(pool: &PoolDirectory, place: &PoolAllocation) -> Result<Outcome, Error> {
     pool.empty(&place.name)?;
     Ok(Outcome::Done { files: 0, bytes: 0, note: None })
 }
@@ -474,8 +474,8 @@ mod tests {
         }
     }
 
-    fn place() -> Place {
-        Place {
+    fn place() -> PoolAllocation {
+        PoolAllocation {
             pool: "flash".to_owned(),
             path: "/p".to_owned(),
             name: "1.1".to_owned(),

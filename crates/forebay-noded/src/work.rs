@@ -17,7 +17,7 @@ use forebay_mover::{
 };
 use forebay_record::StagingOptions;
 use forebay_site::Error;
-use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Progress, Staging as Wanted};
+use forebay_site::messages::{MESSAGE_BYTES_MAX, Outcome, Progress, Staging as StagingTask};
 use forebay_staging::{
     Roots, StageOut, Staging, StagingProgress, StagingSummary, expanded_out, plan_in,
 };
@@ -62,7 +62,7 @@ pub(crate) enum Work {
         own: OwnNamespace,
         /// Names and directories of persistent allocations.
         persistent: Vec<(String, PathBuf)>,
-        wanted: Wanted,
+        wanted: StagingTask,
         bytes_per_s_max: Option<u64>,
     },
     /// Remove everything in the directory.
@@ -136,37 +136,37 @@ impl Work {
 }
 
 /// Why the work failed, and whether another try could not help.
-pub(crate) struct Failed {
+pub(crate) struct WorkError {
     pub(crate) error: Error,
     pub(crate) is_final: bool,
 }
 
-impl Failed {
+impl WorkError {
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome::Failed { reason: self.error.to_string(), is_final: self.is_final }
     }
 }
 
-impl From<Error> for Failed {
+impl From<Error> for WorkError {
     fn from(error: Error) -> Self {
         Self { error, is_final: false }
     }
 }
 
-impl From<forebay_host::Error> for Failed {
+impl From<forebay_host::Error> for WorkError {
     fn from(error: forebay_host::Error) -> Self {
         Self { error: error.into(), is_final: false }
     }
 }
 
-impl From<MoverError> for Failed {
+impl From<MoverError> for WorkError {
     fn from(error: MoverError) -> Self {
         let made = Error { hint: error.hint(), ..Error::new(error.to_string()) };
         Self { error: made, is_final: false }
     }
 }
 
-impl From<forebay_staging::Error> for Failed {
+impl From<forebay_staging::Error> for WorkError {
     fn from(error: forebay_staging::Error) -> Self {
         match error {
             forebay_staging::Error::Mover(error) => error.into(),
@@ -181,7 +181,7 @@ fn prepare(
     namespace: &Path,
     is_shared: bool,
     quota: Option<&CephQuota>,
-) -> Result<Outcome, Failed> {
+) -> Result<Outcome, WorkError> {
     match files::make_directory(namespace, NAMESPACE_MODE) {
         Err(error) if error.already_exists() => {}
         made => made?,
@@ -196,19 +196,19 @@ fn prepare(
 }
 
 /// Each start of the job has another key.
-fn prepare_engine(directory: &Path, key: &str) -> Result<Outcome, Failed> {
+fn prepare_engine(directory: &Path, key: &str) -> Result<Outcome, WorkError> {
     let path = engine_process::key_in(directory);
     files::write_atomically(&path, &path.with_extension("fresh"), key.as_bytes())?;
     Ok(DONE)
 }
 
 impl CephQuota {
-    fn set(&self, namespace: &Path) -> Result<(), Failed> {
+    fn set(&self, namespace: &Path) -> Result<(), WorkError> {
         let whole = namespace.parent().unwrap_or(namespace);
         for (directory, bytes) in [(whole, self.whole_bytes), (namespace, self.namespace_bytes)] {
             let value = bytes.to_string();
             files::set_extended_attribute_of_path(directory, CEPH_QUOTA, value.as_bytes())
-                .map_err(|error| Failed {
+                .map_err(|error| WorkError {
                     error: Error::from(error).with_hint(
                         "this node's client of CephFS needs the capability p: ceph fs authorize ... rwp",
                     ),
@@ -219,13 +219,13 @@ impl CephQuota {
     }
 }
 
-fn check(namespace: &Path) -> Result<Outcome, Failed> {
+fn check(namespace: &Path) -> Result<Outcome, WorkError> {
     files::Directory::open(namespace)?;
     Ok(DONE)
 }
 
 /// Says how many bytes there were.
-fn empty(directory: &Path, tag: &str) -> Result<Outcome, Failed> {
+fn empty(directory: &Path, tag: &str) -> Result<Outcome, WorkError> {
     // Those of an engine that ended.
     let mut mounts: Vec<_> = mounts::mounts()?.into_iter().map(|mount| mount.mount_point).collect();
     mounts.retain(|at| at.starts_with(directory));
@@ -243,7 +243,7 @@ fn empty(directory: &Path, tag: &str) -> Result<Outcome, Failed> {
                 }
                 None => error.into(),
             };
-            Err(Failed { error, is_final: false })
+            Err(WorkError { error, is_final: false })
         }
     }
 }
@@ -268,10 +268,10 @@ fn remove_parts(directory: &Path, tag: &str) -> Option<String> {
 fn stage(
     own: &OwnNamespace,
     persistent: &[(String, PathBuf)],
-    wanted: &Wanted,
+    wanted: &StagingTask,
     bytes_per_s_max: Option<u64>,
     reporter: &Reporter,
-) -> Result<Outcome, Failed> {
+) -> Result<Outcome, WorkError> {
     let (directory, tag) = (own.directory.as_path(), own.tag.as_str());
     let interruption = match own.has_engine {
         true => engine_process::make_readable(directory, &own.namespace)?,
@@ -325,25 +325,25 @@ fn stage(
 }
 
 /// Why files that arrived are not called delivered: nobody knows whether they are complete.
-fn not_proven(staged: &StagingSummary, why: &str) -> Failed {
+fn not_proven(staged: &StagingSummary, why: &str) -> WorkError {
     let text = format!(
         "stage_out: {} files are at their destinations, but may lack what no program had synced: {why} while the job ran",
         staged.files
     );
-    Failed {
+    WorkError {
         error: Error::new(text).with_hint("look at them before you free the allocation"),
         is_final: true,
     }
 }
 
 /// The stages of this node: those of the script, with a directory of the node below each destination.
-fn stages_out(wanted: &Wanted) -> Result<Vec<Stage>, Failed> {
+fn stages_out(wanted: &StagingTask) -> Result<Vec<Stage>, WorkError> {
     let Some(below) = &wanted.below else { return Ok(wanted.stages.clone()) };
     let mut stages = Vec::new();
     for stage in &wanted.stages {
         let expanded = expanded_out(stage).map_err(|reason| {
             let error = Error::new(format!("{}: {reason}", stage.position.on_line()));
-            Failed { error, is_final: true }
+            WorkError { error, is_final: true }
         })?;
         for stage in expanded {
             let path = stage.pfs_path.trim_end_matches('/');
@@ -380,8 +380,8 @@ fn plan_stage_in(
     journal: &Journal,
     directory: &Path,
     roots: &Roots,
-    wanted: &Wanted,
-) -> Result<Findings, Failed> {
+    wanted: &StagingTask,
+) -> Result<Findings, WorkError> {
     let plan = |journal: &Journal, stages: &[Stage], is_wanted: &(dyn Fn(&Path) -> bool + Sync)| {
         plan_in(journal, stages, roots, Path::new(SCRIPT), &Path::to_owned, &|_| true, is_wanted)
     };
@@ -389,7 +389,7 @@ fn plan_stage_in(
     let failures = journal.failures(FAILURES_MAX)?;
     if !failures.is_empty() {
         let error = Error::new(format!("stage_in: {}", text_of(&failures)));
-        return Err(Failed { error, is_final: true });
+        return Err(WorkError { error, is_final: true });
     }
     let own = if roots.persistent.is_empty() {
         journal.counts()?
@@ -408,7 +408,7 @@ fn plan_stage_in(
         );
         let error =
             Error::new(message).with_hint("ask for a larger capacity= in the #DW jobdw line");
-        return Err(Failed { error, is_final: true });
+        return Err(WorkError { error, is_final: true });
     }
     Ok(findings)
 }
@@ -419,7 +419,7 @@ fn failure(
     (own, access): (&Path, AccessMode),
     persistent: &[(String, PathBuf)],
     word: &str,
-) -> Option<Failed> {
+) -> Option<WorkError> {
     if staged.failures.is_empty() {
         return None;
     }
@@ -429,7 +429,7 @@ fn failure(
     let is_lost =
         |failure: &Failure| failure.errno == Some(libc::ENOENT) && failure.path.starts_with(own);
     let error = Error::new(with_variables(&text, (own, access), persistent));
-    Some(Failed { error, is_final: staged.failures.iter().all(is_lost) })
+    Some(WorkError { error, is_final: staged.failures.iter().all(is_lost) })
 }
 
 /// Paths in namespaces as the script writes them.

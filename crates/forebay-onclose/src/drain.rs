@@ -35,7 +35,7 @@ use control::Control;
 use copying::{Copying, ImpreciseCopy, finish_directories};
 use forebay_record::{DrainTarget, RecordFile, TargetLog, WriteFailures, tag};
 use forebay_staging::StagingSummary;
-use queue::{Copied, Queue};
+use queue::{CopyOutcome, Queue};
 use rules::{Rule, Rules};
 use speed::Speed;
 
@@ -257,7 +257,7 @@ impl<'a> Drain<'a> {
             0
         });
         let behind = |queue: &mut Queue| queue.synced_to < ticket && !queue.job_ended;
-        self.wait_while(behind).number()
+        self.wait_while(behind).next_number()
     }
 
     fn wait_while(&self, condition: impl FnMut(&mut Queue) -> bool) -> MutexGuard<'_, Queue> {
@@ -319,7 +319,7 @@ impl<'a> Drain<'a> {
     /// Queues a version that matches a rule.
     fn add(&self, version: Version) {
         let (rule, path) = (self.rule(&version), &version.closed.path);
-        if rule.ways(path, self.stages()).is_empty() {
+        if rule.destinations(path, self.stages()).is_empty() {
             return self.queue.lock().count_unmatched(path);
         }
         self.log("ENQUEUE", &version);
@@ -339,8 +339,8 @@ impl<'a> Drain<'a> {
                 threads::caught(|| self.copy_one((number, target_log), &version, &mut made));
             let path = &version.closed.path;
             let failed = || Failure::new(path.clone(), "its copy ended unexpectedly".to_owned());
-            let copied = copied.unwrap_or_else(|| Copied::Failed(failed()));
-            if matches!(copied, Copied::Done) {
+            let copied = copied.unwrap_or_else(|| CopyOutcome::Failed(failed()));
+            if matches!(copied, CopyOutcome::Done) {
                 self.log("DONE", &version);
             }
             let mut queue = self.queue.lock();
@@ -368,7 +368,7 @@ impl<'a> Drain<'a> {
         (number, target_log): (usize, &TargetLog),
         version: &Version,
         made: &mut Vec<queue::CreatedDirectory>,
-    ) -> Copied {
+    ) -> CopyOutcome {
         let rule = self.rule(version);
         let has_ended = || self.queue.lock().job_ended;
         let yields = AtomicBool::new(true);
@@ -394,7 +394,7 @@ impl<'a> Drain<'a> {
             on_bytes: &on_bytes,
             cancelled: &cancelled,
         };
-        let ways = rule.ways(&version.closed.path, self.stages());
+        let ways = rule.destinations(&version.closed.path, self.stages());
         copying.copy(version, ways, made)
     }
 
@@ -459,7 +459,7 @@ impl<'a> Drain<'a> {
         journal: &Journal,
     ) -> Result<bool, forebay_mover::Error> {
         let rule = self.rule(version);
-        for way in rule.ways(&version.closed.path, self.stages()) {
+        for way in rule.destinations(&version.closed.path, self.stages()) {
             if !rule.is_logged() || !journal.is_placed(&way.target)? {
                 return Ok(false);
             }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_host::close_watch::{CloseEvent, CloseWatcher, WatchHandle};
-use forebay_host::process::{Ended, EventSender, Events, Group, command};
+use forebay_host::process::{EventSender, Events, ExitStatus, Group, command};
 use forebay_host::{clock, files, threads};
 use parking_lot::{Condvar, Mutex};
 
@@ -320,7 +320,7 @@ impl<'a> Handler<'a> {
         Err(reason)
     }
 
-    fn run(&self, version: &Version) -> Result<Ended, String> {
+    fn run(&self, version: &Version) -> Result<ExitStatus, String> {
         let text = |error: forebay_host::Error| error.to_string();
         let shell_text = self.on_close[version.rule].command_for(&version.closed.path)?;
         let mut shell = command("/bin/sh");
@@ -345,11 +345,11 @@ impl<'a> Handler<'a> {
                 return Err("it was not begun: we were to stop".to_owned());
             }
             let group = Group::start(shell).map_err(text)?;
-            queue.running.push(group.number());
+            queue.running.push(group.process_group_id());
             group
         };
         let waited = group.wait();
-        let number = group.number();
+        let number = group.process_group_id();
         self.queue.lock().running.retain(|running| *running != number);
         let ended = waited.and_then(|()| group.reap()).map_err(text)?;
         self.log(&format!("{path}, version {version}: status {}", ended.shell_status()))
@@ -381,10 +381,10 @@ impl<'a> Handler<'a> {
     }
 }
 
-fn succeeded(ended: Ended) -> Result<(), String> {
+fn succeeded(ended: ExitStatus) -> Result<(), String> {
     match ended {
-        Ended::Exit(0) => Ok(()),
-        Ended::Exit(status) => Err(format!("the command ended with status {status}")),
-        Ended::Signal(signal) => Err(format!("the command was ended by signal {signal}")),
+        ExitStatus::Exit(0) => Ok(()),
+        ExitStatus::Exit(status) => Err(format!("the command ended with status {status}")),
+        ExitStatus::Signal(signal) => Err(format!("the command was ended by signal {signal}")),
     }
 }

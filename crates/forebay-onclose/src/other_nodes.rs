@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_cluster::NodeHandle;
-use forebay_host::close_watch::{CloseEvent, CloseWatcher, Found, WatchHandle, is_closed};
+use forebay_host::close_watch::{
+    CloseEvent, CloseWatcher, DiscoveredPaths, WatchHandle, is_closed,
+};
 use forebay_host::{clock, threads};
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
@@ -182,7 +184,7 @@ impl Relay {
     }
 
     /// Takes what this node found.
-    fn add_own(&mut self, own: Found) {
+    fn add_own(&mut self, own: DiscoveredPaths) {
         own.directories.iter().for_each(|directory| self.announce(directory, None));
         own.files.into_iter().for_each(|path| self.check(path));
     }

@@ -79,7 +79,7 @@ impl VersionQueue {
     }
 
     /// The number of the next version to be added.
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
 

@@ -251,9 +251,9 @@ impl JobPersistents {
         if was_started {
             self.used.iter().for_each(|one| one.check_capacity(watcher));
         }
-        let go_on = processes.unwrap_or_default();
-        for Attached { file, .. } in self.used.iter().filter(|_| !go_on.is_empty()) {
-            if let Err(error) = Use::set_survivors(file, go_on) {
+        let should_continue = processes.unwrap_or_default();
+        for Attached { file, .. } in self.used.iter().filter(|_| !should_continue.is_empty()) {
+            if let Err(error) = Use::set_survivors(file, should_continue) {
                 watcher.warning(&error.to_string());
             }
         }

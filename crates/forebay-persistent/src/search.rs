@@ -8,7 +8,9 @@ use forebay_directive::name_error;
 use forebay_host::messages::Messages;
 use forebay_host::{clock, disks, files, system, users};
 use forebay_record::reserved_bytes;
-use forebay_store::persistent::{About, NewAllocation, Persistent, StoreListing, Unfinished};
+use forebay_store::persistent::{
+    AllocationRecord, NewAllocation, Persistent, StoreListing, Unfinished,
+};
 use forebay_store::{Grant, SHARED_MEMORY, Store};
 use indicatif::HumanBytes;
 
@@ -204,7 +206,7 @@ impl StoreSearch<'_> {
         }
         let now_s = clock::unix_s();
         let wanted = NewAllocation {
-            about: About {
+            about: AllocationRecord {
                 name: new.name.to_owned(),
                 capacity_bytes,
                 created_unix_s: now_s,

@@ -13,7 +13,7 @@ const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// Where a data call begins.
 #[derive(Clone, Copy)]
-pub(crate) enum At {
+pub(crate) enum FileOffset {
     /// The position of the descriptor.
     Position,
     /// The offset that the call gives.
@@ -22,13 +22,13 @@ pub(crate) enum At {
 
 /// Waits for a read of up to `length` bytes; true if the file is emulated.
 #[inline(always)]
-pub(crate) fn read(descriptor: c_int, length: usize, at: At) -> bool {
+pub(crate) fn read(descriptor: c_int, length: usize, at: FileOffset) -> bool {
     !descriptors::is_foreign(descriptor) && data(descriptor, Op::Read, length as u64, at)
 }
 
 /// Waits for a write of `length` bytes; true if the file is emulated.
 #[inline(always)]
-pub(crate) fn write(descriptor: c_int, length: usize, at: At) -> bool {
+pub(crate) fn write(descriptor: c_int, length: usize, at: FileOffset) -> bool {
     !descriptors::is_foreign(descriptor) && data(descriptor, Op::Write, length as u64, at)
 }
 
@@ -50,7 +50,7 @@ pub(crate) unsafe fn vector(
     op: Op,
     vector: *const libc::iovec,
     count: c_int,
-    at: At,
+    at: FileOffset,
 ) -> bool {
     // SAFETY: guaranteed by the caller.
     !descriptors::is_foreign(descriptor)
@@ -70,7 +70,7 @@ unsafe fn total_length(vector: *const libc::iovec, count: c_int) -> u64 {
 
 #[cold]
 #[inline(never)]
-fn data(descriptor: c_int, op: Op, length: u64, at: At) -> bool {
+fn data(descriptor: c_int, op: Op, length: u64, at: FileOffset) -> bool {
     errno::kept(|| {
         let Some(state) = session::state() else {
             if session::is_off() {
@@ -88,7 +88,7 @@ fn data(descriptor: c_int, op: Op, length: u64, at: At) -> bool {
 }
 
 /// The range to transfer: reads end at the end of the file, appended writes begin there.
-fn extent(descriptor: c_int, file: &OpenFile, op: Op, length: u64, at: At) -> (u64, u64) {
+fn extent(descriptor: c_int, file: &OpenFile, op: Op, length: u64, at: FileOffset) -> (u64, u64) {
     let length = length.min(CALL_BYTES_MAX);
     let appends = op == Op::Write
         && kernel::open_flags(descriptor).is_ok_and(|flags| flags & libc::O_APPEND != 0);
@@ -100,10 +100,10 @@ fn extent(descriptor: c_int, file: &OpenFile, op: Op, length: u64, at: At) -> (u
 }
 
 /// `None` if the kernel will reject the call.
-fn start(descriptor: c_int, at: At) -> Option<u64> {
+fn start(descriptor: c_int, at: FileOffset) -> Option<u64> {
     match at {
-        At::Offset(offset) => u64::try_from(offset).ok(),
-        At::Position => kernel::position(descriptor).ok(),
+        FileOffset::Offset(offset) => u64::try_from(offset).ok(),
+        FileOffset::Position => kernel::position(descriptor).ok(),
     }
 }
 
@@ -126,7 +126,8 @@ pub(crate) unsafe fn side(descriptor: c_int, offset: *const i64) -> Side {
         return Side(None);
     }
     // SAFETY: the caller guarantees that it is null or points to an offset.
-    let at = unsafe { offset.as_ref() }.map_or(At::Position, |offset| At::Offset(*offset));
+    let at = unsafe { offset.as_ref() }
+        .map_or(FileOffset::Position, |offset| FileOffset::Offset(*offset));
     errno::kept(|| {
         let file = session::state().and_then(|state| descriptors::file(state, descriptor));
         Side(file.and_then(|file| start(descriptor, at).map(|offset| (file, offset))))

@@ -82,7 +82,9 @@ fn attach() -> Option<&'static State> {
         Err(error) => refuse(&error),
     };
     if kernel::read_link(c"/proc/self/exe", &mut [0]).is_err() {
-        end(format_args!("/proc is not mounted, so it cannot tell which files are emulated"));
+        exit_unusable(format_args!(
+            "/proc is not mounted, so it cannot tell which files are emulated"
+        ));
     }
     state.note_attached();
     adopt_process();
@@ -121,11 +123,11 @@ fn adopt_process() {
 }
 
 fn refuse(error: &StateError) -> ! {
-    end(format_args!("{error}"))
+    exit_unusable(format_args!("{error}"))
 }
 
 /// Prints the reason and ends the process. Without emulation, the program would produce wrong numbers.
-fn end(reason: std::fmt::Arguments<'_>) -> ! {
+fn exit_unusable(reason: std::fmt::Arguments<'_>) -> ! {
     let message = format!(
         "forebay: the emulated file system ({STATE_ENV}) cannot be used: {reason}\n\
          hint: unset {STATE_ENV} to run without emulation\n"

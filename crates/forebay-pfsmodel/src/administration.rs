@@ -25,7 +25,7 @@ const STRIPE_SIZE_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// The striping of one file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+pub enum PathStriping {
     /// The striping of new files in a directory; a first target of -1 is "any".
     Directory(Striping),
     /// The striping of a file.
@@ -144,18 +144,18 @@ impl State {
     ///
     /// # Errors
     /// [`LayoutError`]: not emulated, missing, not permitted.
-    pub fn striping(&self, path: &Path, raw: bool) -> Result<Shown, LayoutError> {
+    pub fn striping(&self, path: &Path, raw: bool) -> Result<PathStriping, LayoutError> {
         let (real, name) = self.resolve(path)?;
         let metadata = real.metadata().map_err(|source| system(path, source))?;
         let stored = Striping::of_path(&name).map_err(|source| system(path, source))?;
         if metadata.is_dir() {
             let striping = stored.unwrap_or(Striping::DEFAULT);
             let shown = if raw { striping } else { self.spell_out(striping) };
-            return Ok(Shown::Directory(shown));
+            return Ok(PathStriping::Directory(shown));
         }
         let layout = stored.and_then(|striping| self.bound(striping));
         let layout = layout.unwrap_or_else(|| self.unbound_layout(metadata.ino()));
-        Ok(Shown::File { layout, inode: metadata.ino() })
+        Ok(PathStriping::File { layout, inode: metadata.ino() })
     }
 
     /// Sorted entries of an emulated directory, joined to `path`.

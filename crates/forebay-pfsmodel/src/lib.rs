@@ -19,7 +19,7 @@ mod quantity;
 mod state;
 pub mod striping;
 
-pub use administration::{LayoutError, Shown};
+pub use administration::{LayoutError, PathStriping};
 pub use charge::{Client, Op};
 pub use counters::{Counters, TargetCounters};
 pub use layout::{Layout, TargetBytes};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use forebay_directive::Direction;
 use forebay_host::files;
-use forebay_mover::{Account, Error as Unusable, Failure, Journal};
+use forebay_mover::{Error as Unusable, Failure, Journal, StagingState};
 
 use crate::pending::{NAME as REQUESTS, PendingStageOut, load_file, load_pending};
 use crate::{Error, RecordFile};
@@ -19,11 +19,14 @@ pub const STAGE_OUT: &str = "stage-out.journal";
 
 impl RecordFile {
     /// The progress of the stage-out and its first failures; none if no stage-out began.
-    pub fn staged_out(&self, failures: usize) -> Result<Option<(Account, Vec<Failure>)>, Error> {
+    pub fn staged_out(
+        &self,
+        failures: usize,
+    ) -> Result<Option<(StagingState, Vec<Failure>)>, Error> {
         let Some(journal) = self.stage_out_journal()? else {
             return Ok(None);
         };
-        Ok(Some((forebay_mover::account(&journal)?, journal.failures(failures)?)))
+        Ok(Some((forebay_mover::staging_state(&journal)?, journal.failures(failures)?)))
     }
 
     /// The journal of the current or last staging: stage-out before stage-in; none if neither began.
@@ -161,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::{PendingList, PersistentUse, Record};
-    use forebay_engine::Place;
+    use forebay_engine::AllocationDirectory;
     use forebay_store::persistent::namespace_in;
 
     /// A job below `scratch`: its record in `state`, its directory `job`, its allocation `own`.
@@ -172,7 +175,8 @@ mod tests {
         }
         let record = Record::new("17", Path::new("job.sh"), &at("job")).expect("record");
         let mut job = record.create_in(&at("state"), false).expect("kept");
-        job.record.place = Some(Place { root: at("own"), mounted, capacity_bytes: 1 });
+        job.record.place =
+            Some(AllocationDirectory { root: at("own"), mounted, capacity_bytes: 1 });
         job
     }
 

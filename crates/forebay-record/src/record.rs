@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use forebay_directive::Stage;
-use forebay_engine::{Ledger, NodesUse, Place, Step};
+use forebay_engine::{AllocationDirectory, Ledger, NodesUse, Step};
 use forebay_host::process::{self, Identity, ProcessRef};
 use forebay_host::{clock, files, filesystem, state, system, users};
 use forebay_store::persistent::namespace_in;
@@ -69,7 +69,7 @@ pub struct Record {
     /// The directory with the job's files outside of the allocation.
     pub job_directory: PathBuf,
     /// The job's own allocation.
-    pub place: Option<Place>,
+    pub place: Option<AllocationDirectory>,
     /// The nodes of an allocation over several nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodesUse>,
@@ -432,7 +432,7 @@ pub fn reserved_bytes() -> forebay_host::Result<u64> {
 }
 
 impl Ledger for RecordFile {
-    fn about_to(&mut self, step: Step) -> forebay_host::Result<()> {
+    fn record_step(&mut self, step: Step) -> forebay_host::Result<()> {
         match step {
             Step::Allocation(place) => self.record.place = Some(place),
             Step::Keeper(keeper) => {

@@ -126,7 +126,11 @@ mod tests {
         assert_eq!(record().check(), Ok(()));
         let user = users::user_id();
         let place = |root: &str, mounted| {
-            Some(forebay_engine::Place { root: root.into(), mounted, capacity_bytes: 1 })
+            Some(forebay_engine::AllocationDirectory {
+                root: root.into(),
+                mounted,
+                capacity_bytes: 1,
+            })
         };
         for (root, mounted) in
             [(format!("/store/forebay-{user}-17"), false), ("/mnt/forebay/17".into(), true)]

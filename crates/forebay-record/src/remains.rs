@@ -2,7 +2,7 @@
 
 use forebay_host::files;
 
-use forebay_engine::Place;
+use forebay_engine::AllocationDirectory;
 
 use crate::{Phase, RecordFile};
 
@@ -27,7 +27,8 @@ impl RecordFile {
     pub fn may_have_requests(&self) -> bool {
         let record = &self.record;
         let has_begun = matches!(record.phase, Phase::Running | Phase::Kept);
-        let is_out_of_sight = |place: &Place| place.mounted || files::status(&place.root).is_err();
+        let is_out_of_sight =
+            |place: &AllocationDirectory| place.mounted || files::status(&place.root).is_err();
         let is_unknown = record.place.as_ref().is_some_and(is_out_of_sight);
         has_begun && !record.keep && !record.stages_out() && is_unknown
     }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use forebay_directive::{AccessMode, Direction, Stage};
-use forebay_engine::{Ledger, NodesUse, Place, Step};
+use forebay_engine::{AllocationDirectory, Ledger, NodesUse, Step};
 use forebay_host::messages::Messages;
 use forebay_host::namespace::Keeper;
 use forebay_host::process::{self, SignalGuard};
 use forebay_host::{clock, files, namespace};
 use forebay_mover::{
-    Findings, Journal, KeepChanged, Plan, Planned, RemoteCopiers, State, Transfer, TransferKind,
+    Findings, Journal, KeepChanged, Plan, PlanProgress, RemoteCopiers, State, Transfer,
+    TransferKind,
 };
 use forebay_persistent::{names_with_requests, remove_uses};
 use forebay_profile::mark_killed;
@@ -66,6 +67,17 @@ pub struct CleanSummary {
     pub stage_out: Option<StagingSummary>,
     /// True if results that were to be staged out were in memory, and are lost.
     pub results_lost: bool,
+}
+
+/// Lets this node read the namespace of a job on several nodes.
+fn make_readable(nodes: &NodesUse, reporter: &dyn StagingProgress) -> Result<(), Error> {
+    let lost_s_max = forebay_cluster::lost_s_max();
+    let started_again = forebay_cluster::restore_left(nodes, lost_s_max, reporter);
+    if let Some(servers) = started_again.map_err(Error::NotReadable)? {
+        reporter
+            .warning(&format!("files may lack what no program had synced before {servers} ended"));
+    }
+    Ok(())
 }
 
 /// Completes pending stage-outs and removes the allocation and files of the job. If a file fails,
@@ -129,14 +141,7 @@ pub fn clean(
     let drains = is_inside || (!how.discard && (job.needs_stage_out() || how.to.is_some()));
     remove_partial_files(&job, is_lost || !drains, reporter);
     if let (true, Some(nodes)) = (drains, how.nodes_of(&job.record)) {
-        let lost_s_max = forebay_cluster::lost_s_max();
-        let started_again = forebay_cluster::restore_left(&nodes, lost_s_max, reporter)
-            .map_err(Error::NotReadable)?;
-        if let Some(servers) = started_again {
-            reporter.warning(&format!(
-                "files may lack what no program had synced before {servers} ended"
-            ));
-        }
+        make_readable(&nodes, reporter)?;
     }
     let drained = drains.then(|| drain(&job, is_inside, how, caught, reporter));
     let stage_out = drained.transpose()?;
@@ -168,7 +173,7 @@ fn renew_keeper(job: &mut RecordFile) -> Result<(), Error> {
     };
     let view = job.record.view.as_deref();
     let mut keeper = Keeper::in_view_of(holder, view).map_err(Error::View)?;
-    job.about_to(Step::Keeper(keeper.identity()))?;
+    job.record_step(Step::Keeper(keeper.identity()))?;
     Ok(keeper.pin()?)
 }
 
@@ -195,7 +200,7 @@ fn end_processes(record: &Record, found: &[i32], how: &CleanOptions) -> Result<(
     if !how.end_processes {
         return Err(Error::HasProcesses(found.to_vec()));
     }
-    process::end(found, false)?;
+    process::terminate(found, false)?;
     let began = clock::now();
     loop {
         let left = processes(record)?;
@@ -203,7 +208,7 @@ fn end_processes(record: &Record, found: &[i32], how: &CleanOptions) -> Result<(
             return Ok(());
         }
         if began.elapsed() > KILL_GRACE {
-            process::end(&left, true)?;
+            process::terminate(&left, true)?;
         }
         if began.elapsed() > 2 * KILL_GRACE {
             return Err(Error::HasProcesses(left));
@@ -227,7 +232,7 @@ fn enter_view(
     if (job.needs_stage_out() || how.to.is_some()) && view_is_alive(record) {
         entered = namespace::enter(keeper, record.view.as_deref()).map(|()| true);
     }
-    let is_memory = |place: &Place| place.mounted;
+    let is_memory = |place: &AllocationDirectory| place.mounted;
     match entered {
         Ok(true) => Ok((state, true)),
         entered if view_is_alive(record) => Ok((state, entered.map_err(Error::View)?)),
@@ -265,7 +270,7 @@ fn drain(
             .incomplete_now(),
     };
     let stops = events.stops();
-    let go_on = &|_| stops.count() == 0;
+    let should_continue = &|_| stops.count() == 0;
     // Before the plan is made again: then nobody can tell what has arrived in an earlier version.
     let keep_changed_files = keep_changed(job, allocation.as_ref(), how)?;
     let ((journal, findings), keep_changed) = match (&how.to, &allocation) {
@@ -274,12 +279,12 @@ fn drain(
                 return Err(Error::RescueInside(to.clone()));
             }
             (
-                plan_rescue(allocation, to, go_on)?,
+                plan_rescue(allocation, to, should_continue)?,
                 Some(KeepChanged { after_unix_ms: 0, newer_only: false }),
             )
         }
         (Some(_), _) => return Err(Error::NothingToRescue(record.id.clone())),
-        (None, _) => (stage_out.plan(job, go_on)?, keep_changed_files),
+        (None, _) => (stage_out.plan(job, should_continue)?, keep_changed_files),
     };
     let staging = Staging {
         direction: Direction::Out,
@@ -325,7 +330,7 @@ fn keep_changed(
 fn plan_rescue(
     allocation: &Allocation,
     to: &Path,
-    on_planned: Planned,
+    on_planned: PlanProgress,
 ) -> Result<(Journal, Findings), Error> {
     let journal = Journal::in_memory()?;
     let plan = Plan::begin(&journal, on_planned)?;

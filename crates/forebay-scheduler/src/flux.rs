@@ -49,8 +49,10 @@ fn time(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * seconds).ok()
 }
 
-pub(crate) fn end(go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let output = run_command("flux", &["job", "timeleft"], go_on)?;
+pub(crate) fn query_end_time(
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Option<EndTime>, String> {
+    let output = run_command("flux", &["job", "timeleft"], should_continue)?;
     match output.trim().parse::<f64>() {
         // Flux reports "no limit" as the largest number.
         Ok(seconds) if seconds.is_finite() && seconds < f64::from(u32::MAX) => {

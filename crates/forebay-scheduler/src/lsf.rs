@@ -77,8 +77,11 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
 }
 
 /// `bjobs` prints hours and minutes, followed by L for a run limit.
-pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let output = run_command("bjobs", &["-noheader", "-o", "time_left", job], go_on)?;
+pub(crate) fn query_end_time(
+    job: &str,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Option<EndTime>, String> {
+    let output = run_command("bjobs", &["-noheader", "-o", "time_left", job], should_continue)?;
     match lsf_left(&output) {
         Some(left) => Ok(left.map(|seconds| after_minutes(seconds, "bjobs"))),
         None => Err(parse_error("bjobs", &output)),

@@ -141,8 +141,11 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
     }
 }
 
-pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let output = run_command("qstat", &["-f", job], go_on)?;
+pub(crate) fn query_end_time(
+    job: &str,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Option<EndTime>, String> {
+    let output = run_command("qstat", &["-f", job], should_continue)?;
     let value = |name: &str| {
         let of_line = |line: &'_ str| {
             let (found, value) = line.split_once(" = ")?;
@@ -163,7 +166,7 @@ pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>
     };
     let began = value("stime").or_else(|| value("start_time"));
     let began = began.and_then(|began| {
-        let output = run_command("date", &["-d", &began, "+%s"], go_on).ok()?;
+        let output = run_command("date", &["-d", &began, "+%s"], should_continue).ok()?;
         output.trim().parse::<f64>().ok()
     });
     match (parse_hms(&given), began) {

@@ -10,12 +10,13 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn run_command(
     name: &'static str,
     arguments: &[&str],
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<String, String> {
     let mut asked = command(name);
     // Numeric times are independent of time zones.
     asked.args(arguments).env("SLURM_TIME_FORMAT", "%s");
-    let captured = run_captured(asked, QUERY_TIMEOUT, go_on).map_err(|error| error.to_string())?;
+    let captured =
+        run_captured(asked, QUERY_TIMEOUT, should_continue).map_err(|error| error.to_string())?;
     let captured = captured.map(|captured| captured.output);
     captured.ok_or_else(|| format!("{name} did not answer within {} s", QUERY_TIMEOUT.as_secs()))
 }

@@ -87,8 +87,11 @@ pub(crate) fn variables(facts: &Facts, set: &mut dyn FnMut(Names)) {
 }
 
 /// squeue lists all tasks of an array under the ID of one of them.
-pub(crate) fn end(job: &str, go_on: &dyn Fn() -> bool) -> Result<Option<EndTime>, String> {
-    let output = run_command("squeue", &["-h", "-j", job, "-o", "%A %e"], go_on)?;
+pub(crate) fn query_end_time(
+    job: &str,
+    should_continue: &dyn Fn() -> bool,
+) -> Result<Option<EndTime>, String> {
+    let output = run_command("squeue", &["-h", "-j", job, "-o", "%A %e"], should_continue)?;
     let of_job = |line: &str| line.trim().strip_prefix(job)?.strip_prefix(' ').map(str::to_owned);
     match output.lines().find_map(of_job).as_deref() {
         Some("N/A" | "NONE") => Ok(None),

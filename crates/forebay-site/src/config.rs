@@ -3,7 +3,7 @@
 
 mod faults;
 mod pools;
-mod written;
+mod raw_site;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -176,7 +176,7 @@ impl Site {
             );
             Error::new(format!("there is no site configuration {shown}")).with_hint(hint)
         })?;
-        written::parse(file, &text).map_err(|faults| Error::new(faults.join("; ")))
+        raw_site::parse(file, &text).map_err(|faults| Error::new(faults.join("; ")))
     }
 
     /// The pool with this name.

@@ -41,7 +41,7 @@ pub struct Answer {
 
 /// The directory of an allocation, and its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct PoolAllocation {
     /// The pool.
     pub pool: String,
     /// The directory of the pool, as the control host has it.
@@ -60,7 +60,7 @@ pub struct Place {
     pub engine: Option<String>,
 }
 
-impl Place {
+impl PoolAllocation {
     /// The path of its directory.
     pub fn directory(&self) -> PathBuf {
         PathBuf::from(&self.path).join(&self.name)
@@ -89,7 +89,7 @@ pub enum Operation {
     /// Make the directory and its namespace. One that exists stays.
     Create {
         /// The directory.
-        place: Place,
+        place: PoolAllocation,
         /// Its size, which the file system enforces where the pool has a quota.
         capacity_bytes: u64,
         /// What nodes of an engine show each other; none without an engine.
@@ -98,7 +98,7 @@ pub enum Operation {
     /// Start the engine on the nodes, the first of which this one is, or say how far it is.
     Start {
         /// The directory.
-        place: Place,
+        place: PoolAllocation,
         /// The names and ports of the nodes.
         nodes: Vec<(String, u16)>,
         /// The size of the namespace.
@@ -111,7 +111,7 @@ pub enum Operation {
     /// Whether a user sees the namespace on this node.
     Check {
         /// The directory.
-        place: Place,
+        place: PoolAllocation,
         /// The owner, or a member of the group.
         user: u32,
         /// The group in which the user looks.
@@ -120,7 +120,7 @@ pub enum Operation {
     /// Start a staging, or say how far it is.
     Stage {
         /// The directory.
-        place: Place,
+        place: PoolAllocation,
         /// What to stage.
         staging: Staging,
         /// The attempt: a new one starts again what has ended, the same one asks for the result.
@@ -129,7 +129,7 @@ pub enum Operation {
     /// End stagings, and remove the directory with its content.
     Remove {
         /// The directory.
-        place: Place,
+        place: PoolAllocation,
         /// As of `Stage`.
         attempt: String,
         /// Whether it was made for certain. If it is missing then, the pool must have its mark.
@@ -154,7 +154,7 @@ pub struct Staging {
     /// The directives.
     pub stages: Vec<Stage>,
     /// Names of persistent allocations, and of their directories in the pool.
-    pub persistent: Vec<(String, Place)>,
+    pub persistent: Vec<(String, PoolAllocation)>,
     /// The size of the job's own allocation; of an allocation on nodes, that of this node.
     pub capacity_bytes: u64,
     /// The directory below each destination that gets what is staged out, named like the node; none for the
@@ -227,11 +227,11 @@ pub struct Counts {
     /// Tasks that wait for their turn.
     pub waiting: u64,
     /// Stagings into allocations.
-    pub stage_in: Ended,
+    pub stage_in: TaskCounts,
     /// Stagings out of allocations.
-    pub stage_out: Ended,
+    pub stage_out: TaskCounts,
     /// Removals of allocations.
-    pub removal: Ended,
+    pub removal: TaskCounts,
     /// Processes of owners that somebody ended.
     pub interruptions: u64,
     /// Processes of owners that were killed because they did nothing.
@@ -240,7 +240,7 @@ pub struct Counts {
 
 /// Tasks of one kind that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct TaskCounts {
     /// Tasks that are done.
     pub done: u64,
     /// Tasks that failed.

@@ -102,7 +102,7 @@ fn destination(
     if filesystem::is_of_kernel(&nearest).map_err(|error| error.to_string())? {
         return Err(format!("{text} is in a file system of the kernel, which stores no files"));
     }
-    probe::can_write(&nearest).map_err(|error| error.to_string())?;
+    probe::check_write(&nearest).map_err(|error| error.to_string())?;
     let resolved = files::final_path(&path).map_err(|error| error.to_string())?;
     Ok((resolved, nearest))
 }

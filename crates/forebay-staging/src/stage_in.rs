@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_directive::{Direction, Stage};
-use forebay_mover::{Findings, Journal, Plan, Planned};
+use forebay_mover::{Findings, Journal, Plan, PlanProgress};
 
 use crate::lines::{expanded, transfer};
 use crate::{Error, Roots};
@@ -21,7 +21,7 @@ pub fn plan_in(
     roots: &Roots,
     script: &Path,
     behind: &dyn Fn(&Path) -> PathBuf,
-    on_planned: Planned,
+    on_planned: PlanProgress,
     is_wanted: &(dyn Fn(&Path) -> bool + Sync),
 ) -> Result<Findings, Error> {
     let plan = Plan::begin(journal, on_planned)?;

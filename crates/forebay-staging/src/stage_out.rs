@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_directive::{Direction, Stage};
 use forebay_host::files;
-use forebay_mover::{FailedWrites, Failure, Findings, Journal, Plan, Planned};
+use forebay_mover::{FailedWrites, Failure, Findings, Journal, Plan, PlanProgress};
 use forebay_record::{DrainTarget, RecordFile, STAGE_OUT, has_pending};
 use forebay_store::Allocation;
 
@@ -45,7 +45,7 @@ impl StageOut<'_> {
     pub fn plan(
         &self,
         recorded: &RecordFile,
-        on_planned: Planned,
+        on_planned: PlanProgress,
     ) -> Result<(Journal, Findings), forebay_mover::Error> {
         use forebay_mover::Error::{Host, Journal as Unusable};
         let next_to_record = recorded.journal();
@@ -74,7 +74,7 @@ impl StageOut<'_> {
     pub fn plan_in(
         &self,
         journal: &Journal,
-        on_planned: Planned,
+        on_planned: PlanProgress,
     ) -> Result<Findings, forebay_mover::Error> {
         let plan = Plan::begin(journal, on_planned)?.with_failed_writes(self.failed_writes.clone());
         // Exclusions apply to requests of programs, not to a stage_out line with the same source and target.

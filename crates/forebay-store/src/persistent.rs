@@ -34,7 +34,7 @@ pub const OWNER_AND_GROUP: u32 = 0o770;
 
 /// The content of an allocation's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct AllocationRecord {
     /// Its name.
     pub name: String,
     /// Its capacity in bytes. Not enforced.
@@ -55,7 +55,7 @@ pub struct About {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAllocation {
     /// The content of its record.
-    pub about: About,
+    pub about: AllocationRecord,
     /// Permission bits of the namespace.
     pub mode: u32,
     /// The ID of the group to give it to.
@@ -70,7 +70,7 @@ pub struct Persistent {
     /// The ID of the owner.
     pub owner: u32,
     /// The content of its record, or the reason why it is invalid.
-    pub about: Result<About, String>,
+    pub about: Result<AllocationRecord, String>,
     root: PathBuf,
 }
 
@@ -327,9 +327,9 @@ fn is_ours(owner: u32) -> bool {
     user == 0 || user == owner
 }
 
-fn read(record: &Path, owner: u32, name: &str) -> Result<About, String> {
+fn read(record: &Path, owner: u32, name: &str) -> Result<AllocationRecord, String> {
     let text = files::read_record(record, Some(owner)).map_err(|error| error.to_string())?;
-    let about: About = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let about: AllocationRecord = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     if about.name == name {
         return Ok(about);
     }
@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     fn wanted(name: &str) -> NewAllocation {
-        let about = About {
+        let about = AllocationRecord {
             name: name.into(),
             capacity_bytes: 1 << 30,
             created_unix_s: 1,

@@ -88,7 +88,7 @@ pub struct Block {
 
 /// The used members of `forebay run --json`.
 #[derive(Debug, Deserialize)]
-pub struct Account {
+pub struct RunOutput {
     pub job_id: String,
     job_s: f64,
     sync_s: Option<f64>,
@@ -125,7 +125,7 @@ struct ResultLine {
 impl Measured {
     /// From the account of `forebay run --json` and what the job said on its standard output. Lines
     /// that are no results are passed over; several results are added up.
-    pub fn of(account: &Account, output: &str, way: Variant) -> Self {
+    pub fn of(account: &RunOutput, output: &str, way: Variant) -> Self {
         let results: Vec<ResultLine> = output
             .lines()
             .filter(|line| line.starts_with('{'))
@@ -172,7 +172,7 @@ mod tests {
         let account = r#"{"job_id": "7", "job_s": 2.0, "emulated": null,
             "sync_s": 0.25, "stage_in": null,
             "stage_out": {"bytes": 5, "copied_bytes": 5, "seconds": 0.5, "files": 1}}"#;
-        let account: Account = serde_json::from_str(account).expect("account");
+        let account: RunOutput = serde_json::from_str(account).expect("account");
         let output =
             "step 1\n{\"io_s\": 0.25, \"bytes\": 3}\n{\"io_s\": 0.5, \"bytes\": 4}\n17\n[9.0, 9]\n";
         let figures = Measured::of(&account, output, Variant::BurstBuffer);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn incomplete_summary_is_an_error() {
         let lacking = r#"{"job_id": "7", "stage_out": null, "emulated": null}"#;
-        let error = serde_json::from_str::<Account>(lacking).expect_err("no job_s");
+        let error = serde_json::from_str::<RunOutput>(lacking).expect_err("no job_s");
         assert!(error.to_string().contains("job_s"), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use forebay_terminal::{CliError, print_json, print_json_error, print_stdout, pri
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{in_effect, profiles};
+use crate::{effective_config, profiles};
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
@@ -85,7 +85,7 @@ fn find_engines(arguments: &ListArguments) -> Result<Vec<ListedEngine>, CliError
         of_profiles.iter().flat_map(|driver| driver.programs()).map(str::to_owned).collect();
     programs.sort();
     programs.dedup();
-    let store = arguments.store.clone().or_else(in_effect::store);
+    let store = arguments.store.clone().or_else(effective_config::store);
     let facts = HostFacts::collect(&FactsRequest {
         name: system::hostname(),
         peer: None,

@@ -13,7 +13,7 @@ use forebay_scheduler::{
 };
 use forebay_terminal::{CliError, print_warning};
 
-use crate::{in_effect, profiles};
+use crate::{effective_config, profiles};
 
 /// The nodes of a job, and the engine that gives them one namespace.
 #[derive(Debug, Args)]
@@ -127,17 +127,17 @@ impl NodeArguments {
         let Some(asked) = asked else { return };
         let mut words = Vec::new();
         for (key, value) in [("engine", &self.engine), ("engine-profile", &self.profile)] {
-            if let Some(value) = value.as_ref().filter(|_| in_effect::is_of_option(key)) {
+            if let Some(value) = value.as_ref().filter(|_| effective_config::is_of_option(key)) {
                 words.push(format!("--{key} {value}"));
             }
         }
         if let Some(copies @ 2..) =
-            self.redundancy.filter(|_| in_effect::is_of_option("redundancy"))
+            self.redundancy.filter(|_| effective_config::is_of_option("redundancy"))
         {
             words.push(format!("--redundancy {copies}"));
         }
         if let Some(servers @ 2..) =
-            self.metadata_servers.filter(|_| in_effect::is_of_option("metadata-servers"))
+            self.metadata_servers.filter(|_| effective_config::is_of_option("metadata-servers"))
         {
             words.push(format!("--metadata-servers {servers}"));
         }
@@ -233,8 +233,8 @@ fn without_effect(words: Vec<String>, why: &str) {
 /// Says that a setting overrides the directive. An option does so as well, but whoever wrote it knows.
 fn warn_of_setting(of_directive: &str) {
     for key in ["engine", "engine-profile"] {
-        if let Some(value) = in_effect::current().get(key)
-            && !in_effect::is_of_option(key)
+        if let Some(value) = effective_config::current().get(key)
+            && !effective_config::is_of_option(key)
         {
             print_warning(&format!(
                 "profile={of_directive} of the script has no effect: {key} is {} ({})",

@@ -1,5 +1,5 @@
 //! The command line of `forebay stage`.
-//! Assumes that `How` stays readable: the journal of each staging holds it.
+//! Assumes that `CopyArguments` stays readable: the journal of each staging holds it.
 
 use std::path::PathBuf;
 
@@ -32,13 +32,13 @@ pub enum StageVerb {
     #[command(
         after_help = "Example:\n  forebay stage status\n  forebay stage status --json 1763761234567"
     )]
-    Status(Which),
+    Status(SelectionArguments),
     /// Wait until stagings are complete or have stopped
     #[command(after_help = "Example:\n  forebay stage wait 1763761234567")]
-    Wait(Which),
+    Wait(SelectionArguments),
     /// Stop a staging, and remove its partial files
     #[command(after_help = "Example:\n  forebay stage cancel 1763761234567")]
-    Cancel(One),
+    Cancel(CancelArguments),
     /// Resume a staging that was stopped or killed, and retry failed files
     #[command(after_help = "Example:\n  forebay stage retry last\n\n\
         A job id means the stage-out of that job, as in forebay clean.")]
@@ -87,7 +87,7 @@ pub struct MoveArguments {
     #[arg(long)]
     pub background: bool,
     #[command(flatten)]
-    pub how: How,
+    pub how: CopyArguments,
     /// Print one JSON object about the staging
     #[arg(long)]
     pub json: bool,
@@ -95,7 +95,7 @@ pub struct MoveArguments {
 
 /// How files are copied; it stays with the staging.
 #[derive(Debug, Clone, Args, serde::Serialize, serde::Deserialize)]
-pub struct How {
+pub struct CopyArguments {
     /// When to take checksums
     #[arg(long, value_name = "WHEN", default_value = "copy")]
     pub verify: VerifyWhen,
@@ -113,7 +113,7 @@ pub struct How {
     pub piece: u64,
 }
 
-impl Default for How {
+impl Default for CopyArguments {
     fn default() -> Self {
         Self {
             verify: VerifyWhen::Copy,
@@ -126,7 +126,7 @@ impl Default for How {
 }
 
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct SelectionArguments {
     /// Stagings, or jobs: id, part of an id, or last [default: all stagings]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
@@ -136,7 +136,7 @@ pub struct Which {
 }
 
 #[derive(Debug, Args)]
-pub struct One {
+pub struct CancelArguments {
     /// The staging, or the job: id, part of an id, or last
     pub id: String,
     /// Print one JSON object

@@ -12,7 +12,7 @@ use forebay_recovery::JobState;
 use forebay_terminal::CliError;
 use serde_json::Value;
 
-use super::arguments::How;
+use super::arguments::CopyArguments;
 use super::store::{StagingRecord, StagingRequest};
 
 /// Time between two checks of a state.
@@ -77,7 +77,7 @@ pub fn staging(job: &RecordFile) -> Result<StagingRecord, CliError> {
         is_out: direction == Direction::Out,
         source,
         target,
-        how: How::default(), // its forebay run alone knows, and carries it out
+        how: CopyArguments::default(), // its forebay run alone knows, and carries it out
         began_unix_ms: job.record.began_unix_ms,
     };
     Ok(StagingRecord { id: id.clone(), journal, request, began: clock::now() })

@@ -14,7 +14,7 @@ use forebay_mover::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::How;
+use super::arguments::CopyArguments;
 
 /// Directory name in a state directory.
 const STAGINGS: &str = "stagings";
@@ -31,7 +31,7 @@ pub struct StagingRequest {
     /// The paths as the user gave them; characters that are not UTF-8 are replaced.
     pub source: String,
     pub target: String,
-    pub how: How,
+    pub how: CopyArguments,
     /// 0 in journals of older versions.
     #[serde(default)]
     pub began_unix_ms: u64,
@@ -185,7 +185,7 @@ impl StagingRecord {
     }
 
     pub fn shown(&self, failures: usize) -> Result<StagingStatus, Error> {
-        let account = forebay_mover::account(&self.journal)?;
+        let account = forebay_mover::staging_state(&self.journal)?;
         let pace = forebay_mover::throughput(&self.journal, &account)?;
         let counts = account.counts;
         let (all, missing) = (counts.all(), counts.missing());
@@ -297,7 +297,7 @@ pub fn prune_finished() -> Result<(), Error> {
             }
             Err(_) => continue, // `status` reports damaged journals
         };
-        let account = forebay_mover::account(&staging.journal)?;
+        let account = forebay_mover::staging_state(&staging.journal)?;
         if !account.is_running && account.is_planned && account.counts.is_complete() {
             staging.forget()?;
         }

@@ -219,7 +219,7 @@ pub(super) fn end_step(place: &NodePlace, step: &str) -> Result<(), String> {
             Some(pid) if began.elapsed() > END_MAX => {
                 return Err(format!("process {pid} of {step} does not end"));
             }
-            Some(_) => process::end(&found, true).map_err(text)?,
+            Some(_) => process::terminate(&found, true).map_err(text)?,
         }
         clock::sleep(POLL_INTERVAL);
     }
@@ -241,7 +241,7 @@ pub(super) fn end_all(place: &NodePlace, at_once: bool) -> Result<Vec<String>, S
             return Ok(found.iter().map(described).collect());
         }
         if kills {
-            process::end(&found, true).map_err(text)?;
+            process::terminate(&found, true).map_err(text)?;
         } else if waited < POLL_INTERVAL {
             process::interrupt(&found).map_err(text)?; // as SIGTERM is postponed
         }

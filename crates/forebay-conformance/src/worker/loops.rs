@@ -10,7 +10,7 @@ use rustix::io::{self, Errno};
 use super::files::{open, read_at, read_file, write_at, write_file};
 use super::locks::{file_lock, record_lock};
 use super::names::{list, rename};
-use super::state::{Failed, Result, Worker};
+use super::state::{Result, Worker, WorkerError};
 use crate::bytes::{Data, first_difference};
 use crate::operation::{Answer, Flag, Handle, Lock, LockKind, Loop, Replacement};
 
@@ -158,7 +158,7 @@ impl Worker {
                     read => Ok(!allowed.contains(&read?)),
                 })
             }
-            other => Err(Failed::Refused(format!("no loop: {other:?}"))),
+            other => Err(WorkerError::Refused(format!("no loop: {other:?}"))),
         }
     }
 

@@ -8,7 +8,7 @@ use rustix::fs::{
 use rustix::io::{self, Errno};
 
 use super::files::open;
-use super::state::{Failed, Result, Worker, done, unknown};
+use super::state::{Result, Worker, WorkerError, done, unknown};
 use crate::bytes::Bytes;
 use crate::operation::{Answer, Attributes, Flag, Kind, Operation, Replacement};
 
@@ -125,7 +125,7 @@ impl Worker {
             Operation::RemoveAttribute { path, name } => {
                 done(fs::removexattr(self.path(path), &name.0[..]))
             }
-            other => Err(Failed::Refused(format!("cannot {}", other.describe()))),
+            other => Err(WorkerError::Refused(format!("cannot {}", other.describe()))),
         }
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, set_parent_process_death_signal};
 use super::child::Child;
 use super::names::last_errno;
 use super::serve_with;
-use super::state::{Failed, Result, Worker, unknown};
+use super::state::{Result, Worker, WorkerError, unknown};
 use crate::operation::{Answer, Handle, Operation, Reply};
 
 /// What a worker says of itself.
@@ -61,8 +61,9 @@ impl Worker {
 
     pub(super) fn ask_child(&mut self, child: Handle, operation: &Operation) -> Result<Answer> {
         let child = self.children.get_mut(&child).ok_or_else(|| unknown(child))?;
-        let lost =
-            |error: &dyn std::fmt::Display| Failed::Refused(format!("a child is lost: {error}"));
+        let lost = |error: &dyn std::fmt::Display| {
+            WorkerError::Refused(format!("a child is lost: {error}"))
+        };
         let mut line = serde_json::to_string(operation).map_err(|error| lost(&error))?;
         line.push('\n');
         child.input.write_all(line.as_bytes()).map_err(|error| lost(&error))?;
@@ -70,8 +71,8 @@ impl Worker {
         child.output.read_line(&mut line).map_err(|error| lost(&error))?;
         match serde_json::from_str(&line).map_err(|error| lost(&error))? {
             Reply::Answer(answer) => Ok(answer),
-            Reply::Errno(name) => Err(Failed::Named(name)),
-            Reply::Refused(reason) => Err(Failed::Refused(reason)),
+            Reply::Errno(name) => Err(WorkerError::Named(name)),
+            Reply::Refused(reason) => Err(WorkerError::Refused(reason)),
         }
     }
 

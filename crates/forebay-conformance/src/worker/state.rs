@@ -15,20 +15,20 @@ use crate::operation::{Answer, Handle};
 
 /// Why an operation has no answer.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum WorkerError {
     Errno(Errno),
     /// An errno of a child.
     Named(String),
     Refused(String),
 }
 
-impl From<Errno> for Failed {
+impl From<Errno> for WorkerError {
     fn from(errno: Errno) -> Self {
         Self::Errno(errno)
     }
 }
 
-pub(super) type Result<T> = std::result::Result<T, Failed>;
+pub(super) type Result<T> = std::result::Result<T, WorkerError>;
 
 /// The state of a worker: what it has open.
 #[derive(Debug, Default)]
@@ -81,8 +81,8 @@ impl Drop for Worker {
     }
 }
 
-pub(super) fn unknown(handle: Handle) -> Failed {
-    Failed::Refused(format!("there is no handle {handle}"))
+pub(super) fn unknown(handle: Handle) -> WorkerError {
+    WorkerError::Refused(format!("there is no handle {handle}"))
 }
 
 /// The answer of a call that only succeeds or fails.

@@ -22,7 +22,7 @@ pub(super) fn create_persistent(context: &mut Context, call: &Call) -> Result<St
         return Err(Error::new(format!("{token} is no name: names begin with a letter")));
     }
     let group = group_of(call)?;
-    let user = call.number("--user")?;
+    let user = call.u32_value("--user")?;
     if user == 0 {
         return Err(Error::new("root cannot have an allocation")
             .with_hint("submit the job as an ordinary user"));

@@ -12,11 +12,11 @@ use crate::context::Context;
 use crate::nodes::{
     OnDone, Pause, RESTART, RequestTo, TimeLimits, Unfinished, Work, names_of, unfinished,
 };
-use crate::progress::Shown;
+use crate::progress::ProgressFile;
 use crate::staging::{StagingResult, removed_meanwhile};
 use crate::state::Taken;
 use crate::{Phase, Session};
-use forebay_site::messages::{Operation, Place};
+use forebay_site::messages::{Operation, PoolAllocation};
 use forebay_site::{Error, NodeAddress, Pool};
 
 pub(super) fn pre_run(context: &mut Context, call: &Call) -> Result<(), Error> {
@@ -83,7 +83,7 @@ fn check(
     context: &mut Context,
     session: &Session,
     mut nodes: Vec<NodeAddress>,
-    places: &[Place],
+    places: &[PoolAllocation],
 ) -> Result<(), Error> {
     let mut rest = Unfinished::default();
     for place in places {
@@ -107,7 +107,7 @@ fn carry_out(
     session: &Session,
     (nodes, operation): (Vec<NodeAddress>, &RequestTo),
     on_done: OnDone<'_>,
-    shown: Option<&mut Shown>,
+    shown: Option<&mut ProgressFile>,
 ) -> Result<Unfinished, Error> {
     let usual = TimeLimits::of(&context.site, Duration::ZERO);
     let limits = TimeLimits { silence: usual.silence.min(RESTART), ..usual };
@@ -136,7 +136,7 @@ fn start_on_nodes(
     }
     let copies = u64::from(session.plan.redundancy.max(1));
     let capacity_bytes = session.capacity_bytes() * copies / nodes.len() as u64;
-    let mut shown = Shown::of(&context.site, session, Direction::In, false);
+    let mut shown = ProgressFile::of(&context.site, session, Direction::In, false);
     take_shares(context, session, &pool, (&nodes, capacity_bytes), until, &mut shown)?;
     let create = |_: &NodeAddress, _: &str| Operation::Create {
         place: session.place(),
@@ -237,7 +237,7 @@ fn take_shares(
     pool: &Pool,
     (nodes, bytes): (&[NodeAddress], u64),
     until: Instant,
-    shown: &mut Shown,
+    shown: &mut ProgressFile,
 ) -> Result<(), Error> {
     let mut pause = Pause::shortest();
     loop {

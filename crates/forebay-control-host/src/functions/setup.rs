@@ -27,7 +27,7 @@ pub(super) fn setup(context: &mut Context, call: &Call) -> Result<(), Error> {
     // First of all: scancel of a job whose set-up failed tears down with --hurry what has this token.
     context.database.set_aside_earlier(token, asked_unix_s)?;
     check_job(context, token)?;
-    let (user, group) = (call.number("--user")?, call.number("--groupid")?);
+    let (user, group) = (call.u32_value("--user")?, call.u32_value("--groupid")?);
     if user == 0 {
         return Err(Error::new("root cannot have an allocation")
             .with_hint("submit the job as an ordinary user"));

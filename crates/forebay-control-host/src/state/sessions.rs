@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Database;
 use super::room::{Room, room, too_much};
-use forebay_site::messages::Place;
+use forebay_site::messages::PoolAllocation;
 use forebay_site::{Error, Pool};
 
 /// How far an allocation is in its life.
@@ -110,8 +110,8 @@ impl Session {
     }
 
     /// Its directory, and the owner.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> PoolAllocation {
+        PoolAllocation {
             pool: self.pool.clone(),
             path: self.path.clone(),
             name: self.name(),

@@ -12,7 +12,7 @@ use crate::steps::EnginePlan;
 pub use client::MountClient;
 use client::{Client, Fault};
 use cluster::Cluster;
-pub use placement::{Named, NamedLayout, Placement};
+pub use placement::{LayoutScope, NamedLayout, Placement};
 
 /// Ceph, started for the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub(crate) use template::{When, check_template, uses as template_uses};
 
 use crate::engine::{CapacityCommand, Engine, EngineRequest, Missing, Promise};
 use crate::host_facts::HostFacts;
-use crate::profile::{CommandProfile, NodeCommand, On};
+use crate::profile::{CommandNodes, CommandProfile, NodeCommand};
 use crate::steps::{EnginePlan, EngineStep, PlannedFile, Ready, Role, Stop};
 
 /// The file with one node a line, in the job's directory on each node.
@@ -122,7 +122,7 @@ impl Engine for Command {
 
     fn capacity(&self, asked: &CapacityCommand) -> Result<Option<Vec<String>>, String> {
         let Some(command) = &self.profile.capacity else { return Ok(None) };
-        if command.on == On::First && asked.node > 0 {
+        if command.on == CommandNodes::First && asked.node > 0 {
             return Ok(None);
         }
         let mut values = Values::of_names(&self.profile.options, asked.names, asked.node, asked.id);

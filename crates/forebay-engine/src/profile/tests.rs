@@ -30,13 +30,13 @@ fn layouts_are_read() {
     let profile = Profile::parse("p", Path::new("/p.toml"), text).expect("a profile");
     let layouts = vec![
         NamedLayout {
-            named: Named::Files,
+            named: LayoutScope::Files,
             pattern: "*.h5".to_owned(),
             stripe_unit_bytes: Some(4 << 20),
             placement: Placement::Striped,
         },
         NamedLayout {
-            named: Named::Directories,
+            named: LayoutScope::Directories,
             pattern: "ckpt*".to_owned(),
             stripe_unit_bytes: None,
             placement: Placement::Local,

@@ -15,10 +15,10 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files::{self, Kind, Status};
-use crate::{Error, Result, clock, on};
+use crate::{Error, Result, clock, with_context};
 
 /// A kernel event, with the number of the watch on the directory.
-pub(super) enum Raw {
+pub(super) enum KernelEvent {
     /// The queue overflowed, and the kernel dropped events.
     Lost,
     /// The directory is no longer watched.
@@ -34,7 +34,7 @@ pub(super) enum Raw {
 }
 
 /// The result of a check of a file.
-pub(super) enum Look {
+pub(super) enum CloseCheck {
     /// No writer has the file open, and none can open it until the lease is dropped.
     Closed(Lease),
     /// A writer has the file open.
@@ -74,13 +74,15 @@ fn set(file: &File, what: libc::c_int, value: libc::c_int) -> std::io::Result<()
 /// The status of a regular file without writers. Without leases, does not check for writers.
 pub fn is_closed(path: &Path) -> Result<Option<Status>> {
     match take_lease(path) {
-        Look::Closed(Lease { status, .. }) | Look::Unleased(status, _) => Ok(Some(status)),
-        Look::Open | Look::Gone => Ok(None),
-        Look::Unknown(error) => Err(error),
+        CloseCheck::Closed(Lease { status, .. }) | CloseCheck::Unleased(status, _) => {
+            Ok(Some(status))
+        }
+        CloseCheck::Open | CloseCheck::Gone => Ok(None),
+        CloseCheck::Unknown(error) => Err(error),
     }
 }
 
-pub(super) fn take_lease(path: &Path) -> Look {
+pub(super) fn take_lease(path: &Path) -> CloseCheck {
     // Opening a fifo does not block, and symbolic links are not followed.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -89,11 +91,11 @@ pub(super) fn take_lease(path: &Path) -> Look {
         Err(Errno::ACCESS | Errno::PERM) => return without_lease(path, Errno::ACCESS.into()),
         // NXIO and NODEV: the name belongs to a socket or a device.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
-            return Look::Gone;
+            return CloseCheck::Gone;
         }
-        Err(Errno::AGAIN) => return Look::Open, // a writer has a lease on it
+        Err(Errno::AGAIN) => return CloseCheck::Open, // a writer has a lease on it
         Err(error) => {
-            return Look::Unknown(Error {
+            return CloseCheck::Unknown(Error {
                 operation: "look at",
                 path: path.to_owned(),
                 source: error.into(),
@@ -102,8 +104,8 @@ pub(super) fn take_lease(path: &Path) -> Look {
     };
     let status = match files::status_of(&file, path) {
         Ok(status) if status.kind == Kind::File => status,
-        Ok(_) => return Look::Gone,
-        Err(error) => return Look::Unknown(error),
+        Ok(_) => return CloseCheck::Gone,
+        Err(error) => return CloseCheck::Unknown(error),
     };
     // The kernel sends a signal when a writer opens the file, and the writer waits. The default
     // signal, SIGIO, would end the process. SIGURG is ignored by default.
@@ -111,19 +113,21 @@ pub(super) fn take_lease(path: &Path) -> Look {
         .and_then(|()| set(&file, libc::F_SETLEASE, libc::F_RDLCK));
     match leased {
         Ok(()) => match files::status_of(&file, path) {
-            Ok(status) => Look::Closed(Lease { file, status }),
-            Err(error) => Look::Unknown(error),
+            Ok(status) => CloseCheck::Closed(Lease { file, status }),
+            Err(error) => CloseCheck::Unknown(error),
         },
-        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Look::Open,
-        Err(error) => Look::Unleased(status, lease_error(path, error)),
+        Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => CloseCheck::Open,
+        Err(error) => CloseCheck::Unleased(status, lease_error(path, error)),
     }
 }
 
-fn without_lease(path: &Path, error: std::io::Error) -> Look {
+fn without_lease(path: &Path, error: std::io::Error) -> CloseCheck {
     match files::status_of_name(path) {
-        Ok(status) if status.kind == Kind::File => Look::Unleased(status, lease_error(path, error)),
-        Err(error) if !error.is_not_found() => Look::Unknown(error),
-        Ok(_) | Err(_) => Look::Gone,
+        Ok(status) if status.kind == Kind::File => {
+            CloseCheck::Unleased(status, lease_error(path, error))
+        }
+        Err(error) if !error.is_not_found() => CloseCheck::Unknown(error),
+        Ok(_) | Err(_) => CloseCheck::Gone,
     }
 }
 
@@ -133,7 +137,7 @@ fn lease_error(path: &Path, source: std::io::Error) -> Error {
 
 pub(super) fn inotify() -> Result<OwnedFd> {
     let made = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
-    on(made, "make a watch of", Path::new("inotify"))
+    with_context(made, "make a watch of", Path::new("inotify"))
 }
 
 /// Watches a directory; none if it does not exist. A directory already watched keeps its number.
@@ -146,7 +150,7 @@ pub(super) fn watch(inotify: &OwnedFd, directory: &Path) -> Result<Option<i32>> 
         | WatchFlags::ONLYDIR;
     match inotify::add_watch(inotify, directory, flags) {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        added => on(added, "watch", directory).map(Some),
+        added => with_context(added, "watch", directory).map(Some),
     }
 }
 
@@ -155,7 +159,7 @@ pub(super) fn unwatch(inotify: &OwnedFd, watch: i32) {
 }
 
 /// Reads all queued events.
-pub(super) fn read(inotify: &OwnedFd) -> Result<Vec<Raw>> {
+pub(super) fn read(inotify: &OwnedFd) -> Result<Vec<KernelEvent>> {
     const BUFFER_BYTES: usize = 64 << 10;
     let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];
     let mut reader = Reader::new(inotify, &mut buffer);
@@ -170,26 +174,26 @@ pub(super) fn read(inotify: &OwnedFd) -> Result<Vec<Raw>> {
             }
             Err(Errno::AGAIN) => return Ok(found),
             Err(Errno::INTR) => {}
-            Err(error) => return on(Err(error), "read events of", Path::new("inotify")),
+            Err(error) => return with_context(Err(error), "read events of", Path::new("inotify")),
         }
     }
 }
 
-fn meaning(watch: i32, flags: ReadFlags, name: &OsStr) -> Option<Raw> {
+fn meaning(watch: i32, flags: ReadFlags, name: &OsStr) -> Option<KernelEvent> {
     let name = name.to_owned();
     let is_directory = flags.contains(ReadFlags::ISDIR);
     if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-        Some(Raw::Lost)
+        Some(KernelEvent::Lost)
     } else if flags.contains(ReadFlags::IGNORED) {
-        Some(Raw::Unwatched(watch))
+        Some(KernelEvent::Unwatched(watch))
     } else if flags.contains(ReadFlags::MOVED_FROM) {
-        is_directory.then_some(Raw::DirectoryGone(watch, name))
+        is_directory.then_some(KernelEvent::DirectoryGone(watch, name))
     } else if is_directory {
-        Some(Raw::Directory(watch, name))
+        Some(KernelEvent::Directory(watch, name))
     } else if flags.contains(ReadFlags::CLOSE_WRITE) {
-        Some(Raw::Closed(watch, name))
+        Some(KernelEvent::Closed(watch, name))
     } else if flags.contains(ReadFlags::MOVED_TO) {
-        Some(Raw::Arrived(watch, name))
+        Some(KernelEvent::Arrived(watch, name))
     } else {
         None // a new file: it is empty and open
     }
@@ -197,13 +201,13 @@ fn meaning(watch: i32, flags: ReadFlags, name: &OsStr) -> Option<Raw> {
 
 pub(super) fn event() -> Result<OwnedFd> {
     let made = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-    on(made, "make", Path::new("eventfd"))
+    with_context(made, "make", Path::new("eventfd"))
 }
 
 pub(super) fn wake(event: &OwnedFd) -> Result<()> {
     match rustix::io::write(event, &1_u64.to_ne_bytes()) {
         Ok(_) | Err(Errno::AGAIN) => Ok(()), // full: already signalled
-        Err(error) => on(Err(error), "write to", Path::new("eventfd")),
+        Err(error) => with_context(Err(error), "write to", Path::new("eventfd")),
     }
 }
 
@@ -217,11 +221,11 @@ pub(super) fn wait(inotify: &OwnedFd, request: &OwnedFd, until: Option<Instant>)
     ];
     match poll(&mut both, left.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return on(Err(error), "wait for", Path::new("inotify")),
+        Err(error) => return with_context(Err(error), "wait for", Path::new("inotify")),
     }
     let mut count = [0; 8];
     match rustix::io::read(request, &mut count) {
         Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
-        Err(error) => on(Err(error), "read", Path::new("eventfd")),
+        Err(error) => with_context(Err(error), "read", Path::new("eventfd")),
     }
 }

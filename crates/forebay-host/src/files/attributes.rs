@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Timespec, Timestamps, Uid, Xat
 use rustix::io::Errno;
 
 use super::status::Status;
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The name and value of an extended attribute. ACLs are included (`system.posix_acl_access`).
 pub type ExtendedAttribute = (CString, Vec<u8>);
@@ -23,21 +23,21 @@ pub fn set_owner_of(
     group: Option<u32>,
 ) -> Result<()> {
     let set = rustix::fs::fchown(file, owner.map(Uid::from_raw), group.map(Gid::from_raw));
-    on(set, "set the owner of", path)
+    with_context(set, "set the owner of", path)
 }
 
 /// Sets owner and group of a name. Does not follow symbolic links. `None` keeps the current value.
 pub fn set_owner_of_name(path: &Path, owner: Option<u32>, group: Option<u32>) -> Result<()> {
     let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
     let set = rustix::fs::chownat(CWD, path, owner, group, AtFlags::SYMLINK_NOFOLLOW);
-    on(set, "set the owner of", path)
+    with_context(set, "set the owner of", path)
 }
 
 /// Opens a name to set its owner and mode by [`set_owner_of_opened`] and [`set_mode_of_opened`]. Does not follow symbolic
 /// links, and needs no permission on the file.
 pub fn open_name(path: &Path) -> Result<File> {
     let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    on(rustix::fs::open(path, how, Mode::empty()), "open", path).map(File::from)
+    with_context(rustix::fs::open(path, how, Mode::empty()), "open", path).map(File::from)
 }
 
 /// Sets owner and group of an opened name. `None` keeps the current value.
@@ -49,19 +49,19 @@ pub fn set_owner_of_opened(
 ) -> Result<()> {
     let (owner, group) = (owner.map(Uid::from_raw), group.map(Gid::from_raw));
     let set = rustix::fs::chownat(opened, "", owner, group, AtFlags::EMPTY_PATH);
-    on(set, "set the owner of", path)
+    with_context(set, "set the owner of", path)
 }
 
 /// Sets permission bits of an opened name. The kernel refuses to set the mode of a symbolic link.
 pub fn set_mode_of_opened(opened: &File, path: &Path, mode: u32) -> Result<()> {
     let itself = format!("/proc/self/fd/{}", opened.as_raw_fd());
-    on(rustix::fs::chmod(itself, mode.into()), "set the mode of", path)
+    with_context(rustix::fs::chmod(itself, mode.into()), "set the mode of", path)
 }
 
 /// Sets permission bits. Follows symbolic links.
 pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode);
-    on(rustix::fs::chmod(path, mode), "set the mode of", path)
+    with_context(rustix::fs::chmod(path, mode), "set the mode of", path)
 }
 
 /// Sets permission bits of a name. Does not follow symbolic links: the kernel refuses to set the mode of one.
@@ -72,20 +72,20 @@ pub fn set_mode_of_name(path: &Path, mode: u32) -> Result<()> {
 /// Sets the permission bits of an open file.
 pub fn set_mode_of(file: &File, path: &Path, mode: u32) -> Result<()> {
     let set = rustix::fs::fchmod(file, Mode::from_raw_mode(mode));
-    on(set, "set the mode of", path)
+    with_context(set, "set the mode of", path)
 }
 
 /// Sets access and modification times of an open file.
 pub fn set_times_of(file: &File, path: &Path, status: &Status) -> Result<()> {
     let set = rustix::fs::futimens(file, &timestamps(status));
-    on(set, "set the times of", path)
+    with_context(set, "set the times of", path)
 }
 
 /// Sets access and modification times of a name. Does not follow symbolic links.
 pub fn set_times(path: &Path, status: &Status) -> Result<()> {
     let times = timestamps(status);
     let set = rustix::fs::utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW);
-    on(set, "set the times of", path)
+    with_context(set, "set the times of", path)
 }
 
 fn timestamps(status: &Status) -> Timestamps {
@@ -104,10 +104,10 @@ pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttri
         Err(Errno::RANGE) => {
             longer.resize(LIST_BYTES_MAX, 0);
             let listed = rustix::fs::flistxattr(file, &mut longer[..]);
-            let length = on(listed, "list the extended attributes of", path)?;
+            let length = with_context(listed, "list the extended attributes of", path)?;
             &longer[..length]
         }
-        Err(error) => return on(Err(error), "list the extended attributes of", path),
+        Err(error) => return with_context(Err(error), "list the extended attributes of", path),
     };
     let mut found = Vec::new();
     for name in listed.split_inclusive(|byte| *byte == 0) {
@@ -121,7 +121,7 @@ pub fn extended_attributes(file: &File, path: &Path) -> Result<Vec<ExtendedAttri
                 found.push((name.to_owned(), value));
             }
             Err(Errno::NODATA) => {} // removed meanwhile
-            Err(error) => return on(Err(error), "read the extended attributes of", path),
+            Err(error) => return with_context(Err(error), "read the extended attributes of", path),
         }
     }
     Ok(found)
@@ -134,14 +134,14 @@ const VALUE_BYTES_MAX: usize = 65536;
 /// Sets an extended attribute of an open file.
 pub fn set_extended_attribute(file: &File, path: &Path, name: &CStr, value: &[u8]) -> Result<()> {
     let set = rustix::fs::fsetxattr(file, name, value, XattrFlags::empty());
-    on(set, "set an extended attribute of", path)
+    with_context(set, "set an extended attribute of", path)
 }
 
 /// Removes an extended attribute of an open file. A missing attribute is no error.
 pub fn remove_extended_attribute(file: &File, path: &Path, name: &CStr) -> Result<()> {
     match rustix::fs::fremovexattr(file, name) {
         Err(Errno::NODATA) => Ok(()),
-        removed => on(removed, "remove an extended attribute of", path),
+        removed => with_context(removed, "remove an extended attribute of", path),
     }
 }
 
@@ -154,12 +154,12 @@ pub fn extended_attribute(path: &Path, name: &str) -> Result<Option<Vec<u8>>> {
             Ok(Some(value))
         }
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
-        Err(error) => on(Err(error), "read an extended attribute of", path),
+        Err(error) => with_context(Err(error), "read an extended attribute of", path),
     }
 }
 
 /// Sets an extended attribute of what a path leads to.
 pub fn set_extended_attribute_of_path(path: &Path, name: &str, value: &[u8]) -> Result<()> {
     let set = rustix::fs::setxattr(path, name, value, XattrFlags::empty());
-    on(set, "set an extended attribute of", path)
+    with_context(set, "set an extended attribute of", path)
 }

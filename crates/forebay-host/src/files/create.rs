@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 
 use super::attributes::set_mode_of;
 use super::rename::rename;
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// Creates a symbolic link.
 pub fn make_link(target: &Path, path: &Path) -> Result<()> {
-    on(std::os::unix::fs::symlink(target, path), "make the link", path)
+    with_context(std::os::unix::fs::symlink(target, path), "make the link", path)
 }
 
 /// Creates a hard link to an existing file.
 pub fn make_hard_link(existing: &Path, path: &Path) -> Result<()> {
-    on(fs::hard_link(existing, path), "make the hard link", path)
+    with_context(fs::hard_link(existing, path), "make the hard link", path)
 }
 
 /// Creates one directory. An existing path is an error.
 pub fn make_directory(path: &Path, mode: u32) -> Result<()> {
     let made = fs::DirBuilder::new().mode(mode).create(path);
-    on(made, "make the directory", path)
+    with_context(made, "make the directory", path)
 }
 
 /// Creates a directory and its missing parents. Returns the created directories, parents first.
@@ -49,32 +49,32 @@ pub fn make_directories(path: &Path, mode: u32) -> Result<Vec<PathBuf>> {
 pub fn make_file(path: &Path, mode: u32) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(mode);
-    on(options.open(path), "make", path)
+    with_context(options.open(path), "make", path)
 }
 
 /// Creates or truncates a file, and opens it for writing.
 pub fn open_to_write(path: &Path) -> Result<File> {
-    on(File::create(path), "open to write", path)
+    with_context(File::create(path), "open to write", path)
 }
 
 /// Opens an existing file for writing. Does not follow symbolic links, and does not wait at a fifo.
 pub fn open_existing_rw(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    on(options.open(path), "open", path)
+    with_context(options.open(path), "open", path)
 }
 
 /// Opens a file for writing, and creates it if missing. Does not follow symbolic links.
 pub fn open_or_make(path: &Path, mode: u32) -> Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(mode).custom_flags(libc::O_NOFOLLOW);
-    on(options.open(path), "open to write", path)
+    with_context(options.open(path), "open to write", path)
 }
 
 /// Opens a file for appending, and creates it if missing.
 pub fn open_to_append(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
-    on(options.append(true).create(true).open(path), "open to write", path)
+    with_context(options.append(true).create(true).open(path), "open to write", path)
 }
 
 /// Creates or truncates files for standard output and standard error. Equal paths share one file.
@@ -82,7 +82,7 @@ pub fn open_streams(output: Option<&Path>, error: Option<&Path>) -> Result<[Opti
     let first = output.map(open_to_write).transpose()?;
     let second = match (&first, error) {
         (Some(file), Some(path)) if output == error => {
-            Some(on(file.try_clone(), "open again", path)?)
+            Some(with_context(file.try_clone(), "open again", path)?)
         }
         (_, path) => path.map(open_to_write).transpose()?,
     };
@@ -109,12 +109,12 @@ fn write_with(
 ) -> Result<()> {
     let mut file = match make_file(fresh, 0o666) {
         Err(error) if error.already_exists() => {
-            on(fs::remove_file(fresh), "remove", fresh)?;
+            with_context(fs::remove_file(fresh), "remove", fresh)?;
             make_file(fresh, 0o666)?
         }
         made => made?,
     };
-    let written = on(file.write_all(content), "write", fresh)
+    let written = with_context(file.write_all(content), "write", fresh)
         .and_then(|()| set_mode(&file))
         .and_then(|()| rename(fresh, path));
     if written.is_err() {

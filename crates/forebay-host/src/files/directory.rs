@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, 
 use rustix::io::Errno;
 
 use super::status::{BLOCK_BYTES, Identity, Kind, Status, identity};
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// An open directory.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Directory {
     /// Opens a directory. Follows symbolic links.
     pub fn open(path: &Path) -> Result<Self> {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = on(rustix::fs::open(path, how, Mode::empty()), "list", path)?;
+        let opened = with_context(rustix::fs::open(path, how, Mode::empty()), "list", path)?;
         let path = path.to_owned();
         Ok(Self { opened, path })
     }
@@ -32,21 +32,21 @@ impl Directory {
     /// Opens a directory only to look up names in it, for which it need not be readable. Follows symbolic links.
     pub fn open_path(path: &Path) -> Result<Self> {
         let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = on(rustix::fs::open(path, how, Mode::empty()), "open", path)?;
+        let opened = with_context(rustix::fs::open(path, how, Mode::empty()), "open", path)?;
         Ok(Self { opened, path: path.to_owned() })
     }
 
     /// Opens it, unless it is a symbolic link.
     pub(super) fn open_itself(path: &Path) -> Result<Self> {
         let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = on(rustix::fs::open(path, how, Mode::empty()), "remove", path)?;
+        let opened = with_context(rustix::fs::open(path, how, Mode::empty()), "remove", path)?;
         Ok(Self { opened, path: path.to_owned() })
     }
 
     /// Opens a directory in this one. A symbolic link is an error.
     pub fn open_in(&self, name: &OsStr) -> Result<Self> {
         let path = self.path.join(name);
-        let opened = on(self.openat(name), "open", &path)?;
+        let opened = with_context(self.openat(name), "open", &path)?;
         Ok(Self { opened, path })
     }
 
@@ -58,49 +58,49 @@ impl Directory {
     /// Makes a directory in this one. An existing name is an error.
     pub fn make_in(&self, name: &OsStr, mode: u32) -> Result<()> {
         let made = rustix::fs::mkdirat(&self.opened, name, Mode::from_raw_mode(mode));
-        on(made, "make the directory", &self.path.join(name))
+        with_context(made, "make the directory", &self.path.join(name))
     }
 
     /// Removes an empty directory in this one.
     pub fn remove_empty_in(&self, name: &OsStr) -> Result<()> {
         let removed = rustix::fs::unlinkat(&self.opened, name, AtFlags::REMOVEDIR);
-        on(removed, "remove", &self.path.join(name))
+        with_context(removed, "remove", &self.path.join(name))
     }
 
     /// Gives the directory to a user and a group.
     pub fn give_to(&self, owner: u32, group: u32) -> Result<()> {
         let (owner, group) = (Uid::from_raw(owner), Gid::from_raw(group));
         let given = rustix::fs::fchown(&self.opened, Some(owner), Some(group));
-        on(given, "give to a user", &self.path)
+        with_context(given, "give to a user", &self.path)
     }
 
     /// Sets its permission bits.
     pub fn set_mode(&self, mode: u32) -> Result<()> {
         let set = rustix::fs::fchmod(&self.opened, Mode::from_raw_mode(mode));
-        on(set, "set the mode of", &self.path)
+        with_context(set, "set the mode of", &self.path)
     }
 
     /// Writes the names in the directory to its disk.
     pub fn sync(&self) -> Result<()> {
-        on(rustix::fs::fsync(&self.opened), "sync", &self.path)
+        with_context(rustix::fs::fsync(&self.opened), "sync", &self.path)
     }
 
     /// The status of the directory.
     pub fn status(&self) -> Result<Status> {
-        let found = on(rustix::fs::fstat(&self.opened), "look at", &self.path)?;
+        let found = with_context(rustix::fs::fstat(&self.opened), "look at", &self.path)?;
         Ok(Status::from(&found))
     }
 
     /// What tells it from all other directories.
     pub fn identity(&self) -> Result<Identity> {
-        on(identity(&self.opened, "", AtFlags::EMPTY_PATH), "look at", &self.path)
+        with_context(identity(&self.opened, "", AtFlags::EMPTY_PATH), "look at", &self.path)
     }
 
     /// What tells a name in it from all other files. Asks no server, and does not follow symbolic links.
     pub fn identity_of_name(&self, name: &OsStr) -> Result<Identity> {
         match identity(&self.opened, name, AtFlags::empty()) {
             Ok(found) => Ok(found),
-            Err(error) => on(Err(error), "look at", &self.path.join(name)),
+            Err(error) => with_context(Err(error), "look at", &self.path.join(name)),
         }
     }
 
@@ -130,8 +130,8 @@ impl Directory {
     /// The standard library panics where such a directory cannot be closed.
     fn entries(&self) -> Result<Vec<(OsString, FileType)>> {
         let mut found = Vec::new();
-        for entry in on(Dir::read_from(&self.opened), "list", &self.path)? {
-            let entry = on(entry, "list", &self.path)?;
+        for entry in with_context(Dir::read_from(&self.opened), "list", &self.path)? {
+            let entry = with_context(entry, "list", &self.path)?;
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
                 found.push((OsString::from_vec(name.to_owned()), entry.file_type()));
@@ -149,7 +149,7 @@ impl Directory {
     /// before it looks into it, so no user changes any more what root walks through. Links are not followed, and what is
     /// mounted in the tree is an error. Root needs the capabilities `CAP_CHOWN` and `CAP_DAC_READ_SEARCH`, and Linux 5.6.
     pub fn clear_as_root(&self) -> Result<()> {
-        on(take(&self.opened), "remove", &self.path)?;
+        with_context(take(&self.opened), "remove", &self.path)?;
         self.clear_all(true)
     }
 
@@ -191,7 +191,7 @@ impl Directory {
         let path = self.path.join(name);
         let opened = match self.open_to_remove(name, removal) {
             Err(Errno::NOENT) => return Ok(()),
-            opened => on(opened, "remove", &path)?,
+            opened => with_context(opened, "remove", &path)?,
         };
         match (Self { opened, path: path.clone() }).clear_level(removal, level + 1) {
             Err(error) if error.is_not_found() => return Ok(()),
@@ -238,7 +238,7 @@ impl Directory {
     pub fn status_of_name(&self, name: &OsStr) -> Result<Status> {
         match rustix::fs::statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Status::from(&found)),
-            Err(error) => on(Err(error), "look at", &self.path.join(name)),
+            Err(error) => with_context(Err(error), "look at", &self.path.join(name)),
         }
     }
 }
@@ -265,7 +265,7 @@ fn take(opened: &OwnedFd) -> rustix::io::Result<()> {
 fn gone(removed: rustix::io::Result<()>, path: &Path) -> Result<()> {
     match removed {
         Err(Errno::NOENT) => Ok(()),
-        removed => on(removed, "remove", path),
+        removed => with_context(removed, "remove", path),
     }
 }
 

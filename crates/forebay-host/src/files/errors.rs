@@ -5,11 +5,11 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// Attaches operation and path to the error of a call on an open file.
 pub fn with_path<T>(result: io::Result<T>, operation: &'static str, path: &Path) -> Result<T> {
-    on(result, operation, path)
+    with_context(result, operation, path)
 }
 
 /// Whether the file system is full or a quota is exceeded.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::create::make_file;
 use super::status::{status, status_of};
-use crate::{Result, clock, on};
+use crate::{Result, clock, with_context};
 
 /// How long [`lock`] waits for other processes that hold shared locks.
 const SHARED_MAX: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ pub fn is_locked(path: &Path) -> Result<bool> {
 
 /// Opens for writing too: NFS gives exclusive locks only for such files.
 fn open(path: &Path) -> Result<File> {
-    on(OpenOptions::new().read(true).write(true).open(path), "open", path)
+    with_context(OpenOptions::new().read(true).write(true).open(path), "open", path)
 }
 
 /// False if another process holds a lock that excludes this one.
@@ -77,7 +77,7 @@ fn take(file: &File, operation: FlockOperation, path: &Path) -> Result<bool> {
     match rustix::fs::flock(file, operation) {
         Err(Errno::WOULDBLOCK) => Ok(false),
         Err(Errno::NOSYS | Errno::NOLCK | Errno::OPNOTSUPP) => Ok(true),
-        locked => on(locked, "lock", path).map(|()| true),
+        locked => with_context(locked, "lock", path).map(|()| true),
     }
 }
 

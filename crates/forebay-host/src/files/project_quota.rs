@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::Directory;
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The kind of quota and its commands, from `linux/quota.h` and `linux/dqblk_xfs.h`.
 const PROJECT: libc::c_long = 2;
@@ -78,7 +78,7 @@ impl Directory {
                 Ok(Some(NoQuota::NotAllowed))
             }
             Err(error) if error.raw_os_error() != Some(libc::ENOENT) => {
-                on(Err(error), "read the project quotas of", self.path())
+                with_context(Err(error), "read the project quotas of", self.path())
             }
             _ => Ok(None),
         }
@@ -92,7 +92,7 @@ impl Directory {
         let mut limits = limits_of(bytes);
         // SAFETY: the kernel reads one `dqblk`.
         let set = unsafe { self.quota(SET, project, (&raw mut limits).cast()) };
-        on(set, "limit the size of directories in", self.path())
+        with_context(set, "limit the size of directories in", self.path())
     }
 
     /// Makes this directory one of a project, with all that is created in it from now on.
@@ -104,12 +104,12 @@ impl Directory {
         let number = self.opened.as_raw_fd();
         // SAFETY: the kernel writes one `fsxattr`.
         let read = unsafe { libc::ioctl(number, GET_ATTRIBUTES, &raw mut attributes) };
-        on(result_of(read), "read the project of", self.path())?;
+        with_context(result_of(read), "read the project of", self.path())?;
         attributes.project = project;
         attributes.flags |= INHERIT;
         // SAFETY: the kernel reads one `fsxattr`.
         let set = unsafe { libc::ioctl(number, SET_ATTRIBUTES, &raw const attributes) };
-        on(result_of(set), "set the project of", self.path())
+        with_context(result_of(set), "set the project of", self.path())
     }
 
     /// # Safety

@@ -13,11 +13,11 @@ use rustix::io::Errno;
 
 use super::directory::Directory;
 use super::status::{Kind, Status, kinds_in, status_of_name};
-use crate::{Result, on, users};
+use crate::{Result, users, with_context};
 
 /// Removes a file or a symbolic link.
 pub fn remove_file(path: &Path) -> Result<()> {
-    on(fs::remove_file(path), "remove", path)
+    with_context(fs::remove_file(path), "remove", path)
 }
 
 /// Removes a file or a symbolic link. A missing path is no error.
@@ -32,7 +32,7 @@ pub fn remove_if_present(path: &Path) -> Result<()> {
 pub fn remove_empty(path: &Path) -> Result<()> {
     match fs::remove_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        removed => on(removed, "remove", path),
+        removed => with_context(removed, "remove", path),
     }
 }
 
@@ -66,7 +66,7 @@ fn remove_all(path: &Path) -> Result<()> {
         return remove_file(path);
     }
     clear(path)?;
-    on(fs::remove_dir(path), "remove", path)
+    with_context(fs::remove_dir(path), "remove", path)
 }
 
 /// A directory in the tree that belongs to another user, who does not let this one remove what is in it.
@@ -106,21 +106,21 @@ fn is_ours(status: &Status) -> bool {
 /// meanwhile: each directory is looked up in the open one above it, and no link is followed.
 fn open_to_owner(path: &Path) -> Result<()> {
     let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = on(rustix::fs::open(path, how, Mode::empty()), "open", path)?;
+    let opened = with_context(rustix::fs::open(path, how, Mode::empty()), "open", path)?;
     open_level(&opened, path)
 }
 
 fn open_level(directory: &OwnedFd, path: &Path) -> Result<()> {
-    let status = Status::from(&on(rustix::fs::fstat(directory), "look at", path)?);
+    let status = Status::from(&with_context(rustix::fs::fstat(directory), "look at", path)?);
     if is_ours(&status) && status.mode & 0o700 != 0o700 {
         let itself = format!("/proc/self/fd/{}", directory.as_raw_fd());
         let mode = Mode::from_raw_mode(status.mode | 0o700);
-        on(rustix::fs::chmod(itself, mode), "set the mode of", path)?;
+        with_context(rustix::fs::chmod(itself, mode), "set the mode of", path)?;
     }
     let how = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let list = rustix::fs::openat(directory, ".", how | OFlags::RDONLY, Mode::empty());
-    for entry in on(Dir::new(on(list, "list", path)?), "list", path)? {
-        let entry = on(entry, "list", path)?;
+    for entry in with_context(Dir::new(with_context(list, "list", path)?), "list", path)? {
+        let entry = with_context(entry, "list", path)?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
@@ -129,7 +129,7 @@ fn open_level(directory: &OwnedFd, path: &Path) -> Result<()> {
             Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => {} // no directory, or gone
             opened => {
                 let below = path.join(OsStr::from_bytes(name.to_bytes()));
-                open_level(&on(opened, "open", &below)?, &below)?;
+                open_level(&with_context(opened, "open", &below)?, &below)?;
             }
         }
     }

@@ -7,11 +7,11 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use super::status::status_of_name;
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// Renames a path, and replaces `to` if it exists.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
-    on(fs::rename(from, to), "rename to", to)
+    with_context(fs::rename(from, to), "rename to", to)
 }
 
 /// Renames a directory, and fails if `to` exists. Without kernel support (NFS, Lustre) the check
@@ -20,9 +20,9 @@ pub fn rename_directory_noreplace(from: &Path, to: &Path) -> Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => match status_of_name(to) {
             Err(error) if error.is_not_found() => rename(from, to),
-            found => found.and_then(|_| on(Err(Errno::EXIST), "rename to", to)),
+            found => found.and_then(|_| with_context(Err(Errno::EXIST), "rename to", to)),
         },
-        renamed => on(renamed, "rename to", to),
+        renamed => with_context(renamed, "rename to", to),
     }
 }
 
@@ -30,7 +30,7 @@ pub fn rename_directory_noreplace(from: &Path, to: &Path) -> Result<()> {
 /// [`rename_directory_noreplace`]: without kernel support a file created in between is replaced.
 pub fn rename_file_noreplace(from: &Path, to: &Path) -> Result<()> {
     match rustix::fs::link(from, to) {
-        Ok(()) => on(fs::remove_file(from), "remove", from),
+        Ok(()) => with_context(fs::remove_file(from), "remove", from),
         Err(
             Errno::PERM
             | Errno::INVAL
@@ -39,7 +39,7 @@ pub fn rename_file_noreplace(from: &Path, to: &Path) -> Result<()> {
             | Errno::XDEV
             | Errno::MLINK,
         ) => rename_directory_noreplace(from, to),
-        linked => on(linked, "rename to", to),
+        linked => with_context(linked, "rename to", to),
     }
 }
 

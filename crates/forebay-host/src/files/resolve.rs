@@ -4,17 +4,17 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The path with all symbolic links resolved.
 pub fn real_path(path: &Path) -> Result<PathBuf> {
-    on(fs::canonicalize(path), "find", path)
+    with_context(fs::canonicalize(path), "find", path)
 }
 
 /// The path of an open file, as the kernel knows it.
 pub fn path_of(file: &File) -> Result<PathBuf> {
     let itself = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    on(fs::read_link(&itself), "look at", &itself)
+    with_context(fs::read_link(&itself), "look at", &itself)
 }
 
 /// The real path of the nearest existing ancestor of `path`, which may be `path` itself.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, FileType, StatxFlags};
 
 use super::directory::Directory;
-use crate::{Result, clock, on};
+use crate::{Result, clock, with_context};
 
 /// The type of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub struct Identity {
 
 /// The identity of an open file. Asks no server.
 pub fn identity_of(file: &File, path: &Path) -> Result<Identity> {
-    on(identity(file, "", AtFlags::EMPTY_PATH), "look at", path)
+    with_context(identity(file, "", AtFlags::EMPTY_PATH), "look at", path)
 }
 
 pub(super) fn identity(
@@ -128,17 +128,17 @@ pub(super) fn identity(
 
 /// The status of a path. Follows symbolic links.
 pub fn status(path: &Path) -> Result<Status> {
-    on(fs::metadata(path), "look at", path).map(|m| Status::from(&m))
+    with_context(fs::metadata(path), "look at", path).map(|m| Status::from(&m))
 }
 
 /// The status of a name. Does not follow symbolic links.
 pub fn status_of_name(path: &Path) -> Result<Status> {
-    on(fs::symlink_metadata(path), "look at", path).map(|m| Status::from(&m))
+    with_context(fs::symlink_metadata(path), "look at", path).map(|m| Status::from(&m))
 }
 
 /// The status of an open file.
 pub fn status_of(file: &File, path: &Path) -> Result<Status> {
-    on(file.metadata(), "look at", path).map(|m| Status::from(&m))
+    with_context(file.metadata(), "look at", path).map(|m| Status::from(&m))
 }
 
 /// The names in a directory, sorted.

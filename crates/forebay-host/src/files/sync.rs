@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::Advice;
 
 use super::{Kind, names_in, open_directory, open_source, status_of_name};
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// Syncs the names in a directory. If the directory is not readable, it cannot be opened, and the
 /// function syncs all file systems.
@@ -16,7 +16,7 @@ pub fn sync_directory(path: &Path) -> Result<()> {
             rustix::fs::sync();
             Ok(())
         }
-        opened => on(opened?.sync_all(), "sync", path),
+        opened => with_context(opened?.sync_all(), "sync", path),
     }
 }
 
@@ -33,19 +33,19 @@ pub fn sync_tree(path: &Path) -> Result<()> {
             }
             sync_directory(path)
         }
-        Kind::File => on(open_source(path, false)?.sync_all(), "sync", path),
+        Kind::File => with_context(open_source(path, false)?.sync_all(), "sync", path),
         Kind::Link | Kind::Other => Ok(()),
     }
 }
 
 /// Syncs the file system of an open file.
 pub fn sync_file_system(file: &File, path: &Path) -> Result<()> {
-    on(rustix::fs::syncfs(file), "sync the file system of", path)
+    with_context(rustix::fs::syncfs(file), "sync the file system of", path)
 }
 
 /// Requests that the kernel drops a file from the page cache, so that the next read uses the disk.
 /// The kernel keeps pages that are not written yet.
 pub fn drop_page_cache(file: &File, path: &Path) -> Result<()> {
     let dropped = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
-    on(dropped, "drop from memory what is of", path)
+    with_context(dropped, "drop from memory what is of", path)
 }

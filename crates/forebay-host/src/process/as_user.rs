@@ -18,7 +18,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use super::cgroup::{Cgroup, KeptCgroup};
 use super::counters::Counters;
 use super::watch::{Overdue, TimeLimit, Watch};
-use crate::{Result, clock, on};
+use crate::{Result, clock, with_context};
 
 /// Bytes read at a time.
 const PORTION_BYTES: usize = 8192;
@@ -86,7 +86,7 @@ pub struct Service {
 /// As setresuid(2): only root may become another user.
 pub fn become_user(who: &Credentials) -> Result<()> {
     let shown = who.user.to_string();
-    on(drop_rights(who), "become the user", Path::new(&shown))
+    with_context(drop_rights(who), "become the user", Path::new(&shown))
 }
 
 /// Keeps other processes of the same user from tracing this one or reading its memory.
@@ -130,7 +130,7 @@ pub fn start_as_user(
     cgroup: Option<Cgroup>,
 ) -> Result<UserProcess> {
     let program = Path::new(command.get_program()).to_owned();
-    let input = on(sealed(input), "hand its input to", &program)?;
+    let input = with_context(sealed(input), "hand its input to", &program)?;
     command.stdin(input).stdout(Stdio::piped());
     confine(
         &mut command,
@@ -142,7 +142,7 @@ pub fn start_as_user(
             parent: Some(rustix::process::getpid()),
         },
     );
-    let mut child = on(command.spawn(), "run", &program)?;
+    let mut child = with_context(command.spawn(), "run", &program)?;
     let opened = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
     match opened {
         Ok(handle) => {
@@ -152,7 +152,7 @@ pub fn start_as_user(
         Err(error) => {
             child.kill().ok();
             child.wait().ok(); // it was killed
-            on(Err(error), "watch", &program)
+            with_context(Err(error), "watch", &program)
         }
     }
 }
@@ -175,12 +175,12 @@ pub fn start_service_as_user(
             parent: None,
         },
     );
-    Ok(Service { child: on(command.spawn(), "run", &program)?, program })
+    Ok(Service { child: with_context(command.spawn(), "run", &program)?, program })
 }
 
 /// Standard input that nobody can change.
 pub fn sealed_input(content: &[u8]) -> Result<Stdio> {
-    on(sealed(content), "hand its input to", Path::new("a program")).map(Stdio::from)
+    with_context(sealed(content), "hand its input to", Path::new("a program")).map(Stdio::from)
 }
 
 /// What a program of another user gets of this process.
@@ -233,7 +233,7 @@ impl Service {
 
     /// Waits for its end; its exit code, none if a signal ended it.
     pub fn wait(mut self) -> Result<Option<i32>> {
-        on(self.child.wait(), "wait for", &self.program).map(|status| status.code())
+        with_context(self.child.wait(), "wait for", &self.program).map(|status| status.code())
     }
 }
 
@@ -248,8 +248,8 @@ impl UserProcess {
     /// `output_bytes_max` of its standard output.
     pub fn finish(mut self, output_bytes_max: usize, limit: TimeLimit) -> Result<UserResult> {
         let output = self.output(output_bytes_max, limit);
-        let (output, overdue) = on(output, "read the output of", &self.program)?;
-        let status = on(self.child.wait(), "wait for", &self.program)?;
+        let (output, overdue) = with_context(output, "read the output of", &self.program)?;
+        let status = with_context(self.child.wait(), "wait for", &self.program)?;
         Ok(UserResult { output, code: status.code(), signal: status.signal(), overdue })
     }
 
@@ -268,7 +268,7 @@ impl UserProcess {
         };
         let mut is_open = true;
         loop {
-            if watch.becomes_overdue() {
+            if watch.check_overdue() {
                 self.killer().kill();
             }
             let (readable, ended) = {

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::{Result, clock, on, threads};
+use crate::{Result, clock, threads, with_context};
 
-/// The interval of calls to `go_on`.
+/// The interval of calls to `should_continue`.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The result of a program.
@@ -26,16 +26,16 @@ pub struct Captured {
 }
 
 /// Runs a program without input. Returns none and kills its process group if it runs longer than
-/// `time_max`, or if `go_on` returns false.
+/// `time_max`, or if `should_continue` returns false.
 pub fn run_captured(
     mut command: Command,
     time_max: Duration,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<Option<Captured>> {
     let path = Path::new(command.get_program()).to_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(Stdio::null()).process_group(0);
-    let mut child = on(command.spawn(), "run", &path)?;
+    let mut child = with_context(command.spawn(), "run", &path)?;
     let pid = Pid::from_child(&child);
     let pipe = child.stdout.take();
     let (sender, receiver) = mpsc::channel();
@@ -56,7 +56,7 @@ pub fn run_captured(
     let (read, output) = loop {
         match receiver.recv_timeout(LOOK) {
             Ok(ended) => break ended,
-            Err(_) if began.elapsed() <= time_max && go_on() => {}
+            Err(_) if began.elapsed() <= time_max && should_continue() => {}
             Err(_) => {
                 rustix::process::kill_process_group(pid, Signal::KILL).ok();
                 child.try_wait().ok(); // does not wait for a process that survives SIGKILL
@@ -64,7 +64,7 @@ pub fn run_captured(
             }
         }
     };
-    on(read.transpose(), "read the output of", &path)?;
+    with_context(read.transpose(), "read the output of", &path)?;
     Ok(Some(Captured {
         success: child.wait().is_ok_and(|status| status.success()),
         output: String::from_utf8_lossy(&output).into_owned(),

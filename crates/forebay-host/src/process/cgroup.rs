@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::{Result, clock, files, on};
+use crate::{Result, clock, files, with_context};
 
 /// The file with the processes of a cgroup; writing moves a process into it.
 pub(crate) const CGROUP_PROCESSES: &str = "cgroup.procs";
@@ -93,7 +93,7 @@ impl Cgroups {
         let deadline = clock::now() + KEPT_END_MAX;
         loop {
             std::fs::write(path.join(KILL), "1").ok(); // it may be removed already
-            match on(std::fs::remove_dir(&path), "remove cgroup", &path) {
+            match with_context(std::fs::remove_dir(&path), "remove cgroup", &path) {
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) if clock::now() > deadline => return Err(error),
                 Err(_) => clock::sleep(PAUSE),
@@ -115,7 +115,7 @@ impl Cgroups {
         loop {
             let number = self.number.fetch_add(1, Ordering::Relaxed);
             let path = self.path.join(format!("{name}-{number}"));
-            match on(std::fs::create_dir(&path), "create cgroup", &path) {
+            match with_context(std::fs::create_dir(&path), "create cgroup", &path) {
                 Ok(()) => return Ok(Cgroup { path }),
                 // A process that a former one left there hangs in the kernel.
                 Err(error) if error.already_exists() => {}
@@ -127,7 +127,7 @@ impl Cgroups {
 
 /// Makes the directory of a cgroup, unless it exists.
 fn make(path: &Path) -> Result<()> {
-    match on(std::fs::create_dir(path), "create cgroup", path) {
+    match with_context(std::fs::create_dir(path), "create cgroup", path) {
         Err(error) if error.already_exists() => Ok(()),
         made => made,
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use procfs_core::FromRead;
 use procfs_core::process::Stat;
 
-use crate::{Result, files, on};
+use crate::{Result, files, with_context};
 
 /// The memory that the kernel shows as the command line of a process. See proc(5).
 pub(crate) struct CommandLine {
@@ -19,7 +19,7 @@ impl CommandLine {
     pub(crate) fn ours() -> Result<Self> {
         let path = Path::new("/proc/self/stat");
         let stat = Stat::from_read(files::open_to_read(path)?).map_err(std::io::Error::other);
-        let stat = on(stat, "read", path)?;
+        let stat = with_context(stat, "read", path)?;
         let address = |value: Option<u64>| usize::try_from(value.unwrap_or(0)).unwrap_or(0);
         Ok(Self { start: address(stat.arg_start), end: address(stat.arg_end) })
     }

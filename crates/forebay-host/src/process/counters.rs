@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::SealFlags;
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// How many numbers there are.
 pub const COUNTERS: usize = 4;
@@ -25,7 +25,7 @@ pub struct CounterWriter(File);
 impl Counters {
     /// All numbers are zero.
     pub fn new() -> Result<Self> {
-        on(make(), "share numbers in", Path::new("memory"))
+        with_context(make(), "share numbers in", Path::new("memory"))
     }
 
     /// The descriptor that the other process inherits.

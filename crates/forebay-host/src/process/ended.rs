@@ -4,14 +4,14 @@ use crate::exit_codes;
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitStatus {
     /// It exited with this status.
     Exit(i32),
     /// This signal ended it.
     Signal(i32),
 }
 
-impl Ended {
+impl ExitStatus {
     /// None if the process has not ended.
     pub(super) fn of(status: rustix::process::WaitStatus) -> Option<Self> {
         let exit = status.exit_status().map(Self::Exit);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use super::ended::Ended;
-use crate::{Result, clock, on};
+use super::ended::ExitStatus;
+use crate::{Result, clock, with_context};
 
 /// How often a command is looked at that has a time limit.
 const LOOK: Duration = Duration::from_millis(1);
@@ -24,16 +24,16 @@ pub struct Group {
 
 /// The ID of a process group, to end it before it is reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupNumber(Pid);
+pub struct ProcessGroupId(Pid);
 
 impl Group {
     /// Starts a command in a new process group.
     pub fn start(mut command: Command) -> Result<Self> {
         let path = Path::new(command.get_program()).to_owned();
-        let child = on(command.process_group(0).spawn(), "run", &path)?;
+        let child = with_context(command.process_group(0).spawn(), "run", &path)?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let no_pid = || std::io::Error::other("no pid");
-        let pid = on(pid.ok_or_else(no_pid), "run", &path)?;
+        let pid = with_context(pid.ok_or_else(no_pid), "run", &path)?;
         Ok(Self { child, pid })
     }
 
@@ -48,8 +48,8 @@ impl Group {
     }
 
     /// The ID, to end the group from another thread.
-    pub fn number(&self) -> GroupNumber {
-        GroupNumber(self.pid)
+    pub fn process_group_id(&self) -> ProcessGroupId {
+        ProcessGroupId(self.pid)
     }
 
     /// Waits for the command to end. Does not reap it, so its PID is not reused.
@@ -58,7 +58,9 @@ impl Group {
         loop {
             match rustix::process::waitid(WaitId::Pid(self.pid), options) {
                 Err(Errno::INTR) => {}
-                waited => return on(waited, "wait for", Path::new("a command")).map(drop),
+                waited => {
+                    return with_context(waited, "wait for", Path::new("a command")).map(drop);
+                }
             }
         }
     }
@@ -67,7 +69,7 @@ impl Group {
     pub fn reap_within(&mut self, time_max: Duration) -> Result<bool> {
         let began = clock::now();
         loop {
-            let ended = on(self.child.try_wait(), "wait for", Path::new("a command"))?;
+            let ended = with_context(self.child.try_wait(), "wait for", Path::new("a command"))?;
             if ended.is_some() || began.elapsed() >= time_max {
                 return Ok(ended.is_some());
             }
@@ -76,15 +78,15 @@ impl Group {
     }
 
     /// Reaps the command and returns how it ended. The PID may be reused from now on.
-    pub fn reap(mut self) -> Result<Ended> {
+    pub fn reap(mut self) -> Result<ExitStatus> {
         use std::os::unix::process::ExitStatusExt;
-        let status = on(self.child.wait(), "wait for", Path::new("a command"))?;
-        let signal = || Ended::Signal(status.signal().unwrap_or_default());
-        Ok(status.code().map_or_else(signal, Ended::Exit))
+        let status = with_context(self.child.wait(), "wait for", Path::new("a command"))?;
+        let signal = || ExitStatus::Signal(status.signal().unwrap_or_default());
+        Ok(status.code().map_or_else(signal, ExitStatus::Exit))
     }
 }
 
-impl GroupNumber {
+impl ProcessGroupId {
     /// Sends SIGTERM or, with `at_once`, SIGKILL to all processes of the group.
     pub fn end(self, at_once: bool) {
         let signal = if at_once { Signal::KILL } else { Signal::TERM };

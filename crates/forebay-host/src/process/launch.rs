@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::process::Pid;
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// A started job.
 #[derive(Debug, Clone, Copy)]
@@ -56,9 +56,9 @@ pub fn start_in_our_group(command: Command) -> Result<Job> {
 
 fn start(mut command: Command, in_our_group: bool) -> Result<Job> {
     let path = Path::new(command.get_program()).to_owned();
-    let child = on(command.spawn(), "run", &path)?;
+    let child = with_context(command.spawn(), "run", &path)?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let no_pid = || std::io::Error::other("no pid");
-    let pid = on(pid.ok_or_else(no_pid), "run", &path)?;
+    let pid = with_context(pid.ok_or_else(no_pid), "run", &path)?;
     Ok(Job { pid, in_our_group, tells: false })
 }

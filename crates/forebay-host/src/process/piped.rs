@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use crate::{Result, clock, on};
+use crate::{Result, clock, with_context};
 
 /// How long a killed command has to end. One that waits in the kernel may survive SIGKILL.
 const END_MS_MAX: u32 = 1000;
@@ -24,12 +24,12 @@ impl Piped {
     pub fn start(mut command: Command) -> Result<(Self, ChildStdin, ChildStdout)> {
         let path = Path::new(command.get_program()).to_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let mut child = on(command.spawn(), "run", &path)?;
+        let mut child = with_context(command.spawn(), "run", &path)?;
         let pid = Pid::from_child(&child);
         let pipes = child.stdin.take().zip(child.stdout.take());
         let piped = Self { child, pid };
         let no_pipe = || std::io::Error::other("no pipe");
-        let (input, output) = on(pipes.ok_or_else(no_pipe), "connect to", &path)?;
+        let (input, output) = with_context(pipes.ok_or_else(no_pipe), "connect to", &path)?;
         Ok((piped, input, output))
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The default search path of execvp(3).
 const USUAL: &str = "/bin:/usr/bin";
@@ -116,5 +116,5 @@ impl Strings {
 
 fn c_string(text: &OsStr) -> Result<CString> {
     let made = CString::new(text.as_bytes());
-    on(made.map_err(io::Error::from), "name", Path::new(text))
+    with_context(made.map_err(io::Error::from), "name", Path::new(text))
 }

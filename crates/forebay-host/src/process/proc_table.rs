@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::send::{own_pid, send};
-use crate::{Result, files, on};
+use crate::{Result, files, with_context};
 
 /// Identifies one process, even if its PID is reused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ impl Identity {
     pub fn of(pid: i32) -> Result<Self> {
         let path = PathBuf::from(format!("/proc/{pid}/stat"));
         let stat = Stat::from_read(files::open_to_read(&path)?).map_err(std::io::Error::other);
-        let started_ticks = on(stat, "read", &path)?.starttime;
+        let started_ticks = with_context(stat, "read", &path)?.starttime;
         Ok(Self { pid, started_ticks })
     }
 
@@ -137,7 +137,7 @@ pub(super) fn signals_of(process: &str, line: &str) -> Result<u64> {
     let mask = text.lines().find_map(|text| text.strip_prefix(line));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     let missing = || std::io::Error::other(format!("it has no line {line}"));
-    on(mask.ok_or_else(missing), "read", &path)
+    with_context(mask.ok_or_else(missing), "read", &path)
 }
 
 /// The name of processes that hold views. They do not belong to jobs.
@@ -268,7 +268,7 @@ fn read_of_process<T>(
             Ok(found) => return Ok(Some(found)),
             Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => return Ok(None),
             Err(_) if !(ours() && has_memory()) => return Ok(None),
-            Err(error) if attempt == READS => return on(Err(error), "look at", &path),
+            Err(error) if attempt == READS => return with_context(Err(error), "look at", &path),
             Err(_) => std::thread::sleep(FIRST_WAIT * (1 << attempt)),
         }
         attempt += 1;
@@ -284,7 +284,7 @@ pub fn memory_bytes(pid: i32) -> Option<u64> {
 }
 
 /// Sends SIGTERM or, with `at_once`, SIGKILL to processes.
-pub fn end(pids: &[i32], at_once: bool) -> Result<()> {
+pub fn terminate(pids: &[i32], at_once: bool) -> Result<()> {
     let signal = if at_once { Signal::KILL } else { Signal::TERM };
     let mut pids = pids.iter().filter_map(|pid| Pid::from_raw(*pid));
     pids.try_for_each(|pid| send(pid, signal))

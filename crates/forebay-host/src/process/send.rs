@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use crate::{Result, on};
+use crate::{Result, with_context};
 
 /// The PID of this process.
 pub(super) fn own_pid() -> i32 {
@@ -18,7 +18,7 @@ pub(super) fn send(pid: Pid, signal: Signal) -> Result<()> {
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
         Err(error) => {
             let path = format!("process {}", pid.as_raw_pid());
-            on(Err(error), "end", Path::new(&path))
+            with_context(Err(error), "end", Path::new(&path))
         }
     }
 }

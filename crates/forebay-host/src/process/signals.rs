@@ -15,7 +15,7 @@ use super::signal_sender;
 use super::stop_requests::{EventSender, StopRequests};
 use super::transferred::Transferred;
 use super::wait::Events;
-use crate::{Result, on, threads};
+use crate::{Result, threads, with_context};
 
 /// Signals that request a stop.
 const STOPS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
@@ -45,7 +45,7 @@ impl SignalGuard {
 
     fn listen_to(stops: &[i32]) -> Result<Self> {
         let here = Path::new("this process");
-        on(
+        with_context(
             rustix::process::set_child_subreaper(Some(rustix::process::getpid())),
             "become the reaper of the children of",
             here,
@@ -54,9 +54,9 @@ impl SignalGuard {
         let all = [&STOPS[..], &OF_THE_JOB].concat();
         let wanted = all.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
         let wanted: Vec<_> = wanted.collect();
-        on(signal_sender::note(&wanted), "catch the signals of", here)?;
+        with_context(signal_sender::note(&wanted), "catch the signals of", here)?;
         let caught = Signals::new(wanted.into_iter().chain([SIGCHLD]));
-        let signals = on(caught, "catch the signals of", here)?;
+        let signals = with_context(caught, "catch the signals of", here)?;
         let others = children_of(own_pid(), &HashSet::new(), &processes()?);
         let others = others.into_iter().collect();
         let stops = stops.to_vec();
@@ -111,7 +111,7 @@ pub fn postpone_scheduler_signals() -> Result<()> {
     use nix::sys::signal::{SigSet, Signal};
     let postponed = SigSet::from_iter([Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2]);
     let blocked = postponed.thread_block().map_err(std::io::Error::from);
-    on(blocked, "block signals of", Path::new("this process"))
+    with_context(blocked, "block signals of", Path::new("this process"))
 }
 
 /// The number of a signal, from its name, with or without SIG, or its number.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitOptions};
 use signal_hook::consts::SIGCHLD;
 
-use super::ended::Ended;
+use super::ended::ExitStatus;
 use super::launch::Job;
 use super::send::send;
 use super::signal_sender;
@@ -31,7 +31,7 @@ pub struct Events {
     /// These children and the keeper of a view, which wait(2) does not report.
     pub(super) excluded: RefCell<HashSet<i32>>,
     /// How children in `others` ended before anyone waited for them.
-    pub(super) ended: RefCell<HashMap<i32, Ended>>,
+    pub(super) ended: RefCell<HashMap<i32, ExitStatus>>,
     /// What the processes of jobs moved until they ended; none if the kernel did not tell.
     pub(super) transferred: Cell<Option<Transferred>>,
 }
@@ -107,7 +107,7 @@ impl Events {
         job: Job,
         grace: impl Fn(EndReason) -> Duration,
         mut look: impl FnMut(&Self) -> Result<WaitAction>,
-    ) -> Result<(Ended, Option<EndReason>)> {
+    ) -> Result<(ExitStatus, Option<EndReason>)> {
         let mut asked = None;
         let (mut deadline, mut killing) = (None, None);
         loop {
@@ -162,7 +162,7 @@ impl Events {
         job: Job,
         limit: Option<Duration>,
         grace: Duration,
-    ) -> Result<(Ended, Option<EndReason>)> {
+    ) -> Result<(ExitStatus, Option<EndReason>)> {
         let mut asked = None;
         let mut at_the_limit = Signal::TERM;
         // A limit beyond the range of the clock means no limit.
@@ -192,7 +192,7 @@ impl Events {
 
     /// Reaps all children that have ended. Returns whether children are left, and how `wanted`
     /// ended if it ended now or, as an excluded child, earlier.
-    pub(super) fn reap(&self, wanted: Option<Pid>) -> (bool, Option<Ended>) {
+    pub(super) fn reap(&self, wanted: Option<Pid>) -> (bool, Option<ExitStatus>) {
         let mut ended = self.ended.borrow_mut();
         let wanted = wanted.map(Pid::as_raw_pid);
         let is_kept = |pid: i32| wanted == Some(pid) || self.others.borrow().contains(&pid);
@@ -208,7 +208,7 @@ impl Events {
             });
             self.add_transferred(pid.as_raw_pid(), moved);
             if let Some((_, status)) = reaped.filter(|_| is_kept(pid.as_raw_pid())) {
-                ended.extend(Ended::of(status).map(|how| (pid.as_raw_pid(), how)));
+                ended.extend(ExitStatus::of(status).map(|how| (pid.as_raw_pid(), how)));
             }
         };
         (children_left, wanted.and_then(|wanted| ended.remove(&wanted)))
@@ -268,14 +268,14 @@ mod tests {
         unsafe { libc::signal(SIGINT, libc::SIG_DFL) };
         let events = SignalGuard::listen().expect("listen").watch(None).expect("watch");
         let grace = Duration::from_secs(20);
-        let go_on = |_: &Events| Ok(WaitAction::Continue(None));
+        let should_continue = |_: &Events| Ok(WaitAction::Continue(None));
         for (script, ended) in [
-            ("exit 7", Ended::Exit(7)),
-            ("kill -9 $$", Ended::Signal(9)),
-            ("sleep 300 & (setsid sleep 300 &) ; exit 0", Ended::Exit(0)),
+            ("exit 7", ExitStatus::Exit(7)),
+            ("kill -9 $$", ExitStatus::Signal(9)),
+            ("sleep 300 & (setsid sleep 300 &) ; exit 0", ExitStatus::Exit(0)),
         ] {
             let job = start_job(shell(script)).expect("start");
-            let (found, asked) = events.wait(job, |_| grace, go_on).expect("wait");
+            let (found, asked) = events.wait(job, |_| grace, should_continue).expect("wait");
             assert_eq!((found, asked), (ended, None), "{script}");
         }
         let two = Orphans { found: 2, remaining: Vec::new() };
@@ -294,13 +294,13 @@ mod tests {
         let us = rustix::process::getpid();
         rustix::process::kill_process(us, Signal::INT).expect("kill");
         let soon = |_| Duration::from_millis(200);
-        let (found, asked) = events.wait(job, soon, go_on).expect("wait");
-        assert_eq!((found, asked), (Ended::Signal(9), Some(EndReason::Signal(SIGINT))));
+        let (found, asked) = events.wait(job, soon, should_continue).expect("wait");
+        assert_eq!((found, asked), (ExitStatus::Signal(9), Some(EndReason::Signal(SIGINT))));
         assert_eq!(events.stops().count(), 1);
 
         let before = events.transferred().expect("the kernel counts");
         let zeros = "head -c 1000000 /dev/zero > /dev/null; (head -c 500000 /dev/zero > /dev/null)";
-        events.wait(start_job(shell(zeros)).expect("start"), soon, go_on).expect("wait");
+        events.wait(start_job(shell(zeros)).expect("start"), soon, should_continue).expect("wait");
         let moved = events.transferred().expect("the kernel counts").since(before);
         assert!((1_500_000..1_600_000).contains(&moved.written_bytes), "{moved:?}");
 

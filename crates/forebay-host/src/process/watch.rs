@@ -51,7 +51,7 @@ impl Watch {
     }
 
     /// Whether the program is to be killed. True once.
-    pub(super) fn becomes_overdue(&mut self) -> bool {
+    pub(super) fn check_overdue(&mut self) -> bool {
         if self.overdue.is_some() {
             return false;
         }

@@ -10,7 +10,7 @@ use forebay_host::{clock, files};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::bandwidth_limit::BandwidthLimit;
-use crate::copy::exposed::Exposed;
+use crate::copy::exposed::ExposedDirectories;
 use crate::copy::striping_cache::Striping;
 use crate::copy::task_queue::{BATCH_FILES_MIN, Queue, Task};
 use crate::error::Error;
@@ -35,12 +35,12 @@ pub enum CopyEvent {
     File,
 }
 
-pub(crate) type On<'a> = &'a (dyn Fn(CopyEvent) + Sync);
+pub(crate) type CopyEventHandler<'a> = &'a (dyn Fn(CopyEvent) + Sync);
 
 pub(crate) struct CopyContext<'a> {
     pub(crate) journal: &'a Journal,
     pub(crate) options: &'a Options,
-    pub(crate) on: On<'a>,
+    pub(crate) on: CopyEventHandler<'a>,
     stop: &'a Stop<'a>,
     /// When it began, in milliseconds since 1970.
     pub(crate) began_unix_ms: i64,
@@ -68,7 +68,7 @@ pub(crate) struct DirectoryStates {
     /// Those that are filled under another name, and how many files go into each.
     pub(crate) leaves: BTreeMap<i64, u64>,
     /// Those that other users can exchange.
-    pub(crate) exposed: Exposed,
+    pub(crate) exposed: ExposedDirectories,
     /// Set when the file system refuses to rename a directory.
     pub(crate) refuses_rename: AtomicBool,
 }
@@ -97,7 +97,7 @@ impl<'a> CopyContext<'a> {
     pub(crate) fn new(
         journal: &'a Journal,
         options: &'a Options,
-        on: On<'a>,
+        on: CopyEventHandler<'a>,
         stop: &'a Stop<'a>,
     ) -> Self {
         Self {

@@ -9,7 +9,7 @@ use forebay_host::files::{Identity, Kind, Status, parent_of};
 use forebay_host::{files, users};
 
 use crate::copy::context::CopyContext;
-use crate::copy::exposed::{Above, exchanged, identity, identity_of_made};
+use crate::copy::exposed::{AncestorDirectories, directory_replaced, identity, identity_of_made};
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::item::{Directory, Item};
@@ -77,7 +77,7 @@ pub(crate) fn make(
     leaves: &BTreeMap<i64, u64>,
 ) -> Result<MadeDirectories, Error> {
     let mut made = MadeDirectories::default();
-    let mut above = Above::default();
+    let mut above = AncestorDirectories::default();
     let mut last = 0;
     loop {
         let found = journal.directories_after(last, ROWS)?;
@@ -116,10 +116,13 @@ pub(crate) fn make(
         journal.set_directory_state(&there, State::Placed)?;
         ours.extend(journal.reopen_parents(missing.iter().map(|(directory, _)| directory))?);
         for (id, target) in ours {
-            let is_exchanged =
+            let is_replaced =
                 made.identities.contains_key(&id) && identity_of_made(&target).is_err();
-            let opened =
-                if is_exchanged { Err(exchanged(&target)) } else { restore_write_access(&target) };
+            let opened = if is_replaced {
+                Err(directory_replaced(&target))
+            } else {
+                restore_write_access(&target)
+            };
             if let Err(reason) = opened {
                 made.fail(journal, (id, target), reason)?;
             }

@@ -13,7 +13,7 @@ use crate::model::leaf_size::GROUP_SYNC_MIN;
 use crate::model::reason::Reason;
 
 /// A complete file, which may not have its final name yet.
-pub(crate) struct Written {
+pub(crate) struct CopiedFile {
     pub(crate) item: Item,
     /// `None`: it has its final name.
     pub(crate) temporary: Option<PathBuf>,

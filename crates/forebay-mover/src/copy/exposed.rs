@@ -32,7 +32,7 @@ pub(crate) fn identity_of_made(directory: &Path) -> Result<Identity, Reason> {
     match found.kind {
         Kind::Directory => identity(directory),
         Kind::Link if found.owner == users::user_id() => identity(directory),
-        _ => Err(exchanged(directory)),
+        _ => Err(directory_replaced(directory)),
     }
 }
 
@@ -43,7 +43,7 @@ fn is_shared(directory: &Status) -> bool {
 }
 
 /// Why a directory is not used any more.
-pub(crate) fn exchanged(directory: &Path) -> Reason {
+pub(crate) fn directory_replaced(directory: &Path) -> Reason {
     Reason {
         errno: Some(libc::ESTALE),
         ..Reason::new(
@@ -55,9 +55,9 @@ pub(crate) fn exchanged(directory: &Path) -> Reason {
 
 /// The directories above the current one of a plan, which has parents before children.
 #[derive(Default)]
-pub(crate) struct Above(Vec<(PathBuf, bool)>);
+pub(crate) struct AncestorDirectories(Vec<(PathBuf, bool)>);
 
-impl Above {
+impl AncestorDirectories {
     /// Whether others can exchange this directory; its status, if it exists, decides about those below it.
     pub(crate) fn enter(&mut self, directory: &Path, existing: Option<&Status>) -> bool {
         while self.0.last().is_some_and(|(above, _)| !directory.starts_with(above)) {
@@ -83,14 +83,14 @@ fn is_below_shared(directory: &Path) -> bool {
 
 /// What is known of the directories that others can exchange, by their numbers in the journal.
 #[derive(Default)]
-pub(crate) struct Exposed {
+pub(crate) struct ExposedDirectories {
     identities: RwLock<HashMap<i64, Identity>>,
     /// Those that a batch makes.
     leaves: HashSet<i64>,
     opened: Mutex<HashMap<PathBuf, Arc<Directory>>>,
 }
 
-impl Exposed {
+impl ExposedDirectories {
     pub(crate) fn of(identities: HashMap<i64, Identity>, leaves: HashSet<i64>) -> Self {
         Self { identities: RwLock::new(identities), leaves, ..Self::default() }
     }
@@ -124,7 +124,7 @@ impl CopyContext<'_> {
             (files::identity_of(file, path)?, path.file_name().unwrap_or_default());
         match directory.identity_of_name(name) {
             Ok(found) if found == opened => Ok(()),
-            _ => Err(self.set_exchanged(item, parent_of(path))),
+            _ => Err(self.set_replaced(item, parent_of(path))),
         }
     }
 
@@ -142,14 +142,14 @@ impl CopyContext<'_> {
             Ok(found) if found.is_link == is_link => Ok(()),
             _ => {
                 self.remove_best_effort(path);
-                Err(self.set_exchanged(item, parent_of(path)))
+                Err(self.set_replaced(item, parent_of(path)))
             }
         }
     }
 
     /// Nothing more is copied into the directory.
-    fn set_exchanged(&self, item: &Item, directory: &Path) -> Reason {
-        let reason = exchanged(directory);
+    fn set_replaced(&self, item: &Item, directory: &Path) -> Reason {
+        let reason = directory_replaced(directory);
         self.directories.failed.write().insert(item.directory, reason.clone());
         reason
     }
@@ -163,7 +163,7 @@ impl CopyContext<'_> {
     ) -> Result<(), Reason> {
         match self.directories.exposed.identities.read().get(&id) {
             Some(identity) if files::identity_of(opened, path)? != *identity => {
-                Err(exchanged(path))
+                Err(directory_replaced(path))
             }
             _ => Ok(()),
         }
@@ -186,7 +186,7 @@ impl CopyContext<'_> {
         }
         let directory = Arc::new(Directory::open_path(parent)?);
         if directory.identity()? != identity {
-            return Err(self.set_exchanged(item, parent));
+            return Err(self.set_replaced(item, parent));
         }
         if opened.len() == OPEN_MAX {
             opened.clear();

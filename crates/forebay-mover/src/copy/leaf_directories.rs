@@ -11,7 +11,7 @@ use forebay_host::files::{self, parent_of};
 
 use crate::copy::context::CopyContext;
 use crate::copy::directories::{FILLED, create_one, restore_write_access};
-use crate::copy::durability::Written;
+use crate::copy::durability::CopiedFile;
 use crate::error::Error;
 use crate::model::item::Item;
 use crate::model::partial_names::{not_removed, staging_dir_name};
@@ -54,7 +54,8 @@ impl CopyContext<'_> {
             let staging_dir = staging_dir_name(&target, &self.options.tag, first.directory);
             let is_short = staging_dir.as_os_str().len() + 1 + NAME_MAX < PATH_MAX;
             let may_rename = !self.directories.refuses_rename.load(Ordering::Relaxed);
-            if !is_short || !may_rename || !self.has_staging_dir(first.directory, &staging_dir) {
+            if !is_short || !may_rename || !self.prepare_staging_dir(first.directory, &staging_dir)
+            {
                 self.create_directly(first.directory, &target)?;
                 continue;
             }
@@ -73,7 +74,7 @@ impl CopyContext<'_> {
     }
 
     /// Makes a partial directory. False if that fails: the reason is that of the final name, or there is none.
-    fn has_staging_dir(&self, directory: i64, staging_dir: &Path) -> bool {
+    fn prepare_staging_dir(&self, directory: i64, staging_dir: &Path) -> bool {
         create_staging_dir(staging_dir).is_ok()
             && self.identify_leaf(directory, staging_dir).is_ok()
     }
@@ -84,7 +85,7 @@ impl CopyContext<'_> {
     pub(crate) fn rename_staged(
         &self,
         filled: &mut [StagedDirectory],
-        written: &[Written],
+        written: &[CopiedFile],
     ) -> Result<(), Error> {
         let mut names: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for one in written.iter().filter(|one| one.item.filled.is_some()) {

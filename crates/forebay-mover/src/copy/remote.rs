@@ -13,7 +13,7 @@ use forebay_host::system;
 
 use crate::copy::blocks::{BLOCK_BYTES, Ends, is_sparse};
 use crate::copy::context::{CopyContext, CopyEvent};
-use crate::copy::durability::{Syncing, Written, sync};
+use crate::copy::durability::{CopiedFile, Syncing, sync};
 use crate::copy::large_copy::LargeCopy;
 use crate::copy::large_files::open_own_part;
 use crate::copy::task_guard::TaskGuard;
@@ -130,14 +130,14 @@ impl CopyContext<'_> {
         !is_new || self.check_made_name(item, path, false).is_ok()
     }
 
-    fn written(&self, item: Item, copied: RemoteCopied, syncing: &mut Syncing) -> Written {
+    fn written(&self, item: Item, copied: RemoteCopied, syncing: &mut Syncing) -> CopiedFile {
         let temporary = copied.temporary.map(PathBuf::from);
         if let Syncing::Together(..) = syncing {
             let target = temporary.clone().unwrap_or_else(|| item.target.clone());
             // The other node synced it. This one syncs the names.
             syncing.there(&Item { target, ..item.clone() }).ok();
         }
-        Written {
+        CopiedFile {
             was_there: temporary.is_none() && copied.checksum.is_none(),
             temporary,
             checksum: copied.checksum,
@@ -163,7 +163,7 @@ impl CopyContext<'_> {
                 Ok(status)
                     if item.kind != LINK
                         && self.check_directory(&item).is_ok()
-                        && self.sees_same(helper, directory) =>
+                        && self.check_same_files(helper, directory) =>
                 {
                     let remote = RemoteItem::of(&item, &status, self.is_fresh(&item));
                     sent.push((item, remote));
@@ -175,7 +175,7 @@ impl CopyContext<'_> {
     }
 
     /// Whether the node sees the same files in this directory: it reads a file that this one made there.
-    fn sees_same(&self, helper: &mut Helper, directory: &Path) -> bool {
+    fn check_same_files(&self, helper: &mut Helper, directory: &Path) -> bool {
         let Ok(status) = files::status(directory) else { return false };
         if let Some(same) = helper.same.get(&status.device) {
             return *same;
@@ -217,7 +217,7 @@ impl CopyContext<'_> {
     ) -> Result<bool, Error> {
         let range = self.range(copying, piece);
         let directory = parent_of(&copying.temporary);
-        if copying.is_lost() || !self.sees_same(helper, directory) {
+        if copying.is_lost() || !self.check_same_files(helper, directory) {
             return self.piece(copying, piece, aligned(memory)).map(|()| true);
         }
         let request = RemotePiece {
@@ -274,20 +274,20 @@ fn aligned(memory: &mut Vec<u8>) -> &mut [u8] {
     &mut memory[from..from + BLOCK_BYTES]
 }
 
-/// Carries out the request of another node on this one, until `go_on` returns false: the other node then copies the
+/// Carries out the request of another node on this one, until `should_continue` returns false: the other node then copies the
 /// files under the same temporary names.
 ///
 /// # Errors
 /// If this node cannot begin.
 pub fn serve_remote(
     request: &RemoteRequest,
-    go_on: &(dyn Fn() -> bool + Sync),
+    should_continue: &(dyn Fn() -> bool + Sync),
 ) -> Result<RemoteAnswer, Error> {
     let files = match request {
         RemoteRequest::Look { path } => {
             return Ok(RemoteAnswer::Looked(files::read_bytes(Path::new(path)).ok()));
         }
-        RemoteRequest::Piece(piece) => return serve_piece(piece, go_on),
+        RemoteRequest::Piece(piece) => return serve_piece(piece, should_continue),
         RemoteRequest::Files(files) => files,
     };
     let options = files.options.to_options();
@@ -298,7 +298,7 @@ pub fn serve_remote(
         CopyEvent::Reread(_) | CopyEvent::File => {}
     };
     let journal = Journal::in_memory()?;
-    let is_over = || !go_on();
+    let is_over = || !should_continue();
     let stop = Stop::of(&is_over, false);
     let mut run = CopyContext::new(&journal, &options, &on, &stop);
     run.directories.fresh = files
@@ -353,7 +353,7 @@ fn other_file() -> Reason {
 
 fn serve_piece(
     piece: &RemotePiece,
-    go_on: &(dyn Fn() -> bool + Sync),
+    should_continue: &(dyn Fn() -> bool + Sync),
 ) -> Result<RemoteAnswer, Error> {
     let options = piece.options.to_options();
     let bytes = AtomicU64::new(0);
@@ -363,7 +363,7 @@ fn serve_piece(
         }
     };
     let journal = Journal::in_memory()?;
-    let is_over = || !go_on();
+    let is_over = || !should_continue();
     let stop = Stop::of(&is_over, false);
     let run = CopyContext::new(&journal, &options, &on, &stop);
     let copied = run.copy_piece_for_other(piece);

@@ -16,9 +16,9 @@ use forebay_host::{files, system, threads};
 use parking_lot::RwLock;
 
 use crate::copy::blocks::BLOCK_BYTES;
-use crate::copy::context::{CopyContext, CopyEvent, On};
+use crate::copy::context::{CopyContext, CopyEvent, CopyEventHandler};
 use crate::copy::directories::make;
-use crate::copy::exposed::Exposed;
+use crate::copy::exposed::ExposedDirectories;
 use crate::copy::remote::{Helper, THREADS_PER_NODE};
 
 use crate::copy::task_guard::TaskGuard;
@@ -119,7 +119,7 @@ pub fn carry_out(
 fn move_all(
     journal: &Journal,
     options: &Options,
-    on: On,
+    on: CopyEventHandler,
     stop: &Stop,
     already_present: Option<AlreadyPresent>,
 ) -> Result<CopySummary, Error> {
@@ -140,7 +140,7 @@ fn move_all(
     }
     let made = make(journal, stop, &run.directories.leaves)?;
     (run.directories.fresh, run.directories.failed) = (made.fresh, RwLock::new(made.failed));
-    run.directories.exposed = Exposed::of(made.identities, made.exposed_leaves);
+    run.directories.exposed = ExposedDirectories::of(made.identities, made.exposed_leaves);
     run.directories.leaves.retain(|id, _| run.directories.fresh.contains(id));
     let is_whole = std::thread::scope(|scope| {
         let start = |_| threads::spawn_scoped(scope, || run.work()).ok();

@@ -10,7 +10,7 @@ use forebay_host::files::{Kind, Status};
 
 use crate::copy::blocks::{Ends, RETRIES, differs, is_sparse};
 use crate::copy::context::{CopyContext, CopyEvent};
-use crate::copy::durability::{Syncing, Written, sync};
+use crate::copy::durability::{CopiedFile, Syncing, sync};
 
 use crate::copy::leaf_directories::{StagedDirectory, arrived};
 use crate::copy::target::{OWNER_ONLY_MODE, target_status};
@@ -49,12 +49,12 @@ impl CopyContext<'_> {
     pub(crate) fn write_here(
         &self,
         item: Item,
-        written: &mut Vec<Written>,
+        written: &mut Vec<CopiedFile>,
         syncing: &mut Syncing,
         block: &mut [u8],
     ) -> Result<(), Error> {
         match self.write(&item, block, syncing) {
-            Ok((temporary, checksum, size_bytes)) => written.push(Written {
+            Ok((temporary, checksum, size_bytes)) => written.push(CopiedFile {
                 was_there: temporary.is_none() && checksum.is_none(),
                 item,
                 temporary,
@@ -69,7 +69,7 @@ impl CopyContext<'_> {
     /// Syncs written files, reads them back if requested, and gives them their final names.
     pub(crate) fn complete_batch(
         &self,
-        mut written: Vec<Written>,
+        mut written: Vec<CopiedFile>,
         filled: &mut [StagedDirectory],
         syncing: &Syncing,
         block: &mut [u8],
@@ -95,7 +95,7 @@ impl CopyContext<'_> {
 
     fn place(
         &self,
-        written: Vec<Written>,
+        written: Vec<CopiedFile>,
         arrived: &BTreeSet<i64>,
         syncing: &Syncing,
     ) -> Result<(), Error> {
@@ -128,7 +128,7 @@ impl CopyContext<'_> {
         Ok(())
     }
 
-    fn all_failed(&self, written: &[Written], reason: &Reason) -> Result<(), Error> {
+    fn all_failed(&self, written: &[CopiedFile], reason: &Reason) -> Result<(), Error> {
         for one in written {
             if let Some(temporary) = &one.temporary {
                 self.remove_best_effort(temporary);
@@ -141,9 +141,9 @@ impl CopyContext<'_> {
     /// Reads written files back and returns those whose content matches.
     pub(crate) fn verify(
         &self,
-        written: Vec<Written>,
+        written: Vec<CopiedFile>,
         block: &mut [u8],
-    ) -> Result<Vec<Written>, Error> {
+    ) -> Result<Vec<CopiedFile>, Error> {
         let mut good = Vec::with_capacity(written.len());
         for one in written {
             let path = one.temporary.as_deref().unwrap_or(&one.item.target);
@@ -370,8 +370,8 @@ fn is_whole(temporary: &Path, status: &Status) -> bool {
 }
 
 /// Leaves out the checksums unless `keeps`: they are off, or the journal has them.
-pub(crate) fn steps(written: &[Written], state: State, keeps: bool) -> Vec<Step> {
-    let step = |one: &Written| Step {
+pub(crate) fn steps(written: &[CopiedFile], state: State, keeps: bool) -> Vec<Step> {
+    let step = |one: &CopiedFile| Step {
         checksum: one.checksum.filter(|_| keeps),
         ..Step::to(&one.item, state)
     };

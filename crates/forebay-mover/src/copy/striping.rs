@@ -31,8 +31,8 @@ impl CopyContext<'_> {
         let Some(stripes) = stripes(size_bytes) else {
             return self.make_part(temporary, OWNER_ONLY_MODE);
         };
-        let go_on = || !self.is_stopped();
-        let owner = self.striping.of(directory, &go_on);
+        let should_continue = || !self.is_stopped();
+        let owner = self.striping.of(directory, &should_continue);
         self.check_stopped()?; // after a stop, the owner can be wrong
         match owner {
             LayoutOwner::Forebay => {}
@@ -48,7 +48,7 @@ impl CopyContext<'_> {
         }
         let (stripes, bytes) = (stripes.to_string(), BLOCK_BYTES.to_string());
         let words = ["setstripe", "-c", &stripes, "-S", &bytes].map(OsStr::new);
-        let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &go_on);
+        let said = lustre::lfs(&[&words[..], &[temporary.as_os_str()]].concat(), &should_continue);
         // `lfs` creates the file with mode 0600, but a default ACL of the directory can change that (acl(5)).
         let made = files::open_existing_rw(temporary).and_then(|file| {
             files::set_mode_of(&file, temporary, OWNER_ONLY_MODE)?;

@@ -36,11 +36,11 @@ pub(crate) struct Striping {
 }
 
 impl Striping {
-    pub(crate) fn of(&self, directory: &Path, go_on: &dyn Fn() -> bool) -> LayoutOwner {
+    pub(crate) fn of(&self, directory: &Path, should_continue: &dyn Fn() -> bool) -> LayoutOwner {
         let mut known = self.directories.lock();
         let asked = known.get(directory).cloned();
         asked.unwrap_or_else(|| {
-            let owner = query(directory, go_on);
+            let owner = query(directory, should_continue);
             known.insert(directory.to_owned(), owner.clone());
             owner
         })
@@ -53,13 +53,13 @@ pub(crate) fn stripes(size_bytes: u64) -> Option<u32> {
     found.map(|(_, stripes)| *stripes)
 }
 
-fn query(directory: &Path, go_on: &dyn Fn() -> bool) -> LayoutOwner {
+fn query(directory: &Path, should_continue: &dyn Fn() -> bool) -> LayoutOwner {
     let is_lustre = filesystem::is_lustre(directory);
     if !is_lustre && !lustre::is_emulated() {
         return LayoutOwner::Others;
     }
     let words = ["getstripe", "-d", "--raw"].map(OsStr::new);
-    match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat(), go_on) {
+    match lustre::lfs(&[&words[..], &[directory.as_os_str()]].concat(), should_continue) {
         Ok(output) => parse_layout(&output, is_lustre),
         Err(error) => LayoutOwner::Unknown(error.to_string()),
     }

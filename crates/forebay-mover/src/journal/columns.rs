@@ -22,7 +22,7 @@ pub(crate) fn bytes(path: &Path) -> &[u8] {
 
 /// SQLite's integers are signed. Use the result only to test for equality.
 #[allow(clippy::cast_possible_wrap)]
-pub(crate) fn number(value: u64) -> i64 {
+pub(crate) fn sql_integer(value: u64) -> i64 {
     value as i64
 }
 

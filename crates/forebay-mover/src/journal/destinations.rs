@@ -8,10 +8,10 @@ use forebay_host::files::Status;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::journal::columns::{PLACED, PLANNED, bytes, number, path_at};
+use crate::journal::columns::{PLACED, PLANNED, bytes, path_at, sql_integer};
 use crate::journal::database::Journal;
 use crate::model::failure::Failure;
-use crate::model::found::resolve;
+use crate::model::scan_entry::resolve;
 use crate::model::version::modified_ns;
 
 impl Journal {
@@ -29,8 +29,8 @@ impl Journal {
             ))?;
             let changed = set.execute(params![
                 name.as_bytes(),
-                number(source.inode),
-                number(source.size_bytes),
+                sql_integer(source.inode),
+                sql_integer(source.size_bytes),
                 modified_ns(source),
                 bytes(&resolve(parent)),
             ])?;

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use rusqlite::{Row, TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::{COPYING, PLACED, PLANNED, VERIFIED, number, path_at};
+use crate::journal::columns::{COPYING, PLACED, PLANNED, VERIFIED, path_at, sql_integer};
 use crate::journal::database::Journal;
 use crate::journal::row_sums::SUM_OF_NEW_STATE;
 use crate::model::item::{HardLink, Item, Step};
@@ -141,7 +141,7 @@ impl Journal {
                 let mut set = change.prepare_cached(&UPDATE_STATE)?;
                 for alike in steps.chunk_by(Step::is_followed_alike) {
                     let (first, last) = (&alike[0], &alike[alike.len() - 1]);
-                    let checksum = first.checksum.map(number);
+                    let checksum = first.checksum.map(sql_integer);
                     set.execute(params![first.id, last.id, first.state as i64, checksum])?;
                 }
             }

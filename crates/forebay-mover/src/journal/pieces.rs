@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::{COPIED, COPYING, VERIFIED, number};
+use crate::journal::columns::{COPIED, COPYING, VERIFIED, sql_integer};
 use crate::journal::database::Journal;
 use crate::model::version::modified_ns;
 
@@ -35,9 +35,9 @@ impl Journal {
     /// Forebay deletes the pieces and records the new version of the source.
     pub(crate) fn pieces(&self, id: i64, status: &Status) -> Result<Vec<(u64, u64)>, Error> {
         let source = [
-            Value::from(number(status.size_bytes)),
+            Value::from(sql_integer(status.size_bytes)),
             modified_ns(status).into(),
-            number(status.inode).into(),
+            sql_integer(status.inode).into(),
         ];
         self.with(|connection| {
             let [size, modified, inode] = &source;
@@ -72,7 +72,7 @@ impl Journal {
             let mut set = connection.prepare_cached(
                 "INSERT OR REPLACE INTO piece (entry, number, checksum) VALUES (?, ?, ?)",
             )?;
-            set.execute(params![id, number(piece), number(checksum)]).map(drop)
+            set.execute(params![id, sql_integer(piece), sql_integer(checksum)]).map(drop)
         })
     }
 

@@ -10,13 +10,15 @@ use forebay_host::files::{Kind, Status};
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::Error;
-use crate::journal::columns::{COPIED, FAILED, PLACED, PLANNED, bytes, number, path_at, path_of};
+use crate::journal::columns::{
+    COPIED, FAILED, PLACED, PLANNED, bytes, path_at, path_of, sql_integer,
+};
 use crate::journal::database::Journal;
 use crate::journal::destinations::refuse;
 use crate::journal::row_sums::SUM_OF_NEW_ENTRY;
 use crate::model::failure::Failure;
-use crate::model::found::Found;
 use crate::model::item::{FILE, LINK};
+use crate::model::scan_entry::ScanEntry;
 use crate::model::version::{Stamp, modified_ns};
 
 impl Journal {
@@ -26,22 +28,22 @@ impl Journal {
         &self,
         generation: i64,
         written: &mut Vec<(i64, i64)>,
-        rows: &'a [Found],
+        rows: &'a [ScanEntry],
     ) -> Result<Vec<(i64, &'a Path, Stamp)>, Error> {
         let mut compared = Vec::new();
         self.with(|connection| {
             let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for row in rows {
                 match row {
-                    Found::Directory { existing, target, .. } => {
+                    ScanEntry::Directory { existing, target, .. } => {
                         let numbers = write_directory(&change, generation, row)?;
                         written.push(numbers);
                         compared.extend(existing.map(|stamp| (numbers.0, target.as_path(), stamp)));
                     }
-                    Found::Entry { directory, .. } => {
+                    ScanEntry::Entry { directory, .. } => {
                         write_entry(&change, generation, written[*directory], row)?;
                     }
-                    Found::Refusal(failure) => refuse(&change, failure, false)?,
+                    ScanEntry::Refusal(failure) => refuse(&change, failure, false)?,
                 }
             }
             change.commit()
@@ -54,9 +56,9 @@ impl Journal {
 fn write_directory(
     change: &Transaction,
     generation: i64,
-    row: &Found,
+    row: &ScanEntry,
 ) -> rusqlite::Result<(i64, i64)> {
-    let Found::Directory { source, target, place, is_of_tree, .. } = row else {
+    let ScanEntry::Directory { source, target, place, is_of_tree, .. } = row else {
         return Ok((0, 0));
     };
     let mut set = change.prepare_cached(
@@ -98,9 +100,9 @@ fn write_entry(
     change: &Transaction,
     generation: i64,
     (directory, place): (i64, i64),
-    row: &Found,
+    row: &ScanEntry,
 ) -> rusqlite::Result<()> {
-    let Found::Entry { name, source_name, status, is_there, .. } = row else {
+    let ScanEntry::Entry { name, source_name, status, is_there, .. } = row else {
         return Ok(());
     };
     if status.kind == Kind::Other {
@@ -120,9 +122,9 @@ fn write_entry(
         source_name,
         kind,
         generation,
-        number(status.size_bytes),
+        sql_integer(status.size_bytes),
         modified_ns(status),
-        number(status.inode),
+        sql_integer(status.inode),
         state
     ];
     // Nearly all entries are new, and a plain insert is the fastest.
@@ -148,9 +150,9 @@ fn refuse_second(
     change: &Transaction,
     directory: i64,
     place: i64,
-    row: &Found,
+    row: &ScanEntry,
 ) -> rusqlite::Result<()> {
-    let Found::Entry { name, source_name, .. } = row else {
+    let ScanEntry::Entry { name, source_name, .. } = row else {
         return Ok(());
     };
     let query = "SELECT d.target, d.source, coalesce(e.source_name, e.name) FROM entry e \
@@ -171,7 +173,7 @@ fn refuse_second(
 
 /// Links further names of a file to the first one found.
 fn write_link(change: &Transaction, id: i64, status: &Status) -> rusqlite::Result<()> {
-    let file = params![number(status.device), number(status.inode), id];
+    let file = params![sql_integer(status.device), sql_integer(status.inode), id];
     let mut set = change
         .prepare_cached("INSERT OR IGNORE INTO linked (device, inode, entry) VALUES (?, ?, ?)")?;
     if set.execute(file)? == 1 {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use forebay_host::files::{Kind, Status};
 
-use crate::model::found::Found;
+use crate::model::scan_entry::ScanEntry;
 use crate::model::version::{Stamp, is_same};
 use crate::ownership::Owner;
 use forebay_host::files::Directory;
@@ -18,8 +18,8 @@ use forebay_host::files::Directory;
 pub(crate) fn compare(
     owner: &Owner,
     is_over: &AtomicBool,
-    found: &Receiver<Vec<Found>>,
-    give: &SyncSender<Vec<Found>>,
+    found: &Receiver<Vec<ScanEntry>>,
+    give: &SyncSender<Vec<ScanEntry>>,
 ) {
     let mut existing = None; // destination of the current directory
     let mut new: Option<PathBuf> = None; // missing destination: skip all directories below it
@@ -29,7 +29,7 @@ pub(crate) fn compare(
                 return;
             }
             match row {
-                Found::Directory { target, existing: stamp, .. } => {
+                ScanEntry::Directory { target, existing: stamp, .. } => {
                     let is_new = new.as_ref().is_some_and(|new| target.starts_with(new));
                     existing = (!is_new).then(|| TargetDirectory::open(target)).flatten();
                     if existing.is_none() && !is_new {
@@ -37,11 +37,11 @@ pub(crate) fn compare(
                     }
                     *stamp = existing.as_ref().map(|existing| existing.stamp);
                 }
-                Found::Entry { name, status, is_there, .. } => {
+                ScanEntry::Entry { name, status, is_there, .. } => {
                     let there = existing.as_ref();
                     *is_there = there.is_some_and(|there| there.has_identical(name, status, owner));
                 }
-                Found::Refusal(_) => {}
+                ScanEntry::Refusal(_) => {}
             }
         }
         if give.send(rows).is_err() {

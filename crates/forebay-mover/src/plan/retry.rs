@@ -3,14 +3,14 @@
 use crate::error::Error;
 use crate::journal::database::Journal;
 use crate::model::findings::Findings;
-use crate::plan::writer::{Plan, Planned};
+use crate::plan::writer::{Plan, PlanProgress};
 
 /// Marks failed files and directories for a retry, and scans again the sources that could not be scanned. Plans
 /// everything again if the plan was interrupted, or found what cannot be staged, which the user may have corrected.
 ///
 /// # Errors
 /// Fails if the journal cannot be written; [`Error::PlanInterrupted`] if `on_planned` stops it.
-pub fn retry(journal: &Journal, on_planned: Planned) -> Result<Findings, Error> {
+pub fn retry(journal: &Journal, on_planned: PlanProgress) -> Result<Findings, Error> {
     journal.check_rows()?;
     journal.reset_failed()?;
     if journal.plans_again()? {

@@ -10,8 +10,8 @@ use std::sync::mpsc::SendError;
 use forebay_host::files::{self, Kind};
 
 use crate::model::failure::Failure;
-use crate::model::found::Found;
 use crate::model::reason::remedy;
+use crate::model::scan_entry::ScanEntry;
 use crate::model::transfer::Transfer;
 use crate::plan::failed_writes::FailedSources;
 use forebay_host::files::Directory;
@@ -23,7 +23,7 @@ const ROWS: usize = 4096;
 pub(crate) type IsWanted<'a> = &'a (dyn Fn(&Path) -> bool + Sync);
 
 /// Fails if the receiver is gone, which knows why.
-pub(crate) type Sent = Result<(), SendError<Vec<Found>>>;
+pub(crate) type Sent = Result<(), SendError<Vec<ScanEntry>>>;
 
 /// A directory still to be scanned.
 struct PendingDirectory {
@@ -62,11 +62,11 @@ struct TreeScan<'a> {
     is_wanted: IsWanted<'a>,
     /// Excluded sources, with all that is below them.
     left_out: BTreeSet<PathBuf>,
-    rows: Vec<Found>,
+    rows: Vec<ScanEntry>,
     /// Number of directories found.
     directories: usize,
     is_over: &'a AtomicBool,
-    give: &'a mut dyn FnMut(Vec<Found>) -> Sent,
+    give: &'a mut dyn FnMut(Vec<ScanEntry>) -> Sent,
 }
 
 /// Sends the contents of a tree in portions, parents before children. Ends when the receiver is
@@ -77,7 +77,7 @@ pub(crate) fn walk_tree(
     is_wanted: IsWanted,
     left_out: BTreeSet<PathBuf>,
     is_over: &AtomicBool,
-    give: &mut dyn FnMut(Vec<Found>) -> Sent,
+    give: &mut dyn FnMut(Vec<ScanEntry>) -> Sent,
 ) {
     let mut scan =
         TreeScan { failed, is_wanted, left_out, rows: Vec::new(), directories: 0, is_over, give };
@@ -95,7 +95,7 @@ impl TreeScan<'_> {
         let mut ahead = vec![top];
         while let Some(one) = ahead.pop() {
             self.go_on()?;
-            self.push(Found::directory(&one.source, &one.target, true))?;
+            self.push(ScanEntry::directory(&one.source, &one.target, true))?;
             self.directories += 1;
             self.scan_directory(&one, &mut ahead)?;
         }
@@ -134,7 +134,7 @@ impl TreeScan<'_> {
                         None => (name, None),
                     };
                     let directory = self.directories - 1;
-                    self.push(Found::Entry {
+                    self.push(ScanEntry::Entry {
                         directory,
                         name,
                         source_name,
@@ -161,7 +161,7 @@ impl TreeScan<'_> {
     }
 
     pub(crate) fn refuse(&mut self, path: &Path, error: &forebay_host::Error) -> Sent {
-        self.push(Found::Refusal(Failure {
+        self.push(ScanEntry::Refusal(Failure {
             path: path.to_owned(),
             reason: error.to_string(),
             remedy: remedy(error),
@@ -169,7 +169,7 @@ impl TreeScan<'_> {
         }))
     }
 
-    pub(crate) fn push(&mut self, row: Found) -> Sent {
+    pub(crate) fn push(&mut self, row: ScanEntry) -> Sent {
         self.rows.push(row);
         if self.rows.len() < ROWS {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::journal::columns::bytes;
 use crate::journal::database::Journal;
 use crate::model::failed_writes::FailedWrites;
 use crate::model::findings::{AlreadyPresent, Findings};
-use crate::model::found::{Found, resolve};
+use crate::model::scan_entry::{ScanEntry, resolve};
 use crate::model::transfer::{Transfer, TransferKind};
 use crate::ownership::Owner;
 use crate::plan::compare::compare;
@@ -25,7 +25,7 @@ use forebay_host::threads;
 
 /// Called with the number of files and directories written since the last call, often 0. Returns
 /// whether to continue. A cancelled journal stops the plan, too.
-pub type Planned<'a> = &'a dyn Fn(u64) -> bool;
+pub type PlanProgress<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Portions that a scan can be ahead of the writer.
 const AHEAD: usize = 4;
@@ -34,7 +34,7 @@ const AHEAD: usize = 4;
 pub struct Plan<'a> {
     /// The journal.
     pub journal: &'a Journal,
-    on_planned: Planned<'a>,
+    on_planned: PlanProgress<'a>,
     generation: i64,
     /// Set if sources are compared with destinations, and unchanged files marked as copied.
     already_present: RefCell<Option<AlreadyPresent>>,
@@ -48,7 +48,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// Fails if the journal cannot be written.
-    pub fn begin(journal: &'a Journal, on_planned: Planned<'a>) -> Result<Self, Error> {
+    pub fn begin(journal: &'a Journal, on_planned: PlanProgress<'a>) -> Result<Self, Error> {
         journal.check_rows()?;
         let is_empty = journal.begin_plan()?;
         let already_present = RefCell::new(is_empty.then(AlreadyPresent::default));
@@ -59,7 +59,7 @@ impl<'a> Plan<'a> {
     ///
     /// # Errors
     /// Fails if the journal cannot be read.
-    pub fn extend(journal: &'a Journal, on_planned: Planned<'a>) -> Result<Self, Error> {
+    pub fn extend(journal: &'a Journal, on_planned: PlanProgress<'a>) -> Result<Self, Error> {
         let generation = journal.generation()?;
         Ok(Self {
             journal,
@@ -191,10 +191,11 @@ impl PlanWriter<'_> {
         {
             target.set_file_name(name);
         }
-        let directory = Found::directory(parent_of(&transfer.source), parent_of(&target), false);
+        let directory =
+            ScanEntry::directory(parent_of(&transfer.source), parent_of(&target), false);
         let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
         let (name, source_name) = (name(&target), name(&transfer.source));
-        let entry = Found::Entry {
+        let entry = ScanEntry::Entry {
             directory: 0,
             source_name: (name != source_name).then_some(source_name),
             name,
@@ -246,7 +247,7 @@ impl PlanWriter<'_> {
                 // Hand over after the thread starts: if the system allows no thread, the copy compares.
                 let (hand, handed) = sync_channel(1);
                 let compare = move || {
-                    let found: Option<Receiver<Vec<Found>>> = handed.recv().ok();
+                    let found: Option<Receiver<Vec<ScanEntry>>> = handed.recv().ok();
                     found.map(|found| compare(&owner, is_over, &found, &give))
                 };
                 if let Ok(thread) = threads::spawn_scoped(scope, compare) {
@@ -272,7 +273,7 @@ impl PlanWriter<'_> {
     ) -> Result<(), Error> {
         let mut written = Ok(());
         let failed = self.plan.failed.as_ref();
-        let write = &mut |rows: Vec<Found>| {
+        let write = &mut |rows: Vec<ScanEntry>| {
             written = self.write(&rows);
             written.as_ref().map_err(|_| SendError(Vec::new())).copied()
         };
@@ -280,7 +281,7 @@ impl PlanWriter<'_> {
         written
     }
 
-    pub(crate) fn write_all(&mut self, found: &Receiver<Vec<Found>>) -> Result<(), Error> {
+    pub(crate) fn write_all(&mut self, found: &Receiver<Vec<ScanEntry>>) -> Result<(), Error> {
         loop {
             match found.recv_timeout(CANCEL_POLL_INTERVAL) {
                 Ok(rows) => self.write(&rows)?,
@@ -290,7 +291,7 @@ impl PlanWriter<'_> {
         }
     }
 
-    pub(crate) fn write(&mut self, rows: &[Found]) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, rows: &[ScanEntry]) -> Result<(), Error> {
         if rows.is_empty() {
             return self.plan.check_cancelled(0);
         }

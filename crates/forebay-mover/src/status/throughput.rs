@@ -15,7 +15,7 @@ use crate::journal::file_names::IN_MEMORY;
 use crate::journal::lock::pid_namespace_key;
 use crate::model::counts::Counts;
 use crate::model::state::State;
-use crate::status::account::Account;
+use crate::status::staging_state::StagingState;
 
 /// Minimum duration for computing a rate.
 const TIME_MIN: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ pub struct Throughput {
 }
 
 /// Computes the rate of a staging from its state.
-pub fn throughput(journal: &Journal, account: &Account) -> Result<Throughput, Error> {
+pub fn throughput(journal: &Journal, account: &StagingState) -> Result<Throughput, Error> {
     let counts = &account.counts;
     let copied_bytes = copied_bytes(journal, counts)?;
     let mut throughput = Throughput { copied_bytes, bytes_per_s: None, remaining_s: None };

@@ -35,21 +35,21 @@ pub struct Undelivered {
 /// Calls `each` for every file or link whose destination is missing or differs in size or
 /// modification time, whatever the journal says. Then calls it for all other failures. For
 /// files marked delivered, the destination may keep the time in whole seconds. Sources that no
-/// longer exist are not missing. Ends early when `go_on` returns false.
+/// longer exist are not missing. Ends early when `should_continue` returns false.
 pub fn undelivered(
     journal: &Journal,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
     mut each: impl FnMut(Undelivered),
 ) -> Result<(), Error> {
-    files_missing(journal, go_on, &mut each)?;
+    files_missing(journal, should_continue, &mut each)?;
     let mut others = others_missing(journal)?.into_iter();
-    others.by_ref().take_while(|_| go_on()).for_each(each);
+    others.by_ref().take_while(|_| should_continue()).for_each(each);
     Ok(())
 }
 
 fn files_missing(
     journal: &Journal,
-    go_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
     each: &mut dyn FnMut(Undelivered),
 ) -> Result<(), Error> {
     let mut last = 0;
@@ -60,7 +60,7 @@ fn files_missing(
         };
         last = item.id;
         for item in items {
-            if !go_on() {
+            if !should_continue() {
                 return Ok(());
             }
             let looked = if item.is_named {
@@ -230,8 +230,8 @@ mod tests {
         plan.end().expect("planned");
         let missing = |limit: usize| {
             let found = std::cell::RefCell::new(Vec::new());
-            let go_on = || found.borrow().len() < limit;
-            let looked = undelivered(&journal, &go_on, |one| {
+            let should_continue = || found.borrow().len() < limit;
+            let looked = undelivered(&journal, &should_continue, |one| {
                 let name = one.source.file_name().map(|name| name.to_string_lossy().into_owned());
                 let told = (
                     name.unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use forebay_mover::{CopyEvent, Error, Options, Plan, State};
 
-use crate::place::{Place, carry_out, killed, mode, moved};
+use crate::fixture::{StagingFixture, carry_out, killed, mode, moved};
 
 const FILES: usize = 40;
 
@@ -21,10 +21,10 @@ fn one() -> Options {
 
 #[test]
 fn directories_not_created_are_not_delivered() {
-    let place = Place::filled(&[("a/b", 0), ("c", 0)]);
+    let fixture = StagingFixture::filled(&[("a/b", 0), ("c", 0)]);
     let mode = fs::Permissions::from_mode(0o750);
-    fs::set_permissions(place.path("in/a"), mode).expect("chmod");
-    let journal = place.planned();
+    fs::set_permissions(fixture.path("in/a"), mode).expect("chmod");
+    let journal = fixture.planned();
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true).expect("carried out");
     assert!(stopped.is_stopped && !stopped.counts.is_complete());
     assert_eq!(stopped.counts.open_directories, 4);
@@ -32,36 +32,36 @@ fn directories_not_created_are_not_delivered() {
     assert_eq!(reason, "staging was stopped: directories not finished: 4");
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.failures.is_empty());
-    let made = fs::metadata(place.path("out/a")).expect("made");
+    let made = fs::metadata(fixture.path("out/a")).expect("made");
     assert_eq!(made.permissions().mode() & 0o777, 0o750);
-    assert!(place.path("out/a/b").is_dir() && place.path("out/c").is_dir());
+    assert!(fixture.path("out/a/b").is_dir() && fixture.path("out/c").is_dir());
 }
 
 /// The plan is made again, so the directories are reopened.
 #[test]
 fn stopped_check_of_delivered_files_is_not_taken_for_complete() {
-    let place = Place::filled(&[("a", FILES)]);
-    let journal = place.planned();
+    let fixture = StagingFixture::filled(&[("a", FILES)]);
+    let journal = fixture.planned();
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete());
     drop(journal);
-    fs::remove_file(place.path("out/a/0")).expect("removed");
-    let journal = place.journal();
-    journal.plan(&[place.tree()]).expect("planned again");
+    fs::remove_file(fixture.path("out/a/0")).expect("removed");
+    let journal = fixture.journal();
+    journal.plan(&[fixture.tree()]).expect("planned again");
     assert!(journal.counts().expect("counts").open_directories > 0);
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
     assert!(matches!(stopped, Err(Error::RecheckInterrupted(_))));
     let done = moved(&journal, &options());
-    assert!(done.counts.is_complete() && place.path("out/a/0").exists());
+    assert!(done.counts.is_complete() && fixture.path("out/a/0").exists());
 }
 
 #[test]
 fn planning_stops_when_the_journal_is_cancelled() {
-    let place = Place::filled(&[("a", FILES)]);
-    let (journal, other) = (place.journal(), place.journal());
+    let fixture = StagingFixture::filled(&[("a", FILES)]);
+    let (journal, other) = (fixture.journal(), fixture.journal());
     let plan = Plan::begin(&journal, &|_| true).expect("begun");
     other.cancel().expect("cancelled");
-    let planned = plan.add(&place.tree());
+    let planned = plan.add(&fixture.tree());
     assert!(matches!(planned, Err(Error::PlanInterrupted(_))));
     journal.retry().expect("retried");
     let done = moved(&journal, &options());
@@ -70,12 +70,12 @@ fn planning_stops_when_the_journal_is_cancelled() {
 
 #[test]
 fn check_of_destinations_can_be_stopped() {
-    let place = Place::filled(&[("a", FILES)]);
-    let journal = place.journal();
+    let fixture = StagingFixture::filled(&[("a", FILES)]);
+    let journal = fixture.journal();
     let goes_on = Cell::new(true);
     let on_planned = |_| goes_on.get();
     let plan = Plan::begin(&journal, &on_planned).expect("begun");
-    plan.add(&place.tree()).expect("added");
+    plan.add(&fixture.tree()).expect("added");
     goes_on.set(false);
     let stopped = plan.reject_destinations("odd", &|_| true);
     assert!(matches!(stopped, Err(Error::PlanInterrupted(_))));
@@ -85,13 +85,13 @@ fn check_of_destinations_can_be_stopped() {
 /// After a failed scan, a scan that is stopped does not count as complete.
 #[test]
 fn stopped_retry_is_repeated() {
-    let place = Place::filled(&[("a", FILES)]);
-    fs::rename(place.path("in"), place.path("away")).expect("moved");
-    let journal = place.journal();
+    let fixture = StagingFixture::filled(&[("a", FILES)]);
+    fs::rename(fixture.path("in"), fixture.path("away")).expect("moved");
+    let journal = fixture.journal();
     let plan = Plan::begin(&journal, &|_| true).expect("begun");
-    plan.add_or_record_failure(&place.tree()).expect("noted");
+    plan.add_or_record_failure(&fixture.tree()).expect("noted");
     journal.end(plan).expect("planned");
-    fs::rename(place.path("away"), place.path("in")).expect("moved");
+    fs::rename(fixture.path("away"), fixture.path("in")).expect("moved");
     let stopped = forebay_mover::retry(&journal, &|_| false);
     assert!(matches!(stopped, Err(Error::PlanInterrupted(_))));
     let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
@@ -103,27 +103,27 @@ fn stopped_retry_is_repeated() {
 
 #[test]
 fn stopped_check_does_not_report_all_targets_present() {
-    let place = Place::filled(&[("a", FILES)]);
-    let journal = place.planned();
+    let fixture = StagingFixture::filled(&[("a", FILES)]);
+    let journal = fixture.planned();
     moved(&journal, &options());
-    fs::remove_dir_all(place.path("out")).expect("purged");
+    fs::remove_dir_all(fixture.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
     assert!(matches!(stopped, Err(Error::RecheckInterrupted(_))));
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete() && done.files == FILES as u64);
-    assert!(place.path("out/a/0").is_file());
+    assert!(fixture.path("out/a/0").is_file());
 }
 
 #[test]
 fn partial_files_of_a_killed_staging_are_removed_if_none_runs() {
-    let place = Place::filled(&[("a", FILES)]);
+    let fixture = StagingFixture::filled(&[("a", FILES)]);
     let large = vec![1; 3 << 20];
-    fs::write(place.path("in/large"), &large).expect("written");
-    let (journal, other) = (place.journal(), place.journal());
-    journal.plan(&[place.tree()]).expect("planned");
+    fs::write(fixture.path("in/large"), &large).expect("written");
+    let (journal, other) = (fixture.journal(), fixture.journal());
+    journal.plan(&[fixture.tree()]).expect("planned");
     killed(&journal, &one(), &|did| did == CopyEvent::Bytes(1 << 20));
     let parts = || {
-        let names = fs::read_dir(place.path("out")).expect("listed");
+        let names = fs::read_dir(fixture.path("out")).expect("listed");
         let mut names = names.map(|name| name.expect("entry").file_name().into_encoded_bytes());
         names.any(|name| name.ends_with(b".part"))
     };
@@ -139,32 +139,32 @@ fn partial_files_of_a_killed_staging_are_removed_if_none_runs() {
     assert_eq!(counts.of(State::Planned), counts.missing());
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete());
-    assert_eq!(fs::read(place.path("out/large")).expect("read"), large);
+    assert_eq!(fs::read(fixture.path("out/large")).expect("read"), large);
 }
 
 #[test]
 fn directories_of_a_killed_staging_are_kept_for_its_continuation() {
-    let place = Place::filled(&[("a", 1)]);
-    let journal = place.planned();
+    let fixture = StagingFixture::filled(&[("a", 1)]);
+    let journal = fixture.planned();
     killed(&journal, &one(), &|did| did == CopyEvent::File);
-    assert_eq!(mode(&place.path("out/a")), 0o700);
+    assert_eq!(mode(&fixture.path("out/a")), 0o700);
     // A process that removes leftovers may not see the source, if that is in a job's view.
-    fs::rename(place.path("in"), place.path("away")).expect("renamed");
+    fs::rename(fixture.path("in"), fixture.path("away")).expect("renamed");
     forebay_mover::discard_partial(&journal, "7").expect("taken away");
     let counts = journal.counts().expect("counts");
     assert!(journal.failures(9).expect("asked").is_empty() && !counts.is_complete());
-    fs::rename(place.path("away"), place.path("in")).expect("renamed");
+    fs::rename(fixture.path("away"), fixture.path("in")).expect("renamed");
     let done = moved(&journal, &options());
     assert!(done.counts.is_complete());
-    assert_eq!(mode(&place.path("out/a")), mode(&place.path("in/a")));
+    assert_eq!(mode(&fixture.path("out/a")), mode(&fixture.path("in/a")));
 }
 
 #[test]
 fn unremovable_partial_file_does_not_keep_others() {
-    let place = Place::filled(&[("a", 2)]);
-    let journal = place.planned();
+    let fixture = StagingFixture::filled(&[("a", 2)]);
+    let journal = fixture.planned();
     killed(&journal, &one(), &|did| matches!(did, CopyEvent::Bytes(_)));
-    let part = |id| place.path(&format!("out/a/.forebay-7-{id}.part"));
+    let part = |id| fixture.path(&format!("out/a/.forebay-7-{id}.part"));
     fs::remove_file(part(1)).ok();
     fs::create_dir(part(1)).expect("made"); // removing it as a file fails
     fs::write(part(2), "half").expect("written");
@@ -179,12 +179,12 @@ fn unremovable_partial_file_does_not_keep_others() {
 
 #[test]
 fn missing_directories_are_found_by_the_check() {
-    let place = Place::filled(&[("a/b", 0)]);
-    let journal = place.planned();
+    let fixture = StagingFixture::filled(&[("a/b", 0)]);
+    let journal = fixture.planned();
     moved(&journal, &options());
-    fs::remove_dir_all(place.path("out")).expect("purged");
+    fs::remove_dir_all(fixture.path("out")).expect("purged");
     let stopped = carry_out(&journal, &options(), &|_| {}, &|| true);
     assert!(matches!(stopped, Err(Error::RecheckInterrupted(_))));
     let done = moved(&journal, &options());
-    assert!(done.counts.is_complete() && place.path("out/a/b").is_dir());
+    assert!(done.counts.is_complete() && fixture.path("out/a/b").is_dir());
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_mover::{Error, Journal, Options};
 
-use crate::place::{OpenJournal, Place, carry_out, killed, names};
+use crate::fixture::{OpenJournal, StagingFixture, carry_out, killed, names};
 
 /// Flips that are tried, spread evenly over the file.
 const FLIPS: usize = 150;
@@ -31,14 +31,14 @@ fn contents(top: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Staging that was killed half way, whose journal was then closed in order.
-fn killed_half_way() -> Place {
-    let place = Place::filled(&[("", 5), ("a", 20), ("a/b", 20), ("c", 5)]);
-    let journal = place.planned();
+fn killed_half_way() -> StagingFixture {
+    let fixture = StagingFixture::filled(&[("", 5), ("a", 20), ("a/b", 20), ("c", 5)]);
+    let journal = fixture.planned();
     let copied = std::sync::atomic::AtomicU64::new(0);
     killed(&journal, &options(), &|_| {
         copied.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 15
     });
-    place
+    fixture
 }
 
 /// Continues as another process does.
@@ -51,13 +51,16 @@ fn retry(journal: &Path) -> Result<bool, Error> {
 
 #[test]
 fn flipped_bit_is_found_or_changes_nothing() {
-    let place = killed_half_way();
-    let journal = place.path("journal");
+    let fixture = killed_half_way();
+    let journal = fixture.path("journal");
     let sound = fs::read(&journal).expect("read");
-    let wanted: BTreeMap<_, _> = contents(&place.path("in"))
+    let wanted: BTreeMap<_, _> = contents(&fixture.path("in"))
         .into_iter()
         .map(|(path, content)| {
-            (place.path("out").join(path.strip_prefix(place.path("in")).expect("below")), content)
+            (
+                fixture.path("out").join(path.strip_prefix(fixture.path("in")).expect("below")),
+                content,
+            )
         })
         .collect();
     let mut refused = 0;
@@ -65,15 +68,15 @@ fn flipped_bit_is_found_or_changes_nothing() {
         let bit = flip * sound.len() * 8 / FLIPS + flip % 8;
         let mut damaged = sound.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::remove_dir_all(place.path("out")).ok();
+        fs::remove_dir_all(fixture.path("out")).ok();
         Journal::remove(&journal).expect("removed");
         fs::write(&journal, &damaged).expect("write");
         match retry(&journal) {
-            Ok(true) => assert_eq!(contents(&place.path("out")), wanted, "bit {bit}"),
+            Ok(true) => assert_eq!(contents(&fixture.path("out")), wanted, "bit {bit}"),
             Ok(false) => {}
             Err(_) => refused += 1,
         }
-        let beside: Vec<_> = names(&place.path(""))
+        let beside: Vec<_> = names(&fixture.path(""))
             .into_iter()
             .filter(|name| !name.starts_with("journal"))
             .collect();
@@ -87,7 +90,7 @@ fn flipped_bit_is_found_or_changes_nothing() {
 
 #[test]
 fn journal_that_is_sound_is_continued() {
-    let place = killed_half_way();
-    assert!(retry(&place.path("journal")).expect("continued"));
-    assert_eq!(contents(&place.path("out")).len(), 50);
+    let fixture = killed_half_way();
+    assert!(retry(&fixture.path("journal")).expect("continued"));
+    assert_eq!(contents(&fixture.path("out")).len(), 50);
 }

@@ -4,8 +4,8 @@
 mod cancellation;
 mod damaged_journals;
 mod exchanged_directories;
+mod fixture;
 mod leaf_directories;
-mod place;
 mod resume;
 mod source_changes;
 mod staging;

@@ -12,7 +12,9 @@ use forebay_mover::{
     remove_partial_files,
 };
 
-use crate::place::{OpenJournal, Place, carry_out, killed, moved, names, obey_modes, transfer};
+use crate::fixture::{
+    OpenJournal, StagingFixture, carry_out, killed, moved, names, obey_modes, transfer,
+};
 
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -20,7 +22,7 @@ fn options() -> Options {
     Options { workers: 2, piece_bytes: PIECE_BYTES, durable: false, ..Options::of("7") }
 }
 
-impl Place {
+impl StagingFixture {
     fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path("in").join(name);
         fs::write(&path, content).expect("write");
@@ -69,29 +71,29 @@ fn copied_bytes(journal: &OpenJournal, options: &Options) -> u64 {
 
 #[test]
 fn delivered_files_are_skipped_and_changed_ones_copied() {
-    let place = Place::new();
-    place.write("same", "same");
-    let changed = place.write("changed", "old");
-    assert_eq!(moved(&place.planned(), &options()).files, 2);
+    let fixture = StagingFixture::new();
+    fixture.write("same", "same");
+    let changed = fixture.write("changed", "old");
+    assert_eq!(moved(&fixture.planned(), &options()).files, 2);
     // A second plan has no open files. A new journal finds all files unchanged.
-    assert_eq!(place.planned().counts().expect("counts").open().files, 0);
-    Journal::remove(&place.path("journal")).expect("removed");
-    let again = moved(&place.planned(), &options());
+    assert_eq!(fixture.planned().counts().expect("counts").open().files, 0);
+    Journal::remove(&fixture.path("journal")).expect("removed");
+    let again = moved(&fixture.planned(), &options());
     assert_eq!((again.files, again.unchanged_files), (2, 2));
     fs::write(&changed, "new").expect("write");
-    let journal = place.planned();
+    let journal = fixture.planned();
     assert_eq!(journal.counts().expect("counts").open().files, 1);
     let again = moved(&journal, &options());
     assert_eq!((again.files, again.unchanged_files), (1, 0));
-    assert_eq!(place.out("changed"), b"new");
+    assert_eq!(fixture.out("changed"), b"new");
 }
 
 #[test]
 fn contents_are_compared_on_request() {
-    let place = Place::new();
-    let source = place.write("x", "right");
-    moved(&place.planned(), &options());
-    let target = place.path("out/x");
+    let fixture = StagingFixture::new();
+    let source = fixture.write("x", "right");
+    moved(&fixture.planned(), &options());
+    let target = fixture.path("out/x");
     fs::write(&target, "wrong").expect("write");
     let modified = source.metadata().expect("stat").modified().expect("time");
     fs::File::options()
@@ -100,103 +102,103 @@ fn contents_are_compared_on_request() {
         .expect("open")
         .set_modified(modified)
         .expect("aged");
-    Journal::remove(&place.path("journal")).expect("removed");
-    moved(&place.planned(), &options());
-    assert_eq!(place.out("x"), b"wrong", "as long and as old: taken for the same");
-    Journal::remove(&place.path("journal")).expect("removed");
+    Journal::remove(&fixture.path("journal")).expect("removed");
+    moved(&fixture.planned(), &options());
+    assert_eq!(fixture.out("x"), b"wrong", "as long and as old: taken for the same");
+    Journal::remove(&fixture.path("journal")).expect("removed");
     let with_checksum = Options { checksum: true, ..options() };
-    moved(&place.planned(), &with_checksum);
-    assert_eq!(place.out("x"), b"right");
+    moved(&fixture.planned(), &with_checksum);
+    assert_eq!(fixture.out("x"), b"right");
 }
 
 #[test]
 fn mode_is_repaired_where_the_content_is_equal() {
-    let place = Place::new();
-    place.write("x", "x");
-    moved(&place.planned(), &options());
-    let target = place.path("out/x");
+    let fixture = StagingFixture::new();
+    fixture.write("x", "x");
+    moved(&fixture.planned(), &options());
+    let target = fixture.path("out/x");
     fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).expect("chmod");
-    Journal::remove(&place.path("journal")).expect("removed");
-    assert_eq!(moved(&place.planned(), &options()).unchanged_files, 1);
+    Journal::remove(&fixture.path("journal")).expect("removed");
+    assert_eq!(moved(&fixture.planned(), &options()).unchanged_files, 1);
     assert_eq!(target.metadata().expect("stat").mode() & 0o777, 0o644);
 }
 
 #[test]
 fn one_file_is_delivered_again_and_again_into_an_open_journal() {
-    let place = Place::new();
-    let journal = place.journal();
+    let fixture = StagingFixture::new();
+    let journal = fixture.journal();
     let added = |transfer: &Transfer| Plan::extend(&journal, &|_| true)?.add(transfer);
     for version in ["one", "two, longer", "3"] {
-        place.write("checkpoint", version);
-        added(&place.file("checkpoint")).expect("added");
+        fixture.write("checkpoint", version);
+        added(&fixture.file("checkpoint")).expect("added");
         assert_eq!(moved(&journal, &options()).files, 1);
-        assert_eq!(place.out("checkpoint"), version.as_bytes());
+        assert_eq!(fixture.out("checkpoint"), version.as_bytes());
         // No change: nothing to copy.
-        added(&place.file("checkpoint")).expect("added");
+        added(&fixture.file("checkpoint")).expect("added");
         assert_eq!(moved(&journal, &options()).files, 0);
     }
 }
 
 #[test]
 fn pieces_of_a_killed_staging_are_not_copied_again() {
-    let place = Place::new();
+    let fixture = StagingFixture::new();
     let content: Vec<u8> = (0..5 * PIECE_BYTES + 13).map(|i| (i * 31 % 251) as u8).collect();
-    place.write("large", &content);
+    fixture.write("large", &content);
     // Simulates a kill after the third piece: the journal and the partial file remain.
-    let journal = place.planned();
+    let journal = fixture.planned();
     killed_after(&journal, 3 * PIECE_BYTES);
     drop(journal);
-    assert_eq!(place.parts(), 1);
-    let journal = place.journal();
+    assert_eq!(fixture.parts(), 1);
+    let journal = fixture.journal();
     assert_eq!(journal.counts().expect("counts").of(State::Copying).files, 1);
     assert_eq!(copied_bytes(&journal, &one()), 2 * PIECE_BYTES + 13);
-    assert_eq!((place.out("large"), place.parts()), (content, 0));
+    assert_eq!((fixture.out("large"), fixture.parts()), (content, 0));
 }
 
 #[test]
 fn pieces_are_kept_if_the_partial_file_has_the_mode_of_its_source() {
     obey_modes();
-    let place = Place::new();
+    let fixture = StagingFixture::new();
     let content = vec![7; 3 * PIECE_BYTES as usize];
-    place.write("large", &content);
+    fixture.write("large", &content);
     let closed = fs::Permissions::from_mode(0o444);
-    fs::set_permissions(place.path("in/large"), closed.clone()).expect("closed");
-    let journal = place.planned();
+    fs::set_permissions(fixture.path("in/large"), closed.clone()).expect("closed");
+    let journal = fixture.planned();
     killed_after(&journal, 2 * PIECE_BYTES);
-    let names = fs::read_dir(place.path("out")).expect("listed");
+    let names = fs::read_dir(fixture.path("out")).expect("listed");
     let mut parts = names.map(|name| name.expect("entry").path());
     fs::set_permissions(parts.next().expect("a part"), closed).expect("closed");
     assert_eq!(copied_bytes(&journal, &one()), PIECE_BYTES);
-    assert_eq!((place.out("large"), place.parts()), (content, 0));
-    let mode = fs::metadata(place.path("out/large")).expect("there").permissions().mode();
+    assert_eq!((fixture.out("large"), fixture.parts()), (content, 0));
+    let mode = fs::metadata(fixture.path("out/large")).expect("there").permissions().mode();
     assert_eq!(mode & 0o7777, 0o444);
 }
 
 #[test]
 fn pieces_of_a_source_that_changed_meanwhile_are_copied_again() {
-    let place = Place::new();
-    place.write("large", vec![1; 3 * PIECE_BYTES as usize]);
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    fixture.write("large", vec![1; 3 * PIECE_BYTES as usize]);
+    let journal = fixture.planned();
     killed_after(&journal, PIECE_BYTES);
-    place.write("large", vec![2; 3 * PIECE_BYTES as usize]);
+    fixture.write("large", vec![2; 3 * PIECE_BYTES as usize]);
     assert_eq!(copied_bytes(&journal, &one()), 3 * PIECE_BYTES);
-    assert_eq!(place.out("large"), vec![2; 3 * PIECE_BYTES as usize]);
+    assert_eq!(fixture.out("large"), vec![2; 3 * PIECE_BYTES as usize]);
 }
 
 #[test]
 fn cancel_leaves_no_partial_file_and_retry_continues() {
-    let place = Place::new();
+    let fixture = StagingFixture::new();
     for name in ["a", "b", "c"] {
-        place.write(name, vec![7; 4 * PIECE_BYTES as usize]);
+        fixture.write(name, vec![7; 4 * PIECE_BYTES as usize]);
     }
-    let journal = place.planned();
+    let journal = fixture.planned();
     // Cancel as another process would. The limit makes the copy slow enough for that.
-    let other = place.journal();
+    let other = fixture.journal();
     let slow = Options { bytes_per_s_max: Some(1 << 20), ..options() };
     let cancel = |_| other.cancel().expect("cancelled");
     let stopped = carry_out(&journal, &slow, &cancel, &|| false).expect("carried out");
     assert!(stopped.is_stopped && stopped.files < 3, "{stopped:?}");
-    assert_eq!(place.parts(), 0);
+    assert_eq!(fixture.parts(), 0);
     let reason = &stopped.failures[0].reason;
     assert!(reason.starts_with("staging was stopped: "), "{reason}");
     journal.retry().expect("retried");
@@ -207,42 +209,42 @@ fn cancel_leaves_no_partial_file_and_retry_continues() {
 
 #[test]
 fn failure_is_reported_with_a_remedy_and_retried() {
-    let place = Place::new();
-    place.write("x", "x");
-    fs::create_dir_all(place.path("out/x")).expect("mkdir");
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    fixture.write("x", "x");
+    fs::create_dir_all(fixture.path("out/x")).expect("mkdir");
+    let journal = fixture.planned();
     let first = moved(&journal, &options());
     assert_eq!(first.failures.len(), 1);
     assert!(first.failures[0].reason.contains("a directory stands at its place"));
     assert!(first.failures[0].remedy.is_some());
     assert_eq!(first.counts.of(State::Failed).files, 1);
-    fs::remove_dir(place.path("out/x")).expect("rmdir");
+    fs::remove_dir(fixture.path("out/x")).expect("rmdir");
     journal.retry().expect("retried");
     assert!(moved(&journal, &options()).counts.is_complete());
-    assert_eq!(place.out("x"), b"x");
+    assert_eq!(fixture.out("x"), b"x");
 }
 
 #[test]
 fn source_created_later_is_found_by_retry() {
-    let place = Place::new();
-    let journal = place.journal();
+    let fixture = StagingFixture::new();
+    let journal = fixture.journal();
     let plan = Plan::begin(&journal, &|_| true).expect("begun");
-    plan.add_or_record_failure(&place.file("late")).expect("noted");
+    plan.add_or_record_failure(&fixture.file("late")).expect("noted");
     journal.end(plan).expect("planned");
     let first = moved(&journal, &options());
     assert!(!first.counts.is_complete() && first.failures[0].reason.contains("does not exist"));
-    place.write("late", "here");
+    fixture.write("late", "here");
     journal.retry().expect("retried");
     assert!(moved(&journal, &options()).counts.is_complete());
-    assert_eq!(place.out("late"), b"here");
+    assert_eq!(fixture.out("late"), b"here");
 }
 
 #[test]
 fn interrupted_plan_is_made_again() {
-    let place = Place::new();
-    place.write("x", "x");
-    let journal = place.journal();
-    let interrupted = Plan::begin(&journal, &|_| false).expect("begun").add(&place.tree());
+    let fixture = StagingFixture::new();
+    fixture.write("x", "x");
+    let journal = fixture.journal();
+    let interrupted = Plan::begin(&journal, &|_| false).expect("begun").add(&fixture.tree());
     assert!(matches!(interrupted, Err(Error::PlanInterrupted(_))));
     let refused = carry_out(&journal, &options(), &|_| {}, &|| false);
     assert!(matches!(refused, Err(Error::PlanInterrupted(_))));
@@ -252,12 +254,12 @@ fn interrupted_plan_is_made_again() {
 
 #[test]
 fn damaged_journal_is_an_error_and_never_recreated() {
-    let place = Place::new();
+    let fixture = StagingFixture::new();
     for number in 0..300 {
-        place.write(&format!("file {number}"), "x");
+        fixture.write(&format!("file {number}"), "x");
     }
-    drop(place.planned());
-    let path = place.path("journal");
+    drop(fixture.planned());
+    let path = fixture.path("journal");
     let whole = fs::read(&path).expect("read");
     let mut torn = whole.clone();
     torn[4096..3 * 4096].fill(0x5a);
@@ -273,11 +275,11 @@ fn damaged_journal_is_an_error_and_never_recreated() {
 
 #[test]
 fn two_processes_do_not_carry_out_one_journal() {
-    let place = Place::new();
-    place.write("x", "x");
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    fixture.write("x", "x");
+    let journal = fixture.planned();
     let in_hand = journal.lock().expect("ours");
-    let second = place.journal();
+    let second = fixture.journal();
     assert!(second.is_running().expect("looked"));
     assert!(matches!(carry_out(&second, &options(), &|_| {}, &|| false), Err(Error::Locked(_))));
     drop(in_hand);
@@ -286,29 +288,29 @@ fn two_processes_do_not_carry_out_one_journal() {
 
 #[test]
 fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
-    let place = Place::new();
-    let strange = place.path("in").join(OsStr::from_bytes(b"\xff\xfe name\n"));
+    let fixture = StagingFixture::new();
+    let strange = fixture.path("in").join(OsStr::from_bytes(b"\xff\xfe name\n"));
     fs::write(&strange, "strange").expect("write");
-    let sparse = fs::File::create(place.path("in/sparse")).expect("made");
+    let sparse = fs::File::create(fixture.path("in/sparse")).expect("made");
     sparse.write_at(b"begin", 0).expect("write");
     sparse.write_at(b"middle", 3 * PIECE_BYTES).expect("write");
     sparse.set_len(8 * PIECE_BYTES).expect("grown");
-    let first = place.write("first", "linked");
-    fs::hard_link(&first, place.path("in/second")).expect("link");
+    let first = fixture.write("first", "linked");
+    fs::hard_link(&first, fixture.path("in/second")).expect("link");
     let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_001, 123_456_789);
     fs::File::options().write(true).open(&first).expect("open").set_modified(time).expect("aged");
     for placing in [WriteMode::AtomicRename, WriteMode::InPlace] {
-        fs::remove_dir_all(place.path("out")).ok();
-        Journal::remove(&place.path("journal")).expect("removed");
+        fs::remove_dir_all(fixture.path("out")).ok();
+        Journal::remove(&fixture.path("journal")).expect("removed");
         let options = Options { placing, verify: Verify::End, ..options() };
-        let done = moved(&place.planned(), &options);
+        let done = moved(&fixture.planned(), &options);
         assert!(done.failures.is_empty() && done.files == 4, "{done:?}");
         assert_eq!(
-            fs::read(place.path("out").join(strange.file_name().expect("name"))).expect("read"),
+            fs::read(fixture.path("out").join(strange.file_name().expect("name"))).expect("read"),
             b"strange"
         );
-        let status = |name: &str| fs::metadata(place.path("out").join(name)).expect("stat");
-        assert_eq!(place.out("sparse"), fs::read(place.path("in/sparse")).expect("read"));
+        let status = |name: &str| fs::metadata(fixture.path("out").join(name)).expect("stat");
+        assert_eq!(fixture.out("sparse"), fs::read(fixture.path("in/sparse")).expect("read"));
         assert!(
             status("sparse").blocks() * 512 < 2 * PIECE_BYTES,
             "{} blocks",
@@ -320,24 +322,24 @@ fn holes_hard_links_nanoseconds_and_strange_names_are_kept() {
             (1_000_000_001, 123_456_789)
         );
         // A second staging finds everything unchanged.
-        Journal::remove(&place.path("journal")).expect("removed");
-        assert_eq!(copied_bytes(&place.planned(), &options), 0);
+        Journal::remove(&fixture.path("journal")).expect("removed");
+        assert_eq!(copied_bytes(&fixture.planned(), &options), 0);
     }
 }
 
 #[test]
 fn partial_hard_link_is_found_by_clean_up() {
-    let place = Place::new();
-    let first = place.write("first", "linked");
-    fs::hard_link(&first, place.path("in/second")).expect("link");
-    fs::create_dir(place.path("out")).expect("mkdir");
-    let (journal, second) = (place.planned(), place.journal());
+    let fixture = StagingFixture::new();
+    let first = fixture.write("first", "linked");
+    fs::hard_link(&first, fixture.path("in/second")).expect("link");
+    fs::create_dir(fixture.path("out")).expect("mkdir");
+    let (journal, second) = (fixture.planned(), fixture.journal());
     let removed = AtomicUsize::new(0);
     let is_linking = || second.counts().expect("counted").of(State::Placed).files == 1;
     let clean_up = || {
         if is_linking() {
             // As a kill before the rename leaves it.
-            let parts = [1, 2].map(|id| place.path(&format!("out/.forebay-7-{id}.part")));
+            let parts = [1, 2].map(|id| fixture.path(&format!("out/.forebay-7-{id}.part")));
             parts.iter().for_each(|part| fs::write(part, "").expect("write"));
             let found = remove_partial_files(&second, "7").expect("removed");
             removed.fetch_max(found, Ordering::Relaxed);
@@ -347,89 +349,89 @@ fn partial_hard_link_is_found_by_clean_up() {
     };
     let done = carry_out(&journal, &one(), &|_| {}, &clean_up).expect("carried out");
     assert!(done.failures.is_empty(), "{done:?}");
-    assert_eq!((removed.into_inner(), place.out("second")), (1, b"linked".to_vec()));
+    assert_eq!((removed.into_inner(), fixture.out("second")), (1, b"linked".to_vec()));
 }
 
 #[test]
 fn tree_of_a_hundred_levels_arrives() {
-    let place = Place::new();
-    let deep = (0..100).fold(place.path("in"), |path, number| path.join(number.to_string()));
+    let fixture = StagingFixture::new();
+    let deep = (0..100).fold(fixture.path("in"), |path, number| path.join(number.to_string()));
     fs::create_dir_all(&deep).expect("mkdir");
     fs::write(deep.join("x"), "deep").expect("write");
-    assert!(moved(&place.planned(), &options()).counts.is_complete());
-    let arrived = deep.strip_prefix(place.path("in")).expect("below");
-    assert_eq!(fs::read(place.path("out").join(arrived).join("x")).expect("read"), b"deep");
+    assert!(moved(&fixture.planned(), &options()).counts.is_complete());
+    let arrived = deep.strip_prefix(fixture.path("in")).expect("below");
+    assert_eq!(fs::read(fixture.path("out").join(arrived).join("x")).expect("read"), b"deep");
 }
 
 #[test]
 fn tree_is_not_staged_into_itself() {
-    let place = Place::new();
-    let inside = Transfer { target: place.path("in/deeper"), ..place.tree() };
-    assert!(matches!(place.journal().plan(&[inside]), Err(Error::IntoItself { .. })));
+    let fixture = StagingFixture::new();
+    let inside = Transfer { target: fixture.path("in/deeper"), ..fixture.tree() };
+    assert!(matches!(fixture.journal().plan(&[inside]), Err(Error::IntoItself { .. })));
 }
 
 #[test]
 fn looping_or_replaced_source_is_reported() {
-    let place = Place::new();
-    let source = place.write("x", "x");
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    let source = fixture.write("x", "x");
+    let journal = fixture.planned();
     fs::remove_file(&source).expect("removed");
     fs::create_dir(&source).expect("mkdir");
     let failed = moved(&journal, &options());
     assert!(failed.failures[0].reason.contains("not a file any more"), "{failed:?}");
-    let looping = place.path("loop");
+    let looping = fixture.path("loop");
     std::os::unix::fs::symlink(&looping, &looping).expect("link");
     let transfer =
-        Transfer { what: TransferKind::File, source: looping, target: place.path("out/") };
-    assert!(place.journal().plan(&[transfer]).is_err());
+        Transfer { what: TransferKind::File, source: looping, target: fixture.path("out/") };
+    assert!(fixture.journal().plan(&[transfer]).is_err());
 }
 
 #[test]
 fn rate_limit_holds_over_time() {
-    let place = Place::new();
-    place.write("x", vec![1; 2 << 20]);
+    let fixture = StagingFixture::new();
+    fixture.write("x", vec![1; 2 << 20]);
     let began = std::time::Instant::now();
     let slow = Options { bytes_per_s_max: Some(4 << 20), ..options() };
-    assert!(moved(&place.planned(), &slow).counts.is_complete());
+    assert!(moved(&fixture.planned(), &slow).counts.is_complete());
     // The limit makes 2 MiB at 4 MiB per second take this long on any machine.
     assert!(began.elapsed().as_secs_f64() > 0.4, "{:?}", began.elapsed());
 }
 
 #[test]
 fn partial_file_names_are_stable() {
-    let place = Place::new();
-    place.write("x", vec![1; 3 * PIECE_BYTES as usize]);
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    fixture.write("x", vec![1; 3 * PIECE_BYTES as usize]);
+    let journal = fixture.planned();
     killed(&journal, &one(), &|_| true);
-    assert_eq!(place.parts(), 1);
+    assert_eq!(fixture.parts(), 1);
     assert_eq!(forebay_mover::remove_partial_files(&journal, "another").expect("looked"), 0);
     assert_eq!(forebay_mover::remove_partial_files(&journal, "7").expect("removed"), 1);
-    assert_eq!(place.parts(), 0);
-    assert!(!Path::new(&place.path("out/x")).exists());
+    assert_eq!(fixture.parts(), 0);
+    assert!(!Path::new(&fixture.path("out/x")).exists());
 }
 
 #[test]
 fn delivered_file_removed_since_is_copied_again() {
-    let place = Place::new();
-    place.write("a", "one");
-    place.write("b", "two");
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    fixture.write("a", "one");
+    fixture.write("b", "two");
+    let journal = fixture.planned();
     assert_eq!(moved(&journal, &options()).files, 2);
-    fs::remove_file(place.path("out").join("a")).expect("removed");
+    fs::remove_file(fixture.path("out").join("a")).expect("removed");
     drop(journal);
-    let journal = place.planned();
+    let journal = fixture.planned();
     assert_eq!(moved(&journal, &options()).failures, vec![]);
-    assert_eq!(place.out("a"), b"one");
+    assert_eq!(fixture.out("a"), b"one");
 }
 
 #[test]
 fn target_link_to_the_source_is_not_delivered() {
-    let place = Place::new();
-    fs::create_dir(place.path("in").join("run")).expect("mkdir");
-    place.write("run/a", "precious");
-    fs::create_dir(place.path("out")).expect("mkdir");
-    symlink(place.path("in").join("run"), place.path("out").join("run")).expect("link");
-    let journal = place.planned();
+    let fixture = StagingFixture::new();
+    fs::create_dir(fixture.path("in").join("run")).expect("mkdir");
+    fixture.write("run/a", "precious");
+    fs::create_dir(fixture.path("out")).expect("mkdir");
+    symlink(fixture.path("in").join("run"), fixture.path("out").join("run")).expect("link");
+    let journal = fixture.planned();
     let moved = moved(&journal, &options());
     assert_eq!((moved.files, moved.failures.len()), (0, 1));
     assert!(moved.failures[0].reason.contains("leads back"), "{moved:?}");
@@ -441,12 +443,12 @@ fn target_link_to_the_source_is_not_delivered() {
 
 #[test]
 fn trailing_slash_does_not_change_the_destination() {
-    let place = Place::new();
-    place.write("a", "one");
-    let slash = |name: &str| place.path(&format!("{name}/"));
-    let tree = Transfer { source: slash("in"), target: slash("out"), ..place.tree() };
-    let journal = place.journal();
-    journal.plan(&[tree, place.file("a")]).expect("planned");
+    let fixture = StagingFixture::new();
+    fixture.write("a", "one");
+    let slash = |name: &str| fixture.path(&format!("{name}/"));
+    let tree = Transfer { source: slash("in"), target: slash("out"), ..fixture.tree() };
+    let journal = fixture.journal();
+    journal.plan(&[tree, fixture.file("a")]).expect("planned");
     let moved = moved(&journal, &options());
     assert_eq!((moved.files, moved.failures), (1, vec![]));
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use forebay_mover::{CopyEvent, Journal, Options, TransferKind};
 
-use crate::place::{OpenJournal, carry_out, transfer};
+use crate::fixture::{OpenJournal, carry_out, transfer};
 
 const PIECE_BYTES: u64 = 1 << 20;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use forebay_mover::{CopyEvent, CopySummary, Journal, Options, State, TransferKind, Verify};
 
-use crate::place::{OpenJournal, carry_out, killed, moved, names, transfer};
+use crate::fixture::{OpenJournal, carry_out, killed, moved, names, transfer};
 
 fn options() -> Options {
     Options { workers: 3, piece_bytes: 1 << 20, verify: Verify::End, ..Options::of("7") }

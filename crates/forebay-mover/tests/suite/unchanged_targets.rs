@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_host::users;
 use forebay_mover::{CopyEvent, CopySummary, Journal, Options, Plan, State};
 
-use crate::place::{OpenJournal, Place, carry_out};
+use crate::fixture::{OpenJournal, StagingFixture, carry_out};
 
 fn options() -> Options {
     Options { workers: 2, piece_bytes: 1 << 20, ..Options::of("7") }
@@ -17,19 +17,19 @@ fn options() -> Options {
 const FILES: u64 = 36;
 
 /// A tree of three directories with twelve files each.
-fn tree() -> Place {
-    let place = Place::new();
+fn tree() -> StagingFixture {
+    let fixture = StagingFixture::new();
     for directory in ["a", "a/b", "c"] {
-        fs::create_dir_all(place.source(directory)).expect("mkdir");
+        fs::create_dir_all(fixture.source(directory)).expect("mkdir");
         for number in 0..12 {
             let name = format!("{directory}/{number}");
-            fs::write(place.source(&name), &name).expect("write");
+            fs::write(fixture.source(&name), &name).expect("write");
         }
     }
-    place
+    fixture
 }
 
-impl Place {
+impl StagingFixture {
     fn source(&self, name: &str) -> PathBuf {
         self.path("in").join(name)
     }
@@ -65,11 +65,11 @@ fn inode(path: &Path) -> u64 {
 
 #[test]
 fn unchanged_target_found_by_the_scan_counts_after_its_sync() {
-    let place = tree();
-    let (first, _) = moved(&place.planned_again(), &options());
+    let fixture = tree();
+    let (first, _) = moved(&fixture.planned_again(), &options());
     assert_eq!((first.files, first.unchanged_files), (FILES, 0));
-    let before = inode(&place.target("a/b/7"));
-    let journal = place.planned_again();
+    let before = inode(&fixture.target("a/b/7"));
+    let journal = fixture.planned_again();
     let counts = journal.counts().expect("counts");
     assert_eq!(counts.of(State::Copied).files, FILES);
     assert_eq!(counts.of(State::Placed).files, 0, "nobody has synced it");
@@ -77,47 +77,47 @@ fn unchanged_target_found_by_the_scan_counts_after_its_sync() {
     assert_eq!((again.files, again.unchanged_files), (FILES, FILES));
     assert_eq!((copied, again.bytes), (0, first.bytes));
     assert_eq!(again.counts, first.counts);
-    assert_eq!(inode(&place.target("a/b/7")), before);
+    assert_eq!(inode(&fixture.target("a/b/7")), before);
 }
 
 #[test]
 fn staging_killed_after_its_plan_checks_targets_again() {
-    let place = tree();
-    moved(&place.planned_again(), &options());
-    drop(place.planned_again());
-    fs::remove_file(place.target("a/3")).expect("removed");
-    fs::write(place.target("c/4"), "another").expect("written");
-    let journal = place.journal();
+    let fixture = tree();
+    moved(&fixture.planned_again(), &options());
+    drop(fixture.planned_again());
+    fs::remove_file(fixture.target("a/3")).expect("removed");
+    fs::write(fixture.target("c/4"), "another").expect("written");
+    let journal = fixture.journal();
     let (again, copied) = moved(&journal, &options());
     assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 2));
     assert_eq!(copied, 2 * "a/3".len() as u64);
     assert!(again.counts.is_complete());
-    assert_eq!(fs::read(place.target("c/4")).expect("read"), b"c/4");
-    assert_eq!(fs::read(place.target("a/3")).expect("read"), b"a/3");
+    assert_eq!(fs::read(fixture.target("c/4")).expect("read"), b"c/4");
+    assert_eq!(fs::read(fixture.target("a/3")).expect("read"), b"a/3");
 }
 
 #[test]
 fn target_removed_after_the_scan_is_copied() {
-    let place = tree();
-    moved(&place.planned_again(), &options());
+    let fixture = tree();
+    moved(&fixture.planned_again(), &options());
     // Longer than a tick of the file system's clock: changes within one tick have the same time.
     std::thread::sleep(std::time::Duration::from_millis(50));
-    let journal = place.planned_again();
-    fs::remove_file(place.target("a/3")).expect("removed");
+    let journal = fixture.planned_again();
+    fs::remove_file(fixture.target("a/3")).expect("removed");
     let (again, copied) = moved(&journal, &options());
     assert_eq!((again.files, again.unchanged_files), (FILES, FILES - 1));
     assert_eq!(copied, "a/3".len() as u64);
-    assert_eq!(fs::read(place.target("a/3")).expect("read"), b"a/3");
+    assert_eq!(fs::read(fixture.target("a/3")).expect("read"), b"a/3");
 }
 
 #[test]
 fn unchanged_file_at_a_rejected_destination_is_not_staged() {
-    let place = tree();
-    moved(&place.planned_again(), &options());
-    Journal::remove(&place.path("journal")).expect("removed");
-    let journal = place.journal();
+    let fixture = tree();
+    moved(&fixture.planned_again(), &options());
+    Journal::remove(&fixture.path("journal")).expect("removed");
+    let journal = fixture.journal();
     let plan = Plan::begin(&journal, &|_| true).expect("begun");
-    plan.add(&place.tree()).expect("added");
+    plan.add(&fixture.tree()).expect("added");
     plan.reject_destinations("no", &|path| path.ends_with("c")).expect("refused");
     journal.end(plan).expect("planned");
     let moved = carry_out(&journal, &options(), &|_| (), &|| false).expect("carried out");
@@ -128,20 +128,20 @@ fn unchanged_file_at_a_rejected_destination_is_not_staged() {
 fn target_renamed_after_the_scan_is_copied() {
     for (name, left) in [("", 0), ("a", 12), ("a/b", 24)] {
         for is_made_anew in [false, true] {
-            let place = tree();
-            moved(&place.planned_again(), &options());
-            let journal = place.planned_again();
-            let away = place.path("away");
-            fs::rename(place.target(name), away).expect("renamed");
+            let fixture = tree();
+            moved(&fixture.planned_again(), &options());
+            let journal = fixture.planned_again();
+            let away = fixture.path("away");
+            fs::rename(fixture.target(name), away).expect("renamed");
             if is_made_anew {
-                fs::create_dir(place.target(name)).expect("made");
+                fs::create_dir(fixture.target(name)).expect("made");
             }
             let (again, _) = moved(&journal, &options());
             assert_eq!((again.files, again.unchanged_files), (FILES, left));
             for directory in ["a", "a/b", "c"] {
                 for number in 0..12 {
                     let name = format!("{directory}/{number}");
-                    let found = fs::read_to_string(place.target(&name)).expect("read");
+                    let found = fs::read_to_string(fixture.target(&name)).expect("read");
                     assert_eq!(found, name);
                 }
             }
@@ -151,51 +151,51 @@ fn target_renamed_after_the_scan_is_copied() {
 
 #[test]
 fn different_targets_are_copied_and_the_rest_kept() {
-    let place = tree();
-    fs::write(place.source("empty"), "").expect("written");
-    fs::hard_link(place.source("a/1"), place.source("a/again")).expect("linked");
-    symlink("a/1", place.source("link")).expect("linked");
-    moved(&place.planned_again(), &options());
-    fs::write(place.source("a/2"), "longer than before").expect("written");
-    fs::create_dir(place.source("c/new")).expect("mkdir");
-    fs::write(place.source("c/new/file"), "new").expect("written");
+    let fixture = tree();
+    fs::write(fixture.source("empty"), "").expect("written");
+    fs::hard_link(fixture.source("a/1"), fixture.source("a/again")).expect("linked");
+    symlink("a/1", fixture.source("link")).expect("linked");
+    moved(&fixture.planned_again(), &options());
+    fs::write(fixture.source("a/2"), "longer than before").expect("written");
+    fs::create_dir(fixture.source("c/new")).expect("mkdir");
+    fs::write(fixture.source("c/new/file"), "new").expect("written");
     let closed = fs::Permissions::from_mode(0o400);
-    fs::set_permissions(place.source("a/b/5"), closed).expect("closed");
-    fs::remove_file(place.target("c/6")).expect("removed");
-    fs::remove_file(place.target("link")).expect("removed");
-    fs::remove_dir_all(place.target("a/b")).expect("removed");
-    let (again, copied) = moved(&place.planned_again(), &options());
+    fs::set_permissions(fixture.source("a/b/5"), closed).expect("closed");
+    fs::remove_file(fixture.target("c/6")).expect("removed");
+    fs::remove_file(fixture.target("link")).expect("removed");
+    fs::remove_dir_all(fixture.target("a/b")).expect("removed");
+    let (again, copied) = moved(&fixture.planned_again(), &options());
     let expected = "longer than before".len() + "new".len() + "c/6".len();
     let below: usize = (0..12).map(|number| format!("a/b/{number}").len()).sum();
     assert_eq!(copied, (expected + below) as u64);
     assert!(again.counts.is_complete());
     for (name, content) in [("a/2", "longer than before"), ("c/new/file", "new"), ("c/6", "c/6")] {
-        assert_eq!(fs::read_to_string(place.target(name)).expect("read"), content);
+        assert_eq!(fs::read_to_string(fixture.target(name)).expect("read"), content);
     }
     let mode = |path: PathBuf| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
-    assert_eq!(mode(place.target("a/b/5")), 0o400);
-    assert_eq!(inode(&place.target("a/1")), inode(&place.target("a/again")));
-    assert!(place.target("link").is_symlink());
+    assert_eq!(mode(fixture.target("a/b/5")), 0o400);
+    assert_eq!(inode(&fixture.target("a/1")), inode(&fixture.target("a/again")));
+    assert!(fixture.target("link").is_symlink());
 }
 
 #[test]
 fn modes_are_kept_in_new_and_existing_directories() {
     let modes = [0o400, 0o600, 0o644, 0o666, 0o755, 0o4755, 0o2750, 0o000];
     let name = |mode: u32| format!("c/mode {mode:o}");
-    let place = tree();
+    let fixture = tree();
     for round in ["new", "there"] {
         for mode in modes {
-            let path = place.source(&name(mode));
+            let path = fixture.source(&name(mode));
             fs::remove_file(&path).ok(); // left by the previous round
             fs::write(&path, round).expect("written");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
         }
         if !users::is_root() {
-            fs::remove_file(place.source(&name(0))).expect("removed"); // only root can read it
+            fs::remove_file(fixture.source(&name(0))).expect("removed"); // only root can read it
         }
-        moved(&place.planned_again(), &options());
+        moved(&fixture.planned_again(), &options());
         for mode in modes.into_iter().filter(|mode| *mode != 0 || users::is_root()) {
-            let found = fs::metadata(place.target(&name(mode))).expect("there");
+            let found = fs::metadata(fixture.target(&name(mode))).expect("there");
             assert_eq!(found.permissions().mode() & 0o7777, mode, "{round} {mode:o}");
         }
     }

@@ -14,7 +14,7 @@ use forebay_mover::{
 };
 use parking_lot::Mutex;
 
-use super::queue::{Copied, CreatedDirectory};
+use super::queue::{CopyOutcome, CreatedDirectory};
 use super::speed::{MIN_SAMPLE_BYTES, Speed};
 use crate::versions::Version;
 use forebay_record::{TargetLog, WriteFailures};
@@ -77,12 +77,12 @@ impl Copying<'_> {
         version: &Version,
         ways: Vec<Destination>,
         made: &mut Vec<CreatedDirectory>,
-    ) -> Copied {
+    ) -> CopyOutcome {
         let closed = &version.closed;
         wait_for_clock_tick(closed.status.modified);
         if self.write_failures.incomplete_now().has(&closed.status) {
             let reason = "a write of it failed or the store is full; it is left to the stage-out";
-            return Copied::Failed(Failure::new(closed.path.clone(), reason.to_owned()));
+            return CopyOutcome::Failed(Failure::new(closed.path.clone(), reason.to_owned()));
         }
         for way in ways {
             match self.copy_to(closed, &way, made) {
@@ -90,14 +90,14 @@ impl Copying<'_> {
                 Err(failure) => {
                     return match is_unchanged(closed) {
                         // The close of the newer version queues it.
-                        Ok(false) => Copied::Changed,
-                        _ if (self.cancelled)() => Copied::Stopped,
-                        _ => Copied::Failed(failure),
+                        Ok(false) => CopyOutcome::Changed,
+                        _ if (self.cancelled)() => CopyOutcome::Stopped,
+                        _ => CopyOutcome::Failed(failure),
                     };
                 }
             }
         }
-        Copied::Done
+        CopyOutcome::Done
     }
 
     fn copy_to(

@@ -41,7 +41,7 @@ pub struct DrainStatus {
 }
 
 /// The outcome of a copy.
-pub(super) enum Copied {
+pub(super) enum CopyOutcome {
     /// It is at its destination.
     Done,
     /// The file was changed or removed. The close of its next version queues it again.
@@ -111,22 +111,22 @@ impl Queue {
     }
 
     /// Counts the outcome of a copy.
-    pub(super) fn complete(&mut self, version: &Version, copied: Copied, now: Instant) {
+    pub(super) fn complete(&mut self, version: &Version, copied: CopyOutcome, now: Instant) {
         let file = (version.rule, version.closed.path.clone());
-        if matches!(copied, Copied::Stopped) {
+        if matches!(copied, CopyOutcome::Stopped) {
             return self.versions.put_back(version);
         }
         self.versions.complete(version);
         match copied {
-            Copied::Done => {
+            CopyOutcome::Done => {
                 self.status.done += 1;
                 self.status.bytes += version.closed.status.size_bytes;
                 self.last_copied = Some(now);
                 self.failed.remove(&file);
             }
-            Copied::Changed => self.status.superseded += 1,
-            Copied::Stopped => {}
-            Copied::Failed(failure) => {
+            CopyOutcome::Changed => self.status.superseded += 1,
+            CopyOutcome::Stopped => {}
+            CopyOutcome::Failed(failure) => {
                 self.status.failed += 1;
                 self.failed.insert(file, (version.clone(), failure.reason));
             }
@@ -144,8 +144,8 @@ impl Queue {
     }
 
     /// The number of the next version.
-    pub(super) fn number(&self) -> u64 {
-        self.versions.number()
+    pub(super) fn next_number(&self) -> u64 {
+        self.versions.next_number()
     }
 
     /// Marks a path as unwatched: Forebay cannot see which files are closed there.
@@ -213,7 +213,7 @@ mod tests {
 
     fn taken(queue: &mut Queue) -> Option<(String, u64)> {
         let item = queue.take()?;
-        queue.complete(&item, Copied::Done, clock::now());
+        queue.complete(&item, CopyOutcome::Done, clock::now());
         Some((item.closed.path.to_string_lossy().into_owned(), item.closed.version))
     }
 
@@ -224,9 +224,9 @@ mod tests {
             queue.add(item(0, name, version));
         }
         assert_eq!(taken(&mut queue), Some(("b".to_owned(), 1)));
-        assert!(!queue.is_done_before(queue.number()));
+        assert!(!queue.is_done_before(queue.next_number()));
         assert_eq!(taken(&mut queue), Some(("a".to_owned(), 2)));
-        assert!(queue.is_done_before(queue.number()));
+        assert!(queue.is_done_before(queue.next_number()));
         assert_eq!(taken(&mut queue), None);
         let status = queue.status();
         assert_eq!((status.enqueued, status.done, status.superseded), (3, 2, 1));
@@ -251,7 +251,7 @@ mod tests {
         let status = queue.status();
         assert_eq!((status.enqueued, status.skipped, status.superseded), (6, 2, 1));
         assert!(queue.take().is_none()); // until the first one completes
-        queue.complete(&first, Copied::Changed, clock::now());
+        queue.complete(&first, CopyOutcome::Changed, clock::now());
         let third = queue.take().expect("a third");
         assert_eq!((third.closed.path.as_path(), third.closed.version), (Path::new("c4"), 2));
     }
@@ -264,7 +264,7 @@ mod tests {
         queue.add(item(0, "a", 2));
         assert!(queue.take().is_none());
         assert!(!queue.is_done_before(1));
-        queue.complete(&first, Copied::Changed, clock::now());
+        queue.complete(&first, CopyOutcome::Changed, clock::now());
         assert!(queue.is_done_before(1) && !queue.is_done_before(2));
         assert_eq!(taken(&mut queue), Some(("a".to_owned(), 2)));
     }

@@ -63,7 +63,7 @@ impl Rule {
     }
 
     /// All destinations of a file.
-    pub(super) fn ways(&self, path: &Path, stages: &[Stage]) -> Vec<Destination> {
+    pub(super) fn destinations(&self, path: &Path, stages: &[Stage]) -> Vec<Destination> {
         let below = path.strip_prefix(&self.directory).unwrap_or(path);
         match &self.to {
             Some(to) => vec![destination_in(to, &self.directory, below)],

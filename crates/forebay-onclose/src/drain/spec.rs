@@ -134,7 +134,7 @@ pub(super) fn check_target(to: &Path) -> Result<(), Error> {
             hint: "name a directory that you may write in",
         });
     }
-    probe::can_write(&nearest).map_err(refused)
+    probe::check_write(&nearest).map_err(refused)
 }
 
 pub(super) fn target_error(to: &Path, error: &forebay_host::Error) -> Error {

@@ -1,7 +1,7 @@
 //! Versions whose commands wait or run, and the counts.
 //! Assumes that the caller holds the lock of the handler. Never starts or ends a command.
 
-use forebay_host::process::GroupNumber;
+use forebay_host::process::ProcessGroupId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ pub(super) struct Queue {
     /// Commands of one rule for one file never run at the same time.
     versions: VersionQueue,
     summary: CommandSummary,
-    pub(super) running: Vec<GroupNumber>,
+    pub(super) running: Vec<ProcessGroupId>,
     pub(super) synced_to: u64,
     pub(super) watch_ended: bool,
     /// No further command is started.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use forebay_host::process::{EndReason, Ended, Events, Job, start_job};
+use forebay_host::process::{EndReason, Events, ExitStatus, Job, start_job};
 use forebay_host::threads;
 
 use parking_lot::Mutex;
@@ -85,7 +85,7 @@ impl WatcherProcess {
         self,
         finish_commands: bool,
         events: &Events,
-        wait: impl FnOnce(Job) -> forebay_host::Result<(Ended, Option<EndReason>)>,
+        wait: impl FnOnce(Job) -> forebay_host::Result<(ExitStatus, Option<EndReason>)>,
     ) -> Result<CommandSummary, Error> {
         let job = events.adopt_child(self.job);
         if finish_commands {

@@ -20,7 +20,7 @@ const POOL_BYTES_MAX: u64 = i64::MAX as u64;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WrittenPool {
+pub(super) struct RawPool {
     name: Spanned<String>,
     kind: Spanned<String>,
     path: Option<Spanned<PathBuf>>,
@@ -42,11 +42,7 @@ pub(super) struct WrittenPool {
 }
 
 /// A pool; none if what is wrong leaves no pool.
-pub(super) fn pool_of(
-    spanned: &Spanned<WrittenPool>,
-    port: u16,
-    faults: &mut Faults,
-) -> Option<Pool> {
+pub(super) fn pool_of(spanned: &Spanned<RawPool>, port: u16, faults: &mut Faults) -> Option<Pool> {
     let (start, written) = (spanned.span().start, spanned.get_ref());
     let name = written.name.get_ref();
     if let Some(what) = forebay_directive::name_error(name) {
@@ -131,7 +127,7 @@ fn quota_of(kind: PoolKind, quota: &Spanned<String>, faults: &mut Faults) -> Opt
 
 fn engine_of(
     kind: PoolKind,
-    written: &WrittenPool,
+    written: &RawPool,
     engine: &Spanned<String>,
     faults: &mut Faults,
 ) -> Option<String> {
@@ -148,7 +144,7 @@ fn engine_of(
 }
 
 /// The copies of the data.
-fn redundancy_of(written: &WrittenPool, faults: &mut Faults) -> u32 {
+fn redundancy_of(written: &RawPool, faults: &mut Faults) -> u32 {
     let Some(redundancy) = &written.redundancy else { return 1 };
     let message = match *redundancy.get_ref() {
         _ if written.engine.is_none() => "redundancy: it needs an engine, which keeps the copies",
@@ -160,7 +156,7 @@ fn redundancy_of(written: &WrittenPool, faults: &mut Faults) -> u32 {
 }
 
 /// The granules of a pool, those of the reserve included.
-fn granules(written: &WrittenPool, start: usize, granularity: u64, faults: &mut Faults) -> u64 {
+fn granules(written: &RawPool, start: usize, granularity: u64, faults: &mut Faults) -> u64 {
     let capacity = faults.size("capacity", written.capacity.as_ref());
     let granules = match (&written.quantity, capacity) {
         (Some(quantity), None) if written.capacity.is_none() => *quantity.get_ref(),
@@ -189,7 +185,7 @@ fn granules(written: &WrittenPool, start: usize, granularity: u64, faults: &mut 
 /// The nodes of a pool, under the key that its kind has.
 fn nodes_of(
     kind: PoolKind,
-    written: &WrittenPool,
+    written: &RawPool,
     start: usize,
     port: u16,
     faults: &mut Faults,
@@ -227,7 +223,7 @@ fn nodes_of(
 }
 
 /// Two pools in one directory would count its space twice.
-pub(super) fn check_distinct(pools: &[Spanned<WrittenPool>], faults: &mut Faults) {
+pub(super) fn check_distinct(pools: &[Spanned<RawPool>], faults: &mut Faults) {
     for (index, late) in pools.iter().enumerate() {
         let late = late.get_ref();
         for early in &pools[..index] {

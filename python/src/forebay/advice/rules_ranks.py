@@ -13,7 +13,7 @@ from forebay.advice.registry import file_rule, job_rule
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles import metrics
 from forebay.profiles.model import STREAMS, Program
-from forebay.profiles.targets import OfTarget, by_target, main_direction
+from forebay.profiles.targets import TargetUse, by_target, main_direction
 from forebay.quantities import count, duration, percent, size
 
 
@@ -59,7 +59,7 @@ def one_rank(view: JobView) -> Iterator[Draft]:
         )
 
 
-def _comparable(program: Program) -> dict[int, OfTarget]:
+def _comparable(program: Program) -> dict[int, TargetUse]:
     """Storage targets with enough files of one direction to compare them by."""
     found = by_target(program, main_direction(program), thresholds.TARGET_FILE_BYTES_MIN)
     return {target: one for target, one in found.items() if one.files >= thresholds.TARGET_FILES_MIN}

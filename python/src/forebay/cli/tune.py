@@ -136,19 +136,19 @@ def command(script: Path, arguments: tuple[str, ...], **options: Any) -> None:
         raise TuneError(
             "--json prints the figures of a tuning, which --dry-run does not make", "leave one out"
         )
-    wanted = _tune_request(script, arguments, options)
+    request = _tune_request(script, arguments, options)
     if options["submit_to"]:
         from forebay.cli.tune_submit import submit
 
-        submit(wanted, options["submit_to"], render_only=options["dry_run"])
+        submit(request, options["submit_to"], render_only=options["dry_run"])
         return
     try:
         if options["dry_run"]:
-            _show_space(wanted)
+            _show_space(request)
         else:
-            _tune(wanted, options["as_json"])
+            _tune(request, options["as_json"])
     except Interrupted as stop:
-        raise _interrupted(wanted, stop) from stop
+        raise _interrupted(request, stop) from stop
 
 
 def _tune_request(script: Path, arguments: tuple[str, ...], options: dict[str, Any]) -> TuneRequest:
@@ -186,7 +186,7 @@ def _of_runs(options: dict[str, Any]) -> list[str]:
     return words + [f"--{name.replace('_', '-')}" for name in _FLAGS_OF_RUNS if options[name]]
 
 
-def _tune(wanted: TuneRequest, as_json: bool) -> None:
+def _tune(request: TuneRequest, as_json: bool) -> None:
     from rich.console import Console
 
     from forebay.report import tuning as report
@@ -194,7 +194,7 @@ def _tune(wanted: TuneRequest, as_json: bool) -> None:
 
     with interruptible():
         with progress() as listener:
-            study = tune(wanted, listener)
+            study = tune(request, listener)
         page = report.write_page(study.directory)
         if as_json:
             click.echo(report.as_json(study))
@@ -205,21 +205,21 @@ def _tune(wanted: TuneRequest, as_json: bool) -> None:
         click.echo(f"page: {page}", err=True)
 
 
-def _show_space(wanted: TuneRequest) -> None:
+def _show_space(request: TuneRequest) -> None:
     from forebay.cli.tune_space import print_space
     from forebay.tune.tuning import preview
 
     with interruptible():
         with progress() as listener:
-            previews = preview(wanted, listener)
+            previews = preview(request, listener)
         print_space(previews)
 
 
-def _interrupted(wanted: TuneRequest, stop: Interrupted) -> Refused:
+def _interrupted(request: TuneRequest, stop: Interrupted) -> Refused:
     """Tells the best until now; it is not proven."""
     from forebay.tune.tuning import best_so_far
 
-    directory = study_directory(wanted)
+    directory = study_directory(request)
     for line in best_so_far(directory):
         click.echo(line, err=True)
     hint = f"the same command resumes {directory}"

@@ -16,17 +16,17 @@ from forebay.tune.submitting import submit as submit_job
 from forebay.tune.submitting import wall_time_s
 
 
-def submit(wanted: TuneRequest, executor: str, *, render_only: bool) -> None:
+def submit(request: TuneRequest, executor: str, *, render_only: bool) -> None:
     """Submits our command line, without --submit; with `render_only` shows the job's script."""
-    job = script.read(wanted.script, study_setup.known_options(wanted))
-    budget = wanted.budget or Budget(runs=wanted.trials or RUNS_DEFAULT)
+    job = script.read(request.script, study_setup.known_options(request))
+    budget = request.budget or Budget(runs=request.trials or RUNS_DEFAULT)
     wall_s = wall_time_s(job, budget.runs or RUNS_DEFAULT, budget.seconds_max(job.nodes))
     submitted = submit_job(
         executor,
         job,
         [str(series_client.find_calling_forebay()), "tune", *_words(sys.argv[2:])],
         Path.cwd(),
-        study=study_directory(wanted),
+        study=study_directory(request),
         wall_s=wall_s,
         render_only=render_only,
     )

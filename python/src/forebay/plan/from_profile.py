@@ -22,7 +22,7 @@ CONSECUTIVE_MIN = 0.5
 _DIGITS = re.compile(r"\d+")
 
 
-class Read(msgspec.Struct, frozen=True, kw_only=True):
+class JobIo(msgspec.Struct, frozen=True, kw_only=True):
     """What a profile says of the job's I/O."""
 
     patterns: tuple[Pattern, ...]
@@ -32,7 +32,7 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
 
 
-def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -> Read:
+def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -> JobIo:
     """The patterns of the program that moved most data, for a job of that size.
 
     Without `nodes` and `ranks`, those of the profile. Raises PlanError for a profile without I/O.
@@ -64,7 +64,7 @@ def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -
         notes.append(f"{counted(left, 'smaller file')} {'is' if left == 1 else 'are'} left out")
     wall_s = program.wall_s or profile.job.wall_s
     io_s = program.io_slowest_rank_s
-    return Read(
+    return JobIo(
         patterns=tuple(kept),
         notes=tuple(notes),
         compute_s=max(0.0, wall_s - io_s) if wall_s is not None and io_s is not None else None,

@@ -75,7 +75,7 @@ class _Phases(msgspec.Struct):
     net_bytes_per_s: float | None = None
 
 
-class _Found(msgspec.Struct):
+class _Statistics(msgspec.Struct):
     boxes: list[_Box] = []
     phases: list[_Phases] = []
     hints: dict[str, dict[str, str]] = {}
@@ -99,8 +99,8 @@ def read(path: Path) -> Profile:
     return Profile(source="cray", path=str(path), job=Job(), programs=[program], notes=notes)
 
 
-def _parsed(text: Iterable[str]) -> _Found:
-    found = _Found()
+def _parsed(text: Iterable[str]) -> _Statistics:
+    found = _Statistics()
     current: _Box | _Phases | dict[str, str] | None = None
     for raw in text:
         if current is None and "MPIIO" not in raw:
@@ -122,7 +122,7 @@ def _parsed(text: Iterable[str]) -> _Found:
     return found
 
 
-def _begins(line: str, found: _Found) -> tuple[_Box | _Phases | dict[str, str] | None] | None:
+def _begins(line: str, found: _Statistics) -> tuple[_Box | _Phases | dict[str, str] | None] | None:
     """The block that a line begins, in brackets; None: it begins none."""
     if "MPIIO" not in line:
         return None
@@ -173,7 +173,7 @@ def _take_phase_line(phases: _Phases, line: str) -> None:
         phases.net_bytes_per_s = float(number[0]) * MIB
 
 
-def _shortcomings(found: _Found) -> list[str]:
+def _shortcomings(found: _Statistics) -> list[str]:
     notes = []
     for box in found.boxes:
         missing = [name for name in _names(box.direction) if name not in box.lines]
@@ -222,7 +222,7 @@ def _file(box: _Box) -> File:
     )
 
 
-def _apply_phases(files: list[File], found: _Found, notes: list[str]) -> int | None:
+def _apply_phases(files: list[File], found: _Statistics, notes: list[str]) -> int | None:
     """Tells each file its times; returns the number of ranks, if a table says it.
 
     A table has percentages, clock ticks of unknown length, and bandwidths. The time comes from the bytes of

@@ -135,12 +135,12 @@ def _job(program: Program, job: Job, uid: int, unread: Sequence[str]):
         head["forebay_job"] = darshan_hints.plain(job.id)
     if program.mpi is not None:
         head["mpi"] = darshan_hints.plain(program.mpi.splitlines()[0])
-    told_s = {
+    times_s = {
         "job_s": job.wall_s,
         "io_s": program.io_s,
         "io_slowest_rank_s": program.io_slowest_rank_s,
     }
-    head |= {key: f"{value:.9g}" for key, value in told_s.items() if value is not None}
+    head |= {key: f"{value:.9g}" for key, value in times_s.items() if value is not None}
     if unread:
         head["unread"] = darshan_hints.plain(unread[0])[:UNREAD_CHARACTERS_MAX]
     record.metadata = darshan_hints.metadata(head, _hints(program)).encode()

@@ -168,7 +168,7 @@ class Performance(msgspec.Struct, kw_only=True):
 BOUND_SHARE = 0.95
 
 
-class Spent(msgspec.Struct, kw_only=True):
+class TimeSpent(msgspec.Struct, kw_only=True):
     """Seconds in some files, as far as it is known which rank spent them."""
 
     of_ranks: dict[int, float]
@@ -195,7 +195,7 @@ def own_rank(file: File) -> int | None:
     return file.rank if file.rank is not None else file.writers[0].rank if file.writers else None
 
 
-def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> Spent | None:
+def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> TimeSpent | None:
     """None if no time is known."""
     seconds: dict[int, float] = defaultdict(float)
     unattributed_s, shared_s, is_known = 0.0, [], False
@@ -215,10 +215,10 @@ def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> Spent | Non
         is_known = True
     if not is_known:
         return None
-    return Spent(of_ranks=seconds, even_s=unattributed_s / max(1, program.ranks or 1), shared_s=shared_s)
+    return TimeSpent(of_ranks=seconds, even_s=unattributed_s / max(1, program.ranks or 1), shared_s=shared_s)
 
 
-class OfRank(msgspec.Struct, kw_only=True):
+class RankUse(msgspec.Struct, kw_only=True):
     """What one rank did in the files that it alone used."""
 
     bytes: int = 0
@@ -226,9 +226,9 @@ class OfRank(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
 
 
-def of_own_files(program: Program) -> dict[int, OfRank]:
+def of_own_files(program: Program) -> dict[int, RankUse]:
     """By rank. Empty where the seconds of the ranks are not known."""
-    found: dict[int, OfRank] = defaultdict(OfRank)
+    found: dict[int, RankUse] = defaultdict(RankUse)
     for file in program.files:
         top = top_layer(file)
         rank = own_rank(file) if file.ranks == 1 else None
@@ -303,7 +303,7 @@ def slowest_s_in(program: Program, files: Iterable[File]) -> float | None:
     return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
 
 
-def spent_in_tops(program: Program, files: Iterable[File]) -> Spent | None:
+def spent_in_tops(program: Program, files: Iterable[File]) -> TimeSpent | None:
     """Seconds in files, each at the layer that the application called; None if no time is known."""
     tops = ((file, top[1]) for file in files if (top := top_layer(file)) is not None)
     return _spent(program, tops)

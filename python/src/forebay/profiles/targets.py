@@ -11,7 +11,7 @@ from forebay.profiles.time_parts import DIRECTIONS
 
 
 @dataclass
-class OfTarget:
+class TargetUse:
     """Files of one storage target, and their seconds in one direction."""
 
     bytes: int = 0
@@ -46,10 +46,10 @@ def main_direction(program: Program) -> Direction:
     return max(DIRECTIONS, key=lambda direction: seconds[direction])
 
 
-def by_target(program: Program, direction: Direction, least_bytes: int = 1) -> dict[int, OfTarget]:
+def by_target(program: Program, direction: Direction, least_bytes: int = 1) -> dict[int, TargetUse]:
     """By number of the target. Files that are on more than half of all targets tell nothing of one."""
     known = {target for file in program.files for target in file.targets}
-    found: dict[int, OfTarget] = defaultdict(OfTarget)
+    found: dict[int, TargetUse] = defaultdict(TargetUse)
     for file in program.files:
         top = metrics.top_layer(file)
         if top is None or not file.targets or 2 * len(set(file.targets)) > len(known):

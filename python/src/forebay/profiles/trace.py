@@ -35,8 +35,8 @@ SYSTEM_OPEN, SYSTEM_SYNC, SYSTEM_READ, SYSTEM_WRITE = 0, 4, 6, 7
 OWN = {CLOSE: 0, SET_VIEW: 5, SEEK: 2, SEEK_SHARED: 2}
 OTHER_FILE, OTHER_ACCESS, SHORT = 0x08, 0x70, 0x80
 
-Ink = Literal["write", "read", "rmw", "waiting", "metadata", "sync"]
-INKS: tuple[Ink, ...] = ("write", "read", "rmw", "waiting", "metadata", "sync")
+Activity = Literal["write", "read", "rmw", "waiting", "metadata", "sync"]
+ACTIVITIES: tuple[Activity, ...] = ("write", "read", "rmw", "waiting", "metadata", "sync")
 
 
 class Span(NamedTuple):
@@ -44,7 +44,7 @@ class Span(NamedTuple):
 
     begin_s: float
     end_s: float
-    ink: Ink
+    activity: Activity
 
 
 class RankCalls(msgspec.Struct, kw_only=True):
@@ -88,7 +88,9 @@ def read(directory: Path) -> Trace:
     begun_ns = min(begun for begun, _ in found)
     for begun, one in found:
         later_s = (begun - begun_ns) / 1e9
-        one.spans = sorted(Span(begin + later_s, end + later_s, ink) for begin, end, ink in one.spans)
+        one.spans = sorted(
+            Span(begin + later_s, end + later_s, activity) for begin, end, activity in one.spans
+        )
         one.cut_s = None if one.cut_s is None else one.cut_s + later_s
     length_s = max((span.end_s for _, one in found for span in one.spans), default=0.0)
     return Trace(ranks=len(sizes), read=[one for _, one in found], length_s=length_s)
@@ -278,18 +280,18 @@ class _SpanMaker:
         writes = is_data and call.tag - DATA >= WAYS_APART
         at = call.start
         for one in inner:
-            ink = _of_system(one.tag)
+            activity = _of_system(one.tag)
             self._put(at, one.start, "waiting")
-            self._put(max(at, one.start), one.end, "rmw" if writes and ink == "read" else ink)
+            self._put(max(at, one.start), one.end, "rmw" if writes and activity == "read" else activity)
             at = max(at, one.end)
         self._put(at, call.end, "waiting")
 
-    def _put(self, start: int, end: int, ink: Ink) -> None:
+    def _put(self, start: int, end: int, activity: Activity) -> None:
         if end > start:
-            self.spans.append(Span(start * self.tick_s, end * self.tick_s, ink))
+            self.spans.append(Span(start * self.tick_s, end * self.tick_s, activity))
 
 
-def _of_system(tag: int) -> Ink:
+def _of_system(tag: int) -> Activity:
     what = tag & 0x0F
     if what == SYSTEM_READ:
         return "read"

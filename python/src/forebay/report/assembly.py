@@ -92,9 +92,12 @@ def _lead(contexts: list[SectionContext], width_px: int) -> list[Chart]:
         rows += [("slowest rank" if len(contexts) == 1 else name, parts)] if parts else []
     if len(contexts) == 1 and (share := metrics.io_share(contexts[0].profile)):
         for time in time_parts.time_split(contexts[0].program):
-            parts = time_spent.by_ink(time.parts, share.run_s)
+            parts = time_spent.by_activity(time.parts, share.run_s)
             rows.append(
-                (f"{time.layer}, mean", {ink: spent_s / share.run_s for ink, spent_s in parts.items()})
+                (
+                    f"{time.layer}, mean",
+                    {activity: spent_s / share.run_s for activity, spent_s in parts.items()},
+                )
             )
     return [time_spent.chart(rows, width_px)] if rows else []
 

@@ -109,7 +109,7 @@ def _lead(profiles: list[Profile], width_px: int) -> list[Chart]:
             parts = time_parts.slowest_rank_parts(program)
             name = label if len(profile.programs) == 1 else f"{label}{at} {job.last_part(program.name) or ''}"
             if parts is not None and program.wall_s:
-                rows.append((name[:20], time_spent.by_ink(parts, program.wall_s)))
+                rows.append((name[:20], time_spent.by_activity(parts, program.wall_s)))
     return [time_spent.chart_in_seconds(rows, width_px)] if rows else []
 
 

@@ -40,7 +40,7 @@ STYLES = {
 }
 
 
-class ToCopy(str):
+class UnbrokenLine(str):
     """A line that is never broken: half of it would be another command."""
 
 
@@ -87,7 +87,7 @@ def print_parts(console: Console, parts: list[RenderableType]) -> None:
     """Prints what goes into the lines there are, and says so if that is not all."""
     lines: list[Text] = []
     for part in parts:
-        if isinstance(part, ToCopy):
+        if isinstance(part, UnbrokenLine):
             lines.append(Text(f"  {part}", style="bold"))
             continue
         for line in console.render_lines(part, pad=False):
@@ -147,15 +147,15 @@ def _names_text(profile: Profile) -> str:
 
 def _bar(shares: dict[str, float], cells: int) -> Text:
     text = Text()
-    for ink, share in shares.items():
-        text.append(LETTERS[ink] * min(round(cells * share), cells - len(text)), style=STYLES[ink])
+    for activity, share in shares.items():
+        text.append(LETTERS[activity] * min(round(cells * share), cells - len(text)), style=STYLES[activity])
     return text
 
 
 def _parts_text(shares: dict[str, float]) -> Text:
     named = [
-        f"{LETTERS[ink]} {time_spent.NAMES[ink]} {quantities.percent(share)}"
-        for ink, share in shares.items()
+        f"{LETTERS[activity]} {time_spent.NAMES[activity]} {quantities.percent(share)}"
+        for activity, share in shares.items()
         if share >= 0.005
     ]
     return Text(", ".join(named))
@@ -189,7 +189,7 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
         yield Text.assemble("\n", (f"{mark} {finding.level}: ", f"bold {colour}"), title)
         if at == 0 and lines:
             yield Text("\nadd to the job script:")
-            yield from (ToCopy(escape_hidden(line)) for line in lines)
+            yield from (UnbrokenLine(escape_hidden(line)) for line in lines)
     if len(findings) > FINDINGS_MAX:
         yield Text(f"and {len(findings) - FINDINGS_MAX} more findings")
 

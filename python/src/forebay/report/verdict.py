@@ -56,9 +56,9 @@ def _of_io(profile: Profile, *, is_held_back: bool) -> str:
     parts = _parts(profile, share.slowest_s)
     if not parts:
         return f"I/O took {quantities.percent(whole)} of the run time."
-    ink = max(parts, key=parts.__getitem__)
-    what, spent_s = WAITED_FOR[ink], parts[ink]
-    if ink == "waiting" and parts["rmw"] > max(parts["write"], parts["read"]):
+    activity = max(parts, key=parts.__getitem__)
+    what, spent_s = WAITED_FOR[activity], parts[activity]
+    if activity == "waiting" and parts["rmw"] > max(parts["write"], parts["read"]):
         what, spent_s = "Reading in order to write, and waiting for it,", parts["rmw"] + parts["waiting"]
     part = quantities.at_most(min(1.0, spent_s / share.run_s), share.is_bound)
     who = "slowest rank" if share.slowest is not None else "mean rank"
@@ -89,7 +89,7 @@ def _parts(profile: Profile, io_s: float | None) -> dict[str, float]:
     Those of programs that ran at the same time are no more than `io_s` together.
     """
     found = [parts for program in profile.programs if (parts := time_parts.slowest_rank_parts(program))]
-    sums = {ink: sum(getattr(parts, ink) for parts in found) for ink in WAITED_FOR}
+    sums = {activity: sum(getattr(parts, activity) for parts in found) for activity in WAITED_FOR}
     whole_s = sum(sums.values())
     share = min(1.0, io_s / whole_s) if whole_s and io_s is not None else 1.0
-    return {ink: share * spent_s for ink, spent_s in sums.items()} if whole_s else {}
+    return {activity: share * spent_s for activity, spent_s in sums.items()} if whole_s else {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from forebay.simulate.jobs import Jobs
-from forebay.simulate.play import Played
+from forebay.simulate.play import SimulatedJobs
 from forebay.simulate.site import Pool
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Course(msgspec.Struct, kw_only=True):
     waiting_jobs: list[float]
 
 
-def outcome(jobs: Jobs, pool: Pool, nodes: int, played: Played) -> Outcome:
+def outcome(jobs: Jobs, pool: Pool, nodes: int, played: SimulatedJobs) -> Outcome:
     """The numbers of a play; those of jobs are 0 if none was played."""
     import numpy as np
 
@@ -86,7 +86,7 @@ def outcome(jobs: Jobs, pool: Pool, nodes: int, played: Played) -> Outcome:
     )
 
 
-def _mean(played: Played, values: np.ndarray, span_s: float) -> float:
+def _mean(played: SimulatedJobs, values: np.ndarray, span_s: float) -> float:
     """Over time: each value holds until the next change."""
     import numpy as np
 
@@ -95,7 +95,7 @@ def _mean(played: Played, values: np.ndarray, span_s: float) -> float:
     return float((values[:-1] * np.diff(played.changed_s)).sum()) / span_s
 
 
-def course(pool: Pool, nodes: int, played: Played) -> Course:
+def course(pool: Pool, nodes: int, played: SimulatedJobs) -> Course:
     """How full pool and machine were over time."""
     import numpy as np
 

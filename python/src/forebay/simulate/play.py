@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NAN = float("nan")
 
 
-class Played(msgspec.Struct, kw_only=True):
+class SimulatedJobs(msgspec.Struct, kw_only=True):
     """What happened: an array for each quantity, of all jobs, and of all moments when something changed."""
 
     submit_s: np.ndarray
@@ -92,7 +92,7 @@ class _Records:
             of.append(value)
 
 
-class _Player:
+class _JobSimulator:
     def __init__(
         self, pool: Pool, nodes: int, file_system_bytes_per_s: float, policy: Policy, count: int
     ) -> None:
@@ -107,7 +107,7 @@ class _Player:
         self.is_scheduling_requested = False
         self.records = _Records(count)
 
-    def play(self, jobs: Jobs) -> None:
+    def simulate_jobs(self, jobs: Jobs) -> None:
         """Until all jobs have ended."""
         self.environment.process(self._submissions(jobs))
         self.environment.run()
@@ -256,14 +256,16 @@ class _Player:
         self._give_granules()
 
 
-def play(jobs: Jobs, pool: Pool, nodes: int, file_system_bytes_per_s: float, policy: Policy) -> Played:
+def simulate_jobs(
+    jobs: Jobs, pool: Pool, nodes: int, file_system_bytes_per_s: float, policy: Policy
+) -> SimulatedJobs:
     """Plays all jobs to their end."""
     import numpy as np
 
-    player = _Player(pool, nodes, file_system_bytes_per_s, policy, len(jobs))
-    player.play(jobs)
+    player = _JobSimulator(pool, nodes, file_system_bytes_per_s, policy, len(jobs))
+    player.simulate_jobs(jobs)
     records = player.records
-    return Played(
+    return SimulatedJobs(
         submit_s=jobs.submit_s,
         granules=np.array(records.granules),
         **{name: np.array(values) for name, values in records.of_jobs.items()},

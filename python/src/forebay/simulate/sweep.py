@@ -10,7 +10,7 @@ import msgspec
 
 from forebay.simulate.errors import SimulationError
 from forebay.simulate.outcome import Course, Outcome, course, outcome
-from forebay.simulate.play import play
+from forebay.simulate.play import simulate_jobs
 from forebay.simulate.policies import Policy
 from forebay.simulate.site import Pool, Site, make_pool
 
@@ -72,7 +72,7 @@ def sweep(
     for number, one in enumerate(tried, start=1):
         found = []
         for repetition, of in enumerate(jobs):
-            played = play(of, one.pool, site.nodes, site.file_system_bytes_per_s, one.policy)
+            played = simulate_jobs(of, one.pool, site.nodes, site.file_system_bytes_per_s, one.policy)
             found.append(outcome(of, one.pool, site.nodes, played))
             if repetition == 0:
                 courses.append(course(one.pool, site.nodes, played))

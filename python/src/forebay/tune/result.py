@@ -22,14 +22,14 @@ from forebay.tune.study import Study
 from forebay.tune.study_setup import TuneRequest
 
 
-def check_writable(study: Study, wanted: TuneRequest) -> None:
+def check_writable(study: Study, request: TuneRequest) -> None:
     """TuneError if the tuned script's name is taken by a file that is not as we wrote it."""
     path = output_path(study)
-    if wanted.output and wanted.output.absolute() != path:
-        raise TuneError(f"this study writes {path}, not {wanted.output}", "--study DIR begins a new one")
+    if request.output and request.output.absolute() != path:
+        raise TuneError(f"this study writes {path}, not {request.output}", "--study DIR begins a new one")
     if not os.access(path.parent, os.W_OK):
         raise TuneError(f"{path}: its directory cannot be written", "--output FILE writes it elsewhere")
-    if wanted.overwrite or not path.exists() or _is_ours(study, path):
+    if request.overwrite or not path.exists() or _is_ours(study, path):
         return
     raise TuneError(
         f"{path}: there is such a file, and this study did not write it, or it was changed since",

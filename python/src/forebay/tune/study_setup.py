@@ -59,11 +59,11 @@ _FIXED = (
 )
 
 
-def study_directory(wanted: TuneRequest) -> Path:
+def study_directory(request: TuneRequest) -> Path:
     """JOB.tune: in the script's directory, or here if nothing can be written there."""
-    if wanted.study:
-        return wanted.study.absolute()
-    script = wanted.script.absolute()
+    if request.study:
+        return request.study.absolute()
+    script = request.script.absolute()
     return _default_parent(script) / f"{script.stem}.tune"
 
 
@@ -80,46 +80,46 @@ def has_study(directory: Path) -> bool:
         return False
 
 
-def known_options(wanted: TuneRequest) -> list[str]:
+def known_options(request: TuneRequest) -> list[str]:
     """Options of `forebay run`: those given, else those of the study."""
-    directory = study_directory(wanted)
-    if wanted.options is not None:
-        return wanted.options
+    directory = study_directory(request)
+    if request.options is not None:
+        return request.options
     return Study.open(directory).head.options if has_study(directory) else []
 
 
-def open_study(wanted: TuneRequest, script: JobScript) -> Study:
+def open_study(request: TuneRequest, script: JobScript) -> Study:
     """The study to write: that of the directory if there is one, else a new one.
 
     One that holds failed runs only is begun again where it does not fit. TuneError if the one that is there
     is of another script, or was made with other options.
     """
-    directory = study_directory(wanted)
+    directory = study_directory(request)
     if not has_study(directory):
-        if wanted.trials is not None:
+        if request.trials is not None:
             raise TuneError(f"{directory}: there is no study to extend", "leave --trials out to begin one")
-        return Study.create(directory, _head(wanted, script))
+        return Study.create(directory, _head(request, script))
     study = Study.open(directory, write=True)
     try:
-        _check_same(study, wanted, script)
+        _check_same(study, request, script)
     except TuneError:
         study.close()
-        if any(run.status != "failed" for run in study.runs) or wanted.trials is not None:
+        if any(run.status != "failed" for run in study.runs) or request.trials is not None:
             raise
         # It holds failures only: nothing is lost, and nothing of it fits the call that corrects them.
         shutil.rmtree(directory)
-        return Study.create(directory, _head(wanted, script))
+        return Study.create(directory, _head(request, script))
     return study
 
 
-def _check_same(study: Study, wanted: TuneRequest, script: JobScript) -> None:
+def _check_same(study: Study, request: TuneRequest, script: JobScript) -> None:
     head = study.head
     if head.script_digest != script.digest:
         what = "has changed since" if head.script == str(script.path) else f"is not {head.script}"
         message = f"{study.directory}: this study is of another script: {script.path} {what}"
         raise TuneError(message, "--study DIR begins a new one; or remove the directory")
     for name in _FIXED:
-        asked, was = getattr(wanted, name), getattr(head, name)
+        asked, was = getattr(request, name), getattr(head, name)
         if asked is not None and asked != was:
             message = (
                 f"{study.directory}: this study was begun with {name} {_option_text(was)}, "
@@ -134,19 +134,19 @@ def _option_text(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _head(wanted: TuneRequest, script: JobScript) -> Head:
-    given = {name: getattr(wanted, name) for name in (*_FIXED, "time_factor", "budget")}
+def _head(request: TuneRequest, script: JobScript) -> Head:
+    given = {name: getattr(request, name) for name in (*_FIXED, "time_factor", "budget")}
     given = {name: value for name, value in given.items() if value is not None}
-    output = wanted.output or _default_parent(script.path) / f"{script.path.stem}.tuned{script.path.suffix}"
+    output = request.output or _default_parent(script.path) / f"{script.path.stem}.tuned{script.path.suffix}"
     return Head(
         script=str(script.path),
         script_digest=script.digest,
         started_unix_s=time.time(),
         host=platform.node(),
-        seed=random.SystemRandom().randrange(1 << 31) if wanted.seed is None else wanted.seed,
+        seed=random.SystemRandom().randrange(1 << 31) if request.seed is None else request.seed,
         output=str(output.absolute()),
         emulated=machine.name if (machine := emulation(given.get("options", []))) else None,
-        **{"budget": Budget(runs=RUNS_DEFAULT), "places": _places(wanted, script)} | given,
+        **{"budget": Budget(runs=RUNS_DEFAULT), "places": _places(request, script)} | given,
     )
 
 
@@ -156,11 +156,11 @@ def emulation(options: list[str]) -> Machine | None:
     return read_machine(Path(values["--pfs-model"])) if "--pfs-model" in values else None
 
 
-def _places(wanted: TuneRequest, script: JobScript) -> list[Place]:
+def _places(request: TuneRequest, script: JobScript) -> list[Place]:
     """All that the script can run in, the file system first."""
     can: list[Place] = [place for place in PLACES if place == "file-system" or script.burst_buffer]
-    for place in wanted.places or []:
+    for place in request.places or []:
         if place not in can:
             message = f"{script.path}: --on {place}: the script asks for no burst buffer"
             raise TuneError(message, "it needs a line `#DW jobdw ...`, or leave --on out")
-    return wanted.places or can
+    return request.places or can

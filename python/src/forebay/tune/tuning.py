@@ -27,17 +27,17 @@ _KEPT = "what was measured until now is kept; the same command goes on"
 _MORE = "a larger --budget, or --trials N, goes on"
 
 
-def tune(wanted: TuneRequest, listener: Listener) -> Study:
+def tune(request: TuneRequest, listener: Listener) -> Study:
     """Tunes the job, or resumes its study; returns the study at the end, closed.
 
     TuneError if it cannot be tuned. At a signal, which must arrive as KeyboardInterrupt, the study is left so
     that the next call goes on with it.
     """
-    job = script.read(wanted.script, study_setup.known_options(wanted))
-    with study_setup.open_study(wanted, job) as study:
-        result.check_writable(study, wanted)
+    job = script.read(request.script, study_setup.known_options(request))
+    with study_setup.open_study(request, job) as study:
+        result.check_writable(study, request)
         with _ending(study):
-            reason, message = _carry_out(study, job, wanted, listener)
+            reason, message = _carry_out(study, job, request, listener)
             study.append_end(reason, message)
     return study
 
@@ -59,15 +59,15 @@ def _ending(study: Study) -> Iterator[None]:
         raise failure from error
 
 
-def _carry_out(study: Study, job: JobScript, wanted: TuneRequest, listener: Listener) -> tuple[Reason, str]:
-    open_places = [one for one in study.head.places if _is_open(study, one, wanted)]
-    budget = _budget(study, wanted)
+def _carry_out(study: Study, job: JobScript, request: TuneRequest, listener: Listener) -> tuple[Reason, str]:
+    open_places = [one for one in study.head.places if _is_open(study, one, request)]
+    budget = _budget(study, request)
     clock = _clock(study, job, budget)
     if open_places:
         try:
             with _workplace(study, job) as workplace:
                 for number, place in enumerate(open_places):
-                    share = _share(study, budget, clock, wanted, open_places[number:])
+                    share = _share(study, budget, clock, request, open_places[number:])
                     StorageTuning(study, job, workplace, place, share, listener).tune()
         except BudgetOver as over:
             return "budget", str(over)
@@ -78,11 +78,11 @@ def _carry_out(study: Study, job: JobScript, wanted: TuneRequest, listener: List
     return "done", "each place has its verdict"
 
 
-def _is_open(study: Study, place: Place, wanted: TuneRequest) -> bool:
+def _is_open(study: Study, place: Place, request: TuneRequest) -> bool:
     """A verdict stays, unless more runs are asked for, or are given to one that lacked them."""
-    if wanted.trials is not None or not study.settled(place):
+    if request.trials is not None or not study.settled(place):
         return True
-    return wanted.budget is not None and study.verdicts[place].is_cut_short
+    return request.budget is not None and study.verdicts[place].is_cut_short
 
 
 @contextmanager
@@ -96,12 +96,12 @@ def _workplace(study: Study, job: JobScript) -> Iterator[RunDirectory]:
         shutil.rmtree(workplace.directory, ignore_errors=True)
 
 
-def _budget(study: Study, wanted: TuneRequest) -> Budget:
+def _budget(study: Study, request: TuneRequest) -> Budget:
     """Of the whole study. So many trials more are a budget of their own; a time counts if it is given."""
-    if wanted.trials is not None:
-        given = wanted.budget or Budget()
-        return msgspec.structs.replace(given, runs=len(study.runs) + wanted.trials)
-    return wanted.budget or study.head.budget
+    if request.trials is not None:
+        given = request.budget or Budget()
+        return msgspec.structs.replace(given, runs=len(study.runs) + request.trials)
+    return request.budget or study.head.budget
 
 
 def _clock(study: Study, job: JobScript, budget: Budget) -> Clock:
@@ -110,13 +110,15 @@ def _clock(study: Study, job: JobScript, budget: Budget) -> Clock:
     return Clock(None if limit_s is None else max(0.0, limit_s - _job_s(study.runs)))
 
 
-def _share(study: Study, budget: Budget, clock: Clock, wanted: TuneRequest, places: Sequence[Place]) -> Share:
+def _share(
+    study: Study, budget: Budget, clock: Clock, request: TuneRequest, places: Sequence[Place]
+) -> Share:
     """For the first of the places that are still to come, an equal share of what they have together.
 
     What an interrupted tuner did in them counts in it, so that the same command shares as it did then; but
     of so many trials more each place has as many, whatever it had before.
     """
-    earlier = [] if wanted.trials is not None else [run for run in study.runs if run.place in places]
+    earlier = [] if request.trials is not None else [run for run in study.runs if run.place in places]
     own = [run for run in earlier if run.place == places[0]]
     runs = budget.runs
     if runs is not None:
@@ -125,7 +127,7 @@ def _share(study: Study, budget: Budget, clock: Clock, wanted: TuneRequest, plac
     left_s = clock.left_s()
     if left_s is not None:
         left_s = max(0.0, (left_s + _job_s(earlier)) / len(places) - _job_s(own))
-    is_extended = wanted.trials is not None or wanted.budget is not None
+    is_extended = request.trials is not None or request.budget is not None
     return Share(runs=runs, clock=Clock(left_s), is_extended=is_extended)
 
 
@@ -141,27 +143,27 @@ class Preview(msgspec.Struct, frozen=True):
     plan: Plan | None
 
 
-def preview(wanted: TuneRequest, listener: Listener) -> list[Preview]:
+def preview(request: TuneRequest, listener: Listener) -> list[Preview]:
     """What would be tried in each place, and why.
 
     The job is run once in each, as it is; that is kept in the study, and not repeated when it is tuned.
     TuneError as of `tune`.
     """
-    job = script.read(wanted.script, study_setup.known_options(wanted))
-    with study_setup.open_study(wanted, job) as study, _ending(study):
-        found = [_preview_storage(study, job, wanted, place, listener) for place in study.head.places]
+    job = script.read(request.script, study_setup.known_options(request))
+    with study_setup.open_study(request, job) as study, _ending(study):
+        found = [_preview_storage(study, job, request, place, listener) for place in study.head.places]
         study.append_end("stopped", "only looked at what can be set")
     return found
 
 
 def _preview_storage(
-    study: Study, job: JobScript, wanted: TuneRequest, place: Place, listener: Listener
+    study: Study, job: JobScript, request: TuneRequest, place: Place, listener: Listener
 ) -> Preview:
     plan = study.plans.get(place)
     if plan is not None or study.settled(place):
         return Preview(place, study.verdicts.get(place) if plan is None else None, plan)
-    budget = _budget(study, wanted)
-    share = _share(study, budget, _clock(study, job, budget), wanted, study.head.places)
+    budget = _budget(study, request)
+    share = _share(study, budget, _clock(study, job, budget), request, study.head.places)
     with _workplace(study, job) as workplace:
         verdict, plan = StorageTuning(study, job, workplace, place, share, listener).preview()
     return Preview(place, verdict, plan)

@@ -5,7 +5,7 @@ use crate::check::{Check, check};
 use crate::operation::Flag::{Create, ReadWrite};
 use crate::operation::Lock::{self, Exclusive, Release, Shared};
 use crate::operation::{Handle, LockKind};
-use crate::trial::{Called, Expect, On, Trial, Verdict, same};
+use crate::trial::{Expect, NodeOperations, OperationResult, Trial, Verdict, same};
 
 /// A refused lock.
 const BUSY: &[&str] = &["EAGAIN", "EACCES"];
@@ -71,7 +71,12 @@ pub(super) const CHECKS: &[Check] = &[
     }),
 ];
 
-fn lock(mut on: On<'_>, kind: LockKind, file: Handle, lock: Lock) -> Called<()> {
+fn lock(
+    mut on: NodeOperations<'_>,
+    kind: LockKind,
+    file: Handle,
+    lock: Lock,
+) -> OperationResult<()> {
     match kind {
         LockKind::Record => on.record_lock(file, lock, 0, 0),
         LockKind::File => on.file_lock(file, lock),

@@ -115,7 +115,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// Lists a directory in two parts, between which names change.
 fn listing_while(
     t: &mut Trial<'_>,
-    change: impl FnOnce(&mut Trial<'_>) -> crate::trial::Called<()>,
+    change: impl FnOnce(&mut Trial<'_>) -> crate::trial::OperationResult<()>,
 ) -> Verdict {
     t.one().run(Loop::Create { prefix: "stays".into(), count: NAMES / 2 })?;
     t.one().run(Loop::Create { prefix: "gone".into(), count: NAMES / 2 })?;

@@ -141,22 +141,22 @@ impl<'a> Cluster<'a> {
         monitor_command(add)
     }
 
-    fn home(&self) -> PathBuf {
+    fn ceph_directory(&self) -> PathBuf {
         self.request.directory.join("ceph")
     }
 
     fn configuration(&self) -> PathBuf {
-        self.home().join("ceph.conf")
+        self.ceph_directory().join("ceph.conf")
     }
 
     /// The file on each node that says which data are lost.
     fn lost_groups(&self) -> PathBuf {
-        self.home().join("lost-groups.json")
+        self.ceph_directory().join("lost-groups.json")
     }
 
     /// The file on each node with the addresses of its mount.
     fn mount_addresses(&self) -> PathBuf {
-        self.home().join("mount-addresses.json")
+        self.ceph_directory().join("mount-addresses.json")
     }
 
     fn data(&self, node: usize) -> PathBuf {
@@ -274,10 +274,10 @@ impl<'a> Cluster<'a> {
         after: &[String],
         actions: Vec<Action>,
     ) -> EngineStep {
-        let file = self.home().join(format!("{name}.json"));
+        let file = self.ceph_directory().join(format!("{name}.json"));
         let connection = Connection {
             config: self.configuration(),
-            keyring: self.home().join("keyring"),
+            keyring: self.ceph_directory().join("keyring"),
             name: "client.admin".to_owned(),
             library_directory: self.programs(node).and_then(|all| all.library_directory.clone()),
             connect_s_max: READY_S_MAX / 2,
@@ -292,10 +292,12 @@ impl<'a> Cluster<'a> {
     fn add_configuration(&mut self) {
         for node in 0..self.nodes.len() {
             let mut step = self.step(node, "configuration", &[]);
-            step.directories = vec![self.home(), self.request.mount()];
+            step.directories = vec![self.ceph_directory(), self.request.mount()];
             step.directories.extend(["osd", "mds"].map(|name| self.data(node).join(name)));
-            let file =
-                |name: &str, text: String| PlannedFile { path: self.home().join(name), text };
+            let file = |name: &str, text: String| PlannedFile {
+                path: self.ceph_directory().join(name),
+                text,
+            };
             step.files = vec![
                 file("ceph.conf", self.text_of_configuration(node)),
                 file("keyring", self.text_of_keyring(node)),
@@ -316,13 +318,13 @@ impl<'a> Cluster<'a> {
             let address = Self::text_of(self.free_address(monitor));
             step.argv.extend(["--addv".to_owned(), name, address]);
         }
-        step.argv.push(text(&self.home().join("monmap")));
+        step.argv.push(text(&self.ceph_directory().join("monmap")));
         self.steps.push(step);
     }
 
     fn add_monitors(&mut self, is_new: bool) {
-        let map = text(&self.home().join("monmap"));
-        let keyring = text(&self.home().join("keyring"));
+        let map = text(&self.ceph_directory().join("monmap"));
+        let keyring = text(&self.ceph_directory().join("keyring"));
         for monitor in 0..self.monitors() {
             let name = Self::monitor_name(monitor).to_string();
             let mut after = Vec::new();
@@ -351,7 +353,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn add_storage(&mut self, is_new: bool) {
-        let map = text(&self.home().join("monmap"));
+        let map = text(&self.ceph_directory().join("monmap"));
         for node in 0..self.nodes.len() {
             let id = node.to_string();
             let mut after = vec![step_id(0, "file-system")];
@@ -507,7 +509,7 @@ impl<'a> Cluster<'a> {
             return self.words(node, "ceph-fuse", &options);
         }
         let mut words = vec![text(&self.nodes[node].forebay), "__mount".to_owned()];
-        let keyring = text(&self.home().join("keyring"));
+        let keyring = text(&self.ceph_directory().join("keyring"));
         let (config, lost_groups) = (text(&self.configuration()), text(&self.lost_groups()));
         let addresses = text(&self.mount_addresses());
         let options = [

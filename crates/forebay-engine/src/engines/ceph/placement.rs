@@ -22,14 +22,14 @@ const GROUPS_SMALL: usize = 16;
 
 /// Which new files have a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum LayoutScope {
     /// Files with such names.
     Files,
     /// All files below directories with such names.
     Directories,
 }
 
-impl Named {
+impl LayoutScope {
     /// Its key in a profile, and in the words of a mount.
     pub(crate) fn key(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ impl fmt::Display for Placement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedLayout {
     /// What has a name that matches.
-    pub named: Named,
+    pub named: LayoutScope,
     /// A pattern as that of a shell, for the last part of the path.
     pub pattern: String,
     /// Bytes of a file that are next to each other on one server; none: as in the whole namespace.
@@ -72,8 +72,8 @@ pub struct NamedLayout {
 impl fmt::Display for NamedLayout {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let files = match self.named {
-            Named::Files => format!("files named {}", self.pattern),
-            Named::Directories => format!("files below directories named {}", self.pattern),
+            LayoutScope::Files => format!("files named {}", self.pattern),
+            LayoutScope::Directories => format!("files below directories named {}", self.pattern),
         };
         match self.placement {
             Placement::Local => write!(f, "{files} are stored on the node that creates them"),

@@ -159,7 +159,7 @@ fn placement_groups_have_their_place_before_a_storage_daemon_runs() {
     }
 }
 
-fn local(named: Named) -> Ceph {
+fn local(named: LayoutScope) -> Ceph {
     let layout = NamedLayout {
         named,
         pattern: "ckpt*".to_owned(),
@@ -173,7 +173,7 @@ fn local(named: Named) -> Ceph {
 fn local_pools_have_their_first_copy_on_their_node() {
     let nodes: Vec<_> = (1..=3).map(node).collect();
     for (redundancy, daemons) in [(1, "[2]"), (2, "[2,0]")] {
-        let plan = local(Named::Files).plan(&request(redundancy), &nodes).expect("a plan");
+        let plan = local(LayoutScope::Files).plan(&request(redundancy), &nodes).expect("a plan");
         let make = plan.steps.iter().find(|step| step.id == "n1.file-system").expect("step");
         let commands = &make.files.first().expect("commands").text;
         // The pools get the numbers 1 to 6: names, data, local, local.1, local.2, local.3.
@@ -192,7 +192,8 @@ fn local_pools_have_their_first_copy_on_their_node() {
 #[test]
 fn mounts_know_the_pool_of_their_node_and_the_layouts() {
     let nodes: Vec<_> = (1..=2).map(node).collect();
-    for (named, word) in [(Named::Files, "names"), (Named::Directories, "directories")] {
+    for (named, word) in [(LayoutScope::Files, "names"), (LayoutScope::Directories, "directories")]
+    {
         let plan = local(named).plan(&request(1), &nodes).expect("a plan");
         let mounts = plan.steps.iter().filter(|step| step.role == Role::Mount);
         for (number, mount) in (1..).zip(mounts) {
@@ -208,7 +209,7 @@ fn mounts_know_the_pool_of_their_node_and_the_layouts() {
 fn all_other_files_are_local_where_the_job_asks_for_it() {
     let nodes: Vec<_> = (1..=2).map(node).collect();
     for (which, count) in [(LocalFiles::All, 1), (LocalFiles::OnRequest, 0)] {
-        let engine = local(Named::Directories).with_local_files(which).expect("it can");
+        let engine = local(LayoutScope::Directories).with_local_files(which).expect("it can");
         let plan = engine.plan(&request(1), &nodes).expect("a plan");
         let files = plan.steps.iter().flat_map(|step| &step.files);
         let of_namespace = "stripe_unit=1048576 stripe_count=1 object_size=1048576 pool=local";
@@ -239,15 +240,15 @@ fn each_node_takes_the_whole_capacity_as_far_as_its_store_has_room() {
     };
     // 512 MiB each, a quarter more, and 512 MiB; the first has the names of both.
     assert_eq!(of(&Ceph::default()), [1663, 1151]);
-    assert_eq!(of(&local(Named::Files)), [2303, 1387]); // 1 GiB and 700 MiB
+    assert_eq!(of(&local(LayoutScope::Files)), [2303, 1387]); // 1 GiB and 700 MiB
 }
 
 #[test]
 fn files_that_stay_on_their_node_are_named() {
     let nodes = [node(1)];
-    let of_files = local(Named::Files).choices(&nodes);
+    let of_files = local(LayoutScope::Files).choices(&nodes);
     assert_eq!(of_files[1], "files named ckpt* are stored on the node that creates them");
-    let of_directories = local(Named::Directories).choices(&nodes);
+    let of_directories = local(LayoutScope::Directories).choices(&nodes);
     assert!(of_directories[1].starts_with("files below directories named ckpt* are stored"));
     assert_eq!(Ceph::default().choices(&nodes).len(), 1);
 }

@@ -125,7 +125,7 @@ def pattern_options(command: Any) -> Any:
     return command
 
 
-class _Asked(msgspec.Struct, kw_only=True):
+class _AllocationRequest(msgspec.Struct, kw_only=True):
     """`#DW jobdw` of a script."""
 
     capacity_bytes: int | None
@@ -143,7 +143,7 @@ class ScriptRequest(msgspec.Struct, kw_only=True):
     tasks: int
     time_limit_s: int | None
     node_local: bool
-    allocation: _Asked | None
+    allocation: _AllocationRequest | None
     persistent: list[str]
     stage_in: list[dict[str, str]]
     stage_out: list[dict[str, str]]

@@ -9,7 +9,7 @@ from itertools import count
 import msgspec
 
 from forebay import quantities
-from forebay.profiles.trace import INKS, Ink, RankCalls, Span
+from forebay.profiles.trace import ACTIVITIES, Activity, RankCalls, Span
 from forebay.report.charts.palette import coloured, placeholder
 from forebay.report.charts.svg_figure import FONTS, Chart
 
@@ -20,7 +20,7 @@ FINEST = 2**-20
 WIDTH_PX, LABELS_PX, TOP_PX, AXIS_PX = 860, 64, 26, 24
 #: Height of a row, and of its unit: inks differ in height and place, not only in colour.
 ROW_PX, ROW_PX_MANY, MANY = 22, 12, 24
-PLACES: dict[Ink, tuple[float, float]] = {
+PLACES: dict[Activity, tuple[float, float]] = {
     "write": (0.08, 0.5), "read": (0.5, 0.92), "rmw": (0.68, 0.92), "waiting": (0.42, 0.58),
     "metadata": (0.25, 0.75), "sync": (0.08, 0.92),
 }  # fmt: skip
@@ -32,16 +32,16 @@ _serial = count()
 
 
 class Bar(msgspec.Struct):
-    """Spans that are drawn as one, in the ink that took most of it."""
+    """Spans that are drawn as one, in the activity that took most of it."""
 
     begin_s: float
     end_s: float
-    by_ink: dict[Ink, float]  # seconds
+    by_activity: dict[Activity, float]  # seconds
 
     @property
-    def ink(self) -> Ink:
+    def activity(self) -> Activity:
         """What took most of it."""
-        return max(self.by_ink, key=self.by_ink.__getitem__)
+        return max(self.by_activity, key=self.by_activity.__getitem__)
 
 
 class Timeline(Chart):
@@ -58,7 +58,7 @@ class Timeline(Chart):
 
 def merged(spans: Iterable[Span], bars_max: int, length_s: float) -> tuple[list[Bar], float]:
     """At most so many bars, and the gap that they were merged over."""
-    bars = [Bar(span.begin_s, span.end_s, {span.ink: span.end_s - span.begin_s}) for span in spans]
+    bars = [Bar(span.begin_s, span.end_s, {span.activity: span.end_s - span.begin_s}) for span in spans]
     gap_s = length_s * FINEST
     bars = _coarser(bars, gap_s)
     while len(bars) > bars_max:
@@ -69,12 +69,12 @@ def merged(spans: Iterable[Span], bars_max: int, length_s: float) -> tuple[list[
 
 def far(bars: Iterable[Bar], length_s: float) -> list[Bar]:
     """The bars as the whole run shows them: what is closer than a pixel is one."""
-    copies = [Bar(bar.begin_s, bar.end_s, dict(bar.by_ink)) for bar in bars]
+    copies = [Bar(bar.begin_s, bar.end_s, dict(bar.by_activity)) for bar in bars]
     return _coarser(copies, length_s / (WIDTH_PX - LABELS_PX))
 
 
 def _coarser(bars: list[Bar], gap_s: float) -> list[Bar]:
-    """Joins neighbours that are closer than the gap, if they are of one ink or together shorter than it.
+    """Joins neighbours that are closer than the gap, if they are of one activity or together shorter than it.
 
     So two neighbours take the gap at least: there are at most 2 * run / gap + 1 of them.
     """
@@ -83,15 +83,15 @@ def _coarser(bars: list[Bar], gap_s: float) -> list[Bar]:
         last = found[-1] if found else None
         if last is not None and bar.begin_s - last.end_s < gap_s and _is_one(last, bar, gap_s):
             last.end_s = max(last.end_s, bar.end_s)
-            for ink, spent_s in bar.by_ink.items():
-                last.by_ink[ink] = last.by_ink.get(ink, 0.0) + spent_s
+            for activity, spent_s in bar.by_activity.items():
+                last.by_activity[activity] = last.by_activity.get(activity, 0.0) + spent_s
         else:
             found.append(bar)
     return found
 
 
 def _is_one(left: Bar, right: Bar, gap_s: float) -> bool:
-    return right.end_s - left.begin_s < gap_s or left.ink == right.ink
+    return right.end_s - left.begin_s < gap_s or left.activity == right.activity
 
 
 def timeline(
@@ -140,40 +140,43 @@ def _svg(
 
 
 def _paths(rows: list[list[Bar]], row_px: int, scale: float, narrowest: float) -> str:
-    """One path for each ink. Lines around bars make those visible that are narrower than a pixel."""
+    """One path for each activity. Lines around bars make those visible that are narrower than a pixel."""
     return "".join(
-        f'<path fill="{placeholder(ink)}" stroke="{placeholder(ink)}" stroke-width="{NARROWEST_PX}" '
-        f'vector-effect="non-scaling-stroke" d="{_path(rows, ink, row_px, scale, narrowest)}"/>'
-        for ink in _used(rows)
+        f'<path fill="{placeholder(activity)}" stroke="{placeholder(activity)}" '
+        f'stroke-width="{NARROWEST_PX}" '
+        f'vector-effect="non-scaling-stroke" d="{_path(rows, activity, row_px, scale, narrowest)}"/>'
+        for activity in _used(rows)
     )
 
 
-def _used(rows: list[list[Bar]]) -> list[Ink]:
-    return [ink for ink in INKS if any(bar.ink == ink for bars in rows for bar in bars)]
+def _used(rows: list[list[Bar]]) -> list[Activity]:
+    return [
+        activity for activity in ACTIVITIES if any(bar.activity == activity for bars in rows for bar in bars)
+    ]
 
 
-def _path(rows: list[list[Bar]], ink: Ink, row_px: int, scale: float, narrowest: float) -> str:
-    top, bottom = PLACES[ink]
+def _path(rows: list[list[Bar]], activity: Activity, row_px: int, scale: float, narrowest: float) -> str:
+    top, bottom = PLACES[activity]
     pieces = []
     for at, bars in enumerate(rows):
         y, height = f"{(at + top) * row_px:.4g}", f"{(bottom - top) * row_px:.3g}"
         for bar in bars:
-            if bar.ink == ink:
+            if bar.activity == activity:
                 width = max(narrowest, (bar.end_s - bar.begin_s) * scale)
                 x, width = (f"{value:.1f}".removesuffix(".0") for value in (bar.begin_s * scale, width))
                 pieces.append(f"M{x} {y}h{width}v{height}h-{width}z")
     return "".join(pieces)
 
 
-def _legend(used: Sequence[Ink], names: dict[str, str]) -> str:
+def _legend(used: Sequence[Activity], names: dict[str, str]) -> str:
     x, found = LABELS_PX, []
-    for ink in used:
-        top, bottom = PLACES[ink]
+    for activity in used:
+        top, bottom = PLACES[activity]
         found.append(
             f'<rect x="{x}" y="{2 + 14 * top:.1f}" width="14" height="{14 * (bottom - top):.1f}" '
-            f'fill="{placeholder(ink)}"/><text x="{x + 19}" y="13">{escape(names[ink])}</text>'
+            f'fill="{placeholder(activity)}"/><text x="{x + 19}" y="13">{escape(names[activity])}</text>'
         )
-        x += 36 + 7 * len(names[ink])
+        x += 36 + 7 * len(names[activity])
     return "".join(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from forebay import quantities
-from forebay.profiles.targets import OfTarget, by_target, main_direction
+from forebay.profiles.targets import TargetUse, by_target, main_direction
 from forebay.report.document import Column, Section, Table, number_cell
 from forebay.report.sections.context import SectionContext
 
@@ -39,7 +39,7 @@ def section(context: SectionContext) -> Section | None:
     )
 
 
-def _summary(found: list[tuple[int, OfTarget]]) -> str:
+def _summary(found: list[tuple[int, TargetUse]]) -> str:
     target, slowest = found[0]
     if len(found) == 1:
         return f"All such files are on storage target {target}."

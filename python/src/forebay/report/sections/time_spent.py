@@ -32,9 +32,9 @@ def section(context: SectionContext) -> Section:
         return Section(
             "time", "Where the time went", "The source tells no run time, so there are no shares of it."
         )
-    used = [ink for ink in NAMES if any(parts[ink] for _, parts in split)]
+    used = [activity for activity in NAMES if any(parts[activity] for _, parts in split)]
     rows = [
-        [Cell(layer), *(number_cell(parts[ink], quantities.duration) for ink in used)]
+        [Cell(layer), *(number_cell(parts[activity], quantities.duration) for activity in used)]
         for layer, parts in split
     ]
     caption = f"Seconds of a rank, on average, of {quantities.duration(context.program.wall_s)} run time"
@@ -42,7 +42,7 @@ def section(context: SectionContext) -> Section:
         "time",
         "Where the time went",
         _summary(_main(split, context.program), context.program),
-        tables=[Table(caption, columns("layer", *(NAMES[ink] for ink in used)), rows)],
+        tables=[Table(caption, columns("layer", *(NAMES[activity] for activity in used)), rows)],
         notes=["The time of POSIX calls that the MPI makes for a file is also in the bar of MPI-IO."]
         if len(split) > 1 and split[0][0] == "MPI-IO"
         else [],
@@ -59,33 +59,45 @@ def _main(
 
 
 def split_of_layers(context: SectionContext) -> list[tuple[LayerName, dict[str, float]]]:
-    """For each layer the seconds of a rank, on average, by ink; together the run time."""
-    return [(time.layer, by_ink(time.parts, time.wall_s)) for time in time_parts.time_split(context.program)]
+    """For each layer the seconds of a rank, on average, by activity; together the run time."""
+    return [
+        (time.layer, by_activity(time.parts, time.wall_s)) for time in time_parts.time_split(context.program)
+    ]
 
 
 def slowest_rank(profile: Profile, program: Program) -> dict[str, float] | None:
-    """What the slowest rank spent its time in, as shares of the job's run time, by ink."""
+    """What the slowest rank spent its time in, as shares of the job's run time, by activity."""
     parts, share = time_parts.slowest_rank_parts(program), metrics.io_share(profile)
     if parts is None or share is None:
         return None
-    return {ink: seconds / share.run_s for ink, seconds in by_ink(parts, share.run_s).items()}
+    return {activity: seconds / share.run_s for activity, seconds in by_activity(parts, share.run_s).items()}
 
 
 def of_job(profile: Profile) -> dict[str, float]:
     """The same of all programs together; empty if it is not known."""
     found = [shares for program in profile.programs if (shares := slowest_rank(profile, program))]
-    return {ink: sum(shares[ink] for shares in found) for ink in NAMES if ink != "still"} if found else {}
+    return (
+        {activity: sum(shares[activity] for shares in found) for activity in NAMES if activity != "still"}
+        if found
+        else {}
+    )
 
 
-def by_ink(parts: time_parts.Parts, run_s: float) -> dict[str, float]:
-    """Seconds by ink, and those of the run that are left."""
+def by_activity(parts: time_parts.Parts, run_s: float) -> dict[str, float]:
+    """Seconds by activity, and those of the run that are left."""
     return msgspec.structs.asdict(parts) | {"still": max(0.0, run_s - parts.sum())}
 
 
 def chart(split: list[tuple[str, dict[str, float]]], width_px: int = WIDTH_PX) -> Chart:
     """The bars: a row for each name with its parts as shares of the run time."""
     rows = [
-        (name, [Part(ink, NAMES[ink], share, f"{100 * share:.0f} %") for ink, share in parts.items()])
+        (
+            name,
+            [
+                Part(activity, NAMES[activity], share, f"{100 * share:.0f} %")
+                for activity, share in parts.items()
+            ],
+        )
         for name, parts in split
         if parts["still"] < 1 - CHARTED_SHARE_MIN or len(split) == 1
     ] or [(name, [Part("still", NAMES["still"], 1.0, "100 %")]) for name, _ in split[:1]]
@@ -99,8 +111,8 @@ def chart_in_seconds(split: list[tuple[str, dict[str, float]]], width_px: int = 
         (
             name,
             [
-                Part(ink, NAMES[ink], spent_s / limit_s, quantities.duration(spent_s))
-                for ink, spent_s in parts.items()
+                Part(activity, NAMES[activity], spent_s / limit_s, quantities.duration(spent_s))
+                for activity, spent_s in parts.items()
             ],
         )
         for name, parts in split
@@ -120,7 +132,7 @@ def _about(rows: list[tuple[str, list[Part]]]) -> str:
 def _summary(first: tuple[LayerName, dict[str, float]], program: Program) -> str:
     layer, parts = first
     io_s = program.wall_s - parts["still"]
-    largest = max((ink for ink in parts if ink != "still"), key=parts.__getitem__)
+    largest = max((activity for activity in parts if activity != "still"), key=parts.__getitem__)
     if not parts[largest]:
         return f"A rank spent next to nothing of its {quantities.duration(program.wall_s)} in I/O."
     what, spent_s = NAMES[largest].replace(", ", " and "), parts[largest]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from forebay import quantities
-from forebay.profiles.trace import INKS, RankCalls, Trace
+from forebay.profiles.trace import ACTIVITIES, RankCalls, Trace
 from forebay.report.document import Cell, Section, Table, columns, number_cell
 from forebay.report.sections.context import SectionContext
 from forebay.report.sections.time_spent import NAMES
@@ -47,7 +47,7 @@ def _charted(context: SectionContext, found: Trace) -> Section:
 def _seconds(one: RankCalls) -> Counter[str]:
     spent: Counter[str] = Counter()
     for span in one.spans:
-        spent[span.ink] += span.end_s - span.begin_s
+        spent[span.activity] += span.end_s - span.begin_s
     return spent
 
 
@@ -66,16 +66,16 @@ def _named(number: int, noun: str) -> str:
 
 
 def _table(found: Trace, spent: list[Counter[str]]) -> Table:
-    used = [ink for ink in INKS if any(one[ink] for one in spent)]
+    used = [activity for activity in ACTIVITIES if any(one[activity] for one in spent)]
     rows = [
         [
             Cell(f"rank {one.rank}", one.rank),
             number_cell(one.calls),
-            *(number_cell(of_rank[ink], quantities.duration) for ink in used),
+            *(number_cell(of_rank[activity], quantities.duration) for activity in used),
         ]
         for one, of_rank in zip(found.read, spent, strict=True)
     ]
-    names = columns("rank", "calls", *(NAMES[ink] for ink in used))
+    names = columns("rank", "calls", *(NAMES[activity] for activity in used))
     return Table("Seconds in calls by rank", names, rows, sortable=True, folded=True)
 
 

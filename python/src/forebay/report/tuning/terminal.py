@@ -6,7 +6,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from forebay.report.document import escape_hidden
-from forebay.report.terminal import ToCopy, grid, print_parts
+from forebay.report.terminal import UnbrokenLine, grid, print_parts
 from forebay.report.tuning import sentences, tables
 from forebay.report.tuning.figures import StudyFigures, figures
 from forebay.report.tuning.records import added_lines
@@ -27,7 +27,7 @@ def print_summary(console: Console, study: Study) -> None:
     parts.append(Text(escape_hidden(sentences.ending(study_figures))))
     for caption, lines in added_lines(study_figures):
         parts.append(Text(f"\n{caption}:"))
-        parts += [ToCopy(escape_hidden(line)) for line in lines if line[:1] in ("+", "-")]
+        parts += [UnbrokenLine(escape_hidden(line)) for line in lines if line[:1] in ("+", "-")]
     print_parts(console, parts)
 
 

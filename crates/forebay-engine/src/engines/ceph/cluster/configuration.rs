@@ -15,7 +15,7 @@ impl Cluster<'_> {
         let monitors = (0..self.monitors()).map(|one| Self::text_of(self.free_address(one)));
         let names: Vec<_> =
             (0..self.monitors()).map(|one| Self::monitor_name(one).to_string()).collect();
-        let (home, data) = (self.home(), self.data(node));
+        let (home, data) = (self.ceph_directory(), self.data(node));
         let address = self.nodes[node].address;
         let store = if self.nodes[node].store.in_memory { "memstore" } else { "bluestore" };
         let device_bytes = self.device_bytes(node);

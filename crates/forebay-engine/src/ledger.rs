@@ -14,7 +14,7 @@ use crate::options::StoreUsed;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// The allocation is created in this place next.
-    Allocation(Place),
+    Allocation(AllocationDirectory),
     /// This process holds the job's view; it continues once the step is recorded.
     Keeper(Identity),
     /// The process that held the view has ended.
@@ -29,12 +29,12 @@ pub trait Ledger {
     ///
     /// # Errors
     /// If it cannot be written; then the step is not taken.
-    fn about_to(&mut self, step: Step) -> forebay_host::Result<()>;
+    fn record_step(&mut self, step: Step) -> forebay_host::Result<()>;
 }
 
 /// The place of an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct AllocationDirectory {
     /// The directory of the allocation.
     pub root: PathBuf,
     /// Whether it is a separate memory file system, which the keeper holds.

@@ -8,7 +8,7 @@ use crate::status::shortages::shortages;
 
 /// The state of a staging.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct StagingState {
     /// Numbers of files by state.
     pub counts: Counts,
     /// Does a process run it?
@@ -22,8 +22,8 @@ pub struct Account {
 }
 
 /// Reads the whole state.
-pub fn account(journal: &Journal) -> Result<Account, Error> {
-    Ok(Account {
+pub fn staging_state(journal: &Journal) -> Result<StagingState, Error> {
+    Ok(StagingState {
         // First: otherwise, a run that ends meanwhile would appear stopped, with files left.
         is_running: journal.is_running()?,
         counts: journal.counts()?,

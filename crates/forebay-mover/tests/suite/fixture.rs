@@ -10,9 +10,9 @@ use forebay_mover::{
 };
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
-pub struct Place(tempfile::TempDir);
+pub struct StagingFixture(tempfile::TempDir);
 
-impl Place {
+impl StagingFixture {
     /// Creates an empty source.
     pub fn new() -> Self {
         Self::filled(&[("", 0)])
@@ -20,15 +20,15 @@ impl Place {
 
     /// Creates directories in the source, with this number of files in each.
     pub fn filled(directories: &[(&str, usize)]) -> Self {
-        let place = Self(tempfile::tempdir().expect("tempdir"));
+        let fixture = Self(tempfile::tempdir().expect("tempdir"));
         for (directory, files) in directories {
-            let directory = place.path("in").join(directory);
+            let directory = fixture.path("in").join(directory);
             fs::create_dir_all(&directory).expect("mkdir");
             for number in 0..*files {
                 fs::write(directory.join(number.to_string()), "content").expect("write");
             }
         }
-        place
+        fixture
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -11,7 +11,7 @@ use crate::model::failure::Failure;
 use crate::model::version::Stamp;
 
 /// A scan result.
-pub(crate) enum Found {
+pub(crate) enum ScanEntry {
     Directory {
         source: PathBuf,
         target: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) enum Found {
     Refusal(Failure),
 }
 
-impl Found {
+impl ScanEntry {
     pub(crate) fn directory(source: &Path, target: &Path, is_of_tree: bool) -> Self {
         // Normalize the path, so that a trailing slash does not make a second directory.
         Self::Directory {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::faults::Faults;
-use super::pools::{WrittenPool, check_distinct, pool_of};
+use super::pools::{RawPool, check_distinct, pool_of};
 use super::{NODE_PORT, Site};
 
 /// The user of slurmctld, unless the file names another one.
@@ -27,7 +27,7 @@ const STAGE_IDLE_MAX: Duration = Duration::from_secs(900);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawSite {
     slurm_user: Option<Spanned<String>>,
     state: Option<Spanned<PathBuf>>,
     auth: Option<Spanned<String>>,
@@ -40,7 +40,7 @@ struct Written {
     start_wait: Option<Spanned<String>>,
     stage_idle_max: Option<Spanned<String>>,
     #[serde(default)]
-    pool: Vec<Spanned<WrittenPool>>,
+    pool: Vec<Spanned<RawPool>>,
 }
 
 /// Parses the text of a file.
@@ -49,7 +49,7 @@ struct Written {
 /// All faults, or the first one of the syntax.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Site, Vec<String>> {
     let mut faults = Faults { file, text, found: Vec::new() };
-    let written: Written = match toml::from_str(text) {
+    let written: RawSite = match toml::from_str(text) {
         Ok(written) => written,
         Err(error) => {
             let start = error.span().map_or(0, |span| span.start);
@@ -79,7 +79,7 @@ fn with_suggestion(message: &str) -> String {
     }
 }
 
-fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
+fn checked(written: &RawSite, faults: &mut Faults) -> Option<Site> {
     let user = written.slurm_user.as_ref();
     let name = user.map_or(SLURM_USER, |user| user.get_ref());
     let place = user.map_or(0, |user| user.span().start);
@@ -152,7 +152,7 @@ fn checked(written: &Written, faults: &mut Faults) -> Option<Site> {
 }
 
 /// The file of the secret; none with MUNGE.
-fn secret(written: &Written, faults: &mut Faults) -> Option<PathBuf> {
+fn secret(written: &RawSite, faults: &mut Faults) -> Option<PathBuf> {
     let has_secret = match written.auth.as_ref().map(|auth| (auth, auth.get_ref().as_str())) {
         None | Some((_, "munge")) => false,
         Some((_, "secret")) => true,
@@ -174,7 +174,7 @@ fn secret(written: &Written, faults: &mut Faults) -> Option<PathBuf> {
 }
 
 /// A stopped process must lose its place, and one that works must keep it.
-fn idle_max(written: &Written, faults: &mut Faults) -> Duration {
+fn idle_max(written: &RawSite, faults: &mut Faults) -> Duration {
     let key = written.stage_idle_max.as_ref();
     let idle_max = faults.duration("stage_idle_max", key, STAGE_IDLE_MAX);
     if let Some(key) = key.filter(|_| idle_max < Duration::from_secs(1)) {
