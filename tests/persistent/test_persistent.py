@@ -340,7 +340,7 @@ def test_failed_stage_out_keeps_the_use_until_it_succeeds(job):
         and f"forebay clean {outcome['run_id']} stages out what is missing" in done.stderr
     )
     assert f"data are in {root(job)}/striped" in done.stderr
-    assert "undrained" in job.command("status").stdout
+    assert "not staged out" in job.command("status").stdout
     error = refused(job, DESTROY)
     assert f"holds what is to be staged out yet: job {outcome['run_id']}" in error
     (root(job) / "striped" / "y").write_text("mended")

@@ -507,7 +507,7 @@ def test_journal_in_the_allocation_is_found_and_discard_lists_what_it_drops(smal
     assert cleaned.returncode == 0, cleaned.stderr
     told = json.loads(cleaned.stdout)
     assert (told["removed"], told["discarded_files"], told["discarded_bytes"]) == (True, 1, 6)
-    assert "; not arrived: 1 file, 6 B" in cleaned.stderr
+    assert "; not staged out: 1 file, 6 B" in cleaned.stderr
     job.leaves_nothing()
 
 

@@ -398,7 +398,8 @@ fn print_removed(id: &str, held: Option<Number>, missing: Option<Number>) {
     let amount =
         |number: Number| format!("{}, {}", counted(number.files, "file"), HumanBytes(number.bytes));
     let deleted = held.map_or_else(String::new, |held| format!(", and with it {}", amount(held)));
-    let lost = missing.map_or_else(String::new, |lost| format!("; not arrived: {}", amount(lost)));
+    let lost =
+        missing.map_or_else(String::new, |lost| format!("; not staged out: {}", amount(lost)));
     print_status(&format!("job {id}: removed{deleted}{lost}"));
 }
 

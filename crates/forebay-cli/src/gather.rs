@@ -200,7 +200,7 @@ fn complain(gathered: &Gathered) -> i32 {
 fn table(gathered: &[Gathered]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["NODE", "JOBS", "FILES", "BYTES", "NOT ARRIVED"]);
+    table.set_header(["NODE", "JOBS", "FILES", "BYTES", "NOT STAGED OUT"]);
     for node in gathered {
         let failures = match &node.error {
             None if node.unknown.is_empty() => node.failures.to_string(),

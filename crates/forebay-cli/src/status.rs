@@ -122,7 +122,7 @@ fn table(shown: &[JobReport]) -> String {
 fn state(job: &JobReport) -> String {
     let mut text = job.state.to_owned();
     if job.undrained && job.state != "running" {
-        text.push_str(", undrained");
+        text.push_str(", not staged out");
         if let (Some(files @ 1..), Some(bytes)) = (job.missing_files, job.missing_bytes) {
             text.push_str(&format!(": {}, {} missing", counted(files, "file"), HumanBytes(bytes)));
         }
