@@ -106,6 +106,51 @@ def test_tune_refuses_to_replay_a_job_that_names_its_own_directory(tuned):
     assert "names its own directory" in err and "hint: " in err
 
 
+@pytest.mark.parametrize(
+    ("study", "file"),
+    [
+        (".", "work/thesis.dat"),
+        ("..", "submit/runs/0001/thesis.dat"),
+        ("results", "results/thesis.dat"),
+        ("results", "results/study.jsonl"),
+        ("job.tune", "job.tune/work/thesis.dat"),
+    ],
+)
+def test_tune_refuses_a_study_directory_that_has_files_of_the_user(tuned, study, file):
+    tuned.script("exit 1")
+    mine = tuned.directory.parent / file if study == ".." else tuned.directory / file
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text("mine")
+    for _ in range(2):
+        status, _, err = tuned.tune("--study", study)
+        assert status == 1 and "hint: " in err and not (mine.parent / "work").exists(), err
+        assert mine.read_text() == "mine" and (tuned.directory / "job.sh").exists()
+
+
+def test_tune_refuses_to_continue_a_study_in_the_directory_of_the_script(tuned):
+    tuned.script("exit 1")
+    tuned.refused(runs=1)
+    for path in tuned.study_directory.iterdir():
+        path.rename(tuned.directory / path.name)
+    (tuned.directory / "mine.dat").write_text("mine")
+    tuned.script("exit 2")
+    status, _, err = tuned.tune("--study", ".")
+    assert status == 1 and "directory that has the script" in err
+    assert (tuned.directory / "mine.dat").read_text() == "mine"
+
+
+def test_tune_that_restarts_a_failed_study_removes_only_what_the_study_made(tuned):
+    tuned.script("exit 1")
+    tuned.refused(runs=1)
+    (tuned.study_directory / "notes.txt").write_text("mine")
+    (tuned.study_directory / "submitted").mkdir()
+    tuned.script("exit 2")
+    tuned.refused(runs=1)
+    assert "status 2" in tuned.runs()[0].reason
+    assert (tuned.study_directory / "notes.txt").read_text() == "mine"
+    assert (tuned.study_directory / "submitted").exists()
+
+
 @pytest.mark.soak
 def test_tune_refuses_a_study_that_another_tuner_writes(tuned):
     tuned.script("sleep 300")

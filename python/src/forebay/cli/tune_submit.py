@@ -18,6 +18,7 @@ from forebay.tune.submitting import wall_time_s
 
 def submit(request: TuneRequest, executor: str, *, render_only: bool) -> None:
     """Submits our command line, without --submit; with `render_only` shows the job's script."""
+    study_setup.check_directory(request)
     job = script.read(request.script, study_setup.known_options(request))
     budget = request.budget or Budget(runs=request.trials or RUNS_DEFAULT)
     wall_s = wall_time_s(job, budget.runs or RUNS_DEFAULT, budget.seconds_max(job.nodes))

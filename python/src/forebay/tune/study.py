@@ -22,6 +22,7 @@ from forebay.tune.model import Place, Plan, Run, Verdict
 
 FORMAT = 1
 FILE_NAME = "study.jsonl"
+_HEAD_BEGINS = b'{"forebay_tune":'
 
 #: Why a tuner ended. done: each place has its verdict. stopped: there is nothing to tune, or the job fails.
 Reason = Literal["done", "budget", "interrupted", "stopped"]
@@ -122,8 +123,11 @@ class Study:
         try:
             _lock(directory, file)
             file.seek(0)
-            if b"\n" in file.read():
+            content = file.read()
+            if b"\n" in content:
                 raise TuneError(f"{directory}: there is a study already")
+            if not (content.startswith(_HEAD_BEGINS) or _HEAD_BEGINS.startswith(content)):
+                raise _no_study(directory / FILE_NAME)
         except BaseException:
             study.close()
             raise
@@ -246,14 +250,17 @@ class _Version(msgspec.Struct):
     forebay_tune: int
 
 
+def _no_study(name: Path) -> TuneError:
+    return TuneError(f"{name}: no study of forebay tune", "remove it, or give --study DIR")
+
+
 def _head(name: Path, lines: list[bytes]) -> Head:
-    no_study = TuneError(f"{name}: no study of forebay tune", "remove it, or give --study DIR")
     if not lines:
-        raise no_study
+        raise _no_study(name)
     try:
         version = msgspec.json.decode(lines[0], type=_Version).forebay_tune
     except msgspec.MsgspecError as error:
-        raise no_study from error
+        raise _no_study(name) from error
     if version > FORMAT:
         message = f"{name}: a study of format {version}; this forebay knows formats up to {FORMAT}"
         raise TuneError(message, "use the forebay that made it, or a newer one")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import random
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,13 @@ from forebay.tune.budget import RUNS_DEFAULT, Budget
 from forebay.tune.errors import TuneError
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import PLACES, Place
+from forebay.tune.runs.tree_copy import remove
 from forebay.tune.study import FILE_NAME, Head, Objective, Study
+
+#: What a directory may have in which a study is begun: a submitted tuner, or one that was killed, left it.
+_LEFT_BEFORE_A_STUDY = {FILE_NAME, "submitted", "forebay.log"}
+#: What a study makes for its runs, and for its report.
+_MADE_BY_RUNS = ("runs", "work", "trace", "check.txt", "report.html", "comparison-*.html", FILE_NAME)
 
 
 class TuneRequest(msgspec.Struct, kw_only=True):
@@ -80,6 +85,19 @@ def has_study(directory: Path) -> bool:
         return False
 
 
+def check_directory(request: TuneRequest) -> None:
+    """TuneError if the study's directory has files that are not of a study: runs would replace them."""
+    directory = study_directory(request).resolve()
+    hint = "--study DIR names a new directory, or one that has a study"
+    if request.script.resolve().is_relative_to(directory):
+        raise TuneError(f"{directory}: the study cannot be in a directory that has the script", hint)
+    if has_study(directory) or not directory.is_dir():
+        return
+    others = sorted({path.name for path in directory.iterdir()} - _LEFT_BEFORE_A_STUDY)
+    if others:
+        raise TuneError(f"{directory}: no study, and the directory is not empty: it has {others[0]}", hint)
+
+
 def known_options(request: TuneRequest) -> list[str]:
     """Options of `forebay run`: those given, else those of the study."""
     directory = study_directory(request)
@@ -94,6 +112,7 @@ def open_study(request: TuneRequest, script: JobScript) -> Study:
     One that holds failed runs only is begun again where it does not fit. TuneError if the one that is there
     is of another script, or was made with other options.
     """
+    check_directory(request)
     directory = study_directory(request)
     if not has_study(directory):
         if request.trials is not None:
@@ -107,7 +126,9 @@ def open_study(request: TuneRequest, script: JobScript) -> Study:
         if any(run.status != "failed" for run in study.runs) or request.trials is not None:
             raise
         # It holds failures only: nothing is lost, and nothing of it fits the call that corrects them.
-        shutil.rmtree(directory)
+        for pattern in _MADE_BY_RUNS:
+            for path in directory.glob(pattern):
+                remove(path)
         return Study.create(directory, _head(request, script))
     return study
 
