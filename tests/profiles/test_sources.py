@@ -8,8 +8,10 @@ import shutil
 import pytest
 
 from support import record_data
-from forebay.profiles import records, sources
+from forebay.profiles import darshan_write, records, sources
 from forebay.profiles.errors import ProfileError
+from forebay.profiles.model import File, Job, Layer, Program, Traffic
+from forebay.report.verdict import verdict
 
 
 def opened(state, *arguments):
@@ -88,6 +90,61 @@ def test_newest_log_of_a_directory_is_opened_with_all_of_its_job(tmp_path):
     (profile,) = opened(tmp_path, days)
     assert profile.job.id == "7192" and len(profile.programs) == 2
     assert profile.path == str(days)
+
+
+def write_log(directory, name, *, job=42, uid=1000, started_unix_s=1.7e9, unread=()):
+    directory.mkdir(exist_ok=True)
+    layer = Layer(read=Traffic(calls=0, bytes=0), write=Traffic(calls=8, bytes=1 << 20, seconds=0.5))
+    file = File(path="/lus/a", layers={"POSIX": layer}, ranks=1, rank=0)
+    program = Program(files=[file], name="/bin/app", ranks=4, started_unix_s=started_unix_s, wall_s=100.0)
+    path = directory / name
+    darshan_write.write(program, Job(scheduler_id=str(job)), uid, [("/", "ext4")], path, unread)
+    return path
+
+
+def opened_directory(state, newest):
+    os.utime(newest, (2e9, 2e9))
+    (profile,) = opened(state, newest.parent)
+    return profile
+
+
+def test_log_of_the_job_that_is_incomplete_or_damaged_makes_its_share_unknown(tmp_path):
+    directory = tmp_path / "logs"
+    newest = write_log(directory, "u_a_id42_1.darshan", started_unix_s=1.7e9 + 200)
+    write_log(directory, "u_b_id42_2.darshan", unread=["a part of b is damaged"])
+    damaged = write_log(directory, "u_c_id42_3.darshan")
+    damaged.chmod(0o600)
+    damaged.write_bytes(damaged.read_bytes()[:1000])
+    write_log(directory, "u_d_id421_4.darshan", job=421).chmod(0)
+    profile = opened_directory(tmp_path, newest)
+    assert len(profile.programs) == 2
+    assert profile.unread == ["a part of b is damaged", f"{damaged.name}, a log of the same job, cannot be read"]
+    assert "did not hold this job back" not in verdict(profile)
+
+
+@pytest.mark.parametrize(
+    ("other", "programs", "is_named"),
+    [
+        ({"started_unix_s": 1.7e9 + 3600}, 2, False),
+        ({"started_unix_s": 1.7e9 + 50}, 2, False),
+        ({"started_unix_s": 1.7e9 - 31 * 86_400}, 1, True),
+        ({"uid": 2000}, 1, False),
+        ({"job": 43}, 1, False),
+    ],
+)
+def test_logs_of_one_id_are_one_job_if_user_and_time_agree(tmp_path, other, programs, is_named):
+    newest = write_log(tmp_path / "logs", "u_a_id42_1.darshan")
+    write_log(tmp_path / "logs", "u_b_id42_2.darshan", **other)
+    profile = opened_directory(tmp_path, newest)
+    assert len(profile.programs) == programs
+    assert any("of the same job id and another day" in note for note in profile.notes) == is_named
+
+
+def test_damaged_file_of_a_record_makes_the_share_of_io_unknown(tmp_path):
+    directory = record_data.record(tmp_path, record_data.job_json("11"), record_data.step())
+    (directory / "step-9.json").write_text('{"forebay_mpi": 2, "fil')
+    (profile,) = opened(tmp_path, directory)
+    assert "step-9.json of the record cannot be read" in profile.unread
 
 
 def test_record_is_opened_by_its_directory_or_job_file(tmp_path):

@@ -12,9 +12,23 @@ from forebay import quantities
 
 @pytest.mark.parametrize("wall_s", [0.0, None])
 def test_run_of_zero_length_has_a_page(wall_s):
-    text = html(profile_of(file_of("/scratch/a"), wall_s=wall_s))
+    text = html(profile_of(file_of("/scratch/a", written=1, calls=1, seconds=5.0), wall_s=wall_s))
     assert "The source tells no run time" in text
-    assert "The source does not say how long its I/O took" in text
+    assert "I/O took 1.25 s on the slowest rank. The source has no run time." in text
+
+
+def test_log_without_io_says_so_and_nothing_else():
+    nothing = msgspec.structs.replace(profile_of(), source="darshan")
+    told = advised(nothing)
+    assert (told.verdict, told.paragraph) == ("No I/O was recorded.", "No I/O was recorded.")
+
+
+def test_little_io_that_is_not_all_is_told_as_recorded():
+    profile = profile_of(file_of("/a", written=1, calls=1, seconds=0.01))
+    profile.unread = ["a part is damaged"]
+    told = advised(profile)
+    words = "The recorded I/O took < 1 % of the run time. How much more is not known: a part is damaged."
+    assert told.verdict == words and told.paragraph.endswith(words)
 
 
 def test_job_without_programs_has_a_page():

@@ -21,8 +21,9 @@ from forebay.advice.registry import FILE_RULES, JOB_RULES
 from forebay.advice.script_lines import ScriptLines
 from forebay.advice.unbound_finding import Draft
 from forebay.profiles.machine import Machine
+from forebay.profiles.metrics import IoShare, io_slowest_s, is_bound
 from forebay.profiles.model import Profile
-from forebay.quantities import at_most, count, percent
+from forebay.quantities import at_most, count, duration, percent
 
 LEVELS = ("problem", "suggestion", "note")
 #: Findings about the job's end, which count however little I/O there was.
@@ -131,29 +132,51 @@ def paragraph(profile: Profile, found: Sequence[Finding]) -> str:
         sentences.append(f"{first.title}. {first.action}")
         if len(worth) > 1:
             sentences.append(f"{count(len(worth) - 1)} more finding{'s' if len(worth) > 2 else ''}.")
-    elif view.is_worth_it and view.profile.programs:
+    elif view.is_worth_it and has_io(profile):
         sentences.append("No rule finds anything wrong with it.")
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def has_io(profile: Profile) -> bool:
+    """Whether any file was recorded."""
+    return any(program.files for program in profile.programs)
+
+
 def no_io(profile: Profile) -> str:
-    """Of a job without a recorded program."""
+    """Of a job without a recorded file."""
     if profile.unread:
         return f"No I/O was recorded, and {profile.unread[0]}."
+    if profile.source != "forebay":
+        return "No I/O was recorded."
     return "No I/O was recorded. Forebay records programs that transfer 1 MiB or make 1,000 calls."
+
+
+def unknown_share(profile: Profile, share: IoShare | None) -> str:
+    """Of a job of which the share of I/O in the run time is not known."""
+    spent = [spent_s for program in profile.programs if (spent_s := io_slowest_s(program)) is not None]
+    if share is None and spent:
+        most = "at most " if any(map(is_bound, profile.programs)) else ""
+        return f"I/O took {most}{duration(sum(spent))} on the slowest rank. The source has no run time."
+    return "The source does not say how long its I/O took."
+
+
+def recorded_share(profile: Profile, share: float) -> str:
+    """Of a job of which some I/O is not known."""
+    return (
+        f"The recorded I/O took {percent(share)} of the run time. "
+        f"How much more is not known: {profile.unread[0]}."
+    )
 
 
 def _first_sentence(view: JobView) -> str:
     share = view.io_share
-    if not view.profile.programs:
+    if not view.profile.programs or not (has_io(view.profile) or view.profile.unread):
         return no_io(view.profile)
     if share is None or share.slowest is None:
-        return "How long the I/O took is not known."
+        return unknown_share(view.profile, share)
     part = percent(share.slowest)
     if not view.is_worth_it and view.profile.unread:
-        return (
-            f"I/O took at least {part} of the run time. How much more is not known: {view.profile.unread[0]}."
-        )
+        return recorded_share(view.profile, share.slowest)
     if not view.is_worth_it:
         return f"I/O took {part} of the run time: there is nothing to gain."
     return f"I/O took {at_most(share.slowest, share.is_bound)} of the run time of the slowest rank."

@@ -281,8 +281,8 @@ def is_buffered(view: FileView, direction: Direction) -> bool | None:
     asked, system = view.asked(direction), view.system(direction)
     if not asked.collective or system.calls is None:
         return None
-    least_bytes = thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0)
-    if direction == "write" and system.bytes is not None and system.bytes < least_bytes:
+    has_all = system.bytes is None or metrics.has_all_bytes(system.bytes, asked.bytes)
+    if direction == "write" and not has_all:
         return None
     if system.calls < thresholds.SPLIT_CALLS_MIN:
         return True

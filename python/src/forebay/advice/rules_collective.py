@@ -236,7 +236,7 @@ def collective_overhead(view: FileView) -> Iterator[Draft]:
             continue
         if (asked.independent or 0) > (asked.collective or 0):
             continue
-        if (system.bytes or 0) < thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0):
+        if not metrics.has_all_bytes(system.bytes, asked.bytes):
             continue  # ranks read the same bytes, and the system once; or not all calls are known
         shown = [
             *access_evidence(view, direction),

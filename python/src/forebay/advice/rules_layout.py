@@ -122,7 +122,7 @@ def one_stripe(view: FileView) -> Iterator[Draft]:
 def _is_known_small(view: FileView, direction: Direction) -> bool:
     """Whether the system calls are small, and the source has all of them."""
     asked, system = view.asked(direction), view.system(direction)
-    is_whole = (system.bytes or 0) >= thresholds.SYSTEM_BYTES_SHARE_MIN * (asked.bytes or 0)
+    is_whole = metrics.has_all_bytes(system.bytes, asked.bytes)
     return bool(system.bytes) and is_whole and are_small(system, thresholds.SMALL_CALL_BYTES)
 
 

@@ -41,8 +41,6 @@ SPLIT_CALLS_MIN = 100
 SPLIT_RATIO_MAX = 0.25
 #: Calls of so many bytes are of a buffer: without one, pieces and blocks of data sieving are smaller. Ours.
 BUFFERED_CALL_BYTES_MIN = MIB
-#: Of the bytes written by MPI-IO: where the system wrote less, not all of its calls are known. Ours.
-SYSTEM_BYTES_SHARE_MIN = 0.9
 #: Collective calls that move so little on each rank that agreeing on them takes longer. Ours.
 SMALL_COLLECTIVE_BYTES = 10_240
 SMALL_COLLECTIVE_PER_RANK_MIN = 100

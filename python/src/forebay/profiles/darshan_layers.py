@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from forebay.profiles.darshan_counters import CALL_KINDS, SHARED, SIZE_CLASSES
+from forebay.profiles.merge import known_sum
 from forebay.profiles.model import SIZE_CLASS_ENDS, Extreme, Layer, LayerName, RankSeconds, Traffic
 
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
@@ -25,7 +26,8 @@ def extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme 
     """Fastest and slowest rank, by the time in all calls: from the shared record, or from the others."""
     if len(records) == 1:
         rank, counters = records[0]
-        is_told = counters[f"{prefix}_F_SLOWEST_RANK_TIME"] and counters[f"{prefix}_SLOWEST_RANK"] >= 0
+        is_told = counters[f"{prefix}_F_SLOWEST_RANK_TIME"] > 0 and counters[f"{prefix}_SLOWEST_RANK"] >= 0
+        is_told = is_told and counters[f"{prefix}_F_FASTEST_RANK_TIME"] >= 0
         if rank != SHARED or not is_told:
             return None, None
         fastest, slowest = (
@@ -40,12 +42,14 @@ def extremes(prefix: str, records: list[tuple[int, Counters]]) -> tuple[Extreme 
     of_ranks = [
         Extreme(
             rank=rank,
-            seconds=sum(counters[f"{prefix}_F_{part}_TIME"] for part in PARTS),
+            seconds=sum(times),
             bytes=counters[f"{prefix}_BYTES_READ"] + counters[f"{prefix}_BYTES_WRITTEN"],
         )
         for rank, counters in records
+        if min(times := [counters[f"{prefix}_F_{part}_TIME"] for part in PARTS]) >= 0
     ]
-    return min(of_ranks, key=lambda one: one.seconds), max(of_ranks, key=lambda one: one.seconds)
+    order = sorted(of_ranks, key=lambda one: one.seconds)
+    return (order[0], order[-1]) if order else (None, None)
 
 
 class _Joined:
@@ -68,25 +72,33 @@ class _Joined:
         counts = [self.sum(f"{name}_{size}") for size in SIZE_CLASSES]
         return None if None in counts else counts
 
-    def most(self, name: str) -> float | None:
-        return max(self.each(name)) if self.of_ranks else None
+    def seconds(self, part: str) -> list[float]:
+        """Of each record. A negative time is none: it counts as 0, and `unread` of the profile tells it."""
+        return [max(0.0, time) for time in self.each(f"F_{part}_TIME")]
+
+    def sum_s(self, part: str) -> float | None:
+        """Over all records; None if none of them has a time."""
+        return known_sum(time for time in self.each(f"F_{part}_TIME") if time >= 0)
+
+    def most_s(self, part: str) -> float | None:
+        return max(self.seconds(part)) if self.of_ranks and self.sum_s(part) is not None else None
 
     def slowest_rank_s(self) -> float | None:
         if not self.of_ranks:
             return self.last("F_SLOWEST_RANK_TIME")
-        parts = zip(*(self.each(f"F_{part}_TIME") for part in PARTS), strict=True)
-        return max(map(sum, parts))
+        return max(map(sum, zip(*map(self.seconds, PARTS), strict=True)))
 
     def rank_s(self) -> list[RankSeconds]:
         """Of each rank; empty if the ranks were joined into one record."""
         if not self.of_ranks:
             return []
         seconds: dict[int, RankSeconds] = {}
-        for rank, counters in self.records:
+        times = zip(*map(self.seconds, PARTS), strict=True)
+        for (rank, counters), (read_s, write_s, metadata_s) in zip(self.records, times, strict=True):
             one = seconds.setdefault(rank, RankSeconds(rank=rank, read_s=0.0, write_s=0.0, metadata_s=0.0))
-            one.read_s += counters[f"{self.prefix}_F_READ_TIME"]
-            one.write_s += counters[f"{self.prefix}_F_WRITE_TIME"]
-            one.metadata_s += counters[f"{self.prefix}_F_META_TIME"]
+            one.read_s += read_s
+            one.write_s += write_s
+            one.metadata_s += metadata_s
             one.opens += max(0, counters.get(f"{self.prefix}_OPENS", 0))
             one.stats += max(0, counters.get(f"{self.prefix}_STATS", 0))
         return list(seconds.values())
@@ -106,8 +118,8 @@ def _traffic(joined: _Joined, verb: str, past: str, calls: list[str]) -> Traffic
         end_bytes=max(ends) + 1 if any(end > 0 for end in ends) else None,
         calls=joined.sum(*calls),
         bytes=joined.sum(f"BYTES_{past}"),
-        seconds=joined.sum(f"F_{verb}_TIME"),
-        slowest_rank_s=joined.most(f"F_{verb}_TIME"),
+        seconds=joined.sum_s(verb),
+        slowest_rank_s=joined.most_s(verb),
         first_s=joined.first(f"F_{verb}_START_TIMESTAMP"),
         last_s=joined.last(f"F_{verb}_END_TIMESTAMP"),
     )
@@ -118,8 +130,8 @@ def layer_of(prefix: str, records: list[tuple[int, Counters]]) -> Layer:
     joined = _Joined(prefix, records)
     made = {"POSIX": _posix, "MPIIO": _mpiio, "STDIO": _stdio, "DFS": _dfs, "DAOS": _daos}
     layer = made[prefix](joined)
-    layer.metadata_s = joined.sum("F_META_TIME")
-    layer.metadata_slowest_rank_s = joined.most("F_META_TIME")
+    layer.metadata_s = joined.sum_s("META")
+    layer.metadata_slowest_rank_s = joined.most_s("META")
     layer.slowest_rank_s = joined.slowest_rank_s()
     layer.rank_s = joined.rank_s()
     layer.opened_s = joined.first("F_OPEN_START_TIMESTAMP")

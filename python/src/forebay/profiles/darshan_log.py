@@ -254,9 +254,17 @@ def _unread(log: darshan_messages.Log) -> list[str]:
                 reasons.append(f"Darshan's module {name} has a version that is not read")
             elif module.partial:
                 reasons.append(f"Darshan's module {name} is incomplete")
+            elif _has_negative_times(module):
+                reasons.append(f"Darshan's module {name} has negative times")
         elif not (found and (name in ABOVE or name == "DAOS")):
             reasons.append(f"Darshan's module {name} is not read")
     return reasons
+
+
+def _has_negative_times(module: darshan_messages.Module) -> bool:
+    """Clocks that are set back, or damage. Moments of what never was are 0 or below."""
+    durations = [at for at, name in enumerate(module.time_names) if name.endswith("_TIME")]
+    return any(record.times[at] < 0 for record in module.records for at in durations)
 
 
 def _files(log: darshan_messages.Log) -> list[File]:
@@ -300,7 +308,7 @@ def _of_ranks(layer: LayerName, records: list[tuple[int, Counters]]) -> list[dar
             darshan_messages.Moved(
                 calls=sum(counters[f"{prefix}_{calls}"] for calls in CALLS.get((layer, verb), [f"{verb}S"])),
                 bytes=counters[f"{prefix}_BYTES_{past}"],
-                seconds=counters[f"{prefix}_F_{verb}_TIME"],
+                seconds=max(0.0, counters[f"{prefix}_F_{verb}_TIME"]),
                 first_s=None,
                 last_s=None,
             )

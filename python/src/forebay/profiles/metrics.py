@@ -11,6 +11,10 @@ import msgspec
 from forebay.profiles.machine import Machine
 from forebay.profiles.merge import known_sum, most_common
 from forebay.profiles.model import LAYERS, Direction, File, Layer, LayerName, Profile, Program, Traffic
+from forebay.profiles.outside_mpiio import joined_with_mpiio
+
+#: Of the bytes written by MPI-IO: where the system wrote less, not all of its calls are known. Ours.
+SYSTEM_BYTES_SHARE_MIN = 0.9
 
 
 def layers_present(profile: Profile) -> list[LayerName]:
@@ -28,9 +32,12 @@ def layers_of(programs: Iterable[Program], name: LayerName) -> Iterator[tuple[Fi
 
 
 def top_layer(file: File) -> tuple[LayerName, Layer] | None:
-    """The layer that the application itself called: the times of those below are part of its time."""
+    """The layer that the application itself called: the times of those below are part of its time.
+
+    System calls outside the MPI-IO calls of the file are part of it, too.
+    """
     name = next((name for name in LAYERS if name in file.layers), None)
-    return None if name is None else (name, file.layers[name])
+    return None if name is None else joined_with_mpiio(file) or (name, file.layers[name])
 
 
 def layers_by_bytes(program: Program) -> list[LayerName]:
@@ -44,11 +51,23 @@ def layers_by_bytes(program: Program) -> list[LayerName]:
 
 
 def _moved_bytes_of(file: File, direction: Direction) -> int | None:
-    """Bytes that the storage moved for the file: of an MPI-IO file those of the system calls below."""
-    used = file.layers.get("POSIX") or next(
-        (file.layers[name] for name in LAYERS if name in file.layers), None
-    )
-    return None if used is None else getattr(used, direction).bytes
+    """Bytes that the storage moved for the file: of an MPI-IO file those of the system calls below.
+
+    Ranks may read the same bytes, which the system reads once. Written bytes are all in system calls: if
+    many are missing, the source does not have all of these calls.
+    """
+    found = [getattr(file.layers[name], direction).bytes for name in LAYERS if name in file.layers]
+    asked_bytes = found[0] if found else None
+    system = file.layers.get("POSIX")
+    system_bytes = getattr(system, direction).bytes if system else None
+    if system is None or (direction == "write" and not has_all_bytes(system_bytes, asked_bytes)):
+        return asked_bytes
+    return system_bytes
+
+
+def has_all_bytes(system_bytes: int | None, asked_bytes: int | None) -> bool:
+    """Whether the system calls moved about what the program asked for."""
+    return (system_bytes or 0) >= SYSTEM_BYTES_SHARE_MIN * (asked_bytes or 0)
 
 
 class TrafficTotals(msgspec.Struct, kw_only=True):
@@ -172,7 +191,7 @@ class TimeSpent(msgspec.Struct, kw_only=True):
     """Seconds in some files, as far as it is known which rank spent them."""
 
     of_ranks: dict[int, float]
-    even_s: float  # of each rank, where it is not known which one opened a file
+    even_s: float  # of each rank, where it is not known which one spent how much
     shared_s: list[float]  # of each file of which the slowest rank's time alone is known
 
     def slowest_rank(self) -> int | None:
@@ -207,6 +226,7 @@ def _spent(program: Program, found: Iterable[tuple[File, Layer]]) -> TimeSpent |
             slowest_s = slowest_rank_s(file, layer)
             is_known = is_known or slowest_s is not None
             shared_s += [slowest_s] if slowest_s else []
+            unattributed_s += (layer_s(layer) or 0.0) if slowest_s is None else 0.0
             continue
         elif (rank := own_rank(file)) is None:
             unattributed_s += layer_s(layer) or 0.0
@@ -258,7 +278,7 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
         return None
     how = "bytes over the time of the slowest rank: its own files and each shared file's slowest"
     if spent and spent.even_s:
-        how += "; which rank opened which file is not known, so own files count as spread evenly"
+        how += "; where it is not known which rank spent the time, it counts as spread evenly"
     return Performance(bytes=int(moved), seconds=seconds, bytes_per_s=moved / seconds, how=how)
 
 
@@ -300,7 +320,7 @@ def slowest_s_in(program: Program, files: Iterable[File]) -> float | None:
     if spent is None:
         return None
     bound_s = spent.slowest_s()
-    return bound_s if program.wall_s is None else min(bound_s, program.wall_s)
+    return min(bound_s, program.wall_s) if program.wall_s else bound_s
 
 
 def spent_in_tops(program: Program, files: Iterable[File]) -> TimeSpent | None:

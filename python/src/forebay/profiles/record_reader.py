@@ -53,12 +53,13 @@ def read_record(directory: Path) -> Profile:
     """The profile of a record directory."""
     notes: list[str] = []
     job, transferred = _read_job(directory, notes)
-    programs = []
+    programs, damaged = [], []
     for path in sorted([*directory.glob("step-*.json"), *directory.glob("process-*.json")]):
         try:
             programs.append(_program(_decoded(path, record_schema.Step), path, notes))
         except (ProfileError, OSError) as error:
             notes.append(f"{error}; it is left out")
+            damaged.append(f"{path.name} of the record cannot be read")
     notes.extend(f"{sentence}." for sentence in _processes_left_out(directory))
     programs.sort(key=lambda program: program.started_unix_s or 0.0)
     left = [] if job.running else list(_live_files_left(directory))
@@ -67,7 +68,7 @@ def read_record(directory: Path) -> Profile:
         notes.append("No program of this job did I/O that was recorded.")
     unread = [*_processes_left_out(directory)]
     if not job.running:
-        unread += [*_unread(programs), *left]
+        unread += [*damaged, *_unread(programs), *left]
     known = coverage.of_record(directory, transferred, job.host, programs)
     bypassed = bypasses.read(directory / "bypassed", notes)
     notes += [f"{sentence}." for sentence in bypasses.sentences(bypassed, programs)]

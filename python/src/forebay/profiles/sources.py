@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
+from forebay import quantities
 from forebay.profiles import records, regular_file
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Job, Profile
@@ -14,6 +16,8 @@ DARSHAN_MAGIC = 6567223
 HEAD_BYTES = 16
 #: In a directory with more files only so many of the newest are looked at.
 ENTRIES_MAX = 10_000
+#: Ids repeat: without a scheduler Darshan takes that of a process. After such a pause it is another job.
+PAUSE_S_MAX = 86_400
 
 WHAT_CAN_BE_READ = (
     "what can be read: Darshan logs, Forebay's records, files of FOREBAY_MPI_STATS, "
@@ -55,11 +59,15 @@ def open_path(path: Path) -> Profile:
         raise ProfileError(f"{error.filename or path}: {error.strerror}", "is it yours to read?") from error
 
 
+def _head(path: Path) -> bytes:
+    with regular_file.open_file(path) as file:
+        return file.read(HEAD_BYTES)
+
+
 def _open_file(path: Path) -> Profile:
     if not path.is_file():
         raise ProfileError(f"{path}: neither a file nor a directory", WHAT_CAN_BE_READ)
-    with regular_file.open_file(path) as file:
-        head = file.read(HEAD_BYTES)
+    head = _head(path)
     if not head:
         raise ProfileError(
             f"{path}: empty file", "the program that was to write it was killed, or the disk is full"
@@ -103,8 +111,7 @@ def _open_directory(path: Path) -> Profile:
 def _begins_as_darshan(path: Path) -> bool:
     """What cannot be opened is no candidate: others in the directory may be readable."""
     try:
-        with regular_file.open_file(path) as file:
-            return _is_darshan(file.read(HEAD_BYTES))
+        return _is_darshan(_head(path))
     except (PermissionError, ProfileError):
         return False
 
@@ -114,21 +121,46 @@ def _darshan_job(newest: Path, entries: list[Path]) -> Profile:
     from forebay.profiles import darshan_log
 
     first = darshan_log.read(newest)
-    mark = f"_id{first.job.id}"
-    logs = [entry for entry in entries if entry != newest and mark in entry.name and entry.is_file()]
-    parts = [first]
-    notes = []
-    for log in filter(_begins_as_darshan, logs):
-        try:
-            part = darshan_log.read(log)
-        except ProfileError as error:
-            notes.append(str(error))
+    mark = re.compile(rf"_id{re.escape(first.job.id or '')}(?!\d)")
+    owner = newest.stat().st_uid
+    parts, notes, unread = [first], [], []
+    for log in entries:
+        if log == newest or not mark.search(log.name) or not log.is_file():
             continue
-        if part.job.id == first.job.id:
+        try:
+            if not _is_darshan(_head(log)):
+                continue
+            part = darshan_log.read(log)
+        except FileNotFoundError:
+            continue  # somebody has removed it
+        except (ProfileError, OSError) as error:
+            if log.stat().st_uid == owner:
+                notes.append(str(error))
+                unread.append(f"{log.name}, a log of the same job, cannot be read")
+            continue
+        if (part.job.id, part.job.user) == (first.job.id, first.job.user):
             parts.append(part)
-    joined = _merged(sorted(parts, key=lambda part: part.job.started_unix_s or 0.0), newest.parent)
+    of_run = _of_one_run(first, parts)
+    if len(of_run) < len(parts):
+        left_out = quantities.counted(len(parts) - len(of_run), "log")
+        notes.append(f"{left_out} of the same job id and another day: left out.")
+    joined = _merged(of_run, newest.parent)
     joined.notes.extend(notes)
+    joined.unread.extend(unread)
     return joined
+
+
+def _of_one_run(first: Profile, parts: list[Profile]) -> list[Profile]:
+    """Those that ran with `first`, or with less than PAUSE_S_MAX in between; the earliest first."""
+    runs: list[list[Profile]] = []
+    end_s = 0.0
+    for part in sorted(parts, key=lambda part: part.job.started_unix_s or 0.0):
+        start_s = part.job.started_unix_s or 0.0
+        if not runs or start_s > end_s + PAUSE_S_MAX:
+            runs.append([])
+        runs[-1].append(part)
+        end_s = max(end_s, start_s + (part.job.wall_s or 0.0))
+    return next(run for run in runs if any(part is first for part in run))
 
 
 def _merged(parts: list[Profile], directory: Path) -> Profile:
@@ -155,4 +187,5 @@ def _merged(parts: list[Profile], directory: Path) -> Profile:
         job=job,
         programs=[program for part in parts for program in part.programs],
         notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
+        unread=list(dict.fromkeys(reason for part in parts for reason in part.unread)),
     )

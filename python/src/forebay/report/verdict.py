@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forebay import quantities
-from forebay.advice.advise import no_io
+from forebay.advice.advise import has_io, no_io, recorded_share, unknown_share
 from forebay.advice.diagnosis import failed_writes
 from forebay.advice.thresholds import IO_SHARE_MIN
 from forebay.profiles import metrics, time_parts
@@ -40,15 +40,15 @@ def verdict(profile: Profile) -> str:
 
 
 def _of_io(profile: Profile, *, is_held_back: bool) -> str:
-    if not any(program.files for program in profile.programs):
+    if not has_io(profile):
         return no_io(profile)
     share = metrics.io_share(profile)
     whole = None if share is None else share.slowest if share.slowest is not None else share.average
     if whole is None:
-        return "The source does not say how long its I/O took."
+        return unknown_share(profile, share)
     unread = f" How much more is not known: {profile.unread[0]}." if profile.unread else ""
     if whole < IO_SHARE_MIN and profile.unread:
-        return f"I/O took at least {quantities.percent(whole)} of the run time.{unread}"
+        return recorded_share(profile, whole)
     if whole < IO_SHARE_MIN and is_held_back:
         return f"I/O took {quantities.percent(whole)} of the run time."
     if whole < IO_SHARE_MIN:
