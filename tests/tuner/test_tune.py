@@ -2,6 +2,7 @@
 
 import json
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -167,5 +168,29 @@ def test_burst_buffer_of_an_earlier_job_counts_as_inside_the_job_directory(tmp_p
     """A dry run leaves the profile of the default; the next call has a burst buffer of another name."""
     file = File(path=before + "out", layers={"posix": Layer(read=Traffic(), write=Traffic(bytes=1))})
     profile = Profile(source="forebay", path="x", job=Job(), programs=[Program(files=[file], uses_mpi=True)])
-    assert eligibility.warnings(profile, tmp_path, {"DW_JOB_STRIPED": now}) == []
-    assert eligibility.warnings(profile, tmp_path, {"DW_JOB_STRIPED": other}) != []
+    assert eligibility.warnings(profile, tmp_path, tmp_path, {"DW_JOB_STRIPED": now}) == []
+    assert eligibility.warnings(profile, tmp_path, tmp_path, {"DW_JOB_STRIPED": other}) != []
+
+
+@pytest.mark.parametrize("target", ["results", "results/out"])
+def test_tune_of_a_job_that_writes_through_a_link_keeps_the_original(tuned, target):
+    elsewhere = tuned.directory.parent / "results"
+    elsewhere.mkdir()
+    (elsewhere / "out").write_text("mine")
+    (tuned.directory / Path(target).name).symlink_to(elsewhere.parent / target)
+    where = "results/" if target == "results" else ""
+    tuned.app(before=f'grep -q mine "{where}out"', after=f'echo new > "{where}out"', out=where)
+    said = tuned.tunes(*EMULATED, "--budget", "2")
+    assert "outside of the job's directory: runs use a copy" in said and "outside of its own directory" not in said
+    assert {run.status for run in tuned.runs()} <= {"ok", "ineffective"} and len(tuned.runs()) == 2
+    assert (elsewhere / "out").read_text() == "mine"
+
+
+def test_output_through_a_link_that_is_kept_is_reported(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "elsewhere")
+    file = File(path="/jobs/a/link/out", layers={"posix": Layer(read=Traffic(), write=Traffic(bytes=1))})
+    profile = Profile(source="forebay", path="x", job=Job(), programs=[Program(files=[file], uses_mpi=True)])
+    (told,) = eligibility.warnings(profile, Path("/jobs/a"), tmp_path / "work", {})
+    assert str(tmp_path / "elsewhere") in told

@@ -75,9 +75,9 @@ def test_copy_keeps_modes_times_links_and_names(source):
     }
     changed = {name for name in expected if copied[name] != expected[name]}
     assert copied.keys() == expected.keys() and changed == {"inside", "outside"}
-    assert names == [["closed/file"], ["data/deep/in.dat"], ["data/second", "first"], ["job.sh"]]
-    assert os.readlink(work / "inside") == "data" and os.readlink(work / "outside") == str(source.parent / "beside")
-    assert (work / "outside").read_text() == "beside"
+    assert names == [["closed/file"], ["data/deep/in.dat"], ["data/second", "first"], ["job.sh"], ["outside"]]
+    assert os.readlink(work / "inside") == "data"
+    assert not (work / "outside").is_symlink() and (work / "outside").read_text() == "beside"
     assert sorted(path.name for path in (source / "job.tune").iterdir()) == ["work"]
 
 
@@ -175,6 +175,45 @@ def test_links_out_of_the_copy_are_not_followed_on_removal(source, tmp_path):
     assert (place.directory / "data" / "second").read_text() == "two names"
 
 
+def test_links_to_directories_outside_become_copies(source, tmp_path):
+    """With the links in them; what the job may not write, and what holds the directory itself, stays a link."""
+    results = tmp_path / "results"
+    (results / "sub").mkdir(parents=True)
+    (results / "sub" / "file").write_text("mine")
+    (results / "self").symlink_to(".")
+    (results / "near").symlink_to(results / "sub" / "file")
+    (results / "back").symlink_to(source / "first")
+    (source / "results").symlink_to(results)
+    (source / "part").symlink_to("results/sub")
+    (source / "later").symlink_to(results / "later")
+    (source / "above").symlink_to("..")
+    (source / "null").symlink_to("/dev/null")
+    (tmp_path / "alias").symlink_to(source)
+    (source / "mine").symlink_to(tmp_path / "alias" / "job.sh")
+    place = prepared(source)
+    work = place.directory
+    links = {str(path.relative_to(work)): os.readlink(path) for path in work.rglob("*") if path.is_symlink()}
+    assert links == {
+        "link": "data/deep/in.dat",
+        "inside": "data",
+        "nowhere": "not there",
+        "above": str(tmp_path),
+        "null": "/dev/null",
+        "mine": "job.sh",
+        "part": "results/sub",
+        "results/self": ".",
+        "results/near": "sub/file",
+        "results/back": "../first",
+    }
+    assert [told.split()[0] for told in place.warnings()] == ["outside", "results"]
+    before = seen(work)
+    for name in ("results/sub/file", "part/file", "results/self/self/sub/file", "results/near"):
+        (work / name).write_text("changed")
+        assert (results / "sub" / "file").read_text() == "mine"
+        place.reset()
+        assert seen(work) == before
+
+
 def test_changed_original_is_reported(source):
     place = prepared(source)
     (source / "job.sh").write_text("edited meanwhile")
@@ -191,17 +230,21 @@ def test_patterns_exclude_names_and_paths(source):
     assert (work / "first").read_text() == "two names" and not (work / "data" / "second").exists()
 
 
-def test_too_large_directory_is_named_and_leaves_nothing(source):
+def test_too_large_directory_is_named_and_leaves_nothing(source, tmp_path):
     with pytest.raises(TuneError) as told:
         prepared(source, bytes_max=5000)
     message = str(told.value)
     assert (
-        "has 4.91 KiB; at most 4.88 KiB" in message
+        "has 4.92 KiB; at most 4.88 KiB" in message
         and "data 4.89 KiB" in message
         and "--exclude data" in told.value.hint
     ), message
     assert not (source / "job.tune").exists()
     assert prepared(source, "data", bytes_max=5000).directory.exists()
+    (tmp_path / "large").write_bytes(b"x" * 9000)
+    (source / "linked").symlink_to(tmp_path / "large")
+    with pytest.raises(TuneError, match=r"linked \(a link to .*/large\) 8.79 KiB"):
+        prepared(source, bytes_max=5000)
 
 
 def test_directory_with_too_many_files_is_reported(source, monkeypatch):

@@ -141,7 +141,10 @@ class StorageTuning:
             message = "not every MPI program of the job tells its I/O time"
             raise TuneError(message, "--objective job compares run times")
         self.runner.form = script_forms.choose(self.runner.default)
-        for warning in eligibility.warnings(self.runner.default, self.runner.directory, variables):
+        warnings = eligibility.warnings(
+            self.runner.default, self.runner.directory, self.workplace.directory, variables
+        )
+        for warning in warnings:
             self.listener.notify(warning)
 
     def _default(self, *, replayed: bool = False) -> Run | None:

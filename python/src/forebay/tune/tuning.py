@@ -65,7 +65,7 @@ def _carry_out(study: Study, job: JobScript, request: TuneRequest, listener: Lis
     clock = _clock(study, job, budget)
     if open_places:
         try:
-            with _workplace(study, job) as workplace:
+            with _workplace(study, job, listener) as workplace:
                 for number, place in enumerate(open_places):
                     share = _share(study, budget, clock, request, open_places[number:])
                     StorageTuning(study, job, workplace, place, share, listener).tune()
@@ -86,10 +86,12 @@ def _is_open(study: Study, place: Place, request: TuneRequest) -> bool:
 
 
 @contextmanager
-def _workplace(study: Study, job: JobScript) -> Iterator[RunDirectory]:
+def _workplace(study: Study, job: JobScript, listener: Listener) -> Iterator[RunDirectory]:
     """The directory of runs. It goes at the end: what it has of the job's is large, and nobody's."""
     workplace = RunDirectory(job.path.parent, study.directory, study.head.exclude)
     workplace.prepare()
+    for warning in workplace.warnings():
+        listener.notify(warning)
     try:
         yield workplace
     finally:
@@ -164,7 +166,7 @@ def _preview_storage(
         return Preview(place, study.verdicts.get(place) if plan is None else None, plan)
     budget = _budget(study, request)
     share = _share(study, budget, _clock(study, job, budget), request, study.head.places)
-    with _workplace(study, job) as workplace:
+    with _workplace(study, job, listener) as workplace:
         verdict, plan = StorageTuning(study, job, workplace, place, share, listener).preview()
     return Preview(place, verdict, plan)
 

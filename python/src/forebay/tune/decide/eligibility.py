@@ -55,8 +55,9 @@ def check_own_directory(profile: Profile, directory: Path, copy: Path, variables
     of_run = re.compile("|".join([re.escape(f"{copy}/"), *map(of_any_job, variables.values())]))
     for program in mpi_programs(profile):
         for file in program.files:
-            is_own = file.path.startswith(f"{directory}/") and not of_run.match(file.path)
-            if is_own and is_written(file):
+            path = os.path.realpath(file.path)
+            is_own = path.startswith(f"{directory}/") and not of_run.match(path)
+            if is_own and not of_run.match(file.path) and is_written(file):
                 raise TuneError(
                     f"the job writes to {file.path} by its full name, not to the copy that runs work in",
                     "make the names in its input relative to the script's directory, or write that "
@@ -69,17 +70,21 @@ def is_written(file: File) -> bool:
     return any(layer.write.bytes for layer in file.layers.values())
 
 
-def warnings(profile: Profile, directory: Path, variables: Mapping[str, str]) -> list[str]:
-    """Warnings about files that runs change in directories that are not restored between runs."""
-    own = re.compile("|".join([re.escape(f"{directory}/"), *map(of_any_job, variables.values())]))
-    outside = sorted(
-        {
-            os.path.dirname(file.path)
-            for program in mpi_programs(profile)
-            for file in program.files
-            if is_written(file) and not own.match(file.path)
-        }
-    )
+def warnings(profile: Profile, directory: Path, copy: Path, variables: Mapping[str, str]) -> list[str]:
+    """Warnings about files that runs change in directories that are not restored between runs.
+
+    `directory`: where the job sees `copy`.
+    """
+    of_run = re.compile("|".join(map(of_any_job, variables.values())) or r"(?!)")
+    written = {
+        file.path
+        for program in mpi_programs(profile)
+        for file in program.files
+        if is_written(file) and not of_run.match(file.path)
+    }
+    paths = {re.sub(rf"^{re.escape(str(directory))}(?=/)", lambda _: str(copy), path) for path in written}
+    reached = {os.path.realpath(path) for path in paths}
+    outside = sorted({os.path.dirname(path) for path in reached if not path.startswith(f"{copy}/")})
     if not outside:
         return []
     more = ", ..." if len(outside) > 3 else ""

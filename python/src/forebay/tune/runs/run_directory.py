@@ -6,6 +6,7 @@ import fnmatch
 import itertools
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from forebay.tune.runs.tree_copy import (
     finish_directory,
     groups_of,
     is_directory,
+    links_out,
     remove,
 )
 
@@ -85,6 +87,14 @@ class RunDirectory:
         above = re.search(r"(?:^|[\s=:\"'(])\.\.(?:/|\s|$)", text, re.MULTILINE)
         return above is not None or any(name in text for name in self._names)
 
+    def warnings(self) -> list[str]:
+        """What the user should know of the copy."""
+        return [
+            f"{name} leads to {os.path.realpath(self.source / name)}, outside of the job's directory: "
+            f"runs use a copy of it below {self.study} (--study DIR: on another file system)"
+            for name in links_out(self.source, self._originals)
+        ]
+
     def prepare(self) -> None:
         """Makes the copy. What an earlier tuner left goes, as far as no process of its still writes there.
 
@@ -126,7 +136,9 @@ class RunDirectory:
 
     def _is_excluded(self, name: str) -> bool:
         path = self.source / name
-        if path == self.study or (name.endswith(".tune") and path.is_dir()):
+        if (path.name == self.study.name and path.resolve() == self.study) or (
+            name.endswith(".tune") and path.is_dir()
+        ):
             return True
         return any(fnmatch.fnmatch(it, one) for it in (name, path.name) for one in self._exclude)
 
@@ -144,12 +156,16 @@ class RunDirectory:
             parts.setdefault(name.split("/", 1)[0], {})[name] = found
         sizes = {part: bytes_of(found) for part, found in parts.items()}
         largest = sorted(sizes, key=lambda part: -sizes[part])[:NAMED_MAX]
-        named = ", ".join(f"{part} {size(sizes[part])}" for part in largest)
+        named = ", ".join(f"{part}{self._led(part)} {size(sizes[part])}" for part in largest)
         raise TuneError(
             f"{self.source} has {size(total)}; at most {size(self._bytes_max)} are copied for runs: {named}",
             f"leave out what the job does not need (--exclude {largest[0]}); "
             "or give the script a directory of its own",
         )
+
+    def _led(self, name: str) -> str:
+        path = self.source / name
+        return f" (a link to {path.resolve()})" if path.is_symlink() else ""
 
     def _retire_old_copy(self) -> None:
         """A process that an earlier tuner left may write on in the old directory, but not in the new one."""
@@ -206,7 +222,7 @@ class RunDirectory:
 
     def _must_be_as_copied(self, changed: Entries) -> None:
         for name, then in changed.items():
-            now = os.lstat(self.source / name)
+            now = os.stat(self.source / name, follow_symlinks=not stat.S_ISLNK(then.st_mode))
             if (now.st_size, now.st_mtime_ns, now.st_ino) != (then.st_size, then.st_mtime_ns, then.st_ino):
                 raise TuneError(
                     f"{self.source / name} was changed since the tuning began, and runs need it as it was",

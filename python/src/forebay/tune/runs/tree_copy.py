@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 #: ioctl_ficlone(2): the copy shares its blocks with the original, where the file system can do that.
 _CLONE = 0x40049409
@@ -22,7 +22,10 @@ def is_directory(found: os.stat_result) -> bool:
 
 
 def entries(directory: Path, is_left_out: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
-    """Entries to copy: directories, files and symbolic links for which `is_left_out` is false."""
+    """Entries to copy: directories, files and symbolic links for which `is_left_out` is false.
+
+    A link to what the job may write outside of the directory stands for a copy of that.
+    """
     yield "", directory.stat()
     below = [""]
     while below:
@@ -30,12 +33,36 @@ def entries(directory: Path, is_left_out: Callable[[str], bool]) -> Iterator[tup
         with os.scandir(directory / parent) as scanned:
             names = sorted(os.path.join(parent, entry.name) for entry in scanned)
         for name in names:
-            found = os.lstat(directory / name)
-            if is_left_out(name) or not (is_directory(found) or _has_content(found)):
+            if is_left_out(name):
+                continue
+            found = _found(directory, name)
+            if found is None or not (is_directory(found) or _has_content(found)):
                 continue
             if is_directory(found):
                 below.append(name)
             yield name, found
+
+
+def _found(directory: Path, name: str) -> os.stat_result | None:
+    """What to copy. None: a link to what does not exist yet, outside of the directory: the job makes it."""
+    path = directory / name
+    found = os.lstat(path)
+    if not stat.S_ISLNK(found.st_mode) or _target_within(directory, name) is not None:
+        return found
+    led = os.path.realpath(path)
+    if not os.path.lexists(led):
+        return None if os.access(os.path.dirname(led), os.W_OK) else found
+    is_copied = os.access(led, os.W_OK) and (os.path.isdir(led) or os.path.isfile(led))
+    return os.stat(path) if is_copied and not _is_within(str(directory), led) else found
+
+
+def links_out(directory: Path, found: Entries) -> list[str]:
+    """Entries that are links out of the directory, and are copied as what they lead to."""
+    return [
+        name
+        for name, one in found.items()
+        if name and not stat.S_ISLNK(one.st_mode) and os.path.islink(directory / name)
+    ]
 
 
 def _has_content(found: os.stat_result) -> bool:
@@ -92,13 +119,29 @@ def _copy_file(source: Path, target: Path) -> None:
 
 def _link_target(source: Path, name: str) -> str:
     """A link into the directory leads into its copy; one out of it leads where it did."""
-    written = os.readlink(source / name)
-    place = os.path.dirname(source / name)
-    led = os.path.normpath(os.path.join(place, written))
-    is_within = led == str(source) or led.startswith(f"{source}/")
-    if is_within == (not os.path.isabs(written)):
-        return written
-    return os.path.relpath(led, place) if is_within else led
+    led = os.path.join(os.path.realpath(source / os.path.dirname(name)), os.readlink(source / name))
+    return _target_within(source, name) or os.path.normpath(led)
+
+
+def _target_within(source: Path, name: str) -> str | None:
+    """What the link is in the copy; None: it leads out of what is copied."""
+    written, place = os.readlink(source / name), os.path.dirname(name)
+    # The link out, copied as a directory, in which it is.
+    tree = next((str(one) for one in PurePath(name).parents if os.path.islink(source / one)), "")
+    led = os.path.normpath(os.path.join(os.path.realpath(source / place), written))
+    for there in (led, os.path.realpath(source / name)):
+        for below in (tree, ""):
+            root = os.path.realpath(source / below)
+            if not _is_within(there, root):
+                continue
+            if there == led and below == tree and not os.path.isabs(written):
+                return written
+            return os.path.relpath(os.path.join(below, os.path.relpath(there, root)), place or ".")
+    return None
+
+
+def _is_within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
 
 
 def remove(path: Path) -> None:
