@@ -348,6 +348,14 @@ def test_stage_in_is_suggested_for_a_file_read_repeatedly():
     assert "read-again" not in codes(profile_of(once))
 
 
+@pytest.mark.parametrize(("of_system", "is_found"), [(1 << 30, False), (64 << 30, True), (0, True)])
+def test_collective_reads_that_the_system_makes_once_are_no_reading_again(of_system, is_found):
+    """Each of 16 ranks asks for 4 GiB; two-phase I/O may read them for all ranks once."""
+    read = {"calls": 1600, "collective": 1600, "bytes": 64 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
+    system = {"calls": 64, "bytes": of_system, "end_bytes": 1 << 30}
+    assert ("read-again" in codes(profile_of(shared(read=read, system_read=system)))) == is_found
+
+
 def test_independent_calls_split_into_pieces_are_found():
     write = {"calls": 160, "independent": 160, "bytes": 1 << 30, "seconds": 800.0, "slowest_rank_s": 50.0}
     system = {"calls": 1_000_000, "bytes": 1 << 30}

@@ -1,5 +1,7 @@
 """Statistics that MPI libraries print into a job's output."""
 
+import re
+
 import pytest
 
 from forebay.profiles import cray, metrics, sources
@@ -55,6 +57,13 @@ def profile(tmp_path, text):
 def only_file(found):
     ((file,),) = [program.files for program in found.programs]
     return file
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "NA"])
+def test_stripes_of_no_bytes_are_not_known(tmp_path, value):
+    text = re.sub(r"(stripe (?:count|size) +=).*", rf"\1 {value}", BTIO_BOX)
+    file = only_file(profile(tmp_path, text))
+    assert (file.stripe_count, file.stripe_bytes) == (None, None)
 
 
 def test_cray_box_is_read_exactly(tmp_path):

@@ -8,9 +8,12 @@ import pytest
 from darshan import DarshanReport
 from darshan.log_utils import get_log_path
 
+from forebay.advice.advise import findings
 from forebay.profiles import darshan_log
 from forebay.profiles.darshan_ids import record_id
+from forebay.profiles.darshan_messages import Module, Stripes
 from forebay.profiles.errors import ProfileError
+from support.raw_logs import raw_log
 
 # Places in the header of a log of format 3.41.
 NAMES_LENGTH_AT = 40
@@ -225,6 +228,20 @@ def test_lustre_stripes_are_read():
     striped = [file for file in files if file.stripe_bytes is not None]
     assert striped
     assert {(file.stripe_bytes, file.file_system) for file in striped} == {(1_048_576, "lustre")}
+
+
+def test_stripes_and_alignment_of_no_bytes_are_not_known():
+    """-1 is Darshan's mark of what it could not observe: no hint to copy has it."""
+    made = {"WRITES": 64_000, "BYTES_WRITTEN": 64_000 << 19, "FILE_NOT_ALIGNED": 60_000, "F_SLOWEST_RANK_TIME": 50}
+    made |= {"SIZE_WRITE_100K_1M": 64_000, "F_WRITE_TIME": 2900, "FILE_ALIGNMENT": -1}
+    asked = {"INDEP_WRITES": 64_000, "BYTES_WRITTEN": 64_000 << 19, "F_WRITE_TIME": 3000, "F_SLOWEST_RANK_TIME": 52}
+    raw = raw_log(("MPI-IO", "/lus/out", -1, asked), ("POSIX", "/lus/out", -1, made), ranks=64)
+    raw.modules["LUSTRE"] = Module(1, False, stripes=[Stripes(record_id("/lus/out"), [(-1, 0)], [3])])
+    profile = darshan_log.profile(Path("/nowhere"), raw)
+    (file,) = profile.programs[0].files
+    assert (file.layers["POSIX"].alignment_bytes, file.stripe_count, file.stripe_bytes) == (None, None, None)
+    found = {one.code: one for one in findings(profile)}
+    assert found["not-aligned"].lines == () and "block borders" in found["not-aligned"].action
 
 
 @pytest.mark.soak

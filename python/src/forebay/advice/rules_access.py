@@ -202,14 +202,19 @@ def _buffer(view: FileView, layer: str) -> tuple[str, tuple[str, ...]]:
 
 @file_rule
 def read_again(view: FileView) -> Iterator[Draft]:
-    """More bytes read than the file has."""
+    """More bytes read than the file has.
+
+    In a collective read the system may read for all ranks once; in a write of MPI-IO it may read, too.
+    """
     if view.top is None:
         return
-    read: Traffic = view.top[1].read
-    end = next((part.end_bytes for part in (read, view.system("read")) if part.end_bytes), None)
-    if not end or not read.bytes or read.bytes < thresholds.REREAD_RATIO_MIN * end:
+    called, system = view.top[1].read, view.system("read")
+    end = next((part.end_bytes for part in (called, system) if part.end_bytes), None)
+    counted = [(one.bytes, name) for one, name in ((called, view.top[0]), (system, "POSIX")) if one.bytes]
+    read_bytes, layer = min(counted, default=(0, ""))
+    if not end or read_bytes < thresholds.REREAD_RATIO_MIN * end:
         return
-    if read.bytes - end < thresholds.REREAD_BYTES_MIN or end < thresholds.REREAD_FILE_BYTES_MIN:
+    if read_bytes - end < thresholds.REREAD_BYTES_MIN or end < thresholds.REREAD_FILE_BYTES_MIN:
         return
     path = PurePosixPath(view.file.path)
     fits = (
@@ -222,9 +227,9 @@ def read_again(view: FileView) -> Iterator[Draft]:
         parts=("read",),
         level="suggestion",
         file=view.file.path,
-        title=f"{view.name} was read {read.bytes / end:.1f} times over: {size(read.bytes)} of {size(end)}",
+        title=f"{view.name} was read {read_bytes / end:.1f} times over: {size(read_bytes)} of {size(end)}",
         evidence=(
-            Evidence(counter=f"{view.top[0]} bytes read", value=read.bytes, unit="bytes"),
+            Evidence(counter=f"{layer} bytes read", value=read_bytes, unit="bytes"),
             evidence(view.source, "end", end, "bytes", "read"),
         ),
         rule="Bytes read beyond the end of the file, per file, were read before.",
@@ -233,7 +238,7 @@ def read_again(view: FileView) -> Iterator[Draft]:
         "the burst buffer and read it there.",
         lines=(stage_in,) if may_stage else (),
         allocation_bytes=end if may_stage else None,
-        seconds=_again_s(view, 1 - end / read.bytes),
+        seconds=_again_s(view, 1 - end / read_bytes),
     )
 
 

@@ -29,7 +29,7 @@ class JobIo(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     compute_s: float | None  # run time without I/O; None: not known
     ranks: int
-    nodes: int
+    nodes: int | None  # None: nobody says it, and the patterns are of one node
 
 
 def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -> JobIo:
@@ -44,7 +44,7 @@ def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -
             "record a run with `forebay run` or Darshan, or describe the pattern with --access and --size",
         )
     measured = program.ranks or 1
-    of_nodes = nodes or program.hosts or profile.job.nodes or 1
+    of_nodes = nodes or program.hosts or profile.job.nodes
     notes = [f"profile {printable(profile.path)}: {note}" for note in profile.notes]
     if ranks and ranks != measured:
         notes.append(
@@ -56,7 +56,7 @@ def read(profile: Profile, nodes: int | None = None, ranks: int | None = None) -
             f"of {len(profile.programs)} programs, the plan is for {printable(program.name or 'one')}"
         )
     factor = (ranks or measured) / measured
-    found = list(_patterns(program, of_nodes, factor))
+    found = list(_patterns(program, of_nodes or 1, factor))
     if not any(file.layers.get("MPI-IO") for file in program.files):
         notes.append("the profile has no MPI-IO: aggregators and MPI-IO hints would have no effect")
     kept, left = _largest(found)
@@ -125,11 +125,14 @@ def _pattern(
     nodes: int,
     factor: float,
 ) -> Pattern:
+    paths, writers = len({file.path for file, _, _ in members}), _rank_count(members, direction)
     total = factor * sum(traffic.bytes or 0 for _, _, traffic in members)
     calls = factor * sum(traffic.calls or 0 for _, _, traffic in members) or 1
-    access = _access(members, ranks)
+    access = _access(members, ranks, paths, writers)
     transfer = min(total, max(1.0, total / calls))
     wanted = max(1, round(ranks * factor))
+    if access == "file-per-process" and writers is not None:
+        wanted = max(1, round(writers * factor))
     collective: tuple[Calls, ...] = ()
     if access == "collective":
         per_rank = max(1, round(calls / wanted))
@@ -145,15 +148,30 @@ def _pattern(
         calls=collective,
         segment_bytes=_segment(members, transfer) if access == "collective" else None,
         is_interleaved=access == "independent" and not _is_consecutive(members, direction),
-        files=max(1, round(len(members) * factor)) if access == "file-per-process" else 1,
+        files=max(1, round(paths * factor)) if access == "file-per-process" else 1,
     )
 
 
-def _access(members: list[tuple[File, Layer, Traffic]], ranks: int) -> Access:
+def _rank_count(members: list[tuple[File, Layer, Traffic]], direction: Direction) -> int | None:
+    """Number of ranks that moved these files' data; None: it is not known of each file."""
+    ranks: set[int] = set()
+    for file, _, _ in members:
+        if file.rank is not None:
+            ranks.add(file.rank)
+        elif direction == "write" and file.writers:
+            ranks |= {writer.rank for writer in file.writers}
+        else:
+            return None
+    return len(ranks)
+
+
+def _access(
+    members: list[tuple[File, Layer, Traffic]], ranks: int, paths: int, writers: int | None
+) -> Access:
     file, _, traffic = members[0]
     if traffic.collective:
         return "collective"
-    if len(members) > 1:
+    if paths > 1 and writers != 1:
         return "file-per-process"
     return "serial" if ranks == 1 or (file.ranks or 1) == 1 or traffic.ranks == 1 else "independent"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.merge import by_path, known_sum
+from forebay.profiles.merge import by_path, known_sum, positive
 from forebay.profiles.model import Collective, Direction, File, Hints, Job, Layer, Profile, Program, Traffic
 
 MIB = 1 << 20
@@ -210,8 +210,8 @@ def _file(box: _Box) -> File:
             "MPI-IO": Layer(**{direction: called, other: Traffic()}),
             "POSIX": Layer(**{direction: system, other: Traffic()}),
         },
-        stripe_count=line("stripe count"),
-        stripe_bytes=line("stripe size"),
+        stripe_count=positive(line("stripe count")),
+        stripe_bytes=positive(line("stripe size")),
         collective=Collective(
             aggregators_write=aggregators if direction == "write" else None,
             aggregators_read=aggregators if direction == "read" else None,

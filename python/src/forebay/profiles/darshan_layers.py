@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from forebay.profiles.darshan_counters import CALL_KINDS, SHARED, SIZE_CLASSES
-from forebay.profiles.merge import known_sum
+from forebay.profiles.merge import known_sum, positive
 from forebay.profiles.model import SIZE_CLASS_ENDS, Extreme, Layer, LayerName, RankSeconds, Traffic
 
 PARTS = ("READ", "WRITE", "META")  # of the time in a layer
@@ -158,7 +158,7 @@ def _posix(joined: _Joined) -> Layer:
         syncs=joined.sum("FSYNCS", "FDSYNCS"),
         switches=joined.sum("RW_SWITCHES"),
         not_aligned=joined.sum("FILE_NOT_ALIGNED"),
-        alignment_bytes=joined.records[0][1]["POSIX_FILE_ALIGNMENT"] or None,
+        alignment_bytes=positive(int(max(joined.each("FILE_ALIGNMENT")))),
     )
 
 

@@ -37,7 +37,7 @@ from forebay.profiles import (
 from forebay.profiles.darshan_counters import MODULES, SHARED
 from forebay.profiles.darshan_layers import CALLS, Counters, extremes, layer_of
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.merge import split_streams
+from forebay.profiles.merge import positive, split_streams
 from forebay.profiles.model import (
     LAYERS,
     Collective,
@@ -289,7 +289,7 @@ def _files(log: darshan_messages.Log) -> list[File]:
         file.hints = hints.get(file_id)
         layout = layouts.get(file_id)
         if layout is not None and len(set(layout.components)) == 1:
-            file.stripe_count, file.stripe_bytes = layout.components[0]
+            file.stripe_count, file.stripe_bytes = map(positive, layout.components[0])
             file.targets = layout.targets
         who.fill(file, file_id, {layer: _of_ranks(layer, one) for layer, one in records.items()})
         files += split_streams(file)

@@ -22,6 +22,11 @@ def known_sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
+def positive(value: int | None) -> int | None:
+    """A size or number of which there is at least one; None where the source says 0 or less: not known."""
+    return value if value is not None and value > 0 else None
+
+
 def most_common(sizes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """(bytes, calls), those of one size added, the commonest first."""
     counted: Counter[int] = Counter()

@@ -16,7 +16,7 @@ import msgspec
 
 from forebay.profiles import bypasses, coverage, record_schema, regular_file
 from forebay.profiles.errors import ProfileError
-from forebay.profiles.merge import by_path, known_sum, split_streams
+from forebay.profiles.merge import by_path, known_sum, positive, split_streams
 from forebay.profiles.model import (
     Allocation,
     Collective,
@@ -392,8 +392,8 @@ def _file(file: record_schema.WireFile) -> File:
         path=file.path,
         layers=layers,
         ranks=file.ranks,
-        stripe_count=file.stripe_count,
-        stripe_bytes=file.stripe_bytes,
+        stripe_count=positive(file.stripe_count),
+        stripe_bytes=positive(file.stripe_bytes),
         opened_by=file.opened_by,
         hints=_hints(file.hints),
         collective=_collective(file) if is_mpiio else None,
@@ -466,7 +466,7 @@ def _system_layer(file: record_schema.WireFile, *, with_opens: bool) -> Layer:
         write=_system(file.write, total.write, slowest.write),
         syncs=file.syncs,
         not_aligned=file.not_aligned,
-        alignment_bytes=file.alignment_bytes,
+        alignment_bytes=positive(file.alignment_bytes),
     )
     if with_opens:
         layer.opens, layer.seeks, layer.stats = file.opens, file.seeks, file.stats

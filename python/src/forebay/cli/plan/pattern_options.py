@@ -297,10 +297,13 @@ def _of_profile(
         [] if named == "last" else [named], records.state_directory(os.environ)
     )
     found = from_profile.read(profile, nodes, ranks)
+    nodes, of_nodes = _nodes(machine, found.nodes, found.ranks)
+    if nodes != found.nodes:
+        found = from_profile.read(profile, nodes, ranks)
     if options["compute"] is None and found.compute_s is not None:
         options = options | {"compute": found.compute_s}
     patterns, notes = _with_segments(found.patterns, options["segment"])
-    return _question(machine, script, patterns, options, (*found.notes, *notes), profile.path)
+    return _question(machine, script, patterns, options, (*found.notes, *of_nodes, *notes), profile.path)
 
 
 def _with_segments(
