@@ -59,5 +59,12 @@ def test_setting_that_slows_the_job_is_rejected():
     assert found.recommended == {} and "the job as a whole is slower" in found.reason
 
 
+def test_setting_with_which_the_job_took_longer_is_rejected_within_noise():
+    found = with_job_time(verdict(), pairs([20.0, 20.1], [20.6, 20.7], (20.0, 19.0)), 0.95)
+    assert found.recommended == {} and "the job as a whole took longer" in found.reason
+    kept = with_job_time(verdict(), pairs([20.6, 20.7], [20.0, 20.1], (20.0, 19.0)), 0.95)
+    assert kept.recommended == TUNED and "lost in its noise" in kept.reason
+
+
 def test_one_pair_proves_nothing_about_the_job():
     assert job_pairing(pairs([20.0], [19.0]), TUNED, 0.95) is None

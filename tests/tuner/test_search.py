@@ -9,7 +9,9 @@ from support import plans
 from support.strace import EVERY_POINT
 
 from forebay.tune.model import Step, Verdict, key
+from forebay.tune.decide import final_round
 from forebay.tune.decide.search import next_step
+from forebay.tune.decide.statistics import history_of
 
 BEST = {synthetic_machine.NODES: "8", synthetic_machine.COUNT: "8"}
 RULES = {"canonical": lambda one, _: synthetic_machine.acting(one), "forbidden": lambda one, _: None}
@@ -187,6 +189,30 @@ def test_equal_settings_are_not_recommended():
         _, verdict = searched(plan(12, seed=seed, strategy="random"), noise)
         wrong += bool(verdict.recommended)
     assert wrong <= 0.025 * cases
+
+
+def final_step(runs, left):
+    """What the final round does with so many runs left."""
+    history = history_of(plan(40), runs, synthetic_machine.acting, lambda _: None)
+    return final_round.step(history, runs, left)
+
+
+def test_setting_is_not_recommended_for_one_pair():
+    """The first finalist disappoints, and the next one is fast once."""
+    first, second = {synthetic_machine.NODES: "8"}, {synthetic_machine.COUNT: "8"}
+    times = [(10.0, {}), (7.0, first), (7.5, second), (10.0, {})]
+    rounds = [(10.0, {}), (9.9, first), (5.0, second), (10.0, {})]
+    runs = [
+        plans.run(number, one, seconds=seconds, phase="final" if number > len(times) else "search")
+        for number, (seconds, one) in enumerate(times + rounds, 1)
+    ]
+    step = final_step(runs, 4)
+    assert isinstance(step, Step) and step.configuration == {}
+    assert not final_step(runs, 0).recommended
+    runs = after(runs, step, 10.0)
+    step = final_step(runs, 3)
+    assert isinstance(step, Step) and step.configuration == second
+    assert final_step(after(runs, step, 5.0), 0).recommended == second
 
 
 def test_failed_settings_are_neither_repeated_nor_chosen():

@@ -204,7 +204,7 @@ class _Final:
         if tuned is None:
             return self._unpaired()
         found = self._pairing(key(tuned))
-        if found is None:
+        if found is None or found.pairs < PAIRS_MIN:
             more = "more than one pair of runs, which is too little to show that a setting is better"
             return cut_short(more)
         return _judged(tuned, found)
@@ -214,14 +214,14 @@ class _Final:
         pairs = self._pairs(one)
         seconds = [[found[who].seconds or 0 for found in pairs] for who in ((), one)]
         try:
-            found = pairing(seconds[0], seconds[1], self._confidence(), *self._others(one))
+            found = pairing(seconds[0], seconds[1], self._confidence(len(pairs)), *self._others(one))
         except ValueError:
             return None
         return msgspec.structs.replace(found, confidence=self.plan.confidence)
 
-    def _confidence(self) -> float:
-        """Of this look: all looks at all finalists together are to err as the plan's confidence says."""
-        done = sum(() in found for found in self.rounds) or 1
+    def _confidence(self, done: int) -> float:
+        """Of a look at so many pairs of a finalist: all looks at all of them together are to err as the
+        plan's confidence says."""
         most = max(done, min(done + self.left // 2, PAIRS_MAX if self.only is None else done))
         deviations = LAST_LOOK * math.sqrt(most / done) * NormalDist().inv_cdf((1 + self.plan.confidence) / 2)
         finalists = len({one for found in self.rounds for one in found if one}) or 1
@@ -233,9 +233,11 @@ class _Final:
         return [found for found in both if is_comparable(found[()]) and is_comparable(found[one])]
 
     def _winner(self) -> Configuration | None:
-        """What is surest to be faster: whose interval begins highest."""
+        """What is surest to be faster: whose interval begins highest, of those with enough pairs."""
         names = sorted({one for found in self.rounds for one in found if one and one not in self.failed})
-        found = {one: self._pairing(one) for one in names if self._pairs(one)}
+        pairs = {one: len(self._pairs(one)) for one in names}
+        enough = min(PAIRS_MIN, max(pairs.values(), default=0)) or 1
+        found = {one: self._pairing(one) for one in names if pairs[one] >= enough}
         lows = {one: pairing.low if pairing else 0.0 for one, pairing in found.items()}
         return dict(max(lows, key=lambda one: lows[one])) if lows else None
 

@@ -1,8 +1,8 @@
 """What a verdict means for the whole job: its run time in the same pairs of runs that decided.
 
 The search compares seconds in I/O: settings change these, and they are free of the noise of the computation.
-A setting may make I/O faster and the job slower. So the run times of the job are paired as well. If they show
-that the job became slower, the setting is refused. If the gain is lost in their noise, the report says so.
+A setting may make I/O faster and the job slower. So the run times of the job are paired as well. If the job
+took longer with the setting, it is refused. If the gain is lost in their noise, the report says so.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ def with_job_time(verdict: Verdict, runs: Sequence[Run], confidence: float) -> V
     if job is None:
         return verdict
     interval = f" ({confidence:.0%} interval {job.interval})" if job.interval else ""
-    if job.high < 1:
+    if job.ratio < 1:
+        slower = "is slower" if job.high < 1 else "took longer"
         reason = (
-            f"in I/O the best setting was {verdict.reason}, but the job as a whole is slower with it: "
-            f"{job.ratio:.2f} times as fast{interval}"
+            f"in I/O the best setting was {verdict.reason}, but the job as a whole {slower} with it: "
+            f"{job.ratio:.3f} times as fast{interval}"
         )
         return msgspec.structs.replace(verdict, recommended={}, reason=reason)
     if job.low > 1:
