@@ -10,7 +10,7 @@ from support.strace import EVERY_POINT
 
 from forebay.tune.model import Step, Verdict, key
 from forebay.tune.decide import final_round
-from forebay.tune.decide.search import next_step
+from forebay.tune.decide.search import counted, next_step
 from forebay.tune.decide.statistics import history_of
 
 BEST = {synthetic_machine.NODES: "8", synthetic_machine.COUNT: "8"}
@@ -41,7 +41,8 @@ def searched(plan, seconds, runs=(), status=lambda one, number: "ok", **options)
     while isinstance(step := next_step(plan, runs, **RULES | options), Step):
         number = len(runs)
         one = step.configuration
-        runs = after(runs, step, seconds(one, number), status(one, number))
+        *runs, last = after(runs, step, seconds(one, number), status(one, number))
+        runs.append(counted(plan, runs, last))
         assert len(runs) <= plan.runs_max
     return runs, step
 
@@ -215,6 +216,30 @@ def test_setting_is_not_recommended_for_one_pair():
     assert final_step(after(runs, step, 5.0), 0).recommended == second
 
 
+@pytest.mark.parametrize(
+    ("final", "is_taken_back"),
+    [
+        ("", False),
+        ("dB", False),
+        ("dBAd", False),
+        ("dABd", False),
+        ("dAAd", True),
+        ("dcAAd", True),
+        ("dcAd", False),
+        ("F", True),
+    ],
+)
+def test_proof_is_taken_back_by_two_pairs_of_its_setting_alone(final, is_taken_back):
+    """d: the default, A: the setting that was shown to be faster, c: A disturbed, F: A fails, B: another."""
+    given = {"d": {}, "B": {synthetic_machine.COUNT: "8"}}
+    status = {"F": "failed", "c": "contaminated"}
+    runs = [
+        plans.run(7 + at, given.get(one, BEST), phase="final", seconds=1.0, status=status.get(one, "ok"))
+        for at, one in enumerate(final)
+    ]
+    assert final_round.contradicts(runs, BEST) == is_taken_back
+
+
 def test_failed_settings_are_neither_repeated_nor_chosen():
     fast_but_wrong = lambda one, number: None if one.get(synthetic_machine.NODES) == "8" else 1.0 / (1 + len(one))  # noqa: E731
     runs, verdict = searched(plan(20), fast_but_wrong)
@@ -260,6 +285,7 @@ def test_disturbed_run_is_repeated_and_not_counted():
 def test_search_finishes_on_a_machine_that_is_always_disturbed():
     runs, verdict = searched(plan(20), machine(), status=lambda one, number: "contaminated")
     assert len(runs) <= 20 and verdict.recommended
+    assert [run.status for run in runs].count("contaminated") == 4 < len(runs) - 4
 
 
 def test_disturbed_final_run_does_not_hide_a_large_gain():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forebay.report.tuning.figures import figures
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
 from forebay.tune.decide import eligibility
 from support.tuner import DW, EMULATED
@@ -110,9 +111,21 @@ def test_tune_with_few_more_runs_keeps_earlier_proof(tuned):
     tuned.tunes(*EMULATED, "--budget", "6")
     shown = tuned.study().verdicts["file-system"]
     assert shown.recommended and tuned.tuned.exists()
-    assert "what the last one has shown stays" in tuned.tunes("--trials", "1")
+    assert "what it showed stays" in tuned.tunes("--trials", "1")
     assert tuned.study().verdicts["file-system"] == shown
     assert tuned.tuned.exists()
+
+
+def test_tune_on_a_node_that_others_keep_busy_counts_its_runs_everywhere(tuned):
+    tuned.app()
+    tuned.load[:] = [(0.1, 0.5)] * 3 + [(0.6, 1.0)] * 9
+    tuned.tunes(*EMULATED, "--budget", "12")
+    study, runs = tuned.study(), tuned.runs()
+    assert [run.status for run in runs].count("contaminated") == 2
+    verdict = study.verdicts["file-system"]
+    assert verdict.recommended and "the job as a whole" in verdict.reason
+    (place,) = figures(study).places
+    assert place.job_proof.pairs == verdict.pairing.pairs == len(place.sample(verdict.recommended).runs)
 
 
 def test_tune_trial_that_hangs_fails_and_the_search_continues(tuned):

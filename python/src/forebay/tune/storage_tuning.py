@@ -13,7 +13,7 @@ from forebay.profiles.model import Profile
 from forebay.series_client import Series
 from forebay.tune import script_forms, space, study_setup
 from forebay.tune.budget import ROOM, Share
-from forebay.tune.decide import eligibility, job_time_gain, search
+from forebay.tune.decide import eligibility, final_round, job_time_gain, search
 from forebay.tune.errors import TuneError
 from forebay.tune.job_script import script
 from forebay.tune.job_script.script import JobScript
@@ -63,11 +63,12 @@ class StorageTuning:
             self._run_default()
             verdict = self._first_verdict()
             if verdict is None:
-                earlier, finals = self.study.verdicts.get(self.place), self._finals()
+                earlier, before = self.study.verdicts.get(self.place), len(self._runs())
                 self._plan()
                 verdict = self._search()
-                if earlier and earlier.recommended and self._finals() == finals:
-                    self.listener.notify("no other final round was begun: what the last one has shown stays")
+                is_shown = earlier is not None and earlier.recommended and not verdict.recommended
+                if is_shown and not final_round.contradicts(self._runs()[before:], earlier.recommended):
+                    self.listener.notify("no new final round contradicts the last one: what it showed stays")
                     verdict = earlier
         self.study.append_verdict(self.place, verdict)
 
@@ -93,14 +94,13 @@ class StorageTuning:
     def _runs(self) -> list[Run]:
         return self.study.runs_in(self.place)
 
-    def _finals(self) -> int:
-        return sum(run.phase == "final" for run in self._runs())
-
     def _run(self, step: Step, *, is_default: bool = False) -> Run:
         """Does the step; its run is in the study before anything else is done."""
         self.listener.run_started(len(self._runs()) + 1, self.runs_max, step)
         most_s = self._first_limit_s() if is_default else self._limit_s(step)
         run = self.runner.run(step, limit_s=most_s, trace=is_default and self._is_to_be_traced())
+        if self.runner.plan is not None:
+            run = search.counted(self.runner.plan, self._runs(), run)
         self.study.append_run(run)
         self._report_run(run)
         return run

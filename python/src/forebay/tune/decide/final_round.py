@@ -109,6 +109,17 @@ def cut_short(what: str) -> Verdict:
     return Verdict(recommended={}, reason=f"the budget left no room for {what}", is_cut_short=True)
 
 
+def contradicts(runs: Sequence[Run], shown: Configuration) -> bool:
+    """Whether runs after a final round that showed a gain can take it back.
+
+    They do if one of them with the setting failed, or if there are as many pairs as a proof needs.
+    """
+    if any(run.status == "failed" and key(run.configuration) == key(shown) for run in runs):
+        return True
+    final = [key(run.configuration) for run in runs if run.phase == "final" and is_comparable(run)]
+    return min(final.count(()), final.count(key(shown))) >= PAIRS_MIN
+
+
 def _last(runs: Sequence[Run]) -> list[Run]:
     """The runs at the end that are of the final round."""
     begin = len(runs)

@@ -19,7 +19,7 @@ from forebay.tune.decide.statistics import history_of, ratios
 from forebay.tune.model import Configuration, Plan, Run, Step, Verdict
 from forebay.tune.strategies import History
 
-__all__ = ["next_step", "ratios", "settled"]
+__all__ = ["counted", "next_step", "ratios"]
 
 Canonical = Callable[[Configuration, Plan], Configuration]
 Forbidden = Callable[[Configuration, Plan], str | None]
@@ -69,22 +69,13 @@ def next_step(
     return step
 
 
-def settled(plan: Plan, runs: Sequence[Run]) -> tuple[Run, ...]:
-    """The runs that count. A contaminated run is left out, so that its step comes again.
+def counted(plan: Plan, runs: Sequence[Run], run: Run) -> Run:
+    """The run as it counts after `runs`. A contaminated run does not, so that its step comes again.
 
-    After a fifth of all runs the disturbance is taken for the machine's usual state, and those that follow
-    count.
+    After a fifth of all runs the disturbance is taken for the machine's usual state, and runs count.
     """
-    allowed = max(2, plan.runs_max // 5)
-    kept = []
-    for run in runs:
-        if run.status != "contaminated":
-            kept.append(run)
-        elif allowed > 0:
-            allowed -= 1
-        else:
-            kept.append(msgspec.structs.replace(run, status="ok"))
-    return tuple(kept)
+    is_usual = sum(one.status == "contaminated" for one in runs) >= max(2, plan.runs_max // 5)
+    return msgspec.structs.replace(run, status="ok") if is_usual and run.status == "contaminated" else run
 
 
 def _search(
@@ -99,7 +90,7 @@ def _search(
 
         canonical, forbidden = canonical or space.canonical, forbidden or space.forbidden
     left = plan.runs_max - len(runs)
-    kept = settled(plan, runs)
+    kept = tuple(run for run in runs if run.status != "contaminated")
     history = history_of(plan, kept, lambda one: canonical(one, plan), lambda one: forbidden(one, plan))
     return _Search(plan, kept, history, left if runs_left is None else min(left, runs_left))
 
