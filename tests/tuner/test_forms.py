@@ -136,6 +136,23 @@ def test_hints_of_the_user_script_are_kept(shell, tmp_path):
     assert list(rules)[:2] == ["btio.full.out", "*.nc"], "the first that matches counts"
 
 
+def test_variables_in_hints_of_the_user_script_are_expanded(shell, tmp_path):
+    line = SET[os.path.basename(shell)].format('"*:cb_buffer_size=${BUF}:romio_ds_read=`echo enable`"')
+    text = trial(read(tmp_path, f"#!{shell}\n{line}\n{PRINT}"), "library", {"a:cb_nodes": "4"})
+    first = run(text, tmp_path, BUF="4096")[0].split(",")[0]
+    assert first == "a:cb_buffer_size=4096:romio_ds_read=enable:cb_nodes=4:cb_config_list=#*:4#"
+
+
+@pytest.mark.parametrize(
+    "own", ["export MPICH_MPIIO_HINTS='*:a=$B'", 'if true; then\nexport MPICH_MPIIO_HINTS="*:a=$B"\nfi']
+)
+def test_hints_that_no_line_of_ours_can_expand_are_not_repeated(tmp_path, own):
+    text = trial(
+        read(tmp_path, f"#!/bin/bash\nset -u\n{own.replace('if', 'B=2; if')}\n{PRINT}"), "cray", {"a:cb_nodes": "4"}
+    )
+    assert run(text.replace("printenv LD_PRELOAD\n", ""), tmp_path)[0].startswith("a:cb_nodes=4,*:a=")
+
+
 def test_hints_of_the_user_environment_are_kept(shell, tmp_path, monkeypatch):
     monkeypatch.setenv("MPICH_MPIIO_HINTS", "*.h5:cb_nodes=3")
     text = trial(read(tmp_path, f"#!{shell}\n{PRINT}"), "library", HINTS)
@@ -144,8 +161,9 @@ def test_hints_of_the_user_environment_are_kept(shell, tmp_path, monkeypatch):
     assert run(text, tmp_path)[0].rstrip(",") == SAID
 
 
-def test_hints_in_a_branch_not_taken_are_kept(tmp_path):
-    body = "if false; then\n  export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nfi\n"
+@pytest.mark.parametrize("indent", ["  ", ""])
+def test_hints_in_a_branch_not_taken_are_kept(tmp_path, indent):
+    body = f"if false; then\n{indent}export MPICH_MPIIO_HINTS='*:cb_nodes=1'\nfi\n"
     text = trial(read(tmp_path, f"#!/bin/bash\n{body}{PRINT}"), "library", {"a:cb_nodes": "4"})
     assert run(text, tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#"
     assert run(text.replace("if false", "if true"), tmp_path)[0] == "a:cb_nodes=4:cb_config_list=#*:4#,*:cb_nodes=1"

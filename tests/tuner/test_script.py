@@ -162,11 +162,56 @@ def test_hints_for_one_command_alone_are_refused_with_their_line(tmp_path):
         ("mpiexec -genv ROMIO_HINTS $PWD/hints -n 4 ./a", "gives ROMIO_HINTS to mpiexec alone"),
         ("srun --export=ALL,PNETCDF_HINTS=a=b ./a", "gives PNETCDF_HINTS to srun alone"),
         ("hints() { export MPICH_MPIIO_HINTS='*:cb_nodes=2'; }", "in a function of one line"),
+        ("case a in\na) export ROMIO_HINTS=h ;;\nesac", "sets ROMIO_HINTS in the last line of a case"),
+        ("srun -n 2 --export=NONE ./a", "variables \\(--export=NONE\\)"),
+        ("srun --export PATH,HOME ./a", "variables \\(--export=PATH,HOME\\)"),
+        ("export SLURM_EXPORT_ENV=NONE; srun ./a", "variables \\(SLURM_EXPORT_ENV=NONE\\)"),
+        ("mpiexec -genvlist PATH,HOME -n 4 ./a", "variables \\(-genvlist\\)"),
+        ("flux run --env=-* -n 4 ./a", "variables \\(--env=-\\*\\)"),
     ],
 )
 def test_hints_that_cannot_be_overridden_are_refused(tmp_path, line, what):
-    with pytest.raises(TuneError, match=f"line 3 .*{what}"):
+    with pytest.raises(TuneError, match=f"line [34] .*{what}"):
         read(tmp_path, BASH + f"ls\n{line}\n")
+
+
+def test_variables_that_slurm_keeps_from_ranks_are_seen_in_header_and_environment(tmp_path, monkeypatch):
+    header, own = "#!/bin/bash\n#SBATCH --export=NONE\n", "srun --export=ALL,A=b ./a\n"
+    for text in (own, "unset SLURM_EXPORT_ENV\nsrun ./a\n", "export SLURM_EXPORT_ENV=ALL\nsrun ./a\n", "mpirun ./a\n"):
+        assert read(tmp_path, header + text).launches
+    with pytest.raises(TuneError, match="SLURM_EXPORT_ENV=NONE"):
+        read(tmp_path, header + "srun ./a\n")
+    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
+    with pytest.raises(TuneError, match="SLURM_EXPORT_ENV=NONE"):
+        read(tmp_path, BASH + "srun ./a\n")
+
+
+@pytest.mark.parametrize(
+    ("shell", "before", "after", "is_nested"),
+    [
+        ("bash", "", "", False),
+        ("bash", "if x; then", "fi", True),
+        ("bash", "if x; then\nls\nfi", "", False),
+        ("bash", "if x; then ls; fi; echo if; for a in b; do ls; done", "", False),
+        ("bash", "for a in if fi; do", "done", True),
+        ("bash", "while x\ndo", "done", True),
+        ("bash", "f() {\nls\n}", "", False),
+        ("bash", "f()\n{", "}", True),
+        ("bash", "case $x in\na)", ";;\nesac", True),
+        ("bash", "case $x in\na) ls ;;\nb) ls ;;\nesac\ny=$(ls)", "", False),
+        ("bash", "( cd x; ls )", "", False),
+        ("bash", "(", ")", True),
+        ("bash", "x && \\", "", True),
+        ("csh", "if (-e x) then", "endif", True),
+        ("csh", "if (-e x) ls", "", False),
+        ("csh", "foreach a (b c)\nls\nend", "", False),
+        ("csh", "if (-e x) \\", "", True),
+    ],
+)
+def test_assignment_in_a_branch_is_nested_whatever_its_indentation(tmp_path, shell, before, after, is_nested):
+    own = "setenv ROMIO_HINTS h" if shell == "csh" else "export ROMIO_HINTS=h"
+    job = read(tmp_path, f"#!/bin/{shell}\n{before}\n{own}\n{after}\nls\n")
+    assert [one.is_nested for one in job.assignments] == [is_nested]
 
 
 def test_variables_that_are_only_exported_are_no_error(tmp_path):

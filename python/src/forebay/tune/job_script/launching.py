@@ -34,8 +34,12 @@ _FLAGS = {
 _LONG_WITH_VALUE = re.compile(
     r"--?(np?|ntasks.*|nodes|pes|host|hosts|hostfile|machinefile|map-by|bind-to|rank-by|wdir?|chdir|ppn|f|x"
     r"|cpus-per-task|cores.*|gpus.*|mpi|nrs|np|\w+_per_\w+|bind|launch_distribution|cc|time.*|output|error|input"
-    r"|distribution|account|partition|exclude|nodelist|mem|genvlist|envlist|prefix|npernode|tag|setenv)"
+    r"|distribution|export|account|partition|exclude|nodelist|mem|genvlist|envlist|prefix|npernode|tag|setenv)"
 )
+
+
+#: With these only some of the variables, or none, come to the ranks.
+_WITHHELD = re.compile(r"--?g?env(?:none|list)|--env=-\*|--env-remove=\*")
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +65,18 @@ def launch_of(command: Command, line: int) -> Launch | None:
     options, program = _divided(launcher, rest)
     ranks = _ranks(launcher, options, rest)
     return Launch(line=line, launcher=launcher, ranks=ranks, program=program, options=tuple(options))
+
+
+def withheld_by(launch: Launch, exported: str) -> str | None:
+    """What keeps variables from the ranks; None: they get all. `exported`: SLURM_EXPORT_ENV."""
+    if launch.launcher != "srun":
+        return next((word for word in launch.options if _WITHHELD.fullmatch(word)), None)
+    what = f"SLURM_EXPORT_ENV={exported}"
+    for word, following in zip(launch.options, [*launch.options[1:], ""], strict=False):
+        if word == "--export" or word.startswith("--export="):
+            exported = following if word == "--export" else word.partition("=")[2]
+            what = f"--export={exported}"
+    return None if "ALL" in exported.upper().split(",") else what
 
 
 def _divided(launcher: str, words: list[str]) -> tuple[list[str], str | None]:

@@ -17,8 +17,8 @@ import msgspec
 from forebay import series_client
 from forebay.tune.errors import TuneError
 from forebay.tune.job_script.jobdw import JobDwLine, jobdw_line
-from forebay.tune.job_script.launching import Launch, launch_of
-from forebay.tune.job_script.shell import Command, Statement, commands, statements
+from forebay.tune.job_script.launching import Launch, launch_of, withheld_by
+from forebay.tune.job_script.shell import Command, Nesting, Statement, commands, expands, statements
 
 Scheduler = Literal["slurm", "lsf", "pbs", "flux"]
 Syntax = Literal["sh", "csh"]
@@ -68,9 +68,10 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
 
     variable: str
     value: str  # without quotes; nothing in it is expanded
+    expands: bool  # the shell expands something in the statement
     line: int  # of its statement, from 1
     end: int  # index behind the statement's last line
-    is_nested: bool  # in a branch, a loop or a function, as its indentation tells
+    is_nested: bool  # in a branch, a loop or a function: it may not be run
 
 
 class JobScript(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +113,9 @@ def read(path: Path, options: Sequence[str] = ()) -> JobScript:
     scheduler, header = _header(lines)
     found = [(statement, command) for statement in statements(lines) for command in commands(statement.text)]
     launches = [(at, launch) for at, command in found if (launch := launch_of(command, at.first + 1))]
-    assignments = _assignments(path, lines, found)
+    assignments = _assignments(path, syntax, lines, found)
     _check_reach(path, assignments, launches)
+    _check_exports(path, header if scheduler == "slurm" else [], found)
     return JobScript(
         path=path,
         text=text,
@@ -242,7 +244,11 @@ def _number(words: list[str], pattern: str) -> int | None:
     return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
-def _assignments(path: Path, lines: list[str], found: list[tuple[Statement, Command]]) -> list[Assignment]:
+def _assignments(
+    path: Path, syntax: Syntax, lines: list[str], found: list[tuple[Statement, Command]]
+) -> list[Assignment]:
+    nesting = Nesting(is_csh=syntax == "csh")
+    nested = {at.first: nesting.is_nested(at.text) for at in statements(lines)}
     result = []
     for at, command in found:
         for variable in set(command.assignments).intersection(OWN_VARIABLES):
@@ -250,10 +256,20 @@ def _assignments(path: Path, lines: list[str], found: list[tuple[Statement, Comm
                 raise _unreachable(path, at.first + 1, f"sets {variable} for one command", variable)
             if _FUNCTION.match(at.text):
                 raise _unreachable(path, at.first + 1, f"sets {variable} in a function of one line", variable)
+            if at.text.rstrip().endswith(";;"):
+                raise _unreachable(
+                    path, at.first + 1, f"sets {variable} in the last line of a case", variable
+                )
             value = command.assignments[variable]
-            nested = lines[at.first][:1].isspace()
             result.append(
-                Assignment(variable=variable, value=value, line=at.first + 1, end=at.end, is_nested=nested)
+                Assignment(
+                    variable=variable,
+                    value=value,
+                    expands=expands(at.text),
+                    line=at.first + 1,
+                    end=at.end,
+                    is_nested=nested[at.first],
+                )
             )
     return result
 
@@ -272,6 +288,27 @@ def _check_reach(
                 raise _unreachable(
                     path, at.first + 1, f"gives {variable} to {launch.launcher} alone", variable
                 )
+
+
+def _check_exports(path: Path, header: Sequence[str], found: Sequence[tuple[Statement, Command]]) -> None:
+    """Ranks must get the variables that the script has."""
+    exported = os.environ.get("SLURM_EXPORT_ENV", "ALL")
+    for line in header:
+        if said := re.search(r"(?:^|\s)--export[=\s]\s*(\S+)", line):
+            exported = said[1].strip("\"'")
+    for at, command in found:
+        exported = command.assignments.get("SLURM_EXPORT_ENV", exported)
+        if command.words[:2] in (["unset", "SLURM_EXPORT_ENV"], ["unsetenv", "SLURM_EXPORT_ENV"]):
+            exported = "ALL"
+        launch = launch_of(command, at.first + 1)
+        if launch and (lost := withheld_by(launch, exported)):
+            raise TuneError(
+                f"{path}: line {at.first + 1} starts ranks without the script's variables ({lost}), "
+                "where no setting reaches",
+                "put `export SLURM_EXPORT_ENV=ALL` on a line of its own before it, or use srun --export=ALL"
+                if launch.launcher == "srun"
+                else f"leave {lost} out",
+            )
 
 
 def passes_through(variable: str, before: str, word: str) -> bool:

@@ -93,6 +93,62 @@ def _scan(text: str) -> tuple[int | None, bool]:
     return None, bool(quote)
 
 
+#: Words that begin and end what may not be run, or not in this shell; of csh those that begin a statement.
+_ENDS = {"if": "fi", "case": "esac", "do": "done", "{": "}", "(": ")"}
+_CSH_ENDS = {"if": "endif", "foreach": "end", "while": "end", "switch": "endsw"}
+
+
+class Nesting:
+    """Follows the statements of a script, and says which may not be run."""
+
+    def __init__(self, *, is_csh: bool) -> None:
+        self._is_csh = is_csh
+        self._open: list[str] = []  # the words that end what is open
+
+    def is_nested(self, statement: str) -> bool:
+        """Whether a command in the next statement may not be run: it is in a branch, a loop, a function."""
+        words, was_open = _words(statement), bool(self._open)
+        opens = self._follow_csh(words) if self._is_csh else self._follow(words)
+        return was_open or opens or bool({"&&", "||"} & set(words))
+
+    def _follow_csh(self, words: list[str]) -> bool:
+        first = words[0] if words else ""
+        if self._open and first == self._open[-1]:
+            self._open.pop()
+        elif first in _CSH_ENDS and (first != "if" or words[-1] == "then"):
+            self._open.append(_CSH_ENDS[first])
+        return first in _CSH_ENDS
+
+    def _follow(self, words: list[str]) -> bool:
+        opens, is_command = False, True
+        for word in words:
+            parts = list(word) if set(word) <= set("()") else [word]
+            for part in parts:
+                is_word = is_command or part in "()"
+                if is_word and self._open and part == self._open[-1]:
+                    self._open.pop()
+                elif is_word and part in _ENDS:
+                    self._open.append(_ENDS[part])
+                    opens = opens or word != "()"
+            is_command = _SEPARATOR.fullmatch(word) is not None or (is_command and word in _BEFORE_A_COMMAND)
+        return opens
+
+
+def expands(text: str) -> bool:
+    """Does the shell put something in place of a `$` or a backquote in it?"""
+    quote, skip = "", False
+    for letter in text:
+        if skip:
+            skip = False
+        elif letter == "\\" and quote != "'":
+            skip = True
+        elif letter in "$`" and quote != "'":
+            return True
+        elif letter in "'\"":
+            quote = {"": letter, letter: ""}.get(quote, quote)
+    return False
+
+
 def _behind_here_document(lines: list[str], text: str, end: int) -> int:
     found = _HERE_DOCUMENT.search(text)
     if found is None or "<<<" in text:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from forebay.tune.script_forms import syntax
 from forebay.tune.script_forms.job_lines import Hints, Job, Line, grouped
 from forebay.tune.script_forms.merging import merged, value_of
@@ -15,9 +13,11 @@ _WHY = "# cb_config_list: without it ROMIO takes one process of a node as aggreg
 def lines(job: Job, hints: Hints, carries: frozenset[str]) -> list[Line]:
     """Patterns of ours come first, the user's behind them."""
     value, shell = value_of(merged(hints, job)), job.script.syntax
+    # What the shell expands in the user's hints, it expands in ours.
+    word = syntax.quoted(value, expands="$" in value or "`" in value)
     if job.sets(VARIABLE):
-        texts = syntax.prepend(shell, VARIABLE, value, ",")
+        texts = syntax.prepend(shell, VARIABLE, word, ",")
     else:
-        texts = [syntax.export(shell, VARIABLE, shlex.quote(value))]
+        texts = [syntax.export(shell, VARIABLE, word)]
     why = [_WHY] if "cb_config_list" in value else []
     return grouped([*why, *texts], carries, VARIABLE)

@@ -46,10 +46,16 @@ def value_of(hints: Hints) -> str:
 
 
 def _own_rules(job: Job) -> list[tuple[str, dict[str, str]]]:
-    texts = [own.value for own in job.script.assignments if own.variable == "MPICH_MPIIO_HINTS"]
+    """Without what our line cannot repeat: `$` that no shell expands, or expands in a branch alone."""
+    own = [one for one in job.script.assignments if one.variable == "MPICH_MPIIO_HINTS"]
+    texts = [(one.value, one.expands and not one.is_nested) for one in own]
     if not texts:
-        texts = [job.script.inherited.get("MPICH_MPIIO_HINTS", "")]
-    return [rule for text in texts for rule in parsed(text)]
+        texts = [(job.script.inherited.get("MPICH_MPIIO_HINTS", ""), False)]
+    return [
+        (pattern, {key: value for key, value in hints.items() if may_expand or not set("$`") & set(value)})
+        for text, may_expand in texts
+        for pattern, hints in parsed(text)
+    ]
 
 
 def _covers(known: str, pattern: str) -> bool:

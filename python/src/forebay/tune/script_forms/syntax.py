@@ -21,12 +21,18 @@ def set_default(syntax: Syntax, name: str, value: str) -> list[str]:
     return [f"if (! $?{name}) setenv {name} {shlex.quote(value)}"] if syntax == "csh" else []
 
 
-def prepend(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
-    """Puts the text before what the variable holds, if it holds something."""
+def quoted(text: str, *, expands: bool = False) -> str:
+    """The text as one word; with `expands` the shell puts in its variables."""
+    if not expands:
+        return shlex.quote(text)
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def prepend(syntax: Syntax, name: str, word: str, separator: str) -> list[str]:
+    """Puts the word before what the variable holds, if it holds something."""
     if syntax == "csh":  # a separator too many is passed over by those who read these variables
-        word = f'{shlex.quote(text + separator)}"${name}"'
-        return [*set_default(syntax, name, ""), export(syntax, name, word)]
-    return [export(syntax, name, f'{shlex.quote(text)}"${{{name}:+{separator}${name}}}"')]
+        return [*set_default(syntax, name, ""), export(syntax, name, f'{word}{separator}"${name}"')]
+    return [export(syntax, name, f'{word}"${{{name}:+{separator}${name}}}"')]
 
 
 def append(syntax: Syntax, name: str, text: str, separator: str) -> list[str]:
