@@ -302,6 +302,26 @@ def test_death_of_the_mount_is_an_error_of_write_fsync_and_close(build):
         assert set(found) >= {"write", "fsync"} and set(found.values()) <= LOST, found
 
 
+WRITE_SYNCED = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+os.pwritev(file, [b"x" * (1 << 20)], 0, os.RWF_DSYNC)
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+def test_single_synced_write_outlives_the_death_of_the_mount(build):
+    with nodes(2, build, clean_s=20) as bed, of_job(bed, "ada", "--engine", "ceph") as directory:
+        writer = bed.popen("n2", [PYTHON, "-c", WRITE_SYNCED, directory / "file"], "ada")
+        assert writer.stdout.readline() == "written\n"
+        assert bed.kill("n2", "__mount")
+        writer.kill()
+        writer.wait()
+        compare = f"head -c 1M /dev/zero | tr '\\0' x | cmp - {directory}/file"
+        bed.run("n1", ["bash", "-c", compare], "ada")
+
+
 PROGRAMS_OF_CEPH = ("ceph-mon", "ceph-osd", "ceph-mds", "ceph-fuse", "monmaptool")
 LIBRARIES = pathlib.Path("/usr/lib/x86_64-linux-gnu")
 

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::lost_groups::{LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
+use crate::lost_groups::{LOST_GROUPS_ATTRIBUTE, Losses, LostGroups, LostOfPool};
 use crate::monitors::Monitors;
 use crate::questions::{ask, ask_at_once, command, not_understood};
 use crate::{DATA_POOL, LOCAL_POOL, NAMES_POOL};
@@ -65,7 +65,7 @@ pub(crate) fn send_lost_groups(
     mount: &Path,
     file: &Path,
 ) -> Result<Value, Error> {
-    let mut all = LostGroups::read(file)?;
+    let mut all = Losses::read(file)?;
     all.add(LostGroups::parse(&noted(monitors)?)?);
     files::write_json(file, &file.with_extension("fresh"), &all)?;
     let text = json!(all).to_string();

@@ -33,7 +33,7 @@ pub use execute::{Report, execute};
 pub use file_system::FileSystem;
 pub use key::Key;
 pub use library::loader_in;
-pub use lost_groups::{FileLayout, LOST_GROUPS_ATTRIBUTE, LostGroups, LostOfPool};
+pub use lost_groups::{FileLayout, LOST_GROUPS_ATTRIBUTE, Losses};
 pub use monitors::Monitors;
 pub use programs::{Missing, Programs, TESTED_VERSION};
 

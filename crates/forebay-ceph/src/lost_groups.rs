@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use forebay_host::files;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The attribute of the root of a mount by which the agent of the node tells the mount. Its value is [`LostGroups`] as JSON.
+/// The attribute of the root of a mount by which the agent of the node tells the mount. Its value is [`Losses`] as JSON.
 pub const LOST_GROUPS_ATTRIBUTE: &std::ffi::CStr = c"user.forebay.lost-groups";
 
-/// The groups whose data are lost, by pool.
+/// The groups whose data were lost with one daemon, by pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LostGroups {
@@ -21,6 +22,11 @@ pub struct LostGroups {
     /// The pool for new files of these pools.
     pub new_pool: String,
 }
+
+/// All losses of a file system, the earliest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Losses(Vec<LostGroups>);
 
 /// The lost groups of one pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,17 +95,21 @@ impl FileLayout {
     }
 }
 
-impl LostGroups {
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
+    let wrong = |error: serde_json::Error| Error::Answer {
+        prefix: "config-key get".to_owned(),
+        reason: error.to_string(),
+    };
+    serde_json::from_slice(text).map_err(wrong)
+}
+
+impl Losses {
     /// Reads the value of [`LOST_GROUPS_ATTRIBUTE`].
     ///
     /// # Errors
     /// If it is not such a value.
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
-        let wrong = |error: serde_json::Error| Error::Answer {
-            prefix: "config-key get".to_owned(),
-            reason: error.to_string(),
-        };
-        serde_json::from_slice(text).map_err(wrong)
+        parse(text)
     }
 
     /// Reads the file that a mount reads when it starts. Nothing is lost if there is none.
@@ -113,10 +123,64 @@ impl LostGroups {
         }
     }
 
-    /// Adds what was lost later. New files get the newer pool.
-    pub fn add(&mut self, later: Self) {
-        self.new_pool = later.new_pool;
-        for (name, of_pool) in later.pools {
+    /// Adds the loss of one more daemon. A loss that is written down twice is one, with all that was found.
+    pub fn add(&mut self, loss: LostGroups) {
+        match self.0.iter_mut().find(|known| known.new_pool == loss.new_pool) {
+            Some(known) => known.extend(loss.pools),
+            None if loss.pools.is_empty() => {}
+            None => self.0.push(loss),
+        }
+    }
+
+    /// Adds losses that were written down elsewhere.
+    pub fn add_all(&mut self, losses: Self) {
+        losses.0.into_iter().for_each(|loss| self.add(loss));
+    }
+
+    /// Whether nothing is lost.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The pool for new files since the last loss.
+    #[must_use]
+    pub fn new_pool(&self) -> Option<&str> {
+        self.0.last().map(|loss| loss.new_pool.as_str())
+    }
+
+    /// Whether files of the pool may have lost data.
+    #[must_use]
+    pub fn has_pool(&self, pool: &str) -> bool {
+        self.0.iter().any(|loss| loss.pools.contains_key(pool))
+    }
+
+    /// Whether data of a file were lost: of `length` bytes from `offset` on. `emptied`: the pool for new files when the file
+    /// was last emptied, if it was; earlier losses did not take what it has since.
+    #[must_use]
+    pub fn has(
+        &self,
+        (ino, layout): (u64, &FileLayout),
+        (offset, length): (u64, u64),
+        emptied: Option<&str>,
+    ) -> bool {
+        let at = emptied.and_then(|pool| self.0.iter().position(|loss| loss.new_pool == pool));
+        let later = self.0.iter().skip(at.map_or(0, |at| at + 1));
+        later.into_iter().any(|loss| loss.has(ino, layout, offset, length))
+    }
+}
+
+impl LostGroups {
+    /// Reads what the monitors keep.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub fn parse(text: &[u8]) -> Result<Self, Error> {
+        parse(text)
+    }
+
+    fn extend(&mut self, pools: BTreeMap<String, LostOfPool>) {
+        for (name, of_pool) in pools {
             match self.pools.get_mut(&name) {
                 Some(known) => known.lost.extend(of_pool.lost),
                 None => drop(self.pools.insert(name, of_pool)),
@@ -124,15 +188,7 @@ impl LostGroups {
         }
     }
 
-    /// Whether files of the pool may have lost data.
-    #[must_use]
-    pub fn has_pool(&self, pool: &str) -> bool {
-        self.pools.contains_key(pool)
-    }
-
-    /// Whether data of a file were lost: of `length` bytes from `offset` on.
-    #[must_use]
-    pub fn has(&self, ino: u64, layout: &FileLayout, offset: u64, length: u64) -> bool {
+    fn has(&self, ino: u64, layout: &FileLayout, offset: u64, length: u64) -> bool {
         let Some(pool) = self.pools.get(&layout.pool) else { return false };
         let mut last = None;
         let objects = layout.units(offset, length).map(|unit| layout.object_at(unit));
@@ -253,15 +309,34 @@ mod tests {
 
     #[test]
     fn later_losses_add_up() {
-        let mut all = lost("data", 64, &[1, 4], "data.2");
+        let mut all = Losses::default();
+        assert!(all.is_empty() && all.new_pool().is_none());
+        all.add(lost("data", 64, &[1, 4], "data.2"));
         all.add(lost("data", 64, &[2, 4], "data.3"));
         all.add(lost("data.2", 32, &[0], "data.4"));
-        assert_eq!(all.pools["data"].lost, [1, 2, 4].into());
-        assert_eq!(all.pools["data.2"].lost, [0].into());
-        assert_eq!(all.new_pool, "data.4");
+        // A step that was carried out twice finds the groups elsewhere.
+        all.add(LostGroups { pools: BTreeMap::new(), new_pool: "data.3".to_owned() });
+        all.add(lost("data", 64, &[7], "data.3"));
+        assert_eq!(all.0.len(), 3);
+        assert_eq!(all.0[1].pools["data"].lost, [2, 4, 7].into());
+        assert!(all.has_pool("data.2") && !all.has_pool("data.4"));
+        assert_eq!(all.new_pool(), Some("data.4"));
         let text = serde_json::to_vec(&all).unwrap();
-        assert_eq!(LostGroups::parse(&text).unwrap(), all);
-        assert!(LostGroups::parse(b"{}").is_err());
+        assert_eq!(Losses::parse(&text).unwrap(), all);
+        assert!(LostGroups::parse(b"{}").is_err() && Losses::parse(b"{}").is_err());
+    }
+
+    #[test]
+    fn file_that_was_emptied_has_lost_nothing_with_earlier_losses() {
+        let (ino, layout) = (0x100_0000_0000, layout(1, 100));
+        let group = |object: &str| group_of(format!("10000000000.{object}").as_bytes(), 64);
+        let mut all = Losses::default();
+        all.add(lost("data", 64, &[group("00000000"), group("00000001")], "data.2"));
+        all.add(lost("data", 64, &[group("00000001")], "data.3"));
+        let has = |offset, emptied| all.has((ino, &layout), (offset, 1), emptied);
+        assert!(has(0, None) && has(100, None));
+        assert!(!has(0, Some("data.2")) && has(100, Some("data.2")));
+        assert!(!has(0, Some("data.3")) && !has(100, Some("data.3")));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct MountArguments {
     /// The pool of files that stay on this node
     #[arg(long)]
     local_pool: Option<String>,
-    /// The file that says which data are lost, as forebay_ceph::LostGroups
+    /// The file that says which data are lost, as forebay_ceph::Losses
     #[arg(long)]
     lost_groups: Option<PathBuf>,
     /// The file to write the addresses of this client to, for the block list after its death

@@ -2,17 +2,17 @@
 //! Assumes that the kernel names only nodes that it looked up and has not forgotten.
 
 mod extended_attributes;
+mod names;
 
 pub(crate) use extended_attributes::LAYOUT;
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_int, c_uint};
 use std::io;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 use forebay_ceph::{
-    Attributes, ClientFunctions, Connection, Inode, InodeNumber, Mount, Permissions,
-    PreloadFunctions, c_text,
+    Attributes, ClientFunctions, Connection, Inode, Mount, Permissions, PreloadFunctions, c_text,
 };
 use forebay_host::users;
 use parking_lot::Mutex;
@@ -337,155 +337,6 @@ impl Client {
         // SAFETY: as above.
         done(unsafe {
             (self.functions.set_attributes)(self.mount, inode, &raw mut wanted, mask, who)
-        })
-    }
-
-    pub(crate) fn make_node(
-        &self,
-        parent: u64,
-        name: &CStr,
-        (mode, device): (u32, u32),
-        who: &Identity,
-    ) -> Result<(u64, Attributes), Errno> {
-        self.entry(|inode, attributes| {
-            // SAFETY: as above.
-            unsafe {
-                (self.functions.make_node)(
-                    self.mount,
-                    self.inode(parent),
-                    name.as_ptr(),
-                    mode,
-                    device.into(),
-                    inode,
-                    attributes,
-                    ALL_ATTRIBUTES,
-                    0,
-                    who.permissions,
-                )
-            }
-        })
-    }
-
-    pub(crate) fn make_directory(
-        &self,
-        parent: u64,
-        name: &CStr,
-        mode: u32,
-        who: &Identity,
-    ) -> Result<(u64, Attributes), Errno> {
-        self.entry(|inode, attributes| {
-            // SAFETY: as above.
-            unsafe {
-                (self.functions.make_directory)(
-                    self.mount,
-                    self.inode(parent),
-                    name.as_ptr(),
-                    mode,
-                    inode,
-                    attributes,
-                    ALL_ATTRIBUTES,
-                    0,
-                    who.permissions,
-                )
-            }
-        })
-    }
-
-    pub(crate) fn make_symlink(
-        &self,
-        parent: u64,
-        name: &CStr,
-        target: &CStr,
-        who: &Identity,
-    ) -> Result<(u64, Attributes), Errno> {
-        self.entry(|inode, attributes| {
-            // SAFETY: as above.
-            unsafe {
-                (self.functions.make_symlink)(
-                    self.mount,
-                    self.inode(parent),
-                    name.as_ptr(),
-                    target.as_ptr(),
-                    inode,
-                    attributes,
-                    ALL_ATTRIBUTES,
-                    0,
-                    who.permissions,
-                )
-            }
-        })
-    }
-
-    pub(crate) fn link(
-        &self,
-        node: u64,
-        parent: u64,
-        name: &CStr,
-        who: &Identity,
-    ) -> Result<(u64, Attributes), Errno> {
-        let (inode, parent) = (self.inode(node), self.inode(parent));
-        // SAFETY: as above.
-        done(unsafe {
-            (self.functions.link)(self.mount, inode, parent, name.as_ptr(), who.permissions)
-        })?;
-        let attributes = self.attributes(node)?;
-        let number = InodeNumber { ino: attributes.ino, snapshot: InodeNumber::NO_SNAPSHOT };
-        // The new name is one more reference of the kernel.
-        // SAFETY: the mount is alive.
-        let same = unsafe { (self.functions.inode)(self.mount, number) };
-        if same == inode { Ok((node, attributes)) } else { Err(Errno(libc::ESTALE)) }
-    }
-
-    pub(crate) fn rename(
-        &self,
-        (parent, name): (u64, &CStr),
-        (new_parent, new_name): (u64, &CStr),
-        who: &Identity,
-    ) -> Result<(), Errno> {
-        let (parent, new_parent) = (self.inode(parent), self.inode(new_parent));
-        // SAFETY: as above.
-        done(unsafe {
-            (self.functions.rename)(
-                self.mount,
-                parent,
-                name.as_ptr(),
-                new_parent,
-                new_name.as_ptr(),
-                who.permissions,
-            )
-        })
-    }
-
-    pub(crate) fn unlink(&self, parent: u64, name: &CStr, who: &Identity) -> Result<(), Errno> {
-        let parent = self.inode(parent);
-        // SAFETY: as above.
-        done(unsafe { (self.functions.unlink)(self.mount, parent, name.as_ptr(), who.permissions) })
-    }
-
-    pub(crate) fn remove_directory(
-        &self,
-        parent: u64,
-        name: &CStr,
-        who: &Identity,
-    ) -> Result<(), Errno> {
-        let parent = self.inode(parent);
-        // SAFETY: as above.
-        done(unsafe {
-            (self.functions.remove_directory)(self.mount, parent, name.as_ptr(), who.permissions)
-        })
-    }
-
-    /// Writes the target of a symbolic link to `buffer` and returns its length.
-    pub(crate) fn read_link(
-        &self,
-        node: u64,
-        buffer: &mut [u8],
-        who: &Identity,
-    ) -> Result<usize, Errno> {
-        let (at, length) = (buffer.as_mut_ptr().cast::<c_char>(), buffer.len());
-        // SAFETY: as above; the function writes at most `length` bytes.
-        counted(unsafe {
-            (self.functions.read_link)(self.mount, self.inode(node), at, length, who.permissions)
         })
     }
 

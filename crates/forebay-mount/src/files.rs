@@ -80,6 +80,10 @@ impl Server {
         } else {
             write_all(&file, offset, data)?
         };
+        // Of the open file, or of this write alone: pwritev2 with RWF_DSYNC or RWF_SYNC.
+        if flags & libc::O_DSYNC.cast_unsigned() != 0 {
+            file.sync(flags & libc::O_SYNC.cast_unsigned() != libc::O_SYNC.cast_unsigned())?;
+        }
         let mut answer = Answer::default();
         answer.u32(u32::try_from(written).unwrap_or_default()).u32(0);
         Ok(Outcome::Fields(answer))

@@ -18,6 +18,7 @@ mod files;
 mod handles;
 mod inodes;
 mod ioctl;
+mod last_lookups;
 mod layouts;
 mod lazy_file;
 mod lock_requests;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use forebay_ceph::{Connection, LostGroups};
+use forebay_ceph::{Connection, Losses};
 use forebay_host::fuse::FuseDevice;
 use forebay_host::process::SignalGuard;
 use forebay_host::{clock, mounts, threads};
@@ -99,18 +100,20 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
     let session = Session::new(server, device, events.sender());
     // From now on the agent reaches this mount. What it sent to the mount point before is in the file.
     if let Some(file) = &options.lost_groups {
-        session.server().inodes.lost.add(LostGroups::read(file)?);
+        session.server().inodes.lost.add(Losses::read(file)?);
     }
     session.start()?;
     let has_ended = || session.has_ended().then_some(());
+    let mut detached = Ok(());
     if events.wait_until(has_ended).is_none() {
-        mounts::detach_fuse(&options.point)?;
+        detached = mounts::detach_fuse(&options.point);
         let began = clock::now();
         // Requests that take longer fail.
         while !session.has_ended() && began.elapsed() < LAST_REQUESTS_MAX {
             clock::sleep(POLL_INTERVAL);
         }
     }
+    // Whatever failed before, what is buffered is written back.
     session.server().read_ahead.end();
     let (sender, unmounted) = channel();
     threads::spawn(move || sender.send(session.server().unmount()).ok())?;
@@ -119,5 +122,5 @@ pub fn serve(options: &MountOptions) -> Result<(), Error> {
         Ok(Err(failure)) => eprintln!("the file system was left with error {}", failure.0),
         Err(_) => eprintln!("the servers did not answer within {} s", END_MAX.as_secs()),
     }
-    Ok(())
+    Ok(detached?)
 }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_ceph::LostGroups;
+use forebay_ceph::Losses;
 use parking_lot::RwLock;
 
 use crate::client::Client;
@@ -22,16 +22,16 @@ pub(crate) struct LostData {
     /// One load for each read and write while nothing is.
     is_any: AtomicBool,
     /// Taken out for each look: a look asks servers, and what is lost next must not wait for it.
-    groups: RwLock<Arc<LostGroups>>,
+    losses: RwLock<Arc<Losses>>,
 }
 
 impl LostData {
     /// Adds what the agent says.
-    pub(crate) fn add(&self, more: LostGroups) {
-        if more.pools.is_empty() {
+    pub(crate) fn add(&self, more: Losses) {
+        if more.is_empty() {
             return;
         }
-        Arc::make_mut(&mut self.groups.write()).add(more);
+        Arc::make_mut(&mut self.losses.write()).add_all(more);
         self.is_any.store(true, Ordering::Release);
     }
 
@@ -51,44 +51,43 @@ impl LostData {
             return Ok(());
         }
         let layout = client.layout(node)?;
-        let groups = self.groups();
-        if !groups.has_pool(&layout.pool) {
+        let losses = self.losses();
+        if !losses.has_pool(&layout.pool) {
             return Ok(()); // made since
         }
         let length = match length {
             Some(length) => length,
             None => client.size(node)?.saturating_sub(offset),
         };
-        if groups.has(client.ino(node)?, &layout, offset, length)
-            && !was_emptied(client, node, &groups.new_pool)
-        {
-            return Err(Errno(libc::EIO));
-        }
-        Ok(())
+        let (file, part) = ((client.ino(node)?, &layout), (offset, length));
+        let is_lost = losses.has(file, part, None)
+            && losses.has(file, part, emptied(client, node).as_deref());
+        if is_lost { Err(Errno(libc::EIO)) } else { Ok(()) }
     }
 
     /// Notes that a file was emptied: what is written to it from now on is not lost.
     pub(crate) fn note_emptied(&self, client: &Client, node: u64) -> Result<(), Errno> {
-        if self.pool_instead(client, node).is_none() {
-            return Ok(());
+        match self.pool_instead(client, node) {
+            Some(pool) => client.set_own_attribute(node, EMPTIED, pool.as_bytes()),
+            None => Ok(()),
         }
-        client.set_own_attribute(node, EMPTIED, self.groups().new_pool.as_bytes())
     }
 
     /// The pool for a new file, if that of its layout has lost data.
     pub(crate) fn pool_instead(&self, client: &Client, node: u64) -> Option<String> {
         let layout = self.is_any().then(|| client.layout(node).ok())??;
-        let groups = self.groups();
-        groups.has_pool(&layout.pool).then(|| groups.new_pool.clone())
+        let losses = self.losses();
+        losses.new_pool().filter(|_| losses.has_pool(&layout.pool)).map(str::to_owned)
     }
 
-    fn groups(&self) -> Arc<LostGroups> {
-        Arc::clone(&self.groups.read())
+    fn losses(&self) -> Arc<Losses> {
+        Arc::clone(&self.losses.read())
     }
 }
 
-fn was_emptied(client: &Client, node: u64, since: &str) -> bool {
+/// The pool for new files when the file was last emptied, if that was after a loss.
+fn emptied(client: &Client, node: u64) -> Option<String> {
     let mut value = [0; POOL_BYTES_MAX];
-    let length = client.own_attribute(node, EMPTIED, &mut value);
-    length.is_ok_and(|length| value.get(..length) == Some(since.as_bytes()))
+    let length = client.own_attribute(node, EMPTIED, &mut value).ok()?;
+    String::from_utf8(value.get(..length)?.to_vec()).ok()
 }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_ceph::{Attributes, LOST_GROUPS_ATTRIBUTE, LostGroups};
+use forebay_ceph::{Attributes, LOST_GROUPS_ATTRIBUTE, Losses};
 use parking_lot::Mutex;
 
 use crate::announcements::without_announcements;
@@ -15,6 +15,7 @@ use crate::directories::Listing;
 use crate::error::Errno;
 use crate::handles::Handles;
 use crate::inodes::Inodes;
+use crate::last_lookups::LastLookups;
 use crate::layouts::Layouts;
 use crate::locks::Locks;
 use crate::moves::{Moves, node_of};
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     pub(crate) layouts: Layouts,
     walked: WalkedDirectories,
     moves: Moves,
+    last_lookups: LastLookups,
     second: SecondClient,
 }
 
@@ -63,6 +65,7 @@ impl Server {
             layouts,
             walked: WalkedDirectories::default(),
             moves: Moves::default(),
+            last_lookups: LastLookups::default(),
             second,
         })
     }
@@ -133,11 +136,13 @@ impl Server {
     }
 
     fn lookup(&self, request: &mut Request) -> Result {
-        let (parent, name) = (request.node, request.body.name()?);
+        let (parent, name, thread) = (request.node, request.body.name()?, request.caller.pid);
         let before = self.walked.find(parent, name);
         let wanted = if before.is_some() { ACCESS_ATTRIBUTES } else { ALL_ATTRIBUTES };
-        let (node, mut found) =
-            self.client.lookup(parent, name, wanted, &self.caller_identity(request))?;
+        let looked_up = self.client.lookup(parent, name, wanted, &self.caller_identity(request));
+        let (node, mut found) = looked_up.inspect_err(|_| {
+            self.last_lookups.note(thread, (parent, name), None);
+        })?;
         match before {
             // Its times, size and links are those of an earlier look, as the kernel's own would be.
             Some(before) if before.ino == found.ino && found.is_directory() => {
@@ -152,8 +157,12 @@ impl Server {
             None if found.is_directory() => self.walked.note(parent, name, &found),
             None => {}
         }
+        if self.last_lookups.note(thread, (parent, name), Some(&found)) {
+            self.client.forget(node, 1);
+            return Err(Errno(libc::ESTALE));
+        }
         let number = match found.is_directory() {
-            true => self.moves.assign_number((found.ino, node), (parent, name), request.caller.pid),
+            true => self.moves.assign_number((found.ino, node), (parent, name), thread),
             false => 0,
         };
         entry((node + number, found))
@@ -316,8 +325,8 @@ impl Server {
         let name = body.name()?;
         let value = body.take(size as usize)?;
         if request.node == fuse::ROOT && name == LOST_GROUPS_ATTRIBUTE {
-            let groups = LostGroups::parse(value).map_err(|_| Errno(libc::EINVAL))?;
-            self.inodes.lost.add(groups);
+            let losses = Losses::parse(value).map_err(|_| Errno(libc::EINVAL))?;
+            self.inodes.lost.add(losses);
             return Ok(Outcome::Empty);
         }
         let who = self.caller_identity(request);

@@ -1,5 +1,5 @@
 //! Threads that receive requests of the kernel and answer them. As many run as requests wait for servers.
-//! Never more than 256: if all wait, further requests stay in the kernel, also interrupts.
+//! Never more than 4096: if all wait, further requests stay in the kernel, also interrupts.
 //! A panic ends one request with EIO, and not the mount.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::server::{Server, WRITE_BYTES_MAX};
 /// Threads that wait for a request at the same time, at most.
 const IDLE_MAX: usize = 8;
 /// All threads, at most. Each waits for one answer of a server.
-const THREADS_MAX: usize = 256;
+const THREADS_MAX: usize = 4096;
 /// What a request has besides the data that it writes.
 const REQUEST_BYTES_MAX: usize = 4096;
 

@@ -527,7 +527,7 @@ fn older_library_of_one_node_gives_all_nodes_ceph_fuse() {
     let choice = best.choices(&nodes).join(" ");
     assert!(choice.contains("ceph-fuse") && choice.contains("n2") && choice.contains(reason));
     let promise = best.promise(1, true, &nodes);
-    assert!(!promise.atomic_append && !promise.shared_mmap && promise.deviations.len() == 10);
+    assert!(!promise.atomic_append && !promise.shared_mmap && promise.deviations.len() == 11);
     let own = Ceph { client: Some(MountClient::ForebayMount), ..Ceph::default() };
     let error = own.plan(&request(1), &nodes).expect_err("cannot run");
     assert!(error.contains("n2") && error.contains(reason), "{error}");
