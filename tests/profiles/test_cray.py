@@ -1,6 +1,7 @@
 """Statistics that MPI libraries print into a job's output."""
 
 import re
+import tracemalloc
 
 import pytest
 
@@ -64,6 +65,39 @@ def test_stripes_of_no_bytes_are_not_known(tmp_path, value):
     text = re.sub(r"(stripe (?:count|size) +=).*", rf"\1 {value}", BTIO_BOX)
     file = only_file(profile(tmp_path, text))
     assert (file.stripe_count, file.stripe_bytes) == (None, None)
+
+
+NINES = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("= 0,0,0,40960", f"= 0,0,0,{NINES}"),
+        ("20000  17%", f"20000  {NINES}%"),
+        ("writing        =    64", "writing        =    64."),
+        ("writing        =    64", f"writing        =    {NINES}"),
+        ("2231.", f"{NINES}."),
+    ],
+)
+def test_numbers_that_no_statistics_have_are_left_out(tmp_path, old, new):
+    text = BTIO_BOX + TIMERS
+    assert old in text
+    found = profile(tmp_path, text.replace(old, new))
+    assert metrics.totals(found, "POSIX").write.calls == 51211
+
+
+def test_lines_without_end_and_of_blanks_only_cost_no_memory_or_time(tmp_path):
+    path = tmp_path / "out"
+    path.write_text(
+        BTIO_BOX.replace("|   aggregators   ", f"|{' ' * 9000}x\n|   aggregators   ") + "MPIIO " * 2_000_000
+    )
+    tracemalloc.start()
+    found = sources.open_path(path)
+    most_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert only_file(found).collective.aggregators_write == 64
+    assert most_bytes < 4 << 20
 
 
 def test_cray_box_is_read_exactly(tmp_path):

@@ -8,9 +8,11 @@ import pytest
 
 from support.mpi import Mpi
 from support import record_data
+from support.report_data import advised
 from forebay.advice.advise import findings, paragraph
 from forebay.profiles import metrics, record_reader, sources, time_parts
 from forebay.profiles.errors import ProfileError
+from forebay.report.objects import as_json
 from forebay.report.verdict import verdict
 
 
@@ -124,6 +126,44 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path, cut):
     assert len(profile.programs) == 1
     (note,) = profile.notes
     assert path.name in note
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"wall_s": 1e308},
+        {"wall_s": -1.0},
+        {"started_unix_s": 1e300},
+        {"io_s": {"sum": 1.0, "slowest": 1e308}},
+        {"files": [{"path": "/s/a", "layer": "posix", "seconds": {"sum": {"write": {"data": -5.0}}}}]},
+        {"files": [{"path": "/s/a", "layer": "posix", "write": {"system_sizes": [1, 2]}}]},
+        {"files": [{"path": "/s/a", "write": {"asked_sizes": [1] * 12}}]},
+        {"files": [{"path": "/s/a", "write": {"aggregators_active": [1]}}]},
+    ],
+)
+def test_values_that_no_run_has_are_damage(tmp_path, members):
+    path = tmp_path / "step.json"
+    path.write_text(json.dumps(record_data.step() | members))
+    with pytest.raises(ProfileError, match="not as documented") as refused:
+        record_reader.read_file(path)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("members", [{"wall_s": 1e-320}, {"io_s": {"sum": 1e-320, "slowest": 1e-320}}])
+def test_times_below_the_tick_of_a_clock_have_a_report(tmp_path, members):
+    path = tmp_path / "step.json"
+    path.write_text(json.dumps(record_data.step(record_data.posix_file("/s/a", written_bytes=1 << 20)) | members))
+    one = advised(record_reader.read_file(path))
+    assert "Infinity" not in as_json([one], None, None, True)
+
+
+@pytest.mark.parametrize("changed", [{"bin_s": 0.0}, {"ranks_per_row": 0}])
+def test_heat_map_without_time_or_ranks_is_left_out(tmp_path, changed):
+    heat = {"layer": "posix", "bins": 2, "bin_s": 1.0, "ranks_per_row": 1, "rows": 1, "write": [[0, 1, 5]]} | changed
+    path = tmp_path / "step.json"
+    path.write_text(json.dumps(record_data.step(heat=[heat])))
+    profile = record_reader.read_file(path)
+    assert profile.programs[0].heat == [] and any("heat map" in note for note in profile.notes)
 
 
 def test_wrong_types_are_damage(tmp_path):

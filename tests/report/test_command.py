@@ -74,6 +74,15 @@ def test_narrow_terminal_always_shows_the_lines_to_add():
     assert f"\n  {one.findings[0].lines[0]}\n" in told
 
 
+def test_names_in_errors_are_shown_without_control_characters(report, tmp_path):
+    """A report on a directory names whatever file another user has put there."""
+    (tmp_path / "\x1b]0;title\x07\x1b[31m.darshan").write_bytes(DEFAULT.read_bytes()[:1000])
+    refused = report(tmp_path)
+    assert refused.returncode == 1 and refused.stderr.startswith("error: ")
+    assert "\\x1b]0;title\\x07\\x1b[31m.darshan" in refused.stderr
+    assert refused.stderr.replace("\n", "").isprintable()
+
+
 @pytest.mark.soak
 def test_bar_parts_are_marked_by_letters(report):
     assert re.search(r"slowest rank  W+x+M*\.+", report(DEFAULT).stdout)

@@ -4,18 +4,26 @@ import bz2
 import gzip
 import json
 import random
+import re
 import signal
 import struct
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
-from forebay.profiles import darshan_bounds, darshan_log
+from forebay.profiles import darshan_bounds, darshan_log, metrics, sources, time_limits
+from forebay.profiles.darshan_ids import record_id
 from forebay.profiles.errors import ProfileError
+from forebay.report.objects import as_json
 from support.mpi import PROJECT
+from support.raw_logs import raw_log
+from support.report_data import advised
 from support.strace import EVERY_POINT
+
+WRITTEN = "POSIX", "/lus/a", 0, {"WRITES": 8, "BYTES_WRITTEN": 1 << 30, "F_WRITE_TIME": 50}
 
 # Places in a log of format 3.41: the names and the modules, each with place and length, and the job behind the header.
 NAMES_AT, MODULES_AT, MODULES, JOB_AT = 32, 48, 64, 1328
@@ -52,6 +60,7 @@ def with_job(content: bytes, **values: int) -> bytes:
         ({"end_s": 4}, "it says a run time of -"),
         ({"start_s": -1, "end_s": 5}, "it says a start -"),
         ({"start_s": 2**55, "end_s": 2**55 + 1}, "it says a start 3.6"),
+        ({"start_s": 253_402_300_790, "end_s": 253_402_300_795}, "it says a start 2.53402e+11 s"),
     ],
 )
 def test_job_that_cannot_have_been_is_named_and_takes_no_memory(build, log, values, words):
@@ -74,9 +83,9 @@ def test_genuine_damaged_log_is_refused(build):
 def test_job_of_many_ranks_takes_no_memory(log):
     """As many as MPI can count: no list of all of them is made."""
     path = log("mpiio_shared_default")
-    path.write_bytes(with_job(path.read_bytes(), ranks=darshan_bounds.RANKS_MAX))
+    path.write_bytes(with_job(path.read_bytes(), ranks=time_limits.RANKS_MAX))
     (program,) = darshan_log.read(path).programs
-    assert (program.ranks, program.hosts) == (darshan_bounds.RANKS_MAX, None)
+    assert (program.ranks, program.hosts) == (time_limits.RANKS_MAX, None)
 
 
 def changed(raw, module: str, part: str, **values):
@@ -94,6 +103,8 @@ def changed(raw, module: str, part: str, **values):
         ("POSIX", "records", {"rank": -2}, "module POSIX has a record of rank -2"),
         ("POSIX", "records", {"rank": 4}, "of rank 4, and the run had 4 ranks"),
         ("POSIX", "records", {"times": [float("nan")]}, "module POSIX has a time that is no number"),
+        ("POSIX", "records", {"times": [1e308]}, "module POSIX has a time of 1e+308 s"),
+        ("POSIX", "records", {"times": [1e-315]}, "module POSIX has a time of 1e-315 s"),
         ("DXT_POSIX", "traced", {"rank": -1}, "module DXT_POSIX has a record of rank -1"),
         ("HEATMAP", "binned", {"rank": 2**40}, "module HEATMAP has a record of rank 1099511627776"),
         ("HEATMAP", "binned", {"bin_s": 0.0}, "spans of 0 s"),
@@ -108,6 +119,33 @@ def test_records_that_cannot_have_been_are_named(logs, module, part, values, wor
     with pytest.raises(ProfileError) as refused:
         darshan_log.profile(path, changed(raw, module, part, **values))
     assert words in str(refused.value) and refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["hints_left_out=abc", f"hints_left_out={'9' * 5000}", "hints.zz=a=b", "hints_without_effect.1=a=b", "job_s=x"],
+)
+def test_damaged_lines_of_hints_are_left_out(lines):
+    raw = raw_log(WRITTEN, metadata=f"forebay=1\n{lines}\nhints_program.{record_id('/lus/a'):x}=cb_nodes=2\n")
+    profile = darshan_log.profile(Path("/nowhere"), raw)
+    (file,) = profile.programs[0].files
+    assert file.hints.program == {"cb_nodes": "2"} and file.hints.without_effect == [] and profile.job.wall_s == 100.0
+
+
+@pytest.mark.parametrize(
+    "members", [{"command": " "}, {"metadata": "forebay=1\njob_s=1e-300\nio_slowest_rank_s=1e300\n"}]
+)
+def test_values_at_the_limits_of_what_can_be_have_a_report(members):
+    one = advised(darshan_log.profile(Path("/nowhere"), raw_log(WRITTEN, **members)))
+    page = json.loads(as_json([one], None, None, True))
+    assert page["jobs"] and re.findall(r"\d{4,} %", one.verdict + one.paragraph) == []
+
+
+def test_time_below_the_tick_of_a_clock_makes_no_throughput():
+    raw = raw_log(("POSIX", "/lus/a", 0, {"WRITES": 8, "BYTES_WRITTEN": 1 << 30, "F_WRITE_TIME": 5e-10}))
+    one = advised(darshan_log.profile(Path("/nowhere"), raw))
+    assert metrics.performance(one.profile.programs[0], "POSIX") is None
+    assert "Infinity" not in as_json([one], None, None, True)
 
 
 LIMITED = """import sys
@@ -144,6 +182,21 @@ def test_log_of_an_older_darshan_is_named_with_its_version(tmp_path, pack, versi
     with pytest.raises(ProfileError) as refused:
         darshan_log.read(path)
     assert f"a log of Darshan {version}" in str(refused.value) and "Darshan 3" in refused.value.hint
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gzip", "bzip2"])
+@pytest.mark.parametrize("version", ["2.06", "3.41"])
+def test_packed_log_is_recognised_by_report(tmp_path, logs, pack, version):
+    path = tmp_path / "log.gz"
+    path.write_bytes(pack(version.encode().ljust(8, b"\0") + (logs / "posix_fpp.darshan").read_bytes()[8:]))
+    with pytest.raises(ProfileError) as refused:
+        sources.open_path(path)
+    words = (str(refused.value), refused.value.hint)
+    assert words == (
+        (f"{path}: a packed log of Darshan", "unpack it with gunzip or bunzip2")
+        if version == "3.41"
+        else (f"{path}: a log of Darshan 2.06, and Forebay reads those of Darshan 3", darshan_log.OLD_LOG_HINT)
+    )
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,12 @@ class Refused(click.ClickException):
         self.as_json = bool(click.get_current_context().meta.get(_AS_JSON))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Click calls this before it exits."""
-        click.echo(f"error: {self.message}", file=file or sys.stderr)
-        if self.hint:
-            click.echo(f"hint: {self.hint}", file=file or sys.stderr)
+        """Click calls this before it exits. A name in a message may hold what a terminal obeys."""
+        from forebay.report.document import escape_hidden
+
+        for what, text in (("error", self.message), ("hint", self.hint)):
+            if text:
+                click.echo(f"{what}: {escape_hidden(text)}", file=file or sys.stderr)
         if self.as_json:
             answer = {"error": self.message, "hint": self.hint, "profile": None, "exit_code": self.exit_code}
             click.echo(json.dumps(answer))

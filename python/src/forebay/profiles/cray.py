@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
@@ -23,16 +24,13 @@ MIB = 1 << 20
 # `0: `, `[0] `, `[1,0]<stderr>: ` of launchers that label lines; then the side of the box.
 _LABEL = re.compile(r"^\s*(?:\[\d+(?:,\d+)?\](?:<\w+>)?:?|\d+:)\s?")
 _SIDE = re.compile(r"^\s*\|\s?")
-_PATTERNS = re.compile(r"^\s*MPIIO (read|write) access patterns for (.+?)\s*$")
-_PHASES = re.compile(
-    r"^\s*MPIIO (read|write) by phases, (all ranks|writers only|readers only), for (.+?)\s*$"
-)
-_HINTS = re.compile(r"^\s*PE \d+: MPIIO hints for (.+?):\s*$")
-_HINT = re.compile(r"^\s+([A-Za-z]\w*)\s*=\s*(.*?)\s*$")
-_VALUE = re.compile(r"^\s*(.+?)\s*=\s*(.*?)\s*$")
+_PATTERNS = re.compile(r"^\s*MPIIO (read|write) access patterns for (.+)$")
+_PHASES = re.compile(r"^\s*MPIIO (read|write) by phases, (all ranks|writers only|readers only), for (.+)$")
+_HINTS = re.compile(r"^\s*PE \d+: MPIIO hints for (.+):$")
+_HINT = re.compile(r"^\s+([A-Za-z]\w*)\s*=\s*(.*)$")
 _INTEGERS = re.compile(r"-?\d+")
-_PERCENT = re.compile(r"(\d+)%")
-_FIRST_NUMBER = re.compile(r"\d+(?:\.\d*)?")
+_PERCENT = re.compile(r"(?<!\d)(\d{1,3})%")
+_FIRST_NUMBER = re.compile(r"(\d{1,18})(?!\d)(?:\.\d{0,18})?")
 
 ACTORS: dict[Direction, str] = {"read": "reader", "write": "writer"}
 #: Lines of a box of one direction; `{}` is `write` or `read`.
@@ -52,6 +50,8 @@ _EXCHANGE = (
     "data send",
     "data receive",
 )
+#: Of a line with the longest path (4096 bytes).
+LINE_CHARACTERS_MAX = 8192
 #: Of a number; a longer one is no figure of this world, but damage.
 DIGITS_MAX = 18
 
@@ -84,7 +84,7 @@ class _Statistics(msgspec.Struct):
 def read(path: Path) -> Profile:
     """The profile in a text. ProfileError if it has no box, table or list of hints."""
     with path.open(encoding="utf-8", errors="replace") as text:
-        found = _parsed(text)
+        found = _parsed(_lines(text))
     if not (found.boxes or found.phases or found.hints):
         raise ProfileError(
             f"{path}: no log that is known here, and no statistics of MPI-IO in its text",
@@ -99,13 +99,23 @@ def read(path: Path) -> Profile:
     return Profile(source="cray", path=str(path), job=Job(), programs=[program], notes=notes)
 
 
+def _lines(text: TextIO) -> Iterator[str]:
+    """The lines of the text. A longer one than the statistics have is of something else: it is left out."""
+    is_begin = True
+    while line := text.readline(LINE_CHARACTERS_MAX):
+        is_whole = line.endswith("\n")
+        if is_begin and (is_whole or len(line) < LINE_CHARACTERS_MAX):
+            yield line
+        is_begin = is_whole
+
+
 def _parsed(text: Iterable[str]) -> _Statistics:
     found = _Statistics()
     current: _Box | _Phases | dict[str, str] | None = None
     for raw in text:
         if current is None and "MPIIO" not in raw:
             continue  # most lines of a job's output
-        line = _SIDE.sub("", _LABEL.sub("", raw.rstrip("\r\n"), count=1), count=1)
+        line = _SIDE.sub("", _LABEL.sub("", raw.rstrip(), count=1), count=1)
         head = _begins(line, found)
         if head is not None:
             current = head[0]
@@ -145,30 +155,34 @@ def _names(direction: Direction) -> list[str]:
     )
 
 
+def _name_and_value(line: str) -> tuple[str, str]:
+    """Both empty if the line has no equals sign."""
+    name, equals, value = line.partition("=")
+    return (name.strip(), value.strip()) if equals else ("", "")
+
+
 def _take_box_line(box: _Box, line: str) -> None:
     """Takes a line that is the box's; others are the application's. The first account of a name counts."""
-    match = _VALUE.match(line)
-    if match is None or match[1] not in _names(box.direction) or match[1] in box.lines:
+    name, value = _name_and_value(line)
+    if name not in _names(box.direction) or name in box.lines:
         return
-    name = match[1]
-    numbers = _INTEGERS.findall(match[2])
+    numbers = _INTEGERS.findall(value)
     if name == "aggregators active":
-        box.active = [int(number) for number in numbers[:4]] if len(numbers) >= 4 else None
-    known = numbers and not match[2].startswith("NA") and len(numbers[0]) <= DIGITS_MAX
+        is_told = len(numbers) >= 4 and max(map(len, numbers[:4])) <= DIGITS_MAX
+        box.active = [int(number) for number in numbers[:4]] if is_told else None
+    known = numbers and not value.startswith("NA") and len(numbers[0]) <= DIGITS_MAX
     box.lines[name] = int(numbers[0]) if known else None
 
 
 def _take_phase_line(phases: _Phases, line: str) -> None:
-    match = _VALUE.match(line)
-    if match is None:
-        return
-    name = match[1].replace(" (*)", "").strip()
-    number = _FIRST_NUMBER.match(match[2])
-    percent = _PERCENT.search(match[2])
+    name, value = _name_and_value(line)
+    name = name.replace(" (*)", "").strip()
+    number = _FIRST_NUMBER.match(value)
+    percent = _PERCENT.search(value)
     if percent:
         phases.percent.setdefault(name, int(percent[1]))
     elif name.startswith("number of ranks") and number:
-        phases.ranks[name] = int(number[0])
+        phases.ranks[name] = int(number[1])
     elif name.startswith(f"net {phases.direction} BW") and number:
         phases.net_bytes_per_s = float(number[0]) * MIB
 

@@ -8,15 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from forebay.profiles import time_limits
 from forebay.profiles.darshan_counters import SHARED
 from forebay.profiles.darshan_messages import Binned, Log, Module, Record, Traced
-
-#: MPI counts ranks with an int.
-RANKS_MAX = 2**31 - 1
-#: The last second of the year 9999, which dates end with.
-UNIX_S_MAX = 253_402_300_799
-#: A hundred years.
-WALL_S_MAX = 100 * 366 * 86_400
 
 
 def impossible(log: Log) -> str | None:
@@ -25,11 +19,11 @@ def impossible(log: Log) -> str | None:
 
 
 def _of_header(log: Log) -> Iterator[str]:
-    if not 1 <= log.ranks <= RANKS_MAX:
+    if not 1 <= log.ranks <= time_limits.RANKS_MAX:
         yield f"it says {log.ranks} processes"
-    if not 0 <= log.wall_s <= WALL_S_MAX:  # also refuses what is no number
+    if not 0 <= log.wall_s <= time_limits.RUN_S_MAX:  # also refuses what is no number
         yield f"it says a run time of {log.wall_s:.6g} s"
-    if not 0 <= log.started_unix_s <= UNIX_S_MAX:
+    if not 0 <= log.started_unix_s <= time_limits.START_UNIX_S_MAX:
         yield f"it says a start {log.started_unix_s:.6g} s after 1970"
 
 
@@ -39,8 +33,12 @@ def _of_modules(log: Log) -> Iterator[str]:
             first = SHARED if isinstance(one, Record) else 0
             if not first <= one.rank < log.ranks:
                 yield f"module {name} has a record of rank {one.rank}, and the run had {log.ranks} ranks"
-            if not all(map(math.isfinite, _seconds(one))):
+            seconds = _seconds(one, module.time_names)
+            if not all(map(math.isfinite, seconds)):
                 yield f"module {name} has a time that is no number"
+            for time in seconds:
+                if abs(time) > time_limits.SUM_S_MAX or 0 < abs(time) < time_limits.NOTHING_S:
+                    yield f"module {name} has a time of {time:.6g} s"
             if isinstance(one, Binned) and (one.bin_s <= 0 or min([*one.read, *one.write], default=0) < 0):
                 yield f"module {name} has spans of {one.bin_s:.6g} s, or negative numbers of bytes"
 
@@ -51,9 +49,10 @@ def _parts(module: Module) -> Iterator[Record | Traced | Binned]:
     yield from module.binned
 
 
-def _seconds(one: Record | Traced | Binned) -> list[float]:
+def _seconds(one: Record | Traced | Binned, names: list[str]) -> list[float]:
+    """Times and moments; the names are those of a record's times."""
     if isinstance(one, Record):
-        return one.times
+        return [time for name, time in zip(names, one.times, strict=False) if "_VARIANCE_" not in name]
     if isinstance(one, Binned):
         return [one.bin_s]
     moments = [moved.seconds for moved in (one.read, one.write)]

@@ -21,13 +21,15 @@ ASCII are written as `%XX`.
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote, unquote
 
+from forebay.profiles import time_limits
 from forebay.profiles.model import Hints, WithoutEffect
 
 METADATA_BYTES_MAX = 1023
-#: A hundred years.
-SECONDS_MAX = 100 * 366 * 86_400
+#: Of a number of hints.
+DIGITS_MAX = 9
 PLAIN = "".join(chr(code) for code in range(32, 127) if chr(code) not in "%;=>@")
 #: Member of Hints -> key of its lines.
 KEYS = {
@@ -37,6 +39,7 @@ KEYS = {
     "in_force": "hints",
 }
 LEFT_OUT = "hints_left_out"
+FILE_ID = re.compile("[0-9a-f]{1,16}")
 
 
 def _lines(metadata: str) -> dict[str, str]:
@@ -73,7 +76,7 @@ def seconds(metadata: str, key: str) -> float | None:
         value = float(_lines(metadata)[key]) if is_by_forebay(metadata) else -1.0
     except (KeyError, ValueError):
         return None
-    return value if 0 <= value <= SECONDS_MAX else None
+    return value if 0 <= value <= time_limits.SUM_S_MAX else None
 
 
 def unread(metadata: str) -> list[str]:
@@ -84,11 +87,12 @@ def unread(metadata: str) -> list[str]:
 
 def left_out(metadata: str) -> int:
     """Number of hints for which there was no room."""
-    return int(_lines(metadata).get(LEFT_OUT, "0")) if is_by_forebay(metadata) else 0
+    text = _lines(metadata).get(LEFT_OUT, "") if is_by_forebay(metadata) else ""
+    return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else 0
 
 
 def of_files(metadata: str) -> dict[int, Hints]:
-    """The hints of each file, by Darshan's id; empty if Darshan itself wrote the log."""
+    """The hints of each file, by Darshan's id; empty if Darshan itself wrote the log. Damage is left out."""
     found: dict[int, Hints] = {}
     if not is_by_forebay(metadata):
         return found
@@ -96,7 +100,7 @@ def of_files(metadata: str) -> dict[int, Hints]:
     members = {key: member for member, key in KEYS.items()}
     for key, text in lines.items():
         kind, _, file_id = key.partition(".")
-        if kind in members:
+        if kind in members and FILE_ID.fullmatch(file_id):
             value = lines.get(f"{kind}.{text[1:]}", "") if text.startswith("@") else text
             _add(found.setdefault(int(file_id, 16), Hints()), members[kind], value)
     return found
@@ -106,8 +110,10 @@ def _add(hints: Hints, member: str, text: str) -> None:
     pairs = [pair.split("=", 1) for pair in text.split(";") if "=" in pair]
     if member == "without_effect":
         for name, value in pairs:
-            asked, seen = (unquote(part) for part in value.split(">", 1))
-            hints.without_effect.append(WithoutEffect(key=unquote(name), asked=asked, seen=seen))
+            asked, between, seen = value.partition(">")
+            if between:
+                words = unquote(name), unquote(asked), unquote(seen)
+                hints.without_effect.append(WithoutEffect(key=words[0], asked=words[1], seen=words[2]))
     else:
         setattr(hints, member, {unquote(name): unquote(value) for name, value in pairs})
 

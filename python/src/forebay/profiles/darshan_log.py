@@ -31,6 +31,7 @@ from forebay.profiles import (
     darshan_libraries,
     darshan_messages,
     darshan_ranks,
+    darshan_repack,
     metrics,
     regular_file,
 )
@@ -62,7 +63,7 @@ AMPLIFIED_MIN = 1.2
 OVERLAP_MIN = 1.02
 #: What Darshan 1 and 2 packed their logs with, by the first bytes of the file. The version comes first.
 PACKED = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open}
-VERSION_BYTES = 8
+VERSION_BYTES, HEAD_BYTES = 8, 16
 OLD_LOG_HINT = "darshan-parser of Darshan 2.3 prints it; a new run with Darshan 3 writes a log for Forebay"
 NOT_LOG_HINT = "give a log of Darshan 3 from Darshan's log directory (*.darshan)"
 DAMAGED_HINT = "copy it again from where Darshan wrote it, and compare the sizes"
@@ -107,7 +108,7 @@ def profile(path: Path, log: darshan_messages.Log) -> Profile:
         command=log.command or None,
         user=str(log.uid),
         started_unix_s=log.started_unix_s,
-        wall_s=darshan_hints.seconds(log.metadata, "job_s") or log.wall_s,
+        wall_s=max(darshan_hints.seconds(log.metadata, "job_s") or 0.0, log.wall_s),
     )
     return Profile(
         source="darshan",
@@ -130,8 +131,7 @@ def read_log(path: Path) -> darshan_messages.Log:
         ) from None
     if not begin:
         raise ProfileError(f"{path}: is empty", "the job may have been killed before Darshan wrote its log")
-    if begin in PACKED:
-        _refuse_old(path, PACKED[begin])
+    _refuse_other_form(path, PACKED.get(begin))
     command = [*READER, str(path.absolute())]
     with tempfile.TemporaryFile() as messages:
         try:
@@ -159,15 +159,19 @@ def read_log(path: Path) -> darshan_messages.Log:
     return msgspec.msgpack.decode(done.stdout, type=darshan_messages.Log)
 
 
-def _refuse_old(path: Path, unpacked: Callable[[IO[bytes]], IO[bytes]]) -> None:
+def _refuse_other_form(path: Path, unpacked: Callable[[IO[bytes]], IO[bytes]] | None) -> None:
+    """Refuses a log of an older Darshan, and one that somebody has packed."""
     try:
-        with regular_file.open_file(path) as file, unpacked(file) as log:
-            version = log.read(VERSION_BYTES).split(b"\0")[0].decode("ascii")
+        with regular_file.open_file(path) as file, unpacked(file) if unpacked else file as log:
+            head = log.read(HEAD_BYTES)
+            version = head[:VERSION_BYTES].split(b"\0")[0].decode("ascii")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return  # Darshan's library says what it is
     if re.fullmatch(r"[12]\.\d\d?", version):
         message = f"{path}: a log of Darshan {version}, and Forebay reads those of Darshan 3"
         raise ProfileError(message, OLD_LOG_HINT)
+    if unpacked and darshan_repack.byte_order(head):
+        raise ProfileError(f"{path}: a packed log of Darshan", "unpack it with gunzip or bunzip2")
 
 
 def _too_new(module: darshan_messages.Module) -> bool:

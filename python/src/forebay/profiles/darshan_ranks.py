@@ -31,16 +31,16 @@ class RankAttribution:
 
     def __init__(self, log: Log) -> None:
         self.traced: dict[tuple[LayerName, int], list[Traced]] = defaultdict(list)
-        self.heated: dict[LayerName, list[Traced]] = {}
+        #: Of heat maps, by layer and direction: the bytes of all ranks, and the ranks.
+        self.heated: dict[tuple[LayerName, str], tuple[int, Sides]] = {}
         for layer, (trace, heat) in SOURCES.items():
             for one in log.modules[trace].traced if trace in log.modules else []:
                 self.traced[layer, one.id].append(one)
             binned = log.modules["HEATMAP"].binned if "HEATMAP" in log.modules else []
-            self.heated[layer] = [
-                Traced(0, one.rank, "", _bytes_only(one.read), _bytes_only(one.write))
-                for one in binned
-                if one.layer == heat
-            ]
+            of_layer = [one for one in binned if one.layer == heat]
+            for verb in ("read", "write") if of_layer else ():
+                sides = _that_moved([(one.rank, _bytes_only(getattr(one, verb))) for one in of_layer])
+                self.heated[layer, verb] = sum(moved.bytes for _, moved in sides), sides
 
     def fill(self, file: File, file_id: int, of_ranks: dict[LayerName, list[Traced]]) -> None:
         """Fills in writers, numbers of ranks and of aggregators. `of_ranks`: records of single ranks."""
@@ -59,22 +59,19 @@ class RankAttribution:
         self, layer: LayerName, file_id: int, verb: str, traffic: Traffic, of_ranks: list[Traced]
     ) -> Sides | None:
         """The ranks that moved data in this direction, from the first source that accounts for all of it."""
-        for source in (of_ranks, self.traced[layer, file_id], self.heated[layer]):
+        for source in (of_ranks, self.traced.get((layer, file_id), [])):
             sides = [(one.rank, getattr(one, verb)) for one in source]
-            sides = sorted(
-                (side for side in sides if side[1].bytes or side[1].calls), key=lambda side: side[0]
-            )
-            calls, moved_bytes = (
-                sum(getattr(moved, what) for _, moved in sides) for what in ("calls", "bytes")
-            )
-            # A heat map is of all files together: it tells of one file if nothing else was moved.
-            if (
-                source
-                and moved_bytes == traffic.bytes
-                and (calls == traffic.calls or source is self.heated[layer])
-            ):
-                return sides
-        return None
+            found = sum(moved.calls for _, moved in sides), sum(moved.bytes for _, moved in sides)
+            if source and found == (traffic.calls, traffic.bytes):
+                return _that_moved(sides)
+        # A heat map is of all files together: it tells of one file if nothing else was moved.
+        heat_bytes, heated = self.heated.get((layer, verb), (None, []))
+        return heated if heat_bytes is not None and heat_bytes == traffic.bytes else None
+
+
+def _that_moved(sides: Sides) -> Sides:
+    """Those that moved anything, in the order of ranks."""
+    return sorted((side for side in sides if side[1].bytes or side[1].calls), key=lambda side: side[0])
 
 
 def _bytes_only(bins: list[int]) -> Moved:

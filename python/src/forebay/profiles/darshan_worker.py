@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import resource
+import struct
 import sys
 import types
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ import msgspec
 import numpy
 
 from forebay.profiles import darshan_messages as raw
+from forebay.profiles import darshan_repack
 
 
 def _darshan() -> types.ModuleType:
@@ -50,9 +52,12 @@ COUNTING = {
     "PNETCDF_FILE": "struct darshan_pnetcdf_file *",
     "PNETCDF_VAR": "struct darshan_pnetcdf_var *",
 }
+#: Counters since version 4 of POSIX records. In logs of the other byte order with earlier records, release
+#: 3.5 of the library does not swap the times that have the numbers of these counters.
+RENAMES, RENAMES_SINCE = ("RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM"), 4
 #: Bins of the heat that is made of a trace.
 TRACE_BINS = 128
-VERSION_BYTES = 8
+VERSION_BYTES, HEAD_BYTES = 8, 16
 #: Address space and processor time of this process: so much for any log, and more for each byte of it. zlib
 #: packs at most 1,032 bytes into one, and a counter of 8 bytes takes 40 in Python.
 MEMORY_BYTES = 1 << 30
@@ -85,15 +90,18 @@ def _records(log, index: int) -> Iterator:
         raise Unreadable
 
 
-def _counting(log, index: int, name: str, module: raw.Module) -> None:
+def _counting(log, index: int, name: str, is_swapped: bool, module: raw.Module) -> None:
     module.counter_names = darshan.counter_names(name)
     module.time_names = darshan.fcounter_names(name)
+    has_left_out = is_swapped and name == "POSIX" and module.version < RENAMES_SINCE
+    left_out = [module.counter_names.index(f"POSIX_{one}") for one in RENAMES] if has_left_out else []
     for pointer in _records(log, index):
         record = ffi.cast(COUNTING[name], pointer)
+        times = list(record.fcounters)
+        for at in left_out:
+            times[at] = struct.unpack("<d", struct.pack(">d", times[at]))[0]
         module.records.append(
-            raw.Record(
-                record.base_rec.id, record.base_rec.rank, list(record.counters), list(record.fcounters)
-            )
+            raw.Record(record.base_rec.id, record.base_rec.rank, list(record.counters), times)
         )
 
 
@@ -133,16 +141,18 @@ def _bytes_until(segments: numpy.ndarray, edges_s: numpy.ndarray) -> numpy.ndarr
     )
 
 
-def _bins(segments: numpy.ndarray, wall_s: float) -> numpy.ndarray:
+def _bins(parts: list[numpy.ndarray], wall_s: float) -> list[int]:
     """Bytes in each of TRACE_BINS equal spans of the run; what comes after its end is in the last."""
+    if not parts:
+        return [0] * TRACE_BINS
+    segments = numpy.concatenate(parts)
     until = _bytes_until(segments, numpy.linspace(0, wall_s, TRACE_BINS + 1))
     until[0], until[-1] = 0, segments["length"].sum()
-    return numpy.diff(numpy.rint(until).astype("i8"))
+    return numpy.diff(numpy.rint(until).astype("i8")).tolist()
 
 
 def _trace(log, index: int, name: str, wall_s: float, module: raw.Module) -> None:
-    empty = numpy.zeros(TRACE_BINS, "i8")
-    heat: dict[int, tuple[numpy.ndarray, numpy.ndarray]] = {}
+    of_ranks: dict[int, tuple[list[numpy.ndarray], list[numpy.ndarray]]] = {}
     for pointer in _records(log, index):
         record = ffi.cast("struct dxt_file_record *", pointer)
         begin = ffi.cast("char *", pointer) + ffi.sizeof("struct dxt_file_record")
@@ -153,22 +163,25 @@ def _trace(log, index: int, name: str, wall_s: float, module: raw.Module) -> Non
         module.traced.append(
             raw.Traced(base.id, base.rank, _text(record.hostname), _moved(read), _moved(write))
         )
-        if wall_s > 0:
-            before = heat.get(base.rank, (empty, empty))
-            heat[base.rank] = (before[0] + _bins(read, wall_s), before[1] + _bins(write, wall_s))
+        kept = of_ranks.setdefault(base.rank, ([], []))
+        for segments_of_rank, found in zip(kept, (read, write), strict=True):
+            if len(found):
+                segments_of_rank.append(found.copy())  # the library frees its own
     layer = name.removeprefix("DXT_")
     bin_s = wall_s / TRACE_BINS
-    module.binned = [
-        raw.Binned(layer, rank, bin_s, read.tolist(), write.tolist()) for rank, (read, write) in heat.items()
-    ]
+    if wall_s > 0:
+        module.binned = [
+            raw.Binned(layer, rank, bin_s, _bins(read, wall_s), _bins(write, wall_s))
+            for rank, (read, write) in of_ranks.items()
+        ]
 
 
-def _module(log, info, name: str, names: dict[int, str], wall_s: float) -> raw.Module:
+def _module(log, info, name: str, names: dict[int, str], wall_s: float, is_swapped: bool) -> raw.Module:
     module = raw.Module(info.ver, bool(info.partial_flag))
     position = os.lseek(2, 0, os.SEEK_END)
     try:
         if name in COUNTING:
-            _counting(log, info.idx, name, module)
+            _counting(log, info.idx, name, is_swapped, module)
         elif name == "LUSTRE":
             _lustre(log, info.idx, module)
         elif name == "HEATMAP":
@@ -180,14 +193,14 @@ def _module(log, info, name: str, names: dict[int, str], wall_s: float) -> raw.M
     return module
 
 
-def _modules(log, names: dict[int, str], wall_s: float) -> dict[str, raw.Module]:
+def _modules(log, names: dict[int, str], wall_s: float, is_swapped: bool) -> dict[str, raw.Module]:
     """By name; a module that came after the library has none, and goes by its number."""
     found, count = ffi.new("struct darshan_mod_info **"), ffi.new("int *")
     library.darshan_log_get_modules(log, found, count)
     modules = {}
     for info in (found[0][number] for number in range(count[0])):
         name = f"number {info.idx}" if info.name == ffi.NULL else _text(info.name)
-        modules[name] = _module(log, info, name, names, wall_s)
+        modules[name] = _module(log, info, name, names, wall_s, is_swapped)
     return modules
 
 
@@ -210,8 +223,17 @@ def _mounts(log) -> list[tuple[str, str]]:
 
 def _version(path: str) -> str:
     """Of the log's format: the file begins with it."""
+    return _head(path)[:VERSION_BYTES].split(b"\0")[0].decode(errors="backslashreplace")
+
+
+def _is_swapped(path: str) -> bool:
+    """Whether a machine of the other byte order wrote the log."""
+    return darshan_repack.byte_order(_head(path)) == (">" if sys.byteorder == "little" else "<")
+
+
+def _head(path: str) -> bytes:
     with open(path, "rb") as file:
-        return file.read(VERSION_BYTES).split(b"\0")[0].decode(errors="backslashreplace")
+        return file.read(HEAD_BYTES)
 
 
 def limit(path: str) -> None:
@@ -228,7 +250,11 @@ def limit(path: str) -> None:
 
 def log(path: str) -> raw.Log:
     """The whole log. Raises Unreadable where the library gives up on more than a module."""
-    handle = library.darshan_log_open(os.fsencode(path))
+    try:
+        with darshan_repack.readable(path) as name:
+            handle = library.darshan_log_open(os.fsencode(name))
+    except (OSError, EOFError, ValueError) as error:
+        raise Unreadable(f"it is truncated or damaged: {error}") from error
     if handle == ffi.NULL:
         raise Unreadable
     job, wall_s, command = ffi.new("struct darshan_job *"), ffi.new("double *"), ffi.new("char[]", 4096)
@@ -249,7 +275,7 @@ def log(path: str) -> raw.Log:
         command=_text(command),
         mounts=mounts,
         names=names,
-        modules=_modules(handle, names, wall_s[0]),
+        modules=_modules(handle, names, wall_s[0], _is_swapped(path)),
         version=_version(path),
     )
 
@@ -261,8 +287,8 @@ def main() -> None:
     limit(sys.argv[1])
     try:
         words = msgspec.msgpack.encode(log(sys.argv[1]))
-    except Unreadable:
-        sys.exit(1)
+    except Unreadable as error:
+        sys.exit(str(error) or 1)
     except MemoryError:
         sys.exit("it needs more memory than a log of this size takes")
     with os.fdopen(answer, "wb") as stream:

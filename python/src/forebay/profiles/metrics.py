@@ -12,6 +12,7 @@ from forebay.profiles.machine import Machine
 from forebay.profiles.merge import known_sum, most_common
 from forebay.profiles.model import LAYERS, Direction, File, Layer, LayerName, Profile, Program, Traffic
 from forebay.profiles.outside_mpiio import joined_with_mpiio
+from forebay.profiles.time_limits import TICK_S
 
 #: Of the bytes written by MPI-IO: where the system wrote less, not all of its calls are known. Ours.
 SYSTEM_BYTES_SHARE_MIN = 0.9
@@ -274,7 +275,7 @@ def performance(program: Program, layer: LayerName) -> Performance | None:
     seconds = spent.slowest_s() if spent else 0.0
     if program.io_slowest_rank_s:
         seconds = min(seconds, program.io_slowest_rank_s)
-    if not moved or seconds <= 0:
+    if not moved or seconds < TICK_S:
         return None
     how = "bytes over the time of the slowest rank: its own files and each shared file's slowest"
     if spent and spent.even_s:
@@ -310,7 +311,7 @@ def io_s(program: Program) -> float | None:
 def io_slowest_s(program: Program) -> float | None:
     """Seconds in I/O of the slowest rank. Where only files tell their slowest rank, at most so many."""
     if program.io_slowest_rank_s is not None:
-        return program.io_slowest_rank_s
+        return _within_run(program, program.io_slowest_rank_s)
     return slowest_s_in(program, program.files)
 
 
@@ -319,8 +320,11 @@ def slowest_s_in(program: Program, files: Iterable[File]) -> float | None:
     spent = spent_in_tops(program, files)
     if spent is None:
         return None
-    bound_s = spent.slowest_s()
-    return min(bound_s, program.wall_s) if program.wall_s else bound_s
+    return _within_run(program, spent.slowest_s())
+
+
+def _within_run(program: Program, seconds: float) -> float:
+    return min(seconds, program.wall_s) if program.wall_s else seconds
 
 
 def spent_in_tops(program: Program, files: Iterable[File]) -> TimeSpent | None:

@@ -36,6 +36,7 @@ from forebay.profiles.model import (
     WithoutEffect,
     Writer,
 )
+from forebay.profiles.time_limits import RUN_S_MAX, TICK_S
 
 LAYER_NAMES: dict[str, LayerName] = {"mpiio": "MPI-IO", "posix": "POSIX", "stdio": "STDIO"}
 #: docs/explanation/profiles.md: at most 256 rows of 128 bins. What claims more is damaged.
@@ -245,7 +246,7 @@ def _job(job: record_schema.WireJob, left: bool) -> Job:
         host=job.host,
         nodes=job.nodes,
         started_unix_s=job.started_unix_s,
-        wall_s=outcome.job_s,
+        wall_s=_run_s(outcome.job_s),
         exit_code=exit_code,
         job_status=status,
         running=running and not killed,
@@ -289,6 +290,11 @@ def _allocation(used: record_schema.NodesUsed | None) -> Allocation | None:
         share_bytes=used.share_bytes,
         failed=used.failed,
     )
+
+
+def _run_s(seconds: float | None) -> float | None:
+    """A run time, of which there are shares; None for one that no clock tells."""
+    return None if seconds is not None and 0 < seconds < TICK_S else seconds
 
 
 def _is_gone(process: record_schema.Process) -> bool | None:
@@ -343,7 +349,7 @@ def _program(step: record_schema.Step, path: Path, notes: list[str]) -> Program:
         kernel_counts=step.kernel_counts,
         counted_ranks=step.counted_ranks,
         started_unix_s=step.started_unix_s,
-        wall_s=step.recovered.until_s if step.recovered else step.wall_s if step.finished else None,
+        wall_s=_run_s(step.recovered.until_s if step.recovered else step.wall_s if step.finished else None),
         finished=step.finished,
         recovered=step.recovered is not None,
         torn=step.recovered is not None and step.recovered.torn,
@@ -547,6 +553,7 @@ def _heat(heat: record_schema.WireHeat, name: str, notes: list[str]) -> Heat | N
         return None
     cells = [*heat.read, *heat.write]
     fits = 0 <= heat.rows * heat.bins <= HEAT_CELLS_MAX and heat.rows >= 0 and heat.bins >= 0
+    fits = fits and TICK_S <= heat.bin_s <= RUN_S_MAX and heat.ranks_per_row >= 1
     if not fits or any(not (0 <= row < heat.rows and 0 <= bin_ < heat.bins) for row, bin_, _ in cells):
         notes.append(f"{name}: the heat map of the layer {heat.layer} is damaged and left out.")
         return None

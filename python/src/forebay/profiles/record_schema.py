@@ -7,12 +7,24 @@ Every member may be absent, for older formats lack some; members of newer format
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
-from forebay.profiles.model import KernelCount
+from forebay.profiles import time_limits
+from forebay.profiles.model import SIZE_CLASS_NAMES, KernelCount
 
 STEP_FORMAT = 2
 JOB_FORMAT = 1
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=time_limits.SUM_S_MAX)]
+#: Since MPI_Init; a file may be open before.
+Moment = Annotated[float, msgspec.Meta(ge=-time_limits.SUM_S_MAX, le=time_limits.SUM_S_MAX)]
+UnixSeconds = Annotated[float, msgspec.Meta(ge=0, le=time_limits.START_UNIX_S_MAX)]
+#: Calls of each class of sizes.
+Sizes = Annotated[list[int], msgspec.Meta(min_length=len(SIZE_CLASS_NAMES), max_length=len(SIZE_CLASS_NAMES))]
+#: Calls in which one, at most half, more than half, and all of the aggregators were active.
+ActiveCalls = Annotated[list[int], msgspec.Meta(min_length=4, max_length=4)]
 
 
 class Calls(msgspec.Struct):
@@ -28,17 +40,17 @@ class Calls(msgspec.Struct):
 class Moments(msgspec.Struct):
     """Seconds since the program's start; null: there was none."""
 
-    first: float | None = None
-    last: float | None = None
-    open: float | None = None
-    close: float | None = None
+    first: Moment | None = None
+    last: Moment | None = None
+    open: Moment | None = None
+    close: Moment | None = None
 
 
 class RankSeconds(msgspec.Struct):
     """One rank's time in the calls of one direction."""
 
     rank: int
-    seconds: float
+    seconds: Seconds
     bytes: int
 
 
@@ -64,11 +76,11 @@ class WireTraffic(msgspec.Struct):
     calls: Calls | None = None
     independent_ranks: int | None = None
     asked_bytes: int | None = None
-    asked_sizes: list[int] | None = None
+    asked_sizes: Sizes | None = None
     asked_common_sizes: list[tuple[int, int]] = []
     system_calls: int | None = None
     system_bytes: int | None = None
-    system_sizes: list[int] | None = None
+    system_sizes: Sizes | None = None
     system_ranks: int | None = None
     aggregators: int | None = None
     stripe_sized: int | None = None
@@ -83,7 +95,7 @@ class WireTraffic(msgspec.Struct):
     rank_seconds: Extremes | None = None
     rmw_calls: int | None = None
     rmw_bytes: int | None = None
-    aggregators_active: list[int] | None = None
+    aggregators_active: ActiveCalls | None = None
     writers: list[WireWriter] = []
 
 
@@ -99,20 +111,20 @@ class WireHints(msgspec.Struct):
 class TrafficSeconds(msgspec.Struct):
     """Seconds of one direction."""
 
-    calls: float | None = None
-    data: float | None = None
-    other_system: float | None = None
-    rest: float | None = None
-    data_outside: float | None = None
+    calls: Seconds | None = None
+    data: Seconds | None = None
+    other_system: Seconds | None = None
+    rest: Moment | None = None  # of sums: may be less than 0 by a nanosecond
+    data_outside: Seconds | None = None
 
 
 class FileSeconds(msgspec.Struct):
     """`seconds.sum` or `seconds.slowest` of a file."""
 
-    open: float | None = None
-    close: float | None = None
-    metadata: float | None = None
-    sync: float | None = None
+    open: Seconds | None = None
+    close: Seconds | None = None
+    metadata: Seconds | None = None
+    sync: Seconds | None = None
     read: TrafficSeconds = msgspec.field(default_factory=TrafficSeconds)
     write: TrafficSeconds = msgspec.field(default_factory=TrafficSeconds)
 
@@ -168,8 +180,8 @@ class WireHeat(msgspec.Struct):
 class IoSeconds(msgspec.Struct):
     """`io_s`."""
 
-    sum: float
-    slowest: float
+    sum: Seconds
+    slowest: Seconds
 
 
 class Aborted(msgspec.Struct):
@@ -183,7 +195,7 @@ class Recovered(msgspec.Struct):
     """`recovered`: what Forebay found of a program that did not finish."""
 
     ranks: int
-    until_s: float
+    until_s: Seconds
     torn: bool = False
 
 
@@ -195,14 +207,14 @@ class Step(msgspec.Struct):
     other_files: list[WireFile] = []
     mpi: str | None = None
     ranks: int | None = None
-    wall_s: float | None = None
+    wall_s: Seconds | None = None
     files_dropped: int = 0
     files_joined: int = 0
     program: str | None = None
     arguments: list[str] = []
     host: str | None = None
     hosts: int | None = None
-    started_unix_s: float | None = None
+    started_unix_s: UnixSeconds | None = None
     finished: bool = True
     io_s: IoSeconds | None = None
     trace: str | None = None
@@ -238,7 +250,7 @@ class Staged(msgspec.Struct):
 
     files: int = 0
     bytes: int = 0
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     failures: list[tuple[str, str]] = []
     incomplete: list[IncompleteFile] = []
 
@@ -273,7 +285,7 @@ class Outcome(msgspec.Struct):
     """What `forebay run --json` prints; of `forebay profile` three members."""
 
     job_status: int | None = None
-    job_s: float | None = None
+    job_s: Seconds | None = None
     exit_code: int | None = None
     store: StoreUsed | None = None
     nodes: NodesUsed | None = None
@@ -322,8 +334,8 @@ class WireJob(msgspec.Struct):
     user: str | None = None
     host: str | None = None
     nodes: int | None = None
-    started_unix_s: float | None = None
-    ended_unix_s: float | None = None
+    started_unix_s: UnixSeconds | None = None
+    ended_unix_s: UnixSeconds | None = None
     state: str = "ended"
     process: Process | None = None
     environment: dict[str, str] = {}

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import struct
 from pathlib import Path
 
 from forebay import quantities
-from forebay.profiles import records, regular_file
+from forebay.profiles import darshan_repack, records, regular_file
 from forebay.profiles.errors import ProfileError
 from forebay.profiles.model import Job, Profile
 
 #: A Darshan log begins with its version in 8 bytes and this number in the byte order of its machine.
-DARSHAN_MAGIC = 6567223
 HEAD_BYTES = 16
+#: Of gzip and bzip2: Darshan 1 and 2 packed whole logs.
+PACKED_BEGINS = (b"\x1f\x8b", b"BZh")
 #: In a directory with more files only so many of the newest are looked at.
 ENTRIES_MAX = 10_000
 #: Ids repeat: without a scheduler Darshan takes that of a process. After such a pause it is another job.
@@ -72,7 +72,7 @@ def _open_file(path: Path) -> Profile:
         raise ProfileError(
             f"{path}: empty file", "the program that was to write it was killed, or the disk is full"
         )
-    if _is_darshan(head):
+    if _is_darshan(head) or head.startswith(PACKED_BEGINS):
         from forebay.profiles import darshan_log
 
         return darshan_log.read(path)
@@ -86,9 +86,7 @@ def _open_file(path: Path) -> Profile:
 
 
 def _is_darshan(head: bytes) -> bool:
-    if len(head) < HEAD_BYTES:
-        return False
-    return DARSHAN_MAGIC in (struct.unpack("<q", head[8:16])[0], struct.unpack(">q", head[8:16])[0])
+    return darshan_repack.byte_order(head) is not None
 
 
 def _open_directory(path: Path) -> Profile:

@@ -64,7 +64,7 @@ def name_of(profile: Profile) -> str:
         job.name
         or last_part(job.script)
         or program
-        or last_part(job.command and job.command.split()[0])
+        or last_part(next(iter((job.command or "").split()), None))
         or last_part(profile.path)
         or "job"
     )
