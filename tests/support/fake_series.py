@@ -76,6 +76,7 @@ class Launch:
             "rmw_calls": 0,
         }
         none = {"calls": {"independent": 0, "collective": 0}, "asked_bytes": 0, "system_calls": 0, "system_bytes": 0}
+        none["aggregators"] = 0
         spent = {"open": 0.0, "close": 0.0, "metadata": 0.0, "sync": 0.0, "read": {"calls": 0.0, "data": 0.0}}
         asked = {"environment": self.hints, "program": {}, "in_force": None, "without_effect": []}
         return {

@@ -26,6 +26,8 @@ EMULATED = ("--pfs-model", MACHINE)
 DW = "#DW jobdw type=scratch access_mode=striped capacity=64MiB"
 #: Small writes one by one, each of which the emulated file system lets wait: any collective buffering is faster by far.
 WITHOUT_BUFFERING = "export MPICH_MPIIO_HINTS='*:romio_cb_write=disable:romio_ds_write=disable'"
+#: Not emulated, so that each trial sets hints, which these jobs look for.
+HINTED = 'case "${MPICH_MPIIO_HINTS:-}" in *out*)'
 STUDY = '"$(dirname "$PWD")/study.jsonl"'
 
 

@@ -142,7 +142,17 @@ def test_automatic_romio_choice_is_not_called_without_effect():
     for by, lost in (("mca_io_romio321.so", []), ("mca_fs_ufs.so", ["out.nc:romio_cb_write"])):
         run = profile_of(shared("/scratch/out.nc", write=GOOD, system=GOOD_SYSTEM, opened_by=by))
         assert judged({"out.nc:romio_cb_write": "enable"}, run, run) == lost
-        assert judged({"out.nc:romio_cb_write": "disable"}, run, run) == ["out.nc:romio_cb_write"]
+        assert judged({"out.nc:romio_cb_write": "disable"}, run, run) == lost
+    buffered = profile_of(
+        shared(
+            "/scratch/out.nc",
+            write=GOOD,
+            system=GOOD_SYSTEM,
+            opened_by="mca_io_romio321.so",
+            collective=Collective(aggregators_write=1, aggregators_read=0, rmw_calls=0),
+        )
+    )
+    assert judged({"out.nc:romio_cb_write": "disable"}, buffered, buffered) == ["out.nc:romio_cb_write"]
 
 
 def test_unknown_layout_is_not_called_without_effect():

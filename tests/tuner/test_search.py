@@ -99,9 +99,24 @@ def test_replay_without_runs_for_a_setting_is_reported(runs_max):
     assert "the budget left no room for " in verdict.reason and not any(run.configuration for run in runs)
 
 
-def test_slower_setting_is_not_reported_as_missing_runs():
-    _, verdict = searched(plan(2), lambda one, number: 1.5 if one else 1.0)
-    assert not verdict.is_cut_short and "nothing was found to be faster" in verdict.reason
+@pytest.mark.parametrize("runs_max", [2, 5, 8, 20])
+def test_search_without_a_finalist_uses_all_its_runs(runs_max):
+    runs, verdict = searched(plan(runs_max), lambda one, number: 1.5 if one else 1.0)
+    assert len(runs) == runs_max and "final" not in phases(runs)
+    assert verdict.is_cut_short and "nothing was found to be faster" in verdict.reason
+
+
+def test_search_that_has_tried_everything_is_not_cut_short():
+    few = [one for one in synthetic_machine.PARAMETERS if one.name == synthetic_machine.NODES]
+    runs, verdict = searched(plan(20, parameters=few, guesses=()), lambda one, number: 1.5 if one else 1.0)
+    assert len(runs) < 20 and not verdict.is_cut_short
+
+
+@pytest.mark.parametrize("runs_max", [4, 5, 6, 7, 8])
+def test_final_round_that_runs_ended_is_cut_short(runs_max):
+    noise = lambda number: math.exp(random.Random(number).gauss(0, 0.3))  # noqa: E731
+    _, verdict = searched(plan(runs_max), lambda one, number: (0.9 if one else 1.0) * noise(number))
+    assert not verdict.recommended and verdict.is_cut_short
 
 
 @pytest.mark.soak
@@ -154,11 +169,32 @@ def test_exhausted_budget_starts_the_final_round():
     assert left >= 0 and step.pairing is not None
 
 
-def test_application_that_ignores_hints_is_reported_after_two_runs():
+def test_application_that_ignores_hints_is_reported_after_probes_of_two_kinds():
     runs, verdict = searched(
         plan(20), lambda one, number: 1.0 + number / 100, status=lambda one, _: "ineffective" if one else "ok"
     )
-    assert len(runs) == 2 and verdict.recommended == {} and "ignores hints" in verdict.reason
+    assert phases(runs) == ["default", "probe", "probe"] and runs[2].configuration == BEST
+    assert verdict.recommended == {} and "ignores hints" in verdict.reason and not verdict.is_cut_short
+
+
+def test_application_with_one_kind_of_setting_is_probed_twice():
+    one_kind = [
+        one for one in synthetic_machine.PARAMETERS if one.name in (synthetic_machine.NODES, synthetic_machine.BUFFER)
+    ]
+    runs, verdict = searched(
+        plan(20, parameters=one_kind, guesses=()), lambda *_: 1.0, status=lambda one, _: "ineffective" if one else "ok"
+    )
+    assert len(runs) == 3 and "ignores hints" in verdict.reason
+
+
+def test_setting_that_helps_is_found_after_a_probe_without_effect():
+    is_seen = lambda one: synthetic_machine.COUNT in one  # noqa: E731
+    runs, verdict = searched(
+        plan(20),
+        lambda one, _: 0.5 if is_seen(one) else 1.0,
+        status=lambda one, _: "ok" if is_seen(one) or not one else "ineffective",
+    )
+    assert runs[1].status == "ineffective" and verdict.recommended
 
 
 def test_default_is_kept_without_a_faster_setting():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from forebay.tune.decide.final_round import LAST_LOOK
-from forebay.tune.decide.statistics import disturbed, log_seconds, noise, pairing, ratios
+from forebay.tune.decide.statistics import disturbed, is_beyond_noise, log_seconds, noise, pairing, ratios
 from support import plans
 from support.strace import EVERY_POINT
 
@@ -59,6 +59,12 @@ def test_noise_is_that_of_the_default_or_a_usual_value_at_first():
     draw = np.random.default_rng(1)
     many = [run(n, float(10 * math.exp(draw.normal(0, 0.3)))) for n in range(60)]
     assert noise(many, False) == pytest.approx(0.3, rel=0.3)
+
+
+@pytest.mark.parametrize(("seconds", "beyond"), [(2.0, True), (8.0, False), (12.0, False), (50.0, True), (None, False)])
+def test_time_beyond_the_noise_of_the_default_is_seen(seconds, beyond):
+    assert is_beyond_noise(run(2, seconds, A), [run(1, 10.0), run(2, 1.0, A)], 0.95) == beyond
+    assert not is_beyond_noise(run(2, seconds, A), [], 0.95)
 
 
 def test_pairing_has_ratio_and_medians():

@@ -9,11 +9,9 @@ import pytest
 from forebay.report.tuning.figures import figures
 from forebay.profiles.model import File, Job, Layer, Profile, Program, Traffic
 from forebay.tune.decide import eligibility
-from support.tuner import DW, EMULATED
+from support.tuner import DW, EMULATED, HINTED
 
 BOTH_PLACES = {"out": "${DW_JOB_STRIPED:-$PWD/}", "directive": DW}
-#: Not emulated, so that each trial sets hints, which these jobs look for.
-HINTED = 'case "${MPICH_MPIIO_HINTS:-}" in *out*)'
 
 
 def test_tune_finds_and_writes_a_faster_script_then_reports_its_result(tuned):
@@ -35,6 +33,7 @@ def test_tune_finds_and_writes_a_faster_script_then_reports_its_result(tuned):
     assert not (tuned.directory / "out").exists(), "runs are in a copy"
 
     assert "in place of" in tuned.tunes() and tuned.study().runs == study.runs
+    assert "there is a verdict: --trials N tries more" in tuned.tunes("--budget", "12")
 
     tuned.tunes("--trials", "2")
     more = tuned.study().runs
@@ -87,7 +86,7 @@ def test_tune_with_too_few_runs_reports_it_and_a_larger_budget_continues(tuned):
     tuned.app()
     said = tuned.tunes(*EMULATED, "--budget", "2")
     assert "The budget left no room for the final round" in said and "looked" in said
-    assert "The budget is spent: too early to decide on the file system" in said
+    assert "The budget is spent: more runs may change the verdict on the file system" in said
     assert "a larger --budget, or --trials N, goes on" in said
     assert tuned.study().ends[-1].reason == "budget" and not tuned.tuned.exists()
     tuned.tunes("--budget", "6")

@@ -3,7 +3,7 @@
 import pytest
 
 from support.job import INTERRUPT
-from support.tuner import EMULATED
+from support.tuner import EMULATED, HINTED
 from support.waiting import wait_until
 
 
@@ -42,13 +42,20 @@ def test_tune_refuses_output_that_varies_between_runs(tuned):
     assert "differs from run to run: out" in err and "--check" in err
 
 
-def test_tune_of_an_application_that_ignores_hints_ends_after_two_runs(tuned):
+def test_tune_of_an_application_that_ignores_hints_ends_after_probes_of_two_kinds(tuned):
     # As where a launcher drops variables. Not emulated: Lustre's settings need none.
     tuned.app("--deaf")
     tuned.tunes("--budget", "10")
     verdict = tuned.study().verdicts["file-system"]
     assert not verdict.recommended and "ignores hints" in verdict.reason
-    assert [run.status for run in tuned.runs()] == ["ok", "ineffective"]
+    assert [run.status for run in tuned.runs()] == ["ok", "ineffective", "ineffective"]
+
+
+def test_tune_of_a_setting_that_counters_do_not_show_finds_its_gain(tuned):
+    tuned.app("--deaf", "--compute ${waits:-0}", before=f"{HINTED} ;; *) waits=20 ;; esac")
+    tuned.tunes("--budget", "12", "--objective", "job")
+    assert {run.status for run in tuned.runs()} == {"ok"}
+    assert tuned.study().verdicts["file-system"].recommended
 
 
 def test_tune_refuses_a_study_of_another_script_or_with_other_options(tuned):

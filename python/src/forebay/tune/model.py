@@ -127,7 +127,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     recommended: Configuration  # {}: keep the default
     reason: str
     pairing: Pairing | None = None  # None: it did not come to a final round
-    is_cut_short: bool = False  # the budget left no room to decide: more runs may change it
+    is_cut_short: bool = False  # the budget ended the search or its final round: more runs may change it
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,6 +61,9 @@ def _ending(study: Study) -> Iterator[None]:
 
 def _carry_out(study: Study, job: JobScript, request: TuneRequest, listener: Listener) -> tuple[Reason, str]:
     open_places = [one for one in study.head.places if _is_open(study, one, request)]
+    for place in study.head.places:
+        if request.budget is not None and place not in open_places:
+            listener.notify(f"on {PLACE_NAMES[place]} there is a verdict: --trials N tries more")
     budget = _budget(study, request)
     clock = _clock(study, job, budget)
     if open_places:
@@ -74,7 +77,7 @@ def _carry_out(study: Study, job: JobScript, request: TuneRequest, listener: Lis
     result.write(study, job, listener)
     short = [PLACE_NAMES[place] for place, verdict in study.verdicts.items() if verdict.is_cut_short]
     if short:
-        return "budget", f"too early to decide on {' and '.join(short)}; {_MORE}"
+        return "budget", f"more runs may change the verdict on {' and '.join(short)}; {_MORE}"
     return "done", "each place has its verdict"
 
 

@@ -67,6 +67,11 @@ def begun(history: History, runs: Sequence[Run], left: int) -> bool:
     return left + len(done) <= reserve(known)
 
 
+def is_wanted(history: History, runs: Sequence[Run]) -> bool:
+    """Whether a final round has begun, or has something to compare."""
+    return bool(_last(runs) or candidates(history))
+
+
 def _pairs_needed(history: History) -> int:
     best = candidates(history)[:1]
     if not best:
@@ -165,7 +170,10 @@ class _Final:
             if missing:
                 self.left = 0
                 break
-        return self._verdict()
+        found = self._verdict()
+        most = PAIRS_MAX if self.only is None else self.plan.confirm_pairs or 0
+        is_cut_short = found.is_cut_short or bool(0 < len(self.rounds) < most and not found.recommended)
+        return msgspec.structs.replace(found, is_cut_short=is_cut_short)
 
     def _members(self, left: int, made: int) -> list[Configuration]:
         """Who runs in the next round, with so many runs made and left at its beginning."""

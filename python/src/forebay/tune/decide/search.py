@@ -16,7 +16,7 @@ import msgspec
 from forebay.tune import strategies
 from forebay.tune.decide import final_round
 from forebay.tune.decide.statistics import history_of, ratios
-from forebay.tune.model import Configuration, Plan, Run, Step, Verdict
+from forebay.tune.model import Configuration, Plan, Run, Step, Verdict, described
 from forebay.tune.strategies import History
 
 __all__ = ["counted", "next_step", "ratios"]
@@ -26,6 +26,8 @@ Forbidden = Callable[[Configuration, Plan], str | None]
 
 #: Runs between two of the default.
 ANCHOR_EVERY = 4
+#: An application ignores hints if so many probes, of as many kinds of settings, have no effect.
+PROBES_MIN = 2
 #: If so many settings failed and none ran, the search ends.
 FAILURES_MAX = 5
 
@@ -99,11 +101,23 @@ def _step(search: _Search) -> Step | Verdict:
     ended = _default(search) or _early_end(search)
     if ended is not None:
         return ended
-    if not final_round.begun(search.history, search.runs, search.left):
-        step = _anchor(search) or _guess(search) or _proposed(search)
+    is_begun = final_round.begun(search.history, search.runs, search.left)
+    lacks_finalist = (
+        search.left > 0 and search.history.trials and not final_round.is_wanted(search.history, search.runs)
+    )
+    if not is_begun or lacks_finalist:
+        step = _anchor(search) or _other_probe(search) or _new(search)
         if step is not None:
             return step
-    return final_round.step(search.history, search.runs, search.left)
+    found = final_round.step(search.history, search.runs, search.left)
+    if isinstance(found, Verdict) and not found.recommended and _new(search) is not None:
+        return msgspec.structs.replace(found, is_cut_short=True)
+    return found
+
+
+def _new(search: _Search) -> Step | None:
+    """What was not tried yet; None: there is no more."""
+    return _guess(search) or _proposed(search)
 
 
 def _default(search: _Search) -> Step | Verdict | None:
@@ -127,15 +141,51 @@ def _early_end(search: _Search) -> Verdict | None:
     if not search.plan.parameters:
         return Verdict(recommended={}, reason="there is no setting that may be tried")
     ran = [trial for trial in tried if trial.ratio is not None]
-    if ran and not any(trial.effective for trial in ran):
-        what = ", ".join(f"{name}={value}" for name, value in ran[0].configuration.items())
-        reason = f"the application ignores hints: with {what} its counters are those of the default"
+    if _is_ignored(search) and len(ran) >= PROBES_MIN and _probe_of_other_family(search) is None:
+        what = "; ".join(described(trial.configuration) for trial in ran)
+        reason = (
+            f"the application ignores hints: its counters and its time are those of the default with {what}"
+        )
         return Verdict(recommended={}, reason=reason)
     if not ran and len(tried) >= FAILURES_MAX:
         why = next(run.reason for run in reversed(search.runs) if run.status == "failed")
         reason = f"all of the first {len(tried)} settings failed; the last one: {why or 'no reason is known'}"
         return Verdict(recommended={}, reason=reason)
     return None
+
+
+def _is_ignored(search: _Search) -> bool:
+    """Whether settings were tried, and none had an effect."""
+    ran = [trial for trial in search.history.trials if trial.ratio is not None]
+    return bool(ran) and not any(trial.effective for trial in ran)
+
+
+def _families(search: _Search, configuration: Configuration) -> set[str]:
+    """Kinds of the settings: those of one kind may lack an effect for one reason."""
+    settings = {one.name: one.setting for one in search.plan.parameters}
+    known = {settings[name] for name in configuration if name in settings}
+    return {"cb" if "cb_" in one else one.removeprefix("romio_").split("_")[0] for one in known}
+
+
+def _probe_of_other_family(search: _Search) -> Configuration | None:
+    """The first to try of a kind of setting that no trial has had; None: at least two kinds were tried, or
+    there is no other."""
+    tried = set().union(*(_families(search, trial.configuration) for trial in search.history.trials))
+    if len(tried) >= PROBES_MIN:
+        return None
+    guessed = [guess.configuration for guess in search.plan.guesses]
+    single = [{one.name: value} for one in search.plan.parameters for value in reversed(one.values)]
+    usable = (search.history.usable(one) for one in (*guessed, *single))
+    return next((one for one in usable if one and _families(search, one) - tried), None)
+
+
+def _other_probe(search: _Search) -> Step | None:
+    """After a probe without effect: does another kind of setting reach the application?"""
+    new = _probe_of_other_family(search) if _is_ignored(search) else None
+    if new is None:
+        return None
+    reason = "the last probe had no effect: another kind of setting"
+    return Step(configuration=new, phase="probe", reason=reason, replay=search.replay)
 
 
 def _anchor(search: _Search) -> Step | None:

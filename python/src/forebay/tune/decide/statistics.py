@@ -213,6 +213,16 @@ def noise(runs: Sequence[Run], replay: bool) -> float:
     return math.sqrt((squares + 2 * NOISE_USUAL**2) / (max(len(default) - 1, 0) + 2))
 
 
+def is_beyond_noise(run: Run, runs: Sequence[Run], confidence: float) -> bool:
+    """Whether a run took another time than the default's runs among `runs`, by more than their noise."""
+    logs = list(log_seconds(runs, run.replay).get((), {}).values())
+    if not logs or not is_comparable(run):
+        return False
+    deviation = noise(runs, run.replay) * math.sqrt(1 + 1 / len(logs))
+    away = abs(math.log(run.seconds or 0) - statistics.median(logs))
+    return away > deviation * statistics.NormalDist().inv_cdf((1 + confidence) / 2)
+
+
 def history_of(
     plan: Plan,
     runs: Sequence[Run],

@@ -19,6 +19,7 @@ from forebay.series_client import Answer, Request, Series
 from forebay.tune import script_forms
 from forebay.tune.budget import Clock
 from forebay.tune.decide import eligibility
+from forebay.tune.decide.statistics import is_beyond_noise
 from forebay.tune.errors import TuneError
 from forebay.tune.job_script.script import JobScript
 from forebay.tune.model import Place, Plan, Run, Step
@@ -254,7 +255,11 @@ class Runner:
         default = self.default_replay if run.replay else self.default
         assert self.plan is not None and default is not None
         run.without_effect = effect.without_effect(run.configuration, self.plan, default, profile)
-        if set(run.without_effect) >= set(run.configuration):
+        if not set(run.without_effect) >= set(run.configuration):
+            return
+        if is_beyond_noise(run, self.study.runs_in(self.place), self.plan.confidence):
+            run.without_effect = []  # the counters do not show all that a setting does
+        else:
             run.status, run.reason = "ineffective", "the counters are those of the default"
 
 

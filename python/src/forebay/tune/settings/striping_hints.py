@@ -61,8 +61,9 @@ class StripingUnit(Setting):
         return not context.machine.lustre_driver and not context.is_buffered
 
     def is_seen(self, value: str, default: Sequence[File], trial: Sequence[File]) -> bool | None:
-        """The trial's files have it as their stripe unit."""
-        return True if any(file.stripe_bytes == int(value) for file in trial) else None
+        """The trial's files have it as their stripe unit, and the default's have another."""
+        had, has = ([file.stripe_bytes == int(value) for file in files] for files in (default, trial))
+        return True if any(has) and not any(had) else None
 
 
 class StripingFactor(Setting):
